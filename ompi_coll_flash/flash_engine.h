@@ -1,0 +1,149 @@
+/*
+ * flash_engine.h: the ring engine. Knows no MPI and no UCX.
+ *
+ * An operation is one Flash-AG or Flash-RS on one rank: a state machine over a schedule
+ * (flash_schedule.h) that turns arrivals into departures. Each segment goes its way through
+ *
+ *   AG   [receive] -> [send on] -> [copy the own block] -> done
+ *   RS   [receive] -> [wait for the local contribution] -> [combine] -> [send on] -> done
+ *
+ * where the first step of a ring has nothing to receive and the last nothing to send. A window of
+ * `depth` segments is under way at a time, receives posted ahead.
+ *
+ * The engine only moves data by itself. Everything that takes time is *work* that it hands out:
+ * combining (reductions and copies) to any thread, the user's callbacks to application threads
+ * alone. Work runs outside the lock, so that data keeps moving under it:
+ *
+ *   while (flash_engine_take(engine, kinds, &work)) {
+ *       unlock; status = flash_work_run(&work); lock;
+ *       flash_engine_finish(engine, &work, status);
+ *   }
+ *
+ * Locking: the caller holds one lock around every function here but flash_work_run(), and around
+ * all of the transport's functions. The engine has no thread and no lock of its own; every field
+ * of its structures is ordered by that lock.
+ *
+ * Errors: an operation that fails still carries the ring through, so that no other rank waits for
+ * it; its status says what went wrong first. What it can no longer compute it sends marked as
+ * spoiled, and ranks whose result would contain that end with FLASH_ERR_PEER.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FLASH_ENGINE_H
+#define FLASH_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "flash_schedule.h"
+#include "flash_transport.h"
+
+typedef struct flash_engine flash_engine_t;
+typedef struct flash_op flash_op_t;
+
+/*
+ * Low bits of a message's tag, filled in by the engine: step, segment, and two marks that
+ * matching ignores. The bits above FLASH_TAG_SHIFT name the operation and come from the caller.
+ * Steps and segments are counted modulo their width: receives are posted in order, and equal tags
+ * match in order.
+ */
+#define FLASH_TAG_LAST      UINT64_C(1) /* the last segment of its step */
+#define FLASH_TAG_SPOILED   UINT64_C(2) /* the content is not to be trusted */
+#define FLASH_TAG_MARKS     (FLASH_TAG_LAST | FLASH_TAG_SPOILED)
+#define FLASH_TAG_SEG_BITS  11
+#define FLASH_TAG_STEP_BITS 12
+#define FLASH_TAG_SHIFT     (2 + FLASH_TAG_SEG_BITS + FLASH_TAG_STEP_BITS)
+
+/* What a callback is called for. Lengths in elements. */
+typedef struct flash_piece {
+    uint32_t block, piece, pieces;
+    size_t offset, count;
+    void *data;
+} flash_piece_t;
+
+/* FLASH_OK or an MPI error code of the user's. */
+typedef int flash_callback_fn(void *arg, const flash_piece_t *piece);
+
+/* inout[k] = in[k] op inout[k] for `count` elements. FLASH_OK or an MPI error code. */
+typedef int flash_combine_fn(void *arg, const void *in, void *inout, size_t count);
+
+typedef struct flash_op_params {
+    flash_schedule_t schedule; /* copied; its arrays must outlive the operation */
+    size_t element;            /* bytes of an element */
+    flash_peer_t *right;
+    uint64_t tag;   /* names the operation on all its ranks; the low FLASH_TAG_SHIFT bits are 0 */
+    uint32_t depth; /* segments under way at a time, at least 1 */
+
+    /*
+     * AG: the own block; the engine copies it to its place in the output unless it lies there.
+     * RS: the contributions to all blocks, placed as blocks.displs says; not used if `callback`
+     * produces them.
+     */
+    const void *input;
+    /*
+     * AG: the base of all blocks, placed as blocks.displs says.
+     * RS: the own block's result; must not overlap the input.
+     */
+    void *output;
+
+    flash_combine_fn *combine; /* RS only */
+    void *combine_arg;
+
+    /*
+     * AG: consume, called for each piece in the order of the ring once it has arrived.
+     * RS: produce, called in the order of the ring; writes the contribution to piece->data.
+     * NULL for none.
+     */
+    flash_callback_fn *callback;
+    void *callback_arg;
+
+    void *user; /* for flash_op_user() */
+} flash_op_params_t;
+
+/* Makes an engine over `transport`, which outlives it. NULL if there is no memory. */
+flash_engine_t *flash_engine_create(flash_transport_t *transport);
+/* Frees it. No operation may exist. */
+void flash_engine_destroy(flash_engine_t *engine);
+
+/* Allocates an operation, all the memory it will need included. FLASH_ERR_NO_MEMORY or FLASH_OK. */
+int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **op);
+/* Posts the first receives and sends. */
+void flash_op_start(flash_op_t *op);
+void *flash_op_user(const flash_op_t *op);
+/* Of a completed operation: FLASH_OK, one of FLASH_ERR_*, or an MPI error code of a callback. */
+int flash_op_status(const flash_op_t *op);
+/* Frees an operation that is completed, or was never started. */
+void flash_op_destroy(flash_op_t *op);
+
+/* Progresses the transport and acts on what happened. Returns 0 if nothing did. */
+unsigned flash_engine_progress(flash_engine_t *engine);
+
+/* Started operations that have not completed. */
+size_t flash_engine_active(const flash_engine_t *engine);
+/* Takes the oldest operation that completed since; NULL if none has. */
+flash_op_t *flash_engine_completed(flash_engine_t *engine);
+
+enum flash_work_kind {
+    FLASH_WORK_COMBINE = 1, /* for any thread */
+    FLASH_WORK_CALLBACK = 2 /* for application threads, never inside another callback */
+};
+
+/* Something to run outside the lock. The fields are the engine's. */
+typedef struct flash_work {
+    enum flash_work_kind kind;
+    flash_op_t *op;
+    struct flash_slot *slot; /* combine: the segment */
+    const void *in;          /* combine: what to add or copy */
+    void *inout;             /* combine: where to */
+    size_t count;            /* combine: elements */
+    flash_piece_t piece;     /* callback: its argument */
+} flash_work_t;
+
+/* Takes a piece of work of one of `kinds` (a mask), if there is any. */
+bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *work);
+/* Runs it, without the lock. Returns its status, for flash_engine_finish(). */
+int flash_work_run(const flash_work_t *work);
+void flash_engine_finish(flash_engine_t *engine, const flash_work_t *work, int status);
+
+#endif /* FLASH_ENGINE_H */

@@ -1,0 +1,183 @@
+/*
+ * mpix_flash.h: collectives that compute while they communicate.
+ *
+ * An allgather that hands each block to the caller as it arrives, and a reduce-scatter that asks
+ * the caller for each block just before it is needed. The data moves around a ring of
+ * point-to-point steps while the caller's function computes, so that the communication costs no
+ * time of its own as long as a step's transfer is shorter than a step's computation. The
+ * schedules are Flash-AG and Flash-RS of CommFuse/FlashOverlap (arXiv 2604.24013).
+ *
+ * Link with -lmpix_flash and run with `mpirun --mca coll flash`. Where the component is not
+ * selected, or does not serve a communicator, every call below still gives the same result: it
+ * runs the plain MPI collective and calls back before it (reduce-scatter) or after it
+ * (allgather). MPIX_Flash_active() tells which of the two a communicator has.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef MPIX_FLASH_H
+#define MPIX_FLASH_H
+
+#include <stddef.h>
+
+#include <mpi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * One piece of one rank's block: what a compute callback is asked to work on.
+ *
+ * A block is what one rank contributes to an allgather, or what one rank receives from a
+ * reduce-scatter. A piece is a contiguous range of a block: the whole block by default, less when
+ * the caller asks for several pieces (MPIX_Flash_hints). An empty block has no pieces.
+ *
+ * The structure is valid during the callback only. Callbacks read it and never write it.
+ */
+typedef struct MPIX_Flash_block {
+    int rank;              /* whose block, as a rank of the communicator */
+    int piece, pieces;     /* which piece of the block, 0 <= piece < pieces */
+    MPI_Count offset;      /* where the piece begins in the block, in elements */
+    MPI_Count count;       /* the length of the piece, in elements, at least 1 */
+    MPI_Datatype datatype; /* the type of an element */
+    void *data;            /* the first element of the piece, in host memory */
+    void *stream;          /* reserved for device memory; NULL for host memory */
+} MPIX_Flash_block;
+
+/*
+ * A compute callback. Returns MPI_SUCCESS, or an MPI error code that the request will carry.
+ *
+ * Thread: called only by an application thread that is inside an MPI call (or a call of this
+ * header) and makes progress there, normally the MPI_Wait or MPI_Test on the request; never by
+ * flash's progress thread. Under MPI_THREAD_MULTIPLE it may be any thread that progresses MPI.
+ * Callbacks of one request never overlap each other, and callbacks do not nest: an MPI call made
+ * inside a callback progresses communication, but runs no further callback.
+ *
+ * A callback may call MPI. It must not wait for its own request, nor for a request that depends
+ * on another pending callback.
+ *
+ * An error return stops further callbacks of this request on this rank. The communication is
+ * still carried through on every rank, and the communicator stays usable. The request of this
+ * rank completes with the returned code. For a reduce-scatter, where the other ranks' results
+ * lack this rank's contribution, their requests complete with MPI_ERR_OTHER.
+ */
+typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
+
+/*
+ * What the caller may fix about the pieces. Pass NULL for the defaults, or a structure that began
+ * as MPIX_FLASH_HINTS_INIT. Must be equal on all ranks of the communicator. Read during the call
+ * only. `size` lets later versions of the library add fields.
+ */
+typedef struct MPIX_Flash_hints {
+    size_t size;   /* sizeof(MPIX_Flash_hints) */
+    int pieces;    /* pieces to a block, at most; 0 or 1: whole blocks */
+    MPI_Count row; /* elements that are never separated: each piece is a whole number of rows
+                      (the last one of a block may end in a broken row). 0 or 1: any element */
+} MPIX_Flash_hints;
+
+#define MPIX_FLASH_HINTS_INIT          \
+    {                                  \
+        sizeof(MPIX_Flash_hints), 0, 0 \
+    }
+
+/*
+ * Whether flash's rings serve the calls of this header on `comm` (*flag = 1), or the plain
+ * collectives do (*flag = 0: the component is not selected, the communicator has one rank, spans
+ * several jobs, or UCX was not usable on some rank). Local; any thread that may call MPI.
+ * Errors: MPI_ERR_COMM, MPI_ERR_ARG (flag is NULL).
+ */
+int MPIX_Flash_active(MPI_Comm comm, int *flag);
+
+/*
+ * MPI_Iallgather (MPI 3.1, section 5.12.5) with a consumer: calls `consume` once for each piece
+ * of each block, this rank's own block first, then the left neighbour's, and so on around the
+ * ring, each as soon as it has arrived.
+ *
+ * sendbuf   sendcount elements of sendtype in host memory, or MPI_IN_PLACE (the own block then
+ *           lies in recvbuf already). Must not change before the request is complete.
+ * recvbuf   room for recvcount elements of recvtype for each rank, in rank order. Not to be
+ *           touched before the request is complete, except by `consume` for its piece.
+ * recvtype  a type without gaps, lower bound 0, extent equal to size: else MPI_ERR_TYPE. The same
+ *           holds for sendtype.
+ * consume   block->data is the piece inside recvbuf; for the own block it may lie in sendbuf. The
+ *           callback must not change it.
+ * hints     see MPIX_Flash_hints; may be NULL.
+ * request   completed by MPI_Wait, MPI_Test and their kin, after the last callback.
+ *
+ * Collective over `comm`, non-blocking: calls `consume` from later MPI calls only, and moves the
+ * data meanwhile. Ordered with the other collectives of `comm` as MPI demands.
+ * Errors, through the error handler of `comm`: MPI_ERR_COMM (null, freed or inter-communicator),
+ * MPI_ERR_ARG (consume or request is NULL, hints malformed), MPI_ERR_COUNT, MPI_ERR_TYPE,
+ * MPI_ERR_BUFFER, MPI_ERR_NO_MEM; at completion MPI_ERR_TRUNCATE (sizes disagree between ranks),
+ * MPI_ERR_OTHER (the transport failed), or what `consume` returned.
+ */
+int MPIX_Iallgather_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                            void *recvbuf, int recvcount, MPI_Datatype recvtype,
+                            MPIX_Flash_compute_fn *consume, void *arg,
+                            const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request);
+
+/*
+ * The same for blocks of unequal length, as MPI_Iallgatherv: rank i's block is recvcounts[i]
+ * elements at element displs[i] of recvbuf. Both arrays hold one entry for each rank and are read
+ * during the call only.
+ */
+int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                             void *recvbuf, const int recvcounts[], const int displs[],
+                             MPI_Datatype recvtype, MPIX_Flash_compute_fn *consume, void *arg,
+                             const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request);
+
+/*
+ * MPI_Ireduce_scatter_block (MPI 3.1, section 5.12.8) with a producer: instead of a send buffer
+ * that holds this rank's contribution to every block, calls `produce` for each piece of each
+ * block just before it is needed; the full contribution never exists in memory. The own block
+ * comes last, so that no communication follows the last computation.
+ *
+ * produce   writes this rank's contribution to the piece, block->count elements, into block->data
+ *           (uninitialised memory of the library's, aligned to 64 bytes for whole blocks).
+ * recvbuf   room for recvcount elements of datatype: receives the reduction of all ranks' own
+ *           contributions to this rank's block. Not to be touched before the request is complete.
+ * datatype  a predefined type that `op` is defined for, without gaps: else MPI_ERR_TYPE.
+ * op        a predefined operation, or a user-defined commutative one (then without flash's
+ *           rings). The ring adds block b in the order b+1, b+2, ..., b (ranks modulo size): the
+ *           same bits in each run.
+ * The rest as for MPIX_Iallgather_compute, with MPI_ERR_OP in addition. Where flash does not
+ * serve the communicator, `produce` is called for all blocks inside this call.
+ */
+int MPIX_Ireduce_scatter_block_compute(MPIX_Flash_compute_fn *produce, void *arg,
+                                       const MPIX_Flash_hints *hints, void *recvbuf, int recvcount,
+                                       MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                                       MPI_Request *request);
+
+/*
+ * The same for blocks of unequal length, as MPI_Ireduce_scatter: rank i's block has recvcounts[i]
+ * elements; recvcounts is equal on all ranks and read during the call only.
+ */
+int MPIX_Ireduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
+                                 const MPIX_Flash_hints *hints, void *recvbuf,
+                                 const int recvcounts[], MPI_Datatype datatype, MPI_Op op,
+                                 MPI_Comm comm, MPI_Request *request);
+
+/*
+ * The blocking forms: the call above, then MPI_Wait. Callbacks run inside the call. Errors of
+ * the call and of the request are both returned through the error handler of `comm`.
+ */
+int MPIX_Allgather_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+                           int recvcount, MPI_Datatype recvtype, MPIX_Flash_compute_fn *consume,
+                           void *arg, const MPIX_Flash_hints *hints, MPI_Comm comm);
+int MPIX_Allgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                            void *recvbuf, const int recvcounts[], const int displs[],
+                            MPI_Datatype recvtype, MPIX_Flash_compute_fn *consume, void *arg,
+                            const MPIX_Flash_hints *hints, MPI_Comm comm);
+int MPIX_Reduce_scatter_block_compute(MPIX_Flash_compute_fn *produce, void *arg,
+                                      const MPIX_Flash_hints *hints, void *recvbuf, int recvcount,
+                                      MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+int MPIX_Reduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
+                                const MPIX_Flash_hints *hints, void *recvbuf,
+                                const int recvcounts[], MPI_Datatype datatype, MPI_Op op,
+                                MPI_Comm comm);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MPIX_FLASH_H */

@@ -1,0 +1,76 @@
+/*
+ * flash_transport.h: what the ring engine asks of a transport, and nothing else.
+ *
+ * A table of functions, so that the engine runs unchanged over UCX and over the fake transport of
+ * the unit tests. A transport is not thread-safe: its user calls every function, and receives
+ * every `done`, under one lock (flash_progress.h).
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FLASH_TRANSPORT_H
+#define FLASH_TRANSPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Status of an operation, a transfer or a call inside flash. Negative values are flash's own;
+ * positive values are MPI error codes that a user's callback returned, passed through untouched.
+ */
+enum {
+    FLASH_OK = 0,
+    FLASH_BUSY = -1,           /* events are waiting: make progress, then ask again */
+    FLASH_ERR_NO_MEMORY = -2,  /* an allocation failed */
+    FLASH_ERR_TRUNCATED = -3,  /* sizes disagree between ranks */
+    FLASH_ERR_CANCELED = -4,   /* the receive was cancelled before it matched */
+    FLASH_ERR_TRANSPORT = -5,  /* the transport reported an error */
+    FLASH_ERR_PEER = -6,       /* another rank failed and said so */
+    FLASH_ERR_UNREACHABLE = -7 /* no connection to the peer could be made */
+};
+
+/*
+ * One message under way. Embedded in the engine's own structures; lives until `done` has been
+ * called. `handle` belongs to the transport.
+ */
+typedef struct flash_transfer flash_transfer_t;
+struct flash_transfer {
+    /*
+     * Called exactly once for each send or receive, from progress() or from within the call that
+     * began it. `tag` and `length` are the sender's tag and the bytes received; of a send, its
+     * own. `tag` is meaningful also for FLASH_ERR_TRUNCATED, not for other errors.
+     */
+    void (*done)(flash_transfer_t *transfer, int status, uint64_t tag, size_t length);
+    void *handle;
+};
+
+typedef struct flash_peer flash_peer_t; /* an endpoint; opaque, owned by the transport */
+typedef struct flash_transport flash_transport_t;
+
+typedef struct flash_transport_ops {
+    /* Sends `length` bytes; the buffer must stay as it is until done. */
+    void (*send)(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, const void *buffer,
+                 size_t length, flash_transfer_t *transfer);
+    /*
+     * Receives a message whose tag equals `tag` in the bits of `mask`. A longer message gives
+     * FLASH_ERR_TRUNCATED and writes nothing past `length`. Messages of equal tags from one
+     * sender match in the order in which they were sent.
+     */
+    void (*recv)(flash_transport_t *transport, uint64_t tag, uint64_t mask, void *buffer,
+                 size_t length, flash_transfer_t *transfer);
+    /* Cancels a receive that is under way; `done` follows, with FLASH_ERR_CANCELED or as usual. */
+    void (*cancel)(flash_transport_t *transport, flash_transfer_t *transfer);
+    /* Moves data, calls `done`; returns how much happened, 0 for nothing. */
+    unsigned (*progress)(flash_transport_t *transport);
+    /*
+     * Makes event_fd readable at the next event. FLASH_OK, or FLASH_BUSY when something has
+     * happened since the last progress() and sleeping now would miss it.
+     */
+    int (*arm)(flash_transport_t *transport);
+} flash_transport_ops_t;
+
+struct flash_transport {
+    const flash_transport_ops_t *ops;
+    int event_fd; /* for poll(); -1 if the transport cannot wake a sleeper */
+};
+
+#endif /* FLASH_TRANSPORT_H */
