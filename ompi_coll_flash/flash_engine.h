@@ -8,7 +8,7 @@
  *   RS   [receive] -> [wait for the local contribution] -> [combine] -> [send on] -> done
  *
  * where the first step of a ring has nothing to receive and the last nothing to send. A window of
- * `depth` segments is under way at a time, receives posted ahead.
+ * segments is under way at a time, receives posted ahead.
  *
  * The engine only moves data by itself. Everything that takes time is *work* that it hands out:
  * combining (reductions and copies) to any thread, the user's callbacks to application threads
@@ -72,8 +72,14 @@ typedef struct flash_op_params {
     flash_schedule_t schedule; /* copied; its arrays must outlive the operation */
     size_t element;            /* bytes of an element */
     flash_peer_t *right;
-    uint64_t tag;   /* names the operation on all its ranks; the low FLASH_TAG_SHIFT bits are 0 */
-    uint32_t depth; /* segments under way at a time, at least 1 */
+    uint64_t tag; /* names the operation on all its ranks; the low FLASH_TAG_SHIFT bits are 0 */
+    /*
+     * Segments under way at a time, at least. The engine takes more where the ring needs it:
+     * one block's segments and one, so that a rank that cannot send can still receive and the
+     * ring never locks up; twice that with a callback, so that one block arrives while the sums
+     * of the one before it leave.
+     */
+    uint32_t depth;
 
     /*
      * AG: the own block; the engine copies it to its place in the output unless it lies there.

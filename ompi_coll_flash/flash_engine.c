@@ -1,0 +1,214 @@
+/*
+ * flash_engine.c: which operation is to act next, which work is to be had, what has completed.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "flash_op.h"
+
+/* A queue of operations through one of their link fields; `in` says whether one is in it. */
+#define OP_QUEUE(name, link, in)                                       \
+    static void name##_push(flash_op_queue_t *queue, flash_op_t *op)   \
+    {                                                                  \
+        if (!op->in) {                                                 \
+            op->in = true;                                             \
+            op->link = NULL;                                           \
+            *queue->tail = op;                                         \
+            queue->tail = &op->link;                                   \
+        }                                                              \
+    }                                                                  \
+    static void name##_remove(flash_op_queue_t *queue, flash_op_t *op) \
+    {                                                                  \
+        flash_op_t **link = &queue->head;                              \
+                                                                       \
+        if (!op->in) {                                                 \
+            return;                                                    \
+        }                                                              \
+        while (*link != op) {                                          \
+            link = &(*link)->link;                                     \
+        }                                                              \
+        *link = op->link;                                              \
+        if (op->link == NULL) {                                        \
+            queue->tail = link;                                        \
+        }                                                              \
+        op->in = false;                                                \
+    }
+
+OP_QUEUE(dirty, next_dirty, in_dirty)
+OP_QUEUE(combine, next_combine, in_combine)
+OP_QUEUE(callback, next_callback, in_callback)
+OP_QUEUE(completed, next_completed, in_completed)
+
+static void queue_init(flash_op_queue_t *queue)
+{
+    queue->head = NULL;
+    queue->tail = &queue->head;
+}
+
+flash_engine_t *flash_engine_create(flash_transport_t *transport)
+{
+    flash_engine_t *engine = calloc(1, sizeof(*engine));
+
+    if (engine != NULL) {
+        engine->transport = transport;
+        queue_init(&engine->dirty);
+        queue_init(&engine->combine);
+        queue_init(&engine->callback);
+        queue_init(&engine->completed);
+    }
+    return engine;
+}
+
+void flash_engine_destroy(flash_engine_t *engine)
+{
+    flash_pool_clear(&engine->pool);
+    free(engine);
+}
+
+void flash_engine_touch(flash_op_t *op)
+{
+    dirty_push(&op->engine->dirty, op);
+}
+
+void flash_engine_offer(flash_op_t *op)
+{
+    if (op->combining.head != NULL) {
+        combine_push(&op->engine->combine, op);
+    }
+    if (flash_op_wants_callback(op)) {
+        callback_push(&op->engine->callback, op);
+    }
+}
+
+static void complete(flash_op_t *op)
+{
+    flash_engine_t *engine = op->engine;
+
+    combine_remove(&engine->combine, op);
+    callback_remove(&engine->callback, op); /* offered before a failure stopped it */
+    op->active = false;
+    engine->active--;
+    completed_push(&engine->completed, op);
+}
+
+/* Lets each operation act that something happened to. The only place where one completes. */
+static void drain(flash_engine_t *engine)
+{
+    flash_op_t *op;
+
+    while ((op = engine->dirty.head) != NULL) {
+        dirty_remove(&engine->dirty, op);
+        flash_op_advance(op);
+        if (op->active && !op->in_dirty && flash_op_is_complete(op)) {
+            complete(op);
+        }
+    }
+}
+
+void flash_op_start(flash_op_t *op)
+{
+    op->active = true;
+    op->engine->active++;
+    flash_engine_touch(op);
+    drain(op->engine);
+}
+
+unsigned flash_engine_progress(flash_engine_t *engine)
+{
+    unsigned happened = engine->transport->ops->progress(engine->transport);
+
+    drain(engine);
+    return happened;
+}
+
+size_t flash_engine_active(const flash_engine_t *engine)
+{
+    return engine->active;
+}
+
+flash_op_t *flash_engine_completed(flash_engine_t *engine)
+{
+    flash_op_t *op = engine->completed.head;
+
+    if (op != NULL) {
+        completed_remove(&engine->completed, op);
+    }
+    return op;
+}
+
+/* -------------------------------------------------------------------- work */
+
+static bool take_combine(flash_engine_t *engine, flash_work_t *work)
+{
+    flash_op_t *op = engine->combine.head;
+    flash_slot_t *slot;
+
+    if (op == NULL) {
+        return false;
+    }
+    combine_remove(&engine->combine, op);
+    slot = flash_slot_queue_pop(&op->combining);
+    *work = (flash_work_t){.kind = FLASH_WORK_COMBINE,
+                           .op = op,
+                           .slot = slot,
+                           .in = slot->local,
+                           .inout = slot->data,
+                           .count = slot->range.count};
+    op->held++;
+    flash_engine_offer(op); /* the next segment, behind other operations' */
+    return true;
+}
+
+static bool take_callback(flash_engine_t *engine, flash_work_t *work)
+{
+    flash_op_t *op;
+
+    while ((op = engine->callback.head) != NULL) {
+        callback_remove(&engine->callback, op);
+        if (flash_op_wants_callback(op)) {
+            *work = (flash_work_t){.kind = FLASH_WORK_CALLBACK, .op = op};
+            flash_op_take_callback(op, &work->piece);
+            op->held++;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *work)
+{
+    return ((kinds & FLASH_WORK_COMBINE) != 0 && take_combine(engine, work)) ||
+           ((kinds & FLASH_WORK_CALLBACK) != 0 && take_callback(engine, work));
+}
+
+int flash_work_run(const flash_work_t *work)
+{
+    const flash_op_params_t *params = &work->op->params;
+
+    if (work->kind == FLASH_WORK_CALLBACK) {
+        return params->callback(params->callback_arg, &work->piece);
+    }
+    if (params->schedule.kind == FLASH_REDUCE_SCATTER) {
+        return params->combine(params->combine_arg, work->in, work->inout, work->count);
+    }
+    memcpy(work->inout, work->in, work->count * params->element);
+    return FLASH_OK;
+}
+
+void flash_engine_finish(flash_engine_t *engine, const flash_work_t *work, int status)
+{
+    flash_op_t *op = work->op;
+
+    op->held--;
+    if (work->kind == FLASH_WORK_CALLBACK) {
+        flash_op_finish_callback(op, status);
+    } else {
+        flash_slot_combined(work->slot, status);
+    }
+    flash_engine_touch(op);
+    drain(engine);
+}

@@ -1,0 +1,365 @@
+/*
+ * flash_op.c: one operation: its memory, its window of segments, its callbacks.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_op.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void flash_slot_queue_init(flash_slot_queue_t *queue)
+{
+    queue->head = NULL;
+    queue->tail = &queue->head;
+}
+
+void flash_slot_queue_push(flash_slot_queue_t *queue, flash_slot_t *slot)
+{
+    slot->next = NULL;
+    *queue->tail = slot;
+    queue->tail = &slot->next;
+}
+
+flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue)
+{
+    flash_slot_t *slot = queue->head;
+
+    if (slot != NULL) {
+        queue->head = slot->next;
+        if (queue->head == NULL) {
+            queue->tail = &queue->head;
+        }
+    }
+    return slot;
+}
+
+/* ------------------------------------------------------------------ cursors */
+
+static bool cursor_at_end(const flash_op_t *op, const flash_cursor_t *cursor)
+{
+    return cursor->step == op->params.schedule.nranks;
+}
+
+static void cursor_enter(const flash_op_t *op, flash_cursor_t *cursor, uint32_t step)
+{
+    const flash_schedule_t *schedule = &op->params.schedule;
+
+    cursor->step = step;
+    cursor->index = 0;
+    if (step < schedule->nranks) {
+        cursor->split = flash_schedule_split(schedule, flash_schedule_block(schedule, step));
+    }
+}
+
+static void cursor_next_step(const flash_op_t *op, flash_cursor_t *cursor)
+{
+    cursor->piece += cursor->split.pieces;
+    cursor_enter(op, cursor, cursor->step + 1);
+}
+
+/* Of a cursor over pieces: moves past empty blocks, which have none. */
+static void cursor_find_piece(const flash_op_t *op, flash_cursor_t *cursor)
+{
+    while (!cursor_at_end(op, cursor) && cursor->index == cursor->split.pieces) {
+        cursor_next_step(op, cursor);
+    }
+}
+
+/* ------------------------------------------------------------- making one */
+
+/* See `depth` in flash_engine.h. */
+static uint32_t window(const flash_op_params_t *params)
+{
+    uint32_t segments = flash_schedule_max_segments(&params->schedule);
+    uint32_t needed = params->callback != NULL ? 2 * segments + 2 : segments + 1;
+
+    return params->depth > needed ? params->depth : needed;
+}
+
+/* The longest segment, in elements: pieces are cut evenly, rounded up. */
+static size_t max_segment(const flash_schedule_t *schedule)
+{
+    size_t piece = flash_schedule_max_piece(schedule);
+
+    return piece < schedule->segment_elements ? piece : schedule->segment_elements;
+}
+
+static int allocate_scratch(flash_op_t *op)
+{
+    const flash_op_params_t *params = &op->params;
+    size_t size;
+
+    if (params->schedule.kind == FLASH_ALLGATHER) {
+        return FLASH_OK;
+    }
+    op->segment_bytes = max_segment(&params->schedule) * params->element;
+    size = op->depth * op->segment_bytes;
+    if (params->callback != NULL) {
+        /* One block ahead of the ring, and the piece that is being produced. */
+        op->produce_buffers = params->schedule.pieces + 1;
+        if (op->produce_buffers > op->pieces) {
+            op->produce_buffers = (uint32_t) op->pieces;
+        }
+        op->piece_bytes = flash_schedule_max_piece(&params->schedule) * params->element;
+        op->piece_bytes = (op->piece_bytes + 63) / 64 * 64;
+        size = (size + 63) / 64 * 64 + op->produce_buffers * op->piece_bytes;
+    }
+    if (size == 0) {
+        return FLASH_OK;
+    }
+    op->scratch = flash_pool_get(&op->engine->pool, size, &op->scratch_size);
+    return op->scratch == NULL ? FLASH_ERR_NO_MEMORY : FLASH_OK;
+}
+
+int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **made)
+{
+    flash_op_t *op = calloc(1, sizeof(*op));
+
+    if (op == NULL) {
+        return FLASH_ERR_NO_MEMORY;
+    }
+    op->engine = engine;
+    op->params = *params;
+    op->depth = window(params);
+    op->pieces = flash_schedule_total_pieces(&params->schedule);
+    flash_slot_queue_init(&op->events);
+    flash_slot_queue_init(&op->waiting);
+    flash_slot_queue_init(&op->combining);
+    op->slots = calloc(op->depth, sizeof(*op->slots));
+    if (op->slots == NULL) {
+        goto free_op;
+    }
+    for (uint32_t k = 0; k < op->depth; k++) {
+        flash_slot_init(&op->slots[k], op);
+    }
+    if (allocate_scratch(op) != FLASH_OK) {
+        goto free_slots;
+    }
+    cursor_enter(op, &op->open, 0);
+    cursor_enter(op, &op->call, 0);
+    *made = op;
+    return FLASH_OK;
+
+free_slots:
+    free(op->slots);
+free_op:
+    free(op);
+    return FLASH_ERR_NO_MEMORY;
+}
+
+void flash_op_destroy(flash_op_t *op)
+{
+    flash_pool_put(&op->engine->pool, op->scratch, op->scratch_size);
+    free(op->slots);
+    free(op);
+}
+
+void *flash_op_user(const flash_op_t *op)
+{
+    return op->params.user;
+}
+
+int flash_op_status(const flash_op_t *op)
+{
+    return op->status;
+}
+
+/* ------------------------------------------------------------ the window */
+
+static char *element_at(const flash_op_t *op, const void *base, ptrdiff_t displ, size_t offset)
+{
+    return (char *) base + (displ + (ptrdiff_t) offset) * (ptrdiff_t) op->params.element;
+}
+
+static char *produce_buffer(const flash_op_t *op, uint64_t piece)
+{
+    size_t received = (op->depth * op->segment_bytes + 63) / 64 * 64;
+
+    return (char *) op->scratch + received + piece % op->produce_buffers * op->piece_bytes;
+}
+
+static void place_allgather(flash_op_t *op, flash_slot_t *slot)
+{
+    const flash_schedule_t *schedule = &op->params.schedule;
+
+    slot->data = element_at(op, op->params.output, flash_schedule_displ(schedule, slot->block),
+                            slot->range.offset);
+    slot->local = element_at(op, op->params.input, 0, slot->range.offset);
+}
+
+static void place_reduce_scatter(flash_op_t *op, flash_slot_t *slot)
+{
+    const flash_schedule_t *schedule = &op->params.schedule;
+
+    if (slot->step == schedule->nranks - 1) {
+        slot->data = element_at(op, op->params.output, 0, slot->range.offset);
+    } else {
+        slot->data = (char *) op->scratch + (slot - op->slots) * (ptrdiff_t) op->segment_bytes;
+    }
+    slot->local = slot->data;
+    if (op->params.callback == NULL) {
+        slot->local = element_at(op, op->params.input, flash_schedule_displ(schedule, slot->block),
+                                 slot->range.offset);
+    } else if (slot->range.count > 0) {
+        flash_range_t piece =
+            flash_split_piece(&op->open.split, slot->segment / op->open.split.segments_per_piece);
+
+        slot->local =
+            element_at(op, produce_buffer(op, slot->piece), 0, slot->range.offset - piece.offset);
+    }
+}
+
+/* Puts the segment under `open` under way, in the slot of the one that retired `depth` ago. */
+static void open_segment(flash_op_t *op)
+{
+    flash_slot_t *slot = &op->slots[op->opened % op->depth];
+    flash_cursor_t *open = &op->open;
+    uint32_t segment = open->index, per_piece = open->split.segments_per_piece;
+
+    slot->step = open->step;
+    slot->block = flash_schedule_block(&op->params.schedule, open->step);
+    slot->segment = segment;
+    slot->overrun = 0;
+    slot->range = flash_split_segment(&open->split, segment);
+    slot->piece = open->piece + segment / per_piece;
+    slot->last_of_step = segment + 1 == flash_split_segments(&open->split);
+    slot->last_of_piece = open->split.pieces > 0 && (segment + 1) % per_piece == 0;
+    slot->spoiled = slot->settled = false;
+    if (op->params.schedule.kind == FLASH_ALLGATHER) {
+        place_allgather(op, slot);
+    } else {
+        place_reduce_scatter(op, slot);
+    }
+    op->opened++;
+    flash_slot_open(slot);
+    open->index++;
+    if (slot->last_of_step) {
+        cursor_next_step(op, open);
+        op->open_step_ended = false;
+    }
+}
+
+/* Lets the segments go on that waited for what is there now, or will never be. */
+static void release_waiting(flash_op_t *op)
+{
+    flash_slot_queue_t waiting = op->waiting;
+    flash_slot_t *slot;
+
+    if (waiting.head == NULL) {
+        return;
+    }
+    flash_slot_queue_init(&op->waiting);
+    while ((slot = flash_slot_queue_pop(&waiting)) != NULL) {
+        if (flash_op_has_local(op, slot)) {
+            flash_slot_have_local(slot);
+        } else {
+            flash_slot_queue_push(&op->waiting, slot);
+        }
+    }
+}
+
+void flash_op_advance(flash_op_t *op)
+{
+    flash_slot_t *slot;
+
+    do {
+        if (op->stopped) {
+            release_waiting(op);
+        }
+        while ((slot = flash_slot_queue_pop(&op->events)) != NULL) {
+            flash_slot_transferred(slot);
+        }
+        while (op->retired < op->opened &&
+               op->slots[op->retired % op->depth].state == FLASH_SLOT_DONE) {
+            op->retired++;
+        }
+        while (op->opened - op->retired < op->depth && !cursor_at_end(op, &op->open)) {
+            open_segment(op);
+        }
+    } while (op->events.head != NULL || (op->stopped && op->waiting.head != NULL));
+    flash_engine_offer(op);
+}
+
+bool flash_op_is_complete(const flash_op_t *op)
+{
+    bool callbacks_done = op->params.callback == NULL || op->stopped || op->called == op->pieces;
+
+    return cursor_at_end(op, &op->open) && op->retired == op->opened && op->held == 0 &&
+           callbacks_done;
+}
+
+void flash_op_settle(flash_op_t *op)
+{
+    while (op->settled_slots < op->opened) {
+        const flash_slot_t *slot = &op->slots[op->settled_slots % op->depth];
+
+        if (!slot->settled) {
+            break;
+        }
+        op->settled_slots++;
+        op->settled += slot->last_of_piece;
+    }
+    flash_engine_offer(op);
+}
+
+/* ------------------------------------------------------------- callbacks */
+
+bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot)
+{
+    return op->params.callback == NULL || slot->range.count == 0 || slot->piece < op->called ||
+           op->stopped;
+}
+
+bool flash_op_wants_callback(const flash_op_t *op)
+{
+    if (op->params.callback == NULL || op->stopped || op->calling || op->called == op->pieces) {
+        return false;
+    }
+    return op->params.schedule.kind == FLASH_ALLGATHER
+               ? op->called < op->settled
+               : op->called - op->settled < op->produce_buffers;
+}
+
+void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
+{
+    const flash_schedule_t *schedule = &op->params.schedule;
+    flash_range_t range;
+
+    cursor_find_piece(op, &op->call);
+    range = flash_split_piece(&op->call.split, op->call.index);
+    piece->block = flash_schedule_block(schedule, op->call.step);
+    piece->piece = op->call.index;
+    piece->pieces = op->call.split.pieces;
+    piece->offset = range.offset;
+    piece->count = range.count;
+    if (schedule->kind == FLASH_REDUCE_SCATTER) {
+        piece->data = produce_buffer(op, op->called);
+    } else if (op->call.step == 0) {
+        piece->data = element_at(op, op->params.input, 0, range.offset);
+    } else {
+        piece->data = element_at(op, op->params.output,
+                                 flash_schedule_displ(schedule, piece->block), range.offset);
+    }
+    op->calling = true;
+}
+
+void flash_op_finish_callback(flash_op_t *op, int status)
+{
+    op->calling = false;
+    if (status == FLASH_OK) {
+        op->called++;
+        op->call.index++;
+    } else {
+        flash_op_fail(op, status);
+    }
+    release_waiting(op);
+}
+
+void flash_op_fail(flash_op_t *op, int status)
+{
+    if (op->status == FLASH_OK) {
+        op->status = status;
+    }
+    op->stopped = true; /* flash_op_advance() lets go of the segments that waited */
+}

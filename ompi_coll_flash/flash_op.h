@@ -1,0 +1,134 @@
+/*
+ * flash_op.h: the engine's own view of an operation and its segments.
+ *
+ * Three files share it: flash_engine.c (queues, work, completion), flash_op.c (an operation's
+ * window, pieces and memory) and flash_slot.c (one segment's way). All of it is ordered by the
+ * engine's lock, see flash_engine.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FLASH_OP_H
+#define FLASH_OP_H
+
+#include "flash_engine.h"
+#include "flash_pool.h"
+
+typedef enum flash_slot_state {
+    FLASH_SLOT_RECEIVING, /* the receive is posted */
+    FLASH_SLOT_WAITING,   /* for the local contribution; in op->waiting */
+    FLASH_SLOT_COMBINING, /* in op->combining, or taken as work */
+    FLASH_SLOT_SENDING,   /* the send is posted */
+    FLASH_SLOT_DONE       /* until the slots before it are done too */
+} flash_slot_state_t;
+
+/* One segment under way. Slots form a ring buffer: segment number n lives in slot n % depth. */
+typedef struct flash_slot {
+    flash_transfer_t transfer; /* the receive, later the send; first, so that it is the slot */
+    flash_op_t *op;
+    struct flash_slot *next; /* in whichever of the operation's queues the slot is */
+    flash_slot_state_t state;
+    uint32_t step, block, segment;
+    uint32_t overrun;    /* messages beyond the step's expected last one */
+    bool posted;         /* the transfer is under way */
+    flash_range_t range; /* of the block */
+    uint64_t piece;      /* the piece it belongs to, counted over the whole operation */
+    bool last_of_step;
+    bool last_of_piece;
+    bool spoiled;      /* the content is lost: what is sent is empty and marked */
+    bool settled;      /* AG: the data is there. RS: the local contribution is used up */
+    char *data;        /* AG: its place in the output. RS: what arrives, then the sum */
+    const char *local; /* AG, first step: the own block. RS: the local contribution */
+    int status;        /* of the transfer that is done, with its tag and length */
+    uint64_t tag;
+    size_t length;
+} flash_slot_t;
+
+typedef struct flash_slot_queue {
+    flash_slot_t *head, **tail;
+} flash_slot_queue_t;
+
+/* A place in the order in which an operation handles segments or pieces. */
+typedef struct flash_cursor {
+    uint32_t step;       /* nranks: past the end */
+    uint32_t index;      /* segment or piece of the step's block */
+    flash_split_t split; /* of the step's block */
+    uint64_t piece;      /* pieces in the steps before */
+} flash_cursor_t;
+
+struct flash_op {
+    flash_engine_t *engine;
+    flash_op_params_t params;
+    flash_op_t *next_completed; /* in engine->completed */
+    flash_op_t *next_dirty;     /* in engine->dirty */
+    flash_op_t *next_combine;   /* in engine->combine */
+    flash_op_t *next_callback;  /* in engine->callback */
+    bool in_dirty, in_combine, in_callback, in_completed;
+
+    uint32_t depth;
+    flash_slot_t *slots;
+    void *scratch; /* RS: one segment for each slot, then the produced pieces */
+    size_t scratch_size;
+    size_t segment_bytes, piece_bytes; /* strides in the scratch */
+
+    flash_cursor_t open;      /* the next segment to put under way */
+    bool open_step_ended;     /* the step it is in has fewer messages than expected */
+    uint64_t opened, retired; /* segments */
+    uint64_t settled_slots;   /* segments before the first one that is not settled */
+
+    uint64_t pieces;          /* in all */
+    uint64_t settled;         /* pieces whose segments are all settled */
+    uint64_t called;          /* callbacks that returned */
+    flash_cursor_t call;      /* the next piece to call back for */
+    uint32_t produce_buffers; /* RS: pieces that may be produced and not used up */
+    bool calling;             /* a callback is taken as work */
+    bool stopped;             /* no further callbacks */
+
+    flash_slot_queue_t events;    /* transfers done, not yet acted on */
+    flash_slot_queue_t waiting;   /* for the local contribution */
+    flash_slot_queue_t combining; /* for a thread that combines */
+    unsigned held;                /* works taken and not finished */
+    bool active;                  /* started and not completed */
+    int status;
+};
+
+typedef struct flash_op_queue {
+    flash_op_t *head, **tail;
+} flash_op_queue_t;
+
+struct flash_engine {
+    flash_transport_t *transport;
+    flash_pool_t pool;
+    size_t active;
+    flash_op_queue_t dirty;     /* with events */
+    flash_op_queue_t combine;   /* with segments to combine */
+    flash_op_queue_t callback;  /* with a piece to call back for */
+    flash_op_queue_t completed; /* not yet fetched */
+};
+
+void flash_slot_queue_init(flash_slot_queue_t *queue);
+void flash_slot_queue_push(flash_slot_queue_t *queue, flash_slot_t *slot);
+flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue);
+
+/* flash_engine.c */
+void flash_engine_touch(flash_op_t *op); /* the operation has events */
+void flash_engine_offer(flash_op_t *op); /* the operation may have work */
+
+/* flash_op.c */
+void flash_op_fail(flash_op_t *op, int status);
+void flash_op_advance(flash_op_t *op); /* acts on all events */
+bool flash_op_is_complete(const flash_op_t *op);
+void flash_op_settle(flash_op_t *op); /* after slot->settled became true */
+bool flash_op_wants_callback(const flash_op_t *op);
+void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece);
+void flash_op_finish_callback(flash_op_t *op, int status);
+bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
+
+/* flash_slot.c */
+void flash_slot_init(flash_slot_t *slot,
+                     flash_op_t *op); /* what is the same for all its segments */
+void flash_slot_open(flash_slot_t *slot);
+void flash_slot_transferred(flash_slot_t *slot); /* acts on the transfer that is done */
+void flash_slot_have_local(flash_slot_t *slot);  /* of a waiting slot: it is there, or never will */
+void flash_slot_combined(flash_slot_t *slot, int status);
+
+#endif /* FLASH_OP_H */

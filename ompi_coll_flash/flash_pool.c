@@ -1,0 +1,67 @@
+/*
+ * flash_pool.c: see flash_pool.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_pool.h"
+
+#include <stdlib.h>
+
+void *flash_pool_get(flash_pool_t *pool, size_t size, size_t *got)
+{
+    void *memory;
+    int best = -1;
+
+    for (int k = 0; k < FLASH_POOL_KEPT; k++) {
+        if (pool->kept[k].memory != NULL && pool->kept[k].size >= size &&
+            (best < 0 || pool->kept[k].size < pool->kept[best].size)) {
+            best = k;
+        }
+    }
+    /* A buffer more than twice too large stays for the operation that needs it. */
+    if (best >= 0 && pool->kept[best].size / 2 <= size) {
+        memory = pool->kept[best].memory;
+        *got = pool->kept[best].size;
+        pool->kept[best].memory = NULL;
+        return memory;
+    }
+    if (posix_memalign(&memory, FLASH_POOL_ALIGNMENT, size) != 0) {
+        return NULL;
+    }
+    *got = size;
+    return memory;
+}
+
+void flash_pool_put(flash_pool_t *pool, void *memory, size_t size)
+{
+    int place = 0;
+
+    if (memory == NULL) {
+        return;
+    }
+    for (int k = 0; k < FLASH_POOL_KEPT; k++) {
+        if (pool->kept[k].memory == NULL) {
+            place = k;
+            break;
+        }
+        if (pool->kept[k].size < pool->kept[place].size) {
+            place = k;
+        }
+    }
+    /* The smallest gives way: it is the cheapest to make again. */
+    if (pool->kept[place].memory != NULL && pool->kept[place].size > size) {
+        free(memory);
+        return;
+    }
+    free(pool->kept[place].memory);
+    pool->kept[place].memory = memory;
+    pool->kept[place].size = size;
+}
+
+void flash_pool_clear(flash_pool_t *pool)
+{
+    for (int k = 0; k < FLASH_POOL_KEPT; k++) {
+        free(pool->kept[k].memory);
+        pool->kept[k].memory = NULL;
+    }
+}

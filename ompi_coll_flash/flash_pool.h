@@ -1,0 +1,30 @@
+/*
+ * flash_pool.h: scratch memory that is kept between operations.
+ *
+ * A reduce-scatter needs room for the sums under way. Fresh pages cost more than the copy that
+ * fills them, so freed buffers are kept, up to FLASH_POOL_KEPT of them, and handed out again.
+ * Ordered by the engine's lock.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FLASH_POOL_H
+#define FLASH_POOL_H
+
+#include <stddef.h>
+
+#define FLASH_POOL_KEPT      4
+#define FLASH_POOL_ALIGNMENT 4096
+
+typedef struct flash_pool {
+    struct {
+        void *memory; /* NULL: the place is free */
+        size_t size;
+    } kept[FLASH_POOL_KEPT];
+} flash_pool_t;
+
+/* At least `size` bytes, page aligned, or NULL. *got is the buffer's real size, for the return. */
+void *flash_pool_get(flash_pool_t *pool, size_t size, size_t *got);
+void flash_pool_put(flash_pool_t *pool, void *memory, size_t size);
+void flash_pool_clear(flash_pool_t *pool);
+
+#endif /* FLASH_POOL_H */

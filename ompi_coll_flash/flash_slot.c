@@ -1,0 +1,272 @@
+/*
+ * flash_slot.c: the way of one segment, from its arrival to its departure.
+ *
+ * Each function here is entered once an event has moved the segment on, and ends by beginning the
+ * next thing the segment waits for. Which things those are is said in flash_engine.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_op.h"
+
+static bool first_step(const flash_slot_t *slot)
+{
+    return slot->step == 0;
+}
+
+static bool last_step(const flash_slot_t *slot)
+{
+    return slot->step == slot->op->params.schedule.nranks - 1;
+}
+
+static size_t slot_bytes(const flash_slot_t *slot)
+{
+    return slot->range.count * slot->op->params.element;
+}
+
+/* The tag of segment `segment` as the rank knows it that receives it in step `step`. */
+static uint64_t slot_tag(const flash_op_t *op, uint32_t step, uint32_t segment)
+{
+    uint64_t steps = step & ((UINT32_C(1) << FLASH_TAG_STEP_BITS) - 1);
+    uint64_t segments = segment & ((UINT32_C(1) << FLASH_TAG_SEG_BITS) - 1);
+
+    return op->params.tag | (steps << FLASH_TAG_SEG_BITS | segments) << 2;
+}
+
+/*
+ * Only notes what happened: a transfer may be done within the call that began it, and acting on
+ * it there would nest without end.
+ */
+static void transfer_done(flash_transfer_t *transfer, int status, uint64_t tag, size_t length)
+{
+    flash_slot_t *slot = (flash_slot_t *) transfer;
+
+    slot->posted = false;
+    slot->status = status;
+    slot->tag = tag;
+    slot->length = length;
+    flash_slot_queue_push(&slot->op->events, slot);
+    flash_engine_touch(slot->op);
+}
+
+static void slot_receive(flash_slot_t *slot, size_t length)
+{
+    flash_op_t *op = slot->op;
+    flash_transport_t *transport = op->engine->transport;
+
+    slot->state = FLASH_SLOT_RECEIVING;
+    slot->posted = true;
+    transport->ops->recv(transport, slot_tag(op, slot->step, slot->segment + slot->overrun),
+                         ~FLASH_TAG_MARKS, slot->data, length, &slot->transfer);
+}
+
+static void slot_send(flash_slot_t *slot)
+{
+    flash_op_t *op = slot->op;
+    flash_transport_t *transport = op->engine->transport;
+    uint64_t tag = slot_tag(op, slot->step + 1, slot->segment);
+
+    tag |= slot->last_of_step ? FLASH_TAG_LAST : 0;
+    tag |= slot->spoiled ? FLASH_TAG_SPOILED : 0;
+    slot->state = FLASH_SLOT_SENDING;
+    slot->posted = true;
+    transport->ops->send(transport, op->params.right, tag,
+                         first_step(slot) ? slot->local : slot->data,
+                         slot->spoiled ? 0 : slot_bytes(slot), &slot->transfer);
+}
+
+static void slot_done(flash_slot_t *slot)
+{
+    slot->state = FLASH_SLOT_DONE;
+}
+
+static void slot_settled(flash_slot_t *slot)
+{
+    slot->settled = true;
+    flash_op_settle(slot->op);
+}
+
+static void slot_combine(flash_slot_t *slot)
+{
+    slot->state = FLASH_SLOT_COMBINING;
+    flash_slot_queue_push(&slot->op->combining, slot);
+    flash_engine_offer(slot->op);
+}
+
+/* The content is as complete as it will get: on it goes, or here it ends. */
+static void slot_leave(flash_slot_t *slot)
+{
+    if (!last_step(slot)) {
+        slot_send(slot);
+        return;
+    }
+    if (slot->spoiled) {
+        flash_op_fail(slot->op, FLASH_ERR_PEER);
+    }
+    slot_done(slot);
+}
+
+void flash_slot_have_local(flash_slot_t *slot)
+{
+    if (slot->op->stopped && slot->op->params.callback != NULL && slot->piece >= slot->op->called &&
+        slot->range.count > 0) {
+        slot->spoiled = true;
+    }
+    if (first_step(slot)) {
+        slot_send(slot);
+    } else if (slot->spoiled || slot->range.count == 0) {
+        slot_settled(slot);
+        slot_leave(slot);
+    } else {
+        slot_combine(slot);
+    }
+}
+
+static void slot_need_local(flash_slot_t *slot)
+{
+    if (flash_op_has_local(slot->op, slot)) {
+        flash_slot_have_local(slot);
+    } else {
+        slot->state = FLASH_SLOT_WAITING;
+        flash_slot_queue_push(&slot->op->waiting, slot);
+    }
+}
+
+void flash_slot_open(flash_slot_t *slot)
+{
+    flash_op_t *op = slot->op;
+
+    if (!first_step(slot)) {
+        if (op->open_step_ended) { /* the left neighbour has no such segment */
+            slot->spoiled = true;
+            slot->status = FLASH_ERR_CANCELED;
+            slot->state = FLASH_SLOT_RECEIVING;
+            flash_slot_queue_push(&op->events, slot);
+            flash_engine_touch(op);
+        } else {
+            slot_receive(slot, slot_bytes(slot));
+        }
+    } else if (op->params.schedule.kind == FLASH_ALLGATHER) {
+        slot_settled(slot);
+        slot_send(slot);
+    } else {
+        slot_need_local(slot);
+    }
+}
+
+/*
+ * The left neighbour's step ended before this rank expected it to: the receives for the rest of
+ * the step would wait forever.
+ */
+static void end_step(flash_slot_t *last)
+{
+    flash_op_t *op = last->op;
+    flash_transport_t *transport = op->engine->transport;
+
+    for (uint64_t number = op->retired; number < op->opened; number++) {
+        flash_slot_t *slot = &op->slots[number % op->depth];
+
+        if (slot->step == last->step && slot->segment > last->segment &&
+            slot->state == FLASH_SLOT_RECEIVING && slot->posted) {
+            transport->ops->cancel(transport, &slot->transfer);
+        }
+    }
+    op->open_step_ended = op->open.step == last->step;
+}
+
+/* Compares what came with what was expected. False if more messages of the step are to come. */
+static bool check_arrival(flash_slot_t *slot)
+{
+    flash_op_t *op = slot->op;
+    bool last = (slot->tag & FLASH_TAG_LAST) != 0;
+
+    if (slot->status != FLASH_OK && slot->status != FLASH_ERR_TRUNCATED) {
+        slot->spoiled = true;
+        if (slot->status != FLASH_ERR_CANCELED) {
+            flash_op_fail(op, slot->status);
+        }
+        return true;
+    }
+    if (slot->overrun == 0) {
+        if ((slot->tag & FLASH_TAG_SPOILED) != 0) {
+            slot->spoiled = true;
+        } else if (slot->status == FLASH_ERR_TRUNCATED || slot->length != slot_bytes(slot)) {
+            slot->spoiled = true;
+            flash_op_fail(op, FLASH_ERR_TRUNCATED);
+        }
+    }
+    if (last && !slot->last_of_step) {
+        flash_op_fail(op, FLASH_ERR_TRUNCATED);
+        end_step(slot);
+    } else if (!last && slot->last_of_step) {
+        slot->spoiled = true;
+        flash_op_fail(op, FLASH_ERR_TRUNCATED);
+        slot->overrun++;
+        slot_receive(slot, 0);
+        return false;
+    }
+    return true;
+}
+
+static void slot_arrived(flash_slot_t *slot)
+{
+    if (!check_arrival(slot)) {
+        return;
+    }
+    if (slot->op->params.schedule.kind == FLASH_REDUCE_SCATTER) {
+        slot_need_local(slot);
+        return;
+    }
+    if (slot->spoiled) {
+        flash_op_fail(slot->op, FLASH_ERR_PEER);
+    }
+    slot_settled(slot);
+    slot_leave(slot);
+}
+
+static void slot_sent(flash_slot_t *slot)
+{
+    flash_op_t *op = slot->op;
+
+    if (slot->status != FLASH_OK) {
+        flash_op_fail(op, slot->status);
+    }
+    if (first_step(slot)) {
+        if (op->params.schedule.kind == FLASH_REDUCE_SCATTER) {
+            slot_settled(slot);
+        } else if (slot->local != slot->data && slot->range.count > 0) {
+            slot_combine(slot); /* copies the own block to its place */
+            return;
+        }
+    }
+    slot_done(slot);
+}
+
+void flash_slot_transferred(flash_slot_t *slot)
+{
+    if (slot->state == FLASH_SLOT_RECEIVING) {
+        slot_arrived(slot);
+    } else {
+        slot_sent(slot);
+    }
+}
+
+void flash_slot_combined(flash_slot_t *slot, int status)
+{
+    if (slot->op->params.schedule.kind == FLASH_ALLGATHER) {
+        slot_done(slot);
+        return;
+    }
+    if (status != FLASH_OK) {
+        slot->spoiled = true;
+        flash_op_fail(slot->op, status);
+    }
+    slot_settled(slot);
+    slot_leave(slot);
+}
+
+/* The transfer's completion is the same for all: set once, when the operation is made. */
+void flash_slot_init(flash_slot_t *slot, flash_op_t *op)
+{
+    slot->op = op;
+    slot->transfer.done = transfer_done;
+}
