@@ -72,7 +72,11 @@ typedef struct flash_op_params {
     flash_schedule_t schedule; /* copied; its arrays must outlive the operation */
     size_t element;            /* bytes of an element */
     flash_peer_t *right;
-    uint64_t tag; /* names the operation on all its ranks; the low FLASH_TAG_SHIFT bits are 0 */
+    /*
+     * What names the operation in the messages from the left and in those to the right: each
+     * rank's send_tag is its right neighbour's recv_tag. The low FLASH_TAG_SHIFT bits are 0.
+     */
+    uint64_t recv_tag, send_tag;
     /*
      * Segments under way at a time, at least. The engine takes more where the ring needs it:
      * one block's segments and one, so that a rank that cannot send can still receive and the

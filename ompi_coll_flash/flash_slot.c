@@ -23,13 +23,13 @@ static size_t slot_bytes(const flash_slot_t *slot)
     return slot->range.count * slot->op->params.element;
 }
 
-/* The tag of segment `segment` as the rank knows it that receives it in step `step`. */
-static uint64_t slot_tag(const flash_op_t *op, uint32_t step, uint32_t segment)
+/* The tag of a segment, whose `step` is counted by the rank that receives it. */
+static uint64_t segment_tag(uint64_t operation, uint32_t step, uint32_t segment)
 {
     uint64_t steps = step & ((UINT32_C(1) << FLASH_TAG_STEP_BITS) - 1);
     uint64_t segments = segment & ((UINT32_C(1) << FLASH_TAG_SEG_BITS) - 1);
 
-    return op->params.tag | (steps << FLASH_TAG_SEG_BITS | segments) << 2;
+    return operation | (steps << FLASH_TAG_SEG_BITS | segments) << 2;
 }
 
 /*
@@ -55,15 +55,16 @@ static void slot_receive(flash_slot_t *slot, size_t length)
 
     slot->state = FLASH_SLOT_RECEIVING;
     slot->posted = true;
-    transport->ops->recv(transport, slot_tag(op, slot->step, slot->segment + slot->overrun),
-                         ~FLASH_TAG_MARKS, slot->data, length, &slot->transfer);
+    transport->ops->recv(
+        transport, segment_tag(op->params.recv_tag, slot->step, slot->segment + slot->overrun),
+        ~FLASH_TAG_MARKS, slot->data, length, &slot->transfer);
 }
 
 static void slot_send(flash_slot_t *slot)
 {
     flash_op_t *op = slot->op;
     flash_transport_t *transport = op->engine->transport;
-    uint64_t tag = slot_tag(op, slot->step + 1, slot->segment);
+    uint64_t tag = segment_tag(op->params.send_tag, slot->step + 1, slot->segment);
 
     tag |= slot->last_of_step ? FLASH_TAG_LAST : 0;
     tag |= slot->spoiled ? FLASH_TAG_SPOILED : 0;

@@ -1,0 +1,221 @@
+/*
+ * coll_flash.h: the component, its modules and its requests: all that speaks Open MPI.
+ *
+ *   coll_flash_component.c       registration, parameters, opening and closing
+ *   coll_flash_job.c             what the processes of a job agree on, and how they find each other
+ *   coll_flash_module.c          one communicator: serve it or not, take over, give back
+ *   coll_flash_request.c         an operation as an MPI request
+ *   coll_flash_allgather.c       MPI's arguments to an allgather ring's
+ *   coll_flash_reduce_scatter.c  MPI's arguments to a reduce-scatter ring's
+ *   mpix_flash*.c                the extension, on top of the same functions
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef COLL_FLASH_H
+#define COLL_FLASH_H
+
+#include "coll_flash_compat.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "flash_engine.h"
+#include "flash_progress.h"
+#include "flash_transport.h"
+#include "mpix_flash.h"
+
+/* --------------------------------------------------------------- component */
+
+enum { FLASH_PROGRESS_AUTO, FLASH_PROGRESS_ON, FLASH_PROGRESS_OFF };
+
+/* MCA parameters; set at registration, read-only afterwards. */
+typedef struct mca_coll_flash_params {
+    int priority;
+    int progress; /* FLASH_PROGRESS_* */
+    bool bind;
+    size_t min_bytes;
+    size_t segment_bytes;
+    unsigned depth;
+    int verbose;
+    char *help_dir;
+} mca_coll_flash_params_t;
+
+extern mca_coll_flash_params_t mca_coll_flash_params;
+extern int mca_coll_flash_output; /* stream of the verbose lines */
+
+/* Exported for the component proper, mca_coll_flash.so. */
+int mca_coll_flash_register(void);
+int mca_coll_flash_open(void);
+int mca_coll_flash_close(void);
+int mca_coll_flash_init_query(bool enable_progress_threads, bool enable_mpi_threads);
+mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int *priority);
+
+#define FLASH_VERBOSE(level, ...)                            \
+    do {                                                     \
+        if (mca_coll_flash_params.verbose >= (level)) {      \
+            opal_output(mca_coll_flash_output, __VA_ARGS__); \
+        }                                                    \
+    } while (0)
+
+/* Prints a topic of the help file, once a job for equal messages. */
+#define FLASH_HELP(topic, ...) opal_show_help("help-mpi-coll-flash.txt", topic, true, __VA_ARGS__)
+
+/* --------------------------------------------------------------------- job */
+
+/* Opens UCX and publishes its address; a failure is kept, for the agreement to find. */
+void mca_coll_flash_job_open(void);
+void mca_coll_flash_job_close(void);
+
+/*
+ * Collective over MPI_COMM_WORLD, once, in MPI_Init: whether UCX is usable on every rank and
+ * which parameters all of them go by. Uses the allreduce of the module below flash.
+ */
+int mca_coll_flash_job_agree(ompi_communicator_t *world);
+
+/* Whether this process may serve communicators: true until the agreement says otherwise. */
+bool mca_coll_flash_job_usable(void);
+
+/* The engine's owner; NULL if UCX could not be opened. */
+flash_progress_t *mca_coll_flash_job_progress(void);
+
+/* The endpoint to a process of this job, made when first asked for. MPI_SUCCESS or MPI_ERR_*. */
+int mca_coll_flash_job_peer(opal_process_name_t name, flash_peer_t **peer);
+
+/*
+ * With the first operation: lets Open MPI's progress call flash's, and starts the progress thread
+ * if the parameters and the machine allow.
+ */
+void mca_coll_flash_job_start(void);
+
+/* ------------------------------------------------------------------ module */
+
+/* The functions that the communicator had before, with their modules; for what flash passes on. */
+typedef struct mca_coll_flash_previous {
+    mca_coll_base_module_iallgather_fn_t iallgather;
+    mca_coll_base_module_t *iallgather_module;
+    mca_coll_base_module_iallgatherv_fn_t iallgatherv;
+    mca_coll_base_module_t *iallgatherv_module;
+    mca_coll_base_module_ireduce_scatter_fn_t ireduce_scatter;
+    mca_coll_base_module_t *ireduce_scatter_module;
+    mca_coll_base_module_ireduce_scatter_block_fn_t ireduce_scatter_block;
+    mca_coll_base_module_t *ireduce_scatter_block_module;
+} mca_coll_flash_previous_t;
+
+typedef struct mca_coll_flash_module {
+    mca_coll_base_module_t super;
+    ompi_communicator_t *comm;
+    mca_coll_flash_previous_t previous;
+    uint64_t recv_tag, send_tag; /* this communicator's part of the tags, see coll_flash_module.c */
+    uint32_t sequence;           /* operations started; collective calls are ordered by the user */
+    atomic_uint in_flight;       /* operations not completed */
+    flash_peer_t *right;         /* NULL before the first operation */
+} mca_coll_flash_module_t;
+
+OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
+
+/* Bits of the sequence number in a tag, and how many operations of one communicator may be in
+   flight so that no two of them share it. */
+#define FLASH_SEQUENCE_BITS 14
+#define FLASH_MAX_IN_FLIGHT (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1))
+
+/* The module that serves `comm`, or NULL. */
+mca_coll_flash_module_t *mca_coll_flash_module_of(ompi_communicator_t *comm);
+
+/* ---------------------------------------------------------------- requests */
+
+/* A user's callback, with what it is told about the pieces. */
+typedef struct mca_coll_flash_compute {
+    MPIX_Flash_compute_fn *fn;
+    void *arg;
+    int pieces;
+    MPI_Count row;
+} mca_coll_flash_compute_t;
+
+/*
+ * An operation as the MPI layer sees it. Made from a free list, filled in by the two files that
+ * know the operations, handed to mca_coll_flash_request_start().
+ */
+typedef struct mca_coll_flash_request {
+    ompi_coll_base_nbc_request_t super;
+    atomic_int state; /* who recycles it, see coll_flash_request.c */
+    mca_coll_flash_module_t *module;
+    mca_coll_flash_compute_t compute; /* fn == NULL: a plain call */
+    MPI_Datatype datatype;
+    MPI_Op op;
+    size_t *counts;    /* blocks, if unequal; owned */
+    ptrdiff_t *displs; /* owned */
+    void *scratch;     /* owned: packed blocks, or the result of a call in place */
+    size_t element;    /* of a compute call: bytes of an element */
+    /* What remains to be done, in an application thread, when the ring is complete; or NULL. */
+    int (*finish)(struct mca_coll_flash_request *request);
+    struct {
+        void *recvbuf;
+        MPI_Datatype recvtype;
+        flash_counts_t recvcounts; /* the caller's arrays: valid until the request completes */
+        flash_displs_t displs;
+        flash_count_t recvcount;
+        size_t own_bytes;
+    } deferred; /* arguments of `finish` */
+} mca_coll_flash_request_t;
+
+OBJ_CLASS_DECLARATION(mca_coll_flash_request_t);
+
+int mca_coll_flash_requests_init(void);
+void mca_coll_flash_requests_fini(void);
+
+mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module);
+/* Of a request that was not started. */
+void mca_coll_flash_request_discard(mca_coll_flash_request_t *request);
+/*
+ * Starts the ring that `params` describes but for peers, tags, depth and callback, which come from
+ * the module and the request. On failure the request is discarded.
+ */
+int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
+                                 ompi_request_t **started);
+/* The callback of opal_progress(). */
+int mca_coll_flash_progress_all(void);
+/* The MPI error code of a status of flash's. */
+int mca_coll_flash_error(int status);
+
+/* -------------------------------------------------------------- operations */
+
+/*
+ * MPI_Iallgather(v), and with `compute` the extension's. recvcounts == NULL: equal blocks of
+ * recvcount.
+ */
+int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, const void *sendbuf,
+                                   flash_count_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                                   flash_count_t recvcount, flash_counts_t recvcounts,
+                                   flash_displs_t displs, MPI_Datatype recvtype,
+                                   const mca_coll_flash_compute_t *compute,
+                                   ompi_request_t **request);
+
+/* MPI_Ireduce_scatter(_block), and with `compute` (and no sendbuf) the extension's. */
+int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, const void *sendbuf,
+                                        void *recvbuf, flash_count_t recvcount,
+                                        flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
+                                        const mca_coll_flash_compute_t *compute,
+                                        ompi_request_t **request);
+
+/* Whether a ring can reduce with `op` on `datatype`; equal on all ranks. */
+bool mca_coll_flash_can_reduce(MPI_Datatype datatype, MPI_Op op);
+
+/* The functions that the module takes over. */
+int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                              void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                              ompi_communicator_t *comm, ompi_request_t **request,
+                              mca_coll_base_module_t *module);
+int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                               void *recvbuf, flash_counts_t recvcounts, flash_displs_t displs,
+                               MPI_Datatype recvtype, ompi_communicator_t *comm,
+                               ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
+                                   MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                                   ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
+                                         flash_count_t recvcount, MPI_Datatype datatype, MPI_Op op,
+                                         ompi_communicator_t *comm, ompi_request_t **request,
+                                         mca_coll_base_module_t *module);
+
+#endif /* COLL_FLASH_H */

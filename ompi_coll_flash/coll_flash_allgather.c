@@ -1,0 +1,320 @@
+/*
+ * coll_flash_allgather.c: MPI's arguments to an allgather ring's.
+ *
+ * Ranks may describe the same data by different types, as long as the signatures agree, so that
+ * the ring sees bytes. A rank whose receive type has gaps gathers into packed memory of its own
+ * and unpacks at completion; its neighbours do not notice.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_flash.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The receive side of a call, as MPI gives it. */
+typedef struct layout {
+    MPI_Datatype type;
+    size_t size; /* bytes of an element */
+    ptrdiff_t extent, true_lb;
+    flash_count_t count;
+    flash_counts_t counts; /* NULL: equal blocks of `count` */
+    flash_displs_t displs;
+} layout_t;
+
+static flash_count_t block_count(const layout_t *layout, int rank)
+{
+    return layout->counts == NULL ? layout->count : layout->counts[rank];
+}
+
+/* In elements of the type. */
+static ptrdiff_t block_displ(const layout_t *layout, int rank)
+{
+    return layout->counts == NULL ? (ptrdiff_t) rank * layout->count : layout->displs[rank];
+}
+
+static void read_type(MPI_Datatype type, size_t *size, ptrdiff_t *extent, ptrdiff_t *true_lb)
+{
+    ptrdiff_t lb, true_extent;
+
+    ompi_datatype_type_size(type, size);
+    ompi_datatype_get_extent(type, &lb, extent);
+    ompi_datatype_get_true_extent(type, true_lb, &true_extent);
+}
+
+/* Whether `count` elements lie in memory as their packed form does. */
+static bool is_dense(MPI_Datatype type, flash_count_t count)
+{
+    size_t size;
+    ptrdiff_t extent, true_lb;
+
+    read_type(type, &size, &extent, &true_lb);
+    return ompi_datatype_is_contiguous_memory_layout(type, count) &&
+           (count <= 1 || extent == (ptrdiff_t) size);
+}
+
+/* ------------------------------------------------------------------ packing */
+
+/* Elements that MPI_Pack's int sizes can take at a time. */
+static flash_count_t pack_step(size_t size, flash_count_t count)
+{
+    size_t most = size == 0 ? (size_t) count : (size_t) (INT_MAX / 2) / size;
+
+    return (size_t) count < most ? count : (flash_count_t) most;
+}
+
+static int pack(const char *from, flash_count_t count, MPI_Datatype type, char *to)
+{
+    size_t size;
+    ptrdiff_t extent, true_lb;
+    int rc = MPI_SUCCESS;
+
+    read_type(type, &size, &extent, &true_lb);
+    while (count > 0 && size > 0 && rc == MPI_SUCCESS) {
+        flash_count_t step = pack_step(size, count);
+        int position = 0;
+
+        rc = PMPI_Pack(from, step, type, to, INT_MAX, &position, MPI_COMM_SELF);
+        from += step * extent;
+        to += (size_t) step * size;
+        count -= step;
+    }
+    return rc;
+}
+
+static int unpack(const char *from, char *to, flash_count_t count, MPI_Datatype type)
+{
+    size_t size;
+    ptrdiff_t extent, true_lb;
+    int rc = MPI_SUCCESS;
+
+    read_type(type, &size, &extent, &true_lb);
+    while (count > 0 && size > 0 && rc == MPI_SUCCESS) {
+        flash_count_t step = pack_step(size, count);
+        int position = 0;
+
+        rc = PMPI_Unpack(from, INT_MAX, &position, to, step, type, MPI_COMM_SELF);
+        from += (size_t) step * size;
+        to += step * extent;
+        count -= step;
+    }
+    return rc;
+}
+
+/* The request's last act where blocks were gathered packed. */
+static int unpack_blocks(mca_coll_flash_request_t *request)
+{
+    int size = ompi_comm_size(request->module->comm), rc = MPI_SUCCESS;
+    layout_t layout = {.type = request->deferred.recvtype,
+                       .count = request->deferred.recvcount,
+                       .counts = request->deferred.recvcounts,
+                       .displs = request->deferred.displs};
+    const char *packed = request->scratch;
+
+    read_type(layout.type, &layout.size, &layout.extent, &layout.true_lb);
+    for (int rank = 0; rank < size && rc == MPI_SUCCESS; rank++) {
+        flash_count_t count = block_count(&layout, rank);
+
+        rc = unpack(packed,
+                    (char *) request->deferred.recvbuf + block_displ(&layout, rank) * layout.extent,
+                    count, layout.type);
+        packed += (size_t) count * layout.size;
+    }
+    return rc;
+}
+
+/* --------------------------------------------------------- where blocks go */
+
+/* Blocks in `unit` bytes: lengths always, places as they are in recvbuf or, if packed, in a row. */
+static int unequal_blocks(mca_coll_flash_request_t *request, const layout_t *layout, bool packed,
+                          size_t unit, flash_blocks_t *blocks)
+{
+    int size = ompi_comm_size(request->module->comm);
+    ptrdiff_t next = 0;
+
+    request->counts = malloc((size_t) size * sizeof(*request->counts));
+    request->displs = malloc((size_t) size * sizeof(*request->displs));
+    if (request->counts == NULL || request->displs == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    for (int rank = 0; rank < size; rank++) {
+        request->counts[rank] = (size_t) block_count(layout, rank) * layout->size / unit;
+        request->displs[rank] =
+            packed ? next : block_displ(layout, rank) * (layout->extent / (ptrdiff_t) unit);
+        next += (ptrdiff_t) request->counts[rank];
+    }
+    blocks->counts = request->counts;
+    blocks->displs = request->displs;
+    return MPI_SUCCESS;
+}
+
+static size_t total_bytes(const layout_t *layout, int size)
+{
+    size_t total = 0;
+
+    if (layout->counts == NULL) {
+        return (size_t) size * (size_t) layout->count * layout->size;
+    }
+    for (int rank = 0; rank < size; rank++) {
+        total += (size_t) layout->counts[rank] * layout->size;
+    }
+    return total;
+}
+
+static bool all_dense(const layout_t *layout, int size)
+{
+    flash_count_t longest = layout->count;
+
+    for (int rank = 0; layout->counts != NULL && rank < size; rank++) {
+        longest = layout->counts[rank] > longest ? layout->counts[rank] : longest;
+    }
+    /* Equal blocks also lie one after another, as their packed form does. */
+    return is_dense(layout->type, layout->counts == NULL ? 2 * (longest > 0) : longest);
+}
+
+/* Output and blocks of the ring. */
+static int place_output(mca_coll_flash_request_t *request, const layout_t *layout, void *recvbuf,
+                        flash_op_params_t *params)
+{
+    int size = ompi_comm_size(request->module->comm);
+    bool packed = !all_dense(layout, size);
+
+    params->schedule.blocks.count = (size_t) layout->count * layout->size / params->element;
+    params->output = (char *) recvbuf + layout->true_lb;
+    if (packed) {
+        request->scratch = malloc(total_bytes(layout, size) + 1);
+        if (request->scratch == NULL) {
+            return MPI_ERR_NO_MEM;
+        }
+        request->deferred.recvbuf = recvbuf;
+        request->deferred.recvtype = layout->type;
+        request->deferred.recvcount = layout->count;
+        request->deferred.recvcounts = layout->counts;
+        request->deferred.displs = layout->displs;
+        request->finish = unpack_blocks;
+        params->output = request->scratch;
+    }
+    return layout->counts == NULL
+               ? MPI_SUCCESS
+               : unequal_blocks(request, layout, packed, params->element, &params->schedule.blocks);
+}
+
+/*
+ * Input of the ring: the send buffer as it is if it is dense; otherwise its packed form, made in
+ * the own block's place of the output.
+ */
+static int place_input(mca_coll_flash_request_t *request, const layout_t *layout,
+                       const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                       const void *recvbuf, flash_op_params_t *params)
+{
+    int rank = ompi_comm_rank(request->module->comm);
+    size_t size, own_bytes = (size_t) block_count(layout, rank) * layout->size;
+    ptrdiff_t extent, true_lb;
+    char *own = (char *) params->output + flash_schedule_displ(&params->schedule, (uint32_t) rank) *
+                                              (ptrdiff_t) params->element;
+
+    params->input = own;
+    if (sendbuf == MPI_IN_PLACE) {
+        return request->finish == NULL
+                   ? MPI_SUCCESS
+                   : pack((const char *) recvbuf + block_displ(layout, rank) * layout->extent,
+                          block_count(layout, rank), layout->type, own);
+    }
+    read_type(sendtype, &size, &extent, &true_lb);
+    if ((size_t) sendcount * size != own_bytes) {
+        /* The other ranks wait for a block of the length they know: they get one, unfilled where
+           the send buffer is too short, and this rank's request says what is wrong. */
+        request->super.super.req_status.MPI_ERROR = MPI_ERR_TRUNCATE;
+        memset(own, 0, own_bytes);
+        return MPI_SUCCESS;
+    }
+    if (is_dense(sendtype, sendcount)) {
+        params->input = (const char *) sendbuf + true_lb;
+        return MPI_SUCCESS;
+    }
+    return pack(sendbuf, sendcount, sendtype, own);
+}
+
+int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, const void *sendbuf,
+                                   flash_count_t sendcount, MPI_Datatype sendtype, void *recvbuf,
+                                   flash_count_t recvcount, flash_counts_t recvcounts,
+                                   flash_displs_t displs, MPI_Datatype recvtype,
+                                   const mca_coll_flash_compute_t *compute,
+                                   ompi_request_t **request)
+{
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module);
+    layout_t layout = {
+        .type = recvtype, .count = recvcount, .counts = recvcounts, .displs = displs};
+    flash_op_params_t params = {.element = 1};
+    int rc;
+
+    if (made == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    read_type(recvtype, &layout.size, &layout.extent, &layout.true_lb);
+    made->datatype = recvtype;
+    if (compute != NULL) {
+        made->compute = *compute;
+        params.element = layout.size; /* pieces are counted in elements, and the type is dense */
+    }
+    params.schedule.kind = FLASH_ALLGATHER;
+    params.schedule.rank = (uint32_t) ompi_comm_rank(module->comm);
+    rc = place_output(made, &layout, recvbuf, &params);
+    if (rc == MPI_SUCCESS) {
+        rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params);
+    }
+    if (rc != MPI_SUCCESS) {
+        mca_coll_flash_request_discard(made);
+        return rc;
+    }
+    return mca_coll_flash_request_start(made, &params, request);
+}
+
+/* ----------------------------------------------------- the functions taken over */
+
+static bool around_the_ring(const char *name, const mca_coll_flash_module_t *module, size_t bytes)
+{
+    bool ring = bytes >= mca_coll_flash_params.min_bytes;
+
+    FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s", name, bytes,
+                  flash_compat_comm_id(module->comm),
+                  ring ? "ring" : "passed on (below min_bytes)");
+    return ring;
+}
+
+int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                              void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                              ompi_communicator_t *comm, ompi_request_t **request,
+                              mca_coll_base_module_t *base)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    layout_t layout = {.count = recvcount};
+
+    ompi_datatype_type_size(recvtype, &layout.size);
+    if (!around_the_ring("Iallgather", module, total_bytes(&layout, ompi_comm_size(comm)))) {
+        return module->previous.iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                           recvtype, comm, request,
+                                           module->previous.iallgather_module);
+    }
+    return mca_coll_flash_start_allgather(module, sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                          NULL, NULL, recvtype, NULL, request);
+}
+
+int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                               void *recvbuf, flash_counts_t recvcounts, flash_displs_t displs,
+                               MPI_Datatype recvtype, ompi_communicator_t *comm,
+                               ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    layout_t layout = {.counts = recvcounts};
+
+    ompi_datatype_type_size(recvtype, &layout.size);
+    if (!around_the_ring("Iallgatherv", module, total_bytes(&layout, ompi_comm_size(comm)))) {
+        return module->previous.iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
+                                            displs, recvtype, comm, request,
+                                            module->previous.iallgatherv_module);
+    }
+    return mca_coll_flash_start_allgather(module, sendbuf, sendcount, sendtype, recvbuf, 0,
+                                          recvcounts, displs, recvtype, NULL, request);
+}

@@ -1,0 +1,74 @@
+/*
+ * coll_flash_compat.h: what differs between the versions of Open MPI that flash is built against.
+ *
+ * Everything that depends on the version stands here, as a macro, a type or an inline function
+ * under a name of flash's own; the sources have no version checks. To add a version, extend this
+ * header: struct version, count types, where the modex lives, how a communicator is named on the
+ * wire, how functions are taken over.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef COLL_FLASH_COMPAT_H
+#define COLL_FLASH_COMPAT_H
+
+#include "ompi_config.h"
+
+#include "mpi.h"
+
+#include "opal/class/opal_free_list.h"
+#include "opal/class/opal_hash_table.h"
+#include "opal/mca/base/base.h"
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/output.h"
+#include "opal/util/proc.h"
+#include "opal/util/show_help.h"
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/constants.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/group/group.h"
+#include "ompi/mca/coll/base/base.h"
+#include "ompi/mca/coll/base/coll_base_util.h"
+#include "ompi/mca/coll/coll.h"
+#include "ompi/op/op.h"
+#include "ompi/proc/proc.h"
+#include "ompi/request/request.h"
+
+#if OMPI_MAJOR_VERSION == 4 && OMPI_MINOR_VERSION == 1
+
+#include "opal/mca/pmix/pmix.h"
+
+#define FLASH_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
+
+typedef int flash_count_t;         /* a count of the MPI layer */
+typedef const int *flash_counts_t; /* an array of counts */
+typedef const int *flash_displs_t; /* an array of displacements */
+
+/*
+ * The communicator's number on the wire. Equal on all ranks of an intra-communicator, unique
+ * among those that share a process at one time, used again after MPI_Comm_free.
+ */
+static inline uint32_t flash_compat_comm_id(const ompi_communicator_t *comm)
+{
+    return comm->c_contextid;
+}
+
+#define FLASH_MODEX_SEND(rc, key, data, size) \
+    OPAL_MODEX_SEND_STRING(rc, OPAL_PMIX_GLOBAL, key, data, size)
+#define FLASH_MODEX_RECV(rc, key, name, data, size) \
+    OPAL_MODEX_RECV_STRING(rc, key, name, data, size)
+
+/* Takes a function over in `enable`: the framework copies it from the module afterwards. */
+#define FLASH_TAKE_OVER(module, comm, name, function)                            \
+    do {                                                                         \
+        (module)->previous.name = (comm)->c_coll->coll_##name;                   \
+        (module)->previous.name##_module = (comm)->c_coll->coll_##name##_module; \
+        OBJ_RETAIN((module)->previous.name##_module);                            \
+        (module)->super.coll_##name = (function);                                \
+    } while (0)
+
+#else
+#error "flash knows Open MPI 4.1 only so far: extend ompi_coll_flash/coll_flash_compat.h"
+#endif
+
+#endif /* COLL_FLASH_COMPAT_H */

@@ -1,0 +1,169 @@
+/*
+ * coll_flash_component.c: registration, parameters, opening and closing.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_flash.h"
+
+#include <stdio.h>
+#include <string.h>
+
+mca_coll_flash_params_t mca_coll_flash_params = {
+    .priority = 90,
+    .progress = FLASH_PROGRESS_AUTO,
+    .bind = true,
+    .min_bytes = 256 * 1024,
+    .segment_bytes = 512 * 1024,
+    .depth = 8,
+    .verbose = 0,
+    .help_dir = NULL,
+};
+int mca_coll_flash_output = -1;
+
+static mca_base_var_enum_value_t progress_values[] = {
+    {FLASH_PROGRESS_AUTO, "auto"},
+    {FLASH_PROGRESS_ON, "on"},
+    {FLASH_PROGRESS_OFF, "off"},
+    {0, NULL},
+};
+
+static int register_variable(const char *name, mca_base_var_type_t type,
+                             mca_base_var_enum_t *enumerator, mca_base_var_info_lvl_t level,
+                             mca_base_var_scope_t scope, void *storage, const char *help)
+{
+    int index = mca_base_var_register("ompi", "coll", "flash", name, help, type, enumerator, 0, 0,
+                                      level, scope, storage);
+
+    return index < 0 ? index : OMPI_SUCCESS;
+}
+
+static void register_selection(void)
+{
+    register_variable("priority", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_3,
+                      MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.priority,
+                      "Priority of flash among the collective components. The highest one that "
+                      "offers an operation serves it; those of Open MPI lie between 5 and 78. "
+                      "Negative: flash is not used. At 10 or less, what flash passes on has "
+                      "nowhere to go, and flash is not used either");
+    register_variable("min_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
+                      MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.min_bytes,
+                      "Size in bytes, all ranks' blocks together, from which on MPI_Iallgather(v) "
+                      "and MPI_Ireduce_scatter(_block) go around flash's ring; smaller ones go to "
+                      "the component of the next lower priority. Where ranks were given different "
+                      "values, all use the smallest. The calls of <mpix_flash.h> always use the "
+                      "ring");
+}
+
+static void register_progress(void)
+{
+    static mca_base_var_enum_t *values;
+
+    if (values == NULL) {
+        mca_base_var_enum_create("coll_flash_progress", progress_values, &values);
+    }
+    register_variable("progress", MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_3,
+                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.progress,
+                      "Whether a thread moves the data while the application computes. It sleeps "
+                      "until something arrives and takes no processor time with nothing in flight. "
+                      "on: start it with the first operation, and say so if it cannot be. auto: "
+                      "the same without a word where UCX's transports cannot wake a thread. off: "
+                      "data moves only inside MPI calls");
+    register_variable(
+        "bind", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.bind,
+        "Bind the progress thread to the nearest hardware thread that no rank of this "
+        "node is bound to. Without such a one, or with ranks that are not bound, the "
+        "thread may run wherever its rank may");
+}
+
+static void register_tuning(void)
+{
+    register_variable(
+        "segment_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.segment_bytes,
+        "Size in bytes of the segments into which a block is cut on its way around "
+        "the ring: one is reduced or sent on while the next arrives. Where ranks were "
+        "given different values, all use the smallest");
+    register_variable("depth", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5,
+                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.depth,
+                      "Segments of one operation that are under way at a time, at least; more are "
+                      "where a block has more");
+    register_variable("verbose", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_8,
+                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.verbose,
+                      "0: silent. 1: what flash decided for the job and each communicator. 2: a "
+                      "line for each operation, with the path it took and why");
+    mca_coll_flash_params.help_dir = FLASH_PKGDATADIR;
+    register_variable("help_dir", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_9,
+                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.help_dir,
+                      "Folder that holds help-mpi-coll-flash.txt, the texts of flash's messages");
+}
+
+/*
+ * `mpirun --mca coll flash` makes Open MPI load flash and nothing else, and then abort, since
+ * flash has no barrier. What its user means is "flash above all, the rest as usual": the rest is
+ * registered here. A list of several components is taken as it is meant.
+ */
+static int register_the_others(void)
+{
+    static bool entered;
+    const char *others = "^flash", *none = "";
+    const char *selection = ompi_coll_base_framework.framework_selection;
+    int index, rc;
+
+    if (entered || selection == NULL || strcmp(selection, "flash") != 0) {
+        return OMPI_SUCCESS;
+    }
+    index = mca_base_var_find("ompi", "coll", NULL, NULL);
+    if (index < 0) {
+        return index;
+    }
+    entered = true;
+    rc = mca_base_var_set_value(index, others, strlen(others) + 1, MCA_BASE_VAR_SOURCE_SET, NULL);
+    if (rc == OPAL_SUCCESS) {
+        rc = mca_base_framework_components_register(&ompi_coll_base_framework,
+                                                    MCA_BASE_REGISTER_DEFAULT);
+        mca_base_var_set_value(index, none, strlen(none) + 1, MCA_BASE_VAR_SOURCE_SET, NULL);
+    }
+    entered = false;
+    return rc;
+}
+
+int mca_coll_flash_register(void)
+{
+    register_selection();
+    register_progress();
+    register_tuning();
+    return register_the_others();
+}
+
+int mca_coll_flash_open(void)
+{
+    mca_coll_flash_output = opal_output_open(NULL);
+    opal_output_set_verbosity(mca_coll_flash_output, mca_coll_flash_params.verbose);
+    if (mca_coll_flash_params.help_dir != NULL) {
+        opal_show_help_add_dir(mca_coll_flash_params.help_dir);
+    }
+    if (mca_coll_flash_params.priority >= 0) {
+        mca_coll_flash_job_open();
+    }
+    return OMPI_SUCCESS;
+}
+
+int mca_coll_flash_init_query(bool enable_progress_threads, bool enable_mpi_threads)
+{
+    (void) enable_progress_threads;
+    (void) enable_mpi_threads;
+    if (mca_coll_flash_params.priority < 0) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    return mca_coll_flash_requests_init();
+}
+
+int mca_coll_flash_close(void)
+{
+    opal_progress_unregister(mca_coll_flash_progress_all);
+    mca_coll_flash_job_close();
+    mca_coll_flash_requests_fini();
+    opal_output_close(mca_coll_flash_output);
+    return OMPI_SUCCESS;
+}

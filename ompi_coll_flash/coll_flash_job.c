@@ -1,0 +1,341 @@
+/*
+ * coll_flash_job.c: what the processes of a job agree on, and how they find each other.
+ *
+ * Each process opens UCX while Open MPI's components are opened, and publishes its worker's
+ * address with its binding through PMIx, before MPI_Init commits and exchanges what was published.
+ * A peer's address is fetched when an endpoint to it is first needed, so that a process holds what
+ * its rings need, not what the job's size is.
+ *
+ * All of them serve, or none: in MPI_Init, one allreduce over MPI_COMM_WORLD settles whether UCX
+ * works on every rank, and which values of the parameters that decide about paths all go by.
+ *
+ * Shared between threads: `job.peers` is written and read by application threads under
+ * `job.mutex`; the progress thread never looks at it. All else is written in MPI_Init and
+ * MPI_Finalize only, but for what flash_progress.h orders.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_flash.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "flash_place.h"
+#include "flash_ucx.h"
+
+#define MODEX_KEY "coll_flash"
+
+/* What a process publishes; the address follows. Its format is part of the wire protocol. */
+typedef struct card {
+    char binding[FLASH_PLACE_MAX];
+    uint32_t address_bytes; /* 0: UCX is not usable there */
+} card_t;
+
+enum { NOT_AGREED, AGREED_USABLE, AGREED_UNUSABLE };
+
+static struct {
+    flash_transport_t *transport;
+    flash_engine_t *engine;
+    flash_progress_t *progress;
+    char reason[FLASH_UCX_REASON_MAX]; /* why UCX is not usable here */
+    int agreement;
+    pthread_mutex_t mutex;
+    opal_hash_table_t peers; /* vpid -> flash_peer_t */
+    bool started;            /* the first operation has been */
+    int hardware_thread;     /* for the progress thread; -1: any */
+} job = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* ------------------------------------------------------- opening and closing */
+
+static void publish(void)
+{
+    size_t address_bytes = 0, size;
+    const void *address = NULL;
+    card_t *card;
+    int rc;
+
+    if (job.transport != NULL) {
+        address = flash_ucx_address(job.transport, &address_bytes);
+    }
+    size = sizeof(*card) + address_bytes;
+    card = calloc(1, size);
+    if (card == NULL) {
+        return; /* peers find no card, and the agreement fails */
+    }
+    flash_place_binding(card->binding);
+    card->address_bytes = (uint32_t) address_bytes;
+    if (address_bytes > 0) {
+        memcpy(card + 1, address, address_bytes);
+    }
+    FLASH_MODEX_SEND(rc, MODEX_KEY, card, size);
+    (void) rc; /* likewise */
+    free(card);
+}
+
+void mca_coll_flash_job_open(void)
+{
+    OBJ_CONSTRUCT(&job.peers, opal_hash_table_t);
+    opal_hash_table_init(&job.peers, 64);
+    job.agreement = NOT_AGREED;
+    job.started = false;
+    job.transport = flash_ucx_create(job.reason);
+    if (job.transport != NULL) {
+        job.engine = flash_engine_create(job.transport);
+    }
+    if (job.engine != NULL) {
+        job.progress = flash_progress_create(job.engine, job.transport);
+    }
+    if (job.transport != NULL && job.progress == NULL) {
+        strcpy(job.reason, "out of memory");
+    }
+    publish();
+}
+
+void mca_coll_flash_job_close(void)
+{
+    if (mca_coll_flash_params.priority < 0) {
+        return;
+    }
+    if (job.progress != NULL) {
+        FLASH_VERBOSE(1, "coll:flash: the progress thread woke up %llu times",
+                      (unsigned long long) flash_progress_wakeups(job.progress));
+        flash_progress_destroy(job.progress);
+    }
+    if (job.engine != NULL) {
+        flash_engine_destroy(job.engine);
+    }
+    if (job.transport != NULL) {
+        flash_ucx_destroy(job.transport);
+    }
+    job.progress = NULL;
+    job.engine = NULL;
+    job.transport = NULL;
+    OBJ_DESTRUCT(&job.peers);
+}
+
+flash_progress_t *mca_coll_flash_job_progress(void)
+{
+    return job.progress;
+}
+
+bool mca_coll_flash_job_usable(void)
+{
+    return job.agreement != AGREED_UNUSABLE;
+}
+
+/* -------------------------------------------------------------------- peers */
+
+/* A process' card; to be freed. NULL if it published none. */
+static card_t *fetch_card(opal_process_name_t name)
+{
+    void *data = NULL;
+    size_t size = 0;
+    card_t *card;
+    int rc;
+
+    FLASH_MODEX_RECV(rc, MODEX_KEY, &name, &data, &size);
+    if (rc != OPAL_SUCCESS) {
+        return NULL;
+    }
+    card = data;
+    if (size < sizeof(*card) || size - sizeof(*card) != card->address_bytes) {
+        free(data);
+        return NULL;
+    }
+    return card;
+}
+
+static int connect_peer(opal_process_name_t name, flash_peer_t **peer, char *reason)
+{
+    card_t *card = fetch_card(name);
+    int rc;
+
+    if (card == NULL || card->address_bytes == 0) {
+        strcpy(reason, "UCX is not usable in the neighbour's process");
+        free(card);
+        return FLASH_ERR_UNREACHABLE;
+    }
+    flash_progress_lock(job.progress);
+    rc = flash_ucx_connect(job.transport, card + 1, peer, reason);
+    flash_progress_unlock(job.progress);
+    free(card);
+    return rc;
+}
+
+int mca_coll_flash_job_peer(opal_process_name_t name, flash_peer_t **peer)
+{
+    char reason[FLASH_UCX_REASON_MAX];
+    void *known;
+    int rc = FLASH_OK;
+
+    pthread_mutex_lock(&job.mutex);
+    if (opal_hash_table_get_value_uint32(&job.peers, name.vpid, &known) == OPAL_SUCCESS) {
+        *peer = known;
+    } else {
+        rc = connect_peer(name, peer, reason);
+        if (rc == FLASH_OK) {
+            opal_hash_table_set_value_uint32(&job.peers, name.vpid, *peer);
+        }
+    }
+    pthread_mutex_unlock(&job.mutex);
+    if (rc != FLASH_OK) {
+        FLASH_HELP("no-connection", opal_process_info.nodename, (int) getpid(), (int) name.vpid,
+                   reason);
+        return mca_coll_flash_error(rc);
+    }
+    return MPI_SUCCESS;
+}
+
+/* ---------------------------------------------------------------- agreement */
+
+/* Whether this rank could take part; connects to the neighbour to find out. */
+static bool usable_here(ompi_communicator_t *world)
+{
+    int size = ompi_comm_size(world), right = (ompi_comm_rank(world) + 1) % size;
+    opal_process_name_t name = ompi_group_get_proc_name(world->c_local_group, right);
+    flash_peer_t *peer;
+    int rc;
+
+    if (job.progress == NULL) {
+        return false;
+    }
+    rc = connect_peer(name, &peer, job.reason);
+    if (rc == FLASH_OK) {
+        opal_hash_table_set_value_uint32(&job.peers, name.vpid, peer);
+    }
+    return rc == FLASH_OK;
+}
+
+int mca_coll_flash_job_agree(ompi_communicator_t *world)
+{
+    enum { USABLE, MIN_BYTES, MAX_MIN_BYTES, SEGMENT, MAX_SEGMENT, VALUES };
+    mca_coll_flash_params_t *params = &mca_coll_flash_params;
+    bool usable = usable_here(world);
+    int64_t mine[VALUES], least[VALUES];
+    int rc;
+
+    if (params->segment_bytes < 64) {
+        params->segment_bytes = 64; /* the longest predefined type that can be reduced is shorter */
+    }
+    mine[USABLE] = usable;
+    mine[MIN_BYTES] = (int64_t) params->min_bytes;
+    mine[MAX_MIN_BYTES] = -(int64_t) params->min_bytes;
+    mine[SEGMENT] = (int64_t) params->segment_bytes;
+    mine[MAX_SEGMENT] = -(int64_t) params->segment_bytes;
+    rc = world->c_coll->coll_allreduce(mine, least, VALUES, MPI_INT64_T, MPI_MIN, world,
+                                       world->c_coll->coll_allreduce_module);
+    if (rc != MPI_SUCCESS) {
+        job.agreement = AGREED_UNUSABLE;
+        return rc;
+    }
+    job.agreement = least[USABLE] ? AGREED_USABLE : AGREED_UNUSABLE;
+    if (!usable) {
+        FLASH_HELP("ucx-not-usable", opal_process_info.nodename, (int) getpid(), job.reason);
+    }
+    if (least[MIN_BYTES] != -least[MAX_MIN_BYTES] && ompi_comm_rank(world) == 0) {
+        FLASH_HELP("parameters-differ", "coll_flash_min_bytes", (long long) least[MIN_BYTES],
+                   (long long) -least[MAX_MIN_BYTES], (long long) least[MIN_BYTES]);
+    }
+    if (least[SEGMENT] != -least[MAX_SEGMENT] && ompi_comm_rank(world) == 0) {
+        FLASH_HELP("parameters-differ", "coll_flash_segment_bytes", (long long) least[SEGMENT],
+                   (long long) -least[MAX_SEGMENT], (long long) least[SEGMENT]);
+    }
+    params->min_bytes = (size_t) least[MIN_BYTES];
+    params->segment_bytes = (size_t) least[SEGMENT];
+    FLASH_VERBOSE(1, "coll:flash: %s this job (min_bytes %lld, segment_bytes %lld)",
+                  least[USABLE] ? "serves" : "does not serve", (long long) least[MIN_BYTES],
+                  (long long) least[SEGMENT]);
+    return least[USABLE] ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
+}
+
+/* --------------------------------------------------------- the progress thread */
+
+/* The bindings of this node's ranks in the order of their ranks; *self is this one's place. */
+static char (*local_bindings(int *count, int *self))[FLASH_PLACE_MAX]
+{
+    int size = ompi_comm_size(MPI_COMM_WORLD), rank = ompi_comm_rank(MPI_COMM_WORLD);
+    char(*bindings)[FLASH_PLACE_MAX] = NULL, (*longer)[FLASH_PLACE_MAX];
+
+    *count = 0;
+    for (int peer = 0; peer < size; peer++) {
+        ompi_proc_t *proc = ompi_comm_peer_lookup(MPI_COMM_WORLD, peer);
+        card_t *card;
+
+        if (peer != rank && !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)) {
+            continue;
+        }
+        card = fetch_card(proc->super.proc_name);
+        longer = realloc(bindings, sizeof(*bindings) * (size_t) (*count + 1));
+        if (card == NULL || longer == NULL) {
+            free(card);
+            free(longer != NULL ? longer : bindings);
+            return NULL;
+        }
+        bindings = longer;
+        memcpy(bindings[*count], card->binding, FLASH_PLACE_MAX);
+        free(card);
+        *self = peer == rank ? *count : *self;
+        (*count)++;
+    }
+    return bindings;
+}
+
+static int choose_hardware_thread(void)
+{
+    char own[FLASH_PLACE_MAX], (*bindings)[FLASH_PLACE_MAX];
+    int count, self = 0, chosen = -1;
+
+    flash_place_binding(own);
+    if (!mca_coll_flash_params.bind || own[0] == '\0') {
+        return -1;
+    }
+    bindings = local_bindings(&count, &self);
+    if (bindings != NULL) {
+        chosen = flash_place_choose(bindings, count, self);
+    }
+    free(bindings);
+    return chosen;
+}
+
+static void place_thread(void *arg)
+{
+    (void) arg;
+    if (job.hardware_thread >= 0 && !flash_place_bind(job.hardware_thread)) {
+        FLASH_VERBOSE(1, "coll:flash: cannot bind the progress thread to hardware thread %d",
+                      job.hardware_thread);
+    }
+}
+
+static void start_thread(void)
+{
+    int rc;
+
+    job.hardware_thread = choose_hardware_thread();
+    rc = flash_progress_start_thread(job.progress, place_thread, NULL);
+    if (rc == FLASH_OK) {
+        FLASH_VERBOSE(1, "coll:flash: progress thread started, hardware thread %d (-1: unbound)",
+                      job.hardware_thread);
+    } else if (mca_coll_flash_params.progress == FLASH_PROGRESS_ON) {
+        FLASH_HELP("no-progress-thread", opal_process_info.nodename, (int) getpid(),
+                   rc == FLASH_ERR_TRANSPORT
+                       ? "the transports that UCX chose cannot wake a sleeping thread"
+                       : "the system refused to start a thread");
+    } else {
+        FLASH_VERBOSE(1, "coll:flash: no progress thread: data moves only inside MPI calls");
+    }
+}
+
+void mca_coll_flash_job_start(void)
+{
+    pthread_mutex_lock(&job.mutex);
+    if (!job.started) {
+        job.started = true;
+        opal_progress_register(mca_coll_flash_progress_all);
+        if (mca_coll_flash_params.progress != FLASH_PROGRESS_OFF) {
+            start_thread();
+        }
+    }
+    pthread_mutex_unlock(&job.mutex);
+}

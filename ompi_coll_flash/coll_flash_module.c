@@ -1,0 +1,166 @@
+/*
+ * coll_flash_module.c: one communicator: whether flash serves it, taking over, giving back.
+ *
+ * A communicator's part of the tags. UCX matches by tag alone, and flash's worker has one tag
+ * space for all communicators, so that a message must name its communicator, uniquely at its
+ * receiver. Open MPI's number of the communicator does that, until it is used again after
+ * MPI_Comm_free; a message of a failed operation could then meet the wrong receiver. So the tag
+ * also holds a generation: how many communicators of that number this *pair of neighbours* has
+ * had in that direction. Both ends count the same communicators in the same order, so that they
+ * agree without exchanging a word, which a non-blocking call could not wait for.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_flash.h"
+
+#include <pthread.h>
+
+/* comm id | generation | sequence | step, segment, marks (flash_engine.h) */
+#define COMM_BITS        17
+#define GENERATION_BITS  8
+#define GENERATION_SHIFT (FLASH_TAG_SHIFT + FLASH_SEQUENCE_BITS)
+#define COMM_SHIFT       (GENERATION_SHIFT + GENERATION_BITS)
+
+_Static_assert(COMM_SHIFT + COMM_BITS == 64, "the parts of a tag fill it");
+
+/* Communicators are made by any application thread. */
+static pthread_mutex_t generations_mutex = PTHREAD_MUTEX_INITIALIZER;
+static opal_hash_table_t *generations; /* (comm id, sender, receiver side) -> count */
+
+/* Counts one more communicator of that number between this process and a neighbour. */
+static uint64_t next_generation(uint32_t comm_id, uint32_t neighbour, bool incoming)
+{
+    uint64_t key = (uint64_t) neighbour << (COMM_BITS + 1) | (uint64_t) comm_id << 1 | incoming;
+    void *count = NULL;
+
+    pthread_mutex_lock(&generations_mutex);
+    if (generations == NULL) {
+        generations = OBJ_NEW(opal_hash_table_t);
+        opal_hash_table_init(generations, 64);
+    }
+    if (opal_hash_table_get_value_uint64(generations, key, &count) != OPAL_SUCCESS) {
+        count = NULL;
+    }
+    count = (void *) ((uintptr_t) count + 1);
+    opal_hash_table_set_value_uint64(generations, key, count);
+    pthread_mutex_unlock(&generations_mutex);
+    return (uintptr_t) count & ((1u << GENERATION_BITS) - 1);
+}
+
+static uint64_t comm_tag(uint32_t comm_id, uint32_t neighbour, bool incoming)
+{
+    return (uint64_t) comm_id << COMM_SHIFT | next_generation(comm_id, neighbour, incoming)
+                                                  << GENERATION_SHIFT;
+}
+
+static void module_construct(mca_coll_flash_module_t *module)
+{
+    module->comm = NULL;
+    memset(&module->previous, 0, sizeof(module->previous));
+    module->sequence = 0;
+    atomic_init(&module->in_flight, 0);
+    module->right = NULL;
+}
+
+static void release(mca_coll_base_module_t *module)
+{
+    if (module != NULL) {
+        OBJ_RELEASE(module);
+    }
+}
+
+static void module_destruct(mca_coll_flash_module_t *module)
+{
+    release(module->previous.iallgather_module);
+    release(module->previous.iallgatherv_module);
+    release(module->previous.ireduce_scatter_module);
+    release(module->previous.ireduce_scatter_block_module);
+}
+
+OBJ_CLASS_INSTANCE(mca_coll_flash_module_t, mca_coll_base_module_t, module_construct,
+                   module_destruct);
+
+/* What flash passes on must have somewhere to go. */
+static bool has_previous(const mca_coll_base_comm_coll_t *coll)
+{
+    return coll->coll_iallgather != NULL && coll->coll_iallgatherv != NULL &&
+           coll->coll_ireduce_scatter != NULL && coll->coll_ireduce_scatter_block != NULL &&
+           coll->coll_allreduce != NULL;
+}
+
+static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    int rank = ompi_comm_rank(comm), size = ompi_comm_size(comm);
+    uint32_t comm_id = flash_compat_comm_id(comm);
+    ompi_group_t *group = comm->c_local_group;
+
+    if (!has_previous(comm->c_coll)) {
+        FLASH_HELP("priority-too-low", mca_coll_flash_params.priority);
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    if (comm == MPI_COMM_WORLD) {
+        int rc = mca_coll_flash_job_agree(comm);
+
+        if (rc != OMPI_SUCCESS) {
+            return rc;
+        }
+    }
+    module->comm = comm;
+    module->recv_tag =
+        comm_tag(comm_id, ompi_group_get_proc_name(group, (rank + size - 1) % size).vpid, true);
+    module->send_tag =
+        comm_tag(comm_id, ompi_group_get_proc_name(group, (rank + 1) % size).vpid, false);
+    FLASH_TAKE_OVER(module, comm, iallgather, mca_coll_flash_iallgather);
+    FLASH_TAKE_OVER(module, comm, iallgatherv, mca_coll_flash_iallgatherv);
+    FLASH_TAKE_OVER(module, comm, ireduce_scatter, mca_coll_flash_ireduce_scatter);
+    FLASH_TAKE_OVER(module, comm, ireduce_scatter_block, mca_coll_flash_ireduce_scatter_block);
+    FLASH_VERBOSE(1, "coll:flash: serves communicator %u (%s), %d ranks", comm_id, comm->c_name,
+                  size);
+    return OMPI_SUCCESS;
+}
+
+/* Endpoints and tags are counted by the job's ranks: spawned and connected jobs are passed on. */
+static bool one_job(ompi_communicator_t *comm)
+{
+    for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
+        if (ompi_group_get_proc_name(comm->c_local_group, rank).jobid != OMPI_PROC_MY_NAME->jobid) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Everything asked here has the same answer on all ranks of `comm`. */
+mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int *priority)
+{
+    mca_coll_flash_module_t *module;
+
+    *priority = mca_coll_flash_params.priority;
+    if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2 || !mca_coll_flash_job_usable() ||
+        flash_compat_comm_id(comm) >> COMM_BITS != 0 || !one_job(comm)) {
+        return NULL;
+    }
+    module = OBJ_NEW(mca_coll_flash_module_t);
+    if (module == NULL) {
+        return NULL;
+    }
+    module->super.coll_module_enable = module_enable;
+    return &module->super;
+}
+
+mca_coll_flash_module_t *mca_coll_flash_module_of(ompi_communicator_t *comm)
+{
+    mca_coll_base_avail_coll_t *available;
+
+    if (comm->c_coll == NULL || comm->c_coll->module_list == NULL) {
+        return NULL;
+    }
+    OPAL_LIST_FOREACH(available, comm->c_coll->module_list, mca_coll_base_avail_coll_t)
+    {
+        if (available->ac_module->coll_module_enable == module_enable) {
+            return (mca_coll_flash_module_t *) available->ac_module;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,165 @@
+/*
+ * coll_flash_reduce_scatter.c: MPI's arguments to a reduce-scatter ring's.
+ *
+ * Blocks are counted in elements of the datatype and laid out by its extent: predefined
+ * operations take predefined types only, which are alike on all ranks.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_flash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool mca_coll_flash_can_reduce(MPI_Datatype datatype, MPI_Op op)
+{
+    return ompi_op_is_intrinsic(op) && ompi_op_is_commute(op) && op != MPI_REPLACE &&
+           op != MPI_NO_OP && ompi_datatype_is_predefined(datatype);
+}
+
+static int combine(void *arg, const void *in, void *inout, size_t count)
+{
+    const mca_coll_flash_request_t *request = arg;
+
+    return PMPI_Reduce_local(in, inout, (int) count, request->datatype, request->op);
+}
+
+/* The result of a call in place lies where input lay that was needed until now. */
+static int copy_result(mca_coll_flash_request_t *request)
+{
+    memcpy(request->deferred.recvbuf, request->scratch, request->deferred.own_bytes);
+    return MPI_SUCCESS;
+}
+
+/* Lengths of unequal blocks, and where they begin in the input. */
+static int unequal_blocks(mca_coll_flash_request_t *request, flash_counts_t recvcounts, int size,
+                          flash_blocks_t *blocks)
+{
+    ptrdiff_t displ = 0;
+
+    request->counts = malloc((size_t) size * sizeof(*request->counts));
+    request->displs = malloc((size_t) size * sizeof(*request->displs));
+    if (request->counts == NULL || request->displs == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    for (int rank = 0; rank < size; rank++) {
+        request->counts[rank] = (size_t) recvcounts[rank];
+        request->displs[rank] = displ;
+        displ += (ptrdiff_t) recvcounts[rank];
+    }
+    blocks->counts = request->counts;
+    blocks->displs = request->displs;
+    return MPI_SUCCESS;
+}
+
+static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *params,
+                        const void *sendbuf, void *recvbuf, size_t own_count)
+{
+    params->input = sendbuf;
+    params->output = recvbuf;
+    if (sendbuf == MPI_IN_PLACE) {
+        request->deferred.own_bytes = own_count * params->element;
+        request->deferred.recvbuf = recvbuf;
+        request->scratch = malloc(request->deferred.own_bytes + 1);
+        if (request->scratch == NULL) {
+            return MPI_ERR_NO_MEM;
+        }
+        params->input = recvbuf;
+        params->output = request->scratch;
+        request->finish = copy_result;
+    }
+    return MPI_SUCCESS;
+}
+
+int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, const void *sendbuf,
+                                        void *recvbuf, flash_count_t recvcount,
+                                        flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
+                                        const mca_coll_flash_compute_t *compute,
+                                        ompi_request_t **request)
+{
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module);
+    int rank = ompi_comm_rank(module->comm), size = ompi_comm_size(module->comm);
+    flash_op_params_t params = {.schedule = {.kind = FLASH_REDUCE_SCATTER}};
+    ptrdiff_t extent;
+    int rc = MPI_SUCCESS;
+
+    if (made == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    ompi_datatype_type_extent(datatype, &extent);
+    params.element = (size_t) extent;
+    params.combine = combine;
+    params.combine_arg = made;
+    made->datatype = datatype;
+    made->op = op;
+    if (compute != NULL) {
+        made->compute = *compute;
+    }
+    params.schedule.blocks.count = (size_t) recvcount;
+    if (recvcounts != NULL) {
+        rc = unequal_blocks(made, recvcounts, size, &params.schedule.blocks);
+        recvcount = recvcounts[rank];
+    }
+    if (rc == MPI_SUCCESS) {
+        rc = place_in_out(made, &params, sendbuf, recvbuf, (size_t) recvcount);
+    }
+    if (rc != MPI_SUCCESS) {
+        mca_coll_flash_request_discard(made);
+        return rc;
+    }
+    return mca_coll_flash_request_start(made, &params, request);
+}
+
+/* ----------------------------------------------------- the functions taken over */
+
+static bool around_the_ring(const char *name, const mca_coll_flash_module_t *module,
+                            size_t total_elements, MPI_Datatype datatype, MPI_Op op)
+{
+    size_t size;
+    bool able = mca_coll_flash_can_reduce(datatype, op);
+    bool ring;
+
+    ompi_datatype_type_size(datatype, &size);
+    ring = able && total_elements * size >= mca_coll_flash_params.min_bytes;
+    FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s", name,
+                  total_elements * size, flash_compat_comm_id(module->comm),
+                  ring   ? "ring"
+                  : able ? "passed on (below min_bytes)"
+                         : "passed on (not a predefined commutative operation)");
+    return ring;
+}
+
+int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
+                                         flash_count_t recvcount, MPI_Datatype datatype, MPI_Op op,
+                                         ompi_communicator_t *comm, ompi_request_t **request,
+                                         mca_coll_base_module_t *base)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    size_t total = (size_t) recvcount * (size_t) ompi_comm_size(comm);
+
+    if (!around_the_ring("Ireduce_scatter_block", module, total, datatype, op)) {
+        return module->previous.ireduce_scatter_block(
+            sendbuf, recvbuf, recvcount, datatype, op, comm, request,
+            module->previous.ireduce_scatter_block_module);
+    }
+    return mca_coll_flash_start_reduce_scatter(module, sendbuf, recvbuf, recvcount, NULL, datatype,
+                                               op, NULL, request);
+}
+
+int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
+                                   MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                                   ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    size_t total = 0;
+
+    for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
+        total += (size_t) recvcounts[rank];
+    }
+    if (!around_the_ring("Ireduce_scatter", module, total, datatype, op)) {
+        return module->previous.ireduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm,
+                                                request, module->previous.ireduce_scatter_module);
+    }
+    return mca_coll_flash_start_reduce_scatter(module, sendbuf, recvbuf, 0, recvcounts, datatype,
+                                               op, NULL, request);
+}

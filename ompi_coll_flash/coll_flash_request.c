@@ -1,0 +1,255 @@
+/*
+ * coll_flash_request.c: an operation as an MPI request: starting it, calling the user back,
+ * completing it.
+ *
+ * A request completes in an application thread, from the callback of opal_progress(), never in
+ * the progress thread: below MPI_THREAD_MULTIPLE Open MPI's requests are plain memory.
+ *
+ * Who recycles a request is settled by its `state`, exchanged with acquire-release order by the
+ * two that may be last: req_free (the waiting thread, or MPI_Request_free of an active request)
+ * and the completion. Whoever comes second recycles.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_flash.h"
+
+#include <stdlib.h>
+
+enum { REQUEST_IN_USE, REQUEST_FREED, REQUEST_COMPLETED_HERE };
+
+static opal_free_list_t requests;
+static bool requests_made;
+
+static void recycle(mca_coll_flash_request_t *request)
+{
+    OMPI_REQUEST_FINI(&request->super.super);
+    opal_free_list_return(&requests, &request->super.super.super);
+}
+
+static int request_free(ompi_request_t **handle)
+{
+    mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) *handle;
+
+    if (atomic_exchange_explicit(&request->state, REQUEST_FREED, memory_order_acq_rel) ==
+        REQUEST_COMPLETED_HERE) {
+        recycle(request);
+    }
+    *handle = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+/* MPI 3.1, section 5.12: a non-blocking collective cannot be cancelled. */
+static int request_cancel(ompi_request_t *request, int flag)
+{
+    (void) request;
+    (void) flag;
+    return MPI_ERR_REQUEST;
+}
+
+static void request_construct(mca_coll_flash_request_t *request)
+{
+    request->super.super.req_type = OMPI_REQUEST_COLL;
+    request->super.super.req_free = request_free;
+    request->super.super.req_cancel = request_cancel;
+}
+
+OBJ_CLASS_INSTANCE(mca_coll_flash_request_t, ompi_coll_base_nbc_request_t, request_construct, NULL);
+
+int mca_coll_flash_requests_init(void)
+{
+    OBJ_CONSTRUCT(&requests, opal_free_list_t);
+    requests_made = true;
+    return opal_free_list_init(&requests, sizeof(mca_coll_flash_request_t), 8,
+                               OBJ_CLASS(mca_coll_flash_request_t), 0, 0, 0, -1, 8, NULL, 0, NULL,
+                               NULL, NULL);
+}
+
+void mca_coll_flash_requests_fini(void)
+{
+    if (requests_made) {
+        OBJ_DESTRUCT(&requests);
+        requests_made = false;
+    }
+}
+
+mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module)
+{
+    mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) opal_free_list_get(&requests);
+
+    if (request == NULL) {
+        return NULL;
+    }
+    OMPI_REQUEST_INIT(&request->super.super, false);
+    request->super.super.req_state = OMPI_REQUEST_ACTIVE;
+    request->super.super.req_type = OMPI_REQUEST_COLL;
+    request->super.super.req_mpi_object.comm = module->comm;
+    request->super.super.req_status = ompi_status_empty;
+    atomic_init(&request->state, REQUEST_IN_USE);
+    request->module = module;
+    request->compute = (mca_coll_flash_compute_t){NULL, NULL, 0, 0};
+    request->counts = NULL;
+    request->displs = NULL;
+    request->scratch = NULL;
+    request->finish = NULL;
+    return request;
+}
+
+static void release_memory(mca_coll_flash_request_t *request)
+{
+    free(request->counts);
+    free(request->displs);
+    free(request->scratch);
+}
+
+void mca_coll_flash_request_discard(mca_coll_flash_request_t *request)
+{
+    release_memory(request);
+    recycle(request);
+}
+
+int mca_coll_flash_error(int status)
+{
+    switch (status) {
+    case FLASH_OK:
+        return MPI_SUCCESS;
+    case FLASH_ERR_NO_MEMORY:
+        return MPI_ERR_NO_MEM;
+    case FLASH_ERR_TRUNCATED:
+        return MPI_ERR_TRUNCATE;
+    default:
+        return status > 0 ? status : MPI_ERR_OTHER;
+    }
+}
+
+/* ------------------------------------------------------------------ completing */
+
+static void explain(int status)
+{
+    if (status == FLASH_ERR_TRANSPORT) {
+        FLASH_HELP("transport-failed", opal_process_info.nodename, (int) getpid());
+    } else if (status == FLASH_ERR_PEER) {
+        FLASH_HELP("peer-failed", opal_process_info.nodename, (int) getpid());
+    } else if (status == FLASH_ERR_TRUNCATED) {
+        FLASH_HELP("sizes-disagree", opal_process_info.nodename, (int) getpid());
+    }
+}
+
+static void complete(flash_op_t *op)
+{
+    mca_coll_flash_request_t *request = flash_op_user(op);
+    ompi_communicator_t *comm = request->module->comm;
+    ompi_request_t *base = &request->super.super;
+    int status = flash_op_status(op), error = mca_coll_flash_error(status);
+
+    flash_progress_destroy_op(mca_coll_flash_job_progress(), op);
+    explain(status);
+    if (error == MPI_SUCCESS && request->finish != NULL) {
+        error = request->finish(request);
+    }
+    release_memory(request);
+    if (base->req_status.MPI_ERROR == MPI_SUCCESS) {
+        base->req_status.MPI_ERROR = error;
+    }
+    if (base->req_status.MPI_ERROR != MPI_SUCCESS) {
+        /* Open MPI hands the errors of this type of request to the communicator's error handler,
+           those of OMPI_REQUEST_COLL to MPI_COMM_WORLD's. */
+        base->req_type = OMPI_REQUEST_PML;
+    }
+    atomic_fetch_sub_explicit(&request->module->in_flight, 1, memory_order_relaxed);
+    ompi_request_complete(base, true);
+    if (atomic_exchange_explicit(&request->state, REQUEST_COMPLETED_HERE, memory_order_acq_rel) ==
+        REQUEST_FREED) {
+        recycle(request);
+    }
+    OBJ_RELEASE(comm); /* may have been freed by its user meanwhile, and go away with this */
+}
+
+int mca_coll_flash_progress_all(void)
+{
+    return flash_progress_poll(mca_coll_flash_job_progress(), complete);
+}
+
+/* ------------------------------------------------------------------- starting */
+
+static int call_back(void *arg, const flash_piece_t *piece)
+{
+    mca_coll_flash_request_t *request = arg;
+    MPIX_Flash_block block = {.rank = (int) piece->block,
+                              .piece = (int) piece->piece,
+                              .pieces = (int) piece->pieces,
+                              .offset = (MPI_Count) piece->offset,
+                              .count = (MPI_Count) piece->count,
+                              .datatype = request->datatype,
+                              .data = piece->data,
+                              .stream = NULL};
+    int error = request->compute.fn(&block, request->compute.arg);
+
+    return error >= 0 ? error : MPI_ERR_OTHER;
+}
+
+static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *params)
+{
+    mca_coll_flash_module_t *module = request->module;
+    uint64_t sequence = module->sequence++ & ((UINT32_C(1) << FLASH_SEQUENCE_BITS) - 1);
+    const mca_coll_flash_compute_t *compute = &request->compute;
+
+    params->schedule.nranks = (uint32_t) ompi_comm_size(module->comm);
+    params->schedule.rank = (uint32_t) ompi_comm_rank(module->comm);
+    params->schedule.pieces = compute->pieces > 1 ? (uint32_t) compute->pieces : 1;
+    params->schedule.row = compute->row > 1 ? (size_t) compute->row : 1;
+    params->schedule.segment_elements = mca_coll_flash_params.segment_bytes / params->element;
+    if (params->schedule.segment_elements == 0) {
+        params->schedule.segment_elements = 1;
+    }
+    params->right = module->right;
+    params->recv_tag = module->recv_tag | sequence << FLASH_TAG_SHIFT;
+    params->send_tag = module->send_tag | sequence << FLASH_TAG_SHIFT;
+    params->depth = mca_coll_flash_params.depth;
+    params->callback = compute->fn == NULL ? NULL : call_back;
+    params->callback_arg = request;
+    params->user = request;
+}
+
+/* What the first operation of a communicator, and of the process, needs. */
+static int prepare(mca_coll_flash_module_t *module)
+{
+    int right = (ompi_comm_rank(module->comm) + 1) % ompi_comm_size(module->comm);
+
+    if (module->right == NULL) {
+        int rc = mca_coll_flash_job_peer(
+            ompi_group_get_proc_name(module->comm->c_local_group, right), &module->right);
+
+        if (rc != MPI_SUCCESS) {
+            return rc;
+        }
+    }
+    mca_coll_flash_job_start();
+    return MPI_SUCCESS;
+}
+
+int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
+                                 ompi_request_t **started)
+{
+    mca_coll_flash_module_t *module = request->module;
+    int rc = prepare(module);
+
+    if (rc != MPI_SUCCESS) {
+        mca_coll_flash_request_discard(request);
+        return rc;
+    }
+    while (atomic_load_explicit(&module->in_flight, memory_order_relaxed) >= FLASH_MAX_IN_FLIGHT) {
+        opal_progress(); /* the sequence numbers in the tags are used up */
+    }
+    fill_params(request, params);
+    atomic_fetch_add_explicit(&module->in_flight, 1, memory_order_relaxed);
+    OBJ_RETAIN(module->comm);
+    rc = flash_progress_start_op(mca_coll_flash_job_progress(), params);
+    if (rc != FLASH_OK) {
+        atomic_fetch_sub_explicit(&module->in_flight, 1, memory_order_relaxed);
+        OBJ_RELEASE(module->comm);
+        mca_coll_flash_request_discard(request);
+        return mca_coll_flash_error(rc);
+    }
+    *started = &request->super.super;
+    return MPI_SUCCESS;
+}

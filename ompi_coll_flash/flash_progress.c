@@ -1,0 +1,346 @@
+/*
+ * flash_progress.c: see flash_progress.h.
+ *
+ * Shared between threads, and what orders it:
+ *   engine, transport  the lock
+ *   stop               written by the thread that joins, read by the progress thread; the lock
+ *   in_flight          atomic, relaxed: a hint to poll() that there may be something to do. An
+ *                      operation is counted before its starter can wait for it
+ *   last_poll          atomic, relaxed: a hint to the progress thread; a stale value costs it a
+ *                      short sleep or an early wake-up, never an event
+ *   contenders         atomic, relaxed: a hint to the progress thread to let go of the lock
+ *   has_thread         atomic, relaxed: written by whoever starts and joins the thread, which
+ *                      order it themselves; another thread may see it late, and then polls
+ *   idle_polls, wakeups  atomic, relaxed: counters
+ *   in_callback        one for each thread
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_progress.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long the thread stands by before it looks whether the application still polls. */
+#define STANDBY_MIN_NS UINT64_C(200000)
+#define STANDBY_MAX_NS UINT64_C(1000000)
+
+/* Without a thread, how many polls with nothing in flight go by before one moves data. */
+#define IDLE_POLLS 32
+
+struct flash_progress {
+    flash_engine_t *engine;
+    flash_transport_t *transport;
+    pthread_mutex_t lock;
+    pthread_t thread;
+    atomic_bool has_thread;
+    bool stop;
+    int wake_fd;
+    atomic_uint idle_polls;
+    void (*placed)(void *arg);
+    void *placed_arg;
+    atomic_size_t in_flight;
+    atomic_uint_fast64_t last_poll; /* nanoseconds; 0: nobody polls */
+    atomic_uint contenders;
+    atomic_uint_fast64_t wakeups;
+};
+
+static _Thread_local bool in_callback;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
+}
+
+flash_progress_t *flash_progress_create(flash_engine_t *engine, flash_transport_t *transport)
+{
+    flash_progress_t *progress = calloc(1, sizeof(*progress));
+
+    if (progress == NULL) {
+        return NULL;
+    }
+    progress->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (progress->wake_fd < 0) {
+        free(progress);
+        return NULL;
+    }
+    progress->engine = engine;
+    progress->transport = transport;
+    pthread_mutex_init(&progress->lock, NULL);
+    return progress;
+}
+
+void flash_progress_destroy(flash_progress_t *progress)
+{
+    flash_progress_stop_thread(progress);
+    pthread_mutex_destroy(&progress->lock);
+    close(progress->wake_fd);
+    free(progress);
+}
+
+void flash_progress_lock(flash_progress_t *progress)
+{
+    atomic_fetch_add_explicit(&progress->contenders, 1, memory_order_relaxed);
+    pthread_mutex_lock(&progress->lock);
+    atomic_fetch_sub_explicit(&progress->contenders, 1, memory_order_relaxed);
+}
+
+void flash_progress_unlock(flash_progress_t *progress)
+{
+    pthread_mutex_unlock(&progress->lock);
+}
+
+/* The application goes away, or has left something to do: the thread is on duty. */
+static void hand_over(flash_progress_t *progress)
+{
+    uint64_t one = 1;
+
+    if (!flash_progress_has_thread(progress)) {
+        return;
+    }
+    atomic_store_explicit(&progress->last_poll, 0, memory_order_relaxed);
+    /* Fails only when the counter is full; the thread is then sure to wake up anyway. */
+    while (write(progress->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
+    }
+}
+
+static void run_work(flash_progress_t *progress, const flash_work_t *work)
+{
+    int status;
+
+    flash_progress_unlock(progress);
+    status = flash_work_run(work);
+    flash_progress_lock(progress);
+    flash_engine_finish(progress->engine, work, status);
+}
+
+/* ------------------------------------------------------ the progress thread */
+
+static void sleep_on(flash_progress_t *progress, int event_fd, uint64_t nanoseconds)
+{
+    struct pollfd fds[2] = {{.fd = progress->wake_fd, .events = POLLIN},
+                            {.fd = event_fd, .events = POLLIN}};
+    struct timespec timeout = {.tv_sec = 0, .tv_nsec = (long) nanoseconds};
+    uint64_t count;
+
+    ppoll(fds, event_fd < 0 ? 1 : 2, nanoseconds == 0 ? NULL : &timeout, NULL);
+    atomic_fetch_add_explicit(&progress->wakeups, 1, memory_order_relaxed);
+    if (fds[0].revents != 0 && read(progress->wake_fd, &count, sizeof(count)) < 0) {
+        return; /* another wake-up took it */
+    }
+}
+
+static bool application_polls(flash_progress_t *progress)
+{
+    uint64_t last = atomic_load_explicit(&progress->last_poll, memory_order_relaxed);
+
+    return last != 0 && now_ns() - last < STANDBY_MIN_NS;
+}
+
+static void stand_by(flash_progress_t *progress)
+{
+    uint64_t pause = STANDBY_MIN_NS;
+
+    pthread_mutex_unlock(&progress->lock);
+    do {
+        sleep_on(progress, -1, pause);
+        pause = pause * 2 < STANDBY_MAX_NS ? pause * 2 : STANDBY_MAX_NS;
+    } while (application_polls(progress));
+    pthread_mutex_lock(&progress->lock);
+}
+
+/* A mutex is not fair: without this, a thread that keeps finding events would keep the lock. */
+static void let_others_in(flash_progress_t *progress)
+{
+    pthread_mutex_unlock(&progress->lock);
+    while (atomic_load_explicit(&progress->contenders, memory_order_relaxed) > 0) {
+        sched_yield();
+    }
+    pthread_mutex_lock(&progress->lock);
+}
+
+static void *thread_main(void *arg)
+{
+    flash_progress_t *progress = arg;
+    flash_work_t work;
+
+    if (progress->placed != NULL) {
+        progress->placed(progress->placed_arg);
+    }
+    pthread_mutex_lock(&progress->lock);
+    while (!progress->stop) {
+        if (application_polls(progress)) {
+            stand_by(progress);
+        } else if (flash_engine_progress(progress->engine) != 0) {
+            let_others_in(progress);
+        } else if (flash_engine_take(progress->engine, FLASH_WORK_COMBINE, &work)) {
+            run_work(progress, &work);
+        } else if (progress->transport->ops->arm(progress->transport) == FLASH_OK) {
+            pthread_mutex_unlock(&progress->lock);
+            sleep_on(progress, progress->transport->event_fd, 0);
+            pthread_mutex_lock(&progress->lock);
+        }
+    }
+    pthread_mutex_unlock(&progress->lock);
+    return NULL;
+}
+
+int flash_progress_start_thread(flash_progress_t *progress, void (*placed)(void *arg), void *arg)
+{
+    sigset_t all, before;
+    int rc;
+
+    if (progress->transport->event_fd < 0) {
+        return FLASH_ERR_TRANSPORT;
+    }
+    progress->placed = placed;
+    progress->placed_arg = arg;
+    progress->stop = false;
+    atomic_store_explicit(&progress->has_thread, true, memory_order_relaxed);
+    /* The application's signal handlers are not to run on this thread. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&progress->thread, NULL, thread_main, progress);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0) {
+        atomic_store_explicit(&progress->has_thread, false, memory_order_relaxed);
+        return FLASH_ERR_NO_MEMORY;
+    }
+    pthread_setname_np(progress->thread, "flash-progress");
+    return FLASH_OK;
+}
+
+bool flash_progress_has_thread(const flash_progress_t *progress)
+{
+    return atomic_load_explicit(&progress->has_thread, memory_order_relaxed);
+}
+
+void flash_progress_stop_thread(flash_progress_t *progress)
+{
+    if (!flash_progress_has_thread(progress)) {
+        return;
+    }
+    flash_progress_lock(progress);
+    progress->stop = true;
+    flash_progress_unlock(progress);
+    hand_over(progress);
+    pthread_join(progress->thread, NULL);
+    atomic_store_explicit(&progress->has_thread, false, memory_order_relaxed);
+}
+
+uint64_t flash_progress_wakeups(const flash_progress_t *progress)
+{
+    return atomic_load_explicit(&progress->wakeups, memory_order_relaxed);
+}
+
+/* --------------------------------------------------- the application threads */
+
+int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params)
+{
+    flash_op_t *op;
+    int rc;
+
+    flash_progress_lock(progress);
+    rc = flash_op_create(progress->engine, params, &op);
+    if (rc == FLASH_OK) {
+        atomic_fetch_add_explicit(&progress->in_flight, 1, memory_order_relaxed);
+        flash_op_start(op);
+    }
+    flash_progress_unlock(progress);
+    if (rc == FLASH_OK) {
+        hand_over(progress);
+    }
+    return rc;
+}
+
+void flash_progress_destroy_op(flash_progress_t *progress, flash_op_t *op)
+{
+    flash_progress_lock(progress);
+    flash_op_destroy(op);
+    flash_progress_unlock(progress);
+}
+
+/*
+ * One piece of work, if there is any. With a progress thread the callbacks come first, since that
+ * thread combines; without one, combining does, since other ranks wait for what it sends on.
+ */
+static bool work_once(flash_progress_t *progress)
+{
+    unsigned callback = in_callback ? 0 : FLASH_WORK_CALLBACK;
+    unsigned first = flash_progress_has_thread(progress) ? callback : FLASH_WORK_COMBINE;
+    flash_work_t work;
+
+    if (!flash_engine_take(progress->engine, first, &work) &&
+        !flash_engine_take(progress->engine, FLASH_WORK_COMBINE | callback, &work)) {
+        return false;
+    }
+    if (work.kind == FLASH_WORK_COMBINE) {
+        run_work(progress, &work);
+        return true;
+    }
+    hand_over(progress);
+    in_callback = true;
+    run_work(progress, &work);
+    in_callback = false;
+    return true;
+}
+
+static int report_completed(flash_progress_t *progress, void (*completed)(flash_op_t *op))
+{
+    flash_op_t *op;
+    int reported = 0;
+
+    while ((op = flash_engine_completed(progress->engine)) != NULL) {
+        flash_progress_unlock(progress);
+        atomic_fetch_sub_explicit(&progress->in_flight, 1, memory_order_relaxed);
+        completed(op);
+        reported++;
+        flash_progress_lock(progress);
+    }
+    return reported;
+}
+
+static bool worth_polling(flash_progress_t *progress)
+{
+    if (atomic_load_explicit(&progress->in_flight, memory_order_relaxed) > 0) {
+        return true;
+    }
+    /* Connections of peers and the rest of what was sent still need a hand now and then. */
+    return !flash_progress_has_thread(progress) &&
+           atomic_fetch_add_explicit(&progress->idle_polls, 1, memory_order_relaxed) % IDLE_POLLS ==
+               0;
+}
+
+int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t *op))
+{
+    int happened, reported;
+
+    if (!worth_polling(progress)) {
+        return 0;
+    }
+    if (flash_progress_has_thread(progress)) {
+        atomic_store_explicit(&progress->last_poll, now_ns(), memory_order_relaxed);
+    }
+    if (pthread_mutex_trylock(&progress->lock) != 0) {
+        return 0;
+    }
+    happened = (int) flash_engine_progress(progress->engine);
+    happened += work_once(progress);
+    reported = report_completed(progress, completed);
+    flash_progress_unlock(progress);
+    if (reported > 0 && atomic_load_explicit(&progress->in_flight, memory_order_relaxed) > 0) {
+        hand_over(progress); /* the application is about to leave, with operations in flight */
+    }
+    return happened + reported;
+}

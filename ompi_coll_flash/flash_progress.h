@@ -1,0 +1,61 @@
+/*
+ * flash_progress.h: who moves the data, and when: the lock, the progress thread, and the
+ * application threads that wait.
+ *
+ * One lock orders the engine and the transport. The progress thread sleeps in poll() on the
+ * transport's event descriptor, wakes for each arrival, moves data, combines, and sleeps again;
+ * with nothing in flight it takes no time at all. An application thread that waits inside MPI
+ * moves the data itself, at polling latency, and the progress thread then stands by: it comes
+ * back as soon as an operation completes or a callback begins, and looks again after a moment in
+ * case the application just stopped asking.
+ *
+ * Only application threads, in flash_progress_poll(), run callbacks and hand out completed
+ * operations. Without a progress thread they also move all the data.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FLASH_PROGRESS_H
+#define FLASH_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "flash_engine.h"
+
+typedef struct flash_progress flash_progress_t;
+
+/* Takes over neither: the engine and the transport outlive it. NULL if there is no memory. */
+flash_progress_t *flash_progress_create(flash_engine_t *engine, flash_transport_t *transport);
+/* Stops the thread if there is one, and frees. */
+void flash_progress_destroy(flash_progress_t *progress);
+
+/*
+ * Starts the progress thread; `placed` is called in it first, to bind it, and may be NULL.
+ * FLASH_OK, FLASH_ERR_TRANSPORT (the transport cannot wake a sleeper), FLASH_ERR_NO_MEMORY.
+ */
+int flash_progress_start_thread(flash_progress_t *progress, void (*placed)(void *arg), void *arg);
+bool flash_progress_has_thread(const flash_progress_t *progress);
+/* Returns when the thread has ended. Data moves on in flash_progress_poll() only. */
+void flash_progress_stop_thread(flash_progress_t *progress);
+
+/* Around all use of the engine and the transport. */
+void flash_progress_lock(flash_progress_t *progress);
+void flash_progress_unlock(flash_progress_t *progress);
+
+/* Creates and starts an operation, and wakes the thread for it. As flash_op_create(). */
+int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params);
+
+/*
+ * For application threads: moves data, runs one piece of work, and calls `completed` without the
+ * lock for each operation that is complete; `completed` destroys it. Returns how much happened.
+ * May be entered again from within a callback, then runs no further callback.
+ */
+int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t *op));
+
+/* Destroys an operation that was handed out as completed. */
+void flash_progress_destroy_op(flash_progress_t *progress, flash_op_t *op);
+
+/* How often the thread has woken up. */
+uint64_t flash_progress_wakeups(const flash_progress_t *progress);
+
+#endif /* FLASH_PROGRESS_H */

@@ -1,0 +1,282 @@
+/*
+ * mpix_flash.c: the extension's calls: arguments checked, then to the ring or to the fallback.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_flash.h"
+
+#include "mpix_flash_fallback.h"
+
+/* Hands an error to the communicator's error handler, or to MPI_COMM_WORLD's if there is none. */
+static int raise_error(MPI_Comm comm, int error)
+{
+    if (error != MPI_SUCCESS) {
+        PMPI_Comm_call_errhandler(ompi_comm_invalid(comm) ? MPI_COMM_WORLD : comm, error);
+    }
+    return error;
+}
+
+static int check_comm(MPI_Comm comm)
+{
+    return ompi_comm_invalid(comm) || OMPI_COMM_IS_INTER(comm) ? MPI_ERR_COMM : MPI_SUCCESS;
+}
+
+/* Callbacks see elements in a row: the type must be one without gaps. */
+static int check_type(MPI_Datatype type)
+{
+    ptrdiff_t lb, extent, true_lb, true_extent;
+    size_t size;
+
+    if (type == NULL || type == MPI_DATATYPE_NULL || !ompi_datatype_is_valid(type) ||
+        (!ompi_datatype_is_predefined(type) && !ompi_datatype_is_committed(type))) {
+        return MPI_ERR_TYPE;
+    }
+    ompi_datatype_type_size(type, &size);
+    ompi_datatype_get_extent(type, &lb, &extent);
+    ompi_datatype_get_true_extent(type, &true_lb, &true_extent);
+    if (!ompi_datatype_is_contiguous_memory_layout(type, 2) || lb != 0 || true_lb != 0 ||
+        extent != (ptrdiff_t) size || size == 0) {
+        return MPI_ERR_TYPE;
+    }
+    return MPI_SUCCESS;
+}
+
+static int check_counts(int count, const int counts[], MPI_Comm comm)
+{
+    if (counts == NULL) {
+        return count < 0 ? MPI_ERR_COUNT : MPI_SUCCESS;
+    }
+    for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
+        if (counts[rank] < 0) {
+            return MPI_ERR_COUNT;
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+static int read_compute(MPIX_Flash_compute_fn *fn, void *arg, const MPIX_Flash_hints *hints,
+                        mca_coll_flash_compute_t *compute)
+{
+    if (fn == NULL) {
+        return MPI_ERR_ARG;
+    }
+    *compute = (mca_coll_flash_compute_t){.fn = fn, .arg = arg};
+    if (hints != NULL) {
+        if (hints->size != sizeof(*hints) || hints->pieces < 0 || hints->row < 0) {
+            return MPI_ERR_ARG;
+        }
+        compute->pieces = hints->pieces;
+        compute->row = hints->row;
+    }
+    return MPI_SUCCESS;
+}
+
+int MPIX_Flash_active(MPI_Comm comm, int *flag)
+{
+    int error = check_comm(comm);
+
+    if (error == MPI_SUCCESS && flag == NULL) {
+        error = MPI_ERR_ARG;
+    }
+    if (error == MPI_SUCCESS) {
+        *flag = mca_coll_flash_module_of(comm) != NULL;
+    }
+    return raise_error(comm, error);
+}
+
+/* --------------------------------------------------------------- allgather */
+
+static int check_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                           const void *recvbuf, int recvcount, const int recvcounts[],
+                           MPI_Datatype recvtype, MPI_Comm comm)
+{
+    int error = check_type(recvtype);
+
+    if (error == MPI_SUCCESS) {
+        error = check_counts(recvcount, recvcounts, comm);
+    }
+    if (error == MPI_SUCCESS && recvbuf == MPI_IN_PLACE) {
+        error = MPI_ERR_BUFFER;
+    }
+    if (error == MPI_SUCCESS && sendbuf != MPI_IN_PLACE) {
+        error = sendcount < 0 ? MPI_ERR_COUNT : check_type(sendtype);
+    }
+    return error;
+}
+
+static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+                     int recvcount, const int recvcounts[], const int displs[],
+                     MPI_Datatype recvtype, MPIX_Flash_compute_fn *consume, void *arg,
+                     const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request)
+{
+    mca_coll_flash_module_t *module;
+    mca_coll_flash_compute_t compute;
+    int error = check_comm(comm);
+
+    if (error == MPI_SUCCESS) {
+        error = request == NULL ? MPI_ERR_ARG : read_compute(consume, arg, hints, &compute);
+    }
+    if (error == MPI_SUCCESS) {
+        error = check_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvcounts,
+                                recvtype, comm);
+    }
+    if (error != MPI_SUCCESS) {
+        return error;
+    }
+    module = mca_coll_flash_module_of(comm);
+    if (module == NULL) {
+        error = flash_fallback_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                         recvcounts, displs, recvtype, &compute, comm, request);
+    } else {
+        error =
+            mca_coll_flash_start_allgather(module, sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                           recvcounts, displs, recvtype, &compute, request);
+    }
+    if (error == MPI_SUCCESS) {
+        ompi_coll_base_retain_datatypes(*request, NULL, recvtype);
+    }
+    return error;
+}
+
+int MPIX_Iallgather_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                            void *recvbuf, int recvcount, MPI_Datatype recvtype,
+                            MPIX_Flash_compute_fn *consume, void *arg,
+                            const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request)
+{
+    return raise_error(comm, allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL,
+                                       recvtype, consume, arg, hints, comm, request));
+}
+
+int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                             void *recvbuf, const int recvcounts[], const int displs[],
+                             MPI_Datatype recvtype, MPIX_Flash_compute_fn *consume, void *arg,
+                             const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request)
+{
+    if (recvcounts == NULL || displs == NULL) {
+        return raise_error(comm, MPI_ERR_ARG);
+    }
+    return raise_error(comm, allgather(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs,
+                                       recvtype, consume, arg, hints, comm, request));
+}
+
+int MPIX_Allgather_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+                           int recvcount, MPI_Datatype recvtype, MPIX_Flash_compute_fn *consume,
+                           void *arg, const MPIX_Flash_hints *hints, MPI_Comm comm)
+{
+    MPI_Request request;
+    int error = MPIX_Iallgather_compute(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+                                        consume, arg, hints, comm, &request);
+
+    return error != MPI_SUCCESS ? error : PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+int MPIX_Allgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                            void *recvbuf, const int recvcounts[], const int displs[],
+                            MPI_Datatype recvtype, MPIX_Flash_compute_fn *consume, void *arg,
+                            const MPIX_Flash_hints *hints, MPI_Comm comm)
+{
+    MPI_Request request;
+    int error = MPIX_Iallgatherv_compute(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs,
+                                         recvtype, consume, arg, hints, comm, &request);
+
+    return error != MPI_SUCCESS ? error : PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* ---------------------------------------------------------- reduce-scatter */
+
+static int check_reduce_scatter(const void *recvbuf, int recvcount, const int recvcounts[],
+                                MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
+{
+    char *message = NULL;
+    int error = check_type(datatype);
+
+    if (error == MPI_SUCCESS && (op == NULL || op == MPI_OP_NULL)) {
+        error = MPI_ERR_OP;
+    }
+    if (error == MPI_SUCCESS && !ompi_op_is_valid(op, datatype, &message, "MPIX_Flash")) {
+        free(message);
+        error = MPI_ERR_OP;
+    }
+    if (error == MPI_SUCCESS) {
+        error = check_counts(recvcount, recvcounts, comm);
+    }
+    if (error == MPI_SUCCESS && recvbuf == MPI_IN_PLACE) {
+        error = MPI_ERR_BUFFER;
+    }
+    return error;
+}
+
+static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_Flash_hints *hints,
+                          void *recvbuf, int recvcount, const int recvcounts[],
+                          MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request)
+{
+    mca_coll_flash_module_t *module;
+    mca_coll_flash_compute_t compute;
+    int error = check_comm(comm);
+
+    if (error == MPI_SUCCESS) {
+        error = request == NULL ? MPI_ERR_ARG : read_compute(produce, arg, hints, &compute);
+    }
+    if (error == MPI_SUCCESS) {
+        error = check_reduce_scatter(recvbuf, recvcount, recvcounts, datatype, op, comm);
+    }
+    if (error != MPI_SUCCESS) {
+        return error;
+    }
+    module = mca_coll_flash_module_of(comm);
+    if (module == NULL || !mca_coll_flash_can_reduce(datatype, op)) {
+        error = flash_fallback_reduce_scatter(&compute, recvbuf, recvcount, recvcounts, datatype,
+                                              op, comm, request);
+    } else {
+        error = mca_coll_flash_start_reduce_scatter(module, NULL, recvbuf, recvcount, recvcounts,
+                                                    datatype, op, &compute, request);
+    }
+    if (error == MPI_SUCCESS) {
+        ompi_coll_base_retain_op(*request, op, datatype);
+    }
+    return error;
+}
+
+int MPIX_Ireduce_scatter_block_compute(MPIX_Flash_compute_fn *produce, void *arg,
+                                       const MPIX_Flash_hints *hints, void *recvbuf, int recvcount,
+                                       MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                                       MPI_Request *request)
+{
+    return raise_error(comm, reduce_scatter(produce, arg, hints, recvbuf, recvcount, NULL, datatype,
+                                            op, comm, request));
+}
+
+int MPIX_Ireduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
+                                 const MPIX_Flash_hints *hints, void *recvbuf,
+                                 const int recvcounts[], MPI_Datatype datatype, MPI_Op op,
+                                 MPI_Comm comm, MPI_Request *request)
+{
+    if (recvcounts == NULL) {
+        return raise_error(comm, MPI_ERR_ARG);
+    }
+    return raise_error(comm, reduce_scatter(produce, arg, hints, recvbuf, 0, recvcounts, datatype,
+                                            op, comm, request));
+}
+
+int MPIX_Reduce_scatter_block_compute(MPIX_Flash_compute_fn *produce, void *arg,
+                                      const MPIX_Flash_hints *hints, void *recvbuf, int recvcount,
+                                      MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
+{
+    MPI_Request request;
+    int error = MPIX_Ireduce_scatter_block_compute(produce, arg, hints, recvbuf, recvcount,
+                                                   datatype, op, comm, &request);
+
+    return error != MPI_SUCCESS ? error : PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+int MPIX_Reduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
+                                const MPIX_Flash_hints *hints, void *recvbuf,
+                                const int recvcounts[], MPI_Datatype datatype, MPI_Op op,
+                                MPI_Comm comm)
+{
+    MPI_Request request;
+    int error = MPIX_Ireduce_scatter_compute(produce, arg, hints, recvbuf, recvcounts, datatype, op,
+                                             comm, &request);
+
+    return error != MPI_SUCCESS ? error : PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}

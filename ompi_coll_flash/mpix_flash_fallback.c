@@ -1,0 +1,356 @@
+/*
+ * mpix_flash_fallback.c: see mpix_flash_fallback.h.
+ *
+ * Collectives of one communicator match in the order in which they are called, so that the plain
+ * collective must begin inside the extension's call. An allgather does, and calls back when it is
+ * complete; a reduce-scatter needs all contributions first, and produces them inside the call.
+ *
+ * A failed producer has nothing to contribute, and the plain collective cannot tell the others: a
+ * second, tiny reduction goes along that does.
+ *
+ * Shared between threads: the list of operations under way, and which of them a thread is busy
+ * with, under `mutex`; `under_way` is an atomic hint that the list is not empty.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "mpix_flash_fallback.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+typedef struct flash_fallback {
+    ompi_coll_base_nbc_request_t super;
+    struct flash_fallback *next;
+    bool busy; /* some thread is calling back for it */
+    atomic_int state;
+    MPI_Request inner[2]; /* the collective; the producers' reports */
+    mca_coll_flash_compute_t compute;
+    int error;           /* of this rank's callbacks */
+    int reported, worst; /* whether a producer failed: here, anywhere */
+    void *contribution;  /* reduce-scatter: all blocks; owned */
+    flash_schedule_t schedule;
+    size_t *counts;    /* owned */
+    ptrdiff_t *displs; /* owned */
+    MPI_Datatype datatype;
+    ptrdiff_t extent;
+    char *base;           /* allgather: where the blocks lie */
+    uint32_t step, piece; /* the next callback */
+} flash_fallback_t;
+
+enum { FALLBACK_IN_USE, FALLBACK_FREED, FALLBACK_COMPLETED };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static flash_fallback_t *list;
+static atomic_uint under_way;
+static _Thread_local bool in_callback;
+
+/* ---------------------------------------------------------------- requests */
+
+static int fallback_free(ompi_request_t **handle)
+{
+    flash_fallback_t *fallback = (flash_fallback_t *) *handle;
+
+    if (atomic_exchange_explicit(&fallback->state, FALLBACK_FREED, memory_order_acq_rel) ==
+        FALLBACK_COMPLETED) {
+        OMPI_REQUEST_FINI(*handle);
+        OBJ_RELEASE(fallback);
+    }
+    *handle = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+static void fallback_construct(flash_fallback_t *fallback)
+{
+    OMPI_REQUEST_INIT(&fallback->super.super, false);
+    fallback->super.super.req_type = OMPI_REQUEST_COLL;
+    fallback->super.super.req_state = OMPI_REQUEST_ACTIVE;
+    fallback->super.super.req_free = fallback_free;
+    fallback->super.super.req_status = ompi_status_empty;
+    fallback->busy = false;
+    atomic_init(&fallback->state, FALLBACK_IN_USE);
+    fallback->inner[0] = fallback->inner[1] = MPI_REQUEST_NULL;
+    fallback->error = MPI_SUCCESS;
+    fallback->reported = fallback->worst = 0;
+    fallback->contribution = NULL;
+    fallback->counts = NULL;
+    fallback->displs = NULL;
+    fallback->step = fallback->piece = 0;
+}
+
+static void fallback_destruct(flash_fallback_t *fallback)
+{
+    free(fallback->contribution);
+    free(fallback->counts);
+    free(fallback->displs);
+}
+
+OBJ_CLASS_DECLARATION(flash_fallback_t);
+OBJ_CLASS_INSTANCE(flash_fallback_t, ompi_coll_base_nbc_request_t, fallback_construct,
+                   fallback_destruct);
+
+static bool is_complete(MPI_Request request)
+{
+    return request == MPI_REQUEST_NULL || REQUEST_COMPLETE(request);
+}
+
+static void complete(flash_fallback_t *fallback)
+{
+    ompi_request_t *base = &fallback->super.super;
+    int error = fallback->error;
+
+    for (int k = 0; k < 2; k++) {
+        int rc = PMPI_Wait(&fallback->inner[k], MPI_STATUS_IGNORE);
+
+        error = error == MPI_SUCCESS ? rc : error;
+    }
+    if (error == MPI_SUCCESS && fallback->worst != 0) {
+        error = MPI_ERR_OTHER;
+    }
+    base->req_status.MPI_ERROR = error;
+    if (error != MPI_SUCCESS) {
+        base->req_type = OMPI_REQUEST_PML; /* as in coll_flash_request.c */
+    }
+    ompi_request_complete(base, true);
+    if (atomic_exchange_explicit(&fallback->state, FALLBACK_COMPLETED, memory_order_acq_rel) ==
+        FALLBACK_FREED) {
+        OMPI_REQUEST_FINI(base);
+        OBJ_RELEASE(fallback);
+    }
+}
+
+/* --------------------------------------------------------------- callbacks */
+
+static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_split_t *split,
+                       uint32_t piece, char *data)
+{
+    flash_range_t range = flash_split_piece(split, piece);
+    MPIX_Flash_block block = {.rank = (int) rank,
+                              .piece = (int) piece,
+                              .pieces = (int) split->pieces,
+                              .offset = (MPI_Count) range.offset,
+                              .count = (MPI_Count) range.count,
+                              .datatype = fallback->datatype,
+                              .data = data + (ptrdiff_t) range.offset * fallback->extent,
+                              .stream = NULL};
+    bool nested = in_callback;
+    int error;
+
+    in_callback = true;
+    error = fallback->compute.fn(&block, fallback->compute.arg);
+    in_callback = nested;
+    fallback->error = error >= 0 ? error : MPI_ERR_OTHER;
+}
+
+/* One consumer's callback. False if none is left. */
+static bool consume_next(flash_fallback_t *fallback)
+{
+    const flash_schedule_t *schedule = &fallback->schedule;
+
+    while (fallback->step < schedule->nranks && fallback->error == MPI_SUCCESS) {
+        uint32_t rank = flash_schedule_block(schedule, fallback->step);
+        flash_split_t split = flash_schedule_split(schedule, rank);
+
+        if (fallback->piece < split.pieces) {
+            call_piece(fallback, rank, &split, fallback->piece++,
+                       fallback->base + flash_schedule_displ(schedule, rank) * fallback->extent);
+            return true;
+        }
+        fallback->step++;
+        fallback->piece = 0;
+    }
+    return false;
+}
+
+static void produce_all(flash_fallback_t *fallback)
+{
+    const flash_schedule_t *schedule = &fallback->schedule;
+
+    for (uint32_t step = 0; step < schedule->nranks; step++) {
+        uint32_t rank = flash_schedule_block(schedule, step);
+        flash_split_t split = flash_schedule_split(schedule, rank);
+
+        for (uint32_t piece = 0; piece < split.pieces && fallback->error == MPI_SUCCESS; piece++) {
+            call_piece(fallback, rank, &split, piece,
+                       (char *) fallback->contribution +
+                           flash_schedule_displ(schedule, rank) * fallback->extent);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- progress */
+
+/* Takes an operation whose collective is complete, for this thread alone. */
+static flash_fallback_t *take_ready(void)
+{
+    flash_fallback_t *fallback;
+
+    pthread_mutex_lock(&mutex);
+    for (fallback = list; fallback != NULL; fallback = fallback->next) {
+        if (!fallback->busy && is_complete(fallback->inner[0]) && is_complete(fallback->inner[1])) {
+            fallback->busy = true;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    return fallback;
+}
+
+static void put_back(flash_fallback_t *fallback)
+{
+    pthread_mutex_lock(&mutex);
+    fallback->busy = false;
+    pthread_mutex_unlock(&mutex);
+}
+
+static void take_off_list(flash_fallback_t *fallback)
+{
+    flash_fallback_t **link = &list;
+
+    pthread_mutex_lock(&mutex);
+    while (*link != fallback) {
+        link = &(*link)->next;
+    }
+    *link = fallback->next;
+    pthread_mutex_unlock(&mutex);
+    atomic_fetch_sub_explicit(&under_way, 1, memory_order_relaxed);
+}
+
+static int fallback_progress(void)
+{
+    flash_fallback_t *fallback;
+
+    if (in_callback || atomic_load_explicit(&under_way, memory_order_relaxed) == 0) {
+        return 0;
+    }
+    fallback = take_ready();
+    if (fallback == NULL) {
+        return 0;
+    }
+    if (fallback->base != NULL && consume_next(fallback)) {
+        put_back(fallback);
+    } else {
+        take_off_list(fallback);
+        complete(fallback);
+    }
+    return 1;
+}
+
+static void register_progress(void)
+{
+    opal_progress_register(fallback_progress);
+}
+
+static void enlist(flash_fallback_t *fallback, MPI_Request *request)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    *request = &fallback->super.super;
+    pthread_once(&once, register_progress);
+    atomic_fetch_add_explicit(&under_way, 1, memory_order_relaxed);
+    pthread_mutex_lock(&mutex);
+    fallback->next = list;
+    list = fallback;
+    pthread_mutex_unlock(&mutex);
+}
+
+/* ----------------------------------------------------------------- starting */
+
+static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t *compute,
+                              int recvcount, const int recvcounts[], const int displs[],
+                              MPI_Datatype datatype, MPI_Comm comm)
+{
+    flash_fallback_t *fallback = OBJ_NEW(flash_fallback_t);
+    int size = ompi_comm_size(comm);
+    ptrdiff_t next = 0;
+
+    if (fallback == NULL) {
+        return NULL;
+    }
+    fallback->super.super.req_mpi_object.comm = comm;
+    fallback->compute = *compute;
+    fallback->datatype = datatype;
+    ompi_datatype_type_extent(datatype, &fallback->extent);
+    fallback->base = NULL;
+    fallback->counts = malloc((size_t) size * sizeof(*fallback->counts));
+    fallback->displs = malloc((size_t) size * sizeof(*fallback->displs));
+    if (fallback->counts == NULL || fallback->displs == NULL) {
+        OBJ_RELEASE(fallback);
+        return NULL;
+    }
+    for (int rank = 0; rank < size; rank++) {
+        fallback->counts[rank] = (size_t) (recvcounts != NULL ? recvcounts[rank] : recvcount);
+        fallback->displs[rank] = displs != NULL ? displs[rank] : next;
+        next += (ptrdiff_t) fallback->counts[rank];
+    }
+    fallback->schedule =
+        (flash_schedule_t){.kind = kind,
+                           .nranks = (uint32_t) size,
+                           .rank = (uint32_t) ompi_comm_rank(comm),
+                           .pieces = compute->pieces > 1 ? (uint32_t) compute->pieces : 1,
+                           .row = compute->row > 1 ? (size_t) compute->row : 1,
+                           .segment_elements = SIZE_MAX,
+                           .blocks = {.counts = fallback->counts, .displs = fallback->displs}};
+    return fallback;
+}
+
+int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                             void *recvbuf, int recvcount, const int recvcounts[],
+                             const int displs[], MPI_Datatype recvtype,
+                             const mca_coll_flash_compute_t *compute, MPI_Comm comm,
+                             MPI_Request *request)
+{
+    flash_fallback_t *fallback =
+        make(FLASH_ALLGATHER, compute, recvcount, recvcounts, displs, recvtype, comm);
+    int rc;
+
+    if (fallback == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    fallback->base = recvbuf;
+    rc = recvcounts == NULL ? PMPI_Iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                              recvtype, comm, &fallback->inner[0])
+                            : PMPI_Iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
+                                               displs, recvtype, comm, &fallback->inner[0]);
+    if (rc != MPI_SUCCESS) {
+        OBJ_RELEASE(fallback);
+        return rc;
+    }
+    enlist(fallback, request);
+    return MPI_SUCCESS;
+}
+
+int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void *recvbuf,
+                                  int recvcount, const int recvcounts[], MPI_Datatype datatype,
+                                  MPI_Op op, MPI_Comm comm, MPI_Request *request)
+{
+    flash_fallback_t *fallback =
+        make(FLASH_REDUCE_SCATTER, compute, recvcount, recvcounts, NULL, datatype, comm);
+    int size = ompi_comm_size(comm), rc;
+    size_t elements;
+
+    if (fallback == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    elements = (size_t) fallback->displs[size - 1] + fallback->counts[size - 1];
+    fallback->contribution = calloc(elements + 1, (size_t) fallback->extent);
+    if (fallback->contribution == NULL) {
+        OBJ_RELEASE(fallback);
+        return MPI_ERR_NO_MEM;
+    }
+    produce_all(fallback);
+    fallback->reported = fallback->error != MPI_SUCCESS;
+    rc = recvcounts == NULL ? PMPI_Ireduce_scatter_block(fallback->contribution, recvbuf, recvcount,
+                                                         datatype, op, comm, &fallback->inner[0])
+                            : PMPI_Ireduce_scatter(fallback->contribution, recvbuf, recvcounts,
+                                                   datatype, op, comm, &fallback->inner[0]);
+    if (rc == MPI_SUCCESS) {
+        rc = PMPI_Iallreduce(&fallback->reported, &fallback->worst, 1, MPI_INT, MPI_MAX, comm,
+                             &fallback->inner[1]);
+    }
+    if (rc != MPI_SUCCESS) {
+        /* A collective that is under way keeps its buffers: they are given up rather than freed. */
+        return rc;
+    }
+    enlist(fallback, request);
+    return MPI_SUCCESS;
+}

@@ -1,0 +1,49 @@
+/*
+ * flash_ucx.h: the transport over UCX: one UCP context, one worker, endpoints on demand.
+ *
+ * Knows nothing of MPI. The context is flash's own, so that its settings, its tags and its
+ * progress are apart from any other user of UCX in the process. It is configured by UCX_*, as
+ * every UCX program, and by UCX_FLASH_* for flash alone, which wins (UCX_FLASH_TLS=tcp,self, for
+ * instance).
+ *
+ * Locking as in flash_transport.h: one lock around all of these.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FLASH_UCX_H
+#define FLASH_UCX_H
+
+#include <stddef.h>
+
+#include "flash_transport.h"
+
+#define FLASH_UCX_REASON_MAX 256 /* bytes for the text that says why something failed */
+
+/*
+ * Opens UCX. NULL on failure, with the cause in `reason`. The transport's event_fd is -1 where
+ * the transports that UCX chose cannot wake a sleeper, or where UCX cannot be used by two threads
+ * in turn.
+ */
+flash_transport_t *flash_ucx_create(char reason[FLASH_UCX_REASON_MAX]);
+
+/* Closes the endpoints and the worker. No transfer may be under way; nothing is sent any more. */
+void flash_ucx_destroy(flash_transport_t *transport);
+
+/* The address by which other processes connect; valid as long as the transport. */
+const void *flash_ucx_address(const flash_transport_t *transport, size_t *length);
+
+/*
+ * Makes an endpoint to the process of that address. Local: the connection is made by progress.
+ * Endpoints live as long as the transport. FLASH_OK, FLASH_ERR_UNREACHABLE or
+ * FLASH_ERR_NO_MEMORY, with the cause in `reason`.
+ */
+int flash_ucx_connect(flash_transport_t *transport, const void *address, flash_peer_t **peer,
+                      char reason[FLASH_UCX_REASON_MAX]);
+
+/*
+ * Begins to drive everything sent so far to its destination, and tells whether it is there:
+ * FLASH_BUSY until then (progress and ask again), FLASH_OK, or FLASH_ERR_TRANSPORT.
+ */
+int flash_ucx_flush(flash_transport_t *transport);
+
+#endif /* FLASH_UCX_H */
