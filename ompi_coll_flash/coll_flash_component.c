@@ -66,7 +66,7 @@ static void register_progress(void)
                       "Whether a thread moves the data while the application computes. It sleeps "
                       "until something arrives and takes no processor time with nothing in flight. "
                       "on: start it with the first operation, and say so if it cannot be. auto: "
-                      "the same without a word where UCX's transports cannot wake a thread. off: "
+                      "the same without a word where UCX was built without threads. off: "
                       "data moves only inside MPI calls");
     register_variable(
         "bind", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,

@@ -319,9 +319,8 @@ static void start_thread(void)
                       job.hardware_thread);
     } else if (mca_coll_flash_params.progress == FLASH_PROGRESS_ON) {
         FLASH_HELP("no-progress-thread", opal_process_info.nodename, (int) getpid(),
-                   rc == FLASH_ERR_TRANSPORT
-                       ? "the transports that UCX chose cannot wake a sleeping thread"
-                       : "the system refused to start a thread");
+                   rc == FLASH_ERR_TRANSPORT ? "UCX was built without support for threads"
+                                             : "the system refused to start a thread");
     } else {
         FLASH_VERBOSE(1, "coll:flash: no progress thread: data moves only inside MPI calls");
     }

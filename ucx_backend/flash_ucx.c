@@ -11,7 +11,12 @@
 
 #include <ucp/api/ucp.h>
 
-#define ENV_PREFIX "UCX_FLASH_"
+/*
+ * With this prefix UCX itself reads FLASH_UCX_* beside UCX_*. Users expect to find the variables of
+ * a UCX program at UCX_: apply_environment() adds UCX_FLASH_*.
+ */
+#define UCX_OWN_PREFIX "FLASH"
+#define ENV_PREFIX     "UCX_FLASH_"
 
 extern char **environ;
 
@@ -171,16 +176,16 @@ static int apply_environment(ucp_config_t *config, char *reason)
     return FLASH_OK;
 }
 
-static int open_context(flash_ucx_t *ucx, uint64_t features, char *reason)
+static int open_context(flash_ucx_t *ucx, char *reason)
 {
     /* A ring has two neighbours: this tells UCX to choose transports for few endpoints. */
     ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES |
                                          UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME,
-                           .features = features,
+                           .features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP,
                            .estimated_num_eps = 2,
                            .name = "flash"};
     ucp_config_t *config;
-    ucs_status_t status = ucp_config_read(NULL, NULL, &config);
+    ucs_status_t status = ucp_config_read(UCX_OWN_PREFIX, NULL, &config);
     int rc;
 
     if (status != UCS_OK) {
@@ -212,21 +217,7 @@ static int open_worker(flash_ucx_t *ucx, char *reason)
     return FLASH_OK;
 }
 
-static int open_ucx(flash_ucx_t *ucx, uint64_t features, char *reason)
-{
-    int rc = open_context(ucx, features, reason);
-
-    if (rc != FLASH_OK) {
-        return rc;
-    }
-    rc = open_worker(ucx, reason);
-    if (rc != FLASH_OK) {
-        ucp_cleanup(ucx->context);
-    }
-    return rc;
-}
-
-/* The descriptor to sleep on; -1 if this worker cannot be slept on by another thread. */
+/* The descriptor to sleep on; -1 where UCX was built for one thread alone. */
 static int wakeup_fd(flash_ucx_t *ucx)
 {
     ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_THREAD_MODE};
@@ -249,14 +240,20 @@ flash_transport_t *flash_ucx_create(char reason[FLASH_UCX_REASON_MAX])
         return NULL;
     }
     ucx->super.ops = &ucx_ops;
-    ucx->super.event_fd = -1;
-    if (open_ucx(ucx, UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP, reason) == FLASH_OK) {
-        ucx->super.event_fd = wakeup_fd(ucx);
-    } else if (open_ucx(ucx, UCP_FEATURE_TAG, reason) != FLASH_OK) {
-        free(ucx);
-        return NULL;
+    if (open_context(ucx, reason) != FLASH_OK) {
+        goto free_ucx;
     }
+    if (open_worker(ucx, reason) != FLASH_OK) {
+        goto cleanup_context;
+    }
+    ucx->super.event_fd = wakeup_fd(ucx);
     return &ucx->super;
+
+cleanup_context:
+    ucp_cleanup(ucx->context);
+free_ucx:
+    free(ucx);
+    return NULL;
 }
 
 void flash_ucx_destroy(flash_transport_t *transport)

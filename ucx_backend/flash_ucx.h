@@ -20,9 +20,8 @@
 #define FLASH_UCX_REASON_MAX 256 /* bytes for the text that says why something failed */
 
 /*
- * Opens UCX. NULL on failure, with the cause in `reason`. The transport's event_fd is -1 where
- * the transports that UCX chose cannot wake a sleeper, or where UCX cannot be used by two threads
- * in turn.
+ * Opens UCX. NULL on failure, with the cause in `reason`. The transport's event_fd is -1 where UCX
+ * was built without support for threads: two may then not even use it in turn.
  */
 flash_transport_t *flash_ucx_create(char reason[FLASH_UCX_REASON_MAX]);
 
