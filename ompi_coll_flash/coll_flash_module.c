@@ -123,8 +123,11 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
 /* Endpoints and tags are counted by the job's ranks: spawned and connected jobs are passed on. */
 static bool one_job(ompi_communicator_t *comm)
 {
-    for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
-        if (ompi_group_get_proc_name(comm->c_local_group, rank).jobid != OMPI_PROC_MY_NAME->jobid) {
+    ompi_group_t *group = comm->c_local_group;
+    opal_jobid_t job = ompi_group_get_proc_name(group, 0).jobid;
+
+    for (int rank = 1; rank < ompi_comm_size(comm); rank++) {
+        if (ompi_group_get_proc_name(group, rank).jobid != job) {
             return false;
         }
     }
