@@ -31,8 +31,9 @@ static int register_variable(const char *name, mca_base_var_type_t type,
                              mca_base_var_enum_t *enumerator, mca_base_var_info_lvl_t level,
                              mca_base_var_scope_t scope, void *storage, const char *help)
 {
-    int index = mca_base_var_register("ompi", "coll", "flash", name, help, type, enumerator, 0, 0,
-                                      level, scope, storage);
+    /* DWG: forgotten when the component is closed; its storage goes away with the library. */
+    int index = mca_base_var_register("ompi", "coll", "flash", name, help, type, enumerator, 0,
+                                      MCA_BASE_VAR_FLAG_DWG, level, scope, storage);
 
     return index < 0 ? index : OMPI_SUCCESS;
 }

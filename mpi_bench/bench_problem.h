@@ -1,0 +1,87 @@
+/*
+ * bench_problem.h: the matrices of one operation, and the computation on their rows.
+ *
+ *   AG+GEMM  A (m x k) lies in row blocks on the ranks and is gathered; C = A B on each rank,
+ *            with its own columns of B.
+ *   GEMM+RS  each rank has its own columns of A and rows of B; C = sum of the ranks' A B is
+ *            scattered in row blocks.
+ *
+ * A computation turns rows of `in_width` elements into as many rows of `out_width`:
+ *
+ *              gemm                    offload (a sleep that stands for an accelerator)
+ *   AG         k -> n / N: a product   k -> 1: a few elements of the row, as a proof of arrival
+ *   RS         k / N -> n: a product   n -> n: copies a contribution that was made before
+ *
+ * All values are small whole numbers that any rank can work out for any element, and all sums of
+ * them are exact, so that results are compared for equality (bench_check.h).
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef BENCH_PROBLEM_H
+#define BENCH_PROBLEM_H
+
+#include "bench_blocks.h"
+#include "bench_options.h"
+
+/* Data slicing into `count` slices: the collectives, and for RS its input in slice order. */
+typedef struct bench_slicing {
+    int count;
+    bench_blocks_t *slices;
+    void *input;
+} bench_slicing_t;
+
+typedef struct bench_problem {
+    const bench_options_t *options;
+    bool allgather; /* else reduce-scatter */
+    int rank, nranks;
+    int m, n, k; /* of the whole product */
+    int k_first; /* RS: the first of this rank's columns of A; AG: 0 */
+    int n_first; /* AG: the first of this rank's columns of B; RS: 0 */
+    int row;     /* elements of a row that travels: k for AG, n for RS */
+    int in_width, out_width;
+    MPI_Datatype type;
+    size_t size;           /* of an element */
+    double row_seconds;    /* offload: the computation of a row */
+    bench_blocks_t blocks; /* unsliced */
+    bench_slicing_t *slicings;
+    int nslicings;
+    void *block;   /* AG: this rank's rows of A */
+    void *moved;   /* AG: what the allgather receives (m rows); RS: what is sent (m rows) */
+    void *ready;   /* RS: a valid contribution, for when communication is measured alone */
+    void *input;   /* what computations without communication and RS read: m rows */
+    void *b;       /* gemm */
+    void *output;  /* AG: computed rows (m); RS: computed by computations without communication */
+    void *result;  /* RS: this rank's block of the sum */
+    int rows_seen; /* by the callbacks of the extension in their last run */
+} bench_problem_t;
+
+/* The matrices that values are taken from. */
+typedef enum bench_matrix { BENCH_A = 1, BENCH_B, BENCH_CONTRIBUTION, BENCH_PROBE } bench_matrix_t;
+
+/* A whole number from -2 to 2 (A, B), 1 to 7 (a contribution), odd to 2001 (a probe). */
+double bench_element(bench_matrix_t matrix, int row, int column);
+
+/* What a rank's contribution is multiplied by, so that one rank cannot stand in for another. */
+int bench_weight(int rank);
+
+/* Sets the shape. Returns what is wrong with it (the same on all ranks), or NULL. */
+const char *bench_problem_shape(bench_problem_t *problem, const bench_options_t *options,
+                                bool allgather, MPI_Comm comm);
+
+/* Allocates and fills all buffers of a problem that has a shape. */
+void bench_problem_init(bench_problem_t *problem);
+void bench_problem_free(bench_problem_t *problem);
+
+/* Makes whatever an earlier run left in the output buffers unusable. */
+void bench_problem_poison(bench_problem_t *problem);
+
+/* Row `row` of a buffer with rows of `width` elements. */
+void *bench_row(const bench_problem_t *problem, const void *buffer, int row, int width);
+
+/* Computes `rows` rows. */
+void bench_compute(const bench_problem_t *problem, const void *in, void *out, int rows);
+
+/* Sets the threads of the BLAS library. False if this library has no such setting. */
+bool bench_compute_threads(int threads);
+
+#endif /* BENCH_PROBLEM_H */
