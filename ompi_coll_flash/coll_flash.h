@@ -36,7 +36,7 @@ typedef struct mca_coll_flash_params {
     bool bind;
     size_t min_bytes;
     size_t segment_bytes;
-    unsigned depth;
+    unsigned depth, sends;
     int verbose;
     char *help_dir;
 } mca_coll_flash_params_t;

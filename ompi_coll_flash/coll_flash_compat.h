@@ -53,6 +53,17 @@ static inline uint32_t flash_compat_comm_id(const ompi_communicator_t *comm)
     return comm->c_contextid;
 }
 
+/* Whether the job runs on more than one node, as far as the launcher says. */
+static inline bool flash_compat_spans_nodes(void)
+{
+    opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
+    uint32_t size, *where = &size;
+    int rc;
+
+    OPAL_MODEX_RECV_VALUE_OPTIONAL(rc, OPAL_PMIX_JOB_SIZE, &job, &where, OPAL_UINT32);
+    return rc != OPAL_SUCCESS || size > (uint32_t) opal_process_info.num_local_peers + 1;
+}
+
 #define FLASH_MODEX_SEND(rc, key, data, size) \
     OPAL_MODEX_SEND_STRING(rc, OPAL_PMIX_GLOBAL, key, data, size)
 #define FLASH_MODEX_RECV(rc, key, name, data, size) \

@@ -15,6 +15,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .min_bytes = 256 * 1024,
     .segment_bytes = 512 * 1024,
     .depth = 8,
+    .sends = 3,
     .verbose = 0,
     .help_dir = NULL,
 };
@@ -89,6 +90,11 @@ static void register_tuning(void)
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.depth,
                       "Segments of one operation that are under way at a time, at least; more are "
                       "where a block has more");
+    register_variable("sends", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5,
+                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.sends,
+                      "Segments of one operation on their way to the neighbour at a time. One is "
+                      "transferred while the next ones shake hands; many would share the link and "
+                      "all arrive late");
     register_variable("verbose", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_8,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.verbose,
                       "0: silent. 1: what flash decided for the job and each communicator. 2: a "

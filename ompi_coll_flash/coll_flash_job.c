@@ -80,7 +80,7 @@ void mca_coll_flash_job_open(void)
     opal_hash_table_init(&job.peers, 64);
     job.agreement = NOT_AGREED;
     job.started = false;
-    job.transport = flash_ucx_create(job.reason);
+    job.transport = flash_ucx_create(flash_compat_spans_nodes(), job.reason);
     if (job.transport != NULL) {
         job.engine = flash_engine_create(job.transport);
     }

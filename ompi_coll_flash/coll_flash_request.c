@@ -205,6 +205,7 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     params->recv_tag = module->recv_tag | sequence << FLASH_TAG_SHIFT;
     params->send_tag = module->send_tag | sequence << FLASH_TAG_SHIFT;
     params->depth = mca_coll_flash_params.depth;
+    params->sends = mca_coll_flash_params.sends;
     params->callback = compute->fn == NULL ? NULL : call_back;
     params->callback_arg = request;
     params->user = request;

@@ -84,6 +84,7 @@ typedef struct flash_op_params {
      * of the one before it leave.
      */
     uint32_t depth;
+    uint32_t sends; /* messages on their way to the right at a time; 0: no limit */
 
     /*
      * AG: the own block; the engine copies it to its place in the output unless it lies there.

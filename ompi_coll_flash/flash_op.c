@@ -122,6 +122,9 @@ int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, fla
     op->engine = engine;
     op->params = *params;
     op->depth = window(params);
+    if (params->sends == 0) {
+        op->params.sends = UINT32_MAX;
+    }
     op->pieces = flash_schedule_total_pieces(&params->schedule);
     flash_slot_queue_init(&op->events);
     flash_slot_queue_init(&op->waiting);

@@ -17,6 +17,7 @@ typedef enum flash_slot_state {
     FLASH_SLOT_RECEIVING, /* the receive is posted */
     FLASH_SLOT_WAITING,   /* for the local contribution; in op->waiting */
     FLASH_SLOT_COMBINING, /* in op->combining, or taken as work */
+    FLASH_SLOT_DEPARTING, /* ready to be sent */
     FLASH_SLOT_SENDING,   /* the send is posted */
     FLASH_SLOT_DONE       /* until the slots before it are done too */
 } flash_slot_state_t;
@@ -73,6 +74,8 @@ struct flash_op {
     flash_cursor_t open;      /* the next segment to put under way */
     bool open_step_ended;     /* the step it is in has fewer messages than expected */
     uint64_t opened, retired; /* segments */
+    uint64_t next_send;       /* segments before the first one that is not sent */
+    uint32_t sending;         /* sends under way */
     uint64_t settled_slots;   /* segments before the first one that is not settled */
 
     uint64_t pieces;          /* in all */

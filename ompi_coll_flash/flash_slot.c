@@ -60,7 +60,7 @@ static void slot_receive(flash_slot_t *slot, size_t length)
         ~FLASH_TAG_MARKS, slot->data, length, &slot->transfer);
 }
 
-static void slot_send(flash_slot_t *slot)
+static void post_send(flash_slot_t *slot)
 {
     flash_op_t *op = slot->op;
     flash_transport_t *transport = op->engine->transport;
@@ -70,9 +70,40 @@ static void slot_send(flash_slot_t *slot)
     tag |= slot->spoiled ? FLASH_TAG_SPOILED : 0;
     slot->state = FLASH_SLOT_SENDING;
     slot->posted = true;
+    op->sending++;
     transport->ops->send(transport, op->params.right, tag,
                          first_step(slot) ? slot->local : slot->data,
                          slot->spoiled ? 0 : slot_bytes(slot), &slot->transfer);
+}
+
+/*
+ * Sends what is ready, in the order of the ring, and only so much at a time: messages under way
+ * share the link, and would otherwise all arrive late instead of one after another, each on time to
+ * be sent on. The order also keeps the ring from locking up: the oldest segment, which the right
+ * neighbour surely has a place for, never waits behind one that it has none for yet.
+ */
+static void post_sends(flash_op_t *op)
+{
+    if (op->next_send < op->retired) {
+        op->next_send = op->retired; /* past segments of the last step, which are not sent */
+    }
+    while (op->next_send < op->opened && op->sending < op->params.sends) {
+        flash_slot_t *slot = &op->slots[op->next_send % op->depth];
+
+        if (!last_step(slot)) {
+            if (slot->state != FLASH_SLOT_DEPARTING) {
+                break;
+            }
+            post_send(slot);
+        }
+        op->next_send++;
+    }
+}
+
+static void slot_send(flash_slot_t *slot)
+{
+    slot->state = FLASH_SLOT_DEPARTING;
+    post_sends(slot->op);
 }
 
 static void slot_done(flash_slot_t *slot)
@@ -228,9 +259,11 @@ static void slot_sent(flash_slot_t *slot)
 {
     flash_op_t *op = slot->op;
 
+    op->sending--;
     if (slot->status != FLASH_OK) {
         flash_op_fail(op, slot->status);
     }
+    post_sends(op);
     if (first_step(slot)) {
         if (op->params.schedule.kind == FLASH_REDUCE_SCATTER) {
             slot_settled(slot);

@@ -47,7 +47,10 @@ typedef struct flash_peer flash_peer_t; /* an endpoint; opaque, owned by the tra
 typedef struct flash_transport flash_transport_t;
 
 typedef struct flash_transport_ops {
-    /* Sends `length` bytes; the buffer must stay as it is until done. */
+    /*
+     * Sends `length` bytes; the buffer must stay as it is until done. Done when the receiver has
+     * matched the message, so that the sender's limit on sends bounds what piles up there.
+     */
     void (*send)(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, const void *buffer,
                  size_t length, flash_transfer_t *transfer);
     /*

@@ -13,6 +13,7 @@
 #ifndef FLASH_UCX_H
 #define FLASH_UCX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "flash_transport.h"
@@ -20,10 +21,11 @@
 #define FLASH_UCX_REASON_MAX 256 /* bytes for the text that says why something failed */
 
 /*
- * Opens UCX. NULL on failure, with the cause in `reason`. The transport's event_fd is -1 where UCX
+ * Opens UCX. NULL on failure, with the cause in `reason`. `across_nodes`: whether some peers are on
+ * other nodes, for the choice of protocols. The transport's event_fd is -1 where UCX
  * was built without support for threads: two may then not even use it in turn.
  */
-flash_transport_t *flash_ucx_create(char reason[FLASH_UCX_REASON_MAX]);
+flash_transport_t *flash_ucx_create(bool across_nodes, char reason[FLASH_UCX_REASON_MAX]);
 
 /* Closes the endpoints and the worker. No transfer may be under way; nothing is sent any more. */
 void flash_ucx_destroy(flash_transport_t *transport);
