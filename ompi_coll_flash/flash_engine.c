@@ -114,7 +114,6 @@ void flash_op_start(flash_op_t *op)
     op->active = true;
     op->engine->active++;
     flash_engine_touch(op);
-    drain(op->engine);
 }
 
 unsigned flash_engine_progress(flash_engine_t *engine)
@@ -199,7 +198,7 @@ int flash_work_run(const flash_work_t *work)
     return FLASH_OK;
 }
 
-void flash_engine_finish(flash_engine_t *engine, const flash_work_t *work, int status)
+void flash_engine_finish(const flash_work_t *work, int status)
 {
     flash_op_t *op = work->op;
 
@@ -210,5 +209,4 @@ void flash_engine_finish(flash_engine_t *engine, const flash_work_t *work, int s
         flash_slot_combined(work->slot, status);
     }
     flash_engine_touch(op);
-    drain(engine);
 }

@@ -16,7 +16,7 @@
  *
  *   while (flash_engine_take(engine, kinds, &work)) {
  *       unlock; status = flash_work_run(&work); lock;
- *       flash_engine_finish(engine, &work, status);
+ *       flash_engine_finish(&work, status);
  *   }
  *
  * Locking: the caller holds one lock around every function here but flash_work_run(), and around
@@ -119,7 +119,7 @@ void flash_engine_destroy(flash_engine_t *engine);
 
 /* Allocates an operation, all the memory it will need included. FLASH_ERR_NO_MEMORY or FLASH_OK. */
 int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **op);
-/* Posts the first receives and sends. */
+/* Hands it to the engine: the next flash_engine_progress() posts the first receives and sends. */
 void flash_op_start(flash_op_t *op);
 void *flash_op_user(const flash_op_t *op);
 /* Of a completed operation: FLASH_OK, one of FLASH_ERR_*, or an MPI error code of a callback. */
@@ -155,6 +155,7 @@ typedef struct flash_work {
 bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *work);
 /* Runs it, without the lock. Returns its status, for flash_engine_finish(). */
 int flash_work_run(const flash_work_t *work);
-void flash_engine_finish(flash_engine_t *engine, const flash_work_t *work, int status);
+/* Takes note of it; what follows from it happens in the next flash_engine_progress(). */
+void flash_engine_finish(const flash_work_t *work, int status);
 
 #endif /* FLASH_ENGINE_H */

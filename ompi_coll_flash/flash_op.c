@@ -267,9 +267,7 @@ void flash_op_advance(flash_op_t *op)
     flash_slot_t *slot;
 
     do {
-        if (op->stopped) {
-            release_waiting(op);
-        }
+        release_waiting(op);
         while ((slot = flash_slot_queue_pop(&op->events)) != NULL) {
             flash_slot_transferred(slot);
         }
@@ -356,7 +354,7 @@ void flash_op_finish_callback(flash_op_t *op, int status)
     } else {
         flash_op_fail(op, status);
     }
-    release_waiting(op);
+    flash_engine_offer(op);
 }
 
 void flash_op_fail(flash_op_t *op, int status)

@@ -122,7 +122,7 @@ static void run_work(flash_progress_t *progress, const flash_work_t *work)
     flash_progress_unlock(progress);
     status = flash_work_run(work);
     flash_progress_lock(progress);
-    flash_engine_finish(progress->engine, work, status);
+    flash_engine_finish(work, status);
 }
 
 /* ------------------------------------------------------ the progress thread */
@@ -256,10 +256,13 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
     if (rc == FLASH_OK) {
         atomic_fetch_add_explicit(&progress->in_flight, 1, memory_order_relaxed);
         flash_op_start(op);
+        if (!flash_progress_has_thread(progress)) {
+            flash_engine_progress(progress->engine);
+        }
     }
     flash_progress_unlock(progress);
     if (rc == FLASH_OK) {
-        hand_over(progress);
+        hand_over(progress); /* the thread sends: that takes time the application may use */
     }
     return rc;
 }
@@ -271,29 +274,44 @@ void flash_progress_destroy_op(flash_progress_t *progress, flash_op_t *op)
     flash_progress_unlock(progress);
 }
 
-/*
- * One piece of work, if there is any. With a progress thread the callbacks come first, since that
- * thread combines; without one, combining does, since other ranks wait for what it sends on.
- */
-static bool work_once(flash_progress_t *progress)
+static bool call_back(flash_progress_t *progress)
 {
-    unsigned callback = in_callback ? 0 : FLASH_WORK_CALLBACK;
-    unsigned first = flash_progress_has_thread(progress) ? callback : FLASH_WORK_COMBINE;
     flash_work_t work;
 
-    if (!flash_engine_take(progress->engine, first, &work) &&
-        !flash_engine_take(progress->engine, FLASH_WORK_COMBINE | callback, &work)) {
+    if (in_callback || !flash_engine_take(progress->engine, FLASH_WORK_CALLBACK, &work)) {
         return false;
-    }
-    if (work.kind == FLASH_WORK_COMBINE) {
-        run_work(progress, &work);
-        return true;
     }
     hand_over(progress);
     in_callback = true;
     run_work(progress, &work);
     in_callback = false;
     return true;
+}
+
+static bool combine(flash_progress_t *progress)
+{
+    flash_work_t work;
+
+    if (!flash_engine_take(progress->engine, FLASH_WORK_COMBINE, &work)) {
+        return false;
+    }
+    run_work(progress, &work);
+    return true;
+}
+
+/*
+ * With a progress thread to do the rest, the user's computation comes first. Without one it comes
+ * last: other ranks wait for what this one sends on.
+ */
+static int work_once(flash_progress_t *progress)
+{
+    int happened;
+
+    if (flash_progress_has_thread(progress) && call_back(progress)) {
+        return 1;
+    }
+    happened = (int) flash_engine_progress(progress->engine);
+    return happened + (combine(progress) || call_back(progress));
 }
 
 static int report_completed(flash_progress_t *progress, void (*completed)(flash_op_t *op))
@@ -335,8 +353,7 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     if (pthread_mutex_trylock(&progress->lock) != 0) {
         return 0;
     }
-    happened = (int) flash_engine_progress(progress->engine);
-    happened += work_once(progress);
+    happened = work_once(progress);
     reported = report_completed(progress, completed);
     flash_progress_unlock(progress);
     if (reported > 0 && atomic_load_explicit(&progress->in_flight, memory_order_relaxed) > 0) {
