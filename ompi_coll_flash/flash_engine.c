@@ -95,9 +95,13 @@ static void complete(flash_op_t *op)
     completed_push(&engine->completed, op);
 }
 
-/* Lets each operation act that something happened to. The only place where one completes. */
-static void drain(flash_engine_t *engine)
+/*
+ * Lets each operation act that something happened to; returns how many. The only place where one
+ * completes.
+ */
+static unsigned drain(flash_engine_t *engine)
 {
+    unsigned acted = 0;
     flash_op_t *op;
 
     while ((op = engine->dirty.head) != NULL) {
@@ -106,7 +110,9 @@ static void drain(flash_engine_t *engine)
         if (op->active && !op->in_dirty && flash_op_is_complete(op)) {
             complete(op);
         }
+        acted++;
     }
+    return acted;
 }
 
 void flash_op_start(flash_op_t *op)
@@ -120,8 +126,7 @@ unsigned flash_engine_progress(flash_engine_t *engine)
 {
     unsigned happened = engine->transport->ops->progress(engine->transport);
 
-    drain(engine);
-    return happened;
+    return happened + drain(engine);
 }
 
 size_t flash_engine_active(const flash_engine_t *engine)

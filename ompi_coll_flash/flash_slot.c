@@ -202,7 +202,7 @@ static void end_step(flash_slot_t *last)
             transport->ops->cancel(transport, &slot->transfer);
         }
     }
-    op->open_step_ended = op->open.step == last->step;
+    op->open_step_ended |= op->open.step == last->step;
 }
 
 /* Compares what came with what was expected. False if more messages of the step are to come. */
