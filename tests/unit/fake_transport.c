@@ -1,0 +1,583 @@
+/*
+ * fake_transport.c: see fake_transport.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_transport.h"
+#include "prng.h"
+
+#define POISON 0xa5
+
+typedef struct node node_t;
+
+struct flash_peer {
+    node_t *from, *to;
+    bool used;
+    flash_peer_t *next; /* of the same sender */
+};
+
+typedef struct message {
+    node_t *from;
+    uint64_t name; /* sender and its count of messages */
+    uint64_t tag;
+    size_t length;
+    uint64_t sum; /* of the content when it was sent */
+    const void *content;
+    flash_transfer_t *sender; /* of a rendezvous: waits for the receiver */
+    unsigned char copy[];
+} message_t;
+
+/* A posted receive; flash_transfer_t.handle while it is under way. */
+typedef struct receive {
+    flash_transfer_t *transfer;
+    uint64_t name, tag, mask;
+    void *buffer;
+    size_t length;
+    bool posted; /* and not matched or cancelled */
+    bool fails;
+} receive_t;
+
+typedef enum { ARRIVAL, RECEIVED, SENT, CANCELED } event_kind_t;
+
+/* Something that happens in a later progress(). */
+typedef struct event {
+    event_kind_t kind;
+    uint64_t name;
+    message_t *message; /* ARRIVAL, RECEIVED */
+    receive_t *receive; /* RECEIVED, CANCELED */
+    /* SENT: */
+    flash_transfer_t *transfer;
+    int status;
+    uint64_t tag, sum;
+    const void *content;
+    size_t length;
+} event_t;
+
+typedef struct list {
+    void **items;
+    size_t count, room;
+} list_t;
+
+struct node {
+    flash_transport_t transport; /* first: the engine sees only this */
+    fake_net_t *net;
+    uint32_t rank;
+    flash_peer_t *peers;
+    event_t *events;
+    size_t nevents, events_room;
+    list_t unexpected; /* message_t, in the order of arrival */
+    list_t posted;     /* receive_t, in the order of posting */
+    uint64_t selected;
+    bool in_progress;
+    uint64_t names;
+    fake_stats_t stats;
+};
+
+struct fake_net {
+    fake_options_t options;
+    uint64_t random;
+    uint32_t nranks;
+    unsigned violations;
+    const char *first_violation;
+    bool failed;
+    node_t nodes[];
+};
+
+static void violation(fake_net_t *net, const char *what)
+{
+    if (net->violations++ == 0) {
+        net->first_violation = what;
+    }
+}
+
+static void *grow(void *items, size_t count, size_t *room, size_t size)
+{
+    if (count == *room) {
+        *room = *room == 0 ? 8 : 2 * *room;
+        items = realloc(items, *room * size);
+        if (items == NULL) {
+            abort();
+        }
+    }
+    return items;
+}
+
+static void list_add(list_t *list, void *item)
+{
+    list->items = grow(list->items, list->count, &list->room, sizeof(*list->items));
+    list->items[list->count++] = item;
+}
+
+/* Keeps the order of the others: it is the order of matching. */
+static void list_remove(list_t *list, size_t k)
+{
+    list->count--;
+    memmove(list->items + k, list->items + k + 1, (list->count - k) * sizeof(*list->items));
+}
+
+static void add_event(node_t *node, event_t event)
+{
+    node->events = grow(node->events, node->nevents, &node->events_room, sizeof(event));
+    node->events[node->nevents++] = event;
+}
+
+static uint64_t checksum(const void *content, size_t length)
+{
+    const unsigned char *bytes = content;
+    uint64_t sum = length;
+
+    for (; length >= 8; bytes += 8, length -= 8) {
+        uint64_t word;
+
+        memcpy(&word, bytes, 8);
+        sum = prng_mix(sum + word);
+    }
+    for (; length > 0; length--) {
+        sum = prng_mix(sum + *bytes++);
+    }
+    return sum;
+}
+
+/* Names of one kind differ by rank and count, those of different kinds by their upper bits. */
+static uint64_t new_name(node_t *node, event_kind_t kind)
+{
+    return (uint64_t) kind << 62 | (uint64_t) node->rank << 40 | ++node->names;
+}
+
+/* --- receiving --- */
+
+/* Ends a receive with its message: the last use of both. */
+static void complete_receive(node_t *node, receive_t *receive, message_t *message)
+{
+    receive_t r = *receive;
+    message_t m = *message;
+    int status = m.length > r.length ? FLASH_ERR_TRUNCATED : FLASH_OK;
+    size_t length = m.length < r.length ? m.length : r.length;
+
+    if (checksum(m.content, m.length) != m.sum) {
+        violation(node->net, "a buffer changed while it was being sent");
+    }
+    if (length > 0) {
+        memcpy(r.buffer, m.content, length);
+    }
+    if (r.fails) { /* neither the content nor tag and length mean anything now */
+        node->net->failed = true;
+        status = FLASH_ERR_TRANSPORT;
+        if (r.length > 0) {
+            memset(r.buffer, POISON, r.length);
+        }
+        m.tag = prng_next(&node->net->random);
+        length = r.length / 2;
+    }
+    if (m.sender != NULL) {
+        add_event(m.from, (event_t){.kind = SENT,
+                                    .name = (uint64_t) SENT << 62 | m.name,
+                                    .transfer = m.sender,
+                                    .tag = m.tag,
+                                    .sum = m.sum,
+                                    .content = m.content,
+                                    .length = m.length});
+    }
+    free(message);
+    free(receive);
+    r.transfer->handle = NULL;
+    r.transfer->done(r.transfer, status, m.tag, length);
+}
+
+static void match(node_t *node, receive_t *receive, message_t *message, bool now)
+{
+    receive->posted = false;
+    if (now) {
+        complete_receive(node, receive, message);
+        return;
+    }
+    add_event(node, (event_t){.kind = RECEIVED,
+                              .name = (uint64_t) RECEIVED << 62 | message->name,
+                              .message = message,
+                              .receive = receive});
+}
+
+static bool matches(const receive_t *receive, const message_t *message)
+{
+    return ((receive->tag ^ message->tag) & receive->mask) == 0;
+}
+
+static void arrive(node_t *node, message_t *message)
+{
+    for (size_t k = 0; k < node->posted.count; k++) {
+        receive_t *receive = node->posted.items[k];
+
+        if (matches(receive, message)) {
+            list_remove(&node->posted, k);
+            match(node, receive, message,
+                  !prng_percent(&node->net->random, node->net->options.late_data));
+            return;
+        }
+    }
+    list_add(&node->unexpected, message);
+}
+
+static void fake_recv(flash_transport_t *transport, uint64_t tag, uint64_t mask, void *buffer,
+                      size_t length, flash_transfer_t *transfer)
+{
+    node_t *node = (node_t *) transport;
+    const fake_options_t *options = &node->net->options;
+    receive_t *receive = malloc(sizeof(*receive));
+
+    node->stats.receives++;
+    *receive = (receive_t){.transfer = transfer,
+                           .name = new_name(node, CANCELED),
+                           .tag = tag,
+                           .mask = mask,
+                           .buffer = buffer,
+                           .length = length,
+                           .posted = true,
+                           .fails = options->failure == FAKE_FAIL_RECV &&
+                                    options->fail_rank == node->rank &&
+                                    options->fail_nth == node->stats.receives};
+    transfer->handle = receive;
+    if (length > 0) {
+        memset(buffer, POISON, length); /* it is the transport's from now on */
+    }
+    for (size_t k = 0; k < node->unexpected.count; k++) {
+        message_t *message = node->unexpected.items[k];
+
+        if (matches(receive, message)) {
+            list_remove(&node->unexpected, k);
+            match(node, receive, message, prng_percent(&node->net->random, options->inline_recvs));
+            return;
+        }
+    }
+    list_add(&node->posted, receive);
+}
+
+static void fake_cancel(flash_transport_t *transport, flash_transfer_t *transfer)
+{
+    node_t *node = (node_t *) transport;
+    receive_t *receive = transfer->handle;
+
+    if (receive == NULL) {
+        violation(node->net, "cancelled what is not a receive under way");
+        return;
+    }
+    for (size_t k = 0; k < node->posted.count && receive->posted; k++) {
+        if (node->posted.items[k] == receive) {
+            list_remove(&node->posted, k);
+            receive->posted = false;
+            add_event(node, (event_t){.kind = CANCELED, .name = receive->name, .receive = receive});
+        }
+    }
+}
+
+/* --- sending --- */
+
+static message_t *new_message(node_t *node, uint64_t tag, const void *content, size_t length,
+                              bool copied)
+{
+    message_t *message = malloc(sizeof(*message) + (copied ? length : 0));
+
+    *message = (message_t){.from = node,
+                           .name = new_name(node, ARRIVAL),
+                           .tag = tag,
+                           .length = length,
+                           .content = content,
+                           .sum = checksum(content, length)};
+    if (copied) {
+        if (length > 0) {
+            memcpy(message->copy, content, length);
+        }
+        message->content = message->copy;
+    }
+    return message;
+}
+
+/* What becomes of this send: FLASH_OK and the tag as it is, unless it is the one to fail. */
+static int send_status(node_t *node, uint64_t *tag, bool *lost)
+{
+    const fake_options_t *options = &node->net->options;
+
+    if (options->failure == FAKE_FAIL_NONE || options->failure == FAKE_FAIL_RECV ||
+        options->fail_rank != node->rank || options->fail_nth != node->stats.messages) {
+        return FLASH_OK;
+    }
+    node->net->failed = true;
+    if (options->failure == FAKE_FAIL_SEND_SPOILED) {
+        *tag |= options->spoil;
+    }
+    *lost = options->failure == FAKE_FAIL_SEND_LOST;
+    return FLASH_ERR_TRANSPORT;
+}
+
+static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag,
+                      const void *content, size_t length, flash_transfer_t *transfer)
+{
+    node_t *node = (node_t *) transport;
+    fake_net_t *net = node->net;
+    bool at_once = prng_percent(&net->random, net->options.inline_sends);
+    bool lost = false, copied;
+    uint64_t sent_tag = tag;
+    message_t *message;
+    int status;
+
+    if (peer->from != node) {
+        violation(net, "sent through a peer of another rank");
+    }
+    node->stats.messages++;
+    node->stats.bytes += length;
+    node->stats.peers += !peer->used;
+    peer->used = true;
+    transfer->handle = NULL;
+    status = send_status(node, &sent_tag, &lost);
+    copied = at_once || status != FLASH_OK || !prng_percent(&net->random, net->options.rendezvous);
+    message = new_message(node, sent_tag, content, length, copied);
+    message->sender = copied ? NULL : transfer;
+    if (copied && !at_once) {
+        add_event(node, (event_t){.kind = SENT,
+                                  .name = (uint64_t) SENT << 62 | message->name,
+                                  .transfer = transfer,
+                                  .status = status,
+                                  .tag = tag,
+                                  .sum = message->sum,
+                                  .content = content,
+                                  .length = length});
+    }
+    if (lost) {
+        free(message);
+    } else {
+        add_event(peer->to, (event_t){.kind = ARRIVAL, .name = message->name, .message = message});
+    }
+    if (at_once) {
+        transfer->done(transfer, status, tag, length);
+    }
+}
+
+/* --- progress --- */
+
+/*
+ * The event that has to come before event k: k itself, or the oldest arrival among those that
+ * must not overtake each other.
+ */
+static size_t first_of(const node_t *node, size_t k)
+{
+    const message_t *message = node->events[k].message;
+    uint64_t mask = ~node->net->options.unordered;
+
+    if (node->events[k].kind != ARRIVAL) {
+        return k;
+    }
+    for (size_t j = 0; j < node->nevents; j++) {
+        const message_t *other = node->events[j].message;
+
+        if (node->events[j].kind == ARRIVAL && other->from == message->from &&
+            ((other->tag ^ message->tag) & mask) == 0 && other->name < message->name) {
+            message = other;
+            k = j;
+        }
+    }
+    return k;
+}
+
+static void fire(node_t *node, size_t k)
+{
+    event_t event = node->events[k];
+    flash_transfer_t *transfer;
+
+    node->events[k] = node->events[--node->nevents];
+    switch (event.kind) {
+    case ARRIVAL:
+        arrive(node, event.message);
+        break;
+    case RECEIVED:
+        complete_receive(node, event.receive, event.message);
+        break;
+    case SENT:
+        if (checksum(event.content, event.length) != event.sum) {
+            violation(node->net, "a buffer changed before its send was done");
+        }
+        event.transfer->done(event.transfer, event.status, event.tag, event.length);
+        break;
+    case CANCELED:
+        transfer = event.receive->transfer;
+        free(event.receive);
+        transfer->handle = NULL;
+        transfer->done(transfer, FLASH_ERR_CANCELED, prng_next(&node->net->random), 0);
+        break;
+    }
+}
+
+static unsigned progress_manual(node_t *node)
+{
+    for (size_t k = 0; k < node->nevents && node->selected != 0; k++) {
+        if (node->events[k].name == node->selected) {
+            node->selected = 0;
+            fire(node, k);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static unsigned progress_random(node_t *node)
+{
+    fake_net_t *net = node->net;
+    unsigned most = 1 + prng_below(&net->random, net->options.burst), count = 0;
+
+    if (node->nevents == 0 || prng_percent(&net->random, net->options.lazy)) {
+        return 0;
+    }
+    for (; count < most && node->nevents > 0; count++) {
+        fire(node, first_of(node, prng_below(&net->random, (uint32_t) node->nevents)));
+    }
+    return count;
+}
+
+static unsigned fake_progress(flash_transport_t *transport)
+{
+    node_t *node = (node_t *) transport;
+    unsigned count;
+
+    if (node->in_progress) {
+        violation(node->net, "progress() called from inside progress()");
+        return 0;
+    }
+    node->in_progress = true;
+    count = node->net->options.manual ? progress_manual(node) : progress_random(node);
+    node->in_progress = false;
+    return count;
+}
+
+static int fake_arm(flash_transport_t *transport)
+{
+    return ((node_t *) transport)->nevents > 0 ? FLASH_BUSY : FLASH_OK;
+}
+
+static const flash_transport_ops_t fake_ops = {.send = fake_send,
+                                               .recv = fake_recv,
+                                               .cancel = fake_cancel,
+                                               .progress = fake_progress,
+                                               .arm = fake_arm};
+
+/* --- the network --- */
+
+fake_net_t *fake_net_create(uint32_t nranks, uint64_t seed, const fake_options_t *options)
+{
+    fake_net_t *net = calloc(1, sizeof(*net) + nranks * sizeof(net->nodes[0]));
+
+    net->options = *options;
+    net->options.burst += net->options.burst == 0;
+    net->random = seed;
+    net->nranks = nranks;
+    for (uint32_t rank = 0; rank < nranks; rank++) {
+        net->nodes[rank].transport = (flash_transport_t){.ops = &fake_ops, .event_fd = -1};
+        net->nodes[rank].net = net;
+        net->nodes[rank].rank = rank;
+    }
+    return net;
+}
+
+static void destroy_node(node_t *node)
+{
+    for (size_t k = 0; k < node->nevents; k++) {
+        free(node->events[k].message);
+        free(node->events[k].receive);
+    }
+    for (size_t k = 0; k < node->unexpected.count; k++) {
+        free(node->unexpected.items[k]);
+    }
+    for (size_t k = 0; k < node->posted.count; k++) {
+        free(node->posted.items[k]);
+    }
+    for (flash_peer_t *peer = node->peers, *next; peer != NULL; peer = next) {
+        next = peer->next;
+        free(peer);
+    }
+    free(node->events);
+    free(node->unexpected.items);
+    free(node->posted.items);
+}
+
+void fake_net_destroy(fake_net_t *net)
+{
+    for (uint32_t rank = 0; rank < net->nranks; rank++) {
+        destroy_node(&net->nodes[rank]);
+    }
+    free(net);
+}
+
+flash_transport_t *fake_net_transport(fake_net_t *net, uint32_t rank)
+{
+    return &net->nodes[rank].transport;
+}
+
+flash_peer_t *fake_net_peer(fake_net_t *net, uint32_t from, uint32_t to)
+{
+    node_t *node = &net->nodes[from];
+    flash_peer_t *peer = node->peers;
+
+    while (peer != NULL && peer->to != &net->nodes[to]) {
+        peer = peer->next;
+    }
+    if (peer == NULL) {
+        peer = malloc(sizeof(*peer));
+        *peer = (flash_peer_t){.from = node, .to = &net->nodes[to], .next = node->peers};
+        node->peers = peer;
+    }
+    return peer;
+}
+
+fake_stats_t fake_net_stats(const fake_net_t *net, uint32_t rank)
+{
+    return net->nodes[rank].stats;
+}
+
+size_t fake_net_pending(const fake_net_t *net)
+{
+    size_t count = 0;
+
+    for (uint32_t rank = 0; rank < net->nranks; rank++) {
+        count += net->nodes[rank].nevents;
+    }
+    return count;
+}
+
+size_t fake_net_leftovers(const fake_net_t *net)
+{
+    size_t count = fake_net_pending(net);
+
+    for (uint32_t rank = 0; rank < net->nranks; rank++) {
+        count += net->nodes[rank].unexpected.count + net->nodes[rank].posted.count;
+    }
+    return count;
+}
+
+unsigned fake_net_violations(const fake_net_t *net, const char **first)
+{
+    *first = net->first_violation;
+    return net->violations;
+}
+
+bool fake_net_failed(const fake_net_t *net)
+{
+    return net->failed;
+}
+
+size_t fake_net_events(const fake_net_t *net, uint32_t rank, uint64_t *names, size_t most)
+{
+    const node_t *node = &net->nodes[rank];
+    size_t count = 0;
+
+    for (size_t k = 0; k < node->nevents && count < most; k++) {
+        if (first_of(node, k) == k) {
+            names[count++] = node->events[k].name;
+        }
+    }
+    return count;
+}
+
+void fake_net_select(fake_net_t *net, uint32_t rank, uint64_t name)
+{
+    net->nodes[rank].selected = name;
+}

@@ -1,0 +1,80 @@
+/*
+ * fake_transport.h: a network of ranks inside one process, as hostile as the contract in
+ * flash_transport.h allows.
+ *
+ * Messages take random time and overtake each other unless their tags are equal. Sends complete
+ * at once, later, or when they are received; receives at once or later. The memory of a posted
+ * receive is overwritten at once and the memory of a send is summed up when it begins and when it
+ * ends, so that a buffer in two uses at a time shows.
+ *
+ * Each rank's events happen only in that rank's progress(), or in its own calls.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FAKE_TRANSPORT_H
+#define FAKE_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "flash_transport.h"
+
+typedef struct fake_net fake_net_t;
+
+/* What goes wrong: the nth send or receive (from 1) of a rank ends with FLASH_ERR_TRANSPORT. */
+typedef enum fake_failure {
+    FAKE_FAIL_NONE,
+    FAKE_FAIL_SEND,         /* but the message arrives all the same */
+    FAKE_FAIL_SEND_SPOILED, /* the message arrives with the bits of `spoil` set in its tag */
+    FAKE_FAIL_SEND_LOST,    /* the message does not arrive */
+    FAKE_FAIL_RECV          /* the message is used up, the buffer garbage */
+} fake_failure_t;
+
+typedef struct fake_options {
+    unsigned inline_sends; /* percent of the sends that are done within send() */
+    unsigned rendezvous;   /* percent of the rest that are done once they are received */
+    unsigned inline_recvs; /* percent of receives done within recv() if the message is there */
+    unsigned late_data;    /* percent of matches whose data comes later than the match */
+    unsigned lazy;         /* percent of progress() calls that do nothing though they could */
+    unsigned burst;        /* most events in one progress() */
+    uint64_t unordered;    /* bits of the tag that do not make messages different (marks) */
+    bool manual;           /* nothing happens but what fake_net_select() names */
+
+    fake_failure_t failure;
+    uint32_t fail_rank;
+    uint64_t fail_nth;
+    uint64_t spoil;
+} fake_options_t;
+
+typedef struct fake_stats {
+    uint64_t messages, bytes; /* sent */
+    uint64_t receives;        /* posted */
+    uint32_t peers;           /* that something was sent to */
+} fake_stats_t;
+
+fake_net_t *fake_net_create(uint32_t nranks, uint64_t seed, const fake_options_t *options);
+void fake_net_destroy(fake_net_t *net);
+flash_transport_t *fake_net_transport(fake_net_t *net, uint32_t rank);
+/* The way from one rank to another; the same one each time. The network owns it. */
+flash_peer_t *fake_net_peer(fake_net_t *net, uint32_t from, uint32_t to);
+
+fake_stats_t fake_net_stats(const fake_net_t *net, uint32_t rank);
+/* Events that could happen now, on all ranks. */
+size_t fake_net_pending(const fake_net_t *net);
+/* Whatever is not finished: events, messages nobody received, receives without a message. */
+size_t fake_net_leftovers(const fake_net_t *net);
+/* How often the user broke the contract; the first time in words. */
+unsigned fake_net_violations(const fake_net_t *net, const char **first);
+/* Whether the failure of the options came about. */
+bool fake_net_failed(const fake_net_t *net);
+
+/*
+ * For manual mode: the names of the events that may happen next on `rank` (at most `most`), and
+ * the choice of the one that its next progress() delivers. A name does not depend on the order of
+ * events on other ranks, so that a run can be repeated in another order.
+ */
+size_t fake_net_events(const fake_net_t *net, uint32_t rank, uint64_t *names, size_t most);
+void fake_net_select(fake_net_t *net, uint32_t rank, uint64_t name);
+
+#endif /* FAKE_TRANSPORT_H */

@@ -1,0 +1,308 @@
+/*
+ * sim.c: the moves of a simulation; see sim.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim.h"
+
+sim_t *sim_create(uint32_t nranks, uint64_t seed, const fake_options_t *options,
+                  const sim_spec_t *specs, uint32_t nspecs)
+{
+    sim_t *sim = calloc(1, sizeof(*sim));
+
+    sim->net = fake_net_create(nranks, seed, options);
+    sim->options = *options;
+    sim->nranks = nranks;
+    sim->nspecs = nspecs;
+    sim->seed = seed;
+    sim->random = ~seed;
+    sim->engines = calloc(nranks, sizeof(*sim->engines));
+    sim->active = calloc(nranks, sizeof(*sim->active));
+    sim->taken = calloc(nranks, sizeof(*sim->taken));
+    sim->instances = calloc((size_t) nranks * nspecs, sizeof(*sim->instances));
+    for (uint32_t k = 0; k < nspecs; k++) {
+        sim->specs[k] = specs[k];
+        sim_layout_create(&sim->layouts[k], &sim->specs[k].shape, nranks);
+        sim_layout_create(&sim->odd_layouts[k],
+                          specs[k].odd_rank == SIM_NOBODY ? &sim->specs[k].shape
+                                                          : &sim->specs[k].odd_shape,
+                          nranks);
+    }
+    for (uint32_t rank = 0; rank < nranks; rank++) {
+        sim->engines[rank] = flash_engine_create(fake_net_transport(sim->net, rank));
+        for (uint32_t k = 0; k < nspecs; k++) {
+            sim_instance_create(sim, rank, k);
+        }
+    }
+    return sim;
+}
+
+void sim_destroy(sim_t *sim)
+{
+    for (uint32_t rank = 0; rank < sim->nranks; rank++) {
+        /* After a hang operations still exist: then nothing can be freed in order. */
+        if (sim->active[rank] == 0) {
+            flash_engine_destroy(sim->engines[rank]);
+        }
+        for (uint32_t k = 0; k < sim->nspecs; k++) {
+            sim_instance_destroy(&sim->instances[(size_t) rank * sim->nspecs + k]);
+        }
+    }
+    for (uint32_t k = 0; k < sim->nspecs; k++) {
+        sim_layout_destroy(&sim->layouts[k]);
+        sim_layout_destroy(&sim->odd_layouts[k]);
+    }
+    fake_net_destroy(sim->net);
+    free(sim->engines);
+    free(sim->active);
+    free(sim->taken);
+    free(sim->instances);
+    free(sim->held);
+    free(sim);
+}
+
+void sim_complain(sim_t *sim, const char *what, ...)
+{
+    va_list args;
+
+    if (sim->problem[0] == '\0') {
+        va_start(args, what);
+        vsnprintf(sim->problem, sizeof(sim->problem), what, args);
+        va_end(args);
+    }
+}
+
+static sim_instance_t *instance_of(const sim_t *sim, uint32_t rank, uint32_t spec)
+{
+    return &sim->instances[(size_t) rank * sim->nspecs + spec];
+}
+
+int sim_status(const sim_t *sim, uint32_t rank, uint32_t spec)
+{
+    return instance_of(sim, rank, spec)->status;
+}
+
+bool sim_all_complete(const sim_t *sim)
+{
+    return sim->complete == (uint64_t) sim->nranks * sim->nspecs;
+}
+
+/* Specs start in order, but those of one name wait for each other. */
+bool sim_may_start(sim_t *sim, uint32_t rank, uint32_t spec)
+{
+    for (uint32_t k = 0; k < spec; k++) {
+        int status = sim_status(sim, rank, k);
+        bool wait = sim->specs[spec].wait || sim->specs[k].name == sim->specs[spec].name;
+
+        if (status == SIM_UNSTARTED || (status == SIM_UNFINISHED && wait)) {
+            return false;
+        }
+    }
+    return sim_status(sim, rank, spec) == SIM_UNSTARTED;
+}
+
+void sim_start(sim_t *sim, uint32_t rank, uint32_t spec)
+{
+    sim_instance_t *in = instance_of(sim, rank, spec);
+    flash_op_params_t params = sim_instance_params(in);
+    flash_op_t *op = NULL;
+
+    if (flash_op_create(sim->engines[rank], &params, &op) != FLASH_OK) {
+        sim_complain(sim, "op %u rank %u: cannot be created", spec, rank);
+        in->status = FLASH_ERR_NO_MEMORY;
+        sim->complete++;
+        return;
+    }
+    if (flash_op_user(op) != in) {
+        sim_complain(sim, "op %u rank %u: flash_op_user() is wrong", spec, rank);
+    }
+    in->status = SIM_UNFINISHED;
+    sim->active[rank]++;
+    flash_op_start(op);
+}
+
+static void complete(sim_t *sim, uint32_t rank, flash_op_t *op)
+{
+    sim_instance_t *in = flash_op_user(op);
+
+    if (in->rank != rank || in->status != SIM_UNFINISHED) {
+        sim_complain(sim, "rank %u: an operation completed twice, or elsewhere", rank);
+        return;
+    }
+    in->status = flash_op_status(op);
+    if (in->works > 0) {
+        sim_complain(sim, "op %u rank %u: complete while its work runs", in->index, rank);
+    }
+    if (in->status == FLASH_OK && !sim_instance_called(in)) {
+        sim_complain(sim, "op %u rank %u: complete before its callbacks", in->index, rank);
+    }
+    sim_instance_check(in); /* now: later the buffers are the caller's again */
+    flash_op_destroy(op);
+    sim->active[rank]--;
+    sim->complete++;
+}
+
+bool sim_drain(sim_t *sim, uint32_t rank)
+{
+    uint64_t before = sim->complete;
+    flash_op_t *op;
+
+    while ((op = flash_engine_completed(sim->engines[rank])) != NULL) {
+        complete(sim, rank, op);
+    }
+    if (flash_engine_active(sim->engines[rank]) != sim->active[rank]) {
+        sim_complain(sim, "rank %u: %zu operations active, expected %u", rank,
+                     flash_engine_active(sim->engines[rank]), sim->active[rank]);
+    }
+    return sim->complete > before;
+}
+
+bool sim_progress(sim_t *sim, uint32_t rank)
+{
+    return flash_engine_progress(sim->engines[rank]) > 0;
+}
+
+static void check_taken(sim_t *sim, const flash_work_t *work, uint32_t rank, unsigned kinds)
+{
+    sim_instance_t *in = flash_op_user(work->op);
+
+    if ((work->kind & kinds) == 0) {
+        sim_complain(sim, "rank %u: took work that was not asked for", rank);
+    }
+    if (in->rank != rank || in->status != SIM_UNFINISHED) {
+        sim_complain(sim, "rank %u: work of an operation that is complete", rank);
+    }
+    if (work->kind == FLASH_WORK_CALLBACK) {
+        if (in->in_callback) {
+            sim_complain(sim, "op %u rank %u: two callbacks at a time", in->index, rank);
+        }
+        in->in_callback = true;
+    }
+    in->works++;
+}
+
+bool sim_take(sim_t *sim, uint32_t rank, unsigned kinds)
+{
+    sim_held_t held = {.rank = rank};
+
+    if (!flash_engine_take(sim->engines[rank], kinds, &held.work)) {
+        return false;
+    }
+    check_taken(sim, &held.work, rank, kinds);
+    held.name = ++sim->taken[rank];
+    if (sim->nheld == sim->held_room) {
+        sim->held_room = 2 * sim->held_room + 8;
+        sim->held = realloc(sim->held, sim->held_room * sizeof(*sim->held));
+    }
+    sim->held[sim->nheld++] = held;
+    return true;
+}
+
+void sim_run_held(sim_t *sim, size_t k)
+{
+    sim_held_t *held = &sim->held[k];
+
+    if (!held->ran) {
+        held->status = flash_work_run(&held->work);
+        held->ran = true;
+    }
+}
+
+void sim_finish_held(sim_t *sim, size_t k)
+{
+    sim_held_t held;
+    sim_instance_t *in;
+
+    sim_run_held(sim, k);
+    held = sim->held[k];
+    sim->held[k] = sim->held[--sim->nheld];
+    in = flash_op_user(held.work.op);
+    in->works--;
+    if (held.work.kind == FLASH_WORK_CALLBACK) {
+        in->in_callback = false;
+    }
+    flash_engine_finish(&held.work, held.status);
+}
+
+static void check_rank_end(sim_t *sim, uint32_t rank)
+{
+    flash_work_t work;
+
+    if (flash_engine_take(sim->engines[rank], FLASH_WORK_COMBINE | FLASH_WORK_CALLBACK, &work) ||
+        flash_engine_active(sim->engines[rank]) != 0 || sim_progress(sim, rank) ||
+        flash_engine_completed(sim->engines[rank]) != NULL) {
+        sim_complain(sim, "rank %u: the engine is not at rest at the end", rank);
+    }
+    if (fake_net_stats(sim->net, rank).peers > 1) {
+        sim_complain(sim, "rank %u: sent to more than one peer", rank);
+    }
+}
+
+void sim_check_end(sim_t *sim)
+{
+    const char *first;
+
+    if (fake_net_violations(sim->net, &first) > 0) {
+        sim_complain(sim, "contract of the transport: %s", first);
+    }
+    if (!sim_all_complete(sim)) {
+        sim_complain(sim, "only %llu operations complete", (unsigned long long) sim->complete);
+        return;
+    }
+    if (fake_net_leftovers(sim->net) > 0) {
+        sim_complain(sim, "%zu messages or receives left over", fake_net_leftovers(sim->net));
+    }
+    for (uint32_t rank = 0; rank < sim->nranks; rank++) {
+        check_rank_end(sim, rank);
+    }
+}
+
+static void describe_shape(const char *name, const sim_shape_t *shape, uint32_t nranks)
+{
+    printf("#     %s: pieces %u, row %zu, segment %zu%s, counts", name, shape->pieces, shape->row,
+           shape->segment, shape->scattered ? ", scattered" : "");
+    for (uint32_t block = 0; block < (shape->counts != NULL && nranks < 20 ? nranks : 0); block++) {
+        printf(" %zu", shape->counts[block]);
+    }
+    if (shape->counts == NULL) {
+        printf(" %zu each", shape->count);
+    }
+    printf("\n");
+}
+
+void sim_describe(const sim_t *sim)
+{
+    printf("#   %s\n#   %u ranks, seed %#llx\n",
+           sim->problem[0] != '\0' ? sim->problem : "no problem", sim->nranks,
+           (unsigned long long) sim->seed);
+    if (sim->options.failure != FAKE_FAIL_NONE) {
+        printf("#   transport failure %d, rank %u, call %llu\n", (int) sim->options.failure,
+               sim->options.fail_rank, (unsigned long long) sim->options.fail_nth);
+    }
+    for (uint32_t k = 0; k < sim->nspecs; k++) {
+        const sim_spec_t *s = &sim->specs[k];
+
+        printf("#   op %u: %s, depth %u, sends %u, name %llu%s%s%s%s\n", k,
+               s->kind == FLASH_ALLGATHER ? "AG" : "RS", s->depth, s->sends,
+               (unsigned long long) s->name, s->callback ? ", callback" : "",
+               s->in_place ? ", in place" : "", s->mix ? ", mix" : "", s->wait ? ", waits" : "");
+        describe_shape("shape", &s->shape, sim->nranks);
+        if (s->odd_rank != SIM_NOBODY) {
+            printf("#     on rank %u:\n", s->odd_rank);
+            describe_shape("shape", &s->odd_shape, sim->nranks);
+        }
+        if (s->fail_rank != SIM_NOBODY) {
+            printf("#     rank %u fails in callback %llu, combine %llu\n", s->fail_rank,
+                   (unsigned long long) s->fail_callback, (unsigned long long) s->fail_combine);
+        }
+        printf("#     statuses");
+        for (uint32_t rank = 0; rank < sim->nranks && rank < 32; rank++) {
+            printf(" %d", sim_status(sim, rank, k));
+        }
+        printf("\n");
+    }
+}

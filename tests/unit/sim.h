@@ -1,0 +1,154 @@
+/*
+ * sim.h: a ring of engines over the fake transport, and everything that is to be true of it.
+ *
+ * A simulation runs a list of operations, each on all ranks. The functions below are the moves
+ * that the threads of a real program could make, in any order; each move checks what it sees. The
+ * first thing that is wrong is kept in words, later ones are consequences.
+ *
+ * Elements are 64-bit numbers that tell who contributed what, so that data in a wrong place shows.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fake_transport.h"
+#include "flash_engine.h"
+
+#define SIM_NOBODY     UINT32_MAX
+#define SIM_ERR_CALL   71 /* what a failing callback returns */
+#define SIM_ERR_ADD    72 /* what a failing combine returns */
+#define SIM_MAX_OPS    8
+#define SIM_ELEMENT    sizeof(uint64_t)
+#define SIM_UNSTARTED  (-100)
+#define SIM_UNFINISHED (-101)
+
+/* How the ring's data is laid out and cut. */
+typedef struct sim_shape {
+    size_t count;         /* elements in each block, if counts is NULL */
+    const size_t *counts; /* for each block; the caller's */
+    bool scattered;       /* blocks in reverse order, with gaps between them */
+    uint32_t pieces;
+    size_t row, segment;
+} sim_shape_t;
+
+/* One operation on all ranks. */
+typedef struct sim_spec {
+    flash_kind_t kind;
+    sim_shape_t shape;
+    uint32_t depth;
+    uint32_t sends; /* at a time; 0: no limit */
+    bool callback;
+    bool in_place; /* AG: the own block lies in the output */
+    bool mix;      /* RS: combine by an operation that is commutative but not associative */
+    /*
+     * Names the operation. Those of equal names follow each other on each rank: the next is
+     * started there when the one before is complete there, whatever other ranks do.
+     */
+    uint64_t name;
+    bool wait; /* is started on a rank when all before it are complete there */
+
+    /* What goes wrong; SIM_NOBODY for nothing. Calls are counted from 1, 0 is none. */
+    uint32_t odd_rank; /* has another idea of the shape */
+    sim_shape_t odd_shape;
+    uint32_t fail_rank;
+    uint64_t fail_callback, fail_combine;
+} sim_spec_t;
+
+typedef struct sim_layout {
+    const sim_shape_t *shape;
+    size_t *counts;
+    ptrdiff_t *displs;
+    size_t gap, span;
+} sim_layout_t;
+
+typedef struct sim sim_t;
+
+/* One operation on one rank. */
+typedef struct sim_instance {
+    sim_t *sim;
+    const sim_spec_t *spec;
+    const sim_layout_t *layout;
+    uint32_t index, rank; /* which operation, where */
+    int status;           /* SIM_UNSTARTED, SIM_UNFINISHED, or what the operation ended with */
+    flash_schedule_t schedule;
+    unsigned char *input_memory, *output_memory; /* with canaries around */
+    uint64_t *input, *output;
+    size_t input_count, output_count; /* elements of the two, 0 for none */
+    uint32_t step, piece;             /* the next callback's */
+    uint64_t callbacks, combines;     /* calls so far */
+    unsigned works;                   /* taken and not finished */
+    bool in_callback, call_failed;
+} sim_instance_t;
+
+/* Work in the hands of some thread. */
+typedef struct sim_held {
+    flash_work_t work;
+    uint32_t rank;
+    uint64_t name; /* the nth that its rank took */
+    bool ran;
+    int status;
+} sim_held_t;
+
+struct sim {
+    fake_net_t *net;
+    flash_engine_t **engines;
+    uint32_t nranks, nspecs;
+    uint64_t seed, random;
+    fake_options_t options;
+    sim_spec_t specs[SIM_MAX_OPS];
+    sim_layout_t layouts[SIM_MAX_OPS], odd_layouts[SIM_MAX_OPS];
+    sim_instance_t *instances; /* [rank][spec] */
+    sim_held_t *held;
+    size_t nheld, held_room;
+    uint32_t *active;  /* per rank: started and not taken as completed */
+    uint64_t *taken;   /* per rank: works taken */
+    uint64_t complete; /* instances */
+    char problem[256]; /* "" while all is well */
+};
+
+sim_t *sim_create(uint32_t nranks, uint64_t seed, const fake_options_t *options,
+                  const sim_spec_t *specs, uint32_t nspecs);
+void sim_destroy(sim_t *sim);
+
+/* The moves. Those that return bool return whether anything happened. */
+bool sim_may_start(sim_t *sim, uint32_t rank, uint32_t spec);
+void sim_start(sim_t *sim, uint32_t rank, uint32_t spec);
+bool sim_progress(sim_t *sim, uint32_t rank);
+bool sim_take(sim_t *sim, uint32_t rank, unsigned kinds);
+void sim_run_held(sim_t *sim, size_t k);
+void sim_finish_held(sim_t *sim, size_t k); /* runs it first if nobody did */
+bool sim_drain(sim_t *sim, uint32_t rank);  /* takes what completed */
+bool sim_all_complete(const sim_t *sim);
+
+/* Makes random moves until all is complete, or nothing moves any more: that is a problem. */
+void sim_run_random(sim_t *sim);
+/* What must hold at the end. */
+void sim_check_end(sim_t *sim);
+
+int sim_status(const sim_t *sim, uint32_t rank, uint32_t spec);
+__attribute__((format(printf, 2, 3))) void sim_complain(sim_t *sim, const char *what, ...);
+/* Prints the seed and all operations, for whoever has to repeat the run. */
+void sim_describe(const sim_t *sim);
+
+/* Options of a network in which everything happens now and then; chosen by *random. */
+fake_options_t sim_random_net(uint64_t *random);
+
+/* sim_instance.c */
+void sim_layout_create(sim_layout_t *layout, const sim_shape_t *shape, uint32_t nranks);
+void sim_layout_destroy(sim_layout_t *layout);
+void sim_instance_create(sim_t *sim, uint32_t rank, uint32_t spec);
+void sim_instance_destroy(sim_instance_t *instance);
+flash_op_params_t sim_instance_params(sim_instance_t *instance);
+/* All callbacks were made. */
+bool sim_instance_called(sim_instance_t *instance);
+/* Nothing outside the output's blocks changed, and if the operation is OK, its data is right. */
+void sim_instance_check(sim_instance_t *instance);
+/* The block that a rank handles in a step, by the words of flash_schedule.h. */
+uint32_t sim_block(flash_kind_t kind, uint32_t nranks, uint32_t rank, uint32_t step);
+
+#endif /* SIM_H */

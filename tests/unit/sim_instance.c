@@ -1,0 +1,356 @@
+/*
+ * sim_instance.c: one operation on one rank: its buffers, its callbacks, its right result.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "prng.h"
+#include "sim.h"
+
+#define PAD    64 /* bytes of canary around a buffer; keeps the alignment */
+#define CANARY 0xc7
+
+uint32_t sim_block(flash_kind_t kind, uint32_t nranks, uint32_t rank, uint32_t step)
+{
+    uint32_t behind = kind == FLASH_ALLGATHER ? step : step + 1; /* at most nranks */
+
+    return rank >= behind ? rank - behind : rank + nranks - behind;
+}
+
+/* --- layout --- */
+
+void sim_layout_create(sim_layout_t *layout, const sim_shape_t *shape, uint32_t nranks)
+{
+    size_t at = 0;
+
+    *layout = (sim_layout_t){.shape = shape,
+                             .counts = malloc(nranks * sizeof(*layout->counts)),
+                             .displs = malloc(nranks * sizeof(*layout->displs)),
+                             .gap = shape->scattered ? 3 : 0};
+    for (uint32_t k = 0; k < nranks; k++) {
+        uint32_t block = shape->scattered ? nranks - 1 - k : k;
+
+        layout->counts[block] = shape->counts == NULL ? shape->count : shape->counts[block];
+        layout->displs[block] = (ptrdiff_t) at;
+        at += layout->counts[block] + layout->gap;
+    }
+    layout->span = at;
+}
+
+void sim_layout_destroy(sim_layout_t *layout)
+{
+    free(layout->counts);
+    free(layout->displs);
+}
+
+/* --- data --- */
+
+/* What `rank` contributes to an element. For AG, the block is the rank's own. */
+static uint64_t contribution(const sim_instance_t *in, uint32_t rank, uint32_t block, size_t k)
+{
+    return prng_mix(in->sim->seed + ((uint64_t) in->index << 56) + ((uint64_t) rank << 44) +
+                    ((uint64_t) block << 32) + k);
+}
+
+/* Commutative, and not idempotent; `mix` is not associative either, so that the order shows. */
+static uint64_t combine(bool mix, uint64_t a, uint64_t b)
+{
+    return mix ? prng_mix(a + 1) + prng_mix(b + 1) : a + b;
+}
+
+/* The element of the result: the contributions of block + 1, block + 2, ..., block. */
+static uint64_t expected(const sim_instance_t *in, uint32_t block, size_t k)
+{
+    uint32_t n = in->sim->nranks;
+    uint64_t sum;
+
+    if (in->spec->kind == FLASH_ALLGATHER) {
+        return contribution(in, block, block, k);
+    }
+    sum = contribution(in, (block + 1) % n, block, k);
+    for (uint32_t i = 2; i <= n; i++) {
+        sum = combine(in->spec->mix, sum, contribution(in, (block + i) % n, block, k));
+    }
+    return sum;
+}
+
+static unsigned char *guarded(size_t count, uint64_t **first)
+{
+    size_t bytes = count * SIM_ELEMENT;
+    unsigned char *memory = aligned_alloc(PAD, (bytes + 2 * PAD + PAD - 1) / PAD * PAD);
+
+    memset(memory, CANARY, bytes + 2 * PAD);
+    *first = (uint64_t *) (memory + PAD);
+    return memory;
+}
+
+static bool untouched(const unsigned char *memory, size_t bytes)
+{
+    for (size_t k = 0; k < bytes; k++) {
+        if (memory[k] != CANARY) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool guards_hold(const unsigned char *memory, size_t count)
+{
+    return untouched(memory, PAD) && untouched(memory + PAD + count * SIM_ELEMENT, PAD);
+}
+
+/* --- callbacks --- */
+
+static flash_split_t split_of(const sim_instance_t *in, uint32_t step)
+{
+    uint32_t block = sim_block(in->spec->kind, in->sim->nranks, in->rank, step);
+
+    return flash_schedule_split(&in->schedule, block);
+}
+
+/* Makes in->step and in->piece those of the next callback, past empty blocks. */
+static void next_callback(sim_instance_t *in)
+{
+    while (in->step < in->sim->nranks && in->piece >= split_of(in, in->step).pieces) {
+        in->piece = 0;
+        in->step++;
+    }
+}
+
+bool sim_instance_called(sim_instance_t *in)
+{
+    return !in->spec->callback || in->step == in->sim->nranks;
+}
+
+static void check_piece(sim_instance_t *in, const flash_piece_t *piece)
+{
+    uint32_t block;
+    flash_split_t split;
+    flash_range_t range;
+
+    if (in->step == in->sim->nranks || in->call_failed) {
+        sim_complain(in->sim, "op %u rank %u: a callback after the last", in->index, in->rank);
+        return;
+    }
+    block = sim_block(in->spec->kind, in->sim->nranks, in->rank, in->step);
+    split = split_of(in, in->step);
+    range = flash_split_piece(&split, in->piece);
+    if (piece->block != block || piece->piece != in->piece || piece->pieces != split.pieces ||
+        piece->offset != range.offset || piece->count != range.count) {
+        sim_complain(in->sim, "op %u rank %u: callback for %u/%u, expected %u/%u", in->index,
+                     in->rank, piece->block, piece->piece, block, in->piece);
+    }
+}
+
+static void consume(sim_instance_t *in, const flash_piece_t *piece)
+{
+    const uint64_t *data = piece->data;
+    const uint64_t *place = in->output + in->layout->displs[piece->block] + piece->offset;
+
+    if (data != place && !(piece->block == in->rank && data == in->input + piece->offset)) {
+        sim_complain(in->sim, "op %u rank %u: the data of block %u is not in its place", in->index,
+                     in->rank, piece->block);
+    }
+    for (size_t k = 0; k < piece->count; k++) {
+        if (data[k] != expected(in, piece->block, piece->offset + k)) {
+            sim_complain(in->sim, "op %u rank %u: wrong data in the callback for %u/%u", in->index,
+                         in->rank, piece->block, piece->piece);
+            return;
+        }
+    }
+}
+
+static int on_callback(void *arg, const flash_piece_t *piece)
+{
+    sim_instance_t *in = arg;
+    uint64_t *data = piece->data;
+
+    check_piece(in, piece);
+    in->piece++;
+    next_callback(in);
+    if (++in->callbacks == in->spec->fail_callback && in->rank == in->spec->fail_rank) {
+        in->call_failed = true;
+        return SIM_ERR_CALL;
+    }
+    if (in->spec->kind == FLASH_ALLGATHER) {
+        consume(in, piece);
+        return FLASH_OK;
+    }
+    for (size_t k = 0; k < piece->count; k++) {
+        data[k] = contribution(in, in->rank, piece->block, piece->offset + k);
+    }
+    return FLASH_OK;
+}
+
+static int on_combine(void *arg, const void *in_data, void *inout_data, size_t count)
+{
+    sim_instance_t *in = arg;
+    const uint64_t *from = in_data;
+    uint64_t *to = inout_data;
+
+    if (++in->combines == in->spec->fail_combine && in->rank == in->spec->fail_rank) {
+        return SIM_ERR_ADD;
+    }
+    for (size_t k = 0; k < count; k++) {
+        to[k] = combine(in->spec->mix, from[k], to[k]);
+    }
+    return FLASH_OK;
+}
+
+/* --- life --- */
+
+/* Memory, and in it what the rank brings along. */
+static void create_buffers(sim_instance_t *in)
+{
+    const sim_layout_t *layout = in->layout;
+    size_t own = layout->counts[in->rank];
+    bool gather = in->spec->kind == FLASH_ALLGATHER;
+    uint64_t *place;
+
+    in->output_count = gather ? layout->span : own;
+    in->output_memory = guarded(in->output_count, &in->output);
+    if (gather && in->spec->in_place) {
+        in->input = in->output + layout->displs[in->rank];
+    } else if (gather || !in->spec->callback) {
+        in->input_count = gather ? own : layout->span;
+        in->input_memory = guarded(in->input_count, &in->input);
+    } else {
+        return; /* the callback produces it */
+    }
+    for (uint32_t block = 0; block < in->sim->nranks; block++) {
+        place = gather ? in->input : in->input + layout->displs[block];
+        for (size_t k = 0; k < layout->counts[block] && (!gather || block == in->rank); k++) {
+            place[k] = contribution(in, in->rank, block, k);
+        }
+    }
+}
+
+void sim_instance_create(sim_t *sim, uint32_t rank, uint32_t spec)
+{
+    sim_instance_t *in = &sim->instances[(size_t) rank * sim->nspecs + spec];
+    const sim_spec_t *s = &sim->specs[spec];
+    const sim_layout_t *layout =
+        rank == s->odd_rank ? &sim->odd_layouts[spec] : &sim->layouts[spec];
+    const sim_shape_t *shape = layout->shape;
+
+    *in = (sim_instance_t){.sim = sim,
+                           .spec = s,
+                           .layout = layout,
+                           .index = spec,
+                           .rank = rank,
+                           .status = SIM_UNSTARTED};
+    in->schedule = (flash_schedule_t){.kind = s->kind,
+                                      .nranks = sim->nranks,
+                                      .rank = rank,
+                                      .pieces = shape->pieces,
+                                      .row = shape->row,
+                                      .segment_elements = shape->segment};
+    in->schedule.blocks.count = shape->count;
+    if (shape->counts != NULL) {
+        in->schedule.blocks.counts = layout->counts;
+    }
+    if (shape->counts != NULL || shape->scattered) {
+        in->schedule.blocks.displs = layout->displs;
+    }
+    create_buffers(in);
+    next_callback(in);
+}
+
+void sim_instance_destroy(sim_instance_t *in)
+{
+    free(in->input_memory);
+    free(in->output_memory);
+}
+
+/* Odd names differ by edge of the ring, even ones are the same all around: both are allowed. */
+static uint64_t tag_towards(uint64_t name, uint32_t receiver)
+{
+    return (name << 12 | (name % 2 == 1 ? receiver : 0)) << FLASH_TAG_SHIFT;
+}
+
+flash_op_params_t sim_instance_params(sim_instance_t *in)
+{
+    const sim_spec_t *s = in->spec;
+    uint32_t right = (in->rank + 1) % in->sim->nranks;
+
+    return (flash_op_params_t){
+        .schedule = in->schedule,
+        .element = SIM_ELEMENT,
+        .right = fake_net_peer(in->sim->net, in->rank, right),
+        .recv_tag = tag_towards(s->name, in->rank),
+        .send_tag = tag_towards(s->name, right),
+        .depth = s->depth,
+        .sends = s->sends,
+        .input = in->input,
+        .output = in->output,
+        .combine = s->kind == FLASH_REDUCE_SCATTER ? on_combine : NULL,
+        .combine_arg = in,
+        .callback = s->callback ? on_callback : NULL,
+        .callback_arg = in,
+        .user = in,
+    };
+}
+
+/* --- the end --- */
+
+static void check_gaps(sim_instance_t *in)
+{
+    const sim_layout_t *layout = in->layout;
+
+    for (uint32_t block = 0; block < in->sim->nranks && layout->gap > 0; block++) {
+        const uint64_t *end = in->output + layout->displs[block] + layout->counts[block];
+
+        if (!untouched((const unsigned char *) end, layout->gap * SIM_ELEMENT)) {
+            sim_complain(in->sim, "op %u rank %u: wrote past block %u", in->index, in->rank, block);
+        }
+    }
+}
+
+static void check_result(sim_instance_t *in, uint32_t block, const uint64_t *data)
+{
+    for (size_t k = 0; k < in->layout->counts[block]; k++) {
+        if (data[k] != expected(in, block, k)) {
+            sim_complain(in->sim, "op %u rank %u: OK, but element %zu of block %u is wrong",
+                         in->index, in->rank, k, block);
+            return;
+        }
+    }
+}
+
+void sim_instance_check(sim_instance_t *in)
+{
+    bool gather = in->spec->kind == FLASH_ALLGATHER;
+
+    if (!guards_hold(in->output_memory, in->output_count) ||
+        (in->input_memory != NULL && !guards_hold(in->input_memory, in->input_count))) {
+        sim_complain(in->sim, "op %u rank %u: wrote outside a buffer", in->index, in->rank);
+    }
+    if (gather) {
+        check_gaps(in);
+    }
+    if (in->input_memory != NULL) { /* nobody writes to an input */
+        for (uint32_t block = 0; block < in->sim->nranks; block++) {
+            ptrdiff_t at = gather ? 0 : in->layout->displs[block];
+
+            for (size_t k = 0; k < in->layout->counts[block] && (!gather || block == in->rank);
+                 k++) {
+                if (in->input[at + (ptrdiff_t) k] != contribution(in, in->rank, block, k)) {
+                    sim_complain(in->sim, "op %u rank %u: the input changed", in->index, in->rank);
+                    return;
+                }
+            }
+        }
+    }
+    if (in->status != FLASH_OK) {
+        return;
+    }
+    for (uint32_t block = 0; block < in->sim->nranks; block++) {
+        if (gather) {
+            check_result(in, block, in->output + in->layout->displs[block]);
+        } else if (block == in->rank) {
+            check_result(in, block, in->output);
+        }
+    }
+}

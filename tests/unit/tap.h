@@ -1,0 +1,62 @@
+/*
+ * tap.h: the Test Anything Protocol, as much of it as the unit tests need. The plan comes last,
+ * so that a test need not count its points beforehand; a test that dies prints no plan and fails.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef TAP_H
+#define TAP_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static unsigned tap_count, tap_failed;
+
+__attribute__((format(printf, 2, 3))) static inline bool ok(bool cond, const char *name, ...)
+{
+    va_list args;
+
+    printf("%sok %u - ", cond ? "" : "not ", ++tap_count);
+    va_start(args, name);
+    vprintf(name, args);
+    va_end(args);
+    printf("\n");
+    fflush(stdout); /* what was reached is seen even if the next point crashes */
+    tap_failed += !cond;
+    return cond;
+}
+
+__attribute__((format(printf, 1, 2))) static inline void diag(const char *text, ...)
+{
+    va_list args;
+
+    printf("# ");
+    va_start(args, text);
+    vprintf(text, args);
+    va_end(args);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* Prints the plan; what main() returns. */
+static inline int tap_done(void)
+{
+    printf("1..%u\n", tap_count);
+    if (tap_failed > 0) {
+        diag("%u of %u failed", tap_failed, tap_count);
+    }
+    return tap_failed > 0;
+}
+
+/* The optional argument of each test: where its random numbers begin. */
+static inline unsigned long tap_seed(int argc, char **argv)
+{
+    unsigned long seed = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
+
+    diag("seed %lu", seed);
+    return seed;
+}
+
+#endif /* TAP_H */

@@ -1,0 +1,420 @@
+/*
+ * test_engine_errors.c: what an operation that goes wrong still owes to everyone: it completes on
+ * each rank, writes nowhere else, never says OK of wrong data, leaves nothing behind, and the next
+ * operation works.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <string.h>
+
+#include "prng.h"
+#include "sim.h"
+#include "tap.h"
+
+#define MOST_RANKS 8
+
+/* Which statuses are right; complains of the others. Operation 0 is the one that goes wrong. */
+typedef void judge_fn(sim_t *sim);
+
+static bool run_case(uint32_t nranks, uint64_t seed, const fake_options_t *net,
+                     const sim_spec_t *wrong, judge_fn *judge)
+{
+    sim_spec_t specs[2] = {*wrong, *wrong};
+    sim_t *sim;
+    bool well;
+
+    /* The next operation, at once or after this one, is an ordinary one of either kind. */
+    specs[1].kind = seed % 2 == 0 ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER;
+    specs[1].name = wrong->name + 1;
+    specs[1].wait = seed / 2 % 4 != 0 || net->failure != FAKE_FAIL_NONE;
+    specs[1].odd_rank = specs[1].fail_rank = SIM_NOBODY;
+    sim = sim_create(nranks, seed, net, specs, 2);
+    sim_run_random(sim);
+    sim_check_end(sim);
+    judge(sim);
+    for (uint32_t rank = 0; rank < nranks && sim_all_complete(sim); rank++) {
+        if (sim_status(sim, rank, 1) != FLASH_OK && net->failure == FAKE_FAIL_NONE) {
+            sim_complain(sim, "the next operation fails on rank %u", rank);
+        }
+    }
+    well = sim->problem[0] == '\0';
+    if (!well) {
+        sim_describe(sim);
+    }
+    sim_destroy(sim);
+    return well;
+}
+
+static sim_spec_t random_spec(uint64_t *random, flash_kind_t kind)
+{
+    return (sim_spec_t){
+        .kind = kind,
+        .shape = {.count = 1 + prng_below(random, 20),
+                  .scattered = prng_percent(random, 50),
+                  .pieces = 1 + prng_below(random, 3),
+                  .row = 1 + prng_below(random, 3),
+                  .segment = 1 + prng_below(random, 10)},
+        .depth = 1 + prng_below(random, 6),
+        .sends = prng_below(random, 4),
+        .callback = prng_percent(random, 50),
+        .in_place = prng_percent(random, 50),
+        .mix = prng_percent(random, 50),
+        .name = 1 + prng_below(random, 2),
+        .odd_rank = SIM_NOBODY,
+        .fail_rank = SIM_NOBODY,
+    };
+}
+
+static void expect(sim_t *sim, uint32_t rank, int status)
+{
+    int got = sim_status(sim, rank, 0);
+
+    if (got != status) {
+        sim_complain(sim, "rank %u ends with %d, expected %d", rank, got, status);
+    }
+}
+
+/* Everyone but `rank` is well, or was told of another's failure. */
+static void expect_others_told(sim_t *sim, uint32_t rank)
+{
+    for (uint32_t k = 0; k < sim->nranks; k++) {
+        int status = sim_status(sim, k, 0);
+
+        if (k != rank && status != FLASH_OK && status != FLASH_ERR_PEER) {
+            sim_complain(sim, "rank %u ends with %d, expected OK or PEER", k, status);
+        }
+    }
+}
+
+static bool anyone_told(const sim_t *sim)
+{
+    for (uint32_t k = 0; k < sim->nranks; k++) {
+        if (sim_status(sim, k, 0) == FLASH_ERR_PEER) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- a callback fails --- */
+
+/* The step in which call number `call` happens; the number of steps if there are too few calls. */
+static uint32_t step_of_call(const sim_t *sim, const sim_spec_t *spec, uint64_t call)
+{
+    const sim_instance_t *in = &sim->instances[(size_t) spec->fail_rank * sim->nspecs];
+
+    for (uint32_t step = 0; step < sim->nranks; step++) {
+        uint32_t block = sim_block(spec->kind, sim->nranks, spec->fail_rank, step);
+        uint32_t pieces = flash_schedule_split(&in->schedule, block).pieces;
+
+        if (call <= pieces) {
+            return step;
+        }
+        call -= pieces;
+    }
+    return sim->nranks;
+}
+
+/* A consumer's failure is its own rank's affair. A producer's spoils all blocks from there on. */
+static void judge_callback(sim_t *sim)
+{
+    const sim_spec_t *spec = &sim->specs[0];
+    uint32_t failed = step_of_call(sim, spec, spec->fail_callback);
+
+    for (uint32_t step = 0; step < sim->nranks; step++) {
+        uint32_t block = sim_block(spec->kind, sim->nranks, spec->fail_rank, step);
+
+        if (block == spec->fail_rank) {
+            expect(sim, block, failed < sim->nranks ? SIM_ERR_CALL : FLASH_OK);
+        } else if (spec->kind == FLASH_REDUCE_SCATTER && step >= failed) {
+            expect(sim, block, FLASH_ERR_PEER);
+        } else {
+            expect(sim, block, FLASH_OK);
+        }
+    }
+}
+
+static void test_callback(uint64_t seed, flash_kind_t kind, const char *name)
+{
+    bool well = true;
+
+    for (uint32_t k = 0; k < 4 * 16 * 25 && well; k++) {
+        uint64_t random = seed + 11 * k;
+        uint32_t nranks = 2 + k % 4;
+        sim_spec_t spec = random_spec(&random, kind);
+        fake_options_t net = sim_random_net(&random);
+
+        spec.callback = true;
+        spec.fail_rank = prng_below(&random, nranks);
+        spec.fail_callback = 1 + k / 4 % 16;
+        well = run_case(nranks, random, &net, &spec, judge_callback);
+    }
+    ok(well, "%s: any call of the callback fails", name);
+}
+
+/* --- combining fails --- */
+
+static void judge_combine(sim_t *sim)
+{
+    const sim_spec_t *spec = &sim->specs[0];
+    bool hit =
+        sim->instances[(size_t) spec->fail_rank * sim->nspecs].combines >= spec->fail_combine;
+
+    expect(sim, spec->fail_rank, hit ? SIM_ERR_ADD : FLASH_OK);
+    for (uint32_t k = 0; k < sim->nranks && !hit; k++) {
+        expect(sim, k, FLASH_OK);
+    }
+    expect_others_told(sim, spec->fail_rank);
+}
+
+static void test_combine(uint64_t seed)
+{
+    bool well = true;
+
+    for (uint32_t k = 0; k < 4 * 20 * 25 && well; k++) {
+        uint64_t random = seed + 13 * k;
+        uint32_t nranks = 2 + k % 4;
+        sim_spec_t spec = random_spec(&random, FLASH_REDUCE_SCATTER);
+        fake_options_t net = sim_random_net(&random);
+
+        spec.fail_rank = prng_below(&random, nranks);
+        spec.fail_combine = 1 + k / 4 % 20;
+        well = run_case(nranks, random, &net, &spec, judge_combine);
+    }
+    ok(well, "any call of the operation fails");
+}
+
+/* --- ranks disagree --- */
+
+/* The lengths of the messages that make up a block are the same by both schedules. */
+static bool alike(const flash_schedule_t *a, const flash_schedule_t *b, uint32_t block)
+{
+    flash_split_t x = flash_schedule_split(a, block), y = flash_schedule_split(b, block);
+    uint32_t segments = flash_split_segments(&x);
+
+    if (segments != flash_split_segments(&y)) {
+        return false;
+    }
+    for (uint32_t k = 0; k < segments; k++) {
+        if (flash_split_segment(&x, k).count != flash_split_segment(&y, k).count) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* `rank` gets a message from its left neighbour whose length it does not expect. */
+static bool sees_it(const sim_t *sim, uint32_t rank)
+{
+    uint32_t n = sim->nranks, left = (rank + n - 1) % n;
+    const flash_schedule_t *mine = &sim->instances[(size_t) rank * sim->nspecs].schedule;
+    const flash_schedule_t *theirs = &sim->instances[(size_t) left * sim->nspecs].schedule;
+
+    for (uint32_t step = 1; step < n; step++) {
+        if (!alike(mine, theirs, sim_block(mine->kind, n, rank, step))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * A rank that sees a wrong length fails by it, unless another one failed before: that one's
+ * spoiled messages have no length to be compared, and in a reduce-scatter they may pass without
+ * any harm to this rank's result.
+ */
+static void judge_sizes(sim_t *sim)
+{
+    uint32_t seeing = 0, truncated = 0;
+
+    for (uint32_t k = 0; k < sim->nranks; k++) {
+        seeing += sees_it(sim, k);
+        truncated += sim_status(sim, k, 0) == FLASH_ERR_TRUNCATED;
+    }
+    for (uint32_t k = 0; k < sim->nranks; k++) {
+        int status = sim_status(sim, k, 0);
+
+        if (seeing == 0) {
+            expect(sim, k, FLASH_OK);
+        } else if (seeing == 1 && sees_it(sim, k)) {
+            expect(sim, k, FLASH_ERR_TRUNCATED);
+        } else if (status != FLASH_OK && status != FLASH_ERR_PEER &&
+                   !(status == FLASH_ERR_TRUNCATED && sees_it(sim, k))) {
+            sim_complain(sim, "rank %u ends with %d", k, status);
+        }
+    }
+    if (seeing > 0 && truncated == 0) {
+        sim_complain(sim, "nobody sees the wrong length");
+    }
+}
+
+typedef enum { OTHER_COUNT, OTHER_BLOCK, OTHER_SEGMENT, OTHER_PIECES, OTHER_ALL } oddity_t;
+
+/* Changes the shape of the odd rank in one way. */
+static void make_odd(uint64_t *random, sim_spec_t *spec, oddity_t oddity, uint32_t nranks,
+                     size_t *counts, size_t *odd_counts)
+{
+    sim_shape_t *odd = &spec->odd_shape;
+
+    spec->odd_rank = prng_below(random, nranks);
+    *odd = spec->shape;
+    if (oddity == OTHER_BLOCK || (oddity == OTHER_ALL && prng_percent(random, 50))) {
+        for (uint32_t k = 0; k < nranks; k++) {
+            odd_counts[k] = counts[k] = prng_percent(random, 25) ? 0 : prng_below(random, 20);
+        }
+        odd_counts[prng_below(random, nranks)] = prng_below(random, 40);
+        spec->shape.counts = counts;
+        odd->counts = odd_counts;
+    }
+    if (oddity == OTHER_COUNT || oddity == OTHER_ALL) {
+        odd->count = prng_below(random, 40); /* 0 too */
+    }
+    if (oddity == OTHER_SEGMENT || oddity == OTHER_ALL) {
+        odd->segment = 1 + prng_below(random, 10);
+    }
+    if (oddity == OTHER_PIECES || oddity == OTHER_ALL) {
+        odd->pieces = 1 + prng_below(random, 5);
+        odd->row = 1 + prng_below(random, 3);
+    }
+}
+
+static void test_sizes(uint64_t seed, flash_kind_t kind, oddity_t oddity, const char *name)
+{
+    static size_t counts[MOST_RANKS], odd_counts[MOST_RANKS];
+    bool well = true;
+
+    for (uint32_t k = 0; k < 1500 && well; k++) {
+        uint64_t random = seed + 17 * k;
+        uint32_t nranks = 2 + k % (MOST_RANKS - 1);
+        sim_spec_t spec = random_spec(&random, kind);
+        fake_options_t net = sim_random_net(&random);
+
+        make_odd(&random, &spec, oddity, nranks, counts, odd_counts);
+        well = run_case(nranks, random, &net, &spec, judge_sizes);
+    }
+    ok(well, "%s: %s", kind == FLASH_ALLGATHER ? "allgather" : "reduce-scatter", name);
+}
+
+/* --- the transport fails --- */
+
+static fake_options_t failing_net(uint64_t *random, fake_failure_t failure, uint32_t nranks,
+                                  uint32_t nth)
+{
+    fake_options_t net = sim_random_net(random);
+
+    net.failure = failure;
+    net.fail_rank = prng_below(random, nranks);
+    net.fail_nth = nth;
+    net.spoil = FLASH_TAG_SPOILED;
+    return net;
+}
+
+static fake_failure_t injected; /* what judge_transport() judges */
+static uint32_t injected_rank;
+
+/*
+ * The failure may hit the second operation as well as the first: then this is of no interest, but
+ * what holds for each run has been checked.
+ */
+static void judge_transport(sim_t *sim)
+{
+    bool spoils = injected == FAKE_FAIL_SEND_SPOILED;
+    uint32_t right = (injected_rank + 1) % sim->nranks;
+
+    if (sim_status(sim, injected_rank, 0) == FLASH_OK) {
+        if (fake_net_failed(sim->net)) {
+            int next = sim_status(sim, injected_rank, 1);
+
+            if (next != FLASH_ERR_TRANSPORT) {
+                sim_complain(sim, "the failure shows nowhere");
+            }
+        }
+        return;
+    }
+    expect(sim, injected_rank, FLASH_ERR_TRANSPORT);
+    expect_others_told(sim, injected_rank);
+    if (spoils && sim->specs[0].kind == FLASH_ALLGATHER) {
+        expect(sim, right, FLASH_ERR_PEER);
+    }
+    if (spoils && !anyone_told(sim)) {
+        sim_complain(sim, "what was marked as spoiled counts nowhere");
+    }
+}
+
+static void test_transport(uint64_t seed, flash_kind_t kind, fake_failure_t failure,
+                           const char *name)
+{
+    bool well = true;
+
+    for (uint32_t k = 0; k < 1000 && well; k++) {
+        uint64_t random = seed + 19 * k;
+        uint32_t nranks = 2 + k % (MOST_RANKS - 1);
+        sim_spec_t spec = random_spec(&random, kind);
+        fake_options_t net = failing_net(&random, failure, nranks, 1 + k / 7 % 20);
+
+        injected = failure;
+        injected_rank = net.fail_rank;
+        well = run_case(nranks, random, &net, &spec, judge_transport);
+    }
+    ok(well, "%s: %s", kind == FLASH_ALLGATHER ? "allgather" : "reduce-scatter", name);
+}
+
+/* --- everything at once --- */
+
+static void judge_nothing(sim_t *sim)
+{
+    (void) sim;
+}
+
+static void test_chaos(uint64_t seed)
+{
+    static size_t counts[MOST_RANKS], odd_counts[MOST_RANKS];
+    bool well = true;
+
+    for (uint32_t k = 0; k < 3000 && well; k++) {
+        uint64_t random = seed + 23 * k;
+        uint32_t nranks = 2 + k % (MOST_RANKS - 1);
+        sim_spec_t spec = random_spec(&random, k % 2 ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER);
+        fake_options_t net = sim_random_net(&random);
+
+        if (prng_percent(&random, 50)) {
+            static const fake_failure_t failures[] = {FAKE_FAIL_SEND, FAKE_FAIL_SEND_SPOILED,
+                                                      FAKE_FAIL_RECV};
+
+            net = failing_net(&random, failures[prng_below(&random, 3)], nranks,
+                              1 + prng_below(&random, 20));
+        }
+        /* A failed receive loses the mark that a step of another length has ended. */
+        if (net.failure != FAKE_FAIL_RECV && prng_percent(&random, 60)) {
+            make_odd(&random, &spec, OTHER_ALL, nranks, counts, odd_counts);
+        }
+        if (prng_percent(&random, 60)) {
+            spec.fail_rank = prng_below(&random, nranks);
+            spec.fail_callback = prng_below(&random, 8);
+            spec.fail_combine = prng_below(&random, 8);
+        }
+        well = run_case(nranks, random, &net, &spec, judge_nothing);
+    }
+    ok(well, "several of these at a time: all complete, nothing is left over");
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long seed = tap_seed(argc, argv);
+
+    test_callback(seed, FLASH_ALLGATHER, "allgather");
+    test_callback(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
+    test_combine(seed);
+    for (flash_kind_t kind = FLASH_ALLGATHER; kind <= FLASH_REDUCE_SCATTER; kind++) {
+        test_sizes(seed, kind, OTHER_COUNT, "one rank has all blocks of another size");
+        test_sizes(seed, kind, OTHER_BLOCK, "one rank has one block of another size");
+        test_sizes(seed, kind, OTHER_SEGMENT, "one rank cuts into other segments");
+        test_sizes(seed, kind, OTHER_PIECES, "one rank cuts into other pieces");
+        test_sizes(seed, kind, OTHER_ALL, "one rank differs in all of this");
+        test_transport(seed, kind, FAKE_FAIL_SEND, "a send fails, its message arrives");
+        test_transport(seed, kind, FAKE_FAIL_SEND_SPOILED, "a send fails, its message is spoiled");
+        test_transport(seed, kind, FAKE_FAIL_RECV, "a receive fails");
+    }
+    test_chaos(seed);
+    return tap_done();
+}

@@ -1,0 +1,211 @@
+/*
+ * test_engine_ring.c: the right result, whatever the order of events: many shapes, ring sizes and
+ * operations at a time, moved at random over a network that delays and reorders.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <string.h>
+
+#include "prng.h"
+#include "sim.h"
+#include "tap.h"
+
+#define MOST_RANKS 1000
+
+/* Memory for unequal counts, one array for each operation of a case. */
+static size_t counts_memory[SIM_MAX_OPS][MOST_RANKS];
+
+typedef enum { ANY, EQUAL, UNEQUAL, EMPTY } sizes_t;
+
+/* Runs a case and says whether all of it is well; prints it if not. */
+static bool run_case(uint32_t nranks, uint64_t seed, const fake_options_t *net,
+                     const sim_spec_t *specs, uint32_t nspecs)
+{
+    sim_t *sim = sim_create(nranks, seed, net, specs, nspecs);
+    bool well;
+
+    sim_run_random(sim);
+    sim_check_end(sim);
+    for (uint32_t k = 0; k < nspecs; k++) {
+        for (uint32_t rank = 0; rank < nranks; rank++) {
+            if (sim_status(sim, rank, k) != FLASH_OK) {
+                sim_complain(sim, "op %u rank %u: status %d", k, rank, sim_status(sim, rank, k));
+            }
+        }
+    }
+    well = sim->problem[0] == '\0';
+    if (!well) {
+        sim_describe(sim);
+    }
+    sim_destroy(sim);
+    return well;
+}
+
+static sim_shape_t random_shape(uint64_t *random, uint32_t nranks, sizes_t sizes, size_t *counts)
+{
+    sim_shape_t shape = {.count = prng_below(random, 40),
+                         .scattered = prng_percent(random, 40),
+                         .pieces = 1 + prng_below(random, 5),
+                         .row = prng_percent(random, 50) ? 1 : 1 + prng_below(random, 7),
+                         .segment = 1 + prng_below(random, 24)};
+
+    if (sizes == ANY) {
+        sizes = prng_percent(random, 50) ? EQUAL : UNEQUAL;
+    }
+    if (sizes == EMPTY) {
+        shape.count = 0;
+    }
+    if (sizes == UNEQUAL) {
+        for (uint32_t block = 0; block < nranks; block++) {
+            counts[block] = prng_percent(random, 25) ? 0 : prng_below(random, 40);
+        }
+        shape.counts = counts;
+    }
+    return shape;
+}
+
+static sim_spec_t random_spec(uint64_t *random, uint32_t nranks, flash_kind_t kind, sizes_t sizes,
+                              uint32_t index)
+{
+    return (sim_spec_t){
+        .kind = kind,
+        .shape = random_shape(random, nranks, sizes, counts_memory[index]),
+        .depth = prng_percent(random, 10) ? 1000 : 1 + prng_below(random, 8),
+        .sends = prng_below(random, 4),
+        .callback = prng_percent(random, 60),
+        .in_place = prng_percent(random, 50),
+        .mix = prng_percent(random, 50),
+        .name = 5 + index,
+        .odd_rank = SIM_NOBODY,
+        .fail_rank = SIM_NOBODY,
+    };
+}
+
+/* One operation at a time. */
+static void test_alone(uint64_t seed, flash_kind_t kind, sizes_t sizes, const char *name)
+{
+    bool well = true;
+
+    for (uint32_t nranks = 2; nranks <= 31 && well; nranks += nranks < 16 ? 1 : 15) {
+        for (uint32_t k = 0; k < 50 && well; k++) {
+            uint64_t random = seed + 1000 * nranks + k;
+            sim_spec_t spec = random_spec(&random, nranks, kind, sizes, 0);
+            fake_options_t net = sim_random_net(&random);
+
+            well = run_case(nranks, random, &net, &spec, 1);
+        }
+    }
+    ok(well, "%s, 2 to 31 ranks", name);
+}
+
+/* Several at a time: of different names, or of one name as soon as the one before is over. */
+static void test_together(uint64_t seed, unsigned same_name, const char *name)
+{
+    bool well = true;
+
+    for (uint32_t k = 0; k < 350 && well; k++) {
+        uint64_t random = seed + 77777 + k;
+        uint32_t nranks = 2 + prng_below(&random, k % 10 == 0 ? 30 : 8);
+        uint32_t nspecs = 2 + prng_below(&random, SIM_MAX_OPS - 1);
+        fake_options_t net = sim_random_net(&random);
+        sim_spec_t specs[SIM_MAX_OPS];
+
+        for (uint32_t op = 0; op < nspecs; op++) {
+            flash_kind_t kind = prng_percent(&random, 50) ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER;
+
+            specs[op] = random_spec(&random, nranks, kind, ANY, op);
+            if (prng_percent(&random, same_name)) {
+                specs[op].name = 1;
+            }
+        }
+        well = run_case(nranks, random, &net, specs, nspecs);
+    }
+    ok(well, "%s", name);
+}
+
+/* Every depth with one and with many segments: the window's ends are where mistakes live. */
+static void test_depths(uint64_t seed, flash_kind_t kind, const char *name)
+{
+    bool well = true;
+
+    for (uint32_t k = 0; k < 9 * 7 * 3 * 2 * 4 && well; k++) {
+        uint64_t random = seed + 31337 + k;
+        uint32_t nranks = 2 + k / 63 % 3;
+        fake_options_t net = sim_random_net(&random);
+        sim_spec_t spec = random_spec(&random, nranks, kind, EQUAL, 0);
+
+        spec.depth = 1 + k % 9;
+        spec.sends = k % 4;
+        spec.shape.pieces = 1;
+        spec.shape.count = 1 + k / 9 % 7;
+        spec.shape.segment = 1;
+        spec.callback = k / 189 % 2;
+        well = run_case(nranks, random, &net, &spec, 1);
+    }
+    ok(well, "%s: depths 1 to 9, segments 1 to 7", name);
+}
+
+/* More steps and segments than the tag has numbers for: they are counted modulo. */
+static void test_wrapping(uint64_t seed, flash_kind_t kind, const char *name)
+{
+    uint64_t random = seed + 4;
+    fake_options_t net = sim_random_net(&random);
+    sim_spec_t spec = random_spec(&random, 2, kind, EQUAL, 0);
+
+    spec.shape.count = 3 * (1 << FLASH_TAG_SEG_BITS) + 17;
+    spec.shape.segment = 1;
+    spec.shape.row = 1;
+    spec.shape.pieces = 3;
+    spec.depth = 16;
+    ok(run_case(3, random, &net, &spec, 1), "%s: more segments than the tag can count", name);
+}
+
+/* Few but large. Work and messages grow as the square. */
+static void test_large(uint64_t seed, uint32_t nranks, flash_kind_t kind, bool callback,
+                       const char *name)
+{
+    uint64_t random = seed + nranks;
+    fake_options_t net = {.inline_sends = 30,
+                          .rendezvous = 30,
+                          .inline_recvs = 50,
+                          .late_data = 30,
+                          .lazy = 10,
+                          .burst = 16,
+                          .unordered = FLASH_TAG_MARKS};
+    sim_spec_t spec = random_spec(&random, nranks, kind, ANY, 0);
+
+    spec.shape.count = nranks > 500 ? 2 : 6;
+    spec.shape.counts = NULL;
+    spec.shape.row = 1;
+    spec.shape.pieces = 1;
+    spec.shape.segment = nranks > 500 ? 2 : 3;
+    spec.depth = 4;
+    spec.callback = callback;
+    ok(run_case(nranks, random, &net, &spec, 1), "%s: %u ranks%s", name, nranks,
+       callback ? ", with callbacks" : "");
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long seed = tap_seed(argc, argv);
+
+    test_alone(seed, FLASH_ALLGATHER, EQUAL, "allgather, equal blocks");
+    test_alone(seed, FLASH_ALLGATHER, UNEQUAL, "allgather, unequal blocks");
+    test_alone(seed, FLASH_ALLGATHER, EMPTY, "allgather, empty blocks");
+    test_alone(seed, FLASH_REDUCE_SCATTER, EQUAL, "reduce-scatter, equal blocks");
+    test_alone(seed, FLASH_REDUCE_SCATTER, UNEQUAL, "reduce-scatter, unequal blocks");
+    test_alone(seed, FLASH_REDUCE_SCATTER, EMPTY, "reduce-scatter, empty blocks");
+    test_depths(seed, FLASH_ALLGATHER, "allgather");
+    test_depths(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
+    test_together(seed, 0, "several operations at a time");
+    test_together(seed, 60, "names used again");
+    test_wrapping(seed, FLASH_ALLGATHER, "allgather");
+    test_wrapping(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
+    for (int callback = 0; callback < 2; callback++) {
+        test_large(seed, 100, FLASH_ALLGATHER, callback, "allgather");
+        test_large(seed, 100, FLASH_REDUCE_SCATTER, callback, "reduce-scatter");
+    }
+    test_large(seed, MOST_RANKS, FLASH_ALLGATHER, true, "allgather");
+    test_large(seed, MOST_RANKS, FLASH_REDUCE_SCATTER, true, "reduce-scatter");
+    return tap_done();
+}

@@ -1,0 +1,281 @@
+/*
+ * test_schedule.c: what flash_schedule.h promises, over many shapes.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <string.h>
+
+#include "flash_schedule.h"
+#include "prng.h"
+#include "tap.h"
+
+#define MOST_RANKS 1000
+
+static const uint32_t ring_sizes[] = {2, 3, 4, 5, 7, 8, 16, 31, 64, 100, 1000};
+#define RING_SIZES (sizeof(ring_sizes) / sizeof(ring_sizes[0]))
+
+static flash_schedule_t ring(flash_kind_t kind, uint32_t nranks, uint32_t rank)
+{
+    return (flash_schedule_t){
+        .kind = kind, .nranks = nranks, .rank = rank, .pieces = 1, .row = 1, .segment_elements = 1};
+}
+
+/* --- which block in which step --- */
+
+static bool each_block_once(flash_kind_t kind, uint32_t nranks, uint32_t rank)
+{
+    flash_schedule_t schedule = ring(kind, nranks, rank);
+    uint32_t own_step = kind == FLASH_ALLGATHER ? 0 : nranks - 1;
+    unsigned char seen[MOST_RANKS] = {0};
+
+    for (uint32_t step = 0; step < nranks; step++) {
+        uint32_t block = flash_schedule_block(&schedule, step);
+
+        if (block >= nranks || seen[block]++ > 0 || (block == rank) != (step == own_step)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool left_sent_it(flash_kind_t kind, uint32_t nranks, uint32_t rank)
+{
+    flash_schedule_t schedule = ring(kind, nranks, rank);
+    flash_schedule_t left = ring(kind, nranks, (rank + nranks - 1) % nranks);
+
+    for (uint32_t step = 1; step < nranks; step++) {
+        if (flash_schedule_block(&schedule, step) != flash_schedule_block(&left, step - 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void test_ring(flash_kind_t kind, const char *name)
+{
+    bool once = true, followed = true, words = true;
+
+    for (size_t k = 0; k < RING_SIZES; k++) {
+        uint32_t n = ring_sizes[k];
+
+        for (uint32_t rank = 0; rank < n; rank++) {
+            flash_schedule_t schedule = ring(kind, n, rank);
+
+            once &= each_block_once(kind, n, rank);
+            followed &= left_sent_it(kind, n, rank);
+            words &= flash_schedule_block(&schedule, 0) ==
+                     (kind == FLASH_ALLGATHER ? rank : (rank + n - 1) % n);
+        }
+    }
+    ok(once, "%s: each block in one step, the own block in its place", name);
+    ok(followed, "%s: what is received is what the left neighbour sent a step before", name);
+    ok(words, "%s: begins with the block that the paper says", name);
+}
+
+/* --- how a block is cut --- */
+
+/* What one cut must hold; NULL or what does not. */
+static const char *check_pieces(const flash_split_t *split, const flash_schedule_t *schedule)
+{
+    size_t at = 0, shortest = SIZE_MAX, longest = 0;
+
+    for (uint32_t piece = 0; piece < split->pieces; piece++) {
+        flash_range_t range = flash_split_piece(split, piece);
+        size_t rows = (range.count + schedule->row - 1) / schedule->row;
+
+        if (range.offset != at || range.count == 0) {
+            return "pieces follow each other, none is empty";
+        }
+        if (range.offset % schedule->row != 0 ||
+            (range.count % schedule->row != 0 && piece + 1 < split->pieces)) {
+            return "no piece but the last breaks a row";
+        }
+        shortest = rows < shortest ? rows : shortest;
+        longest = rows > longest ? rows : longest;
+        at += range.count;
+    }
+    if (at != split->count) {
+        return "the pieces are the block";
+    }
+    return split->pieces > 0 && longest > shortest + 1 ? "pieces are nearly equal" : NULL;
+}
+
+/* The segments of one piece: its range, `at` and what comes of it. */
+static const char *check_piece_segments(const flash_split_t *split, uint32_t piece, size_t wanted)
+{
+    flash_range_t whole = flash_split_piece(split, piece);
+    size_t at = whole.offset, shortest = SIZE_MAX, longest = 0;
+
+    for (uint32_t k = 0; k < split->segments_per_piece; k++) {
+        flash_range_t range = flash_split_segment(split, piece * split->segments_per_piece + k);
+
+        if (range.offset != at) {
+            return "segments follow each other";
+        }
+        at += range.count;
+        shortest = range.count < shortest ? range.count : shortest;
+        longest = range.count > longest ? range.count : longest;
+    }
+    if (at != whole.offset + whole.count) {
+        return "the segments are the piece";
+    }
+    if (longest > shortest + 1) {
+        return "segments of a piece differ by one at most";
+    }
+    return longest > wanted ? "no segment is longer than wanted" : NULL;
+}
+
+static const char *check_split(const flash_schedule_t *schedule, uint32_t block)
+{
+    flash_split_t split = flash_schedule_split(schedule, block);
+    size_t rows = (split.count + schedule->row - 1) / schedule->row;
+    flash_range_t range;
+    const char *wrong;
+
+    if (split.count != flash_schedule_count(schedule, block) || split.rows != rows ||
+        split.pieces != (rows < schedule->pieces ? rows : schedule->pieces)) {
+        return "as many pieces as wanted, or as there are rows";
+    }
+    if (split.pieces == 0) {
+        range = flash_split_segment(&split, 0);
+        return flash_split_segments(&split) != 1 || range.count != 0 || range.offset != 0
+                   ? "an empty block is one empty segment"
+                   : NULL;
+    }
+    if (flash_split_segments(&split) != split.pieces * split.segments_per_piece) {
+        return "pieces have equally many segments";
+    }
+    wrong = check_pieces(&split, schedule);
+    for (uint32_t piece = 0; piece < split.pieces && wrong == NULL; piece++) {
+        wrong = check_piece_segments(&split, piece, schedule->segment_elements);
+    }
+    return wrong;
+}
+
+static void report(const char *name, const char *wrong, const flash_schedule_t *schedule,
+                   size_t count)
+{
+    if (!ok(wrong == NULL, "%s", name)) {
+        diag("not so: %s; count %zu, pieces %u, row %zu, segment %zu", wrong, count,
+             schedule->pieces, schedule->row, schedule->segment_elements);
+    }
+}
+
+/* All small shapes. */
+static void test_small_splits(void)
+{
+    flash_schedule_t schedule = ring(FLASH_ALLGATHER, 2, 0);
+    const char *wrong = NULL;
+    size_t count = 0;
+
+    for (unsigned k = 0; k < 41 * 8 * 7 * 12 && wrong == NULL; k++) {
+        count = schedule.blocks.count = k % 41;
+        schedule.pieces = 1 + k / 41 % 8;
+        schedule.row = 1 + k / 41 / 8 % 7;
+        schedule.segment_elements = 1 + k / 41 / 8 / 7;
+        wrong = check_split(&schedule, k % 2);
+    }
+    report("all small cuts", wrong, &schedule, count);
+}
+
+/* Sizes that do not fit in 32 bits. */
+static void test_large_splits(uint64_t *random)
+{
+    flash_schedule_t schedule = ring(FLASH_REDUCE_SCATTER, 3, 1);
+    const char *wrong = NULL;
+    size_t count = 0;
+
+    for (int k = 0; k < 300 && wrong == NULL; k++) {
+        count = schedule.blocks.count = prng_next(random) >> (20 + prng_below(random, 44));
+        schedule.pieces = 1 + prng_below(random, 300);
+        schedule.row = 1 + (prng_next(random) >> (24 + prng_below(random, 40)));
+        schedule.segment_elements = 1 + count / (1 + prng_below(random, 2000));
+        wrong = check_split(&schedule, 2);
+        if (flash_schedule_displ(&schedule, 2) != (ptrdiff_t) (2 * count)) {
+            wrong = "equal blocks lie one after another";
+        }
+    }
+    report("large cuts", wrong, &schedule, count);
+}
+
+/* --- what is summed over blocks --- */
+
+static bool totals_hold(const flash_schedule_t *schedule)
+{
+    uint64_t pieces = 0;
+    size_t longest = 0;
+    uint32_t most = 0;
+
+    for (uint32_t block = 0; block < schedule->nranks; block++) {
+        flash_split_t split = flash_schedule_split(schedule, block);
+        uint32_t segments = flash_split_segments(&split);
+
+        pieces += split.pieces;
+        most = segments > most ? segments : most;
+        for (uint32_t piece = 0; piece < split.pieces; piece++) {
+            size_t count = flash_split_piece(&split, piece).count;
+
+            longest = count > longest ? count : longest;
+        }
+    }
+    return flash_schedule_total_pieces(schedule) == pieces &&
+           flash_schedule_max_piece(schedule) == longest &&
+           flash_schedule_max_segments(schedule) == most;
+}
+
+static flash_schedule_t random_schedule(uint64_t *random)
+{
+    flash_schedule_t schedule = ring(FLASH_ALLGATHER, 2 + prng_below(random, 30), 0);
+
+    schedule.pieces = 1 + prng_below(random, 6);
+    schedule.row = 1 + prng_below(random, 5);
+    schedule.segment_elements = 1 + prng_below(random, 20);
+    schedule.blocks.count = prng_below(random, 60);
+    return schedule;
+}
+
+static void test_totals(uint64_t *random)
+{
+    bool equal = true, unequal = true, same = true;
+
+    for (int k = 0; k < 2000; k++) {
+        flash_schedule_t schedule = random_schedule(random), arrays = schedule;
+        size_t counts[32];
+        ptrdiff_t displs[32];
+
+        equal &= totals_hold(&schedule);
+        for (uint32_t block = 0; block < schedule.nranks; block++) {
+            counts[block] = schedule.blocks.count;
+            displs[block] = (ptrdiff_t) (block * schedule.blocks.count);
+        }
+        arrays.blocks = (flash_blocks_t){.count = 12345, .counts = counts, .displs = displs};
+        for (uint32_t block = 0; block < schedule.nranks; block++) {
+            flash_split_t a = flash_schedule_split(&schedule, block);
+            flash_split_t b = flash_schedule_split(&arrays, block);
+
+            same &= a.count == b.count && a.row == b.row && a.rows == b.rows &&
+                    a.pieces == b.pieces && a.segments_per_piece == b.segments_per_piece &&
+                    flash_schedule_displ(&schedule, block) == flash_schedule_displ(&arrays, block);
+        }
+        same &= totals_hold(&arrays);
+        for (uint32_t block = 0; block < schedule.nranks; block++) {
+            counts[block] = prng_percent(random, 30) ? 0 : prng_below(random, 60);
+        }
+        unequal &= totals_hold(&arrays);
+    }
+    ok(equal, "totals of equal blocks");
+    ok(same, "arrays of equal blocks say the same as one number");
+    ok(unequal, "totals of unequal blocks, empty ones among them");
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t random = tap_seed(argc, argv);
+
+    test_ring(FLASH_ALLGATHER, "allgather");
+    test_ring(FLASH_REDUCE_SCATTER, "reduce-scatter");
+    test_small_splits();
+    test_large_splits(&random);
+    test_totals(&random);
+    return tap_done();
+}
