@@ -17,11 +17,16 @@ bool mca_coll_flash_can_reduce(MPI_Datatype datatype, MPI_Op op)
            op != MPI_NO_OP && ompi_datatype_is_predefined(datatype);
 }
 
+/*
+ * Runs on the progress thread, too, so that it must not be MPI_Reduce_local(), which is not for two
+ * threads at a time below MPI_THREAD_MULTIPLE.
+ */
 static int combine(void *arg, const void *in, void *inout, size_t count)
 {
     const mca_coll_flash_request_t *request = arg;
 
-    return PMPI_Reduce_local(in, inout, (int) count, request->datatype, request->op);
+    ompi_op_reduce(request->op, (void *) (uintptr_t) in, inout, (int) count, request->datatype);
+    return MPI_SUCCESS;
 }
 
 /* The result of a call in place lies where input lay that was needed until now. */

@@ -133,7 +133,8 @@ int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype se
  * comes last, so that no communication follows the last computation.
  *
  * produce   writes this rank's contribution to the piece, block->count elements, into block->data
- *           (uninitialised memory of the library's, aligned to 64 bytes for whole blocks).
+ *           (uninitialised memory of the library's, aligned as the datatype needs; to 64 bytes if
+ *           flash serves the communicator).
  * recvbuf   room for recvcount elements of datatype: receives the reduction of all ranks' own
  *           contributions to this rank's block. Not to be touched before the request is complete.
  * datatype  a predefined type that `op` is defined for, without gaps: else MPI_ERR_TYPE.
