@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# The programs of tests/mpi on emulated hosts, where ranks reach each other by TCP alone, or by TCP
+# and shared memory.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/../mpi/runner.bash"
+
+hosts=$top_srcdir/tests/cluster/hosts
+
+# on_hosts HOSTS RANKS [MPIRUN OPTION]... -- PROGRAM [CASE]...: a point.
+on_hosts() {
+    local number=$1 ranks=$2 own=() word name
+    name="$number hosts x $ranks"
+    shift 2
+    for word in "$@"; do
+        [[ $word == --* ]] || name+=" $word"
+    done
+    while [[ $1 != -- ]]; do
+        own+=("$1")
+        shift
+    done
+    point "$name" timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" \
+        "$hosts" -n "$number" -p "$ranks" -r none \
+        --mca mca_base_component_path "$FLASH_COMPONENT_PATH" --mca coll flash \
+        --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" --mca coll_flash_min_bytes 0 \
+        --mca mpi_yield_when_idle 1 "${own[@]}" -- "$programs/$2" "${@:3}"
+}
+
+if ! reason=$("$hosts" --probe 2>&1); then
+    echo "1..0 # SKIP ${reason#hosts: }"
+    exit 0
+fi
+
+for shape in '2 1' '4 1' '2 2' '3 1'; do
+    read -r number ranks <<<"$shape"
+    on_hosts "$number" "$ranks" -- test_allgather types signatures big
+    on_hosts "$number" "$ranks" -- test_reduce_scatter
+    on_hosts "$number" "$ranks" -- test_extension
+done
+# A failing rank on another host, and rings that cross hosts at other places.
+on_hosts 3 1 -- test_failures consume produce sizes
+on_hosts 2 2 -- test_requests many_communicators free_communicators leak
+# The progress thread must wake up for what comes from other hosts.
+on_hosts 2 1 --mca coll_flash_progress on -- test_async
+on_hosts 2 2 --mca coll_flash_progress on -- test_async
+on_hosts 3 1 --mca coll_flash_progress off -- test_extension
+
+plan

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# MPI_Iallgather(v): sizes, types, places.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+# Rings for the smallest operations, too.
+options --mca coll_flash_min_bytes 0
+for np in 1 2 3 4 5 6 7 8; do
+    mpi "$np" -- test_allgather
+done
+# A block in many segments.
+for np in 2 3 5 8; do
+    mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_allgather
+done
+mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_depth 1 -- test_allgather types
+mpi 4 --mca coll_flash_progress off -- test_allgather
+mpi 3 -x UCX_FLASH_TLS=tcp -- test_allgather
+# Some operations around the ring and some passed on, as by default.
+options
+mpi 4 -- test_allgather
+
+plan

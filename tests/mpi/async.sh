@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Data moves without MPI calls, by a thread that sleeps when there is nothing to do.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+for np in 1 2 3 5; do
+    mpi "$np" --mca coll_flash_progress on -- test_async
+done
+mpi 2 -- test_async
+mpi 2 --mca coll_flash_progress on -x UCX_FLASH_TLS=tcp -- test_async
+mpi 3 --mca coll_flash_progress off -x FLASH_TEST_THREAD=0 -- test_async
+# No operation, no thread.
+mpi 2 --mca coll_flash_progress on -x FLASH_TEST_THREAD=0 -- test_async idle
+
+plan

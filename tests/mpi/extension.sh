@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The calls of <mpix_flash.h>: order of callbacks, pieces, results.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+# Plain calls inside of callbacks go around the ring, too.
+options --mca coll_flash_min_bytes 0
+for np in 1 2 3 4 5 8; do
+    mpi "$np" -- test_extension
+done
+for np in 2 5; do
+    mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_extension
+    mpi "$np" --mca coll_flash_progress off -- test_extension
+done
+mpi 3 -x UCX_FLASH_TLS=tcp -- test_extension
+
+# The same without flash's component.
+select_coll ^flash
+for np in 1 2 3 8; do
+    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_extension
+done
+
+plan

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Callbacks that fail, ranks that disagree about sizes: no rank waits forever.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+options --mca coll_flash_min_bytes 0
+for np in 2 3 5; do
+    for name in consume produce big sizes own_block; do
+        mpi "$np" -- test_failures "$name"
+    done
+done
+for name in consume produce big sizes; do
+    mpi 3 --mca coll_flash_segment_bytes 4096 -- test_failures "$name"
+    mpi 4 --mca coll_flash_progress off -- test_failures "$name"
+done
+
+# Without flash's component, callbacks may fail as well.
+select_coll ^flash
+for np in 1 3; do
+    mpi "$np" -- test_failures consume produce big
+done
+
+plan

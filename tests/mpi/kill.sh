@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# A rank, or mpirun, is killed in the middle of flash's operations: nothing is left running.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+# A name of its own, to find its processes by: the folder is this run's alone.
+victim=$scratch/victim
+ln -s "$programs/victim" "$victim"
+
+running() {
+    pgrep --full -- "^$victim" || :
+}
+
+# Processes of the program are gone within 30 s; what is left is killed.
+nothing_is_left() {
+    local left pid
+    for _ in {1..300}; do
+        left=$(running)
+        [[ -n $left ]] || return 0
+        sleep 0.1
+    done
+    echo "still running: $left"
+    for pid in $left; do
+        ps -o pid,stat,time,args -p "$pid" || :
+        kill -KILL "$pid" || :
+    done
+    return 1
+}
+
+rank_dies() {
+    # mpirun's exit status is the rank's, which is that of a `timeout` that had to kill mpirun, too.
+    FLASH_TEST_TIMEOUT=60 run "$@" -- "$victim" rank >"$scratch/said" 2>&1 || :
+    cat "$scratch/said"
+    nothing_is_left && grep -q 'exited on signal 9' "$scratch/said"
+}
+
+mpirun_dies() {
+    local mpirun
+    run "$@" -- "$victim" >"$scratch/started" 2>&1 &
+    for _ in {1..300}; do
+        grep -q running "$scratch/started" && break
+        sleep 0.1
+    done
+    # The mpirun whose argument the program is: not `timeout`, which has the same arguments.
+    mpirun=$(pgrep --full -- "^([^ ]*/)?mpirun[^ ]* .* $victim") || {
+        cat "$scratch/started"
+        nothing_is_left
+        return 1
+    }
+    kill -KILL "$mpirun"
+    wait || :
+    nothing_is_left
+}
+
+for np in 2 4; do
+    for progress in on off; do
+        point "np $np, progress $progress: a rank is killed" \
+            rank_dies "$np" --mca coll_flash_progress "$progress"
+        point "np $np, progress $progress: mpirun is killed" \
+            mpirun_dies "$np" --mca coll_flash_progress "$progress"
+    done
+done
+point 'np 3, tcp: a rank is killed' rank_dies 3 -x UCX_FLASH_TLS=tcp
+
+plan

@@ -1,0 +1,27 @@
+/*
+ * reduction.h: operands of reductions, and what their reduction must be, worked out in plain C.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef REDUCTION_H
+#define REDUCTION_H
+
+#include "mpitest.h"
+
+typedef struct reduction {
+    const char *name, *op_name;
+    MPI_Datatype type;
+    size_t extent;
+    MPI_Op op;
+    /* Writes element `index` of what `rank` contributes. All results are exact in any order. */
+    void (*operand)(void *to, int rank, size_t index, MPI_Op op);
+    /* Reduces the operands of `ranks` ranks. */
+    void (*result)(void *to, int ranks, size_t index, MPI_Op op);
+    /* Whether two elements are equal; padding does not count. */
+    bool (*equal)(const void *a, const void *b);
+} reduction_t;
+
+/* Those of predefined operations on the types that stand for the rest; `*count` of them. */
+const reduction_t *reductions(size_t *count);
+
+#endif /* REDUCTION_H */

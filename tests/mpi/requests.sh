@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Many requests, communicators and threads.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+options --mca coll_flash_min_bytes 0
+cases=(one_communicator many_communicators free_active free_types free_communicators come_and_go
+    cancel reduce_meanwhile leak)
+for name in "${cases[@]}"; do
+    for np in 2 5; do
+        mpi "$np" -- test_requests "$name"
+    done
+    mpi 4 --mca coll_flash_progress off -- test_requests "$name"
+done
+# Segments so short that both threads reduce all the time, on cores of their own.
+mpi 4 --bind-to none --mca coll_flash_progress on --mca coll_flash_segment_bytes 512 -- \
+    test_requests reduce_meanwhile
+mpi 1 -- test_requests
+mpi 8 -- test_requests
+
+for np in 2 4; do
+    mpi "$np" -- test_threads
+    mpi "$np" --mca coll_flash_progress off -- test_threads
+done
+select_coll ^flash
+mpi 3 -- test_threads
+
+plan

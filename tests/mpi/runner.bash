@@ -1,0 +1,98 @@
+# runner.bash: sourced by the test scripts: runs MPI programs with the component of the build tree,
+# a test point of TAP for each run.
+#
+#   mpi NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   a point: PROGRAM ends with 0, in time
+#   point NAME COMMAND...                                a point: COMMAND ends with 0
+#   run NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   no point: the exit status
+#   skip NAME REASON                                     a point that is not tried here
+#   options [MPIRUN OPTION]...                           for all that follow
+#   select_coll LIST                                     likewise, instead of `--mca coll flash`
+#   plan                                                 the end of the script
+#
+# PROGRAM is one of tests/mpi, or anything with a slash. Under `make check` the environment says
+# where things are; by hand, a script is run in its build folder.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+
+: "${top_srcdir:=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}"
+: "${top_builddir:=$(cd ../.. && pwd)}"
+: "${MPIRUN:=mpirun}" "${OMPI_INFO:=ompi_info}"
+: "${FLASH_COMPONENT_PATH:=$top_builddir/ompi_coll_flash/.libs:$("$OMPI_INFO" --path pkglibdir \
+    --parsable | cut -d: -f3)}"
+# Seconds; a longer run hangs. Sanitizers may want more.
+export FLASH_TEST_TIMEOUT=${FLASH_TEST_TIMEOUT:-120}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+programs=$top_builddir/tests/mpi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+output=$scratch/output # of the latest command
+points=0
+common=()
+coll=flash
+
+options() {
+    common=("$@")
+}
+
+select_coll() {
+    coll=$1
+}
+
+say() {
+    points=$((points + 1))
+    printf '%s %d - %s\n' "$1" "$points" "$2"
+}
+
+skip() {
+    points=$((points + 1))
+    printf 'ok %d # SKIP %s: %s\n' "$points" "$1" "$2"
+}
+
+point() {
+    local name=$1 status=0
+    shift
+    "$@" >"$output" 2>&1 || status=$?
+    if ((status == 0)); then
+        say ok "$name"
+        return
+    fi
+    say 'not ok' "$name"
+    if ((status == 124 || status == 137)); then
+        echo "# hangs: no end within $FLASH_TEST_TIMEOUT s"
+    fi
+    tail -n 40 "$output" | sed 's/^/# /'
+}
+
+run() {
+    local np=$1 own=() program
+    shift
+    while [[ $1 != -- ]]; do
+        own+=("$1")
+        shift
+    done
+    program=$2
+    shift 2
+    [[ $program == */* ]] || program=$programs/$program
+    timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" "$MPIRUN" -np "$np" --oversubscribe \
+        --mca mpi_yield_when_idle 1 --mca mca_base_component_path "$FLASH_COMPONENT_PATH" \
+        --mca coll "$coll" --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" \
+        "${common[@]}" "${own[@]}" "$program" "$@"
+}
+
+mpi() {
+    local np=$1 name="np $1" word
+    shift
+    for word in "${common[@]}" "$@"; do
+        case $word in
+        --mca | -x | --) ;;
+        *) name+=" $word" ;;
+        esac
+    done
+    [[ $coll == flash ]] || name+=" (coll $coll)"
+    point "$name" run "$np" "$@"
+}
+
+plan() {
+    echo "1..$points"
+}

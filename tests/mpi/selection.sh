@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# How flash is selected, what it says, and what it leaves to the others.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+# ------------------------------------------------------------------ parameters
+
+has_help_texts() {
+    local name help
+    OMPI_MCA_mca_base_component_path=$FLASH_COMPONENT_PATH \
+        "$OMPI_INFO" --param coll flash --level 9 --parsable >"$scratch/info"
+    sed -n 's/^mca:coll:flash:param:\([a-z_]*\):value:.*/\1/p' "$scratch/info" >"$scratch/found"
+    for name in priority min_bytes progress bind segment_bytes depth verbose help_dir; do
+        grep -qx "coll_flash_$name" "$scratch/found" || echo "there is no coll_flash_$name"
+    done >"$scratch/wrong"
+    while read -r name; do
+        help=$(sed -n "s/^mca:coll:flash:param:$name:help://p" "$scratch/info")
+        ((${#help} >= 20)) || echo "$name has no help text"
+    done <"$scratch/found" >>"$scratch/wrong"
+    cat "$scratch/wrong"
+    [[ ! -s $scratch/wrong ]]
+}
+
+if ldd "$top_builddir/ompi_coll_flash/.libs/libmpix_flash.so" | grep -Eq 'lib[at]san'; then
+    skip 'ompi_info shows the parameters' 'ompi_info cannot load a component with a sanitizer'
+else
+    point 'ompi_info shows the parameters' has_help_texts
+fi
+
+# ----------------------------------------------------- a program without flash
+
+for np in 1 2 3 5; do
+    mpi "$np" -- test_others
+done
+mpi 3 --mca coll_flash_min_bytes 0 -- test_others
+
+# What is loaded: what the list names, and flash's remedy does not add to it.
+list_is_honoured() {
+    local list=flash,tuned,libnbc,basic,self,inter,sync
+    coll=$list run 2 --mca coll_base_verbose 10 -- test_extension active blocking \
+        >"$scratch/log" 2>&1 || {
+        cat "$scratch/log"
+        return 1
+    }
+    sed -n 's/.*components_register: component \([a-z]*\) register.*/\1/p;
+        s/.*components_register: found loaded component \([a-z]*\)$/\1/p' "$scratch/log" |
+        sort -u >"$scratch/found"
+    tr , '\n' <<<"$list" | sort | diff - "$scratch/found"
+}
+point 'a list of components is honoured' list_is_honoured
+
+others_are_loaded() {
+    run 2 --mca coll_base_verbose 10 -- test_others >"$scratch/log" 2>&1 &&
+        grep -q 'component tuned' "$scratch/log" && grep -q 'component libnbc' "$scratch/log"
+}
+point 'flash alone on the list: the others are loaded' others_are_loaded
+
+# -------------------------------------------------------------------- messages
+
+# "${on_rank[@]}" RANK VARIABLE=VALUE PROGRAM ARGUMENT...: an environment of its own for one rank.
+# shellcheck disable=SC2016 # expanded by the inner shell
+on_rank=(/bin/sh -c 'if [ "$OMPI_COMM_WORLD_RANK" = "$0" ]; then export "$1"; fi; shift; exec "$@"')
+
+# says COUNT TEXT NP ...: run, successfully, with TEXT in the output so many times. Open MPI 4.1's
+# mpirun loses messages that two ranks send at once, with an error of its own: tried again then.
+says() {
+    local count=$1 text=$2 try found
+    shift 2
+    for try in 1 2 3 4 5 6; do
+        run "$@" >"$scratch/log" 2>&1 || {
+            cat "$scratch/log"
+            return 1
+        }
+        found=$(grep -c -e "$text" "$scratch/log" || :)
+        if ((found == count)); then
+            return 0
+        fi
+        grep -q 'ORTE_ERROR_LOG.*show_help' "$scratch/log" || break
+    done
+    echo "\"$text\" comes $found times instead of $count, in try $try:"
+    cat "$scratch/log"
+    return 1
+}
+
+inactive=(-x FLASH_TEST_ACTIVE=0)
+program=$programs/test_extension
+
+point 'UCX not usable on one rank: said once, flash not active' \
+    says 1 'cannot use UCX' 3 "${inactive[@]}" -- \
+    "${on_rank[@]}" 0 UCX_FLASH_TLS=nonsense "$program" active user_type
+# Not what its neighbour makes of it, which could not be acted on.
+point 'UCX not usable on one rank: its own reason is said' \
+    says 1 'Cause: .*: No such device' 3 "${inactive[@]}" -- \
+    "${on_rank[@]}" 0 UCX_FLASH_TLS=nonsense "$program" active
+point 'UCX reaches no other rank: said once, flash not active' \
+    says 1 'cannot use UCX' 3 "${inactive[@]}" -x UCX_FLASH_TLS=self -- test_extension active \
+    user_type
+point 'coll_flash_priority 1: said, flash not active' \
+    says 1 'has a priority of 1' 3 "${inactive[@]}" --mca coll_flash_priority 1 -- \
+    test_extension active user_type
+point 'coll_flash_priority -1: nothing said, flash not active' \
+    says 0 'flash' 3 "${inactive[@]}" --mca coll_flash_priority -1 -- test_extension active \
+    user_type
+
+# The smallest value counts, on all ranks.
+point 'coll_flash_min_bytes differs: said, and everyone goes by the smallest' \
+    says 1 'coll_flash_min_bytes differs' 3 -- \
+    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_min_bytes=0 \
+    "$programs/test_allgather" signatures
+point 'coll_flash_segment_bytes differs: said, and everyone goes by the smallest' \
+    says 1 'coll_flash_segment_bytes differs' 3 --mca coll_flash_min_bytes 0 -- \
+    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_segment_bytes=4096 \
+    "$programs/test_allgather" signatures
+
+point 'a callback fails: the others say why' \
+    says 1 'Another rank could not complete' 2 -- test_failures produce
+point 'sizes disagree: said' \
+    says 1 'disagree about the sizes' 2 --mca coll_flash_min_bytes 0 -- test_failures sizes
+
+# --------------------------------------------------------------------- verbose
+
+point 'coll_flash_verbose 2: operations around the ring' \
+    says 3 'Iallgather of .* bytes .*: ring' 3 --mca coll_flash_verbose 2 -- test_others own
+point 'coll_flash_verbose 2: operations passed on, and why' \
+    says 3 'Iallgather of .* bytes .*: passed on (below min_bytes)' 3 \
+    --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 100000000 -- test_others own
+point 'coll_flash_verbose 2: reductions around the ring' \
+    says 10 'Ireduce_scatter_block of .* bytes .*: ring' 2 \
+    --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 0 -- test_reduce_scatter same_bits
+point 'coll_flash_verbose 2: operations of the user passed on, and why' \
+    says 24 'Ireduce_scatter_block of .* bytes .*: passed on (not a predefined' 2 \
+    --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 0 -- test_reduce_scatter user_operations
+point 'silent by default' says 0 flash 3 -- test_others
+
+plan

@@ -1,0 +1,272 @@
+/*
+ * test_reduce_scatter.c: MPI_Ireduce_scatter and MPI_Ireduce_scatter_block.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "reduction.h"
+
+enum { CANARY = 0x5a, GUARD = 64 };
+
+/* Of each rank's block; counts[world_size] is the sum. */
+static int *make_counts(int base, bool unequal)
+{
+    int *counts = get_memory(sizeof(int) * (size_t) (world_size + 1)), total = 0;
+
+    for (int rank = 0; rank < world_size; rank++) {
+        counts[rank] = !unequal ? base : rank % 3 == 1 ? 0 : base + 5 * rank;
+        total += counts[rank];
+    }
+    counts[world_size] = total;
+    return counts;
+}
+
+static size_t first_of(const int counts[], int rank)
+{
+    size_t first = 0;
+
+    for (int k = 0; k < rank; k++) {
+        first += (size_t) counts[k];
+    }
+    return first;
+}
+
+static bool is_canary(const unsigned char *memory, size_t bytes)
+{
+    unsigned wrong = 0;
+
+    for (size_t k = 0; k < bytes; k++) {
+        wrong |= memory[k] ^ CANARY;
+    }
+    return wrong == 0;
+}
+
+static unsigned char *make_operands(const reduction_t *reduction, size_t elements)
+{
+    unsigned char *memory = get_memory(elements * reduction->extent + GUARD);
+
+    memset(memory, CANARY, elements * reduction->extent + GUARD);
+    for (size_t k = 0; k < elements; k++) {
+        reduction->operand(memory + k * reduction->extent, world_rank, k, reduction->op);
+    }
+    return memory;
+}
+
+static void check_result(const reduction_t *reduction, const unsigned char *result,
+                         const int counts[], const char *what)
+{
+    size_t first = first_of(counts, world_rank), own = (size_t) counts[world_rank];
+    _Alignas(16) unsigned char wanted[16] = {0};
+
+    for (size_t k = 0; k < own; k++) {
+        reduction->result(wanted, world_size, first + k, reduction->op);
+        if (!check(reduction->equal(wanted, result + k * reduction->extent),
+                   "%s of %s, %s: element %zu of %zu is wrong", what, reduction->name,
+                   reduction->op_name, k, own)) {
+            return;
+        }
+    }
+}
+
+static void run(const reduction_t *reduction, const int counts[], bool block, bool in_place)
+{
+    size_t total = (size_t) counts[world_size];
+    size_t own_bytes = (size_t) counts[world_rank] * reduction->extent;
+    unsigned char *operands = make_operands(reduction, total);
+    unsigned char *apart = get_memory(own_bytes + GUARD), *result = in_place ? operands : apart;
+    const void *sendbuf = in_place ? MPI_IN_PLACE : operands;
+    const char *what = block ? "Ireduce_scatter_block" : "Ireduce_scatter";
+    MPI_Request request;
+
+    memset(apart, CANARY, own_bytes + GUARD);
+    if (block) {
+        MPI_Ireduce_scatter_block(sendbuf, result, counts[0], reduction->type, reduction->op,
+                                  MPI_COMM_WORLD, &request);
+    } else {
+        MPI_Ireduce_scatter(sendbuf, result, counts, reduction->type, reduction->op, MPI_COMM_WORLD,
+                            &request);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check_result(reduction, result, counts, what);
+    check(is_canary(operands + total * reduction->extent, GUARD),
+          "%s of %s wrote behind the operands", what, reduction->name);
+    check(is_canary(apart + own_bytes, GUARD), "%s of %s wrote behind the result", what,
+          reduction->name);
+    free(operands);
+    free(apart);
+}
+
+static void run_forms(const reduction_t *reduction, int base)
+{
+    for (int form = 0; form < 6; form++) {
+        int *counts = make_counts(base, form >= 4);
+
+        run(reduction, counts, form < 2, form % 2 == 1);
+        free(counts);
+    }
+}
+
+/* ------------------------------------------------------------------ the cases */
+
+static void operations(void)
+{
+    static const int bases[] = {0, 1, 2, 3, 127, 1500};
+    size_t count;
+    const reduction_t *all = reductions(&count);
+
+    for (size_t k = 0; k < count; k++) {
+        for (size_t b = 0; b < LENGTH(bases); b++) {
+            run_forms(&all[k], bases[b]);
+        }
+    }
+}
+
+/* 1.5 MB a block: several segments, the last one short. */
+static void big(void)
+{
+    size_t count;
+    const reduction_t *all = reductions(&count);
+
+    for (size_t k = 0; k < count; k++) {
+        if (all[k].op == MPI_SUM && (all[k].type == MPI_DOUBLE || all[k].type == MPI_INT32_T)) {
+            run_forms(&all[k], 1500000 / (int) all[k].extent + 1);
+        }
+    }
+}
+
+/* Rounded sums depend on the order of additions, which is to be the same in each run. */
+static void same_bits(void)
+{
+    enum { BLOCK = 10001, RUNS = 5 };
+    size_t total = (size_t) world_size * BLOCK;
+    float *operands = get_memory(total * sizeof(float));
+    float *results[2] = {get_memory(BLOCK * sizeof(float)), get_memory(BLOCK * sizeof(float))};
+
+    for (size_t k = 0; k < total; k++) {
+        operands[k] = (float) mix((uint32_t) world_rank, (uint32_t) k, 1) / 3e5f - 5e3f;
+    }
+    for (int k = 0; k < RUNS; k++) {
+        MPI_Request request;
+
+        MPI_Ireduce_scatter_block(operands, results[k > 0], BLOCK, MPI_FLOAT, MPI_SUM,
+                                  MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        check(k == 0 || memcmp(results[0], results[1], BLOCK * sizeof(float)) == 0,
+              "run %d gives other bits than the first", k);
+    }
+    free(operands);
+    free(results[0]);
+    free(results[1]);
+}
+
+/* --------------------------------------------------- the user's own operations */
+
+static void add_modulo(void *in, void *inout, int *length, MPI_Datatype *type)
+{
+    (void) type;
+    for (int k = 0; k < *length; k++) {
+        ((int *) inout)[k] = (((int *) in)[k] + ((int *) inout)[k]) % 1009;
+    }
+}
+
+/* Maps x -> slope * x + offset modulo 1009, one after another: the order matters. */
+typedef struct affine {
+    int slope, offset;
+} affine_t;
+
+static affine_t compose(affine_t first, affine_t second)
+{
+    return (affine_t){first.slope * second.slope % 1009,
+                      (second.slope * first.offset + second.offset) % 1009};
+}
+
+static void compose_all(void *in, void *inout, int *length, MPI_Datatype *type)
+{
+    affine_t *first = in, *second = inout;
+
+    (void) type;
+    for (int k = 0; k < *length; k++) {
+        second[k] = compose(first[k], second[k]);
+    }
+}
+
+static affine_t affine(int rank, size_t index)
+{
+    uint32_t random = mix((uint32_t) rank, (uint32_t) index, 3);
+
+    return (affine_t){(int) (random % 1008) + 1, (int) (random / 1009 % 1009)};
+}
+
+static void affine_operand(void *to, int rank, size_t index, MPI_Op op)
+{
+    (void) op;
+    *(affine_t *) to = affine(rank, index);
+}
+
+static void affine_result(void *to, int ranks, size_t index, MPI_Op op)
+{
+    affine_t result = affine(0, index);
+
+    (void) op;
+    for (int rank = 1; rank < ranks; rank++) {
+        result = compose(result, affine(rank, index));
+    }
+    *(affine_t *) to = result;
+}
+
+static bool affine_equal(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(affine_t)) == 0;
+}
+
+static void modulo_operand(void *to, int rank, size_t index, MPI_Op op)
+{
+    (void) op;
+    *(int *) to = (int) (mix((uint32_t) rank, (uint32_t) index, 4) % 1009);
+}
+
+static void modulo_result(void *to, int ranks, size_t index, MPI_Op op)
+{
+    int operand, sum = 0;
+
+    for (int rank = 0; rank < ranks; rank++) {
+        modulo_operand(&operand, rank, index, op);
+        sum += operand;
+    }
+    *(int *) to = sum % 1009;
+}
+
+static bool int_equal(const void *a, const void *b)
+{
+    return *(const int *) a == *(const int *) b;
+}
+
+static void user_operations(void)
+{
+    static const int bases[] = {1, 7, 5000};
+    reduction_t modulo = {"MPI_INT",   "modulo 1009",  MPI_INT,       sizeof(int),
+                          MPI_OP_NULL, modulo_operand, modulo_result, int_equal};
+    reduction_t maps = {"pairs",     "affine maps",  MPI_DATATYPE_NULL, sizeof(affine_t),
+                        MPI_OP_NULL, affine_operand, affine_result,     affine_equal};
+
+    MPI_Op_create(add_modulo, 1, &modulo.op);
+    MPI_Op_create(compose_all, 0, &maps.op);
+    MPI_Type_contiguous(2, MPI_INT, &maps.type);
+    MPI_Type_commit(&maps.type);
+    for (size_t b = 0; b < LENGTH(bases); b++) {
+        run_forms(&modulo, bases[b]);
+        run_forms(&maps, bases[b]);
+    }
+    MPI_Op_free(&modulo.op);
+    MPI_Op_free(&maps.op);
+    MPI_Type_free(&maps.type);
+}
+
+int main(int argc, char **argv)
+{
+    static const test_case_t cases[] = {{"operations", operations},
+                                        {"big", big},
+                                        {"same_bits", same_bits},
+                                        {"user_operations", user_operations}};
+
+    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
+}

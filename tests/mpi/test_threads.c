@@ -1,0 +1,148 @@
+/*
+ * test_threads.c: MPI_THREAD_MULTIPLE: threads that use flash at the same time, each on a
+ * communicator of its own.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <pthread.h>
+
+#include <mpix_flash.h>
+
+#include "mpitest.h"
+
+enum { THREADS = 4, ROUNDS = 30, COUNT = 2000 };
+
+typedef struct thread {
+    pthread_t id;
+    MPI_Comm comm;
+    int number;
+    int calls; /* of callbacks, of this thread's latest operation; they never overlap */
+} thread_t;
+
+static int produce(const MPIX_Flash_block *block, void *arg)
+{
+    thread_t *thread = arg;
+
+    for (int k = 0; k < (int) block->count; k++) {
+        ((int64_t *) block->data)[k] = thread->number + block->offset + k;
+    }
+    thread->calls++;
+    return MPI_SUCCESS;
+}
+
+static int consume(const MPIX_Flash_block *block, void *arg)
+{
+    thread_t *thread = arg;
+
+    check(is_pattern(block->data, (size_t) block->offset, (size_t) block->count, block->rank,
+                     (unsigned) thread->number),
+          "thread %d: block %d is wrong", thread->number, block->rank);
+    thread->calls++;
+    return MPI_SUCCESS;
+}
+
+static void gather(thread_t *thread, unsigned char *send, unsigned char *recv)
+{
+    MPI_Request requests[2];
+    unsigned char *twice = get_memory((size_t) world_size * COUNT);
+
+    thread->calls = 0;
+    fill_pattern(send, COUNT, world_rank, (unsigned) thread->number);
+    MPIX_Iallgather_compute(send, COUNT, MPI_BYTE, recv, COUNT, MPI_BYTE, consume, thread, NULL,
+                            thread->comm, &requests[0]);
+    MPI_Iallgather(send, COUNT, MPI_BYTE, twice, COUNT, MPI_BYTE, thread->comm, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    check(thread->calls == world_size, "thread %d: %d callbacks", thread->number, thread->calls);
+    for (int rank = 0; rank < world_size; rank++) {
+        check(is_pattern(twice + (size_t) rank * COUNT, 0, COUNT, rank, (unsigned) thread->number),
+              "thread %d: rank %d's block is wrong", thread->number, rank);
+    }
+    free(twice);
+}
+
+static void reduce(thread_t *thread, int64_t *recv)
+{
+    MPI_Request request;
+    int flag = 0;
+
+    thread->calls = 0;
+    MPIX_Ireduce_scatter_block_compute(produce, thread, NULL, recv, COUNT, MPI_INT64_T, MPI_SUM,
+                                       thread->comm, &request);
+    while (!flag) {
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    }
+    check(thread->calls == world_size, "thread %d: %d callbacks", thread->number, thread->calls);
+    for (int k = 0; k < COUNT; k++) {
+        if (!check(recv[k] == (int64_t) world_size * (thread->number + k),
+                   "thread %d: element %d is %lld", thread->number, k, (long long) recv[k])) {
+            break;
+        }
+    }
+}
+
+static void *thread_main(void *arg)
+{
+    thread_t *thread = arg;
+    unsigned char *send = get_memory(COUNT), *recv = get_memory((size_t) world_size * COUNT);
+    int64_t *sums = get_memory(COUNT * sizeof(int64_t));
+
+    for (int round = 0; round < ROUNDS; round++) {
+        gather(thread, send, recv);
+        reduce(thread, sums);
+    }
+    free(send);
+    free(recv);
+    free(sums);
+    return NULL;
+}
+
+static void several(void)
+{
+    thread_t threads[THREADS];
+
+    for (int k = 0; k < THREADS; k++) {
+        threads[k].number = k;
+        MPI_Comm_dup(MPI_COMM_WORLD, &threads[k].comm);
+    }
+    for (int k = 0; k < THREADS; k++) {
+        check(pthread_create(&threads[k].id, NULL, thread_main, &threads[k]) == 0, "no thread");
+    }
+    for (int k = 0; k < THREADS; k++) {
+        pthread_join(threads[k].id, NULL);
+        MPI_Comm_free(&threads[k].comm);
+    }
+}
+
+/* Another thread than the one that posted completes the operation. */
+static void *wait_main(void *arg)
+{
+    MPI_Wait(arg, MPI_STATUS_IGNORE);
+    return NULL;
+}
+
+static void other_waits(void)
+{
+    thread_t thread = {.comm = MPI_COMM_WORLD, .number = 5};
+    int64_t *sums = get_memory(COUNT * sizeof(int64_t));
+
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Request request;
+        pthread_t waiter;
+
+        thread.calls = 0;
+        MPIX_Ireduce_scatter_block_compute(produce, &thread, NULL, sums, COUNT, MPI_INT64_T,
+                                           MPI_SUM, MPI_COMM_WORLD, &request);
+        pthread_create(&waiter, NULL, wait_main, &request);
+        pthread_join(waiter, NULL);
+        check(thread.calls == world_size, "%d callbacks", thread.calls);
+        check(sums[COUNT - 1] == (int64_t) world_size * (5 + COUNT - 1), "the sum is wrong");
+    }
+    free(sums);
+}
+
+int main(int argc, char **argv)
+{
+    static const test_case_t cases[] = {{"several", several}, {"other_waits", other_waits}};
+
+    return run_cases(argc, argv, MPI_THREAD_MULTIPLE, cases, LENGTH(cases));
+}
