@@ -155,7 +155,7 @@ static int connect_peer(opal_process_name_t name, flash_peer_t **peer, char *rea
     if (card == NULL || card->address_bytes == 0) {
         strcpy(reason, "UCX is not usable in the neighbour's process");
         free(card);
-        return FLASH_ERR_UNREACHABLE;
+        return FLASH_ERR_PEER;
     }
     flash_progress_lock(job.progress);
     rc = flash_ucx_connect(job.transport, card + 1, peer, reason);
@@ -205,7 +205,8 @@ static bool usable_here(ompi_communicator_t *world)
     if (rc == FLASH_OK) {
         opal_hash_table_set_value_uint32(&job.peers, name.vpid, peer);
     }
-    return rc == FLASH_OK;
+    /* A neighbour whose UCX failed says so itself, with the cause. */
+    return rc == FLASH_OK || rc == FLASH_ERR_PEER;
 }
 
 int mca_coll_flash_job_agree(ompi_communicator_t *world)

@@ -96,7 +96,9 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     ompi_group_t *group = comm->c_local_group;
 
     if (!has_previous(comm->c_coll)) {
-        FLASH_HELP("priority-too-low", mca_coll_flash_params.priority);
+        if (rank == 0) {
+            FLASH_HELP("priority-too-low", mca_coll_flash_params.priority);
+        }
         return OMPI_ERR_NOT_AVAILABLE;
     }
     if (comm == MPI_COMM_WORLD) {
