@@ -120,6 +120,7 @@ static void measured_case(json_t *json, const bench_measured_t *measured, int it
     if (measured->what.kind != BENCH_ALONE) {
         number(json, "exposed_seconds", measured->exposed);
         number(json, "exposed_percent", measured->exposed_percent);
+        number(json, "exposed_percent_of_wire", measured->wire_percent);
         number(json, "e_overlap", measured->e_overlap);
         number(json, "t_total_over_t_ring", measured->over_ring);
     }

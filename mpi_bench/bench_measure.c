@@ -149,6 +149,7 @@ static void work_out_metrics(bench_result_t *result)
     double computation = median_of(result, "T_comp");
     double communication = median_of(result, "T_comm");
     double blocking = median_of(result, "blocking") - computation;
+    double wire = (result->problem.nranks - 1) * result->link.block_seconds;
     double alone;
     bench_measured_t *measured;
     int i;
@@ -156,13 +157,14 @@ static void work_out_metrics(bench_result_t *result)
     work_out_ring(result);
     for (i = 0; i < result->ncases; i++) {
         measured = &result->cases[i];
-        measured->exposed = measured->exposed_percent = NAN;
+        measured->exposed = measured->exposed_percent = measured->wire_percent = NAN;
         measured->e_overlap = measured->over_ring = measured->osu_overlap = NAN;
         if (measured->what.kind == BENCH_ALONE) {
             continue;
         }
         measured->exposed = measured->time.median - computation;
         measured->exposed_percent = 100 * measured->exposed / communication;
+        measured->wire_percent = 100 * measured->exposed / wire;
         measured->e_overlap = 1 - measured->exposed / blocking;
         measured->over_ring = measured->time.median / result->ring;
         if (measured->what.kind == BENCH_PLAIN) {

@@ -24,6 +24,7 @@ typedef struct bench_measured {
     double *times, *cpus;    /* each iteration's maximum over ranks, in order */
     double exposed;          /* ECT: T_total - T_comp */
     double exposed_percent;  /* of T_comm, the blocking collective of Open MPI alone */
+    double wire_percent;     /* ECT of (N - 1) t_c, the least that the link takes */
     double e_overlap;        /* 1 - ECT / ECT(blocking); not clamped */
     double over_ring;        /* T_total / T_ring */
     double osu_overlap;      /* plain calls: max(0, 100 - 100 (T_overall - T_cpu) / T_comm), % */

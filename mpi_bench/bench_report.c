@@ -107,8 +107,8 @@ static void print_variants(FILE *file, const bench_result_t *result)
     const bench_measured_t *measured;
     int i;
 
-    fprintf(file, "\n%-22s %11s %11s %10s %10s %9s %10s\n", "variant", "T_total ms", "exposed ms",
-            "exposed %", "E_overlap", "T/T_ring", "CPU ms");
+    fprintf(file, "\n%-22s %11s %11s %10s %9s %10s %9s %10s\n", "variant", "T_total ms",
+            "exposed ms", "exposed %", "of wire %", "E_overlap", "T/T_ring", "CPU ms");
     for (i = 0; i < result->ncases; i++) {
         measured = &result->cases[i];
         if (measured->what.kind != BENCH_VARIANT) {
@@ -118,6 +118,7 @@ static void print_variants(FILE *file, const bench_result_t *result)
         print_cell(file, 11, 3, ms * measured->time.median);
         print_cell(file, 11, 3, ms * measured->exposed);
         print_cell(file, 10, 2, measured->exposed_percent);
+        print_cell(file, 9, 2, measured->wire_percent);
         print_cell(file, 10, 4, measured->e_overlap);
         print_cell(file, 9, 4, measured->over_ring);
         print_cell(file, 10, 3, ms * measured->cpu.median);
@@ -130,8 +131,8 @@ static void print_plain(FILE *file, const bench_result_t *result)
     const bench_measured_t *measured;
     int i;
 
-    fprintf(file, "\n%-22s %11s %11s %10s %10s %20s\n", "independent compute", "T_total ms",
-            "exposed ms", "exposed %", "OSU ovl %", "CPU ms");
+    fprintf(file, "\n%-22s %11s %11s %10s %9s %10s %20s\n", "independent compute", "T_total ms",
+            "exposed ms", "exposed %", "of wire %", "OSU ovl %", "CPU ms");
     for (i = 0; i < result->ncases; i++) {
         measured = &result->cases[i];
         if (measured->what.kind != BENCH_PLAIN) {
@@ -141,6 +142,7 @@ static void print_plain(FILE *file, const bench_result_t *result)
         print_cell(file, 11, 3, ms * measured->time.median);
         print_cell(file, 11, 3, ms * measured->exposed);
         print_cell(file, 10, 2, measured->exposed_percent);
+        print_cell(file, 9, 2, measured->wire_percent);
         print_cell(file, 10, 1, measured->osu_overlap);
         print_cell(file, 20, 3, ms * measured->cpu.median);
         fputc('\n', file);
