@@ -140,13 +140,13 @@ typedef struct mca_coll_flash_request {
     ompi_coll_base_nbc_request_t super;
     atomic_int state; /* who recycles it, see coll_flash_request.c */
     mca_coll_flash_module_t *module;
+    uint32_t sequence;                /* which operation of the communicator */
     mca_coll_flash_compute_t compute; /* fn == NULL: a plain call */
     MPI_Datatype datatype;
     MPI_Op op;
     size_t *counts;    /* blocks, if unequal; owned */
     ptrdiff_t *displs; /* owned */
     void *scratch;     /* owned: packed blocks, or the result of a call in place */
-    size_t element;    /* of a compute call: bytes of an element */
     /* What remains to be done, in an application thread, when the ring is complete; or NULL. */
     int (*finish)(struct mca_coll_flash_request *request);
     struct {

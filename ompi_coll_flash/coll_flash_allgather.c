@@ -9,7 +9,6 @@
  */
 #include "coll_flash.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,50 +55,44 @@ static bool is_dense(MPI_Datatype type, flash_count_t count)
 
 /* ------------------------------------------------------------------ packing */
 
-/* Elements that MPI_Pack's int sizes can take at a time. */
-static flash_count_t pack_step(size_t size, flash_count_t count)
+/* Of `count` elements at `elements` into `packed`, or back. MPI_Pack ends at 2^31 bytes. */
+static int convert(bool to_packed, char *packed, char *elements, flash_count_t count,
+                   MPI_Datatype type)
 {
-    size_t most = size == 0 ? (size_t) count : (size_t) (INT_MAX / 2) / size;
+    opal_convertor_t convertor;
+    struct iovec piece = {.iov_base = packed};
+    uint32_t pieces = 1;
+    size_t size;
+    int rc;
 
-    return (size_t) count < most ? count : (flash_count_t) most;
+    ompi_datatype_type_size(type, &size);
+    size *= (size_t) count;
+    if (size == 0) {
+        return MPI_SUCCESS;
+    }
+    piece.iov_len = size;
+    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+    if (to_packed) {
+        rc = opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super,
+                                                      (size_t) count, elements, 0, &convertor);
+        rc = rc == OPAL_SUCCESS ? opal_convertor_pack(&convertor, &piece, &pieces, &size) : rc;
+    } else {
+        rc = opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super,
+                                                      (size_t) count, elements, 0, &convertor);
+        rc = rc == OPAL_SUCCESS ? opal_convertor_unpack(&convertor, &piece, &pieces, &size) : rc;
+    }
+    OBJ_DESTRUCT(&convertor);
+    return rc < 0 ? MPI_ERR_INTERN : MPI_SUCCESS;
 }
 
-static int pack(const char *from, flash_count_t count, MPI_Datatype type, char *to)
+static int pack(const void *from, flash_count_t count, MPI_Datatype type, char *to)
 {
-    size_t size;
-    ptrdiff_t extent, true_lb;
-    int rc = MPI_SUCCESS;
-
-    read_type(type, &size, &extent, &true_lb);
-    while (count > 0 && size > 0 && rc == MPI_SUCCESS) {
-        flash_count_t step = pack_step(size, count);
-        int position = 0;
-
-        rc = PMPI_Pack(from, step, type, to, INT_MAX, &position, MPI_COMM_SELF);
-        from += step * extent;
-        to += (size_t) step * size;
-        count -= step;
-    }
-    return rc;
+    return convert(true, to, (char *) (uintptr_t) from, count, type);
 }
 
 static int unpack(const char *from, char *to, flash_count_t count, MPI_Datatype type)
 {
-    size_t size;
-    ptrdiff_t extent, true_lb;
-    int rc = MPI_SUCCESS;
-
-    read_type(type, &size, &extent, &true_lb);
-    while (count > 0 && size > 0 && rc == MPI_SUCCESS) {
-        flash_count_t step = pack_step(size, count);
-        int position = 0;
-
-        rc = PMPI_Unpack(from, INT_MAX, &position, to, step, type, MPI_COMM_SELF);
-        from += (size_t) step * size;
-        to += step * extent;
-        count -= step;
-    }
-    return rc;
+    return convert(false, (char *) (uintptr_t) from, to, count, type);
 }
 
 /* The request's last act where blocks were gathered packed. */

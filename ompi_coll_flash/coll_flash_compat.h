@@ -17,6 +17,7 @@
 
 #include "opal/class/opal_free_list.h"
 #include "opal/class/opal_hash_table.h"
+#include "opal/datatype/opal_convertor.h"
 #include "opal/mca/base/base.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/output.h"

@@ -103,11 +103,11 @@ void mca_coll_flash_job_close(void)
                       (unsigned long long) flash_progress_wakeups(job.progress));
         flash_progress_destroy(job.progress);
     }
+    if (job.transport != NULL) {
+        flash_ucx_destroy(job.transport); /* reports what never completed to the engine */
+    }
     if (job.engine != NULL) {
         flash_engine_destroy(job.engine);
-    }
-    if (job.transport != NULL) {
-        flash_ucx_destroy(job.transport);
     }
     job.progress = NULL;
     job.engine = NULL;
@@ -152,8 +152,12 @@ static int connect_peer(opal_process_name_t name, flash_peer_t **peer, char *rea
     card_t *card = fetch_card(name);
     int rc;
 
-    if (card == NULL || card->address_bytes == 0) {
-        strcpy(reason, "UCX is not usable in the neighbour's process");
+    if (card == NULL) {
+        strcpy(reason, "the peer's address is not to be had from PMIx");
+        return FLASH_ERR_UNREACHABLE;
+    }
+    if (card->address_bytes == 0) {
+        strcpy(reason, "UCX is not usable in the peer's process");
         free(card);
         return FLASH_ERR_PEER;
     }
@@ -261,10 +265,11 @@ static char (*local_bindings(int *count, int *self))[FLASH_PLACE_MAX]
 
     *count = 0;
     for (int peer = 0; peer < size; peer++) {
-        ompi_proc_t *proc = ompi_comm_peer_lookup(MPI_COMM_WORLD, peer);
+        /* Does not make the structures of remote processes: those of this node exist. */
+        ompi_proc_t *proc = ompi_group_peer_lookup_existing(MPI_COMM_WORLD->c_local_group, peer);
         card_t *card;
 
-        if (peer != rank && !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)) {
+        if (proc == NULL || (peer != rank && !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags))) {
             continue;
         }
         card = fetch_card(proc->super.proc_name);

@@ -18,8 +18,8 @@ bool mca_coll_flash_can_reduce(MPI_Datatype datatype, MPI_Op op)
 }
 
 /*
- * Runs on the progress thread, too, so that it must not be MPI_Reduce_local(), which is not for two
- * threads at a time below MPI_THREAD_MULTIPLE.
+ * Runs on the progress thread, too, so that it must not be MPI_Reduce_local(), which counts
+ * references without atomics at MPI_THREAD_SINGLE.
  */
 static int combine(void *arg, const void *in, void *inout, size_t count)
 {

@@ -3,7 +3,7 @@
  * completing it.
  *
  * A request completes in an application thread, from the callback of opal_progress(), never in
- * the progress thread: below MPI_THREAD_MULTIPLE Open MPI's requests are plain memory.
+ * the progress thread: at MPI_THREAD_SINGLE Open MPI's requests are plain memory.
  *
  * Who recycles a request is settled by its `state`, exchanged with acquire-release order by the
  * two that may be last: req_free (the waiting thread, or MPI_Request_free of an active request)
@@ -74,6 +74,8 @@ void mca_coll_flash_requests_fini(void)
 
 mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module)
 {
+    /* First of all: a call that fails must not leave its number to the next one. */
+    uint32_t sequence = module->sequence++ & ((UINT32_C(1) << FLASH_SEQUENCE_BITS) - 1);
     mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) opal_free_list_get(&requests);
 
     if (request == NULL) {
@@ -86,6 +88,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->super.super.req_status = ompi_status_empty;
     atomic_init(&request->state, REQUEST_IN_USE);
     request->module = module;
+    request->sequence = sequence;
     request->compute = (mca_coll_flash_compute_t){NULL, NULL, 0, 0};
     request->counts = NULL;
     request->displs = NULL;
@@ -147,10 +150,11 @@ static void complete(flash_op_t *op)
         error = request->finish(request);
     }
     release_memory(request);
-    if (base->req_status.MPI_ERROR == MPI_SUCCESS) {
-        base->req_status.MPI_ERROR = error;
-    }
     if (base->req_status.MPI_ERROR != MPI_SUCCESS) {
+        error = base->req_status.MPI_ERROR; /* known from the start */
+    }
+    base->req_status.MPI_ERROR = error;
+    if (error != MPI_SUCCESS) {
         /* Open MPI hands the errors of this type of request to the communicator's error handler,
            those of OMPI_REQUEST_COLL to MPI_COMM_WORLD's. */
         base->req_type = OMPI_REQUEST_PML;
@@ -161,7 +165,9 @@ static void complete(flash_op_t *op)
         REQUEST_FREED) {
         recycle(request);
     }
-    OBJ_RELEASE(comm); /* may have been freed by its user meanwhile, and go away with this */
+    if (error == MPI_SUCCESS) {
+        OBJ_RELEASE(comm); /* may have been freed by its user meanwhile, and go away with this */
+    } /* else Open MPI will hand the error to its error handler, even then: it stays */
 }
 
 int mca_coll_flash_progress_all(void)
@@ -190,7 +196,7 @@ static int call_back(void *arg, const flash_piece_t *piece)
 static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
     mca_coll_flash_module_t *module = request->module;
-    uint64_t sequence = module->sequence++ & ((UINT32_C(1) << FLASH_SEQUENCE_BITS) - 1);
+    uint64_t sequence = request->sequence;
     const mca_coll_flash_compute_t *compute = &request->compute;
 
     params->schedule.nranks = (uint32_t) ompi_comm_size(module->comm);

@@ -36,7 +36,8 @@ void flash_pool_put(flash_pool_t *pool, void *memory, size_t size)
 {
     int place = 0;
 
-    if (memory == NULL) {
+    if (memory == NULL || size > FLASH_POOL_LARGEST) {
+        free(memory);
         return;
     }
     for (int k = 0; k < FLASH_POOL_KEPT; k++) {

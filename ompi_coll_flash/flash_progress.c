@@ -3,6 +3,7 @@
  *
  * Shared between threads, and what orders it:
  *   engine, transport  the lock
+ *   asleep             the lock
  *   stop               written by the thread that joins, read by the progress thread; the lock
  *   in_flight          atomic, relaxed: a hint to poll() that there may be something to do. An
  *                      operation is counted before its starter can wait for it
@@ -12,7 +13,7 @@
  *   has_thread         atomic, relaxed: written by whoever starts and joins the thread, which
  *                      order it themselves; another thread may see it late, and then polls
  *   idle_polls, wakeups  atomic, relaxed: counters
- *   in_callback        one for each thread
+ *   flash_in_callback  one for each thread
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -43,6 +44,7 @@ struct flash_progress {
     pthread_t thread;
     atomic_bool has_thread;
     bool stop;
+    bool asleep; /* the thread sleeps until an event or a wake-up */
     int wake_fd;
     atomic_uint idle_polls;
     void (*placed)(void *arg);
@@ -53,7 +55,7 @@ struct flash_progress {
     atomic_uint_fast64_t wakeups;
 };
 
-static _Thread_local bool in_callback;
+_Thread_local bool flash_in_callback;
 
 static uint64_t now_ns(void)
 {
@@ -101,17 +103,33 @@ void flash_progress_unlock(flash_progress_t *progress)
     pthread_mutex_unlock(&progress->lock);
 }
 
-/* The application goes away, or has left something to do: the thread is on duty. */
-static void hand_over(flash_progress_t *progress)
+static void wake(flash_progress_t *progress)
 {
     uint64_t one = 1;
 
-    if (!flash_progress_has_thread(progress)) {
-        return;
-    }
-    atomic_store_explicit(&progress->last_poll, 0, memory_order_relaxed);
     /* Fails only when the counter is full; the thread is then sure to wake up anyway. */
     while (write(progress->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
+    }
+}
+
+/* The application goes away, or has left something to do: the thread is on duty. */
+static void hand_over(flash_progress_t *progress)
+{
+    if (flash_progress_has_thread(progress)) {
+        atomic_store_explicit(&progress->last_poll, 0, memory_order_relaxed);
+        wake(progress);
+    }
+}
+
+/*
+ * An application thread took events that would have woken the progress thread, and may not come
+ * back: from now on the thread looks after the rest, once this one has stopped polling.
+ */
+static void rouse(flash_progress_t *progress)
+{
+    if (progress->asleep) {
+        progress->asleep = false;
+        wake(progress);
     }
 }
 
@@ -170,6 +188,21 @@ static void let_others_in(flash_progress_t *progress)
     pthread_mutex_lock(&progress->lock);
 }
 
+/* A transport that cannot be armed has something to do that needs another moment, or others. */
+static void sleep_until_event(flash_progress_t *progress)
+{
+    if (progress->transport->ops->arm(progress->transport) != FLASH_OK) {
+        let_others_in(progress);
+        sched_yield();
+        return;
+    }
+    progress->asleep = true;
+    pthread_mutex_unlock(&progress->lock);
+    sleep_on(progress, progress->transport->event_fd, 0);
+    pthread_mutex_lock(&progress->lock);
+    progress->asleep = false;
+}
+
 static void *thread_main(void *arg)
 {
     flash_progress_t *progress = arg;
@@ -186,10 +219,8 @@ static void *thread_main(void *arg)
             let_others_in(progress);
         } else if (flash_engine_take(progress->engine, FLASH_WORK_COMBINE, &work)) {
             run_work(progress, &work);
-        } else if (progress->transport->ops->arm(progress->transport) == FLASH_OK) {
-            pthread_mutex_unlock(&progress->lock);
-            sleep_on(progress, progress->transport->event_fd, 0);
-            pthread_mutex_lock(&progress->lock);
+        } else {
+            sleep_until_event(progress);
         }
     }
     pthread_mutex_unlock(&progress->lock);
@@ -278,13 +309,13 @@ static bool call_back(flash_progress_t *progress)
 {
     flash_work_t work;
 
-    if (in_callback || !flash_engine_take(progress->engine, FLASH_WORK_CALLBACK, &work)) {
+    if (flash_in_callback || !flash_engine_take(progress->engine, FLASH_WORK_CALLBACK, &work)) {
         return false;
     }
     hand_over(progress);
-    in_callback = true;
+    flash_in_callback = true;
     run_work(progress, &work);
-    in_callback = false;
+    flash_in_callback = false;
     return true;
 }
 
@@ -355,6 +386,9 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     }
     happened = work_once(progress);
     reported = report_completed(progress, completed);
+    if (happened > 0) {
+        rouse(progress);
+    }
     flash_progress_unlock(progress);
     if (reported > 0 && atomic_load_explicit(&progress->in_flight, memory_order_relaxed) > 0) {
         hand_over(progress); /* the application is about to leave, with operations in flight */

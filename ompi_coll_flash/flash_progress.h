@@ -24,6 +24,9 @@
 
 typedef struct flash_progress flash_progress_t;
 
+/* Whether the calling thread is inside a user's callback, of a ring or of the fallback. */
+extern _Thread_local bool flash_in_callback;
+
 /* Takes over neither: the engine and the transport outlive it. NULL if there is no memory. */
 flash_progress_t *flash_progress_create(flash_engine_t *engine, flash_transport_t *transport);
 /* Stops the thread if there is one, and frees. */

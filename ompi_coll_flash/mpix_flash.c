@@ -7,6 +7,8 @@
 
 #include "mpix_flash_fallback.h"
 
+#define FLASH_MAX_PIECES 4096 /* as mpix_flash.h says: the ring keeps a place for each */
+
 /* Hands an error to the communicator's error handler, or to MPI_COMM_WORLD's if there is none. */
 static int raise_error(MPI_Comm comm, int error)
 {
@@ -62,7 +64,8 @@ static int read_compute(MPIX_Flash_compute_fn *fn, void *arg, const MPIX_Flash_h
     }
     *compute = (mca_coll_flash_compute_t){.fn = fn, .arg = arg};
     if (hints != NULL) {
-        if (hints->size != sizeof(*hints) || hints->pieces < 0 || hints->row < 0) {
+        if (hints->size != sizeof(*hints) || hints->pieces < 0 ||
+            hints->pieces > FLASH_MAX_PIECES || hints->row < 0) {
             return MPI_ERR_ARG;
         }
         compute->pieces = hints->pieces;

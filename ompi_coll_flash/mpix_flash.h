@@ -70,7 +70,7 @@ typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
  */
 typedef struct MPIX_Flash_hints {
     size_t size;   /* sizeof(MPIX_Flash_hints) */
-    int pieces;    /* pieces to a block, at most; 0 or 1: whole blocks */
+    int pieces;    /* pieces to a block, at most 4096; 0 or 1: whole blocks */
     MPI_Count row; /* elements that are never separated: each piece is a whole number of rows
                       (the last one of a block may end in a broken row). 0 or 1: any element */
 } MPIX_Flash_hints;
@@ -98,7 +98,8 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * recvbuf   room for recvcount elements of recvtype for each rank, in rank order. Not to be
  *           touched before the request is complete, except by `consume` for its piece.
  * recvtype  a type without gaps, lower bound 0, extent equal to size: else MPI_ERR_TYPE. The same
- *           holds for sendtype.
+ *           holds for sendtype. Its size, and recvcount, are equal on all ranks: blocks are cut by
+ *           elements.
  * consume   block->data is the piece inside recvbuf; for the own block it may lie in sendbuf. The
  *           callback must not change it.
  * hints     see MPIX_Flash_hints; may be NULL.
@@ -118,8 +119,8 @@ int MPIX_Iallgather_compute(const void *sendbuf, int sendcount, MPI_Datatype sen
 
 /*
  * The same for blocks of unequal length, as MPI_Iallgatherv: rank i's block is recvcounts[i]
- * elements at element displs[i] of recvbuf. Both arrays hold one entry for each rank and are read
- * during the call only.
+ * elements at element displs[i] of recvbuf. Both arrays hold one entry for each rank and must not
+ * change before the request is complete.
  */
 int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
                              void *recvbuf, const int recvcounts[], const int displs[],
@@ -133,16 +134,14 @@ int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype se
  * comes last, so that no communication follows the last computation.
  *
  * produce   writes this rank's contribution to the piece, block->count elements, into block->data
- *           (uninitialised memory of the library's, aligned as the datatype needs; to 64 bytes if
- *           flash serves the communicator).
- * recvbuf   room for recvcount elements of datatype: receives the reduction of all ranks' own
- *           contributions to this rank's block. Not to be touched before the request is complete.
- * datatype  a type without gaps, as for an allgather.
- * op        an operation that is defined for the type: else MPI_ERR_OP. User-defined ones and
- *           non-commutative ones work without flash's rings. A ring adds block b in the order b+1,
- *           b+2, ..., b (ranks modulo size): the same bits in each run.
- * The rest as for MPIX_Iallgather_compute. Where flash does not
- * serve the communicator, `produce` is called for all blocks inside this call.
+ *           (uninitialised memory of the library's, aligned as the datatype needs; to 64 bytes
+ * where the ring is used). recvbuf   room for recvcount elements of datatype: receives the
+ * reduction of all ranks' own contributions to this rank's block. Not to be touched before the
+ * request is complete. datatype  a type without gaps, as for an allgather. op        an operation
+ * that is defined for the type: else MPI_ERR_OP. User-defined ones and non-commutative ones work
+ * without flash's rings. A ring adds block b in the order b+1, b+2, ..., b (ranks modulo size): the
+ * same bits in each run. The rest as for MPIX_Iallgather_compute. Where flash does not serve the
+ * communicator, `produce` is called for all blocks inside this call.
  */
 int MPIX_Ireduce_scatter_block_compute(MPIX_Flash_compute_fn *produce, void *arg,
                                        const MPIX_Flash_hints *hints, void *recvbuf, int recvcount,
@@ -151,7 +150,7 @@ int MPIX_Ireduce_scatter_block_compute(MPIX_Flash_compute_fn *produce, void *arg
 
 /*
  * The same for blocks of unequal length, as MPI_Ireduce_scatter: rank i's block has recvcounts[i]
- * elements; recvcounts is equal on all ranks and read during the call only.
+ * elements; recvcounts is equal on all ranks and must not change before the request is complete.
  */
 int MPIX_Ireduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
                                  const MPIX_Flash_hints *hints, void *recvbuf,

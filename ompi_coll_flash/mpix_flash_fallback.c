@@ -21,7 +21,8 @@
 typedef struct flash_fallback {
     ompi_coll_base_nbc_request_t super;
     struct flash_fallback *next;
-    bool busy; /* some thread is calling back for it */
+    ompi_communicator_t *comm; /* kept while the operation lives */
+    bool busy;                 /* some thread is calling back for it */
     atomic_int state;
     MPI_Request inner[2]; /* the collective; the producers' reports */
     mca_coll_flash_compute_t compute;
@@ -42,7 +43,6 @@ enum { FALLBACK_IN_USE, FALLBACK_FREED, FALLBACK_COMPLETED };
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static flash_fallback_t *list;
 static atomic_uint under_way;
-static _Thread_local bool in_callback;
 
 /* ---------------------------------------------------------------- requests */
 
@@ -71,6 +71,7 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->inner[0] = fallback->inner[1] = MPI_REQUEST_NULL;
     fallback->error = MPI_SUCCESS;
     fallback->reported = fallback->worst = 0;
+    fallback->comm = NULL;
     fallback->contribution = NULL;
     fallback->counts = NULL;
     fallback->displs = NULL;
@@ -79,6 +80,9 @@ static void fallback_construct(flash_fallback_t *fallback)
 
 static void fallback_destruct(flash_fallback_t *fallback)
 {
+    if (fallback->comm != NULL && fallback->super.super.req_status.MPI_ERROR == MPI_SUCCESS) {
+        OBJ_RELEASE(fallback->comm); /* else it stays for its error handler */
+    }
     free(fallback->contribution);
     free(fallback->counts);
     free(fallback->displs);
@@ -99,8 +103,12 @@ static void complete(flash_fallback_t *fallback)
     int error = fallback->error;
 
     for (int k = 0; k < 2; k++) {
-        int rc = PMPI_Wait(&fallback->inner[k], MPI_STATUS_IGNORE);
+        int rc = MPI_SUCCESS;
 
+        /* Not MPI_Wait: it would hand an error to MPI_COMM_WORLD's error handler. */
+        if (fallback->inner[k] != MPI_REQUEST_NULL) {
+            rc = ompi_request_wait(&fallback->inner[k], MPI_STATUS_IGNORE);
+        }
         error = error == MPI_SUCCESS ? rc : error;
     }
     if (error == MPI_SUCCESS && fallback->worst != 0) {
@@ -132,12 +140,12 @@ static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_sp
                               .datatype = fallback->datatype,
                               .data = data + (ptrdiff_t) range.offset * fallback->extent,
                               .stream = NULL};
-    bool nested = in_callback;
+    bool nested = flash_in_callback;
     int error;
 
-    in_callback = true;
+    flash_in_callback = true;
     error = fallback->compute.fn(&block, fallback->compute.arg);
-    in_callback = nested;
+    flash_in_callback = nested;
     fallback->error = error >= 0 ? error : MPI_ERR_OTHER;
 }
 
@@ -219,7 +227,7 @@ static int fallback_progress(void)
 {
     flash_fallback_t *fallback;
 
-    if (in_callback || atomic_load_explicit(&under_way, memory_order_relaxed) == 0) {
+    if (flash_in_callback || atomic_load_explicit(&under_way, memory_order_relaxed) == 0) {
         return 0;
     }
     fallback = take_ready();
@@ -267,6 +275,8 @@ static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t 
         return NULL;
     }
     fallback->super.super.req_mpi_object.comm = comm;
+    fallback->comm = comm;
+    OBJ_RETAIN(comm);
     fallback->compute = *compute;
     fallback->datatype = datatype;
     ompi_datatype_type_extent(datatype, &fallback->extent);

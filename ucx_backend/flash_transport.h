@@ -36,8 +36,9 @@ typedef struct flash_transfer flash_transfer_t;
 struct flash_transfer {
     /*
      * Called exactly once for each send or receive, from progress() or from within the call that
-     * began it. `tag` and `length` are the sender's tag and the bytes received; of a send, its
-     * own. `tag` is meaningful also for FLASH_ERR_TRUNCATED, not for other errors.
+     * began it. Of a receive, `tag` and `length` are the sender's tag and the bytes received;
+     * of a send they mean nothing. The tag is told for FLASH_ERR_TRUNCATED, too, not for other
+     * errors.
      */
     void (*done)(flash_transfer_t *transfer, int status, uint64_t tag, size_t length);
     void *handle;

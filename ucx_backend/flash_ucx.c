@@ -33,7 +33,6 @@ typedef struct flash_ucx {
     ucp_address_t *address;
     size_t address_length;
     flash_peer_t *peers;
-    ucs_status_ptr_t flush; /* the flush under way, or NULL */
 } flash_ucx_t;
 
 static flash_ucx_t *ucx_of(flash_transport_t *transport)
@@ -168,7 +167,7 @@ static bool has_rdma_device(void)
  * UCX's rendezvous over TCP waits for handshakes at both ends of each message: a ring of it reached
  * 40 % of a 2 Gbit/s link that eager messages fill. What rendezvous protects from, messages that
  * pile up at a receiver that is late, synchronous sends and the engine's limit on them do as well.
- * With RDMA, and between processes of one node, rendezvous saves a copy and stays.
+ * Rendezvous stays where it saves a copy: with RDMA devices, and in jobs of one node.
  */
 static int prefer_eager(ucp_config_t *config, char *reason)
 {
@@ -297,9 +296,6 @@ void flash_ucx_destroy(flash_transport_t *transport)
     flash_ucx_t *ucx = ucx_of(transport);
     flash_peer_t *peer;
 
-    if (ucx->flush != NULL) {
-        ucp_request_free(ucx->flush);
-    }
     while ((peer = ucx->peers) != NULL) {
         ucx->peers = peer->next;
         free(peer);
@@ -338,27 +334,4 @@ int flash_ucx_connect(flash_transport_t *transport, const void *address, flash_p
     ucx->peers = peer;
     *made = peer;
     return FLASH_OK;
-}
-
-int flash_ucx_flush(flash_transport_t *transport)
-{
-    flash_ucx_t *ucx = ucx_of(transport);
-    ucp_request_param_t param = {0};
-    ucs_status_t status;
-
-    if (ucx->flush == NULL) {
-        ucx->flush = ucp_worker_flush_nbx(ucx->worker, &param);
-        if (!UCS_PTR_IS_PTR(ucx->flush)) {
-            status = UCS_PTR_STATUS(ucx->flush);
-            ucx->flush = NULL;
-            return flash_status(status);
-        }
-    }
-    status = ucp_request_check_status(ucx->flush);
-    if (status == UCS_INPROGRESS) {
-        return FLASH_BUSY;
-    }
-    ucp_request_free(ucx->flush);
-    ucx->flush = NULL;
-    return flash_status(status);
 }

@@ -41,10 +41,4 @@ const void *flash_ucx_address(const flash_transport_t *transport, size_t *length
 int flash_ucx_connect(flash_transport_t *transport, const void *address, flash_peer_t **peer,
                       char reason[FLASH_UCX_REASON_MAX]);
 
-/*
- * Begins to drive everything sent so far to its destination, and tells whether it is there:
- * FLASH_BUSY until then (progress and ask again), FLASH_OK, or FLASH_ERR_TRANSPORT.
- */
-int flash_ucx_flush(flash_transport_t *transport);
-
 #endif /* FLASH_UCX_H */
