@@ -29,7 +29,9 @@
 
 enum { FLASH_PROGRESS_AUTO, FLASH_PROGRESS_ON, FLASH_PROGRESS_OFF };
 
-/* MCA parameters; set at registration, read-only afterwards. */
+#define FLASH_DEFAULT_PRIORITY 90
+
+/* MCA parameters. Set at registration; those that all ranks share, once more by the agreement. */
 typedef struct mca_coll_flash_params {
     int priority;
     int progress; /* FLASH_PROGRESS_* */

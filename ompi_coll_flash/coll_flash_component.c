@@ -9,7 +9,7 @@
 #include <string.h>
 
 mca_coll_flash_params_t mca_coll_flash_params = {
-    .priority = 90,
+    .priority = FLASH_DEFAULT_PRIORITY,
     .progress = FLASH_PROGRESS_AUTO,
     .bind = true,
     .min_bytes = 256 * 1024,
@@ -41,12 +41,13 @@ static int register_variable(const char *name, mca_base_var_type_t type,
 
 static void register_selection(void)
 {
-    register_variable("priority", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_3,
-                      MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.priority,
-                      "Priority of flash among the collective components. The highest one that "
-                      "offers an operation serves it; those of Open MPI lie between 5 and 78. "
-                      "Negative: flash is not used. At 10 or less, what flash passes on has "
-                      "nowhere to go, and flash is not used either");
+    register_variable(
+        "priority", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.priority,
+        "Priority of flash among the collective components. The highest one that "
+        "offers an operation serves it; those of Open MPI lie between 5 and 78. "
+        "Negative on any rank: flash is not used. At 10 or less, what flash passes on has "
+        "nowhere to go, and flash is not used either");
     register_variable("min_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.min_bytes,
                       "Size in bytes, all ranks' blocks together, from which on MPI_Iallgather(v) "
@@ -150,9 +151,7 @@ int mca_coll_flash_open(void)
     if (mca_coll_flash_params.help_dir != NULL) {
         opal_show_help_add_dir(mca_coll_flash_params.help_dir);
     }
-    if (mca_coll_flash_params.priority >= 0) {
-        mca_coll_flash_job_open();
-    }
+    mca_coll_flash_job_open();
     return OMPI_SUCCESS;
 }
 
@@ -160,9 +159,6 @@ int mca_coll_flash_init_query(bool enable_progress_threads, bool enable_mpi_thre
 {
     (void) enable_progress_threads;
     (void) enable_mpi_threads;
-    if (mca_coll_flash_params.priority < 0) {
-        return OMPI_ERR_NOT_AVAILABLE;
-    }
     return mca_coll_flash_requests_init();
 }
 

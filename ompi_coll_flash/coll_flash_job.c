@@ -80,7 +80,9 @@ void mca_coll_flash_job_open(void)
     opal_hash_table_init(&job.peers, 64);
     job.agreement = NOT_AGREED;
     job.started = false;
-    job.transport = flash_ucx_create(flash_compat_spans_nodes(), job.reason);
+    if (mca_coll_flash_params.priority >= 0) {
+        job.transport = flash_ucx_create(flash_compat_spans_nodes(), job.reason);
+    }
     if (job.transport != NULL) {
         job.engine = flash_engine_create(job.transport);
     }
@@ -95,9 +97,6 @@ void mca_coll_flash_job_open(void)
 
 void mca_coll_flash_job_close(void)
 {
-    if (mca_coll_flash_params.priority < 0) {
-        return;
-    }
     if (job.progress != NULL) {
         FLASH_VERBOSE(1, "coll:flash: the progress thread woke up %llu times",
                       (unsigned long long) flash_progress_wakeups(job.progress));
@@ -213,9 +212,17 @@ static bool usable_here(ompi_communicator_t *world)
     return rc == FLASH_OK || rc == FLASH_ERR_PEER;
 }
 
+static void tell_difference(const char *parameter, int64_t least, int64_t most)
+{
+    if (least != most) {
+        FLASH_HELP("parameters-differ", parameter, (long long) least, (long long) most,
+                   (long long) least);
+    }
+}
+
 int mca_coll_flash_job_agree(ompi_communicator_t *world)
 {
-    enum { USABLE, MIN_BYTES, MAX_MIN_BYTES, SEGMENT, MAX_SEGMENT, VALUES };
+    enum { USABLE, PRIORITY, MAX_PRIORITY, MIN_BYTES, MAX_MIN_BYTES, SEGMENT, MAX_SEGMENT, VALUES };
     mca_coll_flash_params_t *params = &mca_coll_flash_params;
     bool usable = usable_here(world);
     int64_t mine[VALUES], least[VALUES];
@@ -225,6 +232,8 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world)
         params->segment_bytes = 64; /* the longest predefined type that can be reduced is shorter */
     }
     mine[USABLE] = usable;
+    mine[PRIORITY] = params->priority;
+    mine[MAX_PRIORITY] = -params->priority;
     mine[MIN_BYTES] = (int64_t) params->min_bytes;
     mine[MAX_MIN_BYTES] = -(int64_t) params->min_bytes;
     mine[SEGMENT] = (int64_t) params->segment_bytes;
@@ -236,16 +245,13 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world)
         return rc;
     }
     job.agreement = least[USABLE] ? AGREED_USABLE : AGREED_UNUSABLE;
-    if (!usable) {
+    if (!usable && params->priority >= 0) {
         FLASH_HELP("ucx-not-usable", opal_process_info.nodename, (int) getpid(), job.reason);
     }
-    if (least[MIN_BYTES] != -least[MAX_MIN_BYTES] && ompi_comm_rank(world) == 0) {
-        FLASH_HELP("parameters-differ", "coll_flash_min_bytes", (long long) least[MIN_BYTES],
-                   (long long) -least[MAX_MIN_BYTES], (long long) least[MIN_BYTES]);
-    }
-    if (least[SEGMENT] != -least[MAX_SEGMENT] && ompi_comm_rank(world) == 0) {
-        FLASH_HELP("parameters-differ", "coll_flash_segment_bytes", (long long) least[SEGMENT],
-                   (long long) -least[MAX_SEGMENT], (long long) least[SEGMENT]);
+    if (ompi_comm_rank(world) == 0) {
+        tell_difference("coll_flash_priority", least[PRIORITY], -least[MAX_PRIORITY]);
+        tell_difference("coll_flash_min_bytes", least[MIN_BYTES], -least[MAX_MIN_BYTES]);
+        tell_difference("coll_flash_segment_bytes", least[SEGMENT], -least[MAX_SEGMENT]);
     }
     params->min_bytes = (size_t) least[MIN_BYTES];
     params->segment_bytes = (size_t) least[SEGMENT];

@@ -136,12 +136,23 @@ static bool one_job(ompi_communicator_t *comm)
     return true;
 }
 
-/* Everything asked here has the same answer on all ranks of `comm`. */
+/*
+ * Everything asked here has the same answer on all ranks of `comm`, but for the priority. Nothing
+ * can be asked of a rank whose Open MPI has not got the component at all: it must be installed for
+ * all nodes of a job, as every component of Open MPI.
+ */
 mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int *priority)
 {
     mca_coll_flash_module_t *module;
 
     *priority = mca_coll_flash_params.priority;
+    if (*priority < 0) {
+        if (comm != MPI_COMM_WORLD) {
+            return NULL;
+        }
+        /* Takes part in the agreement, where the others wait for it, and makes it fail. */
+        *priority = FLASH_DEFAULT_PRIORITY;
+    }
     if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2 || !mca_coll_flash_job_usable() ||
         flash_compat_comm_id(comm) >> COMM_BITS != 0 || !one_job(comm)) {
         return NULL;
