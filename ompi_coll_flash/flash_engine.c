@@ -120,6 +120,7 @@ void flash_op_start(flash_op_t *op)
     op->active = true;
     op->engine->active++;
     flash_engine_touch(op);
+    flash_engine_offer(op);
 }
 
 unsigned flash_engine_progress(flash_engine_t *engine)

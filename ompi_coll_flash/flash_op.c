@@ -141,6 +141,9 @@ int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, fla
     }
     cursor_enter(op, &op->open, 0);
     cursor_enter(op, &op->call, 0);
+    if (params->schedule.kind == FLASH_ALLGATHER) {
+        op->settled = op->call.split.pieces; /* so that computing need not wait for sending */
+    }
     *made = op;
     return FLASH_OK;
 
@@ -228,6 +231,9 @@ static void open_segment(flash_op_t *op)
     slot->piece = open->piece + segment / per_piece;
     slot->last_of_step = segment + 1 == flash_split_segments(&open->split);
     slot->last_of_piece = open->split.pieces > 0 && (segment + 1) % per_piece == 0;
+    if (op->params.schedule.kind == FLASH_ALLGATHER && open->step == 0) {
+        slot->last_of_piece = false; /* the own block's pieces are settled from the start */
+    }
     slot->spoiled = slot->settled = false;
     if (op->params.schedule.kind == FLASH_ALLGATHER) {
         place_allgather(op, slot);
