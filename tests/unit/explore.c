@@ -39,6 +39,7 @@ typedef struct point {
 
 typedef struct explorer {
     uint32_t nranks, nspecs;
+    uint64_t seed;
     const fake_options_t *net;
     const sim_spec_t *specs;
     explore_judge_fn *judge;
@@ -261,7 +262,7 @@ static void print_run(const explorer_t *ex)
 
 static void one_run(explorer_t *ex)
 {
-    sim_t *sim = sim_create(ex->nranks, 1, ex->net, ex->specs, ex->nspecs);
+    sim_t *sim = sim_create(ex->nranks, ex->seed, ex->net, ex->specs, ex->nspecs);
 
     run(ex, sim);
     ex->runs++;
@@ -289,14 +290,16 @@ static bool run_within(explorer_t *ex, size_t bound, unsigned long most)
     return true;
 }
 
-explore_result_t explore(uint32_t nranks, const fake_options_t *net, const sim_spec_t *specs,
-                         uint32_t nspecs, explore_judge_fn *judge, unsigned long most)
+explore_result_t explore(uint32_t nranks, uint64_t seed, const fake_options_t *net,
+                         const sim_spec_t *specs, uint32_t nspecs, explore_judge_fn *judge,
+                         unsigned long most)
 {
     static explorer_t ex; /* large */
     explore_result_t result = {0};
 
     ex.nranks = nranks;
     ex.nspecs = nspecs;
+    ex.seed = seed;
     ex.net = net;
     ex.specs = specs;
     ex.judge = judge;

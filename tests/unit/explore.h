@@ -25,8 +25,10 @@ typedef struct explore_result {
  * Tries all orders if that takes no more than `most` runs. If not, all orders in which at most d
  * moves are delayed, for d = 0, 1, ... while there are runs left; a delayed move is made when
  * there is no other one. Prints the run in which something is wrong.
+ * `seed` makes the data; nothing else is random.
  */
-explore_result_t explore(uint32_t nranks, const fake_options_t *net, const sim_spec_t *specs,
-                         uint32_t nspecs, explore_judge_fn *judge, unsigned long most);
+explore_result_t explore(uint32_t nranks, uint64_t seed, const fake_options_t *net,
+                         const sim_spec_t *specs, uint32_t nspecs, explore_judge_fn *judge,
+                         unsigned long most);
 
 #endif /* EXPLORE_H */

@@ -7,11 +7,13 @@
 #include "explore.h"
 #include "tap.h"
 
+static uint64_t data_seed;
+
 static void try_all(const char *name, uint32_t nranks, const fake_options_t *net,
                     const sim_spec_t *specs, uint32_t nspecs, explore_judge_fn *judge,
                     unsigned long most)
 {
-    explore_result_t result = explore(nranks, net, specs, nspecs, judge, most);
+    explore_result_t result = explore(nranks, data_seed, net, specs, nspecs, judge, most);
 
     if (result.complete) {
         ok(result.well, "%s: all %lu orders", name, result.runs);
@@ -130,9 +132,10 @@ static void test_two(flash_kind_t first, flash_kind_t second, uint64_t second_na
 
 int main(int argc, char **argv)
 {
-    /* Nothing is random here: the number, if there is one, is how many runs a case may take. */
-    unsigned long most = argc > 1 ? strtoul(argv[1], NULL, 0) : 40000;
+    /* Nothing is random here but the data. A second number is how many runs a case may take. */
+    unsigned long most = argc > 2 ? strtoul(argv[2], NULL, 0) : 40000;
 
+    data_seed = tap_seed(argc, argv);
     for (flash_kind_t kind = FLASH_ALLGATHER; kind <= FLASH_REDUCE_SCATTER; kind++) {
         test_fine(kind, 2, 1, false, most);
         test_fine(kind, 2, 1, true, most);

@@ -87,7 +87,7 @@ static void test_alone(uint64_t seed, flash_kind_t kind, sizes_t sizes, const ch
     bool well = true;
 
     for (uint32_t nranks = 2; nranks <= 31 && well; nranks += nranks < 16 ? 1 : 15) {
-        for (uint32_t k = 0; k < 50 && well; k++) {
+        for (uint32_t k = 0; k < 30 && well; k++) {
             uint64_t random = seed + 1000 * nranks + k;
             sim_spec_t spec = random_spec(&random, nranks, kind, sizes, 0);
             fake_options_t net = sim_random_net(&random);
@@ -103,7 +103,7 @@ static void test_together(uint64_t seed, unsigned same_name, const char *name)
 {
     bool well = true;
 
-    for (uint32_t k = 0; k < 350 && well; k++) {
+    for (uint32_t k = 0; k < 200 && well; k++) {
         uint64_t random = seed + 77777 + k;
         uint32_t nranks = 2 + prng_below(&random, k % 10 == 0 ? 30 : 8);
         uint32_t nspecs = 2 + prng_below(&random, SIM_MAX_OPS - 1);
