@@ -5,6 +5,7 @@
  *   coll_flash_job.c             what the processes of a job agree on, and how they find each other
  *   coll_flash_module.c          one communicator: serve it or not, take over, give back
  *   coll_flash_request.c         an operation as an MPI request
+ *   coll_flash_watch.c           neighbours that fall silent
  *   coll_flash_allgather.c       MPI's arguments to an allgather ring's
  *   coll_flash_reduce_scatter.c  MPI's arguments to a reduce-scatter ring's
  *   mpix_flash*.c                the extension, on top of the same functions
@@ -39,6 +40,8 @@ typedef struct mca_coll_flash_params {
     size_t min_bytes;
     size_t segment_bytes;
     unsigned depth, sends;
+    unsigned probe_seconds, stuck_seconds;
+    bool stuck_error;
     int verbose;
     char *help_dir;
 } mca_coll_flash_params_t;
@@ -81,8 +84,21 @@ bool mca_coll_flash_job_usable(void);
 /* The engine's owner; NULL if UCX could not be opened. */
 flash_progress_t *mca_coll_flash_job_progress(void);
 
-/* The endpoint to a process of this job, made when first asked for. MPI_SUCCESS or MPI_ERR_*. */
-int mca_coll_flash_job_peer(opal_process_name_t name, flash_peer_t **peer);
+/* A process of this job as a peer; NULL if there is no memory. */
+flash_peer_t *mca_coll_flash_job_peer(opal_process_name_t name);
+/* Makes it possible to send to it. MPI_SUCCESS or MPI_ERR_*. */
+int mca_coll_flash_job_connect(opal_process_name_t name, flash_peer_t *peer);
+/* Looks whether the peer's process is there, and loses it if not. To be called again and again. */
+void mca_coll_flash_job_probe(const ompi_proc_t *proc, flash_peer_t *peer);
+/* See flash_ucx_lose(). */
+void mca_coll_flash_job_lose(flash_peer_t *peer);
+/*
+ * flash_engine_watch(); `found` is called for each operation that it finds while that cannot
+ * complete yet, and may look at it.
+ */
+size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
+                                void (*found)(void *arg, size_t k, const flash_silence_t *silence),
+                                void *arg);
 
 /*
  * With the first operation: lets Open MPI's progress call flash's, and starts the progress thread
@@ -111,7 +127,7 @@ typedef struct mca_coll_flash_module {
     uint64_t recv_tag, send_tag; /* this communicator's part of the tags, see coll_flash_module.c */
     uint32_t sequence;           /* operations started; collective calls are ordered by the user */
     atomic_uint in_flight;       /* operations not completed */
-    flash_peer_t *right;         /* NULL before the first operation */
+    flash_peer_t *left, *right;  /* NULL before the first operation */
 } mca_coll_flash_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
@@ -145,7 +161,7 @@ typedef struct mca_coll_flash_request {
     uint32_t sequence;                /* which operation of the communicator */
     mca_coll_flash_compute_t compute; /* fn == NULL: a plain call */
     MPI_Datatype datatype;
-    MPI_Op op;
+    MPI_Op op;         /* NULL: an allgather */
     size_t *counts;    /* blocks, if unequal; owned */
     ptrdiff_t *displs; /* owned */
     void *scratch;     /* owned: packed blocks, or the result of a call in place */
@@ -177,6 +193,8 @@ int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_par
                                  ompi_request_t **started);
 /* The callback of opal_progress(). */
 int mca_coll_flash_progress_all(void);
+/* Now and then, while operations are in flight: looks for neighbours that have fallen silent. */
+void mca_coll_flash_watch(void);
 /* The MPI error code of a status of flash's. */
 int mca_coll_flash_error(int status);
 

@@ -16,6 +16,9 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .segment_bytes = 256 * 1024,
     .depth = 8,
     .sends = 3,
+    .probe_seconds = 5,
+    .stuck_seconds = 60,
+    .stuck_error = false,
     .verbose = 0,
     .help_dir = NULL,
 };
@@ -106,6 +109,26 @@ static void register_tuning(void)
                       "Folder that holds help-mpi-coll-flash.txt, the texts of flash's messages");
 }
 
+static void register_faults(void)
+{
+    register_variable("probe_seconds", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5,
+                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.probe_seconds,
+                      "How long an operation waits for a neighbour's message before flash asks "
+                      "whether the neighbour's process is still there, and ends the operation with "
+                      "an error if it is not; UCX finds that out within a few seconds more. Of "
+                      "use in jobs that outlive a process (mpirun --enable-recovery). 0: never");
+    register_variable("stuck_seconds", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4,
+                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.stuck_seconds,
+                      "How long an operation waits for a neighbour's message before a warning says "
+                      "which operation, step, block and rank it is. 0: never");
+    register_variable("stuck_error", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
+                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.stuck_error,
+                      "Whether flash, after stuck_seconds, gives that neighbour up and ends all "
+                      "operations with it by an error, as if its process had gone. The buffers of "
+                      "those operations must then stay as they are until MPI_Finalize: messages "
+                      "that are half-way cannot be called back");
+}
+
 /*
  * `mpirun --mca coll flash` makes Open MPI load flash and nothing else, and then abort, since
  * flash has no barrier. What its user means is "flash above all, the rest as usual": the rest is
@@ -141,6 +164,7 @@ int mca_coll_flash_register(void)
     register_selection();
     register_progress();
     register_tuning();
+    register_faults();
     return register_the_others();
 }
 

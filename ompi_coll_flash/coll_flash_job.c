@@ -17,7 +17,9 @@
  */
 #include "coll_flash.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +32,7 @@
 /* What a process publishes; the address follows. Its format is part of the wire protocol. */
 typedef struct card {
     char binding[FLASH_PLACE_MAX];
+    int32_t pid;
     uint32_t address_bytes; /* 0: UCX is not usable there */
 } card_t;
 
@@ -65,6 +68,7 @@ static void publish(void)
         return; /* peers find no card, and the agreement fails */
     }
     flash_place_binding(card->binding);
+    card->pid = (int32_t) getpid();
     card->address_bytes = (uint32_t) address_bytes;
     if (address_bytes > 0) {
         memcpy(card + 1, address, address_bytes);
@@ -146,7 +150,24 @@ static card_t *fetch_card(opal_process_name_t name)
     return card;
 }
 
-static int connect_peer(opal_process_name_t name, flash_peer_t **peer, char *reason)
+/* The peer that this process is, made when first asked for; job.mutex is held. */
+static flash_peer_t *find_peer(opal_process_name_t name)
+{
+    void *peer;
+
+    if (opal_hash_table_get_value_uint32(&job.peers, name.vpid, &peer) == OPAL_SUCCESS) {
+        return peer;
+    }
+    flash_progress_lock(job.progress);
+    peer = flash_ucx_peer(job.transport);
+    flash_progress_unlock(job.progress);
+    if (peer != NULL) {
+        opal_hash_table_set_value_uint32(&job.peers, name.vpid, peer);
+    }
+    return peer;
+}
+
+static int connect_peer(opal_process_name_t name, flash_peer_t *peer, char *reason)
 {
     card_t *card = fetch_card(name);
     int rc;
@@ -161,34 +182,72 @@ static int connect_peer(opal_process_name_t name, flash_peer_t **peer, char *rea
         return FLASH_ERR_PEER;
     }
     flash_progress_lock(job.progress);
-    rc = flash_ucx_connect(job.transport, card + 1, peer, reason);
+    rc = flash_ucx_connect(peer, card + 1, reason);
     flash_progress_unlock(job.progress);
     free(card);
     return rc;
 }
 
-int mca_coll_flash_job_peer(opal_process_name_t name, flash_peer_t **peer)
+flash_peer_t *mca_coll_flash_job_peer(opal_process_name_t name)
 {
-    char reason[FLASH_UCX_REASON_MAX];
-    void *known;
-    int rc = FLASH_OK;
+    flash_peer_t *peer;
 
     pthread_mutex_lock(&job.mutex);
-    if (opal_hash_table_get_value_uint32(&job.peers, name.vpid, &known) == OPAL_SUCCESS) {
-        *peer = known;
-    } else {
-        rc = connect_peer(name, peer, reason);
-        if (rc == FLASH_OK) {
-            opal_hash_table_set_value_uint32(&job.peers, name.vpid, *peer);
-        }
-    }
+    peer = find_peer(name);
     pthread_mutex_unlock(&job.mutex);
+    return peer;
+}
+
+int mca_coll_flash_job_connect(opal_process_name_t name, flash_peer_t *peer)
+{
+    char reason[FLASH_UCX_REASON_MAX];
+    int rc = connect_peer(name, peer, reason);
+
     if (rc != FLASH_OK) {
         FLASH_HELP("no-connection", opal_process_info.nodename, (int) getpid(), (int) name.vpid,
                    reason);
-        return mca_coll_flash_error(rc);
     }
-    return MPI_SUCCESS;
+    return mca_coll_flash_error(rc);
+}
+
+/* On this node the kernel knows whether the process is there; elsewhere UCX has to find out. */
+void mca_coll_flash_job_probe(const ompi_proc_t *proc, flash_peer_t *peer)
+{
+    card_t *card = fetch_card(proc->super.proc_name);
+
+    flash_progress_lock(job.progress);
+    if (card != NULL && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)) {
+        if (kill(card->pid, 0) != 0 && errno == ESRCH) {
+            flash_ucx_lose(peer);
+        }
+    } else if (card != NULL && card->address_bytes > 0) {
+        flash_ucx_probe(peer, card + 1);
+    }
+    flash_ucx_look_at_probes(job.transport);
+    flash_progress_unlock(job.progress);
+    free(card);
+}
+
+void mca_coll_flash_job_lose(flash_peer_t *peer)
+{
+    flash_progress_lock(job.progress);
+    flash_ucx_lose(peer);
+    flash_progress_unlock(job.progress);
+}
+
+size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
+                                void (*found)(void *arg, size_t k, const flash_silence_t *silence),
+                                void *arg)
+{
+    size_t count;
+
+    flash_progress_lock(job.progress);
+    count = flash_engine_watch(job.engine, silences, most);
+    for (size_t k = 0; k < count; k++) {
+        found(arg, k, &silences[k]);
+    }
+    flash_progress_unlock(job.progress);
+    return count;
 }
 
 /* ---------------------------------------------------------------- agreement */
@@ -204,10 +263,12 @@ static bool usable_here(ompi_communicator_t *world)
     if (job.progress == NULL) {
         return false;
     }
-    rc = connect_peer(name, &peer, job.reason);
-    if (rc == FLASH_OK) {
-        opal_hash_table_set_value_uint32(&job.peers, name.vpid, peer);
+    peer = mca_coll_flash_job_peer(name);
+    if (peer == NULL) {
+        strcpy(job.reason, "out of memory");
+        return false;
     }
+    rc = connect_peer(name, peer, job.reason);
     /* A neighbour whose UCX failed says so itself, with the cause. */
     return rc == FLASH_OK || rc == FLASH_ERR_PEER;
 }

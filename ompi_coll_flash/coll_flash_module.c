@@ -59,7 +59,7 @@ static void module_construct(mca_coll_flash_module_t *module)
     memset(&module->previous, 0, sizeof(module->previous));
     module->sequence = 0;
     atomic_init(&module->in_flight, 0);
-    module->right = NULL;
+    module->left = module->right = NULL;
 }
 
 static void release(mca_coll_base_module_t *module)

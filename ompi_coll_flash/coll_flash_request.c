@@ -13,6 +13,7 @@
  */
 #include "coll_flash.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { REQUEST_IN_USE, REQUEST_FREED, REQUEST_COMPLETED_HERE };
@@ -90,6 +91,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->module = module;
     request->sequence = sequence;
     request->compute = (mca_coll_flash_compute_t){NULL, NULL, 0, 0};
+    request->op = NULL;
     request->counts = NULL;
     request->displs = NULL;
     request->scratch = NULL;
@@ -126,12 +128,21 @@ int mca_coll_flash_error(int status)
 
 /* ------------------------------------------------------------------ completing */
 
-static void explain(int status)
+static void explain(const mca_coll_flash_request_t *request, int status, uint32_t blamed)
 {
+    ompi_group_t *group = request->module->comm->c_local_group;
+    char rank[64] = "another rank";
+
+    if (blamed != FLASH_NOBODY) {
+        snprintf(rank, sizeof(rank), "rank %u of MPI_COMM_WORLD",
+                 (unsigned) ompi_group_get_proc_name(group, (int) blamed).vpid);
+    }
     if (status == FLASH_ERR_TRANSPORT) {
-        FLASH_HELP("transport-failed", opal_process_info.nodename, (int) getpid());
+        FLASH_HELP("transport-failed", rank, opal_process_info.nodename, (int) getpid());
     } else if (status == FLASH_ERR_PEER) {
-        FLASH_HELP("peer-failed", opal_process_info.nodename, (int) getpid());
+        FLASH_HELP("peer-failed", rank, opal_process_info.nodename, (int) getpid());
+    } else if (status == FLASH_ERR_LOST) {
+        FLASH_HELP("peer-lost", rank, opal_process_info.nodename, (int) getpid());
     } else if (status == FLASH_ERR_TRUNCATED) {
         FLASH_HELP("sizes-disagree", opal_process_info.nodename, (int) getpid());
     }
@@ -143,9 +154,10 @@ static void complete(flash_op_t *op)
     ompi_communicator_t *comm = request->module->comm;
     ompi_request_t *base = &request->super.super;
     int status = flash_op_status(op), error = mca_coll_flash_error(status);
+    uint32_t blamed = flash_op_blamed(op);
 
     flash_progress_destroy_op(mca_coll_flash_job_progress(), op);
-    explain(status);
+    explain(request, status, blamed);
     if (error == MPI_SUCCESS && request->finish != NULL) {
         error = request->finish(request);
     }
@@ -172,7 +184,12 @@ static void complete(flash_op_t *op)
 
 int mca_coll_flash_progress_all(void)
 {
-    return flash_progress_poll(mca_coll_flash_job_progress(), complete);
+    int happened = flash_progress_poll(mca_coll_flash_job_progress(), complete);
+
+    if (flash_progress_busy(mca_coll_flash_job_progress())) {
+        mca_coll_flash_watch();
+    }
+    return happened;
 }
 
 /* ------------------------------------------------------------------- starting */
@@ -207,6 +224,7 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     if (params->schedule.segment_elements == 0) {
         params->schedule.segment_elements = 1;
     }
+    params->left = module->left;
     params->right = module->right;
     params->recv_tag = module->recv_tag | sequence << FLASH_TAG_SHIFT;
     params->send_tag = module->send_tag | sequence << FLASH_TAG_SHIFT;
@@ -217,18 +235,35 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     params->user = request;
 }
 
-/* What the first operation of a communicator, and of the process, needs. */
+static int find_neighbour(mca_coll_flash_module_t *module, int distance, flash_peer_t **peer)
+{
+    int size = ompi_comm_size(module->comm), rank = ompi_comm_rank(module->comm);
+    opal_process_name_t name =
+        ompi_group_get_proc_name(module->comm->c_local_group, (rank + size + distance) % size);
+
+    *peer = mca_coll_flash_job_peer(name);
+    return *peer == NULL ? MPI_ERR_NO_MEM : mca_coll_flash_job_connect(name, *peer);
+}
+
+/*
+ * What the first operation of a communicator, and of the process, needs. Nothing is sent to the
+ * left but UCX's own replies. For these it would make an endpoint by itself; one of its own it
+ * destroys when that process dies, and stumbles over messages of it that it finds later.
+ */
 static int prepare(mca_coll_flash_module_t *module)
 {
-    int right = (ompi_comm_rank(module->comm) + 1) % ompi_comm_size(module->comm);
+    flash_peer_t *right;
+    int rc;
 
     if (module->right == NULL) {
-        int rc = mca_coll_flash_job_peer(
-            ompi_group_get_proc_name(module->comm->c_local_group, right), &module->right);
-
+        rc = find_neighbour(module, -1, &module->left);
+        if (rc == MPI_SUCCESS) {
+            rc = find_neighbour(module, 1, &right);
+        }
         if (rc != MPI_SUCCESS) {
             return rc;
         }
+        module->right = right;
     }
     mca_coll_flash_job_start();
     return MPI_SUCCESS;

@@ -38,6 +38,7 @@
         op->in = false;                                                \
     }
 
+OP_QUEUE(running, next_running, in_running)
 OP_QUEUE(dirty, next_dirty, in_dirty)
 OP_QUEUE(combine, next_combine, in_combine)
 OP_QUEUE(callback, next_callback, in_callback)
@@ -55,6 +56,7 @@ flash_engine_t *flash_engine_create(flash_transport_t *transport)
 
     if (engine != NULL) {
         engine->transport = transport;
+        queue_init(&engine->running);
         queue_init(&engine->dirty);
         queue_init(&engine->combine);
         queue_init(&engine->callback);
@@ -71,6 +73,7 @@ void flash_engine_destroy(flash_engine_t *engine)
 
 void flash_engine_touch(flash_op_t *op)
 {
+    op->events_had++;
     dirty_push(&op->engine->dirty, op);
 }
 
@@ -90,7 +93,7 @@ static void complete(flash_op_t *op)
 
     combine_remove(&engine->combine, op);
     callback_remove(&engine->callback, op); /* offered before a failure stopped it */
-    op->active = false;
+    running_remove(&engine->running, op);
     engine->active--;
     completed_push(&engine->completed, op);
 }
@@ -107,7 +110,7 @@ static unsigned drain(flash_engine_t *engine)
     while ((op = engine->dirty.head) != NULL) {
         dirty_remove(&engine->dirty, op);
         flash_op_advance(op);
-        if (op->active && !op->in_dirty && flash_op_is_complete(op)) {
+        if (op->in_running && !op->in_dirty && flash_op_is_complete(op)) {
             complete(op);
         }
         acted++;
@@ -117,7 +120,7 @@ static unsigned drain(flash_engine_t *engine)
 
 void flash_op_start(flash_op_t *op)
 {
-    op->active = true;
+    running_push(&op->engine->running, op);
     op->engine->active++;
     flash_engine_touch(op);
     flash_engine_offer(op);
@@ -143,6 +146,52 @@ flash_op_t *flash_engine_completed(flash_engine_t *engine)
         completed_remove(&engine->completed, op);
     }
     return op;
+}
+
+/* ------------------------------------------------------------------- watching */
+
+/* The oldest segment under way, if what it waits for is a neighbour. */
+static const flash_slot_t *waits_for_neighbour(const flash_op_t *op)
+{
+    const flash_slot_t *slot = &op->slots[op->retired % op->depth];
+
+    return op->retired < op->opened && slot->posted && op->held == 0 ? slot : NULL;
+}
+
+static flash_silence_t silence_of(const flash_op_t *op, const flash_slot_t *slot)
+{
+    const flash_schedule_t *schedule = &op->params.schedule;
+    bool sending = slot->state == FLASH_SLOT_SENDING;
+    uint32_t rank = schedule->rank + (sending ? 1 : schedule->nranks - 1);
+
+    return (flash_silence_t){.user = op->params.user,
+                             .watches = op->watches,
+                             .peer = sending ? op->params.right : op->params.left,
+                             .rank = rank % schedule->nranks,
+                             .sending = sending,
+                             .step = slot->step,
+                             .block = slot->block,
+                             .segment = slot->segment};
+}
+
+size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, size_t most)
+{
+    size_t found = 0;
+
+    for (flash_op_t *op = engine->running.head; op != NULL; op = op->next_running) {
+        const flash_slot_t *slot = waits_for_neighbour(op);
+
+        if (slot == NULL || op->events_had != op->events_seen) {
+            op->events_seen = op->events_had;
+            op->watches = 0;
+            continue;
+        }
+        op->watches++;
+        if (found < most) {
+            silences[found++] = silence_of(op, slot);
+        }
+    }
+    return found;
 }
 
 /* -------------------------------------------------------------------- work */

@@ -25,7 +25,9 @@
  *
  * Errors: an operation that fails still carries the ring through, so that no other rank waits for
  * it; its status says what went wrong first. What it can no longer compute it sends marked as
- * spoiled, and ranks whose result would contain that end with FLASH_ERR_PEER.
+ * spoiled, with the number of the rank to blame, and ranks whose result would contain that end with
+ * FLASH_ERR_PEER. A neighbour that is lost fails all that is exchanged with it (flash_transport.h),
+ * so that the ring comes to its end without it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -71,7 +73,7 @@ typedef int flash_combine_fn(void *arg, const void *in, void *inout, size_t coun
 typedef struct flash_op_params {
     flash_schedule_t schedule; /* copied; its arrays must outlive the operation */
     size_t element;            /* bytes of an element */
-    flash_peer_t *right;
+    flash_peer_t *left, *right;
     /*
      * What names the operation in the messages from the left and in those to the right: each
      * rank's send_tag is its right neighbour's recv_tag. The low FLASH_TAG_SHIFT bits are 0.
@@ -124,6 +126,9 @@ void flash_op_start(flash_op_t *op);
 void *flash_op_user(const flash_op_t *op);
 /* Of a completed operation: FLASH_OK, one of FLASH_ERR_*, or an MPI error code of a callback. */
 int flash_op_status(const flash_op_t *op);
+/* Of one that failed: the rank, of the schedule, that is to blame; FLASH_NOBODY if unknown. */
+uint32_t flash_op_blamed(const flash_op_t *op);
+#define FLASH_NOBODY UINT32_MAX
 /* Frees an operation that is completed, or was never started. */
 void flash_op_destroy(flash_op_t *op);
 
@@ -134,6 +139,22 @@ unsigned flash_engine_progress(flash_engine_t *engine);
 size_t flash_engine_active(const flash_engine_t *engine);
 /* Takes the oldest operation that completed since; NULL if none has. */
 flash_op_t *flash_engine_completed(flash_engine_t *engine);
+
+/* An operation on which nothing has happened for a while, and the message that it waits for. */
+typedef struct flash_silence {
+    void *user;       /* the operation's */
+    uint32_t watches; /* how many in a row found it like this */
+    flash_peer_t *peer;
+    uint32_t rank;                 /* of the peer in the ring */
+    bool sending;                  /* the peer is to accept a message; else, to send one */
+    uint32_t step, block, segment; /* of the message */
+} flash_silence_t;
+
+/*
+ * Finds operations that have waited for a neighbour, and for nothing else, since the last watch. To
+ * be called from time to time. Returns how many there are, at most `most`; the oldest first.
+ */
+size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, size_t most);
 
 enum flash_work_kind {
     FLASH_WORK_COMBINE = 1, /* for any thread */

@@ -122,6 +122,7 @@ int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, fla
     op->engine = engine;
     op->params = *params;
     op->depth = window(params);
+    op->blamed = FLASH_NOBODY;
     if (params->sends == 0) {
         op->params.sends = UINT32_MAX;
     }
@@ -169,6 +170,11 @@ void *flash_op_user(const flash_op_t *op)
 int flash_op_status(const flash_op_t *op)
 {
     return op->status;
+}
+
+uint32_t flash_op_blamed(const flash_op_t *op)
+{
+    return op->blamed;
 }
 
 /* ------------------------------------------------------------ the window */
@@ -234,7 +240,8 @@ static void open_segment(flash_op_t *op)
     if (op->params.schedule.kind == FLASH_ALLGATHER && open->step == 0) {
         slot->last_of_piece = false; /* the own block's pieces are settled from the start */
     }
-    slot->spoiled = slot->settled = false;
+    slot->spoiled = slot->sent_again = slot->settled = false;
+    slot->blame = FLASH_NOBODY;
     if (op->params.schedule.kind == FLASH_ALLGATHER) {
         place_allgather(op, slot);
     } else {
@@ -358,15 +365,18 @@ void flash_op_finish_callback(flash_op_t *op, int status)
         op->called++;
         op->call.index++;
     } else {
-        flash_op_fail(op, status);
+        flash_op_fail(op, status, op->params.schedule.rank);
     }
     flash_engine_offer(op);
 }
 
-void flash_op_fail(flash_op_t *op, int status)
+void flash_op_fail(flash_op_t *op, int status, uint32_t blamed)
 {
     if (op->status == FLASH_OK) {
         op->status = status;
+    }
+    if (op->blamed == FLASH_NOBODY) { /* the first message of a failure may have had no room */
+        op->blamed = blamed;
     }
     op->stopped = true; /* flash_op_advance() lets go of the segments that waited */
 }

@@ -35,7 +35,9 @@ typedef struct flash_slot {
     uint64_t piece;      /* the piece it belongs to, counted over the whole operation */
     bool last_of_step;
     bool last_of_piece;
-    bool spoiled;      /* the content is lost: what is sent is empty and marked */
+    bool spoiled;      /* the content is lost: what is sent is the blame alone, and marked */
+    bool sent_again;   /* the first send failed */
+    uint32_t blame;    /* of a spoiled one: the rank whose fault it is, or FLASH_NOBODY */
     bool settled;      /* AG: the data is there. RS: the local contribution is used up */
     char *data;        /* AG: its place in the output. RS: what arrives, then the sum */
     const char *local; /* AG, first step: the own block. RS: the local contribution */
@@ -59,11 +61,12 @@ typedef struct flash_cursor {
 struct flash_op {
     flash_engine_t *engine;
     flash_op_params_t params;
+    flash_op_t *next_running;   /* in engine->running */
     flash_op_t *next_completed; /* in engine->completed */
     flash_op_t *next_dirty;     /* in engine->dirty */
     flash_op_t *next_combine;   /* in engine->combine */
     flash_op_t *next_callback;  /* in engine->callback */
-    bool in_dirty, in_combine, in_callback, in_completed;
+    bool in_running, in_dirty, in_combine, in_callback, in_completed;
 
     uint32_t depth;
     flash_slot_t *slots;
@@ -90,8 +93,11 @@ struct flash_op {
     flash_slot_queue_t waiting;   /* for the local contribution */
     flash_slot_queue_t combining; /* for a thread that combines */
     unsigned held;                /* works taken and not finished */
-    bool active;                  /* started and not completed */
     int status;
+    uint32_t blamed;      /* for the status */
+    uint64_t events_had;  /* how often something happened to it */
+    uint64_t events_seen; /* by the last watch */
+    uint32_t watches;     /* since something happened */
 };
 
 typedef struct flash_op_queue {
@@ -101,7 +107,8 @@ typedef struct flash_op_queue {
 struct flash_engine {
     flash_transport_t *transport;
     flash_pool_t pool;
-    size_t active;
+    size_t active;              /* operations that are running */
+    flash_op_queue_t running;   /* started and not completed */
     flash_op_queue_t dirty;     /* with events */
     flash_op_queue_t combine;   /* with segments to combine */
     flash_op_queue_t callback;  /* with a piece to call back for */
@@ -117,7 +124,7 @@ void flash_engine_touch(flash_op_t *op); /* the operation has events */
 void flash_engine_offer(flash_op_t *op); /* the operation may have work */
 
 /* flash_op.c */
-void flash_op_fail(flash_op_t *op, int status);
+void flash_op_fail(flash_op_t *op, int status, uint32_t blamed);
 void flash_op_advance(flash_op_t *op); /* acts on all events */
 bool flash_op_is_complete(const flash_op_t *op);
 void flash_op_settle(flash_op_t *op); /* after slot->settled became true */

@@ -360,9 +360,14 @@ static int report_completed(flash_progress_t *progress, void (*completed)(flash_
     return reported;
 }
 
+bool flash_progress_busy(const flash_progress_t *progress)
+{
+    return atomic_load_explicit(&progress->in_flight, memory_order_relaxed) > 0;
+}
+
 static bool worth_polling(flash_progress_t *progress)
 {
-    if (atomic_load_explicit(&progress->in_flight, memory_order_relaxed) > 0) {
+    if (flash_progress_busy(progress)) {
         return true;
     }
     /* Connections of peers and the rest of what was sent still need a hand now and then. */
@@ -390,7 +395,7 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
         rouse(progress);
     }
     flash_progress_unlock(progress);
-    if (reported > 0 && atomic_load_explicit(&progress->in_flight, memory_order_relaxed) > 0) {
+    if (reported > 0 && flash_progress_busy(progress)) {
         hand_over(progress); /* the application is about to leave, with operations in flight */
     }
     return happened + reported;

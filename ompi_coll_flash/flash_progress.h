@@ -58,6 +58,9 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
 /* Destroys an operation that was handed out as completed. */
 void flash_progress_destroy_op(flash_progress_t *progress, flash_op_t *op);
 
+/* Whether operations are in flight. */
+bool flash_progress_busy(const flash_progress_t *progress);
+
 /* How often the thread has woken up. */
 uint64_t flash_progress_wakeups(const flash_progress_t *progress);
 

@@ -8,6 +8,8 @@
  */
 #include "flash_op.h"
 
+#include <string.h>
+
 static bool first_step(const flash_slot_t *slot)
 {
     return slot->step == 0;
@@ -16,6 +18,23 @@ static bool first_step(const flash_slot_t *slot)
 static bool last_step(const flash_slot_t *slot)
 {
     return slot->step == slot->op->params.schedule.nranks - 1;
+}
+
+static uint32_t own_rank(const flash_slot_t *slot)
+{
+    return slot->op->params.schedule.rank;
+}
+
+static uint32_t left_rank(const flash_slot_t *slot)
+{
+    const flash_schedule_t *schedule = &slot->op->params.schedule;
+
+    return (schedule->rank + schedule->nranks - 1) % schedule->nranks;
+}
+
+static uint32_t right_rank(const flash_slot_t *slot)
+{
+    return (own_rank(slot) + 1) % slot->op->params.schedule.nranks;
 }
 
 static size_t slot_bytes(const flash_slot_t *slot)
@@ -56,8 +75,15 @@ static void slot_receive(flash_slot_t *slot, size_t length)
     slot->state = FLASH_SLOT_RECEIVING;
     slot->posted = true;
     transport->ops->recv(
-        transport, segment_tag(op->params.recv_tag, slot->step, slot->segment + slot->overrun),
+        transport, op->params.left,
+        segment_tag(op->params.recv_tag, slot->step, slot->segment + slot->overrun),
         ~FLASH_TAG_MARKS, slot->data, length, &slot->transfer);
+}
+
+/* What a spoiled segment says: who is to blame, where a receiver surely has room for that. */
+static size_t blame_bytes(const flash_slot_t *slot)
+{
+    return slot_bytes(slot) < sizeof(slot->blame) ? 0 : sizeof(slot->blame);
 }
 
 static void post_send(flash_slot_t *slot)
@@ -65,15 +91,18 @@ static void post_send(flash_slot_t *slot)
     flash_op_t *op = slot->op;
     flash_transport_t *transport = op->engine->transport;
     uint64_t tag = segment_tag(op->params.send_tag, slot->step + 1, slot->segment);
+    const void *content = first_step(slot) ? slot->local : slot->data;
+    size_t length = slot_bytes(slot);
 
+    if (slot->spoiled) {
+        content = &slot->blame;
+        length = blame_bytes(slot);
+    }
     tag |= slot->last_of_step ? FLASH_TAG_LAST : 0;
     tag |= slot->spoiled ? FLASH_TAG_SPOILED : 0;
     slot->state = FLASH_SLOT_SENDING;
     slot->posted = true;
-    op->sending++;
-    transport->ops->send(transport, op->params.right, tag,
-                         first_step(slot) ? slot->local : slot->data,
-                         slot->spoiled ? 0 : slot_bytes(slot), &slot->transfer);
+    transport->ops->send(transport, op->params.right, tag, content, length, &slot->transfer);
 }
 
 /*
@@ -94,6 +123,7 @@ static void post_sends(flash_op_t *op)
             if (slot->state != FLASH_SLOT_DEPARTING) {
                 break;
             }
+            op->sending++;
             post_send(slot);
         }
         op->next_send++;
@@ -109,6 +139,14 @@ static void slot_send(flash_slot_t *slot)
 static void slot_done(flash_slot_t *slot)
 {
     slot->state = FLASH_SLOT_DONE;
+}
+
+static void slot_spoil(flash_slot_t *slot, uint32_t blame)
+{
+    if (!slot->spoiled) {
+        slot->spoiled = true;
+        slot->blame = blame;
+    }
 }
 
 static void slot_settled(flash_slot_t *slot)
@@ -132,7 +170,7 @@ static void slot_leave(flash_slot_t *slot)
         return;
     }
     if (slot->spoiled) {
-        flash_op_fail(slot->op, FLASH_ERR_PEER);
+        flash_op_fail(slot->op, FLASH_ERR_PEER, slot->blame);
     }
     slot_done(slot);
 }
@@ -141,7 +179,7 @@ void flash_slot_have_local(flash_slot_t *slot)
 {
     if (slot->op->stopped && slot->op->params.callback != NULL && slot->piece >= slot->op->called &&
         slot->range.count > 0) {
-        slot->spoiled = true;
+        slot_spoil(slot, slot->op->blamed);
     }
     if (first_step(slot)) {
         slot_send(slot);
@@ -169,7 +207,7 @@ void flash_slot_open(flash_slot_t *slot)
 
     if (!first_step(slot)) {
         if (op->open_step_ended) { /* the left neighbour has no such segment */
-            slot->spoiled = true;
+            slot_spoil(slot, op->blamed);
             slot->status = FLASH_ERR_CANCELED;
             slot->state = FLASH_SLOT_RECEIVING;
             flash_slot_queue_push(&op->events, slot);
@@ -205,6 +243,16 @@ static void end_step(flash_slot_t *last)
     op->open_step_ended |= op->open.step == last->step;
 }
 
+static uint32_t read_blame(const flash_slot_t *slot)
+{
+    uint32_t blame = FLASH_NOBODY;
+
+    if (slot->status == FLASH_OK && slot->length == sizeof(blame)) {
+        memcpy(&blame, slot->data, sizeof(blame));
+    }
+    return blame;
+}
+
 /* Compares what came with what was expected. False if more messages of the step are to come. */
 static bool check_arrival(flash_slot_t *slot)
 {
@@ -212,26 +260,26 @@ static bool check_arrival(flash_slot_t *slot)
     bool last = (slot->tag & FLASH_TAG_LAST) != 0;
 
     if (slot->status != FLASH_OK && slot->status != FLASH_ERR_TRUNCATED) {
-        slot->spoiled = true;
         if (slot->status != FLASH_ERR_CANCELED) {
-            flash_op_fail(op, slot->status);
+            flash_op_fail(op, slot->status, left_rank(slot));
         }
+        slot_spoil(slot, op->blamed);
         return true;
     }
     if (slot->overrun == 0) {
         if ((slot->tag & FLASH_TAG_SPOILED) != 0) {
-            slot->spoiled = true;
+            slot_spoil(slot, read_blame(slot));
         } else if (slot->status == FLASH_ERR_TRUNCATED || slot->length != slot_bytes(slot)) {
-            slot->spoiled = true;
-            flash_op_fail(op, FLASH_ERR_TRUNCATED);
+            slot_spoil(slot, own_rank(slot));
+            flash_op_fail(op, FLASH_ERR_TRUNCATED, own_rank(slot));
         }
     }
     if (last && !slot->last_of_step) {
-        flash_op_fail(op, FLASH_ERR_TRUNCATED);
+        flash_op_fail(op, FLASH_ERR_TRUNCATED, own_rank(slot));
         end_step(slot);
     } else if (!last && slot->last_of_step) {
-        slot->spoiled = true;
-        flash_op_fail(op, FLASH_ERR_TRUNCATED);
+        slot_spoil(slot, own_rank(slot));
+        flash_op_fail(op, FLASH_ERR_TRUNCATED, own_rank(slot));
         slot->overrun++;
         slot_receive(slot, 0);
         return false;
@@ -249,20 +297,40 @@ static void slot_arrived(flash_slot_t *slot)
         return;
     }
     if (slot->spoiled) {
-        flash_op_fail(slot->op, FLASH_ERR_PEER);
+        flash_op_fail(slot->op, FLASH_ERR_PEER, slot->blame);
     }
     slot_settled(slot);
     slot_leave(slot);
+}
+
+/*
+ * The right neighbour waits for this segment. What is not there cannot be sent later, but that it
+ * is not can be said once. True if that is under way.
+ */
+static bool send_again(flash_slot_t *slot)
+{
+    if (slot->status == FLASH_ERR_LOST || slot->sent_again) {
+        return false;
+    }
+    slot->sent_again = true;
+    slot_spoil(slot, own_rank(slot));
+    post_send(slot);
+    return true;
 }
 
 static void slot_sent(flash_slot_t *slot)
 {
     flash_op_t *op = slot->op;
 
-    op->sending--;
     if (slot->status != FLASH_OK) {
-        flash_op_fail(op, slot->status);
+        bool lost = slot->status == FLASH_ERR_LOST;
+
+        flash_op_fail(op, slot->status, lost ? right_rank(slot) : own_rank(slot));
+        if (send_again(slot)) {
+            return;
+        }
     }
+    op->sending--;
     post_sends(op);
     if (first_step(slot)) {
         if (op->params.schedule.kind == FLASH_REDUCE_SCATTER) {
@@ -291,8 +359,8 @@ void flash_slot_combined(flash_slot_t *slot, int status)
         return;
     }
     if (status != FLASH_OK) {
-        slot->spoiled = true;
-        flash_op_fail(slot->op, status);
+        slot_spoil(slot, own_rank(slot));
+        flash_op_fail(slot->op, status, own_rank(slot));
     }
     slot_settled(slot);
     slot_leave(slot);

@@ -19,13 +19,14 @@
  */
 enum {
     FLASH_OK = 0,
-    FLASH_BUSY = -1,           /* events are waiting: make progress, then ask again */
-    FLASH_ERR_NO_MEMORY = -2,  /* an allocation failed */
-    FLASH_ERR_TRUNCATED = -3,  /* sizes disagree between ranks */
-    FLASH_ERR_CANCELED = -4,   /* the receive was cancelled before it matched */
-    FLASH_ERR_TRANSPORT = -5,  /* the transport reported an error */
-    FLASH_ERR_PEER = -6,       /* another rank failed and said so */
-    FLASH_ERR_UNREACHABLE = -7 /* no connection to the peer could be made */
+    FLASH_BUSY = -1,            /* events are waiting: make progress, then ask again */
+    FLASH_ERR_NO_MEMORY = -2,   /* an allocation failed */
+    FLASH_ERR_TRUNCATED = -3,   /* sizes disagree between ranks */
+    FLASH_ERR_CANCELED = -4,    /* the receive was cancelled before it matched */
+    FLASH_ERR_TRANSPORT = -5,   /* the transport reported an error */
+    FLASH_ERR_PEER = -6,        /* another rank failed and said so */
+    FLASH_ERR_UNREACHABLE = -7, /* no connection to the peer could be made */
+    FLASH_ERR_LOST = -8         /* the peer's process has gone, or was given up */
 };
 
 /*
@@ -44,23 +45,26 @@ struct flash_transfer {
     void *handle;
 };
 
-typedef struct flash_peer flash_peer_t; /* an endpoint; opaque, owned by the transport */
+typedef struct flash_peer flash_peer_t; /* another process; opaque, owned by the transport */
 typedef struct flash_transport flash_transport_t;
 
 typedef struct flash_transport_ops {
     /*
      * Sends `length` bytes; the buffer must stay as it is until done. Done when the receiver has
-     * matched the message, so that the sender's limit on sends bounds what piles up there.
+     * matched the message, so that the sender's limit on sends bounds what piles up there. A send
+     * that fails has not arrived, or its peer is lost.
      */
     void (*send)(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, const void *buffer,
                  size_t length, flash_transfer_t *transfer);
     /*
      * Receives a message whose tag equals `tag` in the bits of `mask`. A longer message gives
      * FLASH_ERR_TRUNCATED and writes nothing past `length`. Messages of equal tags from one
-     * sender match in the order in which they were sent.
+     * sender match in the order in which they were sent. `peer` is who is expected to send: the
+     * receive ends with FLASH_ERR_LOST if that one is lost. All its transfers do, and whatever
+     * is begun with it later; nothing waits for a lost peer.
      */
-    void (*recv)(flash_transport_t *transport, uint64_t tag, uint64_t mask, void *buffer,
-                 size_t length, flash_transfer_t *transfer);
+    void (*recv)(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, uint64_t mask,
+                 void *buffer, size_t length, flash_transfer_t *transfer);
     /* Cancels a receive that is under way; `done` follows, with FLASH_ERR_CANCELED or as usual. */
     void (*cancel)(flash_transport_t *transport, flash_transfer_t *transfer);
     /* Moves data, calls `done`; returns how much happened, 0 for nothing. */

@@ -3,14 +3,12 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "flash_ucx.h"
+#include "flash_ucx_internal.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <ucp/api/ucp.h>
 
 /*
  * With this prefix UCX itself reads FLASH_UCX_* beside UCX_*. Users expect to find the variables of
@@ -21,26 +19,7 @@
 
 extern char **environ;
 
-struct flash_peer {
-    ucp_ep_h ep;
-    flash_peer_t *next;
-};
-
-typedef struct flash_ucx {
-    flash_transport_t super;
-    ucp_context_h context;
-    ucp_worker_h worker;
-    ucp_address_t *address;
-    size_t address_length;
-    flash_peer_t *peers;
-} flash_ucx_t;
-
-static flash_ucx_t *ucx_of(flash_transport_t *transport)
-{
-    return (flash_ucx_t *) transport;
-}
-
-static int flash_status(ucs_status_t status)
+int flash_ucx_status(ucs_status_t status)
 {
     switch (status) {
     case UCS_OK:
@@ -58,94 +37,11 @@ static int flash_status(ucs_status_t status)
     }
 }
 
-static int fail(char *reason, const char *what, ucs_status_t status)
+int flash_ucx_fail(char *reason, const char *what, ucs_status_t status)
 {
     snprintf(reason, FLASH_UCX_REASON_MAX, "%s: %s", what, ucs_status_string(status));
-    return flash_status(status);
+    return flash_ucx_status(status);
 }
-
-/* --------------------------------------------------------------- transfers */
-
-static void send_done(void *request, ucs_status_t status, void *arg)
-{
-    flash_transfer_t *transfer = arg;
-
-    ucp_request_free(request);
-    transfer->done(transfer, flash_status(status), 0, 0);
-}
-
-static void recv_done(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info,
-                      void *arg)
-{
-    flash_transfer_t *transfer = arg;
-    uint64_t tag = info->sender_tag;
-    size_t length = info->length;
-
-    ucp_request_free(request);
-    transfer->done(transfer, flash_status(status), tag, length);
-}
-
-static void ucx_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag,
-                     const void *buffer, size_t length, flash_transfer_t *transfer)
-{
-    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
-                                                 UCP_OP_ATTR_FIELD_USER_DATA |
-                                                 UCP_OP_ATTR_FIELD_MEMORY_TYPE,
-                                 .cb.send = send_done,
-                                 .user_data = transfer,
-                                 .memory_type = UCS_MEMORY_TYPE_HOST};
-    /* Done when the receiver has a place for it: see prefer_eager(). */
-    ucs_status_ptr_t request = ucp_tag_send_sync_nbx(peer->ep, buffer, length, tag, &param);
-
-    (void) transport;
-    if (UCS_PTR_IS_PTR(request)) {
-        transfer->handle = request;
-    } else {
-        transfer->done(transfer, flash_status(UCS_PTR_STATUS(request)), tag, length);
-    }
-}
-
-static void ucx_recv(flash_transport_t *transport, uint64_t tag, uint64_t mask, void *buffer,
-                     size_t length, flash_transfer_t *transfer)
-{
-    /* A message that is here already must be reported too, with its tag and length: UCX 1.13 fills
-       neither in when it completes a receive at once, so that it is told to call back always. */
-    ucp_request_param_t param = {.op_attr_mask =
-                                     UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
-                                     UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
-                                 .cb.recv = recv_done,
-                                 .user_data = transfer,
-                                 .memory_type = UCS_MEMORY_TYPE_HOST};
-    ucs_status_ptr_t request =
-        ucp_tag_recv_nbx(ucx_of(transport)->worker, buffer, length, tag, mask, &param);
-
-    if (UCS_PTR_IS_ERR(request)) {
-        transfer->done(transfer, flash_status(UCS_PTR_STATUS(request)), 0, 0);
-    } else {
-        transfer->handle = request; /* stale if it is done: only ucx_cancel() uses it, before */
-    }
-}
-
-static void ucx_cancel(flash_transport_t *transport, flash_transfer_t *transfer)
-{
-    ucp_request_cancel(ucx_of(transport)->worker, transfer->handle);
-}
-
-static unsigned ucx_progress(flash_transport_t *transport)
-{
-    return ucp_worker_progress(ucx_of(transport)->worker);
-}
-
-static int ucx_arm(flash_transport_t *transport)
-{
-    return ucp_worker_arm(ucx_of(transport)->worker) == UCS_OK ? FLASH_OK : FLASH_BUSY;
-}
-
-static const flash_transport_ops_t ucx_ops = {.send = ucx_send,
-                                              .recv = ucx_recv,
-                                              .cancel = ucx_cancel,
-                                              .progress = ucx_progress,
-                                              .arm = ucx_arm};
 
 /* ----------------------------------------------------------------- opening */
 
@@ -163,6 +59,27 @@ static bool has_rdma_device(void)
     return entry != NULL;
 }
 
+/* Changes one of UCX's defaults, which the environment may change again. */
+static int set_default(ucp_config_t *config, const char *name, const char *value, char *reason)
+{
+    static const char *const prefixes[] = {"UCX_", UCX_OWN_PREFIX "_UCX_"};
+    ucs_status_t status;
+    char variable[64];
+
+    for (size_t k = 0; k < sizeof(prefixes) / sizeof(prefixes[0]); k++) {
+        snprintf(variable, sizeof(variable), "%s%s", prefixes[k], name);
+        if (getenv(variable) != NULL) {
+            return FLASH_OK;
+        }
+    }
+    status = ucp_config_modify(config, name, value);
+    if (status != UCS_OK) {
+        snprintf(reason, FLASH_UCX_REASON_MAX, "UCX refuses %s=%s: %s", name, value,
+                 ucs_status_string(status));
+    }
+    return flash_ucx_status(status);
+}
+
 /*
  * UCX's rendezvous over TCP waits for handshakes at both ends of each message: a ring of it reached
  * 40 % of a 2 Gbit/s link that eager messages fill. What rendezvous protects from, messages that
@@ -171,13 +88,7 @@ static bool has_rdma_device(void)
  */
 static int prefer_eager(ucp_config_t *config, char *reason)
 {
-    ucs_status_t status = UCS_OK;
-
-    if (!has_rdma_device() && getenv("UCX_RNDV_THRESH") == NULL &&
-        getenv(UCX_OWN_PREFIX "_UCX_RNDV_THRESH") == NULL) {
-        status = ucp_config_modify(config, "RNDV_THRESH", "inf");
-    }
-    return status == UCS_OK ? FLASH_OK : fail(reason, "UCX refuses RNDV_THRESH=inf", status);
+    return has_rdma_device() ? FLASH_OK : set_default(config, "RNDV_THRESH", "inf", reason);
 }
 
 /* Applies each UCX_FLASH_NAME=VALUE of the environment to the configuration. */
@@ -202,7 +113,7 @@ static int apply_environment(ucp_config_t *config, char *reason)
         if (status != UCS_OK) {
             snprintf(reason, FLASH_UCX_REASON_MAX, "%s is not a setting that UCX accepts: %s",
                      *entry, ucs_status_string(status));
-            return flash_status(status);
+            return flash_ucx_status(status);
         }
     }
     return FLASH_OK;
@@ -221,15 +132,20 @@ static int open_context(flash_ucx_t *ucx, bool across_nodes, char *reason)
     int rc;
 
     if (status != UCS_OK) {
-        return fail(reason, "UCX cannot read its configuration", status);
+        return flash_ucx_fail(reason, "UCX cannot read its configuration", status);
     }
     rc = across_nodes ? prefer_eager(config, reason) : FLASH_OK;
+    if (rc == FLASH_OK) {
+        /* How often probes ask (flash_ucx_peer.c). There are none until a peer falls silent. */
+        rc = set_default(config, "KEEPALIVE_INTERVAL", "2s", reason);
+    }
     if (rc == FLASH_OK) {
         rc = apply_environment(config, reason);
     }
     if (rc == FLASH_OK) {
         status = ucp_init(&params, config, &ucx->context);
-        rc = status == UCS_OK ? FLASH_OK : fail(reason, "UCX cannot be initialised", status);
+        rc = status == UCS_OK ? FLASH_OK
+                              : flash_ucx_fail(reason, "UCX cannot be initialised", status);
     }
     ucp_config_release(config);
     return rc;
@@ -242,12 +158,12 @@ static int open_worker(flash_ucx_t *ucx, char *reason)
     ucs_status_t status = ucp_worker_create(ucx->context, &params, &ucx->worker);
 
     if (status != UCS_OK) {
-        return fail(reason, "UCX cannot create a worker", status);
+        return flash_ucx_fail(reason, "UCX cannot create a worker", status);
     }
     status = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_length);
     if (status != UCS_OK) {
         ucp_worker_destroy(ucx->worker);
-        return fail(reason, "UCX cannot tell its worker's address", status);
+        return flash_ucx_fail(reason, "UCX cannot tell its worker's address", status);
     }
     return FLASH_OK;
 }
@@ -274,7 +190,8 @@ flash_transport_t *flash_ucx_create(bool across_nodes, char reason[FLASH_UCX_REA
         snprintf(reason, FLASH_UCX_REASON_MAX, "out of memory");
         return NULL;
     }
-    ucx->super.ops = &ucx_ops;
+    ucx->super.ops = &flash_ucx_ops;
+    ucx->retries_tail = &ucx->retries;
     if (open_context(ucx, across_nodes, reason) != FLASH_OK) {
         goto free_ucx;
     }
@@ -293,15 +210,15 @@ free_ucx:
 
 void flash_ucx_destroy(flash_transport_t *transport)
 {
-    flash_ucx_t *ucx = ucx_of(transport);
-    flash_peer_t *peer;
+    flash_ucx_t *ucx = flash_ucx_of(transport);
 
-    while ((peer = ucx->peers) != NULL) {
-        ucx->peers = peer->next;
-        free(peer);
-    }
     ucp_worker_release_address(ucx->worker, ucx->address);
     ucp_worker_destroy(ucx->worker); /* with its endpoints */
+    if (ucx->prober != NULL) {
+        ucp_worker_destroy(ucx->prober);
+    }
+    flash_ucx_free_messages(ucx);
+    flash_ucx_free_peers(ucx);
     ucp_cleanup(ucx->context);
     free(ucx);
 }
@@ -312,26 +229,4 @@ const void *flash_ucx_address(const flash_transport_t *transport, size_t *length
 
     *length = ucx->address_length;
     return ucx->address;
-}
-
-int flash_ucx_connect(flash_transport_t *transport, const void *address, flash_peer_t **made,
-                      char reason[FLASH_UCX_REASON_MAX])
-{
-    flash_ucx_t *ucx = ucx_of(transport);
-    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS, .address = address};
-    flash_peer_t *peer = malloc(sizeof(*peer));
-    ucs_status_t status;
-
-    if (peer == NULL) {
-        return fail(reason, "no endpoint", UCS_ERR_NO_MEMORY);
-    }
-    status = ucp_ep_create(ucx->worker, &params, &peer->ep);
-    if (status != UCS_OK) {
-        free(peer);
-        return fail(reason, "no UCX transport reaches the peer", status);
-    }
-    peer->next = ucx->peers;
-    ucx->peers = peer;
-    *made = peer;
-    return FLASH_OK;
 }

@@ -34,11 +34,30 @@ void flash_ucx_destroy(flash_transport_t *transport);
 const void *flash_ucx_address(const flash_transport_t *transport, size_t *length);
 
 /*
- * Makes an endpoint to the process of that address. Local: the connection is made by progress.
- * Endpoints live as long as the transport. FLASH_OK, FLASH_ERR_UNREACHABLE or
- * FLASH_ERR_NO_MEMORY, with the cause in `reason`.
+ * Another process, to receive from; to send to once it is connected. Lives as long as the
+ * transport. NULL if there is no memory.
  */
-int flash_ucx_connect(flash_transport_t *transport, const void *address, flash_peer_t **peer,
-                      char reason[FLASH_UCX_REASON_MAX]);
+flash_peer_t *flash_ucx_peer(flash_transport_t *transport);
+
+/*
+ * Makes an endpoint to the peer, whose address that is, unless there is one. Local: the connection
+ * is made by progress. FLASH_OK, FLASH_ERR_UNREACHABLE or FLASH_ERR_NO_MEMORY, with the cause in
+ * `reason`.
+ */
+int flash_ucx_connect(flash_peer_t *peer, const void *address, char reason[FLASH_UCX_REASON_MAX]);
+
+/*
+ * Has UCX look whether the peer's process is there. Looking at what came of it loses the peers that
+ * have gone; to be done again and again.
+ */
+void flash_ucx_probe(flash_peer_t *peer, const void *address);
+void flash_ucx_look_at_probes(flash_transport_t *transport);
+
+/*
+ * Gives the peer up, see `recv` in flash_transport.h. Messages that UCX is working on cannot be
+ * called back: their memory must stay until the transport is destroyed, unless the process has
+ * really gone.
+ */
+void flash_ucx_lose(flash_peer_t *peer);
 
 #endif /* FLASH_UCX_H */

@@ -15,7 +15,7 @@ typedef struct node node_t;
 
 struct flash_peer {
     node_t *from, *to;
-    bool used;
+    bool used, lost;
     flash_peer_t *next; /* of the same sender */
 };
 
@@ -33,6 +33,7 @@ typedef struct message {
 /* A posted receive; flash_transfer_t.handle while it is under way. */
 typedef struct receive {
     flash_transfer_t *transfer;
+    const flash_peer_t *peer;
     uint64_t name, tag, mask;
     void *buffer;
     size_t length;
@@ -48,9 +49,9 @@ typedef struct event {
     uint64_t name;
     message_t *message; /* ARRIVAL, RECEIVED */
     receive_t *receive; /* RECEIVED, CANCELED */
+    int status;         /* SENT, CANCELED */
     /* SENT: */
     flash_transfer_t *transfer;
-    int status;
     uint64_t tag, sum;
     const void *content;
     size_t length;
@@ -220,15 +221,24 @@ static void arrive(node_t *node, message_t *message)
     list_add(&node->unexpected, message);
 }
 
-static void fake_recv(flash_transport_t *transport, uint64_t tag, uint64_t mask, void *buffer,
-                      size_t length, flash_transfer_t *transfer)
+static void fake_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, uint64_t mask,
+                      void *buffer, size_t length, flash_transfer_t *transfer)
 {
     node_t *node = (node_t *) transport;
     const fake_options_t *options = &node->net->options;
-    receive_t *receive = malloc(sizeof(*receive));
+    receive_t *receive;
 
+    if (peer->lost) {
+        transfer->done(transfer, FLASH_ERR_LOST, 0, 0);
+        return;
+    }
+    receive = malloc(sizeof(*receive));
+    if (peer->from != node) {
+        violation(node->net, "receives from a peer of another rank");
+    }
     node->stats.receives++;
     *receive = (receive_t){.transfer = transfer,
+                           .peer = peer,
                            .name = new_name(node, CANCELED),
                            .tag = tag,
                            .mask = mask,
@@ -267,7 +277,10 @@ static void fake_cancel(flash_transport_t *transport, flash_transfer_t *transfer
         if (node->posted.items[k] == receive) {
             list_remove(&node->posted, k);
             receive->posted = false;
-            add_event(node, (event_t){.kind = CANCELED, .name = receive->name, .receive = receive});
+            add_event(node, (event_t){.kind = CANCELED,
+                                      .name = receive->name,
+                                      .receive = receive,
+                                      .status = FLASH_ERR_CANCELED});
         }
     }
 }
@@ -294,21 +307,14 @@ static message_t *new_message(node_t *node, uint64_t tag, const void *content, s
     return message;
 }
 
-/* What becomes of this send: FLASH_OK and the tag as it is, unless it is the one to fail. */
-static int send_status(node_t *node, uint64_t *tag, bool *lost)
+static bool send_fails(node_t *node)
 {
     const fake_options_t *options = &node->net->options;
+    bool fails = options->failure == FAKE_FAIL_SEND && options->fail_rank == node->rank &&
+                 options->fail_nth == node->stats.messages;
 
-    if (options->failure == FAKE_FAIL_NONE || options->failure == FAKE_FAIL_RECV ||
-        options->fail_rank != node->rank || options->fail_nth != node->stats.messages) {
-        return FLASH_OK;
-    }
-    node->net->failed = true;
-    if (options->failure == FAKE_FAIL_SEND_SPOILED) {
-        *tag |= options->spoil;
-    }
-    *lost = options->failure == FAKE_FAIL_SEND_LOST;
-    return FLASH_ERR_TRANSPORT;
+    node->net->failed |= fails;
+    return fails;
 }
 
 static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag,
@@ -317,22 +323,26 @@ static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t
     node_t *node = (node_t *) transport;
     fake_net_t *net = node->net;
     bool at_once = prng_percent(&net->random, net->options.inline_sends);
-    bool lost = false, copied;
-    uint64_t sent_tag = tag;
+    bool fails, copied;
     message_t *message;
     int status;
 
     if (peer->from != node) {
         violation(net, "sent through a peer of another rank");
     }
+    if (peer->lost) {
+        transfer->done(transfer, FLASH_ERR_LOST, 0, 0);
+        return;
+    }
     node->stats.messages++;
     node->stats.bytes += length;
     node->stats.peers += !peer->used;
     peer->used = true;
     transfer->handle = NULL;
-    status = send_status(node, &sent_tag, &lost);
-    copied = at_once || status != FLASH_OK || !prng_percent(&net->random, net->options.rendezvous);
-    message = new_message(node, sent_tag, content, length, copied);
+    fails = send_fails(node);
+    status = fails ? FLASH_ERR_TRANSPORT : FLASH_OK;
+    copied = at_once || fails || !prng_percent(&net->random, net->options.rendezvous);
+    message = new_message(node, tag, content, length, copied);
     message->sender = copied ? NULL : transfer;
     if (copied && !at_once) {
         add_event(node, (event_t){.kind = SENT,
@@ -344,7 +354,7 @@ static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t
                                   .content = content,
                                   .length = length});
     }
-    if (lost) {
+    if (fails) {
         free(message);
     } else {
         add_event(peer->to, (event_t){.kind = ARRIVAL, .name = message->name, .message = message});
@@ -403,7 +413,7 @@ static void fire(node_t *node, size_t k)
         transfer = event.receive->transfer;
         free(event.receive);
         transfer->handle = NULL;
-        transfer->done(transfer, FLASH_ERR_CANCELED, prng_next(&node->net->random), 0);
+        transfer->done(transfer, event.status, prng_next(&node->net->random), 0);
         break;
     }
 }
@@ -526,6 +536,29 @@ flash_peer_t *fake_net_peer(fake_net_t *net, uint32_t from, uint32_t to)
         node->peers = peer;
     }
     return peer;
+}
+
+void fake_net_lose(fake_net_t *net, uint32_t from, uint32_t to)
+{
+    node_t *node = &net->nodes[from];
+    flash_peer_t *peer = fake_net_peer(net, from, to);
+    size_t k = 0;
+
+    peer->lost = true;
+    while (k < node->posted.count) {
+        receive_t *receive = node->posted.items[k];
+
+        if (receive->peer != peer) {
+            k++;
+            continue;
+        }
+        list_remove(&node->posted, k);
+        receive->posted = false;
+        add_event(node, (event_t){.kind = CANCELED,
+                                  .name = receive->name,
+                                  .receive = receive,
+                                  .status = FLASH_ERR_LOST});
+    }
 }
 
 fake_stats_t fake_net_stats(const fake_net_t *net, uint32_t rank)

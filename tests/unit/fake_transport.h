@@ -25,10 +25,8 @@ typedef struct fake_net fake_net_t;
 /* What goes wrong: the nth send or receive (from 1) of a rank ends with FLASH_ERR_TRANSPORT. */
 typedef enum fake_failure {
     FAKE_FAIL_NONE,
-    FAKE_FAIL_SEND,         /* but the message arrives all the same */
-    FAKE_FAIL_SEND_SPOILED, /* the message arrives with the bits of `spoil` set in its tag */
-    FAKE_FAIL_SEND_LOST,    /* the message does not arrive */
-    FAKE_FAIL_RECV          /* the message is used up, the buffer garbage */
+    FAKE_FAIL_SEND, /* and the message does not arrive */
+    FAKE_FAIL_RECV  /* the message is used up, the buffer garbage */
 } fake_failure_t;
 
 typedef struct fake_options {
@@ -44,7 +42,6 @@ typedef struct fake_options {
     fake_failure_t failure;
     uint32_t fail_rank;
     uint64_t fail_nth;
-    uint64_t spoil;
 } fake_options_t;
 
 typedef struct fake_stats {
@@ -60,6 +57,11 @@ flash_transport_t *fake_net_transport(fake_net_t *net, uint32_t rank);
 flash_peer_t *fake_net_peer(fake_net_t *net, uint32_t from, uint32_t to);
 
 fake_stats_t fake_net_stats(const fake_net_t *net, uint32_t rank);
+/*
+ * `from` gives up `to`: its posted receives from there end, and whatever it begins with it later.
+ * Messages that are on their way arrive, or are left over. Not for sends by rendezvous.
+ */
+void fake_net_lose(fake_net_t *net, uint32_t from, uint32_t to);
 /* Events that could happen now, on all ranks. */
 size_t fake_net_pending(const fake_net_t *net);
 /* Whatever is not finished: events, messages nobody received, receives without a message. */

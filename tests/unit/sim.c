@@ -20,6 +20,7 @@ sim_t *sim_create(uint32_t nranks, uint64_t seed, const fake_options_t *options,
     sim->nspecs = nspecs;
     sim->seed = seed;
     sim->random = ~seed;
+    sim->loss.rank = SIM_NOBODY;
     sim->engines = calloc(nranks, sizeof(*sim->engines));
     sim->active = calloc(nranks, sizeof(*sim->active));
     sim->taken = calloc(nranks, sizeof(*sim->taken));
@@ -86,6 +87,11 @@ int sim_status(const sim_t *sim, uint32_t rank, uint32_t spec)
     return instance_of(sim, rank, spec)->status;
 }
 
+uint32_t sim_blamed(const sim_t *sim, uint32_t rank, uint32_t spec)
+{
+    return instance_of(sim, rank, spec)->blamed;
+}
+
 bool sim_all_complete(const sim_t *sim)
 {
     return sim->complete == (uint64_t) sim->nranks * sim->nspecs;
@@ -134,6 +140,7 @@ static void complete(sim_t *sim, uint32_t rank, flash_op_t *op)
         return;
     }
     in->status = flash_op_status(op);
+    in->blamed = flash_op_blamed(op);
     if (in->works > 0) {
         sim_complain(sim, "op %u rank %u: complete while its work runs", in->index, rank);
     }
@@ -253,10 +260,10 @@ void sim_check_end(sim_t *sim)
         sim_complain(sim, "only %llu operations complete", (unsigned long long) sim->complete);
         return;
     }
-    if (fake_net_leftovers(sim->net) > 0) {
+    if (sim->loss.rank == SIM_NOBODY && fake_net_leftovers(sim->net) > 0) {
         sim_complain(sim, "%zu messages or receives left over", fake_net_leftovers(sim->net));
     }
-    for (uint32_t rank = 0; rank < sim->nranks; rank++) {
+    for (uint32_t rank = 0; rank < sim->nranks && sim->loss.rank == SIM_NOBODY; rank++) {
         check_rank_end(sim, rank);
     }
 }
@@ -282,6 +289,10 @@ void sim_describe(const sim_t *sim)
     if (sim->options.failure != FAKE_FAIL_NONE) {
         printf("#   transport failure %d, rank %u, call %llu\n", (int) sim->options.failure,
                sim->options.fail_rank, (unsigned long long) sim->options.fail_nth);
+    }
+    if (sim->loss.rank != SIM_NOBODY) {
+        printf("#   rank %u is lost after turn %llu\n", sim->loss.rank,
+               (unsigned long long) sim->loss.turn);
     }
     for (uint32_t k = 0; k < sim->nspecs; k++) {
         const sim_spec_t *s = &sim->specs[k];

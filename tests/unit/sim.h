@@ -59,6 +59,12 @@ typedef struct sim_spec {
     uint64_t fail_callback, fail_combine;
 } sim_spec_t;
 
+/* In the middle of it all, after so many moves, a rank and its neighbours lose each other. */
+typedef struct sim_loss {
+    uint32_t rank; /* SIM_NOBODY: nothing of the kind */
+    uint64_t turn;
+} sim_loss_t;
+
 typedef struct sim_layout {
     const sim_shape_t *shape;
     size_t *counts;
@@ -75,6 +81,7 @@ typedef struct sim_instance {
     const sim_layout_t *layout;
     uint32_t index, rank; /* which operation, where */
     int status;           /* SIM_UNSTARTED, SIM_UNFINISHED, or what the operation ended with */
+    uint32_t blamed;      /* with it */
     flash_schedule_t schedule;
     unsigned char *input_memory, *output_memory; /* with canaries around */
     uint64_t *input, *output;
@@ -100,6 +107,7 @@ struct sim {
     uint32_t nranks, nspecs;
     uint64_t seed, random;
     fake_options_t options;
+    sim_loss_t loss; /* of nobody, unless changed before the run */
     sim_spec_t specs[SIM_MAX_OPS];
     sim_layout_t layouts[SIM_MAX_OPS], odd_layouts[SIM_MAX_OPS];
     sim_instance_t *instances; /* [rank][spec] */
@@ -131,6 +139,7 @@ void sim_run_random(sim_t *sim);
 void sim_check_end(sim_t *sim);
 
 int sim_status(const sim_t *sim, uint32_t rank, uint32_t spec);
+uint32_t sim_blamed(const sim_t *sim, uint32_t rank, uint32_t spec);
 __attribute__((format(printf, 2, 3))) void sim_complain(sim_t *sim, const char *what, ...);
 /* Prints the seed and all operations, for whoever has to repeat the run. */
 void sim_describe(const sim_t *sim);

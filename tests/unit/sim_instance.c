@@ -273,11 +273,12 @@ static uint64_t tag_towards(uint64_t name, uint32_t receiver)
 flash_op_params_t sim_instance_params(sim_instance_t *in)
 {
     const sim_spec_t *s = in->spec;
-    uint32_t right = (in->rank + 1) % in->sim->nranks;
+    uint32_t n = in->sim->nranks, right = (in->rank + 1) % n;
 
     return (flash_op_params_t){
         .schedule = in->schedule,
         .element = SIM_ELEMENT,
+        .left = fake_net_peer(in->sim->net, in->rank, (in->rank + n - 1) % n),
         .right = fake_net_peer(in->sim->net, in->rank, right),
         .recv_tag = tag_towards(s->name, in->rank),
         .send_tag = tag_towards(s->name, right),

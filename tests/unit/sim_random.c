@@ -129,6 +129,17 @@ static uint64_t enough_turns(const sim_t *sim)
     return 100000 + 1000 * messages;
 }
 
+static void lose(sim_t *sim)
+{
+    uint32_t rank = sim->loss.rank, n = sim->nranks;
+    uint32_t neighbours[] = {(rank + 1) % n, (rank + n - 1) % n};
+
+    for (int k = 0; k < 2; k++) {
+        fake_net_lose(sim->net, rank, neighbours[k]);
+        fake_net_lose(sim->net, neighbours[k], rank);
+    }
+}
+
 void sim_run_random(sim_t *sim)
 {
     pace_t pace = random_pace(sim);
@@ -147,6 +158,9 @@ void sim_run_random(sim_t *sim)
                 return;
             }
             idle = 0;
+        }
+        if (turns == sim->loss.turn && sim->loss.rank != SIM_NOBODY) {
+            lose(sim);
         }
         if (++turns > bound) {
             sim_complain(sim, "not complete after %llu turns", (unsigned long long) turns);

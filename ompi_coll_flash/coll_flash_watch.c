@@ -1,0 +1,102 @@
+/*
+ * coll_flash_watch.c: neighbours that fall silent: asking whether they are there, warning, giving
+ * them up.
+ *
+ * Runs in application threads that wait inside MPI: nobody else is kept waiting. A neighbour is
+ * not at fault for being late, so that silence alone ends no operation unless its user says so.
+ *
+ * Shared between threads: `next_watch`, atomic; whoever exchanges it does the watching, and the
+ * exchange orders nothing else.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_flash.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST 8 /* operations that one watch looks at: the oldest */
+
+/* What there is to say of one, copied while it cannot complete. */
+typedef struct report {
+    const char *operation;
+    char comm[MPI_MAX_OBJECT_NAME];
+    uint32_t sequence, steps;
+    const ompi_proc_t *peer; /* lives as long as the job */
+} report_t;
+
+static atomic_int_fast64_t next_watch; /* seconds */
+
+static int64_t now_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec;
+}
+
+/* Once a second. */
+static bool is_due(void)
+{
+    int64_t now = now_seconds();
+    int_fast64_t due = atomic_load_explicit(&next_watch, memory_order_relaxed);
+
+    return now >= due &&
+           atomic_compare_exchange_strong_explicit(&next_watch, &due, now + 1, memory_order_relaxed,
+                                                   memory_order_relaxed);
+}
+
+static void describe(void *reports, size_t k, const flash_silence_t *silence)
+{
+    report_t *report = (report_t *) reports + k;
+    const mca_coll_flash_request_t *request = silence->user;
+    ompi_communicator_t *comm = request->module->comm;
+
+    report->operation = request->op == NULL ? "allgather" : "reduce-scatter";
+    report->sequence = request->sequence;
+    report->steps = (uint32_t) ompi_comm_size(comm);
+    report->peer = ompi_group_peer_lookup(comm->c_local_group, (int) silence->rank);
+    snprintf(report->comm, sizeof(report->comm), "%s", comm->c_name);
+}
+
+static void warn(const flash_silence_t *silence, const report_t *report)
+{
+    FLASH_HELP("stuck", silence->watches, report->operation, report->sequence, report->comm,
+               (int) report->peer->super.proc_name.vpid,
+               silence->sending ? "take a message" : "send a message", silence->step, report->steps,
+               silence->block, silence->segment, opal_process_info.nodename, (int) getpid(),
+               mca_coll_flash_params.stuck_error
+                   ? "That rank is given up: the operation ends with an error."
+                   : "The operation waits on.");
+}
+
+static void act(const flash_silence_t *silence, const report_t *report)
+{
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+
+    if (params->probe_seconds > 0 && silence->watches >= params->probe_seconds) {
+        mca_coll_flash_job_probe(report->peer, silence->peer);
+    }
+    if (silence->watches == params->stuck_seconds) {
+        warn(silence, report);
+        if (params->stuck_error) {
+            mca_coll_flash_job_lose(silence->peer);
+        }
+    }
+}
+
+void mca_coll_flash_watch(void)
+{
+    flash_silence_t silences[MOST];
+    report_t reports[MOST];
+    size_t count;
+
+    if (!is_due()) {
+        return;
+    }
+    count = mca_coll_flash_job_watch(silences, MOST, describe, reports);
+    for (size_t k = 0; k < count; k++) {
+        act(&silences[k], &reports[k]);
+    }
+}

@@ -1,0 +1,80 @@
+/*
+ * flash_ucx_internal.h: what the files of the UCX transport share.
+ *
+ *   flash_ucx.c       opening and closing: context, worker, configuration
+ *   flash_ucx_peer.c  peers: connecting, probing, losing them
+ *   flash_ucx_send.c  messages: sending, receiving, progress
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FLASH_UCX_INTERNAL_H
+#define FLASH_UCX_INTERNAL_H
+
+#include <stdbool.h>
+
+#include <ucp/api/ucp.h>
+
+#include "flash_ucx.h"
+
+typedef struct flash_ucx flash_ucx_t;
+
+/*
+ * One send or receive in UCX's hands. Apart from the engine's transfer, because UCX has no way to
+ * call a send back: when a peer is lost, the transfer ends, and what UCX still holds of it is an
+ * orphan until UCX lets go, or the worker is closed.
+ */
+typedef struct flash_message {
+    flash_transfer_t *transfer; /* NULL: an orphan */
+    flash_peer_t *peer;
+    struct flash_message *next, **link; /* in the peer's messages, or among the orphans */
+    struct flash_message *next_retry;   /* in ucx->retries */
+    void *request;                      /* UCX's; NULL: UCX had no memory for it, yet */
+    bool sends;
+    uint64_t tag, mask;
+    void *buffer;
+    size_t length;
+} flash_message_t;
+
+struct flash_peer {
+    flash_ucx_t *ucx;
+    flash_peer_t *next;
+    ucp_ep_h ep;    /* NULL before the first send */
+    ucp_ep_h probe; /* NULL before somebody doubts that the process is alive */
+    bool failing;   /* one of them failed: to be lost */
+    bool lost;
+    flash_message_t *messages; /* under way, but for orphans */
+};
+
+struct flash_ucx {
+    flash_transport_t super;
+    ucp_context_h context;
+    ucp_worker_h worker;
+    ucp_worker_h prober; /* NULL before the first probe */
+    ucp_address_t *address;
+    size_t address_length;
+    flash_peer_t *peers;
+    bool failing; /* some peer is */
+    flash_message_t *orphans;
+    flash_message_t *posting;                 /* being handed to UCX, and not done meanwhile */
+    flash_message_t *retries, **retries_tail; /* in the order in which they were begun */
+};
+
+static inline flash_ucx_t *flash_ucx_of(flash_transport_t *transport)
+{
+    return (flash_ucx_t *) transport;
+}
+
+int flash_ucx_status(ucs_status_t status);
+/* Puts the cause into `reason` (FLASH_UCX_REASON_MAX bytes); returns the status as flash's. */
+int flash_ucx_fail(char *reason, const char *what, ucs_status_t status);
+
+extern const flash_transport_ops_t flash_ucx_ops;
+
+/* Ends all that is under way with the peer; what UCX cannot give back becomes an orphan. */
+void flash_ucx_end_messages(flash_peer_t *peer);
+void flash_ucx_free_messages(flash_ucx_t *ucx);
+void flash_ucx_free_peers(flash_ucx_t *ucx);
+/* Loses the peers whose endpoints have failed. Not from within UCX's progress. */
+void flash_ucx_lose_failing(flash_ucx_t *ucx);
+
+#endif /* FLASH_UCX_INTERNAL_H */

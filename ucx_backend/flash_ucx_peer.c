@@ -1,0 +1,134 @@
+/*
+ * flash_ucx_peer.c: peers: connecting, probing, losing them.
+ *
+ * Messages go through endpoints without UCX's error handling: with it, UCX gives up the fast ways
+ * through shared memory (a ring of two ranks on a node took two to three times as long). Where a
+ * peer is silent for longer than its user likes, a second endpoint, a probe, is made to it: one
+ * with error handling, whose failure tells that the process has gone. Probes have a worker of their
+ * own, for UCX would take them for the other ends of the peer's endpoints.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_ucx_internal.h"
+
+#include <stdlib.h>
+
+flash_peer_t *flash_ucx_peer(flash_transport_t *transport)
+{
+    flash_ucx_t *ucx = flash_ucx_of(transport);
+    flash_peer_t *peer = calloc(1, sizeof(*peer));
+
+    if (peer != NULL) {
+        peer->ucx = ucx;
+        peer->next = ucx->peers;
+        ucx->peers = peer;
+    }
+    return peer;
+}
+
+void flash_ucx_free_peers(flash_ucx_t *ucx)
+{
+    flash_peer_t *peer;
+
+    while ((peer = ucx->peers) != NULL) {
+        ucx->peers = peer->next;
+        free(peer);
+    }
+}
+
+static void endpoint_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+    flash_peer_t *peer = arg;
+
+    (void) ep;
+    (void) status;
+    /* Called from within UCX's progress: no place to cancel what UCX may be working on. */
+    peer->failing = true;
+    peer->ucx->failing = true;
+}
+
+/*
+ * A handler even without error handling: what UCX notices by itself, as a connection that breaks,
+ * would else end this process.
+ */
+int flash_ucx_connect(flash_peer_t *peer, const void *address, char reason[FLASH_UCX_REASON_MAX])
+{
+    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                                            UCP_EP_PARAM_FIELD_ERR_HANDLER,
+                              .address = address,
+                              .err_handler = {.cb = endpoint_failed, .arg = peer}};
+    ucs_status_t status;
+
+    if (peer->ep != NULL) {
+        return FLASH_OK;
+    }
+    status = ucp_ep_create(peer->ucx->worker, &params, &peer->ep);
+    if (status != UCS_OK) {
+        peer->ep = NULL;
+        return flash_ucx_fail(reason, "no UCX transport reaches the peer", status);
+    }
+    return FLASH_OK;
+}
+
+/* An endpoint that cannot be made for want of something here tells nothing about the peer. */
+static bool tells_of_peer(ucs_status_t status)
+{
+    return status == UCS_ERR_REJECTED || status == UCS_ERR_CONNECTION_RESET ||
+           status == UCS_ERR_NOT_CONNECTED || status == UCS_ERR_ENDPOINT_TIMEOUT;
+}
+
+void flash_ucx_probe(flash_peer_t *peer, const void *address)
+{
+    ucp_worker_params_t worker = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+                                  .thread_mode = UCS_THREAD_MODE_SERIALIZED};
+    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                                            UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                                            UCP_EP_PARAM_FIELD_ERR_HANDLER,
+                              .address = address,
+                              .err_mode = UCP_ERR_HANDLING_MODE_PEER,
+                              .err_handler = {.cb = endpoint_failed, .arg = peer}};
+    flash_ucx_t *ucx = peer->ucx;
+    ucs_status_t status;
+
+    if (peer->probe != NULL || peer->lost) {
+        return;
+    }
+    if (ucx->prober == NULL && ucp_worker_create(ucx->context, &worker, &ucx->prober) != UCS_OK) {
+        ucx->prober = NULL;
+        return;
+    }
+    status = ucp_ep_create(ucx->prober, &params, &peer->probe);
+    if (status != UCS_OK) {
+        peer->probe = NULL;
+        peer->failing = ucx->failing = tells_of_peer(status);
+    }
+}
+
+void flash_ucx_look_at_probes(flash_transport_t *transport)
+{
+    flash_ucx_t *ucx = flash_ucx_of(transport);
+
+    while (ucx->prober != NULL && ucp_worker_progress(ucx->prober) != 0) {
+    }
+    flash_ucx_lose_failing(ucx);
+}
+
+void flash_ucx_lose_failing(flash_ucx_t *ucx)
+{
+    flash_peer_t *peer = ucx->failing ? ucx->peers : NULL;
+
+    ucx->failing = false;
+    for (; peer != NULL; peer = peer->next) {
+        if (peer->failing) {
+            flash_ucx_lose(peer);
+        }
+    }
+}
+
+void flash_ucx_lose(flash_peer_t *peer)
+{
+    if (!peer->lost) {
+        peer->lost = true;
+        flash_ucx_end_messages(peer);
+    }
+}

@@ -1,0 +1,282 @@
+/*
+ * flash_ucx_send.c: messages: sending, receiving, progress. The transport's table.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_ucx_internal.h"
+
+#include <stdlib.h>
+
+/* ------------------------------------------------------------- bookkeeping */
+
+static void link_message(flash_message_t **list, flash_message_t *message)
+{
+    message->next = *list;
+    message->link = list;
+    if (message->next != NULL) {
+        message->next->link = &message->next;
+    }
+    *list = message;
+}
+
+static void unlink_message(flash_message_t *message)
+{
+    *message->link = message->next;
+    if (message->next != NULL) {
+        message->next->link = message->link;
+    }
+}
+
+/* The end of a message, for the engine and for UCX. */
+static void finish(flash_message_t *message, int status, uint64_t tag, size_t length)
+{
+    flash_transfer_t *transfer = message->transfer;
+
+    if (status != FLASH_OK && message->peer->lost) {
+        status = FLASH_ERR_LOST;
+    }
+    if (message->peer->ucx->posting == message) {
+        message->peer->ucx->posting = NULL;
+    }
+    unlink_message(message);
+    free(message);
+    if (transfer != NULL) {
+        transfer->done(transfer, status, tag, length);
+    }
+}
+
+/* The end of a message for the engine alone. */
+static void orphan(flash_message_t *message)
+{
+    flash_transfer_t *transfer = message->transfer;
+
+    unlink_message(message);
+    link_message(&message->peer->ucx->orphans, message);
+    message->transfer = NULL;
+    transfer->done(transfer, FLASH_ERR_LOST, 0, 0);
+}
+
+void flash_ucx_free_messages(flash_ucx_t *ucx)
+{
+    flash_message_t *message;
+
+    while ((message = ucx->orphans) != NULL) {
+        unlink_message(message);
+        free(message);
+    }
+}
+
+/* ------------------------------------------------------------ UCX's callbacks */
+
+static void send_done(void *request, ucs_status_t status, void *arg)
+{
+    ucp_request_free(request);
+    finish(arg, flash_ucx_status(status), 0, 0);
+}
+
+static void recv_done(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info,
+                      void *arg)
+{
+    uint64_t tag = info->sender_tag;
+    size_t length = info->length;
+
+    ucp_request_free(request);
+    finish(arg, flash_ucx_status(status), tag, length);
+}
+
+/* ------------------------------------------------------------------ beginning */
+
+static ucs_status_ptr_t post_send(flash_message_t *message)
+{
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                 UCP_OP_ATTR_FIELD_USER_DATA |
+                                                 UCP_OP_ATTR_FIELD_MEMORY_TYPE,
+                                 .cb.send = send_done,
+                                 .user_data = message,
+                                 .memory_type = UCS_MEMORY_TYPE_HOST};
+
+    /* Done when the receiver has a place for it: see prefer_eager() in flash_ucx.c. */
+    return ucp_tag_send_sync_nbx(message->peer->ep, message->buffer, message->length, message->tag,
+                                 &param);
+}
+
+static ucs_status_ptr_t post_recv(flash_message_t *message)
+{
+    /* A message that is here already must be reported too, with its tag and length: UCX 1.13 fills
+       neither in when it completes a receive at once, so that it is told to call back always. */
+    ucp_request_param_t param = {.op_attr_mask =
+                                     UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                                     UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+                                 .cb.recv = recv_done,
+                                 .user_data = message,
+                                 .memory_type = UCS_MEMORY_TYPE_HOST};
+
+    return ucp_tag_recv_nbx(message->peer->ucx->worker, message->buffer, message->length,
+                            message->tag, message->mask, &param);
+}
+
+/* Hands the message to UCX. False if UCX has no memory for it now. */
+static bool post(flash_message_t *message)
+{
+    flash_ucx_t *ucx = message->peer->ucx;
+    ucs_status_ptr_t request;
+
+    ucx->posting = message;
+    request = message->sends ? post_send(message) : post_recv(message);
+    if (UCS_PTR_IS_PTR(request)) {
+        if (ucx->posting == message) { /* else it is done, and gone */
+            message->request = request;
+        }
+    } else if (UCS_PTR_STATUS(request) == UCS_ERR_NO_MEMORY) {
+        return false;
+    } else {
+        finish(message, flash_ucx_status(UCS_PTR_STATUS(request)), message->tag, message->length);
+    }
+    return true;
+}
+
+/* Behind those that wait already, so that messages keep their order. */
+static void begin(flash_message_t *message)
+{
+    flash_ucx_t *ucx = message->peer->ucx;
+
+    if (ucx->retries == NULL && post(message)) {
+        return;
+    }
+    message->next_retry = NULL;
+    *ucx->retries_tail = message;
+    ucx->retries_tail = &message->next_retry;
+}
+
+static unsigned retry(flash_ucx_t *ucx)
+{
+    flash_message_t *message, *next;
+    unsigned posted = 0;
+
+    while ((message = ucx->retries) != NULL) {
+        next = message->next_retry;
+        if (!post(message)) {
+            break;
+        }
+        ucx->retries = next;
+        posted++;
+    }
+    if (ucx->retries == NULL) {
+        ucx->retries_tail = &ucx->retries;
+    }
+    return posted;
+}
+
+static void forget_retry(flash_ucx_t *ucx, flash_message_t *message)
+{
+    flash_message_t **link = &ucx->retries;
+
+    while (*link != message) {
+        link = &(*link)->next_retry;
+    }
+    *link = message->next_retry;
+    if (message->next_retry == NULL) {
+        ucx->retries_tail = link;
+    }
+}
+
+static void ucx_transfer(flash_peer_t *peer, const flash_message_t *model)
+{
+    flash_transfer_t *transfer = model->transfer;
+    flash_message_t *message;
+    int status = FLASH_ERR_NO_MEMORY;
+
+    transfer->handle = NULL;
+    if (peer->lost) {
+        status = FLASH_ERR_LOST;
+    } else if ((message = malloc(sizeof(*message))) != NULL) {
+        *message = *model;
+        message->peer = peer;
+        transfer->handle = message;
+        link_message(&peer->messages, message);
+        begin(message);
+        return;
+    }
+    transfer->done(transfer, status, 0, 0);
+}
+
+static void ucx_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag,
+                     const void *buffer, size_t length, flash_transfer_t *transfer)
+{
+    flash_message_t model = {.transfer = transfer,
+                             .sends = true,
+                             .tag = tag,
+                             .buffer = (void *) (uintptr_t) buffer,
+                             .length = length};
+
+    (void) transport;
+    ucx_transfer(peer, &model);
+}
+
+static void ucx_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, uint64_t mask,
+                     void *buffer, size_t length, flash_transfer_t *transfer)
+{
+    flash_message_t model = {
+        .transfer = transfer, .tag = tag, .mask = mask, .buffer = buffer, .length = length};
+
+    (void) transport;
+    ucx_transfer(peer, &model);
+}
+
+/* ---------------------------------------------------------------------- ending */
+
+static void cancel(flash_message_t *message)
+{
+    flash_ucx_t *ucx = message->peer->ucx;
+
+    if (message->request != NULL) {
+        ucp_request_cancel(ucx->worker, message->request);
+    } else {
+        forget_retry(ucx, message);
+        finish(message, FLASH_ERR_CANCELED, 0, 0);
+    }
+}
+
+static void ucx_cancel(flash_transport_t *transport, flash_transfer_t *transfer)
+{
+    (void) transport;
+    cancel(transfer->handle);
+}
+
+void flash_ucx_end_messages(flash_peer_t *peer)
+{
+    flash_message_t *message;
+
+    while ((message = peer->messages) != NULL) {
+        if (!message->sends || message->request == NULL) {
+            cancel(message); /* and it is gone, unless the message is half-way here */
+        }
+        if (peer->messages == message) {
+            orphan(message);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------- progress */
+
+static unsigned ucx_progress(flash_transport_t *transport)
+{
+    flash_ucx_t *ucx = flash_ucx_of(transport);
+    unsigned happened = ucp_worker_progress(ucx->worker);
+
+    flash_ucx_lose_failing(ucx);
+    return ucx->retries == NULL ? happened : happened + retry(ucx);
+}
+
+static int ucx_arm(flash_transport_t *transport)
+{
+    flash_ucx_t *ucx = flash_ucx_of(transport);
+
+    return ucx->retries == NULL && ucp_worker_arm(ucx->worker) == UCS_OK ? FLASH_OK : FLASH_BUSY;
+}
+
+const flash_transport_ops_t flash_ucx_ops = {.send = ucx_send,
+                                             .recv = ucx_recv,
+                                             .cancel = ucx_cancel,
+                                             .progress = ucx_progress,
+                                             .arm = ucx_arm};
