@@ -8,6 +8,7 @@
  *   coll_flash_watch.c           neighbours that fall silent
  *   coll_flash_allgather.c       MPI's arguments to an allgather ring's
  *   coll_flash_reduce_scatter.c  MPI's arguments to a reduce-scatter ring's
+ *   coll_flash_persistent.c      requests that start such a ring each time
  *   mpix_flash*.c                the extension, on top of the same functions
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -118,6 +119,14 @@ typedef struct mca_coll_flash_previous {
     mca_coll_base_module_t *ireduce_scatter_module;
     mca_coll_base_module_ireduce_scatter_block_fn_t ireduce_scatter_block;
     mca_coll_base_module_t *ireduce_scatter_block_module;
+    mca_coll_base_module_allgather_init_fn_t allgather_init;
+    mca_coll_base_module_t *allgather_init_module;
+    mca_coll_base_module_allgatherv_init_fn_t allgatherv_init;
+    mca_coll_base_module_t *allgatherv_init_module;
+    mca_coll_base_module_reduce_scatter_init_fn_t reduce_scatter_init;
+    mca_coll_base_module_t *reduce_scatter_init_module;
+    mca_coll_base_module_reduce_scatter_block_init_fn_t reduce_scatter_block_init;
+    mca_coll_base_module_t *reduce_scatter_block_init_module;
 } mca_coll_flash_previous_t;
 
 typedef struct mca_coll_flash_module {
@@ -156,7 +165,8 @@ typedef struct mca_coll_flash_compute {
  */
 typedef struct mca_coll_flash_request {
     ompi_coll_base_nbc_request_t super;
-    atomic_int state; /* who recycles it, see coll_flash_request.c */
+    atomic_int state;           /* who recycles it, see coll_flash_request.c */
+    ompi_request_t *persistent; /* the one that completes when this one is recycled, or NULL */
     mca_coll_flash_module_t *module;
     uint32_t sequence;                /* which operation of the communicator */
     mca_coll_flash_compute_t compute; /* fn == NULL: a plain call */
@@ -218,6 +228,26 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, const v
                                         const mca_coll_flash_compute_t *compute,
                                         ompi_request_t **request);
 
+/* The arguments of a call, as MPI gives them. */
+typedef struct mca_coll_flash_arguments {
+    const void *sendbuf;
+    flash_count_t sendcount;
+    MPI_Datatype sendtype; /* NULL: not used */
+    void *recvbuf;
+    flash_count_t recvcount;
+    flash_counts_t recvcounts; /* NULL: equal blocks of recvcount */
+    flash_displs_t displs;
+    MPI_Datatype recvtype;
+    MPI_Op op; /* NULL: an allgather. Otherwise a predefined one, which lives forever */
+} mca_coll_flash_arguments_t;
+
+/* An inactive request, each start of which calls one of the functions above. */
+int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
+                                  const mca_coll_flash_arguments_t *arguments,
+                                  ompi_request_t **request);
+/* Of a persistent request, whose ring has come to its end. */
+void mca_coll_flash_persistent_complete(ompi_request_t *request, int error);
+
 /* Whether a ring can reduce with `op` on `datatype`; equal on all ranks. */
 bool mca_coll_flash_can_reduce(MPI_Datatype datatype, MPI_Op op);
 
@@ -237,5 +267,24 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
                                          flash_count_t recvcount, MPI_Datatype datatype, MPI_Op op,
                                          ompi_communicator_t *comm, ompi_request_t **request,
                                          mca_coll_base_module_t *module);
+int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
+                                  MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
+                                  MPI_Datatype recvtype, ompi_communicator_t *comm,
+                                  struct ompi_info_t *info, ompi_request_t **request,
+                                  mca_coll_base_module_t *module);
+int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
+                                   MPI_Datatype sendtype, void *recvbuf, flash_counts_t recvcounts,
+                                   flash_displs_t displs, MPI_Datatype recvtype,
+                                   ompi_communicator_t *comm, struct ompi_info_t *info,
+                                   ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
+                                       flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
+                                       ompi_communicator_t *comm, struct ompi_info_t *info,
+                                       ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
+                                             flash_count_t recvcount, MPI_Datatype datatype,
+                                             MPI_Op op, ompi_communicator_t *comm,
+                                             struct ompi_info_t *info, ompi_request_t **request,
+                                             mca_coll_base_module_t *module);
 
 #endif /* COLL_FLASH_H */

@@ -266,10 +266,17 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, const void *
 
 /* ----------------------------------------------------- the functions taken over */
 
-static bool around_the_ring(const char *name, const mca_coll_flash_module_t *module, size_t bytes)
+static bool around_the_ring(const char *name, const mca_coll_flash_module_t *module,
+                            flash_count_t recvcount, flash_counts_t recvcounts,
+                            MPI_Datatype recvtype)
 {
-    bool ring = bytes >= mca_coll_flash_params.min_bytes;
+    layout_t layout = {.count = recvcount, .counts = recvcounts};
+    size_t bytes;
+    bool ring;
 
+    ompi_datatype_type_size(recvtype, &layout.size);
+    bytes = total_bytes(&layout, ompi_comm_size(module->comm));
+    ring = bytes >= mca_coll_flash_params.min_bytes;
     FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s", name, bytes,
                   flash_compat_comm_id(module->comm),
                   ring ? "ring" : "passed on (below min_bytes)");
@@ -282,10 +289,8 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
                               mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    layout_t layout = {.count = recvcount};
 
-    ompi_datatype_type_size(recvtype, &layout.size);
-    if (!around_the_ring("Iallgather", module, total_bytes(&layout, ompi_comm_size(comm)))) {
+    if (!around_the_ring("Iallgather", module, recvcount, NULL, recvtype)) {
         return module->previous.iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                            recvtype, comm, request,
                                            module->previous.iallgather_module);
@@ -300,14 +305,57 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
                                ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    layout_t layout = {.counts = recvcounts};
 
-    ompi_datatype_type_size(recvtype, &layout.size);
-    if (!around_the_ring("Iallgatherv", module, total_bytes(&layout, ompi_comm_size(comm)))) {
+    if (!around_the_ring("Iallgatherv", module, 0, recvcounts, recvtype)) {
         return module->previous.iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
                                             displs, recvtype, comm, request,
                                             module->previous.iallgatherv_module);
     }
     return mca_coll_flash_start_allgather(module, sendbuf, sendcount, sendtype, recvbuf, 0,
                                           recvcounts, displs, recvtype, NULL, request);
+}
+
+int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
+                                  MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
+                                  MPI_Datatype recvtype, ompi_communicator_t *comm,
+                                  struct ompi_info_t *info, ompi_request_t **request,
+                                  mca_coll_base_module_t *base)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
+                                            .sendcount = sendcount,
+                                            .sendtype = sendbuf == MPI_IN_PLACE ? NULL : sendtype,
+                                            .recvbuf = recvbuf,
+                                            .recvcount = recvcount,
+                                            .recvtype = recvtype};
+
+    if (!around_the_ring("Allgather_init", module, recvcount, NULL, recvtype)) {
+        return module->previous.allgather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                               recvtype, comm, info, request,
+                                               module->previous.allgather_init_module);
+    }
+    return mca_coll_flash_persistent_new(module, &arguments, request);
+}
+
+int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
+                                   MPI_Datatype sendtype, void *recvbuf, flash_counts_t recvcounts,
+                                   flash_displs_t displs, MPI_Datatype recvtype,
+                                   ompi_communicator_t *comm, struct ompi_info_t *info,
+                                   ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
+                                            .sendcount = sendcount,
+                                            .sendtype = sendbuf == MPI_IN_PLACE ? NULL : sendtype,
+                                            .recvbuf = recvbuf,
+                                            .recvcounts = recvcounts,
+                                            .displs = displs,
+                                            .recvtype = recvtype};
+
+    if (!around_the_ring("Allgatherv_init", module, 0, recvcounts, recvtype)) {
+        return module->previous.allgatherv_init(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
+                                                displs, recvtype, comm, info, request,
+                                                module->previous.allgatherv_init_module);
+    }
+    return mca_coll_flash_persistent_new(module, &arguments, request);
 }

@@ -42,6 +42,7 @@
 #define FLASH_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
 
 typedef int flash_count_t;         /* a count of the MPI layer */
+typedef int flash_displ_t;         /* a displacement */
 typedef const int *flash_counts_t; /* an array of counts */
 typedef const int *flash_displs_t; /* an array of displacements */
 

@@ -75,6 +75,10 @@ static void module_destruct(mca_coll_flash_module_t *module)
     release(module->previous.iallgatherv_module);
     release(module->previous.ireduce_scatter_module);
     release(module->previous.ireduce_scatter_block_module);
+    release(module->previous.allgather_init_module);
+    release(module->previous.allgatherv_init_module);
+    release(module->previous.reduce_scatter_init_module);
+    release(module->previous.reduce_scatter_block_init_module);
 }
 
 OBJ_CLASS_INSTANCE(mca_coll_flash_module_t, mca_coll_base_module_t, module_construct,
@@ -85,6 +89,8 @@ static bool has_previous(const mca_coll_base_comm_coll_t *coll)
 {
     return coll->coll_iallgather != NULL && coll->coll_iallgatherv != NULL &&
            coll->coll_ireduce_scatter != NULL && coll->coll_ireduce_scatter_block != NULL &&
+           coll->coll_allgather_init != NULL && coll->coll_allgatherv_init != NULL &&
+           coll->coll_reduce_scatter_init != NULL && coll->coll_reduce_scatter_block_init != NULL &&
            coll->coll_allreduce != NULL;
 }
 
@@ -117,6 +123,11 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     FLASH_TAKE_OVER(module, comm, iallgatherv, mca_coll_flash_iallgatherv);
     FLASH_TAKE_OVER(module, comm, ireduce_scatter, mca_coll_flash_ireduce_scatter);
     FLASH_TAKE_OVER(module, comm, ireduce_scatter_block, mca_coll_flash_ireduce_scatter_block);
+    FLASH_TAKE_OVER(module, comm, allgather_init, mca_coll_flash_allgather_init);
+    FLASH_TAKE_OVER(module, comm, allgatherv_init, mca_coll_flash_allgatherv_init);
+    FLASH_TAKE_OVER(module, comm, reduce_scatter_init, mca_coll_flash_reduce_scatter_init);
+    FLASH_TAKE_OVER(module, comm, reduce_scatter_block_init,
+                    mca_coll_flash_reduce_scatter_block_init);
     FLASH_VERBOSE(1, "coll:flash: serves communicator %u (%s), %d ranks", comm_id, comm->c_name,
                   size);
     return OMPI_SUCCESS;

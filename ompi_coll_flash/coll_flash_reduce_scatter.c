@@ -117,17 +117,32 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, const v
 
 /* ----------------------------------------------------- the functions taken over */
 
-static bool around_the_ring(const char *name, const mca_coll_flash_module_t *module,
-                            size_t total_elements, MPI_Datatype datatype, MPI_Op op)
+static size_t total_elements(flash_count_t recvcount, flash_counts_t recvcounts, int size)
 {
-    size_t size;
+    size_t total = 0;
+
+    if (recvcounts == NULL) {
+        return (size_t) size * (size_t) recvcount;
+    }
+    for (int rank = 0; rank < size; rank++) {
+        total += (size_t) recvcounts[rank];
+    }
+    return total;
+}
+
+static bool around_the_ring(const char *name, const mca_coll_flash_module_t *module,
+                            flash_count_t recvcount, flash_counts_t recvcounts,
+                            MPI_Datatype datatype, MPI_Op op)
+{
+    size_t size, bytes = total_elements(recvcount, recvcounts, ompi_comm_size(module->comm));
     bool able = mca_coll_flash_can_reduce(datatype, op);
     bool ring;
 
     ompi_datatype_type_size(datatype, &size);
-    ring = able && total_elements * size >= mca_coll_flash_params.min_bytes;
-    FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s", name,
-                  total_elements * size, flash_compat_comm_id(module->comm),
+    bytes *= size;
+    ring = able && bytes >= mca_coll_flash_params.min_bytes;
+    FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s", name, bytes,
+                  flash_compat_comm_id(module->comm),
                   ring   ? "ring"
                   : able ? "passed on (below min_bytes)"
                          : "passed on (not a predefined commutative operation)");
@@ -140,9 +155,8 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
                                          mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    size_t total = (size_t) recvcount * (size_t) ompi_comm_size(comm);
 
-    if (!around_the_ring("Ireduce_scatter_block", module, total, datatype, op)) {
+    if (!around_the_ring("Ireduce_scatter_block", module, recvcount, NULL, datatype, op)) {
         return module->previous.ireduce_scatter_block(
             sendbuf, recvbuf, recvcount, datatype, op, comm, request,
             module->previous.ireduce_scatter_block_module);
@@ -156,15 +170,52 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
                                    ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    size_t total = 0;
 
-    for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
-        total += (size_t) recvcounts[rank];
-    }
-    if (!around_the_ring("Ireduce_scatter", module, total, datatype, op)) {
+    if (!around_the_ring("Ireduce_scatter", module, 0, recvcounts, datatype, op)) {
         return module->previous.ireduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm,
                                                 request, module->previous.ireduce_scatter_module);
     }
     return mca_coll_flash_start_reduce_scatter(module, sendbuf, recvbuf, 0, recvcounts, datatype,
                                                op, NULL, request);
+}
+
+int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
+                                       flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
+                                       ompi_communicator_t *comm, struct ompi_info_t *info,
+                                       ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
+                                            .recvbuf = recvbuf,
+                                            .recvcounts = recvcounts,
+                                            .recvtype = datatype,
+                                            .op = op};
+
+    if (!around_the_ring("Reduce_scatter_init", module, 0, recvcounts, datatype, op)) {
+        return module->previous.reduce_scatter_init(sendbuf, recvbuf, recvcounts, datatype, op,
+                                                    comm, info, request,
+                                                    module->previous.reduce_scatter_init_module);
+    }
+    return mca_coll_flash_persistent_new(module, &arguments, request);
+}
+
+int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
+                                             flash_count_t recvcount, MPI_Datatype datatype,
+                                             MPI_Op op, ompi_communicator_t *comm,
+                                             struct ompi_info_t *info, ompi_request_t **request,
+                                             mca_coll_base_module_t *base)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
+                                            .recvbuf = recvbuf,
+                                            .recvcount = recvcount,
+                                            .recvtype = datatype,
+                                            .op = op};
+
+    if (!around_the_ring("Reduce_scatter_block_init", module, recvcount, NULL, datatype, op)) {
+        return module->previous.reduce_scatter_block_init(
+            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+            module->previous.reduce_scatter_block_init_module);
+    }
+    return mca_coll_flash_persistent_new(module, &arguments, request);
 }

@@ -23,8 +23,14 @@ static bool requests_made;
 
 static void recycle(mca_coll_flash_request_t *request)
 {
+    ompi_request_t *persistent = request->persistent;
+    int error = request->super.super.req_status.MPI_ERROR;
+
     OMPI_REQUEST_FINI(&request->super.super);
     opal_free_list_return(&requests, &request->super.super.super);
+    if (persistent != NULL) {
+        mca_coll_flash_persistent_complete(persistent, error);
+    }
 }
 
 static int request_free(ompi_request_t **handle)
@@ -88,6 +94,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->super.super.req_mpi_object.comm = module->comm;
     request->super.super.req_status = ompi_status_empty;
     atomic_init(&request->state, REQUEST_IN_USE);
+    request->persistent = NULL;
     request->module = module;
     request->sequence = sequence;
     request->compute = (mca_coll_flash_compute_t){NULL, NULL, 0, 0};

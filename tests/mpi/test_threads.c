@@ -9,6 +9,7 @@
 #include <mpix_flash.h>
 
 #include "mpitest.h"
+#include "persistent.h"
 
 enum { THREADS = 4, ROUNDS = 30, COUNT = 2000 };
 
@@ -96,23 +97,6 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-static void several(void)
-{
-    thread_t threads[THREADS];
-
-    for (int k = 0; k < THREADS; k++) {
-        threads[k].number = k;
-        MPI_Comm_dup(MPI_COMM_WORLD, &threads[k].comm);
-    }
-    for (int k = 0; k < THREADS; k++) {
-        check(pthread_create(&threads[k].id, NULL, thread_main, &threads[k]) == 0, "no thread");
-    }
-    for (int k = 0; k < THREADS; k++) {
-        pthread_join(threads[k].id, NULL);
-        MPI_Comm_free(&threads[k].comm);
-    }
-}
-
 /* Another thread than the one that posted completes the operation. */
 static void *wait_main(void *arg)
 {
@@ -140,9 +124,64 @@ static void other_waits(void)
     free(sums);
 }
 
+/* Each thread starts its request again as soon as it is complete, which any thread may find. */
+static void *restart_main(void *arg)
+{
+    thread_t *thread = arg;
+    int64_t *send = get_memory((size_t) world_size * 10 * sizeof(int64_t)), recv[10];
+    MPI_Request request;
+
+    MPI_Reduce_scatter_block_init(send, recv, 10, MPI_INT64_T, MPI_SUM, thread->comm, MPI_INFO_NULL,
+                                  &request);
+    for (int round = 0; round < 20 * ROUNDS; round++) {
+        for (int k = 0; k < world_size * 10; k++) {
+            send[k] = 1000 * thread->number + round + k;
+        }
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        for (int k = 0; k < 10; k++) {
+            int64_t one = 1000 * thread->number + round + 10 * world_rank + k;
+
+            check(recv[k] == world_size * one, "thread %d, round %d: wrong sum", thread->number,
+                  round);
+        }
+    }
+    MPI_Request_free(&request);
+    free(send);
+    return NULL;
+}
+
+static void in_threads(void *(*function)(void *thread))
+{
+    thread_t threads[THREADS];
+
+    for (int k = 0; k < THREADS; k++) {
+        threads[k].number = k;
+        MPI_Comm_dup(MPI_COMM_WORLD, &threads[k].comm);
+    }
+    for (int k = 0; k < THREADS; k++) {
+        check(pthread_create(&threads[k].id, NULL, function, &threads[k]) == 0, "no thread");
+    }
+    for (int k = 0; k < THREADS; k++) {
+        pthread_join(threads[k].id, NULL);
+        MPI_Comm_free(&threads[k].comm);
+    }
+}
+
+static void several(void)
+{
+    in_threads(thread_main);
+}
+
+static void persistent(void)
+{
+    in_threads(restart_main);
+}
+
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"several", several}, {"other_waits", other_waits}};
+    static const test_case_t cases[] = {
+        {"several", several}, {"other_waits", other_waits}, {"persistent", persistent}};
 
     return run_cases(argc, argv, MPI_THREAD_MULTIPLE, cases, LENGTH(cases));
 }

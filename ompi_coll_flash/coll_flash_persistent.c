@@ -1,0 +1,221 @@
+/*
+ * coll_flash_persistent.c: the persistent forms of the operations that flash serves.
+ *
+ * A persistent request keeps the arguments of its call. Each start hands them to the same function
+ * as a non-blocking call, which makes a request of its own, the ring's, and starts it; when that
+ * one is at its end, the persistent one completes. So nothing of an operation outlives it, and
+ * there is one way to start a ring.
+ *
+ * Nobody else holds the ring's request: it is freed as soon as it is started, and is at its end
+ * when both that and the operation are done (coll_flash_request.c), whichever comes last. Open
+ * MPI's completion callback would not do: at MPI_THREAD_MULTIPLE another thread may complete the
+ * request before the callback is set.
+ *
+ * A start that fails completes at once with the error, which MPI_Wait and its like hand to the
+ * communicator's error handler: MPI_Start and MPI_Startall would lose it.
+ *
+ * A persistent request is released with its last holder: the user's handle is one, each ring
+ * under way another. There may be two of the latter for a moment, when a thread starts the request
+ * again while another thread still leaves the completion that made it possible. The count is
+ * atomic, acquire-release; all else is written by the thread that makes the request, and by the one
+ * that starts or completes it, ordered as Open MPI orders its requests.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_flash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct mca_coll_flash_persistent {
+    ompi_coll_base_nbc_request_t super;
+    atomic_int holders;
+    mca_coll_flash_module_t *module;      /* with its communicator, kept */
+    mca_coll_flash_arguments_t arguments; /* types kept */
+    flash_count_t *counts;                /* owned, what the arguments point to */
+    flash_displ_t *displs;                /* owned, likewise */
+} mca_coll_flash_persistent_t;
+
+static void retain_type(MPI_Datatype type)
+{
+    if (type != NULL && !ompi_datatype_is_predefined(type)) {
+        OBJ_RETAIN(type);
+    }
+}
+
+static void release_type(MPI_Datatype type)
+{
+    if (type != NULL && !ompi_datatype_is_predefined(type)) {
+        OBJ_RELEASE(type);
+    }
+}
+
+static void let_go(mca_coll_flash_persistent_t *persistent)
+{
+    ompi_request_t *base = &persistent->super.super;
+    ompi_communicator_t *comm = base->req_mpi_object.comm;
+
+    if (atomic_fetch_sub_explicit(&persistent->holders, 1, memory_order_acq_rel) > 1) {
+        return;
+    }
+    OMPI_REQUEST_FINI(base);
+    if (base->req_status.MPI_ERROR == MPI_SUCCESS) {
+        OBJ_RELEASE(comm);
+    } /* else Open MPI frees the request first, and then calls the error handler: it stays */
+    OBJ_RELEASE(persistent);
+}
+
+static int persistent_free(ompi_request_t **handle)
+{
+    let_go((mca_coll_flash_persistent_t *) *handle);
+    *handle = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+/* A persistent collective operation cannot be cancelled either. */
+static int persistent_cancel(ompi_request_t *request, int flag)
+{
+    (void) request;
+    (void) flag;
+    return MPI_ERR_REQUEST;
+}
+
+static void complete(mca_coll_flash_persistent_t *persistent, int error)
+{
+    ompi_request_t *base = &persistent->super.super;
+
+    base->req_status.MPI_ERROR = error;
+    if (error != MPI_SUCCESS) {
+        base->req_type = OMPI_REQUEST_PML; /* as in coll_flash_request.c */
+    }
+    ompi_request_complete(base, true);
+    let_go(persistent);
+}
+
+void mca_coll_flash_persistent_complete(ompi_request_t *request, int error)
+{
+    complete((mca_coll_flash_persistent_t *) request, error);
+}
+
+static int start_ring(mca_coll_flash_persistent_t *persistent, ompi_request_t **ring)
+{
+    const mca_coll_flash_arguments_t *a = &persistent->arguments;
+
+    if (a->op != NULL) {
+        return mca_coll_flash_start_reduce_scatter(persistent->module, a->sendbuf, a->recvbuf,
+                                                   a->recvcount, a->recvcounts, a->recvtype, a->op,
+                                                   NULL, ring);
+    }
+    return mca_coll_flash_start_allgather(persistent->module, a->sendbuf, a->sendcount, a->sendtype,
+                                          a->recvbuf, a->recvcount, a->recvcounts, a->displs,
+                                          a->recvtype, NULL, ring);
+}
+
+static void start(mca_coll_flash_persistent_t *persistent)
+{
+    ompi_request_t *base = &persistent->super.super, *ring;
+    int rc;
+
+    atomic_fetch_add_explicit(&persistent->holders, 1, memory_order_relaxed);
+    base->req_type = OMPI_REQUEST_COLL;
+    base->req_status = ompi_status_empty;
+    base->req_complete = REQUEST_PENDING;
+    base->req_state = OMPI_REQUEST_ACTIVE;
+    rc = start_ring(persistent, &ring);
+    if (rc != MPI_SUCCESS) {
+        complete(persistent, rc);
+        return;
+    }
+    ((mca_coll_flash_request_t *) ring)->persistent = base;
+    ompi_request_free(&ring);
+}
+
+static int persistent_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t k = 0; k < count; k++) {
+        if (requests[k]->req_state != OMPI_REQUEST_INACTIVE) {
+            /* MPI_Start hands no error to anybody. */
+            PMPI_Comm_call_errhandler(requests[k]->req_mpi_object.comm, MPI_ERR_REQUEST);
+            return MPI_ERR_REQUEST;
+        }
+        start((mca_coll_flash_persistent_t *) requests[k]);
+    }
+    return MPI_SUCCESS;
+}
+
+static void persistent_construct(mca_coll_flash_persistent_t *persistent)
+{
+    ompi_request_t *base = &persistent->super.super;
+
+    OMPI_REQUEST_INIT(base, true);
+    base->req_type = OMPI_REQUEST_COLL;
+    base->req_status = ompi_status_empty;
+    base->req_start = persistent_start;
+    base->req_free = persistent_free;
+    base->req_cancel = persistent_cancel;
+    atomic_init(&persistent->holders, 1);
+    memset(&persistent->arguments, 0, sizeof(persistent->arguments));
+    persistent->counts = NULL;
+    persistent->displs = NULL;
+}
+
+static void persistent_destruct(mca_coll_flash_persistent_t *persistent)
+{
+    release_type(persistent->arguments.sendtype);
+    release_type(persistent->arguments.recvtype);
+    free(persistent->counts);
+    free(persistent->displs);
+}
+
+OBJ_CLASS_DECLARATION(mca_coll_flash_persistent_t);
+OBJ_CLASS_INSTANCE(mca_coll_flash_persistent_t, ompi_coll_base_nbc_request_t, persistent_construct,
+                   persistent_destruct);
+
+/*
+ * MPI forbids the user to touch the arrays before the request is freed. Copies, all the same: Open
+ * MPI's Fortran interface passes temporary ones where INTEGER is not int, and its own components
+ * do not look at them again.
+ */
+static int keep_arrays(mca_coll_flash_persistent_t *persistent, int size)
+{
+    mca_coll_flash_arguments_t *arguments = &persistent->arguments;
+
+    if (arguments->recvcounts != NULL) {
+        persistent->counts = malloc((size_t) size * sizeof(*persistent->counts));
+        persistent->displs = malloc((size_t) size * sizeof(*persistent->displs));
+        if (persistent->counts == NULL || persistent->displs == NULL) {
+            return MPI_ERR_NO_MEM;
+        }
+        for (int rank = 0; rank < size; rank++) {
+            persistent->counts[rank] = arguments->recvcounts[rank];
+            persistent->displs[rank] = arguments->displs == NULL ? 0 : arguments->displs[rank];
+        }
+        arguments->recvcounts = persistent->counts;
+        arguments->displs = persistent->displs;
+    }
+    return MPI_SUCCESS;
+}
+
+/* Open MPI does not keep the types of a request that it finds complete, as this one is. */
+int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
+                                  const mca_coll_flash_arguments_t *arguments,
+                                  ompi_request_t **request)
+{
+    mca_coll_flash_persistent_t *persistent = OBJ_NEW(mca_coll_flash_persistent_t);
+
+    if (persistent == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    persistent->module = module;
+    persistent->super.super.req_mpi_object.comm = module->comm;
+    OBJ_RETAIN(module->comm);
+    persistent->arguments = *arguments;
+    retain_type(arguments->sendtype);
+    retain_type(arguments->recvtype);
+    if (keep_arrays(persistent, ompi_comm_size(module->comm)) != MPI_SUCCESS) {
+        let_go(persistent);
+        return MPI_ERR_NO_MEM;
+    }
+    *request = &persistent->super.super;
+    return MPI_SUCCESS;
+}

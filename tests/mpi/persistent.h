@@ -1,0 +1,20 @@
+/*
+ * persistent.h: the persistent collectives by their names in MPI 4.0, where Open MPI has them as an
+ * extension, too.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef PERSISTENT_H
+#define PERSISTENT_H
+
+#include <mpi.h>
+
+#if MPI_VERSION < 4
+#include <mpi-ext.h>
+#define MPI_Allgather_init            MPIX_Allgather_init
+#define MPI_Allgatherv_init           MPIX_Allgatherv_init
+#define MPI_Reduce_scatter_init       MPIX_Reduce_scatter_init
+#define MPI_Reduce_scatter_block_init MPIX_Reduce_scatter_block_init
+#endif
+
+#endif /* PERSISTENT_H */

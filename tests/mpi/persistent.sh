@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Persistent requests of the operations that flash serves.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+# What any implementation does.
+common_cases=(forms many_starts orders mixed types inactive)
+
+# Rings for the smallest operations, too. A lone rank has none.
+options --mca coll_flash_min_bytes 0
+for np in 2 3 4 5; do
+    mpi "$np" -- test_persistent
+done
+mpi 1 -- test_persistent "${common_cases[@]}"
+for np in 2 5; do
+    mpi "$np" --mca coll_flash_progress off -- test_persistent
+done
+mpi 3 --mca coll_flash_segment_bytes 512 -- test_persistent "${common_cases[@]}"
+mpi 3 -x UCX_FLASH_TLS=tcp -- test_persistent "${common_cases[@]}"
+# Some requests start rings and some are passed on, as by default.
+options
+for np in 2 3; do
+    mpi "$np" -- test_persistent "${common_cases[@]}"
+done
+mpi 2 --mca coll_flash_progress off -- test_persistent "${common_cases[@]}"
+
+# The test itself, with Open MPI's own.
+select_coll ^flash
+for np in 1 2 3 5; do
+    mpi "$np" -- test_persistent "${common_cases[@]}"
+done
+select_coll flash
+
+# takes_path COUNT PATH MPIRUN-ARGUMENT...: each of the four forms says so many times which path.
+takes_path() {
+    local count=$1 path=$2 name found
+    shift 2
+    run 2 --mca coll_flash_verbose 2 "$@" -- test_persistent inactive >"$scratch/log" 2>&1 || {
+        cat "$scratch/log"
+        return 1
+    }
+    for name in Allgather_init Allgatherv_init Reduce_scatter_init Reduce_scatter_block_init; do
+        found=$(grep -c "flash: $name of [0-9]* bytes on communicator [0-9]*: $path" \
+            "$scratch/log" || :)
+        if ((found != count)); then
+            echo "\"$name ...: $path\" comes $found times instead of $count:"
+            cat "$scratch/log"
+            return 1
+        fi
+    done
+}
+# Two requests of each form on each rank.
+point 'coll_flash_verbose 2: requests that start rings' \
+    takes_path 4 ring --mca coll_flash_min_bytes 0
+point 'coll_flash_verbose 2: requests passed on, and why' \
+    takes_path 4 'passed on (below min_bytes)'
+
+plan
