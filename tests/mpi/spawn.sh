@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Jobs that meet, and communicators made by some ranks alone.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+for np in 1 2 3; do
+    mpi "$np" -- test_spawn spawned
+    mpi "$np" -- test_spawn connected
+done
+for np in 2 3 5; do
+    mpi "$np" -- test_spawn halves create_group
+done
+for progress in on off; do
+    mpi 2 --mca coll_flash_progress "$progress" --mca coll_flash_min_bytes 0 -- test_spawn spawned
+    mpi 4 --mca coll_flash_progress "$progress" --mca coll_flash_min_bytes 0 -- \
+        test_spawn halves create_group
+done
+
+# The test itself, with Open MPI's own.
+select_coll ^flash
+options -x FLASH_TEST_ACTIVE=0
+mpi 2 -- test_spawn spawned
+mpi 2 -- test_spawn connected
+mpi 4 -- test_spawn halves create_group
+
+plan
