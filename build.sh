@@ -16,6 +16,10 @@ if (($# == 0)) || [[ $1 == -* ]]; then
 fi
 folder=$1
 shift
+if [[ $top == *[[:space:]]* ]]; then
+    echo "$0: Autoconf cannot build in a folder whose path has a space: $top" >&2
+    exit 1
+fi
 
 # From here on make itself notices what has changed.
 if ! [[ -e $top/configure && -e $top/ucx_backend/Makefile.in ]]; then

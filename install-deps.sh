@@ -27,6 +27,7 @@ packages='
     util-linux
     mount
     hostname
+    procps
 '
 
 die() {
@@ -74,9 +75,19 @@ install() {
         apt-get install --yes --quiet --no-install-recommends "${missing[@]}" </dev/null
 }
 
-echo "installing ${missing[*]}"
-if ! install; then
-    echo "trying again with new package lists"
+update() {
     "${root[@]}" apt-get update --quiet || die "apt-get update failed; still missing: ${missing[*]}"
+}
+
+echo "installing ${missing[*]}"
+updated=no
+if ! apt-cache show "${missing[@]}" >/dev/null 2>&1; then # a new machine has no package lists
+    update
+    updated=yes
+fi
+if ! install; then
+    [[ $updated == no ]] || die "apt-get could not install ${missing[*]}"
+    echo "trying again with new package lists"
+    update
     install || die "apt-get could not install ${missing[*]}"
 fi

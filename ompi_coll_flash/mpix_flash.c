@@ -87,6 +87,12 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag)
     return raise_error(comm, error);
 }
 
+static void tell_path(const char *name, MPI_Comm comm, const char *path)
+{
+    FLASH_VERBOSE(2, "coll:flash: %s on communicator %u: %s", name, flash_compat_comm_id(comm),
+                  path);
+}
+
 /* --------------------------------------------------------------- allgather */
 
 static int check_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
@@ -127,6 +133,8 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
         return error;
     }
     module = mca_coll_flash_module_of(comm);
+    tell_path("Iallgather_compute", comm,
+              module != NULL ? "ring" : "plain collective (flash does not serve it)");
     if (module == NULL) {
         error = flash_fallback_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                          recvcounts, displs, recvtype, &compute, comm, request);
@@ -215,6 +223,7 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
 {
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
+    bool able;
     int error = check_comm(comm);
 
     if (error == MPI_SUCCESS) {
@@ -227,7 +236,12 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
         return error;
     }
     module = mca_coll_flash_module_of(comm);
-    if (module == NULL || !mca_coll_flash_can_reduce(datatype, op)) {
+    able = mca_coll_flash_can_reduce(datatype, op);
+    tell_path("Ireduce_scatter_compute", comm,
+              module == NULL ? "plain collective (flash does not serve it)"
+              : able         ? "ring"
+                             : "plain collective (not a predefined commutative operation)");
+    if (module == NULL || !able) {
         error = flash_fallback_reduce_scatter(&compute, recvbuf, recvcount, recvcounts, datatype,
                                               op, comm, request);
     } else {

@@ -135,13 +135,19 @@ int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype se
  *
  * produce   writes this rank's contribution to the piece, block->count elements, into block->data
  *           (uninitialised memory of the library's, aligned as the datatype needs; to 64 bytes
- * where the ring is used). recvbuf   room for recvcount elements of datatype: receives the
- * reduction of all ranks' own contributions to this rank's block. Not to be touched before the
- * request is complete. datatype  a type without gaps, as for an allgather. op        an operation
- * that is defined for the type: else MPI_ERR_OP. User-defined ones and non-commutative ones work
- * without flash's rings. A ring adds block b in the order b+1, b+2, ..., b (ranks modulo size): the
- * same bits in each run. The rest as for MPIX_Iallgather_compute. Where flash does not serve the
- * communicator, `produce` is called for all blocks inside this call.
+ *           where the ring is used).
+ *
+ * recvbuf   room for recvcount elements of datatype: receives the reduction of all ranks'
+ *           contributions to this rank's block. Not to be touched before the request is complete.
+ *
+ * datatype  a type without gaps, as for an allgather.
+ *
+ * op        an operation that is defined for the type: else MPI_ERR_OP. User-defined ones and
+ *           non-commutative ones work without flash's rings. A ring adds block b in the order b+1,
+ *           b+2, ..., b (ranks modulo size): the same bits in each run.
+ *
+ * The rest as for MPIX_Iallgather_compute. Where flash does not serve the communicator, `produce`
+ * is called for all blocks inside this call.
  */
 int MPIX_Ireduce_scatter_block_compute(MPIX_Flash_compute_fn *produce, void *arg,
                                        const MPIX_Flash_hints *hints, void *recvbuf, int recvcount,

@@ -12,7 +12,9 @@ victim=$scratch/victim
 ln -s "$programs/victim" "$victim"
 
 running() {
-    pgrep --full -- "^$victim" || :
+    local status=0
+    pgrep --full -- "^$victim" || status=$?
+    ((status <= 1)) || echo "pgrep fails with status $status" # 1: there is none
 }
 
 # Processes of the program are gone within 30 s; what is left is killed.
@@ -40,6 +42,7 @@ rank_dies() {
 
 mpirun_dies() {
     local mpirun
+    : >"$scratch/started" # here, before it is read below
     run "$@" -- "$victim" >"$scratch/started" 2>&1 &
     for _ in {1..300}; do
         grep -q running "$scratch/started" && break
@@ -48,6 +51,8 @@ mpirun_dies() {
     # The mpirun whose argument the program is: not `timeout`, which has the same arguments.
     mpirun=$(pgrep --full -- "^([^ ]*/)?mpirun[^ ]* .* $victim") || {
         cat "$scratch/started"
+        kill %% || : # the `timeout` of run
+        wait || :
         nothing_is_left
         return 1
     }
