@@ -149,6 +149,9 @@ OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
 /* The module that serves `comm`, or NULL. */
 mca_coll_flash_module_t *mca_coll_flash_module_of(ompi_communicator_t *comm);
 
+/* Frees what all modules share, when there are no more of them. */
+void mca_coll_flash_modules_fini(void);
+
 /* ---------------------------------------------------------------- requests */
 
 /* A user's callback, with what it is told about the pieces. */

@@ -62,11 +62,9 @@ static void register_selection(void)
 
 static void register_progress(void)
 {
-    static mca_base_var_enum_t *values;
+    mca_base_var_enum_t *values = NULL;
 
-    if (values == NULL) {
-        mca_base_var_enum_create("coll_flash_progress", progress_values, &values);
-    }
+    mca_base_var_enum_create("coll_flash_progress", progress_values, &values);
     register_variable("progress", MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_3,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.progress,
                       "Whether a thread moves the data while the application computes. It sleeps "
@@ -74,6 +72,9 @@ static void register_progress(void)
                       "on: start it with the first operation, and say so if it cannot be. auto: "
                       "the same without a word where UCX was built without threads. off: "
                       "data moves only inside MPI calls");
+    if (values != NULL) {
+        OBJ_RELEASE(values); /* the variable holds it */
+    }
     register_variable(
         "bind", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.bind,
@@ -191,6 +192,7 @@ int mca_coll_flash_close(void)
     opal_progress_unregister(mca_coll_flash_progress_all);
     mca_coll_flash_job_close();
     mca_coll_flash_requests_fini();
+    mca_coll_flash_modules_fini();
     opal_output_close(mca_coll_flash_output);
     return OMPI_SUCCESS;
 }

@@ -47,6 +47,13 @@ static uint64_t next_generation(uint32_t comm_id, uint32_t neighbour, bool incom
     return (uintptr_t) count & ((1u << GENERATION_BITS) - 1);
 }
 
+void mca_coll_flash_modules_fini(void)
+{
+    if (generations != NULL) {
+        OBJ_RELEASE(generations); /* which also sets it to NULL */
+    }
+}
+
 static uint64_t comm_tag(uint32_t comm_id, uint32_t neighbour, bool incoming)
 {
     return (uint64_t) comm_id << COMM_SHIFT | next_generation(comm_id, neighbour, incoming)
