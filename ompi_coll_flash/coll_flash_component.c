@@ -137,36 +137,42 @@ static void register_faults(void)
  */
 static int register_the_others(void)
 {
-    static bool entered;
     const char *others = "^flash", *none = "";
     const char *selection = ompi_coll_base_framework.framework_selection;
     int index, rc;
 
-    if (entered || selection == NULL || strcmp(selection, "flash") != 0) {
+    if (selection == NULL || strcmp(selection, "flash") != 0) {
         return OMPI_SUCCESS;
     }
     index = mca_base_var_find("ompi", "coll", NULL, NULL);
     if (index < 0) {
         return index;
     }
-    entered = true;
     rc = mca_base_var_set_value(index, others, strlen(others) + 1, MCA_BASE_VAR_SOURCE_SET, NULL);
     if (rc == OPAL_SUCCESS) {
         rc = mca_base_framework_components_register(&ompi_coll_base_framework,
                                                     MCA_BASE_REGISTER_DEFAULT);
         mca_base_var_set_value(index, none, strlen(none) + 1, MCA_BASE_VAR_SOURCE_SET, NULL);
     }
-    entered = false;
     return rc;
 }
 
 int mca_coll_flash_register(void)
 {
+    static bool entered; /* with the others, Open MPI registers flash once more */
+    int rc;
+
+    if (entered) {
+        return OMPI_SUCCESS;
+    }
+    entered = true;
     register_selection();
     register_progress();
     register_tuning();
     register_faults();
-    return register_the_others();
+    rc = register_the_others();
+    entered = false;
+    return rc;
 }
 
 int mca_coll_flash_open(void)
