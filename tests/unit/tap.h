@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -57,6 +58,18 @@ static inline unsigned long tap_seed(int argc, char **argv)
 
     diag("seed %lu", seed);
     return seed;
+}
+
+/*
+ * FLASH_TEST_STRIDE in the environment: of many random or enumerated cases, only each so many-th is
+ * tried. For slow tools; a prime number takes all of what cases are made of.
+ */
+static inline uint32_t tap_stride(void)
+{
+    const char *value = getenv("FLASH_TEST_STRIDE");
+    unsigned long stride = value == NULL ? 1 : strtoul(value, NULL, 0);
+
+    return stride > 0 ? (uint32_t) stride : 1;
 }
 
 #endif /* TAP_H */

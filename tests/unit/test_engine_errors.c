@@ -142,7 +142,7 @@ static void test_callback(uint64_t seed, flash_kind_t kind, const char *name)
 {
     bool well = true;
 
-    for (uint32_t k = 0; k < 4 * 16 * 25 && well; k++) {
+    for (uint32_t k = 0; k < 4 * 16 * 25 && well; k += tap_stride()) {
         uint64_t random = seed + 11 * k;
         uint32_t nranks = 2 + k % 4;
         sim_spec_t spec = random_spec(&random, kind);
@@ -176,7 +176,7 @@ static void test_combine(uint64_t seed)
 {
     bool well = true;
 
-    for (uint32_t k = 0; k < 4 * 20 * 25 && well; k++) {
+    for (uint32_t k = 0; k < 4 * 20 * 25 && well; k += tap_stride()) {
         uint64_t random = seed + 13 * k;
         uint32_t nranks = 2 + k % 4;
         sim_spec_t spec = random_spec(&random, FLASH_REDUCE_SCATTER);
@@ -288,7 +288,7 @@ static void test_sizes(uint64_t seed, flash_kind_t kind, oddity_t oddity, const 
     static size_t counts[MOST_RANKS], odd_counts[MOST_RANKS];
     bool well = true;
 
-    for (uint32_t k = 0; k < 1500 && well; k++) {
+    for (uint32_t k = 0; k < 1500 && well; k += tap_stride()) {
         uint64_t random = seed + 17 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
         sim_spec_t spec = random_spec(&random, kind);
@@ -344,7 +344,7 @@ static void test_transport(uint64_t seed, flash_kind_t kind, fake_failure_t fail
 {
     bool well = true;
 
-    for (uint32_t k = 0; k < 1000 && well; k++) {
+    for (uint32_t k = 0; k < 1000 && well; k += tap_stride()) {
         uint64_t random = seed + 19 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
         sim_spec_t spec = random_spec(&random, kind);
@@ -461,7 +461,7 @@ static void test_chaos(uint64_t seed)
     static size_t counts[MOST_RANKS], odd_counts[MOST_RANKS];
     bool well = true;
 
-    for (uint32_t k = 0; k < 3000 && well; k++) {
+    for (uint32_t k = 0; k < 3000 && well; k += tap_stride()) {
         uint64_t random = seed + 23 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
         sim_spec_t spec = random_spec(&random, k % 2 ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER);

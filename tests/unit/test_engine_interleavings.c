@@ -133,7 +133,7 @@ static void test_two(flash_kind_t first, flash_kind_t second, uint64_t second_na
 int main(int argc, char **argv)
 {
     /* Nothing is random here but the data. A second number is how many runs a case may take. */
-    unsigned long most = argc > 2 ? strtoul(argv[2], NULL, 0) : 40000;
+    unsigned long most = argc > 2 ? strtoul(argv[2], NULL, 0) : 40000 / tap_stride();
 
     data_seed = tap_seed(argc, argv);
     for (flash_kind_t kind = FLASH_ALLGATHER; kind <= FLASH_REDUCE_SCATTER; kind++) {
