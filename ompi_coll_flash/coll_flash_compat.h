@@ -80,6 +80,31 @@ static inline bool flash_compat_spans_nodes(void)
         (module)->super.coll_##name = (function);                                \
     } while (0)
 
+/*
+ * Open MPI orders what its lock-free list hands from thread to thread by fences, which
+ * ThreadSanitizer does not know: it is told.
+ */
+#ifdef FLASH_SANITIZE_THREAD
+#include <sanitizer/tsan_interface.h>
+
+static inline opal_free_list_item_t *flash_compat_list_get(opal_free_list_t *list)
+{
+    opal_free_list_item_t *item = opal_free_list_get(list);
+
+    __tsan_acquire(item);
+    return item;
+}
+
+static inline void flash_compat_list_return(opal_free_list_t *list, opal_free_list_item_t *item)
+{
+    __tsan_release(item);
+    opal_free_list_return(list, item);
+}
+
+#define opal_free_list_get    flash_compat_list_get
+#define opal_free_list_return flash_compat_list_return
+#endif
+
 #else
 #error "flash knows Open MPI 4.1 only so far: extend ompi_coll_flash/coll_flash_compat.h"
 #endif

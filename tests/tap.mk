@@ -3,12 +3,29 @@ LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver
 SH_LOG_DRIVER = $(LOG_DRIVER)
 TEST_EXTENSIONS = .sh
 
+# What the sanitizers are to leave out stands, with the reasons, in files of their own.
+if SANITIZE_ADDRESS
+sanitizer_environment = \
+	FLASH_TEST_TIMEOUT="$${FLASH_TEST_TIMEOUT-600}"; export FLASH_TEST_TIMEOUT; \
+	ASAN_OPTIONS="$${ASAN_OPTIONS-$(FLASH_ASAN_OPTIONS)}"; export ASAN_OPTIONS; \
+	LSAN_OPTIONS="$${LSAN_OPTIONS-$(FLASH_LSAN_OPTIONS)}"; export LSAN_OPTIONS; \
+	UBSAN_OPTIONS="$${UBSAN_OPTIONS-print_stacktrace=1}"; export UBSAN_OPTIONS;
+endif
+if SANITIZE_THREAD
+tsan_options = suppressions=$(abs_top_srcdir)/tests/tsan.supp:history_size=7
+# UCX's hooks into malloc and the sanitizer's crash together.
+sanitizer_environment = \
+	FLASH_TEST_TIMEOUT="$${FLASH_TEST_TIMEOUT-900}"; export FLASH_TEST_TIMEOUT; \
+	FLASH_TEST_STRIDE="$${FLASH_TEST_STRIDE-11}"; export FLASH_TEST_STRIDE; \
+	TSAN_OPTIONS="$${TSAN_OPTIONS-$(tsan_options)}"; export TSAN_OPTIONS; \
+	UCX_MEM_EVENTS=n; export UCX_MEM_EVENTS;
+endif
+
 AM_TESTS_ENVIRONMENT = \
 	top_srcdir='$(abs_top_srcdir)'; export top_srcdir; \
 	top_builddir='$(abs_top_builddir)'; export top_builddir; \
 	MPIRUN='$(MPIRUN)'; export MPIRUN; \
-	ASAN_OPTIONS="$${ASAN_OPTIONS-$(FLASH_ASAN_OPTIONS)}"; export ASAN_OPTIONS; \
-	$(FLASH_TSAN_ENVIRONMENT) \
+	$(sanitizer_environment) \
 	OMPI_INFO='$(OMPI_INFO)'; export OMPI_INFO; \
 	FLASH_COMPONENT_PATH='$(abs_top_builddir)/ompi_coll_flash/.libs:$(ompi_pkglibdir)'; \
 	export FLASH_COMPONENT_PATH;

@@ -19,6 +19,9 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
+/* For a function that looks at memory where another thread may write: ThreadSanitizer is not to. */
+#define LOOKS_AHEAD __attribute__((no_sanitize("thread")))
+
 typedef struct test_case {
     const char *name;
     void (*run)(void);

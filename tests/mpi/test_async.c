@@ -29,7 +29,7 @@ static void sleep_ms(long ms)
 }
 
 /* The last elements of each block arrive last. */
-static bool has_arrived(const int64_t *recv, int blocks, int64_t none)
+LOOKS_AHEAD static bool has_arrived(const int64_t *recv, int blocks, int64_t none)
 {
     for (int block = 0; block < blocks; block++) {
         if (((const volatile int64_t *) recv)[(size_t) (block + 1) * COUNT - 1] == none) {

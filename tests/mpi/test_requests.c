@@ -59,7 +59,8 @@ static int64_t wanted(const operation_t *operation, int k)
            7 * size * (size - 1) / 2;
 }
 
-static bool has_arrived(const operation_t *operation)
+/* Whatever was read too early is read again. */
+LOOKS_AHEAD static bool has_arrived(const operation_t *operation)
 {
     int count = is_gather(operation) ? operation->size * COUNT : COUNT;
 
