@@ -9,8 +9,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 log=$scratch/log
 
-# says COUNT TEXT: in the log so many lines with TEXT; `+`: one at least.
-says() {
+# logged COUNT TEXT: in the log so many lines with TEXT; `+`: one at least.
+logged() {
     local found
     found=$(grep -c -e "$2" "$log" || :)
     if [[ $1 == + ]]; then
@@ -30,8 +30,8 @@ rank_dies() {
     shift
     FLASH_TEST_TIMEOUT=60 run "$np" --enable-recovery --mca coll_flash_probe_seconds 1 "$@" \
         >"$log" 2>&1 || :
-    says $((np - 1)) 'at last: MPI_ERR_OTHER' && says $((np - 1)) 'once more: MPI_ERR_OTHER' &&
-        says + 'Gone:  rank 1 of MPI_COMM_WORLD' && says 0 'called right'
+    logged $((np - 1)) 'at last: MPI_ERR_OTHER' && logged $((np - 1)) 'once more: MPI_ERR_OTHER' &&
+        logged + 'Gone:  rank 1 of MPI_COMM_WORLD' && logged 0 'called right'
 }
 
 for call in gather reduce; do
@@ -43,26 +43,26 @@ for call in gather reduce; do
     point "np 4, $call, no progress thread: a rank dies" \
         rank_dies 4 --mca coll_flash_progress off -- test_lost dies "$call"
 done
-point 'np 4: who is not its neighbour is told, too' says + 'At fault:  rank 1 of MPI_COMM_WORLD'
+point 'np 4: who is not its neighbour is told, too' logged + 'At fault:  rank 1 of MPI_COMM_WORLD'
 
-# A rank that is late: a warning that says what is waited for, and all is well in the end.
+# A rank that is late: a warning that logged what is waited for, and all is well in the end.
 rank_is_late() {
     run 3 --mca coll_flash_stuck_seconds 2 --mca orte_base_help_aggregate 0 "$@" >"$log" 2>&1 || {
         cat "$log"
         return 1
     }
-    says 3 'at last: success' && says 2 'has done so for 2 seconds' &&
-        says + 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
-        says + 'In the ring: *step . of 3, block of rank . of the communicator' &&
-        says 2 "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD" &&
-        says 2 'The operation waits on' && says 0 'called right'
+    logged 3 'at last: success' && logged 2 'has done so for 2 seconds' &&
+        logged + 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
+        logged + 'In the ring: *step . of 3, block of rank . of the communicator' &&
+        logged 2 "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD" &&
+        logged 2 'The operation waits on' && logged 0 'called right'
 }
 # Given up: each rank ends with an error, the late one included.
 late_rank_is_given_up() {
     FLASH_TEST_TIMEOUT=60 run 3 --enable-recovery --mca coll_flash_stuck_seconds 2 \
         --mca coll_flash_stuck_error 1 "$@" >"$log" 2>&1 || :
-    says 3 'at last: MPI_ERR_OTHER' && says 3 'once more: MPI_ERR_OTHER' &&
-        says + 'That rank is given up' && says 0 'called right'
+    logged 3 'at last: MPI_ERR_OTHER' && logged 3 'once more: MPI_ERR_OTHER' &&
+        logged + 'That rank is given up' && logged 0 'called right'
 }
 for operation in allgather reduce-scatter; do
     call=gather

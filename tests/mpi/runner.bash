@@ -4,6 +4,7 @@
 #   mpi NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   a point: PROGRAM ends with 0, in time
 #   point NAME COMMAND...                                a point: COMMAND ends with 0
 #   run NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   no point: the exit status
+#   says COUNT TEXT NP ...                               likewise, and whether TEXT is said so often
 #   skip NAME REASON                                     a point that is not tried here
 #   options [MPIRUN OPTION]...                           for all that follow
 #   select_coll LIST                                     likewise, instead of `--mca coll flash`
@@ -91,6 +92,32 @@ mpi() {
     done
     [[ $coll == flash ]] || name+=" (coll $coll)"
     point "$name" run "$np" "$@"
+}
+
+# "${on_rank[@]}" RANK VARIABLE=VALUE PROGRAM ARGUMENT...: an environment of its own for one rank.
+# shellcheck disable=SC2016,SC2034 # expanded by the inner shell; used by the scripts
+on_rank=(/bin/sh -c 'if [ "$OMPI_COMM_WORLD_RANK" = "$0" ]; then export "$1"; fi; shift; exec "$@"')
+
+# says COUNT TEXT NP ...: run, successfully, with TEXT in the output so many times; `+`: once or
+# more. Open MPI 4.1's mpirun loses messages that two ranks send at once, with an error of its own:
+# tried again then.
+says() {
+    local count=$1 text=$2 try found
+    shift 2
+    for try in 1 2 3 4 5 6; do
+        run "$@" >"$scratch/log" 2>&1 || {
+            cat "$scratch/log"
+            return 1
+        }
+        found=$(grep -c -e "$text" "$scratch/log" || :)
+        if [[ $count == + ]] && ((found > 0)) || [[ $found == "$count" ]]; then
+            return 0
+        fi
+        grep -q 'ORTE_ERROR_LOG.*show_help' "$scratch/log" || break
+    done
+    echo "\"$text\" comes $found times instead of $count, in try $try:"
+    cat "$scratch/log"
+    return 1
 }
 
 plan() {

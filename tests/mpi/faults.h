@@ -1,0 +1,25 @@
+/*
+ * faults.h: calls of UCX and the C library that fail, when flash's library makes them. A program
+ * that is linked with faults.c has its own ucp_ep_create() and so on, ahead of the libraries'.
+ *
+ * FLASH_TEST_FAULT=FUNCTION in the environment: the first call of FUNCTION fails, in MPI_Init, too.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FAULTS_H
+#define FAULTS_H
+
+#include <stdbool.h>
+
+/* Statuses of UCX. */
+enum { FAULT_IO_ERROR = -3, FAULT_NO_MEMORY = -4, FAULT_UNREACHABLE = -6, FAULT_CANCELED = -16 };
+
+/* The call number `nth`, from 1, from now on fails: functions of UCX with that status. */
+void fault_arm(const char *function, int nth, int status);
+/* Whether it has failed meanwhile; no call fails any more. */
+bool fault_disarm(const char *function);
+
+/* Whether allocations can be made to fail: not under sanitizers, which have their own. */
+bool fault_has_malloc(void);
+
+#endif /* FAULTS_H */

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# UCX, the system or memory fail flash: what it says, and how operations end.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+options --mca coll_flash_min_bytes 0
+program=$programs/test_faults
+
+point 'no connection: said' says 1 'cannot connect to another process' 3 -- test_faults connection
+point 'failed transfers: said' says 1 'failed in UCX: the operation ends' 2 -- \
+    test_faults transfers
+mpi 2 -- test_faults memory
+
+for progress in on auto; do
+    said=$([[ $progress == on ]] && echo 1 || echo 0)
+    point "no thread, progress $progress: said $said times" \
+        says "$said" 'the system refused to start a thread' 2 \
+        --mca coll_flash_progress "$progress" -x FLASH_TEST_FAULT=pthread_create -- \
+        test_faults works
+    point "no descriptor to sleep on, progress $progress: said $said times" \
+        says "$said" 'UCX was built without support for threads' 2 \
+        --mca coll_flash_progress "$progress" -x FLASH_TEST_FAULT=ucp_worker_get_efd -- \
+        test_faults works
+done
+
+# In MPI_Init, on one rank: none uses flash.
+for function in ucp_config_read ucp_init_version ucp_worker_create ucp_worker_get_address \
+    ucp_ep_create; do
+    point "$function fails on one rank: said once" says 1 'cannot use UCX' 3 -- \
+        "${on_rank[@]}" 1 "FLASH_TEST_FAULT=$function" "$program" works
+done
+
+plan

@@ -1,0 +1,185 @@
+/*
+ * test_faults.c: UCX, the system or memory fail flash, on all ranks alike: calls and requests end
+ * with an error, and the next operation works.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "extension.h"
+#include "faults.h"
+
+enum { COUNT = 100 };
+
+/* Duplicates MPI_COMM_WORLD, or reverses its ring; errors are counted. */
+static MPI_Comm make_comm(bool reversed)
+{
+    MPI_Comm comm;
+
+    MPI_Comm_split(MPI_COMM_WORLD, 0, reversed ? -world_rank : world_rank, &comm);
+    MPI_Comm_set_errhandler(comm, counting_handler());
+    handler_calls = 0;
+    return comm;
+}
+
+static void next_works(MPI_Comm comm, const char *what)
+{
+    watch_options_t options = {.count = COUNT, .salt = 3};
+
+    handler_calls = 0;
+    for (int kind = 0; kind < WATCH_KINDS; kind++) {
+        watch_one((watch_kind_t) kind, comm, &options, what);
+    }
+    check(handler_calls == 0, "%s: the next operation fails", what);
+}
+
+/* An operation that is to end with an error, at once or later. */
+static void one_fails(watch_kind_t kind, MPI_Comm comm, int class, const char *what)
+{
+    watch_options_t options = {.count = COUNT};
+    MPI_Request request;
+    watch_t watch;
+    int error;
+
+    watch_init(&watch, kind, comm, &options);
+    error = watch_start(&watch, &request);
+    if (error == MPI_SUCCESS) {
+        error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    check_class(error, class, what);
+    check(handler_calls == 1, "%s: error handler called %d times", what, handler_calls);
+    watch_free(&watch);
+}
+
+/* With three ranks or more, each has another neighbour than in MPI_COMM_WORLD's ring. */
+static void connection(void)
+{
+    MPI_Comm comm = make_comm(true);
+
+    fault_arm("ucp_ep_create", 1, FAULT_UNREACHABLE);
+    one_fails(WATCH_ALLGATHER, comm, MPI_ERR_OTHER, "no connection");
+    check(fault_disarm("ucp_ep_create"), "no connection was tried");
+    next_works(comm, "after a failed connection");
+    MPI_Comm_free(&comm);
+}
+
+/*
+ * Two ranks, whose only send and only receive fail both: a rank whose partner has done its part
+ * would wait for it.
+ */
+static void transfers(void)
+{
+    static const struct {
+        int status, class;
+    } ends[] = {{FAULT_IO_ERROR, MPI_ERR_OTHER},
+                {FAULT_UNREACHABLE, MPI_ERR_OTHER},
+                {FAULT_CANCELED, MPI_ERR_OTHER},
+                {FAULT_NO_MEMORY, MPI_ERR_NO_MEM}};
+
+    if (!check(world_size == 2, "for two ranks")) {
+        return;
+    }
+    for (size_t k = 0; k < LENGTH(ends); k++) {
+        MPI_Comm comm = make_comm(false);
+
+        fault_arm("ucp_tag_send_sync_nbx", 1, ends[k].status);
+        fault_arm("ucp_tag_recv_nbx", 1, ends[k].status);
+        one_fails(WATCH_ALLGATHER, comm, ends[k].class, "failed transfers");
+        check(fault_disarm("ucp_tag_send_sync_nbx"), "nothing was sent");
+        check(fault_disarm("ucp_tag_recv_nbx"), "nothing was received");
+        next_works(comm, "after failed transfers");
+        MPI_Comm_free(&comm);
+    }
+}
+
+static void works(void)
+{
+    next_works(MPI_COMM_WORLD, "works");
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static int start_gather(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Iallgather(send, COUNT, MPI_INT, recv, COUNT, MPI_INT, comm, request);
+}
+
+static int start_gather_into_gaps(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
+{
+    MPI_Datatype type;
+    int error;
+
+    MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &type);
+    MPI_Type_commit(&type);
+    error = MPI_Iallgather(send, COUNT, type, recv, COUNT, type, comm, request);
+    MPI_Type_free(&type);
+    return error;
+}
+
+static int start_reduce(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Ireduce_scatter_block(send, recv, COUNT, MPI_INT, MPI_SUM, comm, request);
+}
+
+static int start_reduce_in_place(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
+{
+    (void) send;
+    return MPI_Ireduce_scatter_block(MPI_IN_PLACE, recv, COUNT, MPI_INT, MPI_SUM, comm, request);
+}
+
+static int start_unequal(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
+{
+    static int counts[64], displs[64];
+
+    for (int rank = 0; rank < world_size; rank++) {
+        counts[rank] = rank % 2 ? 10 : COUNT;
+        displs[rank] = rank * COUNT;
+    }
+    return MPI_Iallgatherv(send, counts[world_rank], MPI_INT, recv, counts, displs, MPI_INT, comm,
+                           request);
+}
+
+typedef int start_fn(void *send, void *recv, MPI_Comm comm, MPI_Request *request);
+
+/* Each allocation of the call fails once; the last round is the one that has none left. */
+static void fail_each_allocation(start_fn *start, MPI_Comm comm, const char *what)
+{
+    int *send = calloc((size_t) world_size * COUNT * 2, sizeof(int));
+    int *recv = calloc((size_t) world_size * COUNT * 2, sizeof(int));
+    bool failed = true;
+
+    for (int nth = 1; failed; nth++) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        int error;
+
+        fault_arm("malloc", nth, 0);
+        error = start(send, recv, comm, &request);
+        failed = fault_disarm("malloc");
+        check_class(error, failed ? MPI_ERR_NO_MEM : MPI_SUCCESS, what);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    free(send);
+    free(recv);
+}
+
+static void memory(void)
+{
+    MPI_Comm comm = make_comm(false);
+
+    if (fault_has_malloc()) {
+        works(); /* what is allocated once */
+        fail_each_allocation(start_gather, comm, "allgather without memory");
+        fail_each_allocation(start_gather_into_gaps, comm, "allgather into gaps without memory");
+        fail_each_allocation(start_unequal, comm, "allgatherv without memory");
+        fail_each_allocation(start_reduce, comm, "reduce-scatter without memory");
+        fail_each_allocation(start_reduce_in_place, comm, "reduce-scatter in place without memory");
+        next_works(comm, "after allocations that failed");
+    }
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    static const test_case_t cases[] = {
+        {"connection", connection}, {"transfers", transfers}, {"memory", memory}, {"works", works}};
+
+    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
+}
