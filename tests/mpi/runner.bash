@@ -30,6 +30,7 @@ trap 'rm -rf "$scratch"' EXIT
 output=$scratch/output # of the latest command
 points=0
 common=()
+tool=() # what runs the program: a debugger with its options
 coll=flash
 
 options() {
@@ -78,7 +79,7 @@ run() {
     timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" "$MPIRUN" -np "$np" --oversubscribe \
         --mca mpi_yield_when_idle 1 --mca mca_base_component_path "$FLASH_COMPONENT_PATH" \
         --mca coll "$coll" --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" \
-        "${common[@]}" "${own[@]}" "$program" "$@"
+        "${common[@]}" "${own[@]}" "${tool[@]}" "$program" "$@"
 }
 
 mpi() {

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# For `make check-valgrind`: the programs under valgrind, as ranks of small jobs.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2034 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+: "${FLASH_VALGRIND:?is set by make check-valgrind}"
+# shellcheck disable=SC2206 # a list of words
+tool=($FLASH_VALGRIND)
+
+options --mca coll_flash_min_bytes 0
+for np in 2 3; do
+    mpi "$np" -- test_allgather
+    mpi "$np" -- test_reduce_scatter
+    mpi "$np" -- test_extension
+    mpi "$np" -- test_arguments
+    mpi "$np" -- test_others
+    mpi "$np" -- test_threads
+    # Neither what measures time nor what only repeats itself.
+    mpi "$np" -- test_async allgather reduce_scatter
+    mpi "$np" -- test_failures consume produce sizes own_block
+    mpi "$np" -- test_requests one_communicator many_communicators free_active free_types \
+        free_communicators cancel
+    mpi "$np" --mca coll_flash_progress off -- test_requests one_communicator
+done
+mpi 3 --mca coll_flash_segment_bytes 64 -- test_reduce_scatter same_bits
+mpi 2 -x UCX_FLASH_TLS=tcp -- test_allgather
+mpi 3 -- test_faults connection
+mpi 2 -- test_faults transfers
+mpi 2 --mca coll_flash_progress on -x FLASH_TEST_FAULT=pthread_create -- test_faults works
+for function in ucp_config_read ucp_init_version ucp_worker_create ucp_worker_get_address; do
+    mpi 2 -x "FLASH_TEST_FAULT=$function" -- test_faults works
+done
+
+plan
