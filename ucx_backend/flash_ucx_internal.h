@@ -26,9 +26,9 @@ typedef struct flash_ucx flash_ucx_t;
 typedef struct flash_message {
     flash_transfer_t *transfer; /* NULL: an orphan */
     flash_peer_t *peer;
-    struct flash_message *next, **link; /* in the peer's messages, or among the orphans */
+    struct flash_message *next, **link; /* in the peer's messages, the orphans or the spare ones */
     struct flash_message *next_retry;   /* in ucx->retries */
-    void *request;                      /* UCX's; NULL: UCX had no memory for it, yet */
+    void *request;                      /* UCX's; NULL: UCX has not taken it yet */
     bool sends;
     uint64_t tag, mask;
     void *buffer;
@@ -55,6 +55,7 @@ struct flash_ucx {
     flash_peer_t *peers;
     bool failing; /* some peer is */
     flash_message_t *orphans;
+    flash_message_t *spare;                   /* to be used again */
     flash_message_t *posting;                 /* being handed to UCX, and not done meanwhile */
     flash_message_t *retries, **retries_tail; /* in the order in which they were begun */
 };

@@ -39,7 +39,7 @@ static void finish(flash_message_t *message, int status, uint64_t tag, size_t le
         message->peer->ucx->posting = NULL;
     }
     unlink_message(message);
-    free(message);
+    link_message(&message->peer->ucx->spare, message);
     if (transfer != NULL) {
         transfer->done(transfer, status, tag, length);
     }
@@ -56,14 +56,31 @@ static void orphan(flash_message_t *message)
     transfer->done(transfer, FLASH_ERR_LOST, 0, 0);
 }
 
-void flash_ucx_free_messages(flash_ucx_t *ucx)
+static flash_message_t *new_message(flash_ucx_t *ucx)
+{
+    flash_message_t *message = ucx->spare;
+
+    if (message == NULL) {
+        return malloc(sizeof(*message));
+    }
+    unlink_message(message);
+    return message;
+}
+
+static void free_list(flash_message_t **list)
 {
     flash_message_t *message;
 
-    while ((message = ucx->orphans) != NULL) {
+    while ((message = *list) != NULL) {
         unlink_message(message);
         free(message);
     }
+}
+
+void flash_ucx_free_messages(flash_ucx_t *ucx)
+{
+    free_list(&ucx->orphans);
+    free_list(&ucx->spare);
 }
 
 /* ------------------------------------------------------------ UCX's callbacks */
@@ -115,7 +132,10 @@ static ucs_status_ptr_t post_recv(flash_message_t *message)
                             message->tag, message->mask, &param);
 }
 
-/* Hands the message to UCX. False if UCX has no memory for it now. */
+/*
+ * Hands the message to UCX. False if UCX cannot take it now: for want of memory, or, of a receive,
+ * for whatever reason, since what is sent here would never be taken.
+ */
 static bool post(flash_message_t *message)
 {
     flash_ucx_t *ucx = message->peer->ucx;
@@ -127,7 +147,7 @@ static bool post(flash_message_t *message)
         if (ucx->posting == message) { /* else it is done, and gone */
             message->request = request;
         }
-    } else if (UCS_PTR_STATUS(request) == UCS_ERR_NO_MEMORY) {
+    } else if (!message->sends || UCS_PTR_STATUS(request) == UCS_ERR_NO_MEMORY) {
         return false;
     } else {
         finish(message, flash_ucx_status(UCS_PTR_STATUS(request)), message->tag, message->length);
@@ -189,7 +209,7 @@ static void ucx_transfer(flash_peer_t *peer, const flash_message_t *model)
     transfer->handle = NULL;
     if (peer->lost) {
         status = FLASH_ERR_LOST;
-    } else if ((message = malloc(sizeof(*message))) != NULL) {
+    } else if ((message = new_message(peer->ucx)) != NULL) {
         *message = *model;
         message->peer = peer;
         transfer->handle = message;

@@ -13,6 +13,10 @@ program=$programs/test_faults
 point 'no connection: said' says 1 'cannot connect to another process' 3 -- test_faults connection
 point 'failed transfers: said' says 1 'failed in UCX: the operation ends' 2 -- \
     test_faults transfers
+for np in 2 3 4; do
+    mpi "$np" -- test_faults transfers one_transfer memory_later
+done
+mpi 3 --mca coll_flash_progress off -- test_faults transfers one_transfer memory_later
 mpi 2 -- test_faults memory
 
 for progress in on auto; do

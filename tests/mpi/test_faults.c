@@ -61,31 +61,70 @@ static void connection(void)
     MPI_Comm_free(&comm);
 }
 
-/*
- * Two ranks, whose only send and only receive fail both: a rank whose partner has done its part
- * would wait for it.
- */
+/* The first send of each rank fails, and its receive cannot be posted at once. */
 static void transfers(void)
 {
-    static const struct {
-        int status, class;
-    } ends[] = {{FAULT_IO_ERROR, MPI_ERR_OTHER},
-                {FAULT_UNREACHABLE, MPI_ERR_OTHER},
-                {FAULT_CANCELED, MPI_ERR_OTHER},
-                {FAULT_NO_MEMORY, MPI_ERR_NO_MEM}};
+    static const int ends[] = {FAULT_IO_ERROR, FAULT_UNREACHABLE, FAULT_CANCELED};
 
-    if (!check(world_size == 2, "for two ranks")) {
-        return;
-    }
     for (size_t k = 0; k < LENGTH(ends); k++) {
         MPI_Comm comm = make_comm(false);
 
-        fault_arm("ucp_tag_send_sync_nbx", 1, ends[k].status);
-        fault_arm("ucp_tag_recv_nbx", 1, ends[k].status);
-        one_fails(WATCH_ALLGATHER, comm, ends[k].class, "failed transfers");
+        fault_arm("ucp_tag_send_sync_nbx", 1, ends[k]);
+        fault_arm("ucp_tag_recv_nbx", 1, ends[k]);
+        one_fails(WATCH_ALLGATHER, comm, MPI_ERR_OTHER, "failed transfers");
         check(fault_disarm("ucp_tag_send_sync_nbx"), "nothing was sent");
         check(fault_disarm("ucp_tag_recv_nbx"), "nothing was received");
         next_works(comm, "after failed transfers");
+        MPI_Comm_free(&comm);
+    }
+}
+
+/* One send of one rank fails, each in turn: the others are told, and none waits for it. */
+static void one_transfer(void)
+{
+    enum { MOST = 20 };
+    bool failed = true;
+
+    for (int nth = 1; failed; nth++) {
+        MPI_Comm comm = make_comm(false);
+        watch_options_t options = {.count = COUNT};
+        int outcomes[64], mine, told = 0;
+        MPI_Request request;
+        watch_t watch;
+
+        watch_init(&watch, nth % 2 ? WATCH_ALLGATHER : WATCH_REDUCE_SCATTER, comm, &options);
+        if (world_rank == nth % world_size) {
+            fault_arm("ucp_tag_send_sync_nbx", nth / world_size + 1, FAULT_IO_ERROR);
+        }
+        mine = watch_start(&watch, &request);
+        mine = mine == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : mine;
+        failed = world_rank == nth % world_size && fault_disarm("ucp_tag_send_sync_nbx");
+        check(!failed || mine != MPI_SUCCESS, "send %d fails, and its rank says success", nth);
+        MPI_Bcast(&failed, 1, MPI_C_BOOL, nth % world_size, MPI_COMM_WORLD);
+        MPI_Allgather(&mine, 1, MPI_INT, outcomes, 1, MPI_INT, MPI_COMM_WORLD);
+        for (int rank = 0; rank < world_size; rank++) {
+            told += outcomes[rank] != MPI_SUCCESS && rank != nth % world_size;
+        }
+        check(!failed || told > 0, "send %d fails, and nobody else is told", nth);
+        check(nth < MOST, "there is no end of it");
+        failed &= nth < MOST;
+        watch_free(&watch);
+        next_works(comm, "after a failed send");
+        MPI_Comm_free(&comm);
+    }
+}
+
+/* UCX has no memory for a while: the operation comes to its end all the same. */
+static void memory_later(void)
+{
+    for (int nth = 1; nth <= 2; nth++) {
+        MPI_Comm comm = make_comm(false);
+
+        fault_arm("ucp_tag_send_sync_nbx", nth, FAULT_NO_MEMORY);
+        fault_arm("ucp_tag_recv_nbx", nth, FAULT_NO_MEMORY);
+        next_works(comm, "UCX has no memory at first");
+        check(fault_disarm("ucp_tag_send_sync_nbx"), "nothing was sent");
+        check(fault_disarm("ucp_tag_recv_nbx"), "nothing was received");
         MPI_Comm_free(&comm);
     }
 }
@@ -179,7 +218,8 @@ static void memory(void)
 int main(int argc, char **argv)
 {
     static const test_case_t cases[] = {
-        {"connection", connection}, {"transfers", transfers}, {"memory", memory}, {"works", works}};
+        {"connection", connection},     {"transfers", transfers}, {"one_transfer", one_transfer},
+        {"memory_later", memory_later}, {"memory", memory},       {"works", works}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }
