@@ -24,4 +24,12 @@ typedef struct reduction {
 /* Those of predefined operations on the types that stand for the rest; `*count` of them. */
 const reduction_t *reductions(size_t *count);
 
+/* Operations of the user's own: a commutative one; one that is not, on a type without and with
+   gaps. */
+enum { USER_MODULO, USER_MAPS, USER_SPACED_MAPS, USER_REDUCTIONS };
+
+/* With an operation and a type that have to be freed. */
+void user_reduction_make(reduction_t *reduction, int kind);
+void user_reduction_free(reduction_t *reduction);
+
 #endif /* REDUCTION_H */

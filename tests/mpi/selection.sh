@@ -107,7 +107,7 @@ point 'coll_flash_verbose 2: reductions around the ring' \
     says 10 'Ireduce_scatter_block of .* bytes .*: ring' 2 \
     --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 0 -- test_reduce_scatter same_bits
 point 'coll_flash_verbose 2: operations of the user passed on, and why' \
-    says 24 'Ireduce_scatter_block of .* bytes .*: passed on (not a predefined' 2 \
+    says 36 'Ireduce_scatter_block of .* bytes .*: passed on (not a predefined' 2 \
     --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 0 -- test_reduce_scatter user_operations
 point 'coll_flash_verbose 2: calls of the extension around the ring' \
     says + 'Iallgather_compute on communicator 0: ring' 2 --mca coll_flash_verbose 2 -- \

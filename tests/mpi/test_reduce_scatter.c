@@ -160,105 +160,19 @@ static void same_bits(void)
 
 /* --------------------------------------------------- the user's own operations */
 
-static void add_modulo(void *in, void *inout, int *length, MPI_Datatype *type)
-{
-    (void) type;
-    for (int k = 0; k < *length; k++) {
-        ((int *) inout)[k] = (((int *) in)[k] + ((int *) inout)[k]) % 1009;
-    }
-}
-
-/* Maps x -> slope * x + offset modulo 1009, one after another: the order matters. */
-typedef struct affine {
-    int slope, offset;
-} affine_t;
-
-static affine_t compose(affine_t first, affine_t second)
-{
-    return (affine_t){first.slope * second.slope % 1009,
-                      (second.slope * first.offset + second.offset) % 1009};
-}
-
-static void compose_all(void *in, void *inout, int *length, MPI_Datatype *type)
-{
-    affine_t *first = in, *second = inout;
-
-    (void) type;
-    for (int k = 0; k < *length; k++) {
-        second[k] = compose(first[k], second[k]);
-    }
-}
-
-static affine_t affine(int rank, size_t index)
-{
-    uint32_t random = mix((uint32_t) rank, (uint32_t) index, 3);
-
-    return (affine_t){(int) (random % 1008) + 1, (int) (random / 1009 % 1009)};
-}
-
-static void affine_operand(void *to, int rank, size_t index, MPI_Op op)
-{
-    (void) op;
-    *(affine_t *) to = affine(rank, index);
-}
-
-static void affine_result(void *to, int ranks, size_t index, MPI_Op op)
-{
-    affine_t result = affine(0, index);
-
-    (void) op;
-    for (int rank = 1; rank < ranks; rank++) {
-        result = compose(result, affine(rank, index));
-    }
-    *(affine_t *) to = result;
-}
-
-static bool affine_equal(const void *a, const void *b)
-{
-    return memcmp(a, b, sizeof(affine_t)) == 0;
-}
-
-static void modulo_operand(void *to, int rank, size_t index, MPI_Op op)
-{
-    (void) op;
-    *(int *) to = (int) (mix((uint32_t) rank, (uint32_t) index, 4) % 1009);
-}
-
-static void modulo_result(void *to, int ranks, size_t index, MPI_Op op)
-{
-    int operand, sum = 0;
-
-    for (int rank = 0; rank < ranks; rank++) {
-        modulo_operand(&operand, rank, index, op);
-        sum += operand;
-    }
-    *(int *) to = sum % 1009;
-}
-
-static bool int_equal(const void *a, const void *b)
-{
-    return *(const int *) a == *(const int *) b;
-}
-
 static void user_operations(void)
 {
     static const int bases[] = {1, 7, 5000};
-    reduction_t modulo = {"MPI_INT",   "modulo 1009",  MPI_INT,       sizeof(int),
-                          MPI_OP_NULL, modulo_operand, modulo_result, int_equal};
-    reduction_t maps = {"pairs",     "affine maps",  MPI_DATATYPE_NULL, sizeof(affine_t),
-                        MPI_OP_NULL, affine_operand, affine_result,     affine_equal};
 
-    MPI_Op_create(add_modulo, 1, &modulo.op);
-    MPI_Op_create(compose_all, 0, &maps.op);
-    MPI_Type_contiguous(2, MPI_INT, &maps.type);
-    MPI_Type_commit(&maps.type);
-    for (size_t b = 0; b < LENGTH(bases); b++) {
-        run_forms(&modulo, bases[b]);
-        run_forms(&maps, bases[b]);
+    for (int kind = 0; kind < USER_REDUCTIONS; kind++) {
+        reduction_t reduction;
+
+        user_reduction_make(&reduction, kind);
+        for (size_t b = 0; b < LENGTH(bases); b++) {
+            run_forms(&reduction, bases[b]);
+        }
+        user_reduction_free(&reduction);
     }
-    MPI_Op_free(&modulo.op);
-    MPI_Op_free(&maps.op);
-    MPI_Type_free(&maps.type);
 }
 
 int main(int argc, char **argv)

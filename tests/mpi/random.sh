@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+#
+# random.sh [--long [OPERATIONS]]
+#
+# Random calls, types, communicators and orders of completion, every byte checked: 10,000 operations,
+# or with --long a million, with time and memory. FLASH_TEST_SEED in the environment gives other
+# ones. By hand, run it in its build folder.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+seed=${FLASH_TEST_SEED:-20260424}
+total=10000
+more=() # options of random_ops
+if [[ ${1:-} == --long ]]; then
+    total=${2:-1000000}
+    # No end in sight, but some operation within five minutes.
+    export FLASH_TEST_TIMEOUT=1000000
+    more=(--progress-line --patience=300)
+fi
+
+# share PERCENT NP [MPIRUN OPTION]... -- [OPTION OF random_ops]...: so much of the operations.
+done=0
+share() {
+    local operations=$((total * $1 / 100)) np=$2 own=() threads=1
+    shift 2
+    while [[ $1 != -- ]]; do
+        own+=("$1")
+        shift
+    done
+    shift
+    if [[ ${1:-} == --threads=* ]]; then
+        threads=${1#*=}
+    fi
+    mpi "$np" "${own[@]}" -- random_ops --seed="$seed" --operations=$((operations / threads)) \
+        "$@" "${more[@]}"
+    if ((${#more[@]})); then
+        sed -n 's/^seed/# seed/p' "$output"
+    fi
+    done=$((done + operations))
+}
+
+# Rings for the smallest operations, too.
+options --mca coll_flash_min_bytes 0
+share 5 1 --
+share 10 2 --
+share 10 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_depth 1 --
+share 10 4 --
+share 10 4 --mca coll_flash_progress off --
+share 5 4 --mca coll_flash_progress on --mca coll_flash_segment_bytes 512 --bind-to none --
+share 5 3 -x UCX_FLASH_TLS=tcp --
+share 10 5 --
+share 5 7 --
+share 5 8 --
+share 10 3 -- --threads=2
+share 5 2 --mca coll_flash_progress off -- --threads=4
+# Some operations around the ring and some passed on, as by default.
+options
+share 5 4 -- --most=262144
+select_coll ^flash
+share 5 3 --
+
+if ((${#more[@]})); then
+    echo "# seed $seed: $done operations in $SECONDS s"
+fi
+plan

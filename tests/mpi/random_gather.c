@@ -1,0 +1,221 @@
+/*
+ * random_gather.c: random allgathers.
+ *
+ * Each rank describes the blocks in its own way: other types with the same signature, other
+ * displacements, other order.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "random_ops.h"
+
+/* ------------------------------------------------------------------------ types */
+
+/* Elements without data, 8 bytes apart: nothing may be written. */
+static void make_nothing(typed_t *typed)
+{
+    MPI_Datatype none;
+
+    *typed = (typed_t){.per_unit = 1, .extent = 8};
+    MPI_Type_contiguous(0, MPI_INT, &none);
+    MPI_Type_create_resized(none, 0, 8, &typed->type);
+    MPI_Type_free(&none);
+    MPI_Type_commit(&typed->type);
+}
+
+/* A unit of one predefined element, for blocks of any length. */
+static void make_single(typed_t *typed, int signature)
+{
+    typed_make(typed, signature, WAY_PREDEFINED);
+    typed->per_unit = 1;
+}
+
+/* The extension wants types without gaps, and the same receive type on all ranks. */
+static void draw_dense(operation_t *operation, int signature, uint64_t *all)
+{
+    static const int dense[] = {WAY_PREDEFINED, WAY_CONTIGUOUS};
+
+    typed_make(&operation->recv_type, signature, dense[prng_below(all, 2)]);
+    typed_make(&operation->send_type, signature, dense[prng_below(&operation->own, 2)]);
+}
+
+static void draw_types(operation_t *operation, uint64_t *all)
+{
+    int signature = (int) prng_below(all, operation->compute ? SIGNATURE_DOUBLE_INT : SIGNATURES);
+    uint32_t kind = prng_below(all, 100);
+    uint64_t *own = &operation->own;
+
+    if (kind < 3 && !operation->compute) {
+        make_nothing(&operation->send_type);
+        make_nothing(&operation->recv_type);
+    } else if (kind < 40) {
+        make_single(&operation->send_type, signature);
+        make_single(&operation->recv_type, signature);
+    } else if (operation->compute) {
+        draw_dense(operation, signature, all);
+    } else {
+        typed_make(&operation->send_type, signature, (int) prng_below(own, WAYS));
+        typed_make(&operation->recv_type, signature, (int) prng_below(own, WAYS));
+    }
+}
+
+void free_gather_types(operation_t *operation)
+{
+    typed_free(&operation->send_type);
+    typed_free(&operation->recv_type);
+}
+
+/* ----------------------------------------------------------------------- places */
+
+/*
+ * Blocks in an order of this rank's, with room between some of them, counted from any element of
+ * the buffer. Returns the number of elements; *origin: how many lie before the buffer's address.
+ */
+static size_t place_blocks(operation_t *operation, int *origin)
+{
+    uint64_t *own = &operation->own;
+    int next = 0, room = prng_percent(own, 60) ? 4 : 1, size = operation->size;
+    int order[size];
+
+    for (int k = 0; k < size; k++) {
+        int other = (int) prng_below(own, (uint32_t) k + 1);
+
+        order[k] = order[other];
+        order[other] = k;
+    }
+    for (int k = 0; k < size; k++) {
+        next += (int) prng_below(own, (uint32_t) room);
+        operation->displs[order[k]] = next;
+        next += operation->counts[order[k]];
+    }
+    *origin = prng_percent(own, 25) ? (int) prng_below(own, (uint32_t) next + 1) : 0;
+    for (int k = 0; k < size; k++) {
+        operation->displs[k] -= *origin;
+    }
+    return (size_t) next;
+}
+
+/* Equal blocks, one after another. */
+static size_t place_in_a_row(operation_t *operation)
+{
+    for (int rank = 0; rank < operation->size; rank++) {
+        operation->displs[rank] = rank * operation->counts[rank];
+    }
+    return (size_t) operation->size * (size_t) operation->counts[0];
+}
+
+static int send_count(const operation_t *operation)
+{
+    return operation->blocks[operation->rank] * operation->send_type.per_unit;
+}
+
+/* What the send buffer is, and what becomes of the receive buffer. */
+static void make_images(operation_t *operation)
+{
+    const typed_t *send = &operation->send_type, *recv = &operation->recv_type;
+    int rank = operation->rank, origin = 0;
+    size_t elements =
+        operation->unequal ? place_blocks(operation, &origin) : place_in_a_row(operation);
+    size_t before = typed_margin(recv) + (size_t) origin * (size_t) recv->extent;
+
+    make_image(&operation->send, typed_margin(send),
+               (size_t) send_count(operation) * (size_t) send->extent, typed_margin(send),
+               operation->salt + 1);
+    typed_write(send, operation->send.buffer, (size_t) send_count(operation), rank,
+                operation->salt);
+    memcpy(operation->send.wanted, operation->send.memory, operation->send.bytes);
+    make_image(&operation->recv, before, (elements - (size_t) origin) * (size_t) recv->extent,
+               typed_margin(recv), operation->salt + 2);
+    for (int k = 0; k < operation->size; k++) {
+        ptrdiff_t place = operation->displs[k] * recv->extent;
+        ptrdiff_t wanted = operation->recv.buffer - operation->recv.memory + place;
+
+        typed_write(recv, operation->recv.wanted + wanted, (size_t) operation->counts[k], k,
+                    operation->salt);
+        if (operation->in_place && k == rank) {
+            typed_write(recv, operation->recv.buffer + place, (size_t) operation->counts[k], k,
+                        operation->salt);
+        }
+    }
+}
+
+void draw_gather(operation_t *operation, uint64_t *all)
+{
+    static const char *const names[2][2] = {
+        {"MPI_Iallgather", "MPI_Iallgatherv"},
+        {"MPIX_Iallgather_compute", "MPIX_Iallgatherv_compute"}};
+    size_t total = 0, unit;
+
+    operation->name = names[operation->compute][operation->unequal];
+    draw_types(operation, all);
+    unit = typed_unit_bytes(&operation->recv_type);
+    draw_blocks(operation, all, options.most / (unit > 0 ? unit : 8));
+    for (int rank = 0; rank < operation->size; rank++) {
+        operation->counts[rank] = operation->blocks[rank] * operation->recv_type.per_unit;
+        total += (size_t) operation->blocks[rank] * unit;
+    }
+    operation->ring = takes_ring(operation, total);
+    make_images(operation);
+}
+
+/* ------------------------------------------------------------------- the calls */
+
+static int consume(const MPIX_Flash_block *block, void *arg)
+{
+    operation_t *operation = arg;
+    const typed_t *typed = &operation->recv_type;
+    size_t first = (size_t) block->offset * typed->size;
+    const unsigned char *place =
+        operation->recv.buffer + operation->displs[block->rank] * typed->extent + first;
+    bool own = !operation->in_place && block->rank == operation->rank &&
+               block->data == operation->send.buffer + first;
+
+    check_piece(operation, block);
+    if ((block->data != place && !own) ||
+        !is_pattern(block->data, first, (size_t) block->count * typed->size, block->rank,
+                    operation->salt)) {
+        fail(operation->sequence, operation->number,
+             "%s, rank %d of %d: block %d's elements %lld to %lld %s", operation->name,
+             operation->rank, operation->size, block->rank, (long long) block->offset,
+             (long long) (block->offset + block->count),
+             block->data != place && !own ? "are not in their place" : "are not there yet");
+    }
+    return MPI_SUCCESS;
+}
+
+static int start_compute(operation_t *o, const void *send, int count, MPI_Request *request)
+{
+    MPI_Datatype from = o->send_type.type, to = o->recv_type.type;
+
+    if (o->blocking) {
+        return o->unequal ? MPIX_Allgatherv_compute(send, count, from, o->recv.buffer, o->counts,
+                                                    o->displs, to, consume, o, hints_of(o), o->comm)
+                          : MPIX_Allgather_compute(send, count, from, o->recv.buffer, o->counts[0],
+                                                   to, consume, o, hints_of(o), o->comm);
+    }
+    return o->unequal
+               ? MPIX_Iallgatherv_compute(send, count, from, o->recv.buffer, o->counts, o->displs,
+                                          to, consume, o, hints_of(o), o->comm, request)
+               : MPIX_Iallgather_compute(send, count, from, o->recv.buffer, o->counts[0], to,
+                                         consume, o, hints_of(o), o->comm, request);
+}
+
+int start_gather(operation_t *o, MPI_Request *request)
+{
+    const void *send = o->in_place ? MPI_IN_PLACE : o->send.buffer;
+    MPI_Datatype from = o->send_type.type, to = o->recv_type.type;
+    int count = send_count(o);
+
+    if (o->compute) {
+        return start_compute(o, send, count, request);
+    }
+    return o->unequal ? MPI_Iallgatherv(send, count, from, o->recv.buffer, o->counts, o->displs, to,
+                                        o->comm, request)
+                      : MPI_Iallgather(send, count, from, o->recv.buffer, o->counts[0], to, o->comm,
+                                       request);
+}
+
+void check_gather(operation_t *operation)
+{
+    check_image(operation, &operation->send, "send");
+    check_image(operation, &operation->recv, "receive");
+}

@@ -1,0 +1,270 @@
+/*
+ * random_operation.c: what random calls share: what is drawn, memory with guards, pieces.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "random_ops.h"
+
+uint64_t stream(int thread, uint64_t number, int purpose)
+{
+    uint64_t state = prng_mix(options.seed + UINT64_C(0x9e3779b97f4a7c15));
+
+    state = prng_mix(state ^ number);
+    return prng_mix(state ^ ((uint64_t) purpose << 8 | (uint64_t) thread));
+}
+
+/* ------------------------------------------------------------------------ draws */
+
+/* From 0 to `most`, as many short ones as long ones. */
+static int draw_length(uint64_t *state, size_t most)
+{
+    uint32_t bits = 0, length;
+
+    while (most >> bits > 0) {
+        bits++;
+    }
+    length = prng_below(state, UINT32_C(1) << prng_below(state, bits + 1));
+    return (int) (length < most ? length : most);
+}
+
+void draw_blocks(operation_t *operation, uint64_t *all, size_t most)
+{
+    bool none = prng_percent(all, 3);
+    int equal = 1 + draw_length(all, most);
+    uint32_t empty = prng_percent(all, 50) ? 0 : 40;
+
+    for (int rank = 0; rank < operation->size; rank++) {
+        uint64_t state = stream(operation->sequence->thread, operation->number, FOR_BLOCK + rank);
+
+        operation->blocks[rank] = none                          ? 0
+                                  : !operation->unequal         ? equal
+                                  : prng_percent(&state, empty) ? 0
+                                                                : draw_length(&state, most);
+    }
+}
+
+/* As coll_flash_min_bytes says; without flash it does not matter. */
+static size_t ring_from(void)
+{
+    static const char *const name = "OMPI_MCA_coll_flash_min_bytes";
+    const char *text = getenv(name);
+
+    return text == NULL ? 256 * 1024 : (size_t) strtoull(text, NULL, 0);
+}
+
+bool takes_ring(const operation_t *operation, size_t bytes)
+{
+    return operation->slot->active && (operation->compute || bytes >= ring_from());
+}
+
+static void draw_hints(operation_t *operation, uint64_t *all)
+{
+    static const int pieces[] = {0, 1, 2, 3, 5, 16, 4096};
+    static const int rows[] = {0, 1, 2, 3, 10, 64};
+
+    operation->pieces.hints = (MPIX_Flash_hints) MPIX_FLASH_HINTS_INIT;
+    operation->pieces.hinted = prng_percent(all, 70);
+    if (operation->pieces.hinted) {
+        operation->pieces.hints.pieces = pieces[prng_below(all, LENGTH(pieces))];
+        operation->pieces.hints.row = rows[prng_below(all, LENGTH(rows))];
+    }
+}
+
+static operation_t *draw_operation(sequence_t *sequence, const slot_t *slot)
+{
+    operation_t *operation = calloc(1, sizeof(*operation));
+    uint64_t all = stream(sequence->thread, sequence->number, FOR_ALL);
+    size_t size = (size_t) slot->size;
+
+    operation->sequence = sequence;
+    operation->number = sequence->number;
+    operation->own = stream(sequence->thread, sequence->number, world_rank);
+    operation->slot = slot;
+    operation->comm = slot->comm;
+    operation->rank = slot->rank;
+    operation->size = slot->size;
+    operation->salt = (unsigned) prng_next(&all);
+    operation->gathers = prng_percent(&all, 50);
+    operation->unequal = prng_percent(&all, 50);
+    operation->compute = prng_percent(&all, 40);
+    operation->blocking = operation->compute && prng_percent(&all, 15);
+    operation->in_place = prng_percent(&all, 25);
+    operation->free_early = prng_percent(&operation->own, 50);
+    operation->blocks = get_memory(size * sizeof(int));
+    operation->counts = get_memory(size * sizeof(int));
+    operation->displs = get_memory(size * sizeof(int));
+    draw_hints(operation, &all);
+    (operation->gathers ? draw_gather : draw_reduce)(operation, &all);
+    operation->type = operation->gathers ? operation->recv_type.type : operation->reduction.type;
+    MPI_Type_size(operation->type, &operation->type_size);
+    return operation;
+}
+
+static void free_types(operation_t *operation)
+{
+    (operation->gathers ? free_gather_types : free_reduce_types)(operation);
+}
+
+operation_t *post_operation(sequence_t *sequence, const slot_t *slot, MPI_Request *request)
+{
+    operation_t *operation = draw_operation(sequence, slot);
+
+    sequence->doing = operation->name;
+    *request = MPI_REQUEST_NULL;
+    must((operation->gathers ? start_gather : start_reduce)(operation, request), sequence,
+         operation->number, operation->name);
+    if (operation->free_early) {
+        free_types(operation);
+    }
+    return operation;
+}
+
+void finish_operation(operation_t *operation)
+{
+    if (operation->compute) {
+        check_pieces_complete(operation);
+    }
+    (operation->gathers ? check_gather : check_reduce)(operation);
+    if (!operation->free_early) {
+        free_types(operation);
+    }
+    free_image(&operation->send);
+    free_image(&operation->recv);
+    free(operation->blocks);
+    free(operation->counts);
+    free(operation->displs);
+    free(operation);
+}
+
+/* ------------------------------------------------------------ memory with guards */
+
+/* Each byte outside of the data has a value of its own, so that gaps cannot be copied unseen. */
+void make_image(image_t *image, size_t before, size_t bytes, size_t after, unsigned salt)
+{
+    before = (before + 63) / 64 * 64; /* keeps the alignment of malloc() */
+    image->bytes = before + bytes + after;
+    image->memory = get_memory(image->bytes);
+    image->wanted = get_memory(image->bytes);
+    image->buffer = image->memory + before;
+    fill_pattern(image->memory, image->bytes, -1, salt);
+    memcpy(image->wanted, image->memory, image->bytes);
+}
+
+void check_image(const operation_t *operation, const image_t *image, const char *name)
+{
+    size_t wrong = 0, all = 0;
+
+    if (image->bytes == 0 || memcmp(image->memory, image->wanted, image->bytes) == 0) {
+        return;
+    }
+    for (size_t k = image->bytes; k-- > 0;) {
+        if (image->memory[k] != image->wanted[k]) {
+            wrong = k;
+            all++;
+        }
+    }
+    fail(operation->sequence, operation->number,
+         "%s, rank %d of %d, own block of %d: the %s buffer's byte %td is %#x, not %#x; "
+         "%zu of %zu bytes are wrong, guards included",
+         operation->name, operation->rank, operation->size, operation->blocks[operation->rank],
+         name, image->memory + wrong - image->buffer, image->memory[wrong], image->wanted[wrong],
+         all, image->bytes);
+}
+
+void free_image(image_t *image)
+{
+    free(image->memory);
+    free(image->wanted);
+}
+
+/* ------------------------------------------------------------------------ pieces */
+
+const MPIX_Flash_hints *hints_of(const operation_t *operation)
+{
+    return operation->pieces.hinted ? &operation->pieces.hints : NULL;
+}
+
+/* Allgathers begin with the own block, reduce-scatters end with it. */
+static int block_of_step(const operation_t *operation, int step)
+{
+    int first = operation->rank - (operation->gathers ? 0 : 1);
+
+    return (first - step + 2 * operation->size) % operation->size;
+}
+
+static void skip_empty(operation_t *operation)
+{
+    pieces_t *pieces = &operation->pieces;
+
+    while (pieces->step < operation->size &&
+           operation->counts[block_of_step(operation, pieces->step)] == 0) {
+        pieces->step++;
+    }
+}
+
+/* A callback may call MPI, which runs no other callback, and the type lives as long as it does. */
+static void call_mpi(operation_t *operation, const MPIX_Flash_block *block)
+{
+    static _Thread_local bool inside;
+    int size = -1, flag;
+
+    if (inside || operation->pieces.inside) {
+        fail(operation->sequence, operation->number, "%s: callbacks nest or overlap",
+             operation->name);
+    }
+    inside = operation->pieces.inside = true;
+    MPI_Type_size(block->datatype, &size);
+    if (block->datatype != operation->type || size != operation->type_size ||
+        block->stream != NULL) {
+        fail(operation->sequence, operation->number, "%s: wrong arguments of a callback",
+             operation->name);
+    }
+    if (prng_percent(&operation->own, 20)) {
+        MPI_Iprobe(MPI_ANY_SOURCE, 9, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
+    inside = operation->pieces.inside = false;
+}
+
+void check_piece(operation_t *operation, const MPIX_Flash_block *block)
+{
+    pieces_t *pieces = &operation->pieces;
+    MPI_Count row = pieces->hints.row > 1 ? pieces->hints.row : 1, end, length;
+    int most = pieces->hints.pieces > 1 ? pieces->hints.pieces : 1, wanted;
+
+    call_mpi(operation, block);
+    skip_empty(operation);
+    wanted = pieces->step < operation->size ? block_of_step(operation, pieces->step) : -1;
+    end = block->offset + block->count;
+    length = wanted < 0 ? 0 : operation->counts[wanted];
+    if (wanted < 0 || block->rank != wanted || block->piece != pieces->piece ||
+        block->piece >= block->pieces || block->pieces > most || block->count < 1 ||
+        block->offset != pieces->offset || block->offset % row != 0 || end > length ||
+        (block->piece == block->pieces - 1) != (end == length)) {
+        fail(operation->sequence, operation->number,
+             "%s, rank %d of %d: a callback for block %d, piece %d of %d, elements %lld to %lld; "
+             "it is the turn of block %d, piece %d, from element %lld of %lld on",
+             operation->name, operation->rank, operation->size, block->rank, block->piece,
+             block->pieces, (long long) block->offset, (long long) end, wanted, pieces->piece,
+             (long long) pieces->offset, (long long) length);
+    }
+    pieces->piece++;
+    pieces->offset = end;
+    if (end == length) {
+        pieces->step++;
+        pieces->piece = 0;
+        pieces->offset = 0;
+    }
+}
+
+void check_pieces_complete(const operation_t *operation)
+{
+    operation_t rest = *operation;
+
+    skip_empty(&rest);
+    if (rest.pieces.step < operation->size) {
+        fail(operation->sequence, operation->number,
+             "%s, rank %d of %d: complete without callbacks from step %d, piece %d on",
+             operation->name, operation->rank, operation->size, rest.pieces.step,
+             rest.pieces.piece);
+    }
+}

@@ -1,0 +1,162 @@
+/*
+ * random_ops.h: random collective calls, checked against what they must give, byte by byte.
+ *
+ *   random_ops.c        options, threads, what is said in the end or when something is wrong
+ *   random_sequence.c   one thread's calls: communicators that come and go, other traffic
+ *   random_pending.c    calls under way, and the ways to complete them
+ *   random_operation.c  what all calls share: what is drawn, memory with guards, pieces
+ *   random_gather.c     allgathers
+ *   random_reduce.c     reduce-scatters
+ *
+ * Everything that is drawn is a function of the seed, the thread and the operation's number (of the
+ * epoch, for communicators), so that a run may begin anywhere. What must be alike on all ranks is
+ * drawn from one stream, what each rank chooses for itself from another.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef RANDOM_OPS_H
+#define RANDOM_OPS_H
+
+#include <mpix_flash.h>
+
+#include "../unit/prng.h"
+#include "reduction.h"
+#include "typed.h"
+
+enum {
+    RANDOM_EPOCH = 64, /* operations between two changes of communicators */
+    RANDOM_SLOTS = 6,  /* communicators of a thread; slot 0 is never freed */
+    RANDOM_DEPTH = 30  /* operations under way, at most */
+};
+
+typedef struct options {
+    uint64_t seed, first, operations;
+    int threads;
+    size_t most;       /* bytes of a block, at most */
+    unsigned patience; /* seconds without an operation that are a hang; 0: the run as a whole */
+    bool progress_line;
+} options_t;
+
+extern options_t options;
+
+/* What draws are for, apart from ranks: see stream(). */
+enum { FOR_ALL = 1000, FOR_BLOCK = 2000, FOR_EPOCH = 3000, FOR_SLOT = 4000 };
+
+typedef struct operation operation_t;
+
+typedef struct slot {
+    MPI_Comm comm; /* MPI_COMM_NULL: this rank is not in it */
+    int rank, size;
+    bool active; /* MPIX_Flash_active() */
+} slot_t;
+
+typedef struct sequence {
+    int thread;
+    MPI_Comm home; /* of all processes, this thread's own */
+    slot_t slots[RANDOM_SLOTS];
+    uint64_t number;   /* of the operation it is at */
+    const char *doing; /* for who asks where it hangs */
+    operation_t *pending[RANDOM_DEPTH];
+    MPI_Request requests[RANDOM_DEPTH]; /* of `pending` */
+    int count;
+} sequence_t;
+
+/* Memory that MPI sees a part of, and what all of it must hold in the end. */
+typedef struct image {
+    unsigned char *memory, *wanted, *buffer; /* buffer: the address MPI gets */
+    size_t bytes;
+} image_t;
+
+/* What the callbacks of an operation have done; each field follows the order that is promised. */
+typedef struct pieces {
+    MPIX_Flash_hints hints;
+    bool hinted, inside;
+    int step, piece;
+    MPI_Count offset; /* in the block of `step` */
+} pieces_t;
+
+struct operation {
+    sequence_t *sequence;
+    uint64_t number, own; /* own: this rank's stream */
+    const slot_t *slot;
+    MPI_Comm comm; /* MPI_COMM_NULL once it has been freed */
+    int rank, size;
+    unsigned salt; /* tells its data from others' */
+    const char *name;
+    bool gathers, compute, unequal, in_place, blocking, free_early;
+    bool ring;   /* flash serves it */
+    int *blocks; /* length of each rank's, in units (gathers) or elements; equal on all ranks */
+    int *counts; /* the same in elements of the receive type */
+    int *displs; /* gathers */
+    MPI_Datatype type; /* of the result, which may have been freed since */
+    int type_size;
+    image_t send, recv;
+    pieces_t pieces;
+    typed_t send_type, recv_type; /* gathers */
+    reduction_t reduction;        /* reduce-scatters */
+};
+
+/* ----------------------------------------------------------------- random_ops.c */
+
+/* Says what is wrong with which operation, how to see it again, and ends the job. */
+__attribute__((noreturn, format(printf, 3, 4))) void fail(const sequence_t *sequence,
+                                                          uint64_t number, const char *text, ...);
+/* fail() unless an MPI call returned MPI_SUCCESS. */
+void must(int error, const sequence_t *sequence, uint64_t number, const char *what);
+
+/* Once for each operation: prints memory at some of them, and puts off the alarm. */
+void show_progress(uint64_t done);
+
+/* ------------------------------------------------------------- random_sequence.c */
+
+void run_sequence(sequence_t *sequence);
+
+/* -------------------------------------------------------------- random_pending.c */
+
+void add_pending(operation_t *operation, MPI_Request request);
+/* Completes some until `most` or fewer are left, in an order and way of this rank's. */
+void complete_pending(sequence_t *sequence, int most, uint64_t *own);
+/*
+ * What has to be complete before `comm` is freed, and more if that is drawn. Then nothing refers
+ * to `comm` any more.
+ */
+void detach_pending(sequence_t *sequence, MPI_Comm comm, uint64_t *own);
+
+/* ------------------------------------------------------------ random_operation.c */
+
+/* The draws of a thread about operation or epoch `number` for a purpose, or for a rank. */
+uint64_t stream(int thread, uint64_t number, int purpose);
+
+/* Draws a call on a communicator, and makes it. NULL in *request: it is complete. */
+operation_t *post_operation(sequence_t *sequence, const slot_t *slot, MPI_Request *request);
+/* Checks all that a completed operation left, and frees it. */
+void finish_operation(operation_t *operation);
+
+/* blocks[] of at most so many: equal, or each its own; some of them, or all, empty. */
+void draw_blocks(operation_t *operation, uint64_t *all, size_t most);
+/* Whether flash serves a plain call of that size. */
+bool takes_ring(const operation_t *operation, size_t bytes);
+
+void make_image(image_t *image, size_t before, size_t bytes, size_t after, unsigned salt);
+/* fail() unless the image is as wanted. */
+void check_image(const operation_t *operation, const image_t *image, const char *name);
+void free_image(image_t *image);
+
+/* For callbacks: checks that `block` comes in turn, steps on, and calls MPI at times. */
+void check_piece(operation_t *operation, const MPIX_Flash_block *block);
+void check_pieces_complete(const operation_t *operation);
+const MPIX_Flash_hints *hints_of(const operation_t *operation);
+
+/* --------------------------------------- random_gather.c, random_reduce.c */
+
+void draw_gather(operation_t *operation, uint64_t *all);
+int start_gather(operation_t *operation, MPI_Request *request);
+void check_gather(operation_t *operation);
+void free_gather_types(operation_t *operation);
+
+void draw_reduce(operation_t *operation, uint64_t *all);
+int start_reduce(operation_t *operation, MPI_Request *request);
+void check_reduce(operation_t *operation);
+void free_reduce_types(operation_t *operation);
+
+#endif /* RANDOM_OPS_H */

@@ -1,0 +1,192 @@
+/*
+ * random_reduce.c: random reduce-scatters.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "random_ops.h"
+
+enum { GUARD = 64 };
+
+/* Index of an element in the stream of operands that this operation takes its own from. */
+static size_t index_of(const operation_t *operation, size_t element)
+{
+    return operation->salt + element;
+}
+
+/* In the contributions, where blocks lie in the order of the ranks. */
+static size_t first_element(const operation_t *operation, int block)
+{
+    size_t first = 0;
+
+    for (int rank = 0; rank < block; rank++) {
+        first += (size_t) operation->blocks[rank];
+    }
+    return first;
+}
+
+/* Writes this rank's contribution to the elements from `first` on. */
+static void contribute(const operation_t *operation, unsigned char *to, size_t first, size_t count)
+{
+    const reduction_t *reduction = &operation->reduction;
+
+    for (size_t k = 0; k < count; k++) {
+        reduction->operand(to + k * reduction->extent, operation->rank,
+                           index_of(operation, first + k), reduction->op);
+    }
+}
+
+static void make_images(operation_t *operation)
+{
+    size_t extent = operation->reduction.extent;
+    size_t elements = first_element(operation, operation->size);
+    size_t room = (size_t) operation->blocks[operation->rank];
+
+    if (operation->in_place) {
+        room = elements;
+    }
+    make_image(&operation->recv, GUARD, room * extent, GUARD, operation->salt + 1);
+    if (operation->in_place) {
+        contribute(operation, operation->recv.buffer, 0, elements);
+    } else if (!operation->compute) {
+        make_image(&operation->send, GUARD, elements * extent, GUARD, operation->salt + 2);
+        contribute(operation, operation->send.buffer, 0, elements);
+        memcpy(operation->send.wanted, operation->send.memory, operation->send.bytes);
+    }
+}
+
+/* Types that pairs have a gap in do not go with the extension. */
+static void draw_reduction(operation_t *operation, uint64_t *all)
+{
+    size_t count;
+    const reduction_t *predefined = reductions(&count);
+    int user = prng_percent(all, 20) ? (int) prng_below(all, USER_REDUCTIONS) : -1;
+
+    if (user >= 0) {
+        if (user == USER_SPACED_MAPS && operation->compute) {
+            user = USER_MAPS;
+        }
+        user_reduction_make(&operation->reduction, user);
+        return;
+    }
+    operation->free_early = false; /* nothing to free */
+    do {
+        operation->reduction = predefined[prng_below(all, (uint32_t) count)];
+    } while (operation->compute && operation->reduction.type == MPI_DOUBLE_INT);
+}
+
+static bool is_predefined(const operation_t *operation)
+{
+    size_t count;
+    const reduction_t *predefined = reductions(&count);
+
+    for (size_t k = 0; k < count; k++) {
+        if (predefined[k].operand == operation->reduction.operand) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void free_reduce_types(operation_t *operation)
+{
+    if (!is_predefined(operation)) {
+        user_reduction_free(&operation->reduction);
+    }
+}
+
+void draw_reduce(operation_t *operation, uint64_t *all)
+{
+    static const char *const names[2][2] = {
+        {"MPI_Ireduce_scatter_block", "MPI_Ireduce_scatter"},
+        {"MPIX_Ireduce_scatter_block_compute", "MPIX_Ireduce_scatter_compute"}};
+    size_t extent, total;
+    int bytes;
+
+    operation->name = names[operation->compute][operation->unequal];
+    operation->in_place &= !operation->compute;
+    draw_reduction(operation, all);
+    extent = operation->reduction.extent;
+    draw_blocks(operation, all, options.most / extent);
+    memcpy(operation->counts, operation->blocks, (size_t) operation->size * sizeof(int));
+    MPI_Type_size(operation->reduction.type, &bytes);
+    total = first_element(operation, operation->size) * (size_t) bytes;
+    operation->ring = is_predefined(operation) && takes_ring(operation, total);
+    make_images(operation);
+}
+
+/* ------------------------------------------------------------------- the calls */
+
+static int produce(const MPIX_Flash_block *block, void *arg)
+{
+    operation_t *operation = arg;
+    bool aligned = !operation->ring || block->pieces > 1 || (uintptr_t) block->data % 64 == 0;
+
+    check_piece(operation, block);
+    if (!aligned) {
+        fail(operation->sequence, operation->number, "%s: memory not aligned", operation->name);
+    }
+    contribute(operation, block->data,
+               first_element(operation, block->rank) + (size_t) block->offset,
+               (size_t) block->count);
+    return MPI_SUCCESS;
+}
+
+static int start_compute(operation_t *o, MPI_Request *request)
+{
+    MPI_Datatype type = o->reduction.type;
+    MPI_Op op = o->reduction.op;
+
+    if (o->blocking) {
+        return o->unequal
+                   ? MPIX_Reduce_scatter_compute(produce, o, hints_of(o), o->recv.buffer, o->counts,
+                                                 type, op, o->comm)
+                   : MPIX_Reduce_scatter_block_compute(produce, o, hints_of(o), o->recv.buffer,
+                                                       o->counts[0], type, op, o->comm);
+    }
+    return o->unequal
+               ? MPIX_Ireduce_scatter_compute(produce, o, hints_of(o), o->recv.buffer, o->counts,
+                                              type, op, o->comm, request)
+               : MPIX_Ireduce_scatter_block_compute(produce, o, hints_of(o), o->recv.buffer,
+                                                    o->counts[0], type, op, o->comm, request);
+}
+
+int start_reduce(operation_t *o, MPI_Request *request)
+{
+    const void *send = o->in_place ? MPI_IN_PLACE : o->send.buffer;
+    MPI_Datatype type = o->reduction.type;
+    MPI_Op op = o->reduction.op;
+
+    if (o->compute) {
+        return start_compute(o, request);
+    }
+    return o->unequal
+               ? MPI_Ireduce_scatter(send, o->recv.buffer, o->counts, type, op, o->comm, request)
+               : MPI_Ireduce_scatter_block(send, o->recv.buffer, o->counts[0], type, op, o->comm,
+                                           request);
+}
+
+/* ------------------------------------------------------------------- the results */
+
+/* What lies between the data of an element counts as right, as do the operands behind the result
+   of a call in place. */
+void check_reduce(operation_t *operation)
+{
+    const reduction_t *reduction = &operation->reduction;
+    size_t first = first_element(operation, operation->rank);
+    size_t count = (size_t) operation->blocks[operation->rank];
+    size_t room = operation->in_place ? first_element(operation, operation->size) : count;
+    ptrdiff_t start = operation->recv.buffer - operation->recv.memory;
+    _Alignas(16) unsigned char wanted[16] = {0};
+
+    for (size_t k = 0; k < count; k++) {
+        reduction->result(wanted, operation->size, index_of(operation, first + k), reduction->op);
+        if (!reduction->equal(wanted, operation->recv.buffer + k * reduction->extent)) {
+            fail(operation->sequence, operation->number,
+                 "%s, %s of %s, rank %d of %d: element %zu of %zu is wrong", operation->name,
+                 reduction->op_name, reduction->name, operation->rank, operation->size, k, count);
+        }
+    }
+    memcpy(operation->recv.wanted + start, operation->recv.buffer, room * reduction->extent);
+    check_image(operation, &operation->send, "send");
+    check_image(operation, &operation->recv, "receive");
+}
