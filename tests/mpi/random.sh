@@ -23,7 +23,6 @@ if [[ ${1:-} == --long ]]; then
 fi
 
 # share PERCENT NP [MPIRUN OPTION]... -- [OPTION OF random_ops]...: so much of the operations.
-done=0
 share() {
     local operations=$((total * $1 / 100)) np=$2 own=() threads=1
     shift 2
@@ -38,9 +37,8 @@ share() {
     mpi "$np" "${own[@]}" -- random_ops --seed="$seed" --operations=$((operations / threads)) \
         "$@" "${more[@]}"
     if ((${#more[@]})); then
-        sed -n 's/^seed/# seed/p' "$output"
+        sed -n 's/^seed.* %, /# &/p' "$output"
     fi
-    done=$((done + operations))
 }
 
 # Rings for the smallest operations, too.
@@ -59,11 +57,11 @@ share 10 3 -- --threads=2
 share 5 2 --mca coll_flash_progress off -- --threads=4
 # Some operations around the ring and some passed on, as by default.
 options
-share 5 4 -- --most=262144
+share 2 4 -- --most=1000000
 select_coll ^flash
-share 5 3 --
+share 8 3 --
 
 if ((${#more[@]})); then
-    echo "# seed $seed: $done operations in $SECONDS s"
+    echo "# seed $seed: $total operations asked for, $SECONDS s"
 fi
 plan
