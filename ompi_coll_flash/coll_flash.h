@@ -183,7 +183,8 @@ typedef struct mca_coll_flash_request {
     struct {
         void *recvbuf;
         MPI_Datatype recvtype;
-        flash_counts_t recvcounts; /* the caller's arrays: valid until the request completes */
+        char *packed;              /* the blocks, in `scratch` */
+        flash_counts_t recvcounts; /* likewise; NULL: equal blocks of recvcount */
         flash_displs_t displs;
         flash_count_t recvcount;
         size_t own_bytes;

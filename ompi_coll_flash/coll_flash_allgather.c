@@ -103,7 +103,7 @@ static int unpack_blocks(mca_coll_flash_request_t *request)
                        .count = request->deferred.recvcount,
                        .counts = request->deferred.recvcounts,
                        .displs = request->deferred.displs};
-    const char *packed = request->scratch;
+    const char *packed = request->deferred.packed;
 
     read_type(layout.type, &layout.size, &layout.extent, &layout.true_lb);
     for (int rank = 0; rank < size && rc == MPI_SUCCESS; rank++) {
@@ -166,6 +166,38 @@ static bool all_dense(const layout_t *layout, int size)
     return is_dense(layout->type, layout->counts == NULL ? 2 * (longest > 0) : longest);
 }
 
+/*
+ * Packed blocks in memory of the request's, and with them the caller's counts and displacements:
+ * MPI demands that these outlive the call, but Open MPI's own collectives do not need them to, and
+ * mpi4py 3.1 frees those that were lists.
+ */
+static int place_packed(mca_coll_flash_request_t *request, const layout_t *layout, void *recvbuf,
+                        flash_op_params_t *params)
+{
+    size_t size = (size_t) ompi_comm_size(request->module->comm);
+    size_t kept = layout->counts == NULL ? 0 : size;
+    size_t header = (2 * kept * sizeof(flash_count_t) + 63) / 64 * 64;
+    flash_count_t *counts = malloc(header + total_bytes(layout, (int) size) + 1);
+
+    if (counts == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    for (size_t rank = 0; rank < kept; rank++) {
+        counts[rank] = layout->counts[rank];
+        counts[size + rank] = layout->displs[rank];
+    }
+    request->scratch = counts;
+    request->deferred.recvbuf = recvbuf;
+    request->deferred.recvtype = layout->type;
+    request->deferred.recvcount = layout->count;
+    request->deferred.recvcounts = kept > 0 ? counts : NULL;
+    request->deferred.displs = kept > 0 ? counts + size : NULL;
+    request->deferred.packed = (char *) counts + header;
+    request->finish = unpack_blocks;
+    params->output = request->deferred.packed;
+    return MPI_SUCCESS;
+}
+
 /* Output and blocks of the ring. */
 static int place_output(mca_coll_flash_request_t *request, const layout_t *layout, void *recvbuf,
                         flash_op_params_t *params)
@@ -175,18 +207,8 @@ static int place_output(mca_coll_flash_request_t *request, const layout_t *layou
 
     params->schedule.blocks.count = (size_t) layout->count * layout->size / params->element;
     params->output = (char *) recvbuf + layout->true_lb;
-    if (packed) {
-        request->scratch = malloc(total_bytes(layout, size) + 1);
-        if (request->scratch == NULL) {
-            return MPI_ERR_NO_MEM;
-        }
-        request->deferred.recvbuf = recvbuf;
-        request->deferred.recvtype = layout->type;
-        request->deferred.recvcount = layout->count;
-        request->deferred.recvcounts = layout->counts;
-        request->deferred.displs = layout->displs;
-        request->finish = unpack_blocks;
-        params->output = request->scratch;
+    if (packed && place_packed(request, layout, recvbuf, params) != MPI_SUCCESS) {
+        return MPI_ERR_NO_MEM;
     }
     return layout->counts == NULL
                ? MPI_SUCCESS
