@@ -28,6 +28,8 @@ packages='
     mount
     hostname
     procps
+    python3-mpi4py
+    python3-numpy
 '
 
 die() {
