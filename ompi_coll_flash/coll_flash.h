@@ -135,6 +135,7 @@ typedef struct mca_coll_flash_module {
     mca_coll_flash_previous_t previous;
     uint64_t recv_tag, send_tag; /* this communicator's part of the tags, see coll_flash_module.c */
     uint32_t sequence;           /* operations started; collective calls are ordered by the user */
+    uint32_t persistent_sequence; /* persistent requests made; likewise */
     atomic_uint in_flight;       /* operations not completed */
     flash_peer_t *left, *right;  /* NULL before the first operation */
 } mca_coll_flash_module_t;
@@ -144,7 +145,7 @@ OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
 /* Bits of the sequence number in a tag, and how many operations of one communicator may be in
    flight so that no two of them share it. */
 #define FLASH_SEQUENCE_BITS 14
-#define FLASH_MAX_IN_FLIGHT (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1))
+#define FLASH_MAX_IN_FLIGHT (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 2))
 
 /* The module that serves `comm`, or NULL. */
 mca_coll_flash_module_t *mca_coll_flash_module_of(ompi_communicator_t *comm);
@@ -172,6 +173,7 @@ typedef struct mca_coll_flash_request {
     ompi_request_t *persistent; /* the one that completes when this one is recycled, or NULL */
     mca_coll_flash_module_t *module;
     uint32_t sequence;                /* which operation of the communicator */
+    bool told_stuck;                  /* the lock of the progress orders it */
     mca_coll_flash_compute_t compute; /* fn == NULL: a plain call */
     MPI_Datatype datatype;
     MPI_Op op;         /* NULL: an allgather */
@@ -196,7 +198,12 @@ OBJ_CLASS_DECLARATION(mca_coll_flash_request_t);
 int mca_coll_flash_requests_init(void);
 void mca_coll_flash_requests_fini(void);
 
-mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module);
+/* The number of the next operation of a communicator: whoever calls takes part in it, or fails. */
+uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module);
+/* What the first operation of a communicator, and of the process, needs. */
+int mca_coll_flash_prepare(mca_coll_flash_module_t *module);
+mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
+                                                     uint32_t sequence);
 /* Of a request that was not started. */
 void mca_coll_flash_request_discard(mca_coll_flash_request_t *request);
 /*
@@ -218,7 +225,7 @@ int mca_coll_flash_error(int status);
  * MPI_Iallgather(v), and with `compute` the extension's. recvcounts == NULL: equal blocks of
  * recvcount.
  */
-int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, const void *sendbuf,
+int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t sequence, const void *sendbuf,
                                    flash_count_t sendcount, MPI_Datatype sendtype, void *recvbuf,
                                    flash_count_t recvcount, flash_counts_t recvcounts,
                                    flash_displs_t displs, MPI_Datatype recvtype,
@@ -226,7 +233,7 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, const void *
                                    ompi_request_t **request);
 
 /* MPI_Ireduce_scatter(_block), and with `compute` (and no sendbuf) the extension's. */
-int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, const void *sendbuf,
+int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_t sequence, const void *sendbuf,
                                         void *recvbuf, flash_count_t recvcount,
                                         flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
                                         const mca_coll_flash_compute_t *compute,

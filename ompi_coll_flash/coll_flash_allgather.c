@@ -251,14 +251,14 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
     return pack(sendbuf, sendcount, sendtype, own);
 }
 
-int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, const void *sendbuf,
-                                   flash_count_t sendcount, MPI_Datatype sendtype, void *recvbuf,
-                                   flash_count_t recvcount, flash_counts_t recvcounts,
-                                   flash_displs_t displs, MPI_Datatype recvtype,
-                                   const mca_coll_flash_compute_t *compute,
+int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t sequence,
+                                   const void *sendbuf, flash_count_t sendcount,
+                                   MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
+                                   flash_counts_t recvcounts, flash_displs_t displs,
+                                   MPI_Datatype recvtype, const mca_coll_flash_compute_t *compute,
                                    ompi_request_t **request)
 {
-    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module);
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence);
     layout_t layout = {
         .type = recvtype, .count = recvcount, .counts = recvcounts, .displs = displs};
     flash_op_params_t params = {.element = 1};
@@ -317,8 +317,9 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
                                            recvtype, comm, request,
                                            module->previous.iallgather_module);
     }
-    return mca_coll_flash_start_allgather(module, sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                          NULL, NULL, recvtype, NULL, request);
+    return mca_coll_flash_start_allgather(module, mca_coll_flash_next_sequence(module), sendbuf,
+                                          sendcount, sendtype, recvbuf, recvcount, NULL, NULL,
+                                          recvtype, NULL, request);
 }
 
 int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
@@ -333,8 +334,9 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
                                             displs, recvtype, comm, request,
                                             module->previous.iallgatherv_module);
     }
-    return mca_coll_flash_start_allgather(module, sendbuf, sendcount, sendtype, recvbuf, 0,
-                                          recvcounts, displs, recvtype, NULL, request);
+    return mca_coll_flash_start_allgather(module, mca_coll_flash_next_sequence(module), sendbuf,
+                                          sendcount, sendtype, recvbuf, 0, recvcounts, displs,
+                                          recvtype, NULL, request);
 }
 
 int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,

@@ -120,12 +120,16 @@ static void register_faults(void)
                       "use in jobs that outlive a process (mpirun --enable-recovery). 0: never");
     register_variable("stuck_seconds", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.stuck_seconds,
-                      "How long an operation waits for a neighbour's message before a warning says "
-                      "which operation, step, block and rank it is. 0: never");
+                      "How long an operation waits for a neighbour's message, in seconds in which "
+                      "the application waits inside MPI, before a warning says which operation, "
+                      "step, block and rank it is. Of several ranks' warnings mpirun shows one, "
+                      "unless orte_base_help_aggregate is 0. 0: never");
     register_variable("stuck_error", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.stuck_error,
                       "Whether flash, after stuck_seconds, gives that neighbour up and ends all "
-                      "operations with it by an error, as if its process had gone. The buffers of "
+                      "operations with it by an error, as if its process had gone. Where one rank "
+                      "is late, others wait in vain, too, and give up neighbours that are not to "
+                      "blame: the job will not come to its end in good order. The buffers of "
                       "those operations must then stay as they are until MPI_Finalize: messages "
                       "that are half-way cannot be called back");
 }

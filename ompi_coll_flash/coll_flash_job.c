@@ -22,6 +22,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "flash_place.h"
@@ -33,6 +34,7 @@
 typedef struct card {
     char binding[FLASH_PLACE_MAX];
     int32_t pid;
+    uint64_t pid_space;     /* in which pid is a name; 0: unknown */
     uint32_t address_bytes; /* 0: UCX is not usable there */
 } card_t;
 
@@ -52,6 +54,13 @@ static struct {
 
 /* ------------------------------------------------------- opening and closing */
 
+static uint64_t pid_space(void)
+{
+    struct stat space;
+
+    return stat("/proc/self/ns/pid", &space) == 0 ? (uint64_t) space.st_ino : 0;
+}
+
 static void publish(void)
 {
     size_t address_bytes = 0, size;
@@ -69,6 +78,7 @@ static void publish(void)
     }
     flash_place_binding(card->binding);
     card->pid = (int32_t) getpid();
+    card->pid_space = pid_space();
     card->address_bytes = (uint32_t) address_bytes;
     if (address_bytes > 0) {
         memcpy(card + 1, address, address_bytes);
@@ -216,7 +226,8 @@ void mca_coll_flash_job_probe(const ompi_proc_t *proc, flash_peer_t *peer)
     card_t *card = fetch_card(proc->super.proc_name);
 
     flash_progress_lock(job.progress);
-    if (card != NULL && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)) {
+    if (card != NULL && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags) && card->pid_space != 0 &&
+        card->pid_space == pid_space()) {
         if (kill(card->pid, 0) != 0 && errno == ESRCH) {
             flash_ucx_lose(peer);
         }
@@ -225,6 +236,7 @@ void mca_coll_flash_job_probe(const ompi_proc_t *proc, flash_peer_t *peer)
     }
     flash_ucx_look_at_probes(job.transport);
     flash_progress_unlock(job.progress);
+    flash_progress_wake(job.progress);
     free(card);
 }
 
@@ -233,6 +245,7 @@ void mca_coll_flash_job_lose(flash_peer_t *peer)
     flash_progress_lock(job.progress);
     flash_ucx_lose(peer);
     flash_progress_unlock(job.progress);
+    flash_progress_wake(job.progress);
 }
 
 size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
@@ -245,6 +258,9 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
     count = flash_engine_watch(job.engine, silences, most);
     for (size_t k = 0; k < count; k++) {
         found(arg, k, &silences[k]);
+    }
+    if (count == 0) {
+        flash_ucx_end_probes(job.transport);
     }
     flash_progress_unlock(job.progress);
     return count;

@@ -64,7 +64,7 @@ static void module_construct(mca_coll_flash_module_t *module)
 {
     module->comm = NULL;
     memset(&module->previous, 0, sizeof(module->previous));
-    module->sequence = 0;
+    module->sequence = module->persistent_sequence = 0;
     atomic_init(&module->in_flight, 0);
     module->left = module->right = NULL;
 }

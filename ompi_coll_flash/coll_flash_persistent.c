@@ -31,6 +31,7 @@ typedef struct mca_coll_flash_persistent {
     ompi_coll_base_nbc_request_t super;
     atomic_int holders;
     mca_coll_flash_module_t *module;      /* with its communicator, kept */
+    uint32_t sequence;                    /* of each of its rounds */
     mca_coll_flash_arguments_t arguments; /* types kept */
     flash_count_t *counts;                /* owned, what the arguments point to */
     flash_displ_t *displs;                /* owned, likewise */
@@ -102,13 +103,13 @@ static int start_ring(mca_coll_flash_persistent_t *persistent, ompi_request_t **
     const mca_coll_flash_arguments_t *a = &persistent->arguments;
 
     if (a->op != NULL) {
-        return mca_coll_flash_start_reduce_scatter(persistent->module, a->sendbuf, a->recvbuf,
-                                                   a->recvcount, a->recvcounts, a->recvtype, a->op,
-                                                   NULL, ring);
+        return mca_coll_flash_start_reduce_scatter(persistent->module, persistent->sequence,
+                                                   a->sendbuf, a->recvbuf, a->recvcount,
+                                                   a->recvcounts, a->recvtype, a->op, NULL, ring);
     }
-    return mca_coll_flash_start_allgather(persistent->module, a->sendbuf, a->sendcount, a->sendtype,
-                                          a->recvbuf, a->recvcount, a->recvcounts, a->displs,
-                                          a->recvtype, NULL, ring);
+    return mca_coll_flash_start_allgather(persistent->module, persistent->sequence, a->sendbuf,
+                                          a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
+                                          a->recvcounts, a->displs, a->recvtype, NULL, ring);
 }
 
 static void start(mca_coll_flash_persistent_t *persistent)
@@ -196,6 +197,17 @@ static int keep_arrays(mca_coll_flash_persistent_t *persistent, int size)
     return MPI_SUCCESS;
 }
 
+/*
+ * A number for all rounds, taken when all ranks make the request: they may start theirs in
+ * different orders (MPI 4.0, section 6.13). Its upper half is no other call's.
+ */
+static uint32_t next_sequence(mca_coll_flash_module_t *module)
+{
+    uint32_t half = UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1);
+
+    return half | (module->persistent_sequence++ & (half - 1));
+}
+
 /* Open MPI does not keep the types of a request that it finds complete, as this one is. */
 int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments,
@@ -207,6 +219,9 @@ int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
         return MPI_ERR_NO_MEM;
     }
     persistent->module = module;
+    persistent->sequence = next_sequence(module);
+    /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
+    (void) mca_coll_flash_prepare(module);
     persistent->super.super.req_mpi_object.comm = module->comm;
     OBJ_RETAIN(module->comm);
     persistent->arguments = *arguments;

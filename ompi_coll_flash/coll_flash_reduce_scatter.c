@@ -76,13 +76,13 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
     return MPI_SUCCESS;
 }
 
-int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, const void *sendbuf,
-                                        void *recvbuf, flash_count_t recvcount,
+int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_t sequence,
+                                        const void *sendbuf, void *recvbuf, flash_count_t recvcount,
                                         flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
                                         const mca_coll_flash_compute_t *compute,
                                         ompi_request_t **request)
 {
-    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module);
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence);
     int rank = ompi_comm_rank(module->comm), size = ompi_comm_size(module->comm);
     flash_op_params_t params = {.schedule = {.kind = FLASH_REDUCE_SCATTER}};
     ptrdiff_t extent;
@@ -161,8 +161,9 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
             sendbuf, recvbuf, recvcount, datatype, op, comm, request,
             module->previous.ireduce_scatter_block_module);
     }
-    return mca_coll_flash_start_reduce_scatter(module, sendbuf, recvbuf, recvcount, NULL, datatype,
-                                               op, NULL, request);
+    return mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_next_sequence(module),
+                                               sendbuf, recvbuf, recvcount, NULL, datatype, op,
+                                               NULL, request);
 }
 
 int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
@@ -175,8 +176,9 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
         return module->previous.ireduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm,
                                                 request, module->previous.ireduce_scatter_module);
     }
-    return mca_coll_flash_start_reduce_scatter(module, sendbuf, recvbuf, 0, recvcounts, datatype,
-                                               op, NULL, request);
+    return mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_next_sequence(module),
+                                               sendbuf, recvbuf, 0, recvcounts, datatype, op, NULL,
+                                               request);
 }
 
 int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,

@@ -79,10 +79,14 @@ void mca_coll_flash_requests_fini(void)
     }
 }
 
-mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module)
+uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module)
 {
-    /* First of all: a call that fails must not leave its number to the next one. */
-    uint32_t sequence = module->sequence++ & ((UINT32_C(1) << FLASH_SEQUENCE_BITS) - 1);
+    return module->sequence++ & ((UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1)) - 1);
+}
+
+mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
+                                                     uint32_t sequence)
+{
     mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) opal_free_list_get(&requests);
 
     if (request == NULL) {
@@ -99,6 +103,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->sequence = sequence;
     request->compute = (mca_coll_flash_compute_t){NULL, NULL, 0, 0};
     request->op = NULL;
+    request->told_stuck = false;
     request->counts = NULL;
     request->displs = NULL;
     request->scratch = NULL;
@@ -162,11 +167,15 @@ static void complete(flash_op_t *op)
     ompi_request_t *base = &request->super.super;
     int status = flash_op_status(op), error = mca_coll_flash_error(status);
     uint32_t blamed = flash_op_blamed(op);
+    bool haunted = flash_op_is_haunted(op);
 
     flash_progress_destroy_op(mca_coll_flash_job_progress(), op);
     explain(request, status, blamed);
     if (error == MPI_SUCCESS && request->finish != NULL) {
         error = request->finish(request);
+    }
+    if (haunted) {
+        request->scratch = NULL; /* stays: see flash_op_is_haunted() */
     }
     release_memory(request);
     if (base->req_status.MPI_ERROR != MPI_SUCCESS) {
@@ -257,7 +266,7 @@ static int find_neighbour(mca_coll_flash_module_t *module, int distance, flash_p
  * left but UCX's own replies. For these it would make an endpoint by itself; one of its own it
  * destroys when that process dies, and stumbles over messages of it that it finds later.
  */
-static int prepare(mca_coll_flash_module_t *module)
+int mca_coll_flash_prepare(mca_coll_flash_module_t *module)
 {
     flash_peer_t *right;
     int rc;
@@ -280,7 +289,7 @@ int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_par
                                  ompi_request_t **started)
 {
     mca_coll_flash_module_t *module = request->module;
-    int rc = prepare(module);
+    int rc = mca_coll_flash_prepare(module);
 
     if (rc != MPI_SUCCESS) {
         mca_coll_flash_request_discard(request);

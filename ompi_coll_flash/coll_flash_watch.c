@@ -16,14 +16,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST 8 /* operations that one watch looks at: the oldest */
+#define MOST 32 /* operations that one watch looks at: the oldest */
 
 /* What there is to say of one, copied while it cannot complete. */
 typedef struct report {
     const char *operation;
     char comm[MPI_MAX_OBJECT_NAME];
     uint32_t sequence, steps;
-    const ompi_proc_t *peer; /* lives as long as the job */
+    opal_process_name_t peer;
+    ompi_group_t *group; /* retained */
+    bool stuck;          /* and not told so far */
 } report_t;
 
 static atomic_int_fast64_t next_watch; /* seconds */
@@ -50,22 +52,28 @@ static bool is_due(void)
 static void describe(void *reports, size_t k, const flash_silence_t *silence)
 {
     report_t *report = (report_t *) reports + k;
-    const mca_coll_flash_request_t *request = silence->user;
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+    mca_coll_flash_request_t *request = silence->user;
     ompi_communicator_t *comm = request->module->comm;
 
     report->operation = request->op == NULL ? "allgather" : "reduce-scatter";
     report->sequence = request->sequence;
     report->steps = (uint32_t) ompi_comm_size(comm);
-    report->peer = ompi_group_peer_lookup(comm->c_local_group, (int) silence->rank);
+    report->peer = ompi_group_get_proc_name(comm->c_local_group, (int) silence->rank);
+    report->group = comm->c_local_group;
+    OBJ_RETAIN(report->group);
+    report->stuck = params->stuck_seconds > 0 && silence->watches >= params->stuck_seconds &&
+                    !request->told_stuck;
+    request->told_stuck |= report->stuck;
     snprintf(report->comm, sizeof(report->comm), "%s", comm->c_name);
 }
 
 static void warn(const flash_silence_t *silence, const report_t *report)
 {
     FLASH_HELP("stuck", silence->watches, report->operation, report->sequence, report->comm,
-               (int) report->peer->super.proc_name.vpid,
-               silence->sending ? "take a message" : "send a message", silence->step, report->steps,
-               silence->block, silence->segment, opal_process_info.nodename, (int) getpid(),
+               (int) report->peer.vpid, silence->sending ? "take a message" : "send a message",
+               silence->step, report->steps, silence->block, silence->segment,
+               opal_process_info.nodename, (int) getpid(),
                mca_coll_flash_params.stuck_error
                    ? "That rank is given up: the operation ends with an error."
                    : "The operation waits on.");
@@ -74,11 +82,12 @@ static void warn(const flash_silence_t *silence, const report_t *report)
 static void act(const flash_silence_t *silence, const report_t *report)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+    const ompi_proc_t *proc = ompi_group_peer_lookup(report->group, (int) silence->rank);
 
-    if (params->probe_seconds > 0 && silence->watches >= params->probe_seconds) {
-        mca_coll_flash_job_probe(report->peer, silence->peer);
+    if (proc != NULL && params->probe_seconds > 0 && silence->watches >= params->probe_seconds) {
+        mca_coll_flash_job_probe(proc, silence->peer);
     }
-    if (silence->watches == params->stuck_seconds) {
+    if (report->stuck) {
         warn(silence, report);
         if (params->stuck_error) {
             mca_coll_flash_job_lose(silence->peer);
@@ -98,5 +107,6 @@ void mca_coll_flash_watch(void)
     count = mca_coll_flash_job_watch(silences, MOST, describe, reports);
     for (size_t k = 0; k < count; k++) {
         act(&silences[k], &reports[k]);
+        OBJ_RELEASE(reports[k].group);
     }
 }

@@ -67,6 +67,12 @@ flash_engine_t *flash_engine_create(flash_transport_t *transport)
 
 void flash_engine_destroy(flash_engine_t *engine)
 {
+    flash_op_t *op;
+
+    while ((op = engine->haunted) != NULL) {
+        engine->haunted = op->next_running;
+        flash_op_free(op);
+    }
     flash_pool_clear(&engine->pool);
     free(engine);
 }

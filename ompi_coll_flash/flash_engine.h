@@ -116,7 +116,7 @@ typedef struct flash_op_params {
 
 /* Makes an engine over `transport`, which outlives it. NULL if there is no memory. */
 flash_engine_t *flash_engine_create(flash_transport_t *transport);
-/* Frees it. No operation may exist. */
+/* Frees it. No operation may exist, and the transport must be gone if it has lost a peer. */
 void flash_engine_destroy(flash_engine_t *engine);
 
 /* Allocates an operation, all the memory it will need included. FLASH_ERR_NO_MEMORY or FLASH_OK. */
@@ -129,6 +129,11 @@ int flash_op_status(const flash_op_t *op);
 /* Of one that failed: the rank, of the schedule, that is to blame; FLASH_NOBODY if unknown. */
 uint32_t flash_op_blamed(const flash_op_t *op);
 #define FLASH_NOBODY UINT32_MAX
+/*
+ * Whether a lost peer's messages may still read and write its memory, the user's included, until
+ * the transport is gone.
+ */
+bool flash_op_is_haunted(const flash_op_t *op);
 /* Frees an operation that is completed, or was never started. */
 void flash_op_destroy(flash_op_t *op);
 

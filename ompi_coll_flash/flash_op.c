@@ -155,11 +155,30 @@ free_op:
     return FLASH_ERR_NO_MEMORY;
 }
 
-void flash_op_destroy(flash_op_t *op)
+void flash_op_free(flash_op_t *op)
 {
     flash_pool_put(&op->engine->pool, op->scratch, op->scratch_size);
     free(op->slots);
     free(op);
+}
+
+/*
+ * The transport cannot call back what it was doing for a lost peer, which may yet come to life:
+ * memory in its hands stays until the transport is gone.
+ */
+void flash_op_destroy(flash_op_t *op)
+{
+    if (op->haunted) {
+        op->next_running = op->engine->haunted;
+        op->engine->haunted = op;
+        return;
+    }
+    flash_op_free(op);
+}
+
+bool flash_op_is_haunted(const flash_op_t *op)
+{
+    return op->haunted;
 }
 
 void *flash_op_user(const flash_op_t *op)
@@ -372,6 +391,7 @@ void flash_op_finish_callback(flash_op_t *op, int status)
 
 void flash_op_fail(flash_op_t *op, int status, uint32_t blamed)
 {
+    op->haunted |= status == FLASH_ERR_LOST;
     if (op->status == FLASH_OK) {
         op->status = status;
     }

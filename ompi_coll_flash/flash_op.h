@@ -93,6 +93,7 @@ struct flash_op {
     flash_slot_queue_t waiting;   /* for the local contribution */
     flash_slot_queue_t combining; /* for a thread that combines */
     unsigned held;                /* works taken and not finished */
+    bool haunted; /* a lost peer's message may still touch its memory, see flash_op_destroy() */
     int status;
     uint32_t blamed;      /* for the status */
     uint64_t events_had;  /* how often something happened to it */
@@ -109,6 +110,7 @@ struct flash_engine {
     flash_pool_t pool;
     size_t active;              /* operations that are running */
     flash_op_queue_t running;   /* started and not completed */
+    flash_op_t *haunted;        /* destroyed by their users, through next_running */
     flash_op_queue_t dirty;     /* with events */
     flash_op_queue_t combine;   /* with segments to combine */
     flash_op_queue_t callback;  /* with a piece to call back for */
@@ -125,6 +127,7 @@ void flash_engine_offer(flash_op_t *op); /* the operation may have work */
 
 /* flash_op.c */
 void flash_op_fail(flash_op_t *op, int status, uint32_t blamed);
+void flash_op_free(flash_op_t *op);
 void flash_op_advance(flash_op_t *op); /* acts on all events */
 bool flash_op_is_complete(const flash_op_t *op);
 void flash_op_settle(flash_op_t *op); /* after slot->settled became true */

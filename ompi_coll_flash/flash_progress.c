@@ -113,7 +113,7 @@ static void wake(flash_progress_t *progress)
 }
 
 /* The application goes away, or has left something to do: the thread is on duty. */
-static void hand_over(flash_progress_t *progress)
+void flash_progress_wake(flash_progress_t *progress)
 {
     if (flash_progress_has_thread(progress)) {
         atomic_store_explicit(&progress->last_poll, 0, memory_order_relaxed);
@@ -265,7 +265,7 @@ void flash_progress_stop_thread(flash_progress_t *progress)
     flash_progress_lock(progress);
     progress->stop = true;
     flash_progress_unlock(progress);
-    hand_over(progress);
+    flash_progress_wake(progress);
     pthread_join(progress->thread, NULL);
     atomic_store_explicit(&progress->has_thread, false, memory_order_relaxed);
 }
@@ -293,7 +293,8 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
     }
     flash_progress_unlock(progress);
     if (rc == FLASH_OK) {
-        hand_over(progress); /* the thread sends: that takes time the application may use */
+        flash_progress_wake(
+            progress); /* the thread sends: that takes time the application may use */
     }
     return rc;
 }
@@ -312,7 +313,7 @@ static bool call_back(flash_progress_t *progress)
     if (flash_in_callback || !flash_engine_take(progress->engine, FLASH_WORK_CALLBACK, &work)) {
         return false;
     }
-    hand_over(progress);
+    flash_progress_wake(progress);
     flash_in_callback = true;
     run_work(progress, &work);
     flash_in_callback = false;
@@ -396,7 +397,8 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     }
     flash_progress_unlock(progress);
     if (reported > 0 && flash_progress_busy(progress)) {
-        hand_over(progress); /* the application is about to leave, with operations in flight */
+        flash_progress_wake(
+            progress); /* the application is about to leave, with operations in flight */
     }
     return happened + reported;
 }

@@ -58,6 +58,9 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
 /* Destroys an operation that was handed out as completed. */
 void flash_progress_destroy_op(flash_progress_t *progress, flash_op_t *op);
 
+/* After a change to what is in flight: has the thread look at it. */
+void flash_progress_wake(flash_progress_t *progress);
+
 /* Whether operations are in flight. */
 bool flash_progress_busy(const flash_progress_t *progress);
 

@@ -250,6 +250,9 @@ static uint32_t read_blame(const flash_slot_t *slot)
     if (slot->status == FLASH_OK && slot->length == sizeof(blame)) {
         memcpy(&blame, slot->data, sizeof(blame));
     }
+    if (blame >= slot->op->params.schedule.nranks) {
+        blame = FLASH_NOBODY;
+    }
     return blame;
 }
 
@@ -261,7 +264,9 @@ static bool check_arrival(flash_slot_t *slot)
 
     if (slot->status != FLASH_OK && slot->status != FLASH_ERR_TRUNCATED) {
         if (slot->status != FLASH_ERR_CANCELED) {
-            flash_op_fail(op, slot->status, left_rank(slot));
+            bool here = slot->status == FLASH_ERR_NO_MEMORY;
+
+            flash_op_fail(op, slot->status, here ? own_rank(slot) : left_rank(slot));
         }
         slot_spoil(slot, op->blamed);
         return true;

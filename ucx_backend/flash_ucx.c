@@ -212,11 +212,9 @@ void flash_ucx_destroy(flash_transport_t *transport)
 {
     flash_ucx_t *ucx = flash_ucx_of(transport);
 
+    flash_ucx_end_probes(transport);
     ucp_worker_release_address(ucx->worker, ucx->address);
     ucp_worker_destroy(ucx->worker); /* with its endpoints */
-    if (ucx->prober != NULL) {
-        ucp_worker_destroy(ucx->prober);
-    }
     flash_ucx_free_messages(ucx);
     flash_ucx_free_peers(ucx);
     ucp_cleanup(ucx->context);

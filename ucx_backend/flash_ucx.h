@@ -52,6 +52,8 @@ int flash_ucx_connect(flash_peer_t *peer, const void *address, char reason[FLASH
  */
 void flash_ucx_probe(flash_peer_t *peer, const void *address);
 void flash_ucx_look_at_probes(flash_transport_t *transport);
+/* Nobody is silent any more: probes cost the peer a timer. */
+void flash_ucx_end_probes(flash_transport_t *transport);
 
 /*
  * Gives the peer up, see `recv` in flash_transport.h. Messages that UCX is working on cannot be

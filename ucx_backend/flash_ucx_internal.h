@@ -40,7 +40,9 @@ struct flash_peer {
     flash_peer_t *next;
     ucp_ep_h ep;    /* NULL before the first send */
     ucp_ep_h probe; /* NULL before somebody doubts that the process is alive */
-    bool failing;   /* one of them failed: to be lost */
+    bool failing;   /* the endpoint failed: to be lost */
+    bool probe_failed;
+    unsigned failed_probes; /* in this silence */
     bool lost;
     flash_message_t *messages; /* under way, but for orphans */
 };

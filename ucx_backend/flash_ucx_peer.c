@@ -13,6 +13,8 @@
 
 #include <stdlib.h>
 
+#define FAILED_PROBES 2 /* in a row: the peer has gone */
+
 flash_peer_t *flash_ucx_peer(flash_transport_t *transport)
 {
     flash_ucx_t *ucx = flash_ucx_of(transport);
@@ -70,6 +72,15 @@ int flash_ucx_connect(flash_peer_t *peer, const void *address, char reason[FLASH
     return FLASH_OK;
 }
 
+static void probe_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+    flash_peer_t *peer = arg;
+
+    (void) ep;
+    (void) status;
+    peer->probe_failed = true;
+}
+
 /* An endpoint that cannot be made for want of something here tells nothing about the peer. */
 static bool tells_of_peer(ucs_status_t status)
 {
@@ -86,7 +97,7 @@ void flash_ucx_probe(flash_peer_t *peer, const void *address)
                                             UCP_EP_PARAM_FIELD_ERR_HANDLER,
                               .address = address,
                               .err_mode = UCP_ERR_HANDLING_MODE_PEER,
-                              .err_handler = {.cb = endpoint_failed, .arg = peer}};
+                              .err_handler = {.cb = probe_failed, .arg = peer}};
     flash_ucx_t *ucx = peer->ucx;
     ucs_status_t status;
 
@@ -100,7 +111,35 @@ void flash_ucx_probe(flash_peer_t *peer, const void *address)
     status = ucp_ep_create(ucx->prober, &params, &peer->probe);
     if (status != UCS_OK) {
         peer->probe = NULL;
-        peer->failing = ucx->failing = tells_of_peer(status);
+        peer->probe_failed = tells_of_peer(status);
+    }
+}
+
+static void close_probe(flash_peer_t *peer)
+{
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+                                 .flags = UCP_EP_CLOSE_FLAG_FORCE};
+    ucs_status_ptr_t request = NULL;
+
+    if (peer->probe != NULL) {
+        request = ucp_ep_close_nbx(peer->probe, &param);
+    }
+    if (UCS_PTR_IS_PTR(request)) {
+        ucp_request_free(request);
+    }
+    peer->probe = NULL;
+}
+
+/* One failed probe may be a mishap here; the next look makes another, and that one counts. */
+static void judge_probe(flash_peer_t *peer)
+{
+    if (peer->probe_failed) {
+        peer->probe_failed = false;
+        close_probe(peer);
+        peer->failed_probes++;
+        if (peer->failed_probes == FAILED_PROBES) {
+            flash_ucx_lose(peer);
+        }
     }
 }
 
@@ -108,9 +147,29 @@ void flash_ucx_look_at_probes(flash_transport_t *transport)
 {
     flash_ucx_t *ucx = flash_ucx_of(transport);
 
-    while (ucx->prober != NULL && ucp_worker_progress(ucx->prober) != 0) {
+    /* UCX looks after its endpoints in one of 32 calls only. */
+    for (int k = 0; k < 64 && ucx->prober != NULL; k++) {
+        ucp_worker_progress(ucx->prober);
     }
-    flash_ucx_lose_failing(ucx);
+    for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
+        judge_probe(peer);
+    }
+}
+
+void flash_ucx_end_probes(flash_transport_t *transport)
+{
+    flash_ucx_t *ucx = flash_ucx_of(transport);
+
+    if (ucx->prober == NULL) {
+        return;
+    }
+    ucp_worker_destroy(ucx->prober); /* with its endpoints; the peers drop theirs */
+    ucx->prober = NULL;
+    for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
+        peer->probe = NULL;
+        peer->probe_failed = false;
+        peer->failed_probes = 0;
+    }
 }
 
 void flash_ucx_lose_failing(flash_ucx_t *ucx)

@@ -85,10 +85,16 @@ void flash_ucx_free_messages(flash_ucx_t *ucx)
 
 /* ------------------------------------------------------------ UCX's callbacks */
 
+/* A send that UCX has taken fails with its endpoint only, whose handler is called after this. */
 static void send_done(void *request, ucs_status_t status, void *arg)
 {
+    flash_message_t *message = arg;
+
     ucp_request_free(request);
-    finish(arg, flash_ucx_status(status), 0, 0);
+    if (status != UCS_OK) {
+        message->peer->failing = message->peer->ucx->failing = true;
+    }
+    finish(message, status == UCS_OK ? FLASH_OK : FLASH_ERR_LOST, 0, 0);
 }
 
 static void recv_done(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info,

@@ -47,10 +47,14 @@ point 'np 4: who is not its neighbour is told, too' logged + 'At fault:  rank 1 
 
 # A rank that is late: a warning that logged what is waited for, and all is well in the end.
 rank_is_late() {
-    run 3 --mca coll_flash_stuck_seconds 2 --mca orte_base_help_aggregate 0 "$@" >"$log" 2>&1 || {
-        cat "$log"
-        return 1
-    }
+    for _ in 1 2 3 4 5; do # Open MPI 4.1's mpirun loses messages that two ranks send at once
+        run 3 --mca coll_flash_stuck_seconds 2 --mca orte_base_help_aggregate 0 "$@" \
+            >"$log" 2>&1 || {
+            cat "$log"
+            return 1
+        }
+        grep -q 'ORTE_ERROR_LOG.*show_help' "$log" || break
+    done
     logged 3 'at last: success' && logged 2 'has done so for 2 seconds' &&
         logged + 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
         logged + 'In the ring: *step . of 3, block of rank . of the communicator' &&

@@ -291,7 +291,10 @@ static void complete(MPI_Request requests[], int count, int way)
     }
 }
 
-/* All of them at once, in an order of each round that all ranks share, with other traffic. */
+/*
+ * All of them at once, in an order of each round that all ranks share, and in later rounds in one of
+ * each rank's own, with other traffic.
+ */
 static void all_orders(MPI_Comm comms[], int kinds)
 {
     operation_t operations[MANY];
@@ -302,7 +305,7 @@ static void all_orders(MPI_Comm comms[], int kinds)
         make(&operations[k], comms[k % kinds], k % KINDS, k / KINDS % 2, 10 + 200 * k);
     }
     for (int round = 0; round < 36; round++) {
-        shuffle(order, MANY, (uint32_t) round);
+        shuffle(order, MANY, (uint32_t) (round < 18 ? round : round + 100 * world_rank));
         for (int k = 0; k < MANY; k++) {
             fill(&operations[order[k]], round);
             requests[k] = operations[order[k]].request;
