@@ -44,15 +44,15 @@ collectives() {
 # All calls go around the ring: two communicators, two types, and four ranks.
 rings() {
     local call count
-    collectives 4 --mca coll_flash_verbose 2 -- >"$scratch/log" 2>&1 || {
-        cat "$scratch/log"
+    collectives 4 --mca coll_flash_verbose 2 -- >"$log" 2>&1 || {
+        cat "$log"
         return 1
     }
     for call in Iallgather=32 Iallgatherv=32 Ireduce_scatter=16 Ireduce_scatter_block=32; do
-        count=$(grep -c "coll:flash: ${call%=*} of .* bytes .*: ring" "$scratch/log") || :
+        count=$(grep -c "coll:flash: ${call%=*} of .* bytes .*: ring" "$log") || :
         if ((count != ${call#*=})); then
             echo "${call%=*}: $count rings, not ${call#*=}"
-            cat "$scratch/log"
+            cat "$log"
             return 1
         fi
     done

@@ -39,16 +39,16 @@ select_coll flash
 takes_path() {
     local count=$1 path=$2 name found
     shift 2
-    run 2 --mca coll_flash_verbose 2 "$@" -- test_persistent inactive >"$scratch/log" 2>&1 || {
-        cat "$scratch/log"
+    run 2 --mca coll_flash_verbose 2 "$@" -- test_persistent inactive >"$log" 2>&1 || {
+        cat "$log"
         return 1
     }
     for name in Allgather_init Allgatherv_init Reduce_scatter_init Reduce_scatter_block_init; do
         found=$(grep -c "flash: $name of [0-9]* bytes on communicator [0-9]*: $path" \
-            "$scratch/log" || :)
+            "$log" || :)
         if ((found != count)); then
             echo "\"$name ...: $path\" comes $found times instead of $count:"
-            cat "$scratch/log"
+            cat "$log"
             return 1
         fi
     done

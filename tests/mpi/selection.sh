@@ -42,20 +42,20 @@ mpi 3 --mca coll_flash_min_bytes 0 -- test_others
 list_is_honoured() {
     local list=flash,tuned,libnbc,basic,self,inter,sync
     coll=$list run 2 --mca coll_base_verbose 10 -- test_extension active blocking \
-        >"$scratch/log" 2>&1 || {
-        cat "$scratch/log"
+        >"$log" 2>&1 || {
+        cat "$log"
         return 1
     }
     sed -n 's/.*components_register: component \([a-z]*\) register.*/\1/p;
-        s/.*components_register: found loaded component \([a-z]*\)$/\1/p' "$scratch/log" |
+        s/.*components_register: found loaded component \([a-z]*\)$/\1/p' "$log" |
         sort -u >"$scratch/found"
     tr , '\n' <<<"$list" | sort | diff - "$scratch/found"
 }
 point 'a list of components is honoured' list_is_honoured
 
 others_are_loaded() {
-    run 2 --mca coll_base_verbose 10 -- test_others >"$scratch/log" 2>&1 &&
-        grep -q 'component tuned' "$scratch/log" && grep -q 'component libnbc' "$scratch/log"
+    run 2 --mca coll_base_verbose 10 -- test_others >"$log" 2>&1 &&
+        grep -q 'component tuned' "$log" && grep -q 'component libnbc' "$scratch/log"
 }
 point 'flash alone on the list: the others are loaded' others_are_loaded
 
