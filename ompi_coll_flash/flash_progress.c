@@ -154,9 +154,14 @@ static void sleep_on(flash_progress_t *progress, int event_fd, uint64_t nanoseco
 
     ppoll(fds, event_fd < 0 ? 1 : 2, nanoseconds == 0 ? NULL : &timeout, NULL);
     atomic_fetch_add_explicit(&progress->wakeups, 1, memory_order_relaxed);
-    if (fds[0].revents != 0 && read(progress->wake_fd, &count, sizeof(count)) < 0) {
-        return; /* another wake-up took it */
+    if (fds[0].revents == 0 || read(progress->wake_fd, &count, sizeof(count)) < 0) {
+        return; /* nobody's wake-up, or another took it */
     }
+    /*
+     * Whoever woke this thread is about to leave MPI for its computation. Where the two share a
+     * core, that comes first: an accelerator, say, is to be started before its data moves.
+     */
+    sched_yield();
 }
 
 static bool application_polls(flash_progress_t *progress)
