@@ -202,9 +202,10 @@ void mca_coll_flash_requests_fini(void);
 uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module);
 /* What the first operation of a communicator, and of the process, needs. */
 int mca_coll_flash_prepare(mca_coll_flash_module_t *module);
+/* NULL if there is no memory. */
 mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
                                                      uint32_t sequence);
-/* Of a request that was not started. */
+/* Of a request that was not started. Then, and without a request, the other ranks are told. */
 void mca_coll_flash_request_discard(mca_coll_flash_request_t *request);
 /*
  * Starts the ring that `params` describes but for peers, tags, depth and callback, which come from

@@ -84,12 +84,36 @@ uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module)
     return module->sequence++ & ((UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1)) - 1);
 }
 
+/* Who takes part, and by which name the operation goes among them. */
+static void set_ring(const mca_coll_flash_module_t *module, uint64_t sequence,
+                     flash_op_params_t *params)
+{
+    params->schedule.nranks = (uint32_t) ompi_comm_size(module->comm);
+    params->schedule.rank = (uint32_t) ompi_comm_rank(module->comm);
+    params->left = module->left;
+    params->right = module->right;
+    params->recv_tag = module->recv_tag | sequence << FLASH_TAG_SHIFT;
+    params->send_tag = module->send_tag | sequence << FLASH_TAG_SHIFT;
+}
+
+/* This rank cannot start its part of the operation: the others are told instead of waiting. */
+static void refuse(mca_coll_flash_module_t *module, uint32_t sequence)
+{
+    flash_op_params_t params = {.user = NULL};
+
+    if (mca_coll_flash_prepare(module) == MPI_SUCCESS) {
+        set_ring(module, sequence, &params);
+        flash_progress_refuse(mca_coll_flash_job_progress(), &params);
+    }
+}
+
 mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
                                                      uint32_t sequence)
 {
     mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) opal_free_list_get(&requests);
 
     if (request == NULL) {
+        refuse(module, sequence);
         return NULL;
     }
     OMPI_REQUEST_INIT(&request->super.super, false);
@@ -120,6 +144,7 @@ static void release_memory(mca_coll_flash_request_t *request)
 
 void mca_coll_flash_request_discard(mca_coll_flash_request_t *request)
 {
+    refuse(request->module, request->sequence);
     release_memory(request);
     recycle(request);
 }
@@ -228,22 +253,15 @@ static int call_back(void *arg, const flash_piece_t *piece)
 
 static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
-    mca_coll_flash_module_t *module = request->module;
-    uint64_t sequence = request->sequence;
     const mca_coll_flash_compute_t *compute = &request->compute;
 
-    params->schedule.nranks = (uint32_t) ompi_comm_size(module->comm);
-    params->schedule.rank = (uint32_t) ompi_comm_rank(module->comm);
+    set_ring(request->module, request->sequence, params);
     params->schedule.pieces = compute->pieces > 1 ? (uint32_t) compute->pieces : 1;
     params->schedule.row = compute->row > 1 ? (size_t) compute->row : 1;
     params->schedule.segment_elements = mca_coll_flash_params.segment_bytes / params->element;
     if (params->schedule.segment_elements == 0) {
         params->schedule.segment_elements = 1;
     }
-    params->left = module->left;
-    params->right = module->right;
-    params->recv_tag = module->recv_tag | sequence << FLASH_TAG_SHIFT;
-    params->send_tag = module->send_tag | sequence << FLASH_TAG_SHIFT;
     params->depth = mca_coll_flash_params.depth;
     params->sends = mca_coll_flash_params.sends;
     params->callback = compute->fn == NULL ? NULL : call_back;

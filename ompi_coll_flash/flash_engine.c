@@ -55,6 +55,11 @@ flash_engine_t *flash_engine_create(flash_transport_t *transport)
     flash_engine_t *engine = calloc(1, sizeof(*engine));
 
     if (engine != NULL) {
+        engine->refusals = flash_refusals_create();
+        if (engine->refusals == NULL) {
+            free(engine);
+            return NULL;
+        }
         engine->transport = transport;
         queue_init(&engine->running);
         queue_init(&engine->dirty);
@@ -74,6 +79,7 @@ void flash_engine_destroy(flash_engine_t *engine)
         flash_op_free(op);
     }
     flash_pool_clear(&engine->pool);
+    free(engine->refusals);
     free(engine);
 }
 
@@ -100,8 +106,10 @@ static void complete(flash_op_t *op)
     combine_remove(&engine->combine, op);
     callback_remove(&engine->callback, op); /* offered before a failure stopped it */
     running_remove(&engine->running, op);
-    engine->active--;
-    completed_push(&engine->completed, op);
+    if (!op->refused) {
+        engine->active--;
+        completed_push(&engine->completed, op);
+    }
 }
 
 /*
@@ -127,7 +135,7 @@ static unsigned drain(flash_engine_t *engine)
 void flash_op_start(flash_op_t *op)
 {
     running_push(&op->engine->running, op);
-    op->engine->active++;
+    op->engine->active += !op->refused;
     flash_engine_touch(op);
     flash_engine_offer(op);
 }
@@ -187,7 +195,7 @@ size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, siz
     for (flash_op_t *op = engine->running.head; op != NULL; op = op->next_running) {
         const flash_slot_t *slot = waits_for_neighbour(op);
 
-        if (slot == NULL || op->events_had != op->events_seen) {
+        if (op->refused || slot == NULL || op->events_had != op->events_seen) {
             op->events_seen = op->events_had;
             op->watches = 0;
             continue;

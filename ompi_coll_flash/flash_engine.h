@@ -123,6 +123,14 @@ void flash_engine_destroy(flash_engine_t *engine);
 int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **op);
 /* Hands it to the engine: the next flash_engine_progress() posts the first receives and sends. */
 void flash_op_start(flash_op_t *op);
+/*
+ * Takes part in an operation that this rank cannot perform, with memory set aside for it, so that
+ * the others need not wait: their operations end with FLASH_ERR_PEER and this rank to blame. Of the
+ * parameters it uses the ranks, the neighbours and the tags. Nothing is reported when it ends.
+ * False if FLASH_REFUSALS are under way: then the others wait.
+ */
+bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params);
+#define FLASH_REFUSALS 32
 void *flash_op_user(const flash_op_t *op);
 /* Of a completed operation: FLASH_OK, one of FLASH_ERR_*, or an MPI error code of a callback. */
 int flash_op_status(const flash_op_t *op);

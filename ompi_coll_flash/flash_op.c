@@ -112,13 +112,9 @@ static int allocate_scratch(flash_op_t *op)
     return op->scratch == NULL ? FLASH_ERR_NO_MEMORY : FLASH_OK;
 }
 
-int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **made)
+void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params_t *params,
+                   flash_slot_t *slots)
 {
-    flash_op_t *op = calloc(1, sizeof(*op));
-
-    if (op == NULL) {
-        return FLASH_ERR_NO_MEMORY;
-    }
     op->engine = engine;
     op->params = *params;
     op->depth = window(params);
@@ -130,27 +126,30 @@ int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, fla
     flash_slot_queue_init(&op->events);
     flash_slot_queue_init(&op->waiting);
     flash_slot_queue_init(&op->combining);
-    op->slots = calloc(op->depth, sizeof(*op->slots));
-    if (op->slots == NULL) {
-        goto free_op;
-    }
+    op->slots = slots;
     for (uint32_t k = 0; k < op->depth; k++) {
         flash_slot_init(&op->slots[k], op);
-    }
-    if (allocate_scratch(op) != FLASH_OK) {
-        goto free_slots;
     }
     cursor_enter(op, &op->open, 0);
     cursor_enter(op, &op->call, 0);
     if (params->schedule.kind == FLASH_ALLGATHER) {
         op->settled = op->call.split.pieces; /* so that computing need not wait for sending */
     }
-    *made = op;
-    return FLASH_OK;
+}
 
-free_slots:
-    free(op->slots);
-free_op:
+int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **made)
+{
+    flash_op_t *op = calloc(1, sizeof(*op));
+    flash_slot_t *slots = calloc(window(params), sizeof(*slots));
+
+    if (op != NULL && slots != NULL) {
+        flash_op_init(op, engine, params, slots);
+        if (allocate_scratch(op) == FLASH_OK) {
+            *made = op;
+            return FLASH_OK;
+        }
+    }
+    free(slots);
     free(op);
     return FLASH_ERR_NO_MEMORY;
 }
@@ -259,8 +258,9 @@ static void open_segment(flash_op_t *op)
     if (op->params.schedule.kind == FLASH_ALLGATHER && open->step == 0) {
         slot->last_of_piece = false; /* the own block's pieces are settled from the start */
     }
-    slot->spoiled = slot->sent_again = slot->settled = false;
-    slot->blame = FLASH_NOBODY;
+    slot->sent_again = slot->settled = false;
+    slot->spoiled = op->refused;
+    slot->blame = op->refused ? op->blamed : FLASH_NOBODY;
     if (op->params.schedule.kind == FLASH_ALLGATHER) {
         place_allgather(op, slot);
     } else {

@@ -93,6 +93,7 @@ struct flash_op {
     flash_slot_queue_t waiting;   /* for the local contribution */
     flash_slot_queue_t combining; /* for a thread that combines */
     unsigned held;                /* works taken and not finished */
+    bool refused; /* one of engine->refusals: what it sends is spoiled, nobody takes it */
     bool haunted; /* a lost peer's message may still touch its memory, see flash_op_destroy() */
     int status;
     uint32_t blamed;      /* for the status */
@@ -105,6 +106,8 @@ typedef struct flash_op_queue {
     flash_op_t *head, **tail;
 } flash_op_queue_t;
 
+typedef struct flash_refusal flash_refusal_t;
+
 struct flash_engine {
     flash_transport_t *transport;
     flash_pool_t pool;
@@ -115,6 +118,7 @@ struct flash_engine {
     flash_op_queue_t combine;   /* with segments to combine */
     flash_op_queue_t callback;  /* with a piece to call back for */
     flash_op_queue_t completed; /* not yet fetched */
+    flash_refusal_t *refusals;  /* FLASH_REFUSALS of them */
 };
 
 void flash_slot_queue_init(flash_slot_queue_t *queue);
@@ -125,7 +129,13 @@ flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue);
 void flash_engine_touch(flash_op_t *op); /* the operation has events */
 void flash_engine_offer(flash_op_t *op); /* the operation may have work */
 
+/* flash_refuse.c */
+flash_refusal_t *flash_refusals_create(void); /* to be freed; NULL if there is no memory */
+
 /* flash_op.c */
+/* Of memory that is all zeros. `slots`: params->depth, or more if the ring needs more. */
+void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params_t *params,
+                   flash_slot_t *slots);
 void flash_op_fail(flash_op_t *op, int status, uint32_t blamed);
 void flash_op_free(flash_op_t *op);
 void flash_op_advance(flash_op_t *op); /* acts on all events */

@@ -304,6 +304,14 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
     return rc;
 }
 
+void flash_progress_refuse(flash_progress_t *progress, const flash_op_params_t *params)
+{
+    flash_progress_lock(progress);
+    flash_engine_refuse(progress->engine, params); /* if it cannot, the others are left to wait */
+    flash_progress_unlock(progress);
+    flash_progress_wake(progress);
+}
+
 void flash_progress_destroy_op(flash_progress_t *progress, flash_op_t *op)
 {
     flash_progress_lock(progress);

@@ -48,6 +48,9 @@ void flash_progress_unlock(flash_progress_t *progress);
 /* Creates and starts an operation, and wakes the thread for it. As flash_op_create(). */
 int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params);
 
+/* As flash_engine_refuse(). */
+void flash_progress_refuse(flash_progress_t *progress, const flash_op_params_t *params);
+
 /*
  * For application threads: moves data, runs one piece of work, and calls `completed` without the
  * lock for each operation that is complete; `completed` destroys it. Returns how much happened.

@@ -80,10 +80,15 @@ static void slot_receive(flash_slot_t *slot, size_t length)
         ~FLASH_TAG_MARKS, slot->data, length, &slot->transfer);
 }
 
-/* What a spoiled segment says: who is to blame, where a receiver surely has room for that. */
+/*
+ * What a spoiled segment says: who is to blame, where a receiver surely has room for that. A rank
+ * that refuses does not know; to those without room its message is cut short.
+ */
 static size_t blame_bytes(const flash_slot_t *slot)
 {
-    return slot_bytes(slot) < sizeof(slot->blame) ? 0 : sizeof(slot->blame);
+    bool room = slot_bytes(slot) >= sizeof(slot->blame) || slot->op->refused;
+
+    return room ? sizeof(slot->blame) : 0;
 }
 
 static void post_send(flash_slot_t *slot)
@@ -280,7 +285,11 @@ static bool check_arrival(flash_slot_t *slot)
         }
     }
     if (last && !slot->last_of_step) {
-        flash_op_fail(op, FLASH_ERR_TRUNCATED, own_rank(slot));
+        if (slot->spoiled) { /* it may be all that there is */
+            flash_op_fail(op, FLASH_ERR_PEER, slot->blame);
+        } else {
+            flash_op_fail(op, FLASH_ERR_TRUNCATED, own_rank(slot));
+        }
         end_step(slot);
     } else if (!last && slot->last_of_step) {
         slot_spoil(slot, own_rank(slot));

@@ -18,6 +18,9 @@ for np in 2 3 4; do
 done
 mpi 3 --mca coll_flash_progress off -- test_faults transfers one_transfer memory_later
 mpi 2 -- test_faults memory
+mpi 2 -- test_faults memory_here
+mpi 3 -- test_faults memory_here connection_here
+mpi 4 --mca coll_flash_progress off -- test_faults memory_here
 
 for progress in on auto; do
     said=$([[ $progress == on ]] && echo 1 || echo 0)

@@ -61,6 +61,20 @@ static void connection(void)
     MPI_Comm_free(&comm);
 }
 
+/* One rank is late to connect: its own error tells of it, and the others' that they miss it. */
+static void connection_here(void)
+{
+    MPI_Comm comm = make_comm(true);
+
+    if (world_rank == 1) {
+        fault_arm("ucp_ep_create", 1, FAULT_UNREACHABLE);
+    }
+    one_fails(WATCH_ALLGATHER, comm, MPI_ERR_OTHER, "no connection on one rank");
+    check(fault_disarm("ucp_ep_create") == (world_rank == 1), "no connection was tried");
+    next_works(comm, "after a connection that failed on one rank");
+    MPI_Comm_free(&comm);
+}
+
 /* The first send of each rank fails, and its receive cannot be posted at once. */
 static void transfers(void)
 {
@@ -199,6 +213,53 @@ static void fail_each_allocation(start_fn *start, MPI_Comm comm, const char *wha
     free(recv);
 }
 
+/* Likewise on one rank alone: the others end with an error, too, instead of waiting for it. */
+static void fail_each_allocation_here(start_fn *start, MPI_Comm comm, const char *what)
+{
+    int *send = calloc((size_t) world_size * COUNT * 2, sizeof(int));
+    int *recv = calloc((size_t) world_size * COUNT * 2, sizeof(int));
+    bool failed = true, refused;
+
+    for (int nth = 1; failed; nth++) {
+        int victim = nth % world_size, error;
+        MPI_Request request = MPI_REQUEST_NULL;
+
+        if (world_rank == victim) {
+            fault_arm("malloc", nth, 0);
+        }
+        error = start(send, recv, comm, &request);
+        failed = world_rank == victim && fault_disarm("malloc");
+        refused = error != MPI_SUCCESS; /* or it was the progress thread, which tries again */
+        error = refused ? error : MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Bcast(&failed, 1, MPI_C_BOOL, victim, MPI_COMM_WORLD);
+        MPI_Bcast(&refused, 1, MPI_C_BOOL, victim, MPI_COMM_WORLD);
+        check(refused || nth > 1, "%s: no allocation to fail", what);
+        check_class(error,
+                    !refused               ? MPI_SUCCESS
+                    : world_rank == victim ? MPI_ERR_NO_MEM
+                                           : MPI_ERR_OTHER,
+                    what);
+    }
+    free(send);
+    free(recv);
+}
+
+static void memory_here(void)
+{
+    MPI_Comm comm = make_comm(false);
+
+    if (fault_has_malloc()) {
+        works();
+        fail_each_allocation_here(start_gather, comm, "allgather, no memory on one rank");
+        fail_each_allocation_here(start_gather_into_gaps, comm, "into gaps, no memory on one rank");
+        fail_each_allocation_here(start_unequal, comm, "allgatherv, no memory on one rank");
+        fail_each_allocation_here(start_reduce, comm, "reduce-scatter, no memory on one rank");
+        fail_each_allocation_here(start_reduce_in_place, comm, "in place, no memory on one rank");
+        next_works(comm, "after allocations that failed on one rank");
+    }
+    MPI_Comm_free(&comm);
+}
+
 static void memory(void)
 {
     MPI_Comm comm = make_comm(false);
@@ -218,8 +279,10 @@ static void memory(void)
 int main(int argc, char **argv)
 {
     static const test_case_t cases[] = {
-        {"connection", connection},     {"transfers", transfers}, {"one_transfer", one_transfer},
-        {"memory_later", memory_later}, {"memory", memory},       {"works", works}};
+        {"connection", connection},     {"connection_here", connection_here},
+        {"transfers", transfers},       {"one_transfer", one_transfer},
+        {"memory_later", memory_later}, {"memory", memory},
+        {"memory_here", memory_here},   {"works", works}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

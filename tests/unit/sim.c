@@ -117,6 +117,14 @@ void sim_start(sim_t *sim, uint32_t rank, uint32_t spec)
     flash_op_params_t params = sim_instance_params(in);
     flash_op_t *op = NULL;
 
+    if (in->spec->refuses && rank == in->spec->fail_rank) {
+        if (!flash_engine_refuse(sim->engines[rank], &params)) {
+            sim_complain(sim, "op %u rank %u: cannot be refused", spec, rank);
+        }
+        in->status = FLASH_ERR_NO_MEMORY;
+        sim->complete++;
+        return;
+    }
     if (flash_op_create(sim->engines[rank], &params, &op) != FLASH_OK) {
         sim_complain(sim, "op %u rank %u: cannot be created", spec, rank);
         in->status = FLASH_ERR_NO_MEMORY;
@@ -307,7 +315,8 @@ void sim_describe(const sim_t *sim)
             describe_shape("shape", &s->odd_shape, sim->nranks);
         }
         if (s->fail_rank != SIM_NOBODY) {
-            printf("#     rank %u fails in callback %llu, combine %llu\n", s->fail_rank,
+            printf("#     rank %u %s in callback %llu, combine %llu\n", s->fail_rank,
+                   s->refuses ? "refuses, or fails" : "fails",
                    (unsigned long long) s->fail_callback, (unsigned long long) s->fail_combine);
         }
         printf("#     statuses");

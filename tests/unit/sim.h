@@ -57,6 +57,7 @@ typedef struct sim_spec {
     sim_shape_t odd_shape;
     uint32_t fail_rank;
     uint64_t fail_callback, fail_combine;
+    bool refuses; /* fail_rank cannot perform it, and says so */
 } sim_spec_t;
 
 /* In the middle of it all, after so many moves, a rank and its neighbours lose each other. */

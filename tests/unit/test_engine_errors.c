@@ -404,6 +404,79 @@ static void test_loss(uint64_t seed, flash_kind_t kind, const char *name)
     ok(well && failed > 1000, "%s: a rank is lost (%u of 3000 fail by it)", name, failed);
 }
 
+/* --- a rank refuses --- */
+
+/* Its own block, or its part of each block, is missing everywhere else. */
+static void judge_refusal(sim_t *sim)
+{
+    uint32_t refuser = sim->specs[0].fail_rank;
+
+    for (uint32_t rank = 0; rank < sim->nranks; rank++) {
+        if (rank == refuser) {
+            continue;
+        }
+        expect(sim, rank, FLASH_ERR_PEER);
+        if (sim_blamed(sim, rank, 0) != refuser) {
+            sim_complain(sim, "rank %u blames %u, not %u", rank, sim_blamed(sim, rank, 0), refuser);
+        }
+    }
+}
+
+static void test_refusal(uint64_t seed, flash_kind_t kind, const char *name)
+{
+    bool well = true;
+
+    for (uint32_t k = 0; k < 3000 && well; k += tap_stride()) {
+        uint64_t random = seed + 31 * k;
+        uint32_t nranks = 2 + k % (MOST_RANKS - 1);
+        sim_spec_t spec = random_spec(&random, kind);
+        fake_options_t net = sim_random_net(&random);
+
+        spec.fail_rank = prng_below(&random, nranks);
+        spec.refuses = true;
+        well = run_case(nranks, random, &net, &spec, judge_refusal);
+    }
+    ok(well, "%s: a rank refuses", name);
+}
+
+/* Two ranks refuse as much as they can, and when that is through, as much again. */
+static void test_all_refusals(void)
+{
+    static const fake_options_t options = {.rendezvous = 100, .unordered = FLASH_TAG_MARKS};
+    fake_net_t *net = fake_net_create(2, 1, &options);
+    flash_engine_t *engines[2];
+    bool refused = true, one_more = false;
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        engines[rank] = flash_engine_create(fake_net_transport(net, rank));
+    }
+    for (uint64_t name = 0; name < 2 * FLASH_REFUSALS; name++) {
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            flash_op_params_t params = {.schedule = {.nranks = 2, .rank = rank},
+                                        .left = fake_net_peer(net, rank, 1 - rank),
+                                        .right = fake_net_peer(net, rank, 1 - rank),
+                                        .recv_tag = name << FLASH_TAG_SHIFT,
+                                        .send_tag = name << FLASH_TAG_SHIFT};
+
+            refused &= flash_engine_refuse(engines[rank], &params);
+            if (name == FLASH_REFUSALS - 1) {
+                one_more |= flash_engine_refuse(engines[rank], &params);
+            }
+        }
+        while (name == FLASH_REFUSALS - 1 &&
+               (flash_engine_progress(engines[0]) != 0 || flash_engine_progress(engines[1]) != 0)) {
+        }
+    }
+    ok(refused && !one_more, "memory is set aside for %d refusals at a time", FLASH_REFUSALS);
+    while (flash_engine_progress(engines[0]) != 0 || flash_engine_progress(engines[1]) != 0) {
+    }
+    ok(fake_net_leftovers(net) == 0, "they leave nothing behind");
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        flash_engine_destroy(engines[rank]);
+    }
+    fake_net_destroy(net);
+}
+
 /* --- a rank is silent --- */
 
 static void test_silence(flash_kind_t kind, const char *name)
@@ -503,6 +576,9 @@ int main(int argc, char **argv)
     }
     test_loss(seed, FLASH_ALLGATHER, "allgather");
     test_loss(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
+    test_refusal(seed, FLASH_ALLGATHER, "allgather");
+    test_refusal(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
+    test_all_refusals();
     test_silence(FLASH_ALLGATHER, "allgather");
     test_silence(FLASH_REDUCE_SCATTER, "reduce-scatter");
     test_chaos(seed);

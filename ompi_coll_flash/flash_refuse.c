@@ -1,0 +1,68 @@
+/*
+ * flash_refuse.c: taking part in an operation that this rank cannot perform.
+ *
+ * Its neighbours cannot know that it has no memory, say: one waits for its segments, the other
+ * sends it some. With memory set aside for this it goes around the ring all the same, as if all
+ * blocks were empty, and marks whatever it sends as spoiled.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "flash_op.h"
+
+/* A segment that leaves, and one that comes. */
+#define SLOTS 2
+
+struct flash_refusal {
+    flash_op_t op;
+    flash_slot_t slots[SLOTS];
+};
+
+flash_refusal_t *flash_refusals_create(void)
+{
+    return calloc(FLASH_REFUSALS, sizeof(flash_refusal_t));
+}
+
+/* One that a lost peer's message may still touch is never used again. */
+static flash_refusal_t *find_unused(flash_engine_t *engine)
+{
+    for (size_t k = 0; k < FLASH_REFUSALS; k++) {
+        const flash_op_t *op = &engine->refusals[k].op;
+
+        if (!op->in_running && !op->haunted) {
+            return &engine->refusals[k];
+        }
+    }
+    return NULL;
+}
+
+bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params)
+{
+    flash_refusal_t *refusal = find_unused(engine);
+    flash_op_params_t empty = {.schedule = {.kind = FLASH_ALLGATHER,
+                                            .nranks = params->schedule.nranks,
+                                            .rank = params->schedule.rank,
+                                            .pieces = 1,
+                                            .row = 1,
+                                            .segment_elements = 1},
+                               .element = 1,
+                               .left = params->left,
+                               .right = params->right,
+                               .recv_tag = params->recv_tag,
+                               .send_tag = params->send_tag,
+                               .depth = SLOTS,
+                               .input = refusal,
+                               .output = refusal};
+
+    if (refusal == NULL) {
+        return false;
+    }
+    memset(refusal, 0, sizeof(*refusal));
+    flash_op_init(&refusal->op, engine, &empty, refusal->slots);
+    refusal->op.refused = true;
+    flash_op_fail(&refusal->op, FLASH_ERR_NO_MEMORY, params->schedule.rank);
+    flash_op_start(&refusal->op);
+    return true;
+}
