@@ -99,6 +99,8 @@ int main(int argc, char **argv)
         say_outcome("once more", go_round(gather, MPI_COMM_WORLD, false));
         _exit(0);
     }
+    free(send);
+    free(recv);
     MPI_Finalize();
     return 0;
 }
