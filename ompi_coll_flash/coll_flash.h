@@ -250,7 +250,7 @@ typedef struct mca_coll_flash_arguments {
     flash_counts_t recvcounts; /* NULL: equal blocks of recvcount */
     flash_displs_t displs;
     MPI_Datatype recvtype;
-    MPI_Op op; /* NULL: an allgather. Otherwise a predefined one, which lives forever */
+    MPI_Op op; /* NULL: an allgather */
 } mca_coll_flash_arguments_t;
 
 /* An inactive request, each start of which calls one of the functions above. */

@@ -32,10 +32,24 @@ typedef struct mca_coll_flash_persistent {
     atomic_int holders;
     mca_coll_flash_module_t *module;      /* with its communicator, kept */
     uint32_t sequence;                    /* of each of its rounds */
-    mca_coll_flash_arguments_t arguments; /* types kept */
+    mca_coll_flash_arguments_t arguments; /* types and operation kept */
     flash_count_t *counts;                /* owned, what the arguments point to */
     flash_displ_t *displs;                /* owned, likewise */
 } mca_coll_flash_persistent_t;
+
+static void retain_op(MPI_Op op)
+{
+    if (op != NULL && !ompi_op_is_intrinsic(op)) {
+        OBJ_RETAIN(op);
+    }
+}
+
+static void release_op(MPI_Op op)
+{
+    if (op != NULL && !ompi_op_is_intrinsic(op)) {
+        OBJ_RELEASE(op);
+    }
+}
 
 static void retain_type(MPI_Datatype type)
 {
@@ -164,6 +178,7 @@ static void persistent_destruct(mca_coll_flash_persistent_t *persistent)
 {
     release_type(persistent->arguments.sendtype);
     release_type(persistent->arguments.recvtype);
+    release_op(persistent->arguments.op);
     free(persistent->counts);
     free(persistent->displs);
 }
@@ -208,7 +223,8 @@ static uint32_t next_sequence(mca_coll_flash_module_t *module)
     return half | (module->persistent_sequence++ & (half - 1));
 }
 
-/* Open MPI does not keep the types of a request that it finds complete, as this one is. */
+/* Open MPI does not keep the types and operation of a request that it finds complete, as this one
+ * is. */
 int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments,
                                   ompi_request_t **request)
@@ -227,6 +243,7 @@ int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
     persistent->arguments = *arguments;
     retain_type(arguments->sendtype);
     retain_type(arguments->recvtype);
+    retain_op(arguments->op);
     if (keep_arrays(persistent, ompi_comm_size(module->comm)) != MPI_SUCCESS) {
         let_go(persistent);
         return MPI_ERR_NO_MEM;

@@ -1,8 +1,8 @@
 /*
  * coll_flash_reduce_scatter.c: MPI's arguments to a reduce-scatter ring's.
  *
- * Blocks are counted in elements of the datatype and laid out by its extent: predefined
- * operations take predefined types only, which are alike on all ranks.
+ * Blocks are counted in elements of the datatype and laid out by its extent. MPI has all ranks give
+ * the same datatype (MPI 3.1, section 5.9.1), so that its layout may decide about the path.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -11,15 +11,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Elements without a gap in them or between them: a ring carries all that lies in their extent. */
+static bool is_solid(MPI_Datatype type)
+{
+    size_t size;
+    ptrdiff_t lb, extent;
+
+    ompi_datatype_type_size(type, &size);
+    ompi_datatype_get_extent(type, &lb, &extent);
+    return size > 0 && lb == 0 && extent == (ptrdiff_t) size &&
+           ompi_datatype_is_contiguous_memory_layout(type, 2);
+}
+
 bool mca_coll_flash_can_reduce(MPI_Datatype datatype, MPI_Op op)
 {
-    return ompi_op_is_intrinsic(op) && ompi_op_is_commute(op) && op != MPI_REPLACE &&
-           op != MPI_NO_OP && ompi_datatype_is_predefined(datatype);
+    if (!ompi_op_is_commute(op) || op == MPI_REPLACE || op == MPI_NO_OP) {
+        return false;
+    }
+    return ompi_op_is_intrinsic(op) ? ompi_datatype_is_predefined(datatype) : is_solid(datatype);
 }
 
 /*
- * Runs on the progress thread, too, so that it must not be MPI_Reduce_local(), which counts
- * references without atomics at MPI_THREAD_SINGLE.
+ * Runs on the progress thread, too (but for the user's operations), so that it must not be
+ * MPI_Reduce_local(), which counts references without atomics at MPI_THREAD_SINGLE.
  */
 static int combine(void *arg, const void *in, void *inout, size_t count)
 {
@@ -95,6 +109,7 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
     params.element = (size_t) extent;
     params.combine = combine;
     params.combine_arg = made;
+    params.combine_is_users = !ompi_op_is_intrinsic(op);
     made->datatype = datatype;
     made->op = op;
     if (compute != NULL) {
@@ -145,7 +160,7 @@ static bool around_the_ring(const char *name, const mca_coll_flash_module_t *mod
                   flash_compat_comm_id(module->comm),
                   ring   ? "ring"
                   : able ? "passed on (below min_bytes)"
-                         : "passed on (not a predefined commutative operation)");
+                         : "passed on (not a commutative operation, or a type with gaps)");
     return ring;
 }
 

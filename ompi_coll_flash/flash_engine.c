@@ -64,6 +64,7 @@ flash_engine_t *flash_engine_create(flash_transport_t *transport)
         queue_init(&engine->running);
         queue_init(&engine->dirty);
         queue_init(&engine->combine);
+        queue_init(&engine->users_combine);
         queue_init(&engine->callback);
         queue_init(&engine->completed);
     }
@@ -89,10 +90,15 @@ void flash_engine_touch(flash_op_t *op)
     dirty_push(&op->engine->dirty, op);
 }
 
+static flash_op_queue_t *combine_queue(flash_op_t *op)
+{
+    return op->params.combine_is_users ? &op->engine->users_combine : &op->engine->combine;
+}
+
 void flash_engine_offer(flash_op_t *op)
 {
     if (op->combining.head != NULL) {
-        combine_push(&op->engine->combine, op);
+        combine_push(combine_queue(op), op);
     }
     if (flash_op_wants_callback(op)) {
         callback_push(&op->engine->callback, op);
@@ -103,7 +109,7 @@ static void complete(flash_op_t *op)
 {
     flash_engine_t *engine = op->engine;
 
-    combine_remove(&engine->combine, op);
+    combine_remove(combine_queue(op), op);
     callback_remove(&engine->callback, op); /* offered before a failure stopped it */
     running_remove(&engine->running, op);
     if (!op->refused) {
@@ -210,17 +216,17 @@ size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, siz
 
 /* -------------------------------------------------------------------- work */
 
-static bool take_combine(flash_engine_t *engine, flash_work_t *work)
+static bool take_combine(flash_op_queue_t *queue, enum flash_work_kind kind, flash_work_t *work)
 {
-    flash_op_t *op = engine->combine.head;
+    flash_op_t *op = queue->head;
     flash_slot_t *slot;
 
     if (op == NULL) {
         return false;
     }
-    combine_remove(&engine->combine, op);
+    combine_remove(queue, op);
     slot = flash_slot_queue_pop(&op->combining);
-    *work = (flash_work_t){.kind = FLASH_WORK_COMBINE,
+    *work = (flash_work_t){.kind = kind,
                            .op = op,
                            .slot = slot,
                            .in = slot->local,
@@ -249,7 +255,10 @@ static bool take_callback(flash_engine_t *engine, flash_work_t *work)
 
 bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *work)
 {
-    return ((kinds & FLASH_WORK_COMBINE) != 0 && take_combine(engine, work)) ||
+    return ((kinds & FLASH_WORK_COMBINE) != 0 &&
+            take_combine(&engine->combine, FLASH_WORK_COMBINE, work)) ||
+           ((kinds & FLASH_WORK_USERS_COMBINE) != 0 &&
+            take_combine(&engine->users_combine, FLASH_WORK_USERS_COMBINE, work)) ||
            ((kinds & FLASH_WORK_CALLBACK) != 0 && take_callback(engine, work));
 }
 

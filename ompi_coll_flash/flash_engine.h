@@ -11,8 +11,9 @@
  * segments is under way at a time, receives posted ahead.
  *
  * The engine only moves data by itself. Everything that takes time is *work* that it hands out:
- * combining (reductions and copies) to any thread, the user's callbacks to application threads
- * alone. Work runs outside the lock, so that data keeps moving under it:
+ * combining (reductions and copies) to any thread, or to application threads alone where it is
+ * code of the user's, the user's callbacks to application threads alone. Work runs outside the
+ * lock, so that data keeps moving under it:
  *
  *   while (flash_engine_take(engine, kinds, &work)) {
  *       unlock; status = flash_work_run(&work); lock;
@@ -102,6 +103,7 @@ typedef struct flash_op_params {
 
     flash_combine_fn *combine; /* RS only */
     void *combine_arg;
+    bool combine_is_users; /* for application threads alone */
 
     /*
      * AG: consume, called for each piece in the order of the ring once it has arrived.
@@ -170,8 +172,9 @@ typedef struct flash_silence {
 size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, size_t most);
 
 enum flash_work_kind {
-    FLASH_WORK_COMBINE = 1, /* for any thread */
-    FLASH_WORK_CALLBACK = 2 /* for application threads, never inside another callback */
+    FLASH_WORK_COMBINE = 1,      /* for any thread */
+    FLASH_WORK_CALLBACK = 2,     /* for application threads, never inside another callback */
+    FLASH_WORK_USERS_COMBINE = 4 /* for application threads */
 };
 
 /* Something to run outside the lock. The fields are the engine's. */

@@ -64,7 +64,7 @@ struct flash_op {
     flash_op_t *next_running;   /* in engine->running */
     flash_op_t *next_completed; /* in engine->completed */
     flash_op_t *next_dirty;     /* in engine->dirty */
-    flash_op_t *next_combine;   /* in engine->combine */
+    flash_op_t *next_combine;   /* in engine->combine or ->users_combine */
     flash_op_t *next_callback;  /* in engine->callback */
     bool in_running, in_dirty, in_combine, in_callback, in_completed;
 
@@ -111,14 +111,15 @@ typedef struct flash_refusal flash_refusal_t;
 struct flash_engine {
     flash_transport_t *transport;
     flash_pool_t pool;
-    size_t active;              /* operations that are running */
-    flash_op_queue_t running;   /* started and not completed */
-    flash_op_t *haunted;        /* destroyed by their users, through next_running */
-    flash_op_queue_t dirty;     /* with events */
-    flash_op_queue_t combine;   /* with segments to combine */
-    flash_op_queue_t callback;  /* with a piece to call back for */
-    flash_op_queue_t completed; /* not yet fetched */
-    flash_refusal_t *refusals;  /* FLASH_REFUSALS of them */
+    size_t active;                  /* operations that are running */
+    flash_op_queue_t running;       /* started and not completed */
+    flash_op_t *haunted;            /* destroyed by their users, through next_running */
+    flash_op_queue_t dirty;         /* with events */
+    flash_op_queue_t combine;       /* with segments to combine */
+    flash_op_queue_t users_combine; /* likewise, by the user's code */
+    flash_op_queue_t callback;      /* with a piece to call back for */
+    flash_op_queue_t completed;     /* not yet fetched */
+    flash_refusal_t *refusals;      /* FLASH_REFUSALS of them */
 };
 
 void flash_slot_queue_init(flash_slot_queue_t *queue);

@@ -337,7 +337,8 @@ static bool combine(flash_progress_t *progress)
 {
     flash_work_t work;
 
-    if (!flash_engine_take(progress->engine, FLASH_WORK_COMBINE, &work)) {
+    if (!flash_engine_take(progress->engine, FLASH_WORK_COMBINE | FLASH_WORK_USERS_COMBINE,
+                           &work)) {
         return false;
     }
     run_work(progress, &work);

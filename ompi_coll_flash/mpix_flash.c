@@ -240,7 +240,7 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
     tell_path("Ireduce_scatter_compute", comm,
               module == NULL ? "plain collective (flash does not serve it)"
               : able         ? "ring"
-                             : "plain collective (not a predefined commutative operation)");
+                             : "plain collective (not a commutative operation, or a type with gaps)");
     if (module == NULL || !able) {
         error = flash_fallback_reduce_scatter(&compute, recvbuf, recvcount, recvcounts, datatype,
                                               op, comm, request);

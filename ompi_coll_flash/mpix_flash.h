@@ -142,9 +142,10 @@ int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype se
  *
  * datatype  a type without gaps, as for an allgather.
  *
- * op        an operation that is defined for the type: else MPI_ERR_OP. User-defined ones and
- *           non-commutative ones work without flash's rings. A ring adds block b in the order b+1,
- *           b+2, ..., b (ranks modulo size): the same bits in each run.
+ * op        an operation that is defined for the type: else MPI_ERR_OP. Non-commutative
+ *           ones work without flash's rings. A ring adds block b in the order b+1, b+2, ..., b
+ *           (ranks modulo size): the same bits in each run. User-defined ones are called in
+ *           application threads alone, inside MPI calls: without any, their ring waits.
  *
  * The rest as for MPIX_Iallgather_compute. Where flash does not serve the communicator, `produce`
  * is called for all blocks inside this call.

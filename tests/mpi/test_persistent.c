@@ -456,6 +456,46 @@ static void free_types(void)
     }
 }
 
+static void greater(void *in, void *inout, int *length, MPI_Datatype *type)
+{
+    (void) type;
+    for (int k = 0; k < *length; k++) {
+        int a = ((int *) in)[k], *b = &((int *) inout)[k];
+
+        *b = a > *b ? a : *b;
+    }
+}
+
+/* An operation of the user's whose handle is gone before the first start. */
+static void free_op(void)
+{
+    enum { BLOCK = 500 };
+    int *operands = get_memory((size_t) world_size * BLOCK * sizeof(int));
+    int *result = get_memory(BLOCK * sizeof(int));
+    MPI_Request request;
+    MPI_Op op;
+
+    MPI_Op_create(greater, 1, &op);
+    MPI_Reduce_scatter_block_init(operands, result, BLOCK, MPI_INT, op, MPI_COMM_WORLD,
+                                  MPI_INFO_NULL, &request);
+    MPI_Op_free(&op);
+    for (int round = 1; round <= 3; round++) {
+        for (int k = 0; k < world_size * BLOCK; k++) {
+            operands[k] = round * (world_rank + 1) + k;
+        }
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        for (int k = 0; k < BLOCK; k++) {
+            int most = round * world_size + world_rank * BLOCK + k;
+
+            check(result[k] == most, "element %d is %d, not %d", k, result[k], most);
+        }
+    }
+    MPI_Request_free(&request);
+    free(operands);
+    free(result);
+}
+
 /*
  * Arrays that change after the call: against the rules of MPI, but what Open MPI's Fortran
  * interface does where INTEGER is not int.
@@ -716,6 +756,7 @@ int main(int argc, char **argv)
                                         {"mixed", mixed},
                                         {"types", types},
                                         {"free_types", free_types},
+                                        {"free_op", free_op},
                                         {"change_arrays", change_arrays},
                                         {"free_communicators", free_communicators},
                                         {"free_active", free_active},

@@ -148,8 +148,7 @@ static void make_move(sim_t *sim, const move_t *move)
         }
         break;
     }
-    while (sim_progress(sim, move->rank) ||
-           sim_take(sim, move->rank, FLASH_WORK_COMBINE | FLASH_WORK_CALLBACK)) {
+    while (sim_progress(sim, move->rank) || sim_take(sim, move->rank, SIM_ALL_WORK)) {
     }
     sim_drain(sim, move->rank);
 }

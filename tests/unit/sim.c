@@ -188,6 +188,11 @@ static void check_taken(sim_t *sim, const flash_work_t *work, uint32_t rank, uns
     if ((work->kind & kinds) == 0) {
         sim_complain(sim, "rank %u: took work that was not asked for", rank);
     }
+    if (work->kind != FLASH_WORK_CALLBACK &&
+        (work->kind == FLASH_WORK_USERS_COMBINE) != in->spec->users) {
+        sim_complain(sim, "rank %u: took the user's work for its own, or its own for the user's",
+                     rank);
+    }
     if (in->rank != rank || in->status != SIM_UNFINISHED) {
         sim_complain(sim, "rank %u: work of an operation that is complete", rank);
     }
@@ -247,7 +252,7 @@ static void check_rank_end(sim_t *sim, uint32_t rank)
 {
     flash_work_t work;
 
-    if (flash_engine_take(sim->engines[rank], FLASH_WORK_COMBINE | FLASH_WORK_CALLBACK, &work) ||
+    if (flash_engine_take(sim->engines[rank], SIM_ALL_WORK, &work) ||
         flash_engine_active(sim->engines[rank]) != 0 || sim_progress(sim, rank) ||
         flash_engine_completed(sim->engines[rank]) != NULL) {
         sim_complain(sim, "rank %u: the engine is not at rest at the end", rank);
@@ -305,10 +310,11 @@ void sim_describe(const sim_t *sim)
     for (uint32_t k = 0; k < sim->nspecs; k++) {
         const sim_spec_t *s = &sim->specs[k];
 
-        printf("#   op %u: %s, depth %u, sends %u, name %llu%s%s%s%s\n", k,
+        printf("#   op %u: %s, depth %u, sends %u, name %llu%s%s%s%s%s\n", k,
                s->kind == FLASH_ALLGATHER ? "AG" : "RS", s->depth, s->sends,
                (unsigned long long) s->name, s->callback ? ", callback" : "",
-               s->in_place ? ", in place" : "", s->mix ? ", mix" : "", s->wait ? ", waits" : "");
+               s->in_place ? ", in place" : "", s->mix ? ", mix" : "", s->users ? ", user's" : "",
+               s->wait ? ", waits" : "");
         describe_shape("shape", &s->shape, sim->nranks);
         if (s->odd_rank != SIM_NOBODY) {
             printf("#     on rank %u:\n", s->odd_rank);

@@ -20,6 +20,7 @@
 #include "flash_engine.h"
 
 #define SIM_NOBODY     UINT32_MAX
+#define SIM_ALL_WORK   (FLASH_WORK_COMBINE | FLASH_WORK_CALLBACK | FLASH_WORK_USERS_COMBINE)
 #define SIM_ERR_CALL   71 /* what a failing callback returns */
 #define SIM_ERR_ADD    72 /* what a failing combine returns */
 #define SIM_MAX_OPS    8
@@ -45,6 +46,7 @@ typedef struct sim_spec {
     bool callback;
     bool in_place; /* AG: the own block lies in the output */
     bool mix;      /* RS: combine by an operation that is commutative but not associative */
+    bool users;    /* RS: which is the user's */
     /*
      * Names the operation. Those of equal names follow each other on each rank: the next is
      * started there when the one before is complete there, whatever other ranks do.

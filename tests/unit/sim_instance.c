@@ -288,6 +288,7 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         .output = in->output,
         .combine = s->kind == FLASH_REDUCE_SCATTER ? on_combine : NULL,
         .combine_arg = in,
+        .combine_is_users = s->users,
         .callback = s->callback ? on_callback : NULL,
         .callback_arg = in,
         .user = in,

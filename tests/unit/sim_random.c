@@ -6,8 +6,6 @@
 #include "prng.h"
 #include "sim.h"
 
-#define ALL_WORK (FLASH_WORK_COMBINE | FLASH_WORK_CALLBACK)
-
 fake_options_t sim_random_net(uint64_t *random)
 {
     static const unsigned percents[] = {0, 0, 20, 50, 80, 100, 100};
@@ -84,10 +82,10 @@ static bool move(sim_t *sim, uint32_t rank, const pace_t *pace)
         moved |= sim_take(sim, rank, FLASH_WORK_COMBINE);
         break;
     case 1:
-        moved |= sim_take(sim, rank, FLASH_WORK_CALLBACK);
+        moved |= sim_take(sim, rank, FLASH_WORK_CALLBACK | FLASH_WORK_USERS_COMBINE);
         break;
     case 2:
-        while (sim_take(sim, rank, ALL_WORK)) {
+        while (sim_take(sim, rank, SIM_ALL_WORK)) {
             moved = true;
         }
         break;
@@ -107,7 +105,7 @@ static bool stuck(sim_t *sim)
 
     for (uint32_t rank = 0; rank < sim->nranks; rank++) {
         moved |= start_something(sim, rank) || sim_progress(sim, rank) ||
-                 sim_take(sim, rank, ALL_WORK) || sim_drain(sim, rank);
+                 sim_take(sim, rank, SIM_ALL_WORK) || sim_drain(sim, rank);
     }
     return !moved;
 }

@@ -25,6 +25,7 @@ static bool run_case(uint32_t nranks, uint64_t seed, const fake_options_t *net,
 
     /* The next operation, at once or after this one, is an ordinary one of either kind. */
     specs[1].kind = seed % 2 == 0 ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER;
+    specs[1].users &= specs[1].kind == FLASH_REDUCE_SCATTER;
     specs[1].name = wrong->name + 1;
     specs[1].wait = seed / 2 % 4 != 0 || net->failure != FAKE_FAIL_NONE;
     specs[1].odd_rank = specs[1].fail_rank = SIM_NOBODY;
@@ -59,6 +60,7 @@ static sim_spec_t random_spec(uint64_t *random, flash_kind_t kind)
         .callback = prng_percent(random, 50),
         .in_place = prng_percent(random, 50),
         .mix = prng_percent(random, 50),
+        .users = kind == FLASH_REDUCE_SCATTER && prng_percent(random, 30),
         .name = 1 + prng_below(random, 2),
         .odd_rank = SIM_NOBODY,
         .fail_rank = SIM_NOBODY,
@@ -505,7 +507,7 @@ static void test_silence(flash_kind_t kind, const char *name)
     for (int k = 0; k < 100; k++) {
         sim_progress(sim, 0);
         sim_progress(sim, 1);
-        if (sim_take(sim, 0, FLASH_WORK_COMBINE)) {
+        if (sim_take(sim, 0, SIM_ALL_WORK)) {
             sim_finish_held(sim, 0);
         }
     }

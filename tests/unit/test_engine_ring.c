@@ -75,6 +75,7 @@ static sim_spec_t random_spec(uint64_t *random, uint32_t nranks, flash_kind_t ki
         .callback = prng_percent(random, 60),
         .in_place = prng_percent(random, 50),
         .mix = prng_percent(random, 50),
+        .users = kind == FLASH_REDUCE_SCATTER && prng_percent(random, 30),
         .name = 5 + index,
         .odd_rank = SIM_NOBODY,
         .fail_rank = SIM_NOBODY,
