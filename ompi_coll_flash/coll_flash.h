@@ -32,6 +32,8 @@
 enum { FLASH_PROGRESS_AUTO, FLASH_PROGRESS_ON, FLASH_PROGRESS_OFF };
 
 #define FLASH_DEFAULT_PRIORITY 90
+/* That of libnbc, which flash needs below it: it would come first. */
+#define FLASH_TOO_LOW_PRIORITY 10
 
 /* MCA parameters. Set at registration; those that all ranks share, once more by the agreement. */
 typedef struct mca_coll_flash_params {
@@ -145,6 +147,8 @@ OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
 /* Bits of the sequence number in a tag, and how many operations of one communicator may be in
    flight so that no two of them share it. */
 #define FLASH_SEQUENCE_BITS 14
+/* The lower half numbers calls, in turn; the upper half persistent requests, each once. */
+#define FLASH_CALL_SEQUENCES (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1))
 #define FLASH_MAX_IN_FLIGHT (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 2))
 
 /* The module that serves `comm`, or NULL. */
@@ -174,6 +178,7 @@ typedef struct mca_coll_flash_request {
     mca_coll_flash_module_t *module;
     uint32_t sequence;                /* which operation of the communicator */
     bool told_stuck;                  /* the lock of the progress orders it */
+    bool refused;                     /* see mca_coll_flash_request_refuse() */
     mca_coll_flash_compute_t compute; /* fn == NULL: a plain call */
     MPI_Datatype datatype;
     MPI_Op op;         /* NULL: an allgather */
@@ -205,14 +210,19 @@ int mca_coll_flash_prepare(mca_coll_flash_module_t *module);
 /* NULL if there is no memory. */
 mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
                                                      uint32_t sequence);
-/* Of a request that was not started. Then, and without a request, the other ranks are told. */
-void mca_coll_flash_request_discard(mca_coll_flash_request_t *request);
 /*
  * Starts the ring that `params` describes but for peers, tags, depth and callback, which come from
- * the module and the request. On failure the request is discarded.
+ * the module and the request. If that fails, as mca_coll_flash_request_refuse().
  */
 int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
                                  ompi_request_t **started);
+/*
+ * Instead of starting it: tells the other ranks that this one cannot take part, and has the request
+ * end with `error` when that is done. If not even that is possible, returns the error, and the
+ * request is gone.
+ */
+int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
+                                  ompi_request_t **started);
 /* The callback of opal_progress(). */
 int mca_coll_flash_progress_all(void);
 /* Now and then, while operations are in flight: looks for neighbours that have fallen silent. */
@@ -253,12 +263,17 @@ typedef struct mca_coll_flash_arguments {
     MPI_Op op; /* NULL: an allgather */
 } mca_coll_flash_arguments_t;
 
+/* Whether there is a number for one more persistent request; equal on all ranks. */
+bool mca_coll_flash_has_persistent(const mca_coll_flash_module_t *module);
 /* An inactive request, each start of which calls one of the functions above. */
 int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments,
                                   ompi_request_t **request);
 /* Of a persistent request, whose ring has come to its end. */
 void mca_coll_flash_persistent_complete(ompi_request_t *request, int error);
+
+/* No gap in an element or between two: a ring carries all that lies in their extent. */
+bool mca_coll_flash_is_solid(MPI_Datatype type);
 
 /* Whether a ring can reduce with `op` on `datatype`; equal on all ranks. */
 bool mca_coll_flash_can_reduce(MPI_Datatype datatype, MPI_Op op);

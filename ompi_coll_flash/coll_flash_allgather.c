@@ -280,8 +280,7 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
         rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params);
     }
     if (rc != MPI_SUCCESS) {
-        mca_coll_flash_request_discard(made);
-        return rc;
+        return mca_coll_flash_request_refuse(made, rc, request);
     }
     return mca_coll_flash_request_start(made, &params, request);
 }
@@ -353,7 +352,8 @@ int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
                                             .recvcount = recvcount,
                                             .recvtype = recvtype};
 
-    if (!around_the_ring("Allgather_init", module, recvcount, NULL, recvtype)) {
+    if (!mca_coll_flash_has_persistent(module) ||
+        !around_the_ring("Allgather_init", module, recvcount, NULL, recvtype)) {
         return module->previous.allgather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                recvtype, comm, info, request,
                                                module->previous.allgather_init_module);
@@ -376,7 +376,8 @@ int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
                                             .displs = displs,
                                             .recvtype = recvtype};
 
-    if (!around_the_ring("Allgatherv_init", module, 0, recvcounts, recvtype)) {
+    if (!mca_coll_flash_has_persistent(module) ||
+        !around_the_ring("Allgatherv_init", module, 0, recvcounts, recvtype)) {
         return module->previous.allgatherv_init(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
                                                 displs, recvtype, comm, info, request,
                                                 module->previous.allgatherv_init_module);

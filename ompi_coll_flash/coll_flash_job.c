@@ -301,7 +301,7 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world)
 {
     enum { USABLE, PRIORITY, MAX_PRIORITY, MIN_BYTES, MAX_MIN_BYTES, SEGMENT, MAX_SEGMENT, VALUES };
     mca_coll_flash_params_t *params = &mca_coll_flash_params;
-    bool usable = usable_here(world);
+    bool usable = params->priority > FLASH_TOO_LOW_PRIORITY && usable_here(world);
     int64_t mine[VALUES], least[VALUES];
     int rc;
 
@@ -322,10 +322,13 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world)
         return rc;
     }
     job.agreement = least[USABLE] ? AGREED_USABLE : AGREED_UNUSABLE;
-    if (!usable && params->priority >= 0) {
+    if (!usable && params->priority > FLASH_TOO_LOW_PRIORITY) {
         FLASH_HELP("ucx-not-usable", opal_process_info.nodename, (int) getpid(), job.reason);
     }
     if (ompi_comm_rank(world) == 0) {
+        if (least[PRIORITY] >= 0 && least[PRIORITY] <= FLASH_TOO_LOW_PRIORITY) {
+            FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
+        }
         tell_difference("coll_flash_priority", least[PRIORITY], -least[MAX_PRIORITY]);
         tell_difference("coll_flash_min_bytes", least[MIN_BYTES], -least[MAX_MIN_BYTES]);
         tell_difference("coll_flash_segment_bytes", least[SEGMENT], -least[MAX_SEGMENT]);

@@ -27,23 +27,41 @@ _Static_assert(COMM_SHIFT + COMM_BITS == 64, "the parts of a tag fill it");
 static pthread_mutex_t generations_mutex = PTHREAD_MUTEX_INITIALIZER;
 static opal_hash_table_t *generations; /* (comm id, sender, receiver side) -> count */
 
-/* Counts one more communicator of that number between this process and a neighbour. */
-static uint64_t next_generation(uint32_t comm_id, uint32_t neighbour, bool incoming)
+/*
+ * While a communicator is made there is no error that all ranks would hear of: one that went
+ * without flash alone would leave the others waiting in each ring.
+ */
+_Noreturn static void no_memory(ompi_communicator_t *comm)
 {
+    FLASH_HELP("no-memory-for-communicator", opal_process_info.nodename, (int) getpid());
+    ompi_mpi_abort(comm, MPI_ERR_NO_MEM);
+    abort();
+}
+
+/* Counts one more communicator of that number between this process and a neighbour. */
+static uint64_t next_generation(ompi_communicator_t *comm, uint32_t neighbour, bool incoming)
+{
+    uint32_t comm_id = flash_compat_comm_id(comm);
     uint64_t key = (uint64_t) neighbour << (COMM_BITS + 1) | (uint64_t) comm_id << 1 | incoming;
     void *count = NULL;
+    bool counted = false;
 
     pthread_mutex_lock(&generations_mutex);
     if (generations == NULL) {
         generations = OBJ_NEW(opal_hash_table_t);
-        opal_hash_table_init(generations, 64);
+        if (generations == NULL || opal_hash_table_init(generations, 64) != OPAL_SUCCESS) {
+            no_memory(comm);
+        }
     }
     if (opal_hash_table_get_value_uint64(generations, key, &count) != OPAL_SUCCESS) {
         count = NULL;
     }
     count = (void *) ((uintptr_t) count + 1);
-    opal_hash_table_set_value_uint64(generations, key, count);
+    counted = opal_hash_table_set_value_uint64(generations, key, count) == OPAL_SUCCESS;
     pthread_mutex_unlock(&generations_mutex);
+    if (!counted) {
+        no_memory(comm);
+    }
     return (uintptr_t) count & ((1u << GENERATION_BITS) - 1);
 }
 
@@ -54,10 +72,10 @@ void mca_coll_flash_modules_fini(void)
     }
 }
 
-static uint64_t comm_tag(uint32_t comm_id, uint32_t neighbour, bool incoming)
+static uint64_t comm_tag(ompi_communicator_t *comm, uint32_t neighbour, bool incoming)
 {
-    return (uint64_t) comm_id << COMM_SHIFT | next_generation(comm_id, neighbour, incoming)
-                                                  << GENERATION_SHIFT;
+    return (uint64_t) flash_compat_comm_id(comm) << COMM_SHIFT |
+           next_generation(comm, neighbour, incoming) << GENERATION_SHIFT;
 }
 
 static void module_construct(mca_coll_flash_module_t *module)
@@ -108,7 +126,7 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     uint32_t comm_id = flash_compat_comm_id(comm);
     ompi_group_t *group = comm->c_local_group;
 
-    if (!has_previous(comm->c_coll)) {
+    if (!has_previous(comm->c_coll)) { /* on all ranks: the list of components is the job's */
         if (rank == 0) {
             FLASH_HELP("priority-too-low", mca_coll_flash_params.priority);
         }
@@ -123,9 +141,9 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     }
     module->comm = comm;
     module->recv_tag =
-        comm_tag(comm_id, ompi_group_get_proc_name(group, (rank + size - 1) % size).vpid, true);
+        comm_tag(comm, ompi_group_get_proc_name(group, (rank + size - 1) % size).vpid, true);
     module->send_tag =
-        comm_tag(comm_id, ompi_group_get_proc_name(group, (rank + 1) % size).vpid, false);
+        comm_tag(comm, ompi_group_get_proc_name(group, (rank + 1) % size).vpid, false);
     FLASH_TAKE_OVER(module, comm, iallgather, mca_coll_flash_iallgather);
     FLASH_TAKE_OVER(module, comm, iallgatherv, mca_coll_flash_iallgatherv);
     FLASH_TAKE_OVER(module, comm, ireduce_scatter, mca_coll_flash_ireduce_scatter);
@@ -164,7 +182,7 @@ mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int
     mca_coll_flash_module_t *module;
 
     *priority = mca_coll_flash_params.priority;
-    if (*priority < 0) {
+    if (*priority <= FLASH_TOO_LOW_PRIORITY) {
         if (comm != MPI_COMM_WORLD) {
             return NULL;
         }
@@ -177,7 +195,7 @@ mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int
     }
     module = OBJ_NEW(mca_coll_flash_module_t);
     if (module == NULL) {
-        return NULL;
+        no_memory(comm);
     }
     module->super.coll_module_enable = module_enable;
     return &module->super;

@@ -32,6 +32,7 @@ typedef struct mca_coll_flash_persistent {
     atomic_int holders;
     mca_coll_flash_module_t *module;      /* with its communicator, kept */
     uint32_t sequence;                    /* of each of its rounds */
+    int refused;                          /* MPI_SUCCESS, or why the rest of its rounds will be */
     mca_coll_flash_arguments_t arguments; /* types and operation kept */
     flash_count_t *counts;                /* owned, what the arguments point to */
     flash_displ_t *displs;                /* owned, likewise */
@@ -112,10 +113,26 @@ void mca_coll_flash_persistent_complete(ompi_request_t *request, int error)
     complete((mca_coll_flash_persistent_t *) request, error);
 }
 
+/*
+ * The other ranks cannot tell one round's messages from another's: where one was refused, there is
+ * no going back (flash_engine_refuse()).
+ */
+static int refuse_again(mca_coll_flash_persistent_t *persistent, ompi_request_t **ring)
+{
+    mca_coll_flash_request_t *request =
+        mca_coll_flash_request_new(persistent->module, persistent->sequence);
+
+    return request == NULL ? persistent->refused
+                           : mca_coll_flash_request_refuse(request, persistent->refused, ring);
+}
+
 static int start_ring(mca_coll_flash_persistent_t *persistent, ompi_request_t **ring)
 {
     const mca_coll_flash_arguments_t *a = &persistent->arguments;
 
+    if (persistent->refused != MPI_SUCCESS) {
+        return refuse_again(persistent, ring);
+    }
     if (a->op != NULL) {
         return mca_coll_flash_start_reduce_scatter(persistent->module, persistent->sequence,
                                                    a->sendbuf, a->recvbuf, a->recvcount,
@@ -138,8 +155,12 @@ static void start(mca_coll_flash_persistent_t *persistent)
     base->req_state = OMPI_REQUEST_ACTIVE;
     rc = start_ring(persistent, &ring);
     if (rc != MPI_SUCCESS) {
+        persistent->refused = rc;
         complete(persistent, rc);
         return;
+    }
+    if (((mca_coll_flash_request_t *) ring)->refused) {
+        persistent->refused = ring->req_status.MPI_ERROR;
     }
     ((mca_coll_flash_request_t *) ring)->persistent = base;
     ompi_request_free(&ring);
@@ -170,6 +191,7 @@ static void persistent_construct(mca_coll_flash_persistent_t *persistent)
     base->req_cancel = persistent_cancel;
     atomic_init(&persistent->holders, 1);
     memset(&persistent->arguments, 0, sizeof(persistent->arguments));
+    persistent->refused = MPI_SUCCESS;
     persistent->counts = NULL;
     persistent->displs = NULL;
 }
@@ -213,14 +235,13 @@ static int keep_arrays(mca_coll_flash_persistent_t *persistent, int size)
 }
 
 /*
- * A number for all rounds, taken when all ranks make the request: they may start theirs in
- * different orders (MPI 4.0, section 6.13). Its upper half is no other call's.
+ * A request has one number for all its rounds, taken when all ranks make it: they may start theirs
+ * in different orders (MPI 4.0, section 6.13). No number is given twice, since a request may live
+ * as long as its communicator.
  */
-static uint32_t next_sequence(mca_coll_flash_module_t *module)
+bool mca_coll_flash_has_persistent(const mca_coll_flash_module_t *module)
 {
-    uint32_t half = UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1);
-
-    return half | (module->persistent_sequence++ & (half - 1));
+    return module->persistent_sequence < FLASH_CALL_SEQUENCES;
 }
 
 /* Open MPI does not keep the types and operation of a request that it finds complete, as this one
@@ -229,13 +250,14 @@ int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments,
                                   ompi_request_t **request)
 {
+    uint32_t number = module->persistent_sequence++; /* first of all: the other ranks count it */
     mca_coll_flash_persistent_t *persistent = OBJ_NEW(mca_coll_flash_persistent_t);
 
     if (persistent == NULL) {
         return MPI_ERR_NO_MEM;
     }
     persistent->module = module;
-    persistent->sequence = next_sequence(module);
+    persistent->sequence = FLASH_CALL_SEQUENCES | number;
     /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
     (void) mca_coll_flash_prepare(module);
     persistent->super.super.req_mpi_object.comm = module->comm;

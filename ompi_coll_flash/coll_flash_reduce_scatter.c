@@ -11,15 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements without a gap in them or between them: a ring carries all that lies in their extent. */
-static bool is_solid(MPI_Datatype type)
+bool mca_coll_flash_is_solid(MPI_Datatype type)
 {
     size_t size;
-    ptrdiff_t lb, extent;
+    ptrdiff_t lb, extent, true_lb, true_extent;
 
     ompi_datatype_type_size(type, &size);
     ompi_datatype_get_extent(type, &lb, &extent);
-    return size > 0 && lb == 0 && extent == (ptrdiff_t) size &&
+    ompi_datatype_get_true_extent(type, &true_lb, &true_extent);
+    return size > 0 && lb == 0 && true_lb == 0 && extent == (ptrdiff_t) size &&
            ompi_datatype_is_contiguous_memory_layout(type, 2);
 }
 
@@ -28,7 +28,8 @@ bool mca_coll_flash_can_reduce(MPI_Datatype datatype, MPI_Op op)
     if (!ompi_op_is_commute(op) || op == MPI_REPLACE || op == MPI_NO_OP) {
         return false;
     }
-    return ompi_op_is_intrinsic(op) ? ompi_datatype_is_predefined(datatype) : is_solid(datatype);
+    return ompi_op_is_intrinsic(op) ? ompi_datatype_is_predefined(datatype)
+                                    : mca_coll_flash_is_solid(datatype);
 }
 
 /*
@@ -124,8 +125,7 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
         rc = place_in_out(made, &params, sendbuf, recvbuf, (size_t) recvcount);
     }
     if (rc != MPI_SUCCESS) {
-        mca_coll_flash_request_discard(made);
-        return rc;
+        return mca_coll_flash_request_refuse(made, rc, request);
     }
     return mca_coll_flash_request_start(made, &params, request);
 }
@@ -208,7 +208,8 @@ int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
                                             .recvtype = datatype,
                                             .op = op};
 
-    if (!around_the_ring("Reduce_scatter_init", module, 0, recvcounts, datatype, op)) {
+    if (!mca_coll_flash_has_persistent(module) ||
+        !around_the_ring("Reduce_scatter_init", module, 0, recvcounts, datatype, op)) {
         return module->previous.reduce_scatter_init(sendbuf, recvbuf, recvcounts, datatype, op,
                                                     comm, info, request,
                                                     module->previous.reduce_scatter_init_module);
@@ -229,7 +230,8 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
                                             .recvtype = datatype,
                                             .op = op};
 
-    if (!around_the_ring("Reduce_scatter_block_init", module, recvcount, NULL, datatype, op)) {
+    if (!mca_coll_flash_has_persistent(module) ||
+        !around_the_ring("Reduce_scatter_block_init", module, recvcount, NULL, datatype, op)) {
         return module->previous.reduce_scatter_block_init(
             sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
             module->previous.reduce_scatter_block_init_module);

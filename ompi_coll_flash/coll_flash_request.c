@@ -81,7 +81,7 @@ void mca_coll_flash_requests_fini(void)
 
 uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module)
 {
-    return module->sequence++ & ((UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1)) - 1);
+    return module->sequence++ & (FLASH_CALL_SEQUENCES - 1);
 }
 
 /* Who takes part, and by which name the operation goes among them. */
@@ -96,12 +96,12 @@ static void set_ring(const mca_coll_flash_module_t *module, uint64_t sequence,
     params->send_tag = module->send_tag | sequence << FLASH_TAG_SHIFT;
 }
 
-/* This rank cannot start its part of the operation: the others are told instead of waiting. */
-static void refuse(mca_coll_flash_module_t *module, uint32_t sequence)
+/* Without a request to wait for its end: not for a number that is soon used again. */
+static void refuse_at_once(mca_coll_flash_module_t *module, uint32_t sequence)
 {
     flash_op_params_t params = {.user = NULL};
 
-    if (mca_coll_flash_prepare(module) == MPI_SUCCESS) {
+    if (sequence < FLASH_CALL_SEQUENCES && mca_coll_flash_prepare(module) == MPI_SUCCESS) {
         set_ring(module, sequence, &params);
         flash_progress_refuse(mca_coll_flash_job_progress(), &params);
     }
@@ -113,7 +113,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) opal_free_list_get(&requests);
 
     if (request == NULL) {
-        refuse(module, sequence);
+        refuse_at_once(module, sequence);
         return NULL;
     }
     OMPI_REQUEST_INIT(&request->super.super, false);
@@ -127,7 +127,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->sequence = sequence;
     request->compute = (mca_coll_flash_compute_t){NULL, NULL, 0, 0};
     request->op = NULL;
-    request->told_stuck = false;
+    request->told_stuck = request->refused = false;
     request->counts = NULL;
     request->displs = NULL;
     request->scratch = NULL;
@@ -140,13 +140,9 @@ static void release_memory(mca_coll_flash_request_t *request)
     free(request->counts);
     free(request->displs);
     free(request->scratch);
-}
-
-void mca_coll_flash_request_discard(mca_coll_flash_request_t *request)
-{
-    refuse(request->module, request->sequence);
-    release_memory(request);
-    recycle(request);
+    request->counts = NULL;
+    request->displs = NULL;
+    request->scratch = NULL;
 }
 
 int mca_coll_flash_error(int status)
@@ -303,6 +299,44 @@ int mca_coll_flash_prepare(mca_coll_flash_module_t *module)
     return MPI_SUCCESS;
 }
 
+static void count_in(mca_coll_flash_module_t *module)
+{
+    while (atomic_load_explicit(&module->in_flight, memory_order_relaxed) >= FLASH_MAX_IN_FLIGHT) {
+        opal_progress(); /* the sequence numbers in the tags are used up */
+    }
+    atomic_fetch_add_explicit(&module->in_flight, 1, memory_order_relaxed);
+    OBJ_RETAIN(module->comm);
+}
+
+static void count_out(mca_coll_flash_module_t *module)
+{
+    atomic_fetch_sub_explicit(&module->in_flight, 1, memory_order_relaxed);
+    OBJ_RELEASE(module->comm);
+}
+
+int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
+                                  ompi_request_t **started)
+{
+    mca_coll_flash_module_t *module = request->module;
+    flash_op_params_t params = {.user = request};
+
+    release_memory(request);
+    request->finish = NULL;
+    request->refused = true;
+    if (mca_coll_flash_prepare(module) == MPI_SUCCESS) {
+        request->super.super.req_status.MPI_ERROR = error;
+        set_ring(module, request->sequence, &params);
+        count_in(module);
+        if (flash_progress_refuse(mca_coll_flash_job_progress(), &params)) {
+            *started = &request->super.super;
+            return MPI_SUCCESS;
+        }
+        count_out(module);
+    }
+    recycle(request);
+    return error;
+}
+
 int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
                                  ompi_request_t **started)
 {
@@ -310,21 +344,14 @@ int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_par
     int rc = mca_coll_flash_prepare(module);
 
     if (rc != MPI_SUCCESS) {
-        mca_coll_flash_request_discard(request);
-        return rc;
-    }
-    while (atomic_load_explicit(&module->in_flight, memory_order_relaxed) >= FLASH_MAX_IN_FLIGHT) {
-        opal_progress(); /* the sequence numbers in the tags are used up */
+        return mca_coll_flash_request_refuse(request, rc, started);
     }
     fill_params(request, params);
-    atomic_fetch_add_explicit(&module->in_flight, 1, memory_order_relaxed);
-    OBJ_RETAIN(module->comm);
+    count_in(module);
     rc = flash_progress_start_op(mca_coll_flash_job_progress(), params);
     if (rc != FLASH_OK) {
-        atomic_fetch_sub_explicit(&module->in_flight, 1, memory_order_relaxed);
-        OBJ_RELEASE(module->comm);
-        mca_coll_flash_request_discard(request);
-        return mca_coll_flash_error(rc);
+        count_out(module);
+        return mca_coll_flash_request_refuse(request, mca_coll_flash_error(rc), started);
     }
     *started = &request->super.super;
     return MPI_SUCCESS;

@@ -55,7 +55,7 @@ flash_engine_t *flash_engine_create(flash_transport_t *transport)
     flash_engine_t *engine = calloc(1, sizeof(*engine));
 
     if (engine != NULL) {
-        engine->refusals = flash_refusals_create();
+        engine->refusals = flash_refusals_create(transport);
         if (engine->refusals == NULL) {
             free(engine);
             return NULL;
@@ -105,6 +105,12 @@ void flash_engine_offer(flash_op_t *op)
     }
 }
 
+/* Whether somebody takes it when it has completed. */
+static bool has_user(const flash_op_t *op)
+{
+    return !op->refused || op->params.user != NULL;
+}
+
 static void complete(flash_op_t *op)
 {
     flash_engine_t *engine = op->engine;
@@ -112,9 +118,11 @@ static void complete(flash_op_t *op)
     combine_remove(combine_queue(op), op);
     callback_remove(&engine->callback, op); /* offered before a failure stopped it */
     running_remove(&engine->running, op);
-    if (!op->refused) {
+    if (has_user(op)) {
         engine->active--;
         completed_push(&engine->completed, op);
+    } else {
+        flash_op_destroy(op);
     }
 }
 
@@ -141,7 +149,7 @@ static unsigned drain(flash_engine_t *engine)
 void flash_op_start(flash_op_t *op)
 {
     running_push(&op->engine->running, op);
-    op->engine->active += !op->refused;
+    op->engine->active += has_user(op);
     flash_engine_touch(op);
     flash_engine_offer(op);
 }
@@ -201,7 +209,7 @@ size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, siz
     for (flash_op_t *op = engine->running.head; op != NULL; op = op->next_running) {
         const flash_slot_t *slot = waits_for_neighbour(op);
 
-        if (op->refused || slot == NULL || op->events_had != op->events_seen) {
+        if (!has_user(op) || slot == NULL || op->events_had != op->events_seen) {
             op->events_seen = op->events_had;
             op->watches = 0;
             continue;

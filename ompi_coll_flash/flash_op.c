@@ -137,18 +137,33 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     }
 }
 
+/* A slot has one transfer under way at a time. */
+static int reserve(flash_engine_t *engine, uint32_t slots)
+{
+    return engine->transport->ops->reserve(engine->transport, slots);
+}
+
+static void unreserve(flash_engine_t *engine, uint32_t slots)
+{
+    engine->transport->ops->unreserve(engine->transport, slots);
+}
+
 int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **made)
 {
+    uint32_t depth = window(params);
     flash_op_t *op = calloc(1, sizeof(*op));
-    flash_slot_t *slots = calloc(window(params), sizeof(*slots));
+    flash_slot_t *slots = calloc(depth, sizeof(*slots));
 
-    if (op != NULL && slots != NULL) {
-        flash_op_init(op, engine, params, slots);
-        if (allocate_scratch(op) == FLASH_OK) {
-            *made = op;
-            return FLASH_OK;
-        }
+    if (op == NULL || slots == NULL || reserve(engine, depth) != FLASH_OK) {
+        goto no_memory;
     }
+    flash_op_init(op, engine, params, slots);
+    if (allocate_scratch(op) == FLASH_OK) {
+        *made = op;
+        return FLASH_OK;
+    }
+    unreserve(engine, depth);
+no_memory:
     free(slots);
     free(op);
     return FLASH_ERR_NO_MEMORY;
@@ -167,12 +182,15 @@ void flash_op_free(flash_op_t *op)
  */
 void flash_op_destroy(flash_op_t *op)
 {
-    if (op->haunted) {
+    if (op->refused) {
+        op->refused = op->haunted; /* ready for the next refusal */
+    } else if (op->haunted) {
         op->next_running = op->engine->haunted;
         op->engine->haunted = op;
-        return;
+    } else {
+        unreserve(op->engine, op->depth);
+        flash_op_free(op);
     }
-    flash_op_free(op);
 }
 
 bool flash_op_is_haunted(const flash_op_t *op)
@@ -391,7 +409,6 @@ void flash_op_finish_callback(flash_op_t *op, int status)
 
 void flash_op_fail(flash_op_t *op, int status, uint32_t blamed)
 {
-    op->haunted |= status == FLASH_ERR_LOST;
     if (op->status == FLASH_OK) {
         op->status = status;
     }

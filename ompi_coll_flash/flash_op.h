@@ -31,6 +31,7 @@ typedef struct flash_slot {
     uint32_t step, block, segment;
     uint32_t overrun;    /* messages beyond the step's expected last one */
     bool posted;         /* the transfer is under way */
+    bool beginning;      /* and the transport's function that begins it has not returned */
     flash_range_t range; /* of the block */
     uint64_t piece;      /* the piece it belongs to, counted over the whole operation */
     bool last_of_step;
@@ -93,7 +94,7 @@ struct flash_op {
     flash_slot_queue_t waiting;   /* for the local contribution */
     flash_slot_queue_t combining; /* for a thread that combines */
     unsigned held;                /* works taken and not finished */
-    bool refused; /* one of engine->refusals: what it sends is spoiled, nobody takes it */
+    bool refused; /* one of engine->refusals, and in use: what it sends is spoiled */
     bool haunted; /* a lost peer's message may still touch its memory, see flash_op_destroy() */
     int status;
     uint32_t blamed;      /* for the status */
@@ -131,7 +132,8 @@ void flash_engine_touch(flash_op_t *op); /* the operation has events */
 void flash_engine_offer(flash_op_t *op); /* the operation may have work */
 
 /* flash_refuse.c */
-flash_refusal_t *flash_refusals_create(void); /* to be freed; NULL if there is no memory */
+/* To be freed; NULL if there is no memory. */
+flash_refusal_t *flash_refusals_create(flash_transport_t *transport);
 
 /* flash_op.c */
 /* Of memory that is all zeros. `slots`: params->depth, or more if the ring needs more. */

@@ -304,12 +304,18 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
     return rc;
 }
 
-void flash_progress_refuse(flash_progress_t *progress, const flash_op_params_t *params)
+bool flash_progress_refuse(flash_progress_t *progress, const flash_op_params_t *params)
 {
+    bool refused;
+
     flash_progress_lock(progress);
-    flash_engine_refuse(progress->engine, params); /* if it cannot, the others are left to wait */
+    refused = flash_engine_refuse(progress->engine, params);
+    if (refused && params->user != NULL) {
+        atomic_fetch_add_explicit(&progress->in_flight, 1, memory_order_relaxed);
+    }
     flash_progress_unlock(progress);
     flash_progress_wake(progress);
+    return refused;
 }
 
 void flash_progress_destroy_op(flash_progress_t *progress, flash_op_t *op)

@@ -49,7 +49,7 @@ void flash_progress_unlock(flash_progress_t *progress);
 int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params);
 
 /* As flash_engine_refuse(). */
-void flash_progress_refuse(flash_progress_t *progress, const flash_op_params_t *params);
+bool flash_progress_refuse(flash_progress_t *progress, const flash_op_params_t *params);
 
 /*
  * For application threads: moves data, runs one piece of work, and calls `completed` without the

@@ -20,8 +20,11 @@ struct flash_refusal {
     flash_slot_t slots[SLOTS];
 };
 
-flash_refusal_t *flash_refusals_create(void)
+flash_refusal_t *flash_refusals_create(flash_transport_t *transport)
 {
+    if (transport->ops->reserve(transport, FLASH_REFUSALS * SLOTS) != FLASH_OK) {
+        return NULL;
+    }
     return calloc(FLASH_REFUSALS, sizeof(flash_refusal_t));
 }
 
@@ -29,9 +32,7 @@ flash_refusal_t *flash_refusals_create(void)
 static flash_refusal_t *find_unused(flash_engine_t *engine)
 {
     for (size_t k = 0; k < FLASH_REFUSALS; k++) {
-        const flash_op_t *op = &engine->refusals[k].op;
-
-        if (!op->in_running && !op->haunted) {
+        if (!engine->refusals[k].op.refused) {
             return &engine->refusals[k];
         }
     }
@@ -54,7 +55,8 @@ bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params
                                .send_tag = params->send_tag,
                                .depth = SLOTS,
                                .input = refusal,
-                               .output = refusal};
+                               .output = refusal,
+                               .user = params->user};
 
     if (refusal == NULL) {
         return false;

@@ -59,6 +59,8 @@ static void transfer_done(flash_transfer_t *transfer, int status, uint64_t tag, 
 {
     flash_slot_t *slot = (flash_slot_t *) transfer;
 
+    /* Ended within the call that began it, the transport never had it. */
+    slot->op->haunted |= status == FLASH_ERR_LOST && !slot->beginning;
     slot->posted = false;
     slot->status = status;
     slot->tag = tag;
@@ -73,11 +75,12 @@ static void slot_receive(flash_slot_t *slot, size_t length)
     flash_transport_t *transport = op->engine->transport;
 
     slot->state = FLASH_SLOT_RECEIVING;
-    slot->posted = true;
+    slot->posted = slot->beginning = true;
     transport->ops->recv(
         transport, op->params.left,
         segment_tag(op->params.recv_tag, slot->step, slot->segment + slot->overrun),
         ~FLASH_TAG_MARKS, slot->data, length, &slot->transfer);
+    slot->beginning = false;
 }
 
 /*
@@ -106,8 +109,9 @@ static void post_send(flash_slot_t *slot)
     tag |= slot->last_of_step ? FLASH_TAG_LAST : 0;
     tag |= slot->spoiled ? FLASH_TAG_SPOILED : 0;
     slot->state = FLASH_SLOT_SENDING;
-    slot->posted = true;
+    slot->posted = slot->beginning = true;
     transport->ops->send(transport, op->params.right, tag, content, length, &slot->transfer);
+    slot->beginning = false;
 }
 
 /*

@@ -26,21 +26,11 @@ static int check_comm(MPI_Comm comm)
 /* Callbacks see elements in a row: the type must be one without gaps. */
 static int check_type(MPI_Datatype type)
 {
-    ptrdiff_t lb, extent, true_lb, true_extent;
-    size_t size;
-
     if (type == NULL || type == MPI_DATATYPE_NULL || !ompi_datatype_is_valid(type) ||
         (!ompi_datatype_is_predefined(type) && !ompi_datatype_is_committed(type))) {
         return MPI_ERR_TYPE;
     }
-    ompi_datatype_type_size(type, &size);
-    ompi_datatype_get_extent(type, &lb, &extent);
-    ompi_datatype_get_true_extent(type, &true_lb, &true_extent);
-    if (!ompi_datatype_is_contiguous_memory_layout(type, 2) || lb != 0 || true_lb != 0 ||
-        extent != (ptrdiff_t) size || size == 0) {
-        return MPI_ERR_TYPE;
-    }
-    return MPI_SUCCESS;
+    return mca_coll_flash_is_solid(type) ? MPI_SUCCESS : MPI_ERR_TYPE;
 }
 
 static int check_counts(int count, const int counts[], MPI_Comm comm)
@@ -240,7 +230,7 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
     tell_path("Ireduce_scatter_compute", comm,
               module == NULL ? "plain collective (flash does not serve it)"
               : able         ? "ring"
-                             : "plain collective (not a commutative operation, or a type with gaps)");
+                     : "plain collective (not a commutative operation, or a type with gaps)");
     if (module == NULL || !able) {
         error = flash_fallback_reduce_scatter(&compute, recvbuf, recvcount, recvcounts, datatype,
                                               op, comm, request);

@@ -50,6 +50,13 @@ typedef struct flash_transport flash_transport_t;
 
 typedef struct flash_transport_ops {
     /*
+     * Sets memory aside for so many more transfers under way at a time, or does so no longer. One
+     * within what is reserved does not fail for want of memory, unless peers have been lost.
+     * FLASH_OK, or FLASH_ERR_NO_MEMORY and nothing is reserved.
+     */
+    int (*reserve)(flash_transport_t *transport, uint32_t transfers);
+    void (*unreserve)(flash_transport_t *transport, uint32_t transfers);
+    /*
      * Sends `length` bytes; the buffer must stay as it is until done. Done when the receiver has
      * matched the message, so that the sender's limit on sends bounds what piles up there. A send
      * that fails has not arrived, or its peer is lost.

@@ -58,6 +58,8 @@ struct flash_ucx {
     bool failing; /* some peer is */
     flash_message_t *orphans;
     flash_message_t *spare;                   /* to be used again */
+    size_t messages;                          /* in all, but for orphans */
+    size_t reserved;                          /* as many are there, at least */
     flash_message_t *posting;                 /* being handed to UCX, and not done meanwhile */
     flash_message_t *retries, **retries_tail; /* in the order in which they were begun */
 };

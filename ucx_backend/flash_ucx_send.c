@@ -40,6 +40,7 @@ static void finish(flash_message_t *message, int status, uint64_t tag, size_t le
     }
     unlink_message(message);
     link_message(&message->peer->ucx->spare, message);
+    message->peer->ucx->messages += transfer == NULL;
     if (transfer != NULL) {
         transfer->done(transfer, status, tag, length);
     }
@@ -52,17 +53,50 @@ static void orphan(flash_message_t *message)
 
     unlink_message(message);
     link_message(&message->peer->ucx->orphans, message);
+    message->peer->ucx->messages--;
     message->transfer = NULL;
     transfer->done(transfer, FLASH_ERR_LOST, 0, 0);
 }
 
-static flash_message_t *new_message(flash_ucx_t *ucx)
+static int make_spare(flash_ucx_t *ucx)
 {
-    flash_message_t *message = ucx->spare;
+    flash_message_t *message = malloc(sizeof(*message));
 
     if (message == NULL) {
-        return malloc(sizeof(*message));
+        return FLASH_ERR_NO_MEMORY;
     }
+    link_message(&ucx->spare, message);
+    ucx->messages++;
+    return FLASH_OK;
+}
+
+static int ucx_reserve(flash_transport_t *transport, uint32_t transfers)
+{
+    flash_ucx_t *ucx = flash_ucx_of(transport);
+
+    while (ucx->messages < ucx->reserved + transfers) {
+        if (make_spare(ucx) != FLASH_OK) {
+            return FLASH_ERR_NO_MEMORY;
+        }
+    }
+    ucx->reserved += transfers;
+    return FLASH_OK;
+}
+
+static void ucx_unreserve(flash_transport_t *transport, uint32_t transfers)
+{
+    flash_ucx_of(transport)->reserved -= transfers;
+}
+
+/* Of those reserved; of others only where orphans are in UCX's hands instead. */
+static flash_message_t *take_spare(flash_ucx_t *ucx)
+{
+    flash_message_t *message;
+
+    if (ucx->spare == NULL && make_spare(ucx) != FLASH_OK) {
+        return NULL;
+    }
+    message = ucx->spare;
     unlink_message(message);
     return message;
 }
@@ -215,7 +249,7 @@ static void ucx_transfer(flash_peer_t *peer, const flash_message_t *model)
     transfer->handle = NULL;
     if (peer->lost) {
         status = FLASH_ERR_LOST;
-    } else if ((message = new_message(peer->ucx)) != NULL) {
+    } else if ((message = take_spare(peer->ucx)) != NULL) {
         *message = *model;
         message->peer = peer;
         transfer->handle = message;
@@ -301,7 +335,9 @@ static int ucx_arm(flash_transport_t *transport)
     return ucx->retries == NULL && ucp_worker_arm(ucx->worker) == UCS_OK ? FLASH_OK : FLASH_BUSY;
 }
 
-const flash_transport_ops_t flash_ucx_ops = {.send = ucx_send,
+const flash_transport_ops_t flash_ucx_ops = {.reserve = ucx_reserve,
+                                             .unreserve = ucx_unreserve,
+                                             .send = ucx_send,
                                              .recv = ucx_recv,
                                              .cancel = ucx_cancel,
                                              .progress = ucx_progress,

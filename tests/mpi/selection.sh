@@ -77,6 +77,9 @@ point 'UCX reaches no other rank: said once, flash not active' \
 point 'coll_flash_priority 1: said, flash not active' \
     says 1 'has a priority of 1' 3 "${inactive[@]}" --mca coll_flash_priority 1 -- \
     test_extension active user_type
+point 'coll_flash_priority 1 on one rank: said, flash not active' \
+    says 1 'has a priority of 1' 3 "${inactive[@]}" -- \
+    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_priority=1 "$program" active user_type
 point 'coll_flash_priority -1: nothing said, flash not active' \
     says 0 'flash' 3 "${inactive[@]}" --mca coll_flash_priority -1 -- test_extension active \
     user_type
@@ -107,13 +110,13 @@ point 'coll_flash_verbose 2: reductions around the ring' \
     says 10 'Ireduce_scatter_block of .* bytes .*: ring' 2 \
     --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 0 -- test_reduce_scatter same_bits
 point 'coll_flash_verbose 2: operations of the user passed on, and why' \
-    says 36 'Ireduce_scatter_block of .* bytes .*: passed on (not a predefined' 2 \
+    says 24 'Ireduce_scatter_block of .* bytes .*: passed on (not a commutative' 2 \
     --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 0 -- test_reduce_scatter user_operations
 point 'coll_flash_verbose 2: calls of the extension around the ring' \
     says + 'Iallgather_compute on communicator 0: ring' 2 --mca coll_flash_verbose 2 -- \
     test_extension blocking
 point 'coll_flash_verbose 2: calls of the extension that fall back, and why' \
-    says + 'Ireduce_scatter_compute on .*: plain collective (not a predefined' 2 \
+    says + 'Ireduce_scatter_compute on .*: plain collective (not a commutative' 2 \
     --mca coll_flash_verbose 2 -- test_extension user_operation
 point 'silent by default' says 0 flash 3 -- test_others
 

@@ -73,6 +73,7 @@ struct node {
     list_t posted;     /* receive_t, in the order of posting */
     uint64_t selected;
     bool in_progress;
+    uint32_t reserved, under_way; /* transfers */
     uint64_t names;
     fake_stats_t stats;
 };
@@ -92,6 +93,21 @@ static void violation(fake_net_t *net, const char *what)
     if (net->violations++ == 0) {
         net->first_violation = what;
     }
+}
+
+/* Of a user that reserves at all. */
+static void begin(node_t *node)
+{
+    node->under_way++;
+    if (node->reserved > 0 && node->under_way > node->reserved) {
+        violation(node->net, "more transfers under way than reserved");
+    }
+}
+
+static void end(node_t *node, flash_transfer_t *transfer, int status, uint64_t tag, size_t length)
+{
+    node->under_way--;
+    transfer->done(transfer, status, tag, length);
 }
 
 static void *grow(void *items, size_t count, size_t *room, size_t size)
@@ -185,7 +201,7 @@ static void complete_receive(node_t *node, receive_t *receive, message_t *messag
     free(message);
     free(receive);
     r.transfer->handle = NULL;
-    r.transfer->done(r.transfer, status, m.tag, length);
+    end(node, r.transfer, status, m.tag, length);
 }
 
 static void match(node_t *node, receive_t *receive, message_t *message, bool now)
@@ -232,6 +248,7 @@ static void fake_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t
         transfer->done(transfer, FLASH_ERR_LOST, 0, 0);
         return;
     }
+    begin(node);
     receive = malloc(sizeof(*receive));
     if (peer->from != node) {
         violation(node->net, "receives from a peer of another rank");
@@ -334,6 +351,7 @@ static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t
         transfer->done(transfer, FLASH_ERR_LOST, 0, 0);
         return;
     }
+    begin(node);
     node->stats.messages++;
     node->stats.bytes += length;
     node->stats.peers += !peer->used;
@@ -360,7 +378,7 @@ static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t
         add_event(peer->to, (event_t){.kind = ARRIVAL, .name = message->name, .message = message});
     }
     if (at_once) {
-        transfer->done(transfer, status, tag, length);
+        end(node, transfer, status, tag, length);
     }
 }
 
@@ -407,13 +425,13 @@ static void fire(node_t *node, size_t k)
         if (checksum(event.content, event.length) != event.sum) {
             violation(node->net, "a buffer changed before its send was done");
         }
-        event.transfer->done(event.transfer, event.status, event.tag, event.length);
+        end(node, event.transfer, event.status, event.tag, event.length);
         break;
     case CANCELED:
         transfer = event.receive->transfer;
         free(event.receive);
         transfer->handle = NULL;
-        transfer->done(transfer, event.status, prng_next(&node->net->random), 0);
+        end(node, transfer, event.status, prng_next(&node->net->random), 0);
         break;
     }
 }
@@ -464,7 +482,25 @@ static int fake_arm(flash_transport_t *transport)
     return ((node_t *) transport)->nevents > 0 ? FLASH_BUSY : FLASH_OK;
 }
 
-static const flash_transport_ops_t fake_ops = {.send = fake_send,
+static int fake_reserve(flash_transport_t *transport, uint32_t transfers)
+{
+    ((node_t *) transport)->reserved += transfers;
+    return FLASH_OK;
+}
+
+static void fake_unreserve(flash_transport_t *transport, uint32_t transfers)
+{
+    node_t *node = (node_t *) transport;
+
+    if (transfers > node->reserved) {
+        violation(node->net, "more is no longer reserved than was");
+    }
+    node->reserved -= transfers;
+}
+
+static const flash_transport_ops_t fake_ops = {.reserve = fake_reserve,
+                                               .unreserve = fake_unreserve,
+                                               .send = fake_send,
                                                .recv = fake_recv,
                                                .cancel = fake_cancel,
                                                .progress = fake_progress,

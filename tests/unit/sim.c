@@ -121,8 +121,8 @@ void sim_start(sim_t *sim, uint32_t rank, uint32_t spec)
         if (!flash_engine_refuse(sim->engines[rank], &params)) {
             sim_complain(sim, "op %u rank %u: cannot be refused", spec, rank);
         }
-        in->status = FLASH_ERR_NO_MEMORY;
-        sim->complete++;
+        in->status = SIM_UNFINISHED;
+        sim->active[rank]++;
         return;
     }
     if (flash_op_create(sim->engines[rank], &params, &op) != FLASH_OK) {

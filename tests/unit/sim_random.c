@@ -165,10 +165,5 @@ void sim_run_random(sim_t *sim)
             return;
         }
     }
-    /* What the completed operations no longer wait for: nothing, but the end checks that. A rank
-       that refused still takes what the others sent. */
-    for (uint32_t k = 0; k < sim->nspecs; k++) {
-        while (sim->specs[k].refuses && !stuck(sim)) {
-        }
-    }
+    /* What the completed operations no longer wait for: nothing, but the end checks that. */
 }

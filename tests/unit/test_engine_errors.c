@@ -26,15 +26,18 @@ static bool run_case(uint32_t nranks, uint64_t seed, const fake_options_t *net,
     /* The next operation, at once or after this one, is an ordinary one of either kind. */
     specs[1].kind = seed % 2 == 0 ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER;
     specs[1].users &= specs[1].kind == FLASH_REDUCE_SCATTER;
-    specs[1].name = wrong->name + 1;
+    specs[1].refuses = wrong->refuses && seed / 8 % 2 == 0;
+    specs[1].name = wrong->name + !specs[1].refuses; /* a name once refused is good for no other */
     specs[1].wait = seed / 2 % 4 != 0 || net->failure != FAKE_FAIL_NONE;
-    specs[1].odd_rank = specs[1].fail_rank = SIM_NOBODY;
+    specs[1].odd_rank = SIM_NOBODY;
+    specs[1].fail_rank = specs[1].refuses ? wrong->fail_rank : SIM_NOBODY;
     sim = sim_create(nranks, seed, net, specs, 2);
     sim_run_random(sim);
     sim_check_end(sim);
     judge(sim);
     for (uint32_t rank = 0; rank < nranks && sim_all_complete(sim); rank++) {
-        if (sim_status(sim, rank, 1) != FLASH_OK && net->failure == FAKE_FAIL_NONE) {
+        if (sim_status(sim, rank, 1) != FLASH_OK && net->failure == FAKE_FAIL_NONE &&
+            !specs[1].refuses) {
             sim_complain(sim, "the next operation fails on rank %u", rank);
         }
     }
@@ -414,10 +417,7 @@ static void judge_refusal(sim_t *sim)
     uint32_t refuser = sim->specs[0].fail_rank;
 
     for (uint32_t rank = 0; rank < sim->nranks; rank++) {
-        if (rank == refuser) {
-            continue;
-        }
-        expect(sim, rank, FLASH_ERR_PEER);
+        expect(sim, rank, rank == refuser ? FLASH_ERR_NO_MEMORY : FLASH_ERR_PEER);
         if (sim_blamed(sim, rank, 0) != refuser) {
             sim_complain(sim, "rank %u blames %u, not %u", rank, sim_blamed(sim, rank, 0), refuser);
         }
