@@ -359,11 +359,11 @@ static void mixed(void)
     for (int round = 0; round < 20; round++) {
         int64_t send[300];
 
+        send[0] = send[299] = world_rank + round;
         for (int kind = 0; kind < KINDS; kind++) {
             fill(&operations[kind], round);
             requests[kind] = operations[kind].request;
             MPI_Start(&requests[kind]);
-            send[0] = send[299] = world_rank + round;
             if (kind == 1) {
                 MPI_Iallgather(send, 300, MPI_INT64_T, recv, 300, MPI_INT64_T, MPI_COMM_WORLD,
                                &requests[KINDS]);
