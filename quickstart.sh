@@ -30,11 +30,11 @@ fi
 if reason=$(tests/cluster/hosts --probe 2>&1); then
     echo "flash_gemm on four emulated hosts, links of 2 Gbit/s, computing off the CPU:"
     exec tests/cluster/hosts -n 4 -r 2gbit "${mpi_options[@]}" -- \
-        "${program[@]}" --compute=offload --bytes=8M --pieces=2 "$@"
+        "${program[@]}" --compute=offload --bytes=8M --pieces=1,2 "$@"
 fi
 echo "flash_gemm on this host alone, because hosts cannot be emulated ($reason):"
 if ((EUID == 0)); then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
 exec mpirun -np 4 --oversubscribe --bind-to none "${mpi_options[@]}" \
-    "${program[@]}" --compute=offload --bytes=8M --pieces=2 "$@"
+    "${program[@]}" --compute=offload --bytes=8M --pieces=1,2 "$@"

@@ -177,6 +177,7 @@ static void parameters(json_t *json, const bench_environment_t *environment)
 {
     const bench_options_t *options = environment->options;
     double slices[BENCH_MAX_SLICES];
+    const double pieces[] = {options->gather_pieces, options->reduce_pieces};
     int i;
 
     for (i = 0; i < options->nslices; i++) {
@@ -186,7 +187,7 @@ static void parameters(json_t *json, const bench_environment_t *environment)
     string(json, "type", options->is_double ? "double" : "float");
     string(json, "compute", options->offload ? "offload" : "gemm");
     numbers(json, "slices", slices, options->nslices);
-    number(json, "pieces", options->pieces);
+    numbers(json, "pieces", pieces, 2);
     number(json, "iterations", options->iterations);
     number(json, "warmup", options->warmup);
     number(json, "threads", environment->threads_set ? options->threads : NAN);

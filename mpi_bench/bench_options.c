@@ -80,7 +80,8 @@ static const char help_text[] =
     "  --threads=T           threads of OpenBLAS on each rank (default 1)\n"
     "variants\n"
     "  --slices=K[,K...]     data slicing into K slices (default 2,4)\n"
-    "  --pieces=P            pieces that flash cuts a block into (default 1)\n"
+    "  --pieces=P[,R]        pieces that flash cuts a block into (default 1), R of them in\n"
+    "                        reduce-scatters: more shorten the last addition\n"
     "measurement\n"
     "  --iterations=I        (default 10)\n"
     "  --warmup=W            (default 2)\n"
@@ -165,6 +166,23 @@ static bool parse_slices(const char *text, bench_options_t *options)
         options->nslices++;
     }
     return options->nslices > 0;
+}
+
+/* P, or P,R for the two operations. */
+static bool parse_pieces(const char *text, bench_options_t *options)
+{
+    char copy[64];
+    char *rest = copy;
+
+    if (strlen(text) >= sizeof(copy)) {
+        return false;
+    }
+    strcpy(copy, text);
+    if (!parse_int(strsep(&rest, ","), 1, MAX_CUT, &options->gather_pieces)) {
+        return false;
+    }
+    options->reduce_pieces = options->gather_pieces;
+    return rest == NULL || parse_int(rest, 1, MAX_CUT, &options->reduce_pieces);
 }
 
 /* One of two words, or both of them by a third. */
@@ -256,7 +274,11 @@ static bench_parsed_t parse_measurement(int option, const char *text, bench_opti
         }
         return BENCH_RUN;
     case OPT_PIECES:
-        return parse_count("--pieces", text, 1, INT_MAX, &options->pieces);
+        if (!parse_pieces(text, options)) {
+            return complain("--pieces=%s: give a number from 1 to %d, or two with a comma", text,
+                            MAX_CUT);
+        }
+        return BENCH_RUN;
     case OPT_ITERATIONS:
         return parse_count("--iterations", text, 1, MAX_ITERATIONS, &options->iterations);
     case OPT_WARMUP:
@@ -350,7 +372,8 @@ bench_parsed_t bench_options_parse(int argc, char **argv, bench_options_t *optio
                                  .reduce_scatter = true,
                                  .slices = {2, 4},
                                  .nslices = 2,
-                                 .pieces = 1,
+                                 .gather_pieces = 1,
+                                 .reduce_pieces = 1,
                                  .iterations = 10,
                                  .warmup = 2,
                                  .link_mtu = 1500,

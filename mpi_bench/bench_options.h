@@ -19,7 +19,7 @@ typedef struct bench_options {
     bool allgather, reduce_scatter;
     int slices[BENCH_MAX_SLICES]; /* one sliced variant for each */
     int nslices;
-    int pieces;
+    int gather_pieces, reduce_pieces; /* of a block */
     int iterations, warmup;
     bool offload;
     double block_time;    /* seconds */

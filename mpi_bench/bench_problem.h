@@ -84,4 +84,10 @@ void bench_compute(const bench_problem_t *problem, const void *in, void *out, in
 /* Sets the threads of the BLAS library. False if this library has no such setting. */
 bool bench_compute_threads(int threads);
 
+/* How many pieces flash cuts a block into. */
+static inline int bench_pieces(const bench_problem_t *problem)
+{
+    return problem->allgather ? problem->options->gather_pieces : problem->options->reduce_pieces;
+}
+
 #endif /* BENCH_PROBLEM_H */

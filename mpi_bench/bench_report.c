@@ -83,7 +83,7 @@ static void print_header(FILE *file, const bench_environment_t *environment,
             problem->m, problem->n, problem->k);
     fprintf(file, "  block %zu bytes%s, %d piece%s to a block, median of %d iteration%s\n",
             result->block_bytes, problem->blocks.equal ? "" : " (the largest; unequal)",
-            options->pieces, options->pieces == 1 ? "" : "s", options->iterations,
+            bench_pieces(problem), bench_pieces(problem) == 1 ? "" : "s", options->iterations,
             options->iterations == 1 ? "" : "s");
     print_computation(file, environment, result);
     fprintf(file,

@@ -61,7 +61,7 @@ static void run_computation(bench_problem_t *problem, const bench_case_t *bench_
 /* In the pieces, and in the order, that the ring has. */
 static void run_split_computation(bench_problem_t *problem, const bench_case_t *bench_case)
 {
-    int pieces = problem->options->pieces;
+    int pieces = bench_pieces(problem);
     int step, piece, block, rows, begin, end;
 
     (void) bench_case;
@@ -214,7 +214,7 @@ static void run_flash_allgather(bench_problem_t *problem, const bench_case_t *be
     MPI_Request request;
 
     problem->rows_seen = 0;
-    hints.pieces = problem->options->pieces;
+    hints.pieces = bench_pieces(problem);
     hints.row = problem->row;
     if (blocks->equal) {
         MPIX_Iallgather_compute(problem->block, count, problem->type, problem->moved, count,
@@ -235,7 +235,7 @@ static void run_flash_reduce_scatter(bench_problem_t *problem, const bench_case_
     MPI_Request request;
 
     problem->rows_seen = 0;
-    hints.pieces = problem->options->pieces;
+    hints.pieces = bench_pieces(problem);
     hints.row = problem->row;
     if (blocks->equal) {
         MPIX_Ireduce_scatter_block_compute(produce, problem, &hints, problem->result,
