@@ -138,18 +138,18 @@ typedef struct mca_coll_flash_module {
     uint64_t recv_tag, send_tag; /* this communicator's part of the tags, see coll_flash_module.c */
     uint32_t sequence;           /* operations started; collective calls are ordered by the user */
     uint32_t persistent_sequence; /* persistent requests made; likewise */
-    atomic_uint in_flight;       /* operations not completed */
-    flash_peer_t *left, *right;  /* NULL before the first operation */
+    atomic_uint in_flight;        /* operations not completed */
+    flash_peer_t *left, *right;   /* NULL before the first operation */
 } mca_coll_flash_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
 
 /* Bits of the sequence number in a tag, and how many operations of one communicator may be in
    flight so that no two of them share it. */
-#define FLASH_SEQUENCE_BITS 14
+#define FLASH_SEQUENCE_BITS  14
 /* The lower half numbers calls, in turn; the upper half persistent requests, each once. */
 #define FLASH_CALL_SEQUENCES (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1))
-#define FLASH_MAX_IN_FLIGHT (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 2))
+#define FLASH_MAX_IN_FLIGHT  (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 2))
 
 /* The module that serves `comm`, or NULL. */
 mca_coll_flash_module_t *mca_coll_flash_module_of(ompi_communicator_t *comm);
@@ -236,16 +236,16 @@ int mca_coll_flash_error(int status);
  * MPI_Iallgather(v), and with `compute` the extension's. recvcounts == NULL: equal blocks of
  * recvcount.
  */
-int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t sequence, const void *sendbuf,
-                                   flash_count_t sendcount, MPI_Datatype sendtype, void *recvbuf,
-                                   flash_count_t recvcount, flash_counts_t recvcounts,
-                                   flash_displs_t displs, MPI_Datatype recvtype,
-                                   const mca_coll_flash_compute_t *compute,
+int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t sequence,
+                                   const void *sendbuf, flash_count_t sendcount,
+                                   MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
+                                   flash_counts_t recvcounts, flash_displs_t displs,
+                                   MPI_Datatype recvtype, const mca_coll_flash_compute_t *compute,
                                    ompi_request_t **request);
 
 /* MPI_Ireduce_scatter(_block), and with `compute` (and no sendbuf) the extension's. */
-int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_t sequence, const void *sendbuf,
-                                        void *recvbuf, flash_count_t recvcount,
+int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_t sequence,
+                                        const void *sendbuf, void *recvbuf, flash_count_t recvcount,
                                         flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
                                         const mca_coll_flash_compute_t *compute,
                                         ompi_request_t **request);
@@ -263,6 +263,8 @@ typedef struct mca_coll_flash_arguments {
     MPI_Op op; /* NULL: an allgather */
 } mca_coll_flash_arguments_t;
 
+/* Once, before threads make persistent requests at a time. */
+void mca_coll_flash_persistent_init(void);
 /* Whether there is a number for one more persistent request; equal on all ranks. */
 bool mca_coll_flash_has_persistent(const mca_coll_flash_module_t *module);
 /* An inactive request, each start of which calls one of the functions above. */

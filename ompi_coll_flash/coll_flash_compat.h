@@ -101,8 +101,19 @@ static inline void flash_compat_list_return(opal_free_list_t *list, opal_free_li
     opal_free_list_return(list, item);
 }
 
-#define opal_free_list_get    flash_compat_list_get
-#define opal_free_list_return flash_compat_list_return
+static inline int flash_compat_request_complete(ompi_request_t *request, bool with_signal)
+{
+    __tsan_release(request);
+    return ompi_request_complete(request, with_signal);
+}
+
+#define opal_free_list_get       flash_compat_list_get
+#define opal_free_list_return    flash_compat_list_return
+#define ompi_request_complete    flash_compat_request_complete
+#define flash_compat_see_request __tsan_acquire
+#else
+/* A thread that was told by MPI that a request is complete sees what was written before it was. */
+#define flash_compat_see_request(request) ((void) (request))
 #endif
 
 #else

@@ -194,6 +194,7 @@ int mca_coll_flash_init_query(bool enable_progress_threads, bool enable_mpi_thre
 {
     (void) enable_progress_threads;
     (void) enable_mpi_threads;
+    mca_coll_flash_persistent_init();
     return mca_coll_flash_requests_init();
 }
 

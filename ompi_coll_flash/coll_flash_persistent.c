@@ -148,6 +148,7 @@ static void start(mca_coll_flash_persistent_t *persistent)
     ompi_request_t *base = &persistent->super.super, *ring;
     int rc;
 
+    flash_compat_see_request(base); /* its round before */
     atomic_fetch_add_explicit(&persistent->holders, 1, memory_order_relaxed);
     base->req_type = OMPI_REQUEST_COLL;
     base->req_status = ompi_status_empty;
@@ -208,6 +209,11 @@ static void persistent_destruct(mca_coll_flash_persistent_t *persistent)
 OBJ_CLASS_DECLARATION(mca_coll_flash_persistent_t);
 OBJ_CLASS_INSTANCE(mca_coll_flash_persistent_t, ompi_coll_base_nbc_request_t, persistent_construct,
                    persistent_destruct);
+
+void mca_coll_flash_persistent_init(void)
+{
+    opal_class_initialize(OBJ_CLASS(mca_coll_flash_persistent_t));
+}
 
 /*
  * MPI forbids the user to touch the arrays before the request is freed. Copies, all the same: Open

@@ -37,6 +37,7 @@ static int request_free(ompi_request_t **handle)
 {
     mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) *handle;
 
+    flash_compat_see_request(*handle);
     if (atomic_exchange_explicit(&request->state, REQUEST_FREED, memory_order_acq_rel) ==
         REQUEST_COMPLETED_HERE) {
         recycle(request);

@@ -50,6 +50,7 @@ static int fallback_free(ompi_request_t **handle)
 {
     flash_fallback_t *fallback = (flash_fallback_t *) *handle;
 
+    flash_compat_see_request(*handle);
     if (atomic_exchange_explicit(&fallback->state, FALLBACK_FREED, memory_order_acq_rel) ==
         FALLBACK_COMPLETED) {
         OMPI_REQUEST_FINI(*handle);

@@ -18,6 +18,7 @@ sanitizer_environment = \
 	FLASH_TEST_TIMEOUT="$${FLASH_TEST_TIMEOUT-900}"; export FLASH_TEST_TIMEOUT; \
 	FLASH_TEST_STRIDE="$${FLASH_TEST_STRIDE-11}"; export FLASH_TEST_STRIDE; \
 	TSAN_OPTIONS="$${TSAN_OPTIONS-$(tsan_options)}"; export TSAN_OPTIONS; \
+	FLASH_SANITIZER=thread; export FLASH_SANITIZER; \
 	UCX_MEM_EVENTS=n; export UCX_MEM_EVENTS;
 endif
 

@@ -59,6 +59,18 @@ void fill_pattern(void *to, size_t bytes, int owner, unsigned salt);
 /* Whether `bytes` from byte `first` on of that block are there. */
 bool is_pattern(const void *data, size_t first, size_t bytes, int owner, unsigned salt);
 
+/*
+ * After MPI_Wait() of a persistent request that another thread may have completed: the order that
+ * Open MPI makes, for ThreadSanitizer (coll_flash_compat.h), which sees it of other requests where
+ * flash frees them.
+ */
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#define see_request(request) __tsan_acquire(request)
+#else
+#define see_request(request) ((void) (request))
+#endif
+
 /* An error handler for communicators that only counts. Returned errors are what calls return. */
 MPI_Errhandler counting_handler(void);
 extern int handler_calls, handler_error; /* how often, and the latest error code */

@@ -26,6 +26,10 @@ for np in 2 4; do
     mpi "$np" --mca coll_flash_progress off -- test_threads
 done
 select_coll ^flash
-mpi 3 -- test_threads
+if [[ ${FLASH_SANITIZER-} == thread ]]; then
+    skip 'test_threads (coll ^flash)' "ThreadSanitizer sees none of the order in Open MPI's own collectives"
+else
+    mpi 3 -- test_threads
+fi
 
 plan

@@ -218,15 +218,14 @@ static void many_communicators(void)
  */
 static void free_active(void)
 {
-    operation_t operations[8];
+    operation_t operations[8], last;
+    MPI_Request request;
     time_t deadline = time(NULL) + 60;
 
     if (world_size == 1) {
         return;
     }
     for (int k = 0; k < 8; k++) {
-        MPI_Request request;
-
         post(&operations[k], MPI_COMM_WORLD, k, &request);
         MPI_Request_free(&request);
     }
@@ -237,7 +236,10 @@ static void free_active(void)
             MPI_Iprobe(MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
         }
     }
-    MPI_Barrier(MPI_COMM_WORLD); /* nobody needs what others send from their buffers any more */
+    /* When this is complete, nobody needs what others send from their buffers any more. */
+    post(&last, MPI_COMM_WORLD, 8, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    finish(&last, "behind freed requests");
     for (int k = 0; k < 8; k++) {
         finish(&operations[k], "freed request");
     }

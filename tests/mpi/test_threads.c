@@ -139,6 +139,7 @@ static void *restart_main(void *arg)
         }
         MPI_Start(&request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
+        see_request(request);
         for (int k = 0; k < 10; k++) {
             int64_t one = 1000 * thread->number + round + 10 * world_rank + k;
 
