@@ -7,31 +7,30 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-# What any implementation does.
-common_cases=(forms many_starts orders mixed types inactive)
-
 # Rings for the smallest operations, too. A lone rank has none.
 options --mca coll_flash_min_bytes 0
 for np in 2 3 4 5; do
     mpi "$np" -- test_persistent
+    mpi "$np" -- test_persistent_ends
 done
-mpi 1 -- test_persistent "${common_cases[@]}"
+mpi 1 -- test_persistent
 for np in 2 5; do
     mpi "$np" --mca coll_flash_progress off -- test_persistent
+    mpi "$np" --mca coll_flash_progress off -- test_persistent_ends
 done
-mpi 3 --mca coll_flash_segment_bytes 512 -- test_persistent "${common_cases[@]}"
-mpi 3 -x UCX_FLASH_TLS=tcp -- test_persistent "${common_cases[@]}"
+mpi 3 --mca coll_flash_segment_bytes 512 -- test_persistent
+mpi 3 -x UCX_FLASH_TLS=tcp -- test_persistent
 # Some requests start rings and some are passed on, as by default.
 options
 for np in 2 3; do
-    mpi "$np" -- test_persistent "${common_cases[@]}"
+    mpi "$np" -- test_persistent
 done
-mpi 2 --mca coll_flash_progress off -- test_persistent "${common_cases[@]}"
+mpi 2 --mca coll_flash_progress off -- test_persistent
 
 # The test itself, with Open MPI's own.
 select_coll ^flash
 for np in 1 2 3 5; do
-    mpi "$np" -- test_persistent "${common_cases[@]}"
+    mpi "$np" -- test_persistent
 done
 select_coll flash
 

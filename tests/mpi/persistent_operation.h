@@ -1,0 +1,42 @@
+/*
+ * persistent_operation.h: a persistent request of one of flash's operations, with its arguments,
+ * and what each of its starts must give.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef PERSISTENT_OPERATION_H
+#define PERSISTENT_OPERATION_H
+
+#include "mpitest.h"
+#include "persistent.h"
+
+enum { ALLGATHER, ALLGATHERV, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, KINDS };
+
+/* One request, with its arguments. Blocks of int64_t. */
+typedef struct operation {
+    MPI_Request request;
+    MPI_Comm comm;
+    int kind, rank, size;
+    bool in_place;
+    int *counts, *displs; /* in the receive buffer of an allgather, or in the operands */
+    int length;           /* of the longer buffer */
+    int64_t *send, *recv, *wanted;
+} operation_t;
+
+/* Blocks of `count`, or unequal ones around it. `operation` owns its memory. */
+void operation_make(operation_t *operation, MPI_Comm comm, int kind, bool in_place, int count);
+
+/* New data for the next start, and what must have become of the receive buffer after it. */
+void operation_fill(operation_t *operation, int round);
+
+/* Whether it has. MPI says nothing about operands that an operation in place leaves behind. */
+bool operation_is_right(const operation_t *operation);
+void operation_verify(const operation_t *operation, int round);
+
+/* Fills, starts, waits, verifies. */
+void operation_run(operation_t *operation, int round);
+
+void operation_free_memory(operation_t *operation); /* not the request */
+void operation_free(operation_t *operation);
+
+#endif /* PERSISTENT_OPERATION_H */
