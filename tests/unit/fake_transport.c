@@ -6,87 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fake_transport.h"
+#include "fake_internal.h"
 #include "prng.h"
 
 #define POISON 0xa5
-
-typedef struct node node_t;
-
-struct flash_peer {
-    node_t *from, *to;
-    bool used, lost;
-    flash_peer_t *next; /* of the same sender */
-};
-
-typedef struct message {
-    node_t *from;
-    uint64_t name; /* sender and its count of messages */
-    uint64_t tag;
-    size_t length;
-    uint64_t sum; /* of the content when it was sent */
-    const void *content;
-    flash_transfer_t *sender; /* of a rendezvous: waits for the receiver */
-    unsigned char copy[];
-} message_t;
-
-/* A posted receive; flash_transfer_t.handle while it is under way. */
-typedef struct receive {
-    flash_transfer_t *transfer;
-    const flash_peer_t *peer;
-    uint64_t name, tag, mask;
-    void *buffer;
-    size_t length;
-    bool posted; /* and not matched or cancelled */
-    bool fails;
-} receive_t;
-
-typedef enum { ARRIVAL, RECEIVED, SENT, CANCELED } event_kind_t;
-
-/* Something that happens in a later progress(). */
-typedef struct event {
-    event_kind_t kind;
-    uint64_t name;
-    message_t *message; /* ARRIVAL, RECEIVED */
-    receive_t *receive; /* RECEIVED, CANCELED */
-    int status;         /* SENT, CANCELED */
-    /* SENT: */
-    flash_transfer_t *transfer;
-    uint64_t tag, sum;
-    const void *content;
-    size_t length;
-} event_t;
-
-typedef struct list {
-    void **items;
-    size_t count, room;
-} list_t;
-
-struct node {
-    flash_transport_t transport; /* first: the engine sees only this */
-    fake_net_t *net;
-    uint32_t rank;
-    flash_peer_t *peers;
-    event_t *events;
-    size_t nevents, events_room;
-    list_t unexpected; /* message_t, in the order of arrival */
-    list_t posted;     /* receive_t, in the order of posting */
-    uint64_t selected;
-    bool in_progress;
-    uint32_t reserved, under_way; /* transfers */
-    uint64_t names;
-    fake_stats_t stats;
-};
-
-struct fake_net {
-    fake_options_t options;
-    uint64_t random;
-    uint32_t nranks;
-    unsigned violations;
-    const char *first_violation;
-    bool failed;
-    node_t nodes[];
-};
 
 static void violation(fake_net_t *net, const char *what)
 {
@@ -302,6 +225,29 @@ static void fake_cancel(flash_transport_t *transport, flash_transfer_t *transfer
     }
 }
 
+void fake_net_lose(fake_net_t *net, uint32_t from, uint32_t to)
+{
+    node_t *node = &net->nodes[from];
+    flash_peer_t *peer = fake_net_peer(net, from, to);
+    size_t k = 0;
+
+    peer->lost = true;
+    while (k < node->posted.count) {
+        receive_t *receive = node->posted.items[k];
+
+        if (receive->peer != peer) {
+            k++;
+            continue;
+        }
+        list_remove(&node->posted, k);
+        receive->posted = false;
+        add_event(node, (event_t){.kind = CANCELED,
+                                  .name = receive->name,
+                                  .receive = receive,
+                                  .status = FLASH_ERR_LOST});
+    }
+}
+
 /* --- sending --- */
 
 static message_t *new_message(node_t *node, uint64_t tag, const void *content, size_t length,
@@ -477,6 +423,24 @@ static unsigned fake_progress(flash_transport_t *transport)
     return count;
 }
 
+size_t fake_net_events(const fake_net_t *net, uint32_t rank, uint64_t *names, size_t most)
+{
+    const node_t *node = &net->nodes[rank];
+    size_t count = 0;
+
+    for (size_t k = 0; k < node->nevents && count < most; k++) {
+        if (first_of(node, k) == k) {
+            names[count++] = node->events[k].name;
+        }
+    }
+    return count;
+}
+
+void fake_net_select(fake_net_t *net, uint32_t rank, uint64_t name)
+{
+    net->nodes[rank].selected = name;
+}
+
 static int fake_arm(flash_transport_t *transport)
 {
     return ((node_t *) transport)->nevents > 0 ? FLASH_BUSY : FLASH_OK;
@@ -498,155 +462,10 @@ static void fake_unreserve(flash_transport_t *transport, uint32_t transfers)
     node->reserved -= transfers;
 }
 
-static const flash_transport_ops_t fake_ops = {.reserve = fake_reserve,
-                                               .unreserve = fake_unreserve,
-                                               .send = fake_send,
-                                               .recv = fake_recv,
-                                               .cancel = fake_cancel,
-                                               .progress = fake_progress,
-                                               .arm = fake_arm};
-
-/* --- the network --- */
-
-fake_net_t *fake_net_create(uint32_t nranks, uint64_t seed, const fake_options_t *options)
-{
-    fake_net_t *net = calloc(1, sizeof(*net) + nranks * sizeof(net->nodes[0]));
-
-    net->options = *options;
-    net->options.burst += net->options.burst == 0;
-    net->random = seed;
-    net->nranks = nranks;
-    for (uint32_t rank = 0; rank < nranks; rank++) {
-        net->nodes[rank].transport = (flash_transport_t){.ops = &fake_ops, .event_fd = -1};
-        net->nodes[rank].net = net;
-        net->nodes[rank].rank = rank;
-    }
-    return net;
-}
-
-static void destroy_node(node_t *node)
-{
-    for (size_t k = 0; k < node->nevents; k++) {
-        free(node->events[k].message);
-        free(node->events[k].receive);
-    }
-    for (size_t k = 0; k < node->unexpected.count; k++) {
-        free(node->unexpected.items[k]);
-    }
-    for (size_t k = 0; k < node->posted.count; k++) {
-        free(node->posted.items[k]);
-    }
-    for (flash_peer_t *peer = node->peers, *next; peer != NULL; peer = next) {
-        next = peer->next;
-        free(peer);
-    }
-    free(node->events);
-    free(node->unexpected.items);
-    free(node->posted.items);
-}
-
-void fake_net_destroy(fake_net_t *net)
-{
-    for (uint32_t rank = 0; rank < net->nranks; rank++) {
-        destroy_node(&net->nodes[rank]);
-    }
-    free(net);
-}
-
-flash_transport_t *fake_net_transport(fake_net_t *net, uint32_t rank)
-{
-    return &net->nodes[rank].transport;
-}
-
-flash_peer_t *fake_net_peer(fake_net_t *net, uint32_t from, uint32_t to)
-{
-    node_t *node = &net->nodes[from];
-    flash_peer_t *peer = node->peers;
-
-    while (peer != NULL && peer->to != &net->nodes[to]) {
-        peer = peer->next;
-    }
-    if (peer == NULL) {
-        peer = malloc(sizeof(*peer));
-        *peer = (flash_peer_t){.from = node, .to = &net->nodes[to], .next = node->peers};
-        node->peers = peer;
-    }
-    return peer;
-}
-
-void fake_net_lose(fake_net_t *net, uint32_t from, uint32_t to)
-{
-    node_t *node = &net->nodes[from];
-    flash_peer_t *peer = fake_net_peer(net, from, to);
-    size_t k = 0;
-
-    peer->lost = true;
-    while (k < node->posted.count) {
-        receive_t *receive = node->posted.items[k];
-
-        if (receive->peer != peer) {
-            k++;
-            continue;
-        }
-        list_remove(&node->posted, k);
-        receive->posted = false;
-        add_event(node, (event_t){.kind = CANCELED,
-                                  .name = receive->name,
-                                  .receive = receive,
-                                  .status = FLASH_ERR_LOST});
-    }
-}
-
-fake_stats_t fake_net_stats(const fake_net_t *net, uint32_t rank)
-{
-    return net->nodes[rank].stats;
-}
-
-size_t fake_net_pending(const fake_net_t *net)
-{
-    size_t count = 0;
-
-    for (uint32_t rank = 0; rank < net->nranks; rank++) {
-        count += net->nodes[rank].nevents;
-    }
-    return count;
-}
-
-size_t fake_net_leftovers(const fake_net_t *net)
-{
-    size_t count = fake_net_pending(net);
-
-    for (uint32_t rank = 0; rank < net->nranks; rank++) {
-        count += net->nodes[rank].unexpected.count + net->nodes[rank].posted.count;
-    }
-    return count;
-}
-
-unsigned fake_net_violations(const fake_net_t *net, const char **first)
-{
-    *first = net->first_violation;
-    return net->violations;
-}
-
-bool fake_net_failed(const fake_net_t *net)
-{
-    return net->failed;
-}
-
-size_t fake_net_events(const fake_net_t *net, uint32_t rank, uint64_t *names, size_t most)
-{
-    const node_t *node = &net->nodes[rank];
-    size_t count = 0;
-
-    for (size_t k = 0; k < node->nevents && count < most; k++) {
-        if (first_of(node, k) == k) {
-            names[count++] = node->events[k].name;
-        }
-    }
-    return count;
-}
-
-void fake_net_select(fake_net_t *net, uint32_t rank, uint64_t name)
-{
-    net->nodes[rank].selected = name;
-}
+const flash_transport_ops_t fake_ops = {.reserve = fake_reserve,
+                                        .unreserve = fake_unreserve,
+                                        .send = fake_send,
+                                        .recv = fake_recv,
+                                        .cancel = fake_cancel,
+                                        .progress = fake_progress,
+                                        .arm = fake_arm};

@@ -1,0 +1,90 @@
+/*
+ * fake_internal.h: what the fake network (fake_net.c) and its transports (fake_transport.c) share.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FAKE_INTERNAL_H
+#define FAKE_INTERNAL_H
+
+#include "fake_transport.h"
+
+typedef struct node node_t;
+
+struct flash_peer {
+    node_t *from, *to;
+    bool used, lost;
+    flash_peer_t *next; /* of the same sender */
+};
+
+typedef struct message {
+    node_t *from;
+    uint64_t name; /* sender and its count of messages */
+    uint64_t tag;
+    size_t length;
+    uint64_t sum; /* of the content when it was sent */
+    const void *content;
+    flash_transfer_t *sender; /* of a rendezvous: waits for the receiver */
+    unsigned char copy[];
+} message_t;
+
+/* A posted receive; flash_transfer_t.handle while it is under way. */
+typedef struct receive {
+    flash_transfer_t *transfer;
+    const flash_peer_t *peer;
+    uint64_t name, tag, mask;
+    void *buffer;
+    size_t length;
+    bool posted; /* and not matched or cancelled */
+    bool fails;
+} receive_t;
+
+typedef enum { ARRIVAL, RECEIVED, SENT, CANCELED } event_kind_t;
+
+/* Something that happens in a later progress(). */
+typedef struct event {
+    event_kind_t kind;
+    uint64_t name;
+    message_t *message; /* ARRIVAL, RECEIVED */
+    receive_t *receive; /* RECEIVED, CANCELED */
+    int status;         /* SENT, CANCELED */
+    /* SENT: */
+    flash_transfer_t *transfer;
+    uint64_t tag, sum;
+    const void *content;
+    size_t length;
+} event_t;
+
+typedef struct list {
+    void **items;
+    size_t count, room;
+} list_t;
+
+struct node {
+    flash_transport_t transport; /* first: the engine sees only this */
+    fake_net_t *net;
+    uint32_t rank;
+    flash_peer_t *peers;
+    event_t *events;
+    size_t nevents, events_room;
+    list_t unexpected; /* message_t, in the order of arrival */
+    list_t posted;     /* receive_t, in the order of posting */
+    uint64_t selected;
+    bool in_progress;
+    uint32_t reserved, under_way; /* transfers */
+    uint64_t names;
+    fake_stats_t stats;
+};
+
+struct fake_net {
+    fake_options_t options;
+    uint64_t random;
+    uint32_t nranks;
+    unsigned violations;
+    const char *first_violation;
+    bool failed;
+    node_t nodes[];
+};
+
+extern const flash_transport_ops_t fake_ops;
+
+#endif /* FAKE_INTERNAL_H */

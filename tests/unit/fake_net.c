@@ -1,0 +1,110 @@
+/*
+ * fake_net.c: the network of fake transports: making and watching it.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <stdlib.h>
+
+#include "fake_internal.h"
+
+fake_net_t *fake_net_create(uint32_t nranks, uint64_t seed, const fake_options_t *options)
+{
+    fake_net_t *net = calloc(1, sizeof(*net) + nranks * sizeof(net->nodes[0]));
+
+    net->options = *options;
+    net->options.burst += net->options.burst == 0;
+    net->random = seed;
+    net->nranks = nranks;
+    for (uint32_t rank = 0; rank < nranks; rank++) {
+        net->nodes[rank].transport = (flash_transport_t){.ops = &fake_ops, .event_fd = -1};
+        net->nodes[rank].net = net;
+        net->nodes[rank].rank = rank;
+    }
+    return net;
+}
+
+static void destroy_node(node_t *node)
+{
+    for (size_t k = 0; k < node->nevents; k++) {
+        free(node->events[k].message);
+        free(node->events[k].receive);
+    }
+    for (size_t k = 0; k < node->unexpected.count; k++) {
+        free(node->unexpected.items[k]);
+    }
+    for (size_t k = 0; k < node->posted.count; k++) {
+        free(node->posted.items[k]);
+    }
+    for (flash_peer_t *peer = node->peers, *next; peer != NULL; peer = next) {
+        next = peer->next;
+        free(peer);
+    }
+    free(node->events);
+    free(node->unexpected.items);
+    free(node->posted.items);
+}
+
+void fake_net_destroy(fake_net_t *net)
+{
+    for (uint32_t rank = 0; rank < net->nranks; rank++) {
+        destroy_node(&net->nodes[rank]);
+    }
+    free(net);
+}
+
+flash_transport_t *fake_net_transport(fake_net_t *net, uint32_t rank)
+{
+    return &net->nodes[rank].transport;
+}
+
+flash_peer_t *fake_net_peer(fake_net_t *net, uint32_t from, uint32_t to)
+{
+    node_t *node = &net->nodes[from];
+    flash_peer_t *peer = node->peers;
+
+    while (peer != NULL && peer->to != &net->nodes[to]) {
+        peer = peer->next;
+    }
+    if (peer == NULL) {
+        peer = malloc(sizeof(*peer));
+        *peer = (flash_peer_t){.from = node, .to = &net->nodes[to], .next = node->peers};
+        node->peers = peer;
+    }
+    return peer;
+}
+
+fake_stats_t fake_net_stats(const fake_net_t *net, uint32_t rank)
+{
+    return net->nodes[rank].stats;
+}
+
+size_t fake_net_pending(const fake_net_t *net)
+{
+    size_t count = 0;
+
+    for (uint32_t rank = 0; rank < net->nranks; rank++) {
+        count += net->nodes[rank].nevents;
+    }
+    return count;
+}
+
+size_t fake_net_leftovers(const fake_net_t *net)
+{
+    size_t count = fake_net_pending(net);
+
+    for (uint32_t rank = 0; rank < net->nranks; rank++) {
+        count += net->nodes[rank].unexpected.count + net->nodes[rank].posted.count;
+    }
+    return count;
+}
+
+unsigned fake_net_violations(const fake_net_t *net, const char **first)
+{
+    *first = net->first_violation;
+    return net->violations;
+}
+
+bool fake_net_failed(const fake_net_t *net)
+{
+    return net->failed;
+}
