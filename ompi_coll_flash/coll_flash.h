@@ -131,6 +131,11 @@ typedef struct mca_coll_flash_previous {
     mca_coll_base_module_t *reduce_scatter_block_init_module;
 } mca_coll_flash_previous_t;
 
+/* Bits of the number in a tag that tells the operations of a communicator apart. */
+#define FLASH_SEQUENCE_BITS  14
+/* The lower half numbers calls, in turn; the upper half persistent requests, each once. */
+#define FLASH_CALL_SEQUENCES (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1))
+
 typedef struct mca_coll_flash_module {
     mca_coll_base_module_t super;
     ompi_communicator_t *comm;
@@ -138,18 +143,13 @@ typedef struct mca_coll_flash_module {
     uint64_t recv_tag, send_tag; /* this communicator's part of the tags, see coll_flash_module.c */
     uint32_t sequence;           /* operations started; collective calls are ordered by the user */
     uint32_t persistent_sequence; /* persistent requests made; likewise */
-    atomic_uint in_flight;        /* operations not completed */
-    flash_peer_t *left, *right;   /* NULL before the first operation */
+    /* A bit for each number of a call that is under way. Set by the thread that starts the call,
+       cleared, with release order, by the one that completes it. */
+    _Atomic uint64_t taken[FLASH_CALL_SEQUENCES / 64];
+    flash_peer_t *left, *right; /* NULL before the first operation */
 } mca_coll_flash_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
-
-/* Bits of the sequence number in a tag, and how many operations of one communicator may be in
-   flight so that no two of them share it. */
-#define FLASH_SEQUENCE_BITS  14
-/* The lower half numbers calls, in turn; the upper half persistent requests, each once. */
-#define FLASH_CALL_SEQUENCES (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1))
-#define FLASH_MAX_IN_FLIGHT  (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 2))
 
 /* The module that serves `comm`, or NULL. */
 mca_coll_flash_module_t *mca_coll_flash_module_of(ompi_communicator_t *comm);
@@ -177,6 +177,7 @@ typedef struct mca_coll_flash_request {
     ompi_request_t *persistent; /* the one that completes when this one is recycled, or NULL */
     mca_coll_flash_module_t *module;
     uint32_t sequence;                /* which operation of the communicator */
+    int known_error;                  /* from the start; or MPI_SUCCESS */
     bool told_stuck;                  /* the lock of the progress orders it */
     bool refused;                     /* see mca_coll_flash_request_refuse() */
     mca_coll_flash_compute_t compute; /* fn == NULL: a plain call */

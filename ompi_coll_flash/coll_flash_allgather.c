@@ -240,7 +240,7 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
     if ((size_t) sendcount * size != own_bytes) {
         /* The other ranks wait for a block of the length they know: they get one, unfilled where
            the send buffer is too short, and this rank's request says what is wrong. */
-        request->super.super.req_status.MPI_ERROR = MPI_ERR_TRUNCATE;
+        request->known_error = MPI_ERR_TRUNCATE;
         memset(own, 0, own_bytes);
         return MPI_SUCCESS;
     }

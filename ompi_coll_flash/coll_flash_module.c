@@ -83,7 +83,9 @@ static void module_construct(mca_coll_flash_module_t *module)
     module->comm = NULL;
     memset(&module->previous, 0, sizeof(module->previous));
     module->sequence = module->persistent_sequence = 0;
-    atomic_init(&module->in_flight, 0);
+    for (size_t k = 0; k < FLASH_CALL_SEQUENCES / 64; k++) {
+        atomic_init(&module->taken[k], 0);
+    }
     module->left = module->right = NULL;
 }
 

@@ -161,7 +161,7 @@ static void start(mca_coll_flash_persistent_t *persistent)
         return;
     }
     if (((mca_coll_flash_request_t *) ring)->refused) {
-        persistent->refused = ring->req_status.MPI_ERROR;
+        persistent->refused = ((mca_coll_flash_request_t *) ring)->known_error;
     }
     ((mca_coll_flash_request_t *) ring)->persistent = base;
     ompi_request_free(&ring);

@@ -85,6 +85,32 @@ uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module)
     return module->sequence++ & (FLASH_CALL_SEQUENCES - 1);
 }
 
+/*
+ * Takes the number in the tags. Those of calls come round again: what has this one still must end
+ * first. (When it has ended here, the neighbours have no message of it under way to or from here.)
+ * A persistent request's number is its own.
+ */
+static void take_number(mca_coll_flash_module_t *module, uint32_t number)
+{
+    uint64_t bit = UINT64_C(1) << number % 64;
+
+    if (number < FLASH_CALL_SEQUENCES) {
+        while (atomic_load_explicit(&module->taken[number / 64], memory_order_acquire) & bit) {
+            opal_progress();
+        }
+        atomic_fetch_or_explicit(&module->taken[number / 64], bit, memory_order_relaxed);
+    }
+}
+
+static void leave_number(mca_coll_flash_module_t *module, uint32_t number)
+{
+    uint64_t bit = UINT64_C(1) << number % 64;
+
+    if (number < FLASH_CALL_SEQUENCES) {
+        atomic_fetch_and_explicit(&module->taken[number / 64], ~bit, memory_order_release);
+    }
+}
+
 /* Who takes part, and by which name the operation goes among them. */
 static void set_ring(const mca_coll_flash_module_t *module, uint64_t sequence,
                      flash_op_params_t *params)
@@ -129,6 +155,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->compute = (mca_coll_flash_compute_t){NULL, NULL, 0, 0};
     request->op = NULL;
     request->told_stuck = request->refused = false;
+    request->known_error = MPI_SUCCESS;
     request->counts = NULL;
     request->displs = NULL;
     request->scratch = NULL;
@@ -200,8 +227,8 @@ static void complete(flash_op_t *op)
         request->scratch = NULL; /* stays: see flash_op_is_haunted() */
     }
     release_memory(request);
-    if (base->req_status.MPI_ERROR != MPI_SUCCESS) {
-        error = base->req_status.MPI_ERROR; /* known from the start */
+    if (request->known_error != MPI_SUCCESS) {
+        error = request->known_error;
     }
     base->req_status.MPI_ERROR = error;
     if (error != MPI_SUCCESS) {
@@ -209,7 +236,7 @@ static void complete(flash_op_t *op)
            those of OMPI_REQUEST_COLL to MPI_COMM_WORLD's. */
         base->req_type = OMPI_REQUEST_PML;
     }
-    atomic_fetch_sub_explicit(&request->module->in_flight, 1, memory_order_relaxed);
+    leave_number(request->module, request->sequence);
     ompi_request_complete(base, true);
     if (atomic_exchange_explicit(&request->state, REQUEST_COMPLETED_HERE, memory_order_acq_rel) ==
         REQUEST_FREED) {
@@ -300,19 +327,16 @@ int mca_coll_flash_prepare(mca_coll_flash_module_t *module)
     return MPI_SUCCESS;
 }
 
-static void count_in(mca_coll_flash_module_t *module)
+static void count_in(const mca_coll_flash_request_t *request)
 {
-    while (atomic_load_explicit(&module->in_flight, memory_order_relaxed) >= FLASH_MAX_IN_FLIGHT) {
-        opal_progress(); /* the sequence numbers in the tags are used up */
-    }
-    atomic_fetch_add_explicit(&module->in_flight, 1, memory_order_relaxed);
-    OBJ_RETAIN(module->comm);
+    take_number(request->module, request->sequence);
+    OBJ_RETAIN(request->module->comm);
 }
 
-static void count_out(mca_coll_flash_module_t *module)
+static void count_out(const mca_coll_flash_request_t *request)
 {
-    atomic_fetch_sub_explicit(&module->in_flight, 1, memory_order_relaxed);
-    OBJ_RELEASE(module->comm);
+    leave_number(request->module, request->sequence);
+    OBJ_RELEASE(request->module->comm);
 }
 
 int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
@@ -325,14 +349,14 @@ int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
     request->finish = NULL;
     request->refused = true;
     if (mca_coll_flash_prepare(module) == MPI_SUCCESS) {
-        request->super.super.req_status.MPI_ERROR = error;
+        request->known_error = error;
         set_ring(module, request->sequence, &params);
-        count_in(module);
+        count_in(request);
         if (flash_progress_refuse(mca_coll_flash_job_progress(), &params)) {
             *started = &request->super.super;
             return MPI_SUCCESS;
         }
-        count_out(module);
+        count_out(request);
     }
     recycle(request);
     return error;
@@ -348,10 +372,10 @@ int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_par
         return mca_coll_flash_request_refuse(request, rc, started);
     }
     fill_params(request, params);
-    count_in(module);
+    count_in(request);
     rc = flash_progress_start_op(mca_coll_flash_job_progress(), params);
     if (rc != FLASH_OK) {
-        count_out(module);
+        count_out(request);
         return mca_coll_flash_request_refuse(request, mca_coll_flash_error(rc), started);
     }
     *started = &request->super.super;

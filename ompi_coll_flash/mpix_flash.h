@@ -51,10 +51,13 @@ typedef struct MPIX_Flash_block {
  * header) and makes progress there, normally the MPI_Wait or MPI_Test on the request; never by
  * flash's progress thread. Under MPI_THREAD_MULTIPLE it may be any thread that progresses MPI.
  * Callbacks of one request never overlap each other, and callbacks do not nest: an MPI call made
- * inside a callback progresses communication, but runs no further callback.
+ * inside a callback progresses communication, but runs no further callback. (One exception: where
+ * flash does not serve the communicator, see MPIX_Flash_active(), the call that starts a
+ * reduce-scatter produces all blocks, wherever it stands.)
  *
  * A callback may call MPI. It must not wait for its own request, nor for a request that depends
- * on another pending callback.
+ * on another pending callback; nor start so many operations on a communicator that one does, the
+ * 8192nd after it, whose number in flash's messages is that of a request that cannot complete.
  *
  * An error return stops further callbacks of this request on this rank. The communication is
  * still carried through on every rank, and the communicator stays usable. The request of this

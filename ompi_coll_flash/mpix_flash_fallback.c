@@ -150,24 +150,35 @@ static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_sp
     fallback->error = error >= 0 ? error : MPI_ERR_OTHER;
 }
 
-/* One consumer's callback. False if none is left. */
-static bool consume_next(flash_fallback_t *fallback)
+static flash_split_t split_of_step(const flash_fallback_t *fallback, uint32_t *rank)
 {
-    const flash_schedule_t *schedule = &fallback->schedule;
+    *rank = flash_schedule_block(&fallback->schedule, fallback->step);
+    return flash_schedule_split(&fallback->schedule, *rank);
+}
 
-    while (fallback->step < schedule->nranks && fallback->error == MPI_SUCCESS) {
-        uint32_t rank = flash_schedule_block(schedule, fallback->step);
-        flash_split_t split = flash_schedule_split(schedule, rank);
+/* Moves on to the next piece for a consumer. False if there is none. */
+static bool find_next(flash_fallback_t *fallback)
+{
+    uint32_t rank;
 
-        if (fallback->piece < split.pieces) {
-            call_piece(fallback, rank, &split, fallback->piece++,
-                       fallback->base + flash_schedule_displ(schedule, rank) * fallback->extent);
+    while (fallback->base != NULL && fallback->error == MPI_SUCCESS &&
+           fallback->step < fallback->schedule.nranks) {
+        if (fallback->piece < split_of_step(fallback, &rank).pieces) {
             return true;
         }
         fallback->step++;
         fallback->piece = 0;
     }
     return false;
+}
+
+static void consume_next(flash_fallback_t *fallback)
+{
+    uint32_t rank;
+    flash_split_t split = split_of_step(fallback, &rank);
+
+    call_piece(fallback, rank, &split, fallback->piece++,
+               fallback->base + flash_schedule_displ(&fallback->schedule, rank) * fallback->extent);
 }
 
 static void produce_all(flash_fallback_t *fallback)
@@ -188,14 +199,18 @@ static void produce_all(flash_fallback_t *fallback)
 
 /* ---------------------------------------------------------------- progress */
 
-/* Takes an operation whose collective is complete, for this thread alone. */
+/*
+ * Takes an operation whose collective is complete, for this thread alone: inside a callback, one
+ * that has none left to call, which that callback may wait for.
+ */
 static flash_fallback_t *take_ready(void)
 {
     flash_fallback_t *fallback;
 
     pthread_mutex_lock(&mutex);
     for (fallback = list; fallback != NULL; fallback = fallback->next) {
-        if (!fallback->busy && is_complete(fallback->inner[0]) && is_complete(fallback->inner[1])) {
+        if (!fallback->busy && is_complete(fallback->inner[0]) && is_complete(fallback->inner[1]) &&
+            !(flash_in_callback && find_next(fallback))) {
             fallback->busy = true;
             break;
         }
@@ -228,14 +243,15 @@ static int fallback_progress(void)
 {
     flash_fallback_t *fallback;
 
-    if (flash_in_callback || atomic_load_explicit(&under_way, memory_order_relaxed) == 0) {
+    if (atomic_load_explicit(&under_way, memory_order_relaxed) == 0) {
         return 0;
     }
     fallback = take_ready();
     if (fallback == NULL) {
         return 0;
     }
-    if (fallback->base != NULL && consume_next(fallback)) {
+    if (find_next(fallback)) {
+        consume_next(fallback);
         put_back(fallback);
     } else {
         take_off_list(fallback);

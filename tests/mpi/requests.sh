@@ -18,6 +18,8 @@ done
 # Segments so short that both threads reduce all the time, on cores of their own.
 mpi 4 --bind-to none --mca coll_flash_progress on --mca coll_flash_segment_bytes 512 -- \
     test_requests reduce_meanwhile
+# A long operation, of which a message is on its way at a time.
+mpi 2 --mca coll_flash_segment_bytes 64 --mca coll_flash_sends 1 -- test_requests outlasted
 mpi 1 -- test_requests
 mpi 8 -- test_requests
 

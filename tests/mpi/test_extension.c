@@ -275,6 +275,32 @@ static void starts_inside(void)
     MPI_Comm_free(&comm);
 }
 
+/* A callback that waits for an operation none of whose callbacks is pending. */
+static void wait_for_other(void *arg, int call)
+{
+    if (call == 1) {
+        MPI_Wait(arg, MPI_STATUS_IGNORE);
+    }
+}
+
+static void waits_inside(void)
+{
+    watch_options_t inner = {.count = 50, .salt = 4}, outer = {.count = 900, .pieces = 2};
+
+    outer.hook = wait_for_other;
+    for (int kind = 0; kind < WATCH_KINDS; kind++) {
+        MPI_Request request;
+        watch_t watch;
+
+        watch_init(&watch, WATCH_REDUCE_SCATTER, MPI_COMM_SELF, &inner);
+        watch_start(&watch, &request); /* and calls back: a lone rank has no ring */
+        outer.hook_arg = &request;
+        watch_one((watch_kind_t) kind, MPI_COMM_WORLD, &outer, "wait inside, outer");
+        watch_check(&watch, "wait inside, inner");
+        watch_free(&watch);
+    }
+}
+
 /* ------------------------------------------------------------ other operands */
 
 static float rough(int rank, int block)
@@ -389,6 +415,7 @@ int main(int argc, char **argv)
                                         {"halves", halves},
                                         {"two_in_flight", two_in_flight},
                                         {"calls_inside", calls_inside},
+                                        {"waits_inside", waits_inside},
                                         {"starts_inside", starts_inside},
                                         {"order_of_sums", order_of_sums},
                                         {"user_operation", user_operation},

@@ -261,13 +261,52 @@ static void own_block(void)
     }
 }
 
+/* Another request's error comes first: one whose error is known from the start is still pending. */
+static void known_error(void)
+{
+    MPI_Comm comms[2] = {make_comm(), make_comm()};
+    int64_t send[101] = {0}, *recv[2];
+    MPI_Request requests[2];
+    int index, class;
+
+    for (int k = 0; k < 2; k++) {
+        recv[k] = get_memory((size_t) world_size * 100 * sizeof(int64_t));
+    }
+    for (int k = 0; k < 2; k++) {
+        if (world_rank != 0) {
+            MPI_Recv(NULL, 0, MPI_INT, 0, 5 + k, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+        MPI_Iallgather(send, world_rank == 0 ? 101 : 100, MPI_INT64_T, recv[1 - k], 100,
+                       MPI_INT64_T, comms[1 - k], &requests[1 - k]);
+        if (world_rank != 0) {
+            MPI_Wait(&requests[1 - k], MPI_STATUS_IGNORE);
+        }
+    }
+    if (world_rank == 0) {
+        /* All have been posted here; the others post the second when the first has failed. */
+        for (int k = 0; k < 2; k++) {
+            for (int rank = 1; rank < world_size; rank++) {
+                MPI_Send(NULL, 0, MPI_INT, rank, 5 + k, MPI_COMM_WORLD);
+            }
+            MPI_Error_class(MPI_Waitany(2, requests, &index, MPI_STATUS_IGNORE), &class);
+            check(class == MPI_ERR_TRUNCATE, "known error: class %d", class);
+            check(index == 1 - k, "known error: request %d instead of %d", index, 1 - k);
+            check(k == 1 || requests[0] != MPI_REQUEST_NULL, "a pending request is freed");
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    handler_calls = 0;
+    for (int k = 0; k < 2; k++) {
+        MPI_Comm_free(&comms[k]);
+        free(recv[k]);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"consume", consume},
-                                        {"produce", produce},
-                                        {"big", big},
-                                        {"sizes", sizes},
-                                        {"own_block", own_block}};
+    static const test_case_t cases[] = {
+        {"consume", consume}, {"produce", produce},     {"big", big},
+        {"sizes", sizes},     {"own_block", own_block}, {"known_error", known_error}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

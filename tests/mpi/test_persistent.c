@@ -44,6 +44,36 @@ static void many_starts(void)
     }
 }
 
+/* As many as have numbers of their own, begun from both ends. */
+static void opposite(void)
+{
+    enum { REQUESTS = 8192 };
+    MPI_Request *requests;
+    int *recv;
+
+    if (world_size != 2) { /* it takes long, and two have no middle */
+        return;
+    }
+    requests = get_memory(REQUESTS * sizeof(MPI_Request));
+    recv = get_memory((size_t) (REQUESTS * world_size) * sizeof(int));
+    for (int k = 0; k < REQUESTS; k++) {
+        MPI_Allgather_init(&world_rank, 1, MPI_INT, recv + k * world_size, 1, MPI_INT,
+                           MPI_COMM_WORLD, MPI_INFO_NULL, &requests[k]);
+    }
+    for (int k = 0; k < REQUESTS; k++) {
+        MPI_Start(&requests[world_rank % 2 == 0 ? k : REQUESTS - 1 - k]);
+    }
+    MPI_Waitall(REQUESTS, requests, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < REQUESTS * world_size; k++) {
+        check(recv[k] == k % world_size, "begun from both ends: element %d is %d", k, recv[k]);
+    }
+    for (int k = 0; k < REQUESTS; k++) {
+        MPI_Request_free(&requests[k]);
+    }
+    free(recv);
+    free(requests);
+}
+
 /* ------------------------------------------------------- orders, ways to complete */
 
 enum { MANY = 12 };
@@ -255,9 +285,10 @@ static void inactive(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"forms", forms},   {"many_starts", many_starts},
-                                        {"orders", orders}, {"mixed", mixed},
-                                        {"types", types},   {"inactive", inactive}};
+    static const test_case_t cases[] = {{"forms", forms},       {"many_starts", many_starts},
+                                        {"orders", orders},     {"mixed", mixed},
+                                        {"opposite", opposite}, {"types", types},
+                                        {"inactive", inactive}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

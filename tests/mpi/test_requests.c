@@ -387,6 +387,44 @@ static void leak_communicators(void)
     }
 }
 
+/*
+ * While a long operation is under way, more start, one by one, than tags have numbers for: the one
+ * that would take its number is not complete before it is.
+ */
+static void outlasted(void)
+{
+    enum { LONG = 1 << 20, NUMBERS = 8192 };
+    size_t length = (size_t) world_size * LONG;
+    int64_t *send = get_memory(LONG * sizeof(int64_t));
+    int64_t *recv = get_memory(length * sizeof(int64_t)), *all = get_memory(length);
+    MPI_Request request, other;
+    int complete;
+
+    for (size_t k = 0; k < LONG; k++) {
+        send[k] = (int64_t) LONG * world_rank + (int64_t) k;
+    }
+    MPI_Iallgather(send, LONG, MPI_INT64_T, recv, LONG, MPI_INT64_T, MPI_COMM_WORLD, &request);
+    for (int k = 0; k < NUMBERS; k++) {
+        MPI_Iallgather(send + k, 1, MPI_INT64_T, all, 1, MPI_INT64_T, MPI_COMM_WORLD, &other);
+        MPI_Wait(&other, MPI_STATUS_IGNORE);
+        for (int rank = 0; rank < world_size; rank++) {
+            check(all[rank] == (int64_t) LONG * rank + k, "short one %d is wrong", k);
+        }
+    }
+    MPI_Request_get_status(request, &complete, MPI_STATUS_IGNORE);
+    check(complete || world_size == 1, "two operations have the same number");
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (size_t k = 0; k < length; k++) {
+        if (recv[k] != (int64_t) k) {
+            check(false, "the long one is wrong at element %zu", k);
+            break;
+        }
+    }
+    free(send);
+    free(recv);
+    free(all);
+}
+
 int main(int argc, char **argv)
 {
     static const test_case_t cases[] = {{"one_communicator", one_communicator},
@@ -397,6 +435,7 @@ int main(int argc, char **argv)
                                         {"come_and_go", communicators_come_and_go},
                                         {"cancel", cancel},
                                         {"reduce_meanwhile", reduce_meanwhile},
+                                        {"outlasted", outlasted},
                                         {"leak", leak_communicators}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
