@@ -10,23 +10,36 @@ source "$(dirname "${BASH_SOURCE[0]}")/../mpi/runner.bash"
 
 hosts=$top_srcdir/tests/cluster/hosts
 
-# on_hosts HOSTS RANKS [MPIRUN OPTION]... -- PROGRAM [CASE]...: a point.
-on_hosts() {
-    local number=$1 ranks=$2 own=() word name
-    name="$number hosts x $ranks"
-    shift 2
-    for word in "$@"; do
-        [[ $word == --* ]] || name+=" $word"
-    done
+# run_on HOSTS RANKS RATE [MPIRUN OPTION]... -- PROGRAM [CASE]...
+run_on() {
+    local number=$1 ranks=$2 rate=$3 own=()
+    shift 3
     while [[ $1 != -- ]]; do
         own+=("$1")
         shift
     done
-    point "$name" timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" \
-        "$hosts" -n "$number" -p "$ranks" -r none \
+    timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" "$hosts" -n "$number" -p "$ranks" -r "$rate" \
         --mca mca_base_component_path "$FLASH_COMPONENT_PATH" --mca coll flash \
         --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" --mca coll_flash_min_bytes 0 \
         --mca mpi_yield_when_idle 1 "${own[@]}" -- "$programs/$2" "${@:3}"
+}
+
+# on_hosts HOSTS RANKS [MPIRUN OPTION]... -- PROGRAM [CASE]...: a point.
+on_hosts() {
+    local name="$1 hosts x $2" word
+    for word in "${@:3}"; do
+        [[ $word == --* ]] || name+=" $word"
+    done
+    point "$name" run_on "$1" "$2" none "${@:3}"
+}
+
+# A rank dies when what its neighbour sends it no longer fits into the connection.
+rank_dies() {
+    FLASH_TEST_TIMEOUT=60 run_on 3 1 200mbit --enable-recovery -x UCX_TCP_SNDBUF=32K \
+        -x UCX_TCP_RCVBUF=32K --mca coll_flash_probe_seconds 1 -- test_lost dies "$1" \
+        >"$log" 2>&1 || :
+    holds 2 'at last: MPI_ERR_OTHER' && holds 2 'once more: MPI_ERR_OTHER' &&
+        holds 0 'called right' && tells + 'Gone:  rank 1 of MPI_COMM_WORLD'
 }
 
 if ! reason=$("$hosts" --probe 2>&1); then
@@ -47,5 +60,8 @@ on_hosts 2 2 -- test_requests many_communicators free_communicators leak
 on_hosts 2 1 --mca coll_flash_progress on -- test_async
 on_hosts 2 2 --mca coll_flash_progress on -- test_async
 on_hosts 3 1 --mca coll_flash_progress off -- test_extension
+for call in gather reduce; do
+    point "3 hosts, $call: a rank dies" tried rank_dies "$call"
+done
 
 plan
