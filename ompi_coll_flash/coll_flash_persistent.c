@@ -146,6 +146,7 @@ static int start_ring(mca_coll_flash_persistent_t *persistent, ompi_request_t **
 static void start(mca_coll_flash_persistent_t *persistent)
 {
     ompi_request_t *base = &persistent->super.super, *ring;
+    mca_coll_flash_request_t *request;
     int rc;
 
     flash_compat_see_request(base); /* its round before */
@@ -160,10 +161,11 @@ static void start(mca_coll_flash_persistent_t *persistent)
         complete(persistent, rc);
         return;
     }
-    if (((mca_coll_flash_request_t *) ring)->refused) {
-        persistent->refused = ((mca_coll_flash_request_t *) ring)->known_error;
+    request = (mca_coll_flash_request_t *) ring;
+    if (request->refused) {
+        persistent->refused = request->known_error;
     }
-    ((mca_coll_flash_request_t *) ring)->persistent = base;
+    request->persistent = base;
     ompi_request_free(&ring);
 }
 
