@@ -327,13 +327,13 @@ int mca_coll_flash_prepare(mca_coll_flash_module_t *module)
     return MPI_SUCCESS;
 }
 
-static void count_in(const mca_coll_flash_request_t *request)
+static void enter(const mca_coll_flash_request_t *request)
 {
     take_number(request->module, request->sequence);
     OBJ_RETAIN(request->module->comm);
 }
 
-static void count_out(const mca_coll_flash_request_t *request)
+static void leave(const mca_coll_flash_request_t *request)
 {
     leave_number(request->module, request->sequence);
     OBJ_RELEASE(request->module->comm);
@@ -351,12 +351,12 @@ int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
     if (mca_coll_flash_prepare(module) == MPI_SUCCESS) {
         request->known_error = error;
         set_ring(module, request->sequence, &params);
-        count_in(request);
+        enter(request);
         if (flash_progress_refuse(mca_coll_flash_job_progress(), &params)) {
             *started = &request->super.super;
             return MPI_SUCCESS;
         }
-        count_out(request);
+        leave(request);
     }
     recycle(request);
     return error;
@@ -372,10 +372,10 @@ int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_par
         return mca_coll_flash_request_refuse(request, rc, started);
     }
     fill_params(request, params);
-    count_in(request);
+    enter(request);
     rc = flash_progress_start_op(mca_coll_flash_job_progress(), params);
     if (rc != FLASH_OK) {
-        count_out(request);
+        leave(request);
         return mca_coll_flash_request_refuse(request, mca_coll_flash_error(rc), started);
     }
     *started = &request->super.super;
