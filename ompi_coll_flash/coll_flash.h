@@ -6,6 +6,7 @@
  *   coll_flash_module.c          one communicator: serve it or not, take over, give back
  *   coll_flash_request.c         an operation as an MPI request
  *   coll_flash_watch.c           neighbours that fall silent
+ *   coll_flash_path.c            which way a call takes
  *   coll_flash_allgather.c       MPI's arguments to an allgather ring's
  *   coll_flash_reduce_scatter.c  MPI's arguments to a reduce-scatter ring's
  *   coll_flash_persistent.c      requests that start such a ring each time
@@ -231,6 +232,22 @@ void mca_coll_flash_watch(void);
 /* The MPI error code of a status of flash's. */
 int mca_coll_flash_error(int status);
 
+/* ------------------------------------------------------------------- paths */
+
+/* All blocks together, of `count` elements each or of counts[] where that is not NULL. */
+size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
+                            ompi_communicator_t *comm);
+/*
+ * Whether a call goes around the ring, which is also said at coll_flash_verbose 2; equal on all
+ * ranks. `obstacle` says why it cannot, or is NULL: then its size decides.
+ */
+bool mca_coll_flash_takes_ring(const char *name, size_t bytes,
+                               const mca_coll_flash_module_t *module, const char *obstacle);
+/* Says so for a call whose way is already known: the ring, or `otherwise` if there is an obstacle.
+ */
+void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
+                              const char *otherwise, const char *obstacle);
+
 /* -------------------------------------------------------------- operations */
 
 /*
@@ -266,8 +283,8 @@ typedef struct mca_coll_flash_arguments {
 
 /* Once, before threads make persistent requests at a time. */
 void mca_coll_flash_persistent_init(void);
-/* Whether there is a number for one more persistent request; equal on all ranks. */
-bool mca_coll_flash_has_persistent(const mca_coll_flash_module_t *module);
+/* Why the next persistent request cannot be a ring's, or NULL; equal on all ranks. */
+const char *mca_coll_flash_persistent_obstacle(const mca_coll_flash_module_t *module);
 /* An inactive request, each start of which calls one of the functions above. */
 int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments,
@@ -278,8 +295,8 @@ void mca_coll_flash_persistent_complete(ompi_request_t *request, int error);
 /* No gap in an element or between two: a ring carries all that lies in their extent. */
 bool mca_coll_flash_is_solid(MPI_Datatype type);
 
-/* Whether a ring can reduce with `op` on `datatype`; equal on all ranks. */
-bool mca_coll_flash_can_reduce(MPI_Datatype datatype, MPI_Op op);
+/* Why a ring cannot reduce with `op` on `datatype`, or NULL; equal on all ranks. */
+const char *mca_coll_flash_reduce_obstacle(MPI_Datatype datatype, MPI_Op op);
 
 /* The functions that the module takes over. */
 int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,

@@ -142,19 +142,6 @@ static int unequal_blocks(mca_coll_flash_request_t *request, const layout_t *lay
     return MPI_SUCCESS;
 }
 
-static size_t total_bytes(const layout_t *layout, int size)
-{
-    size_t total = 0;
-
-    if (layout->counts == NULL) {
-        return (size_t) size * (size_t) layout->count * layout->size;
-    }
-    for (int rank = 0; rank < size; rank++) {
-        total += (size_t) layout->counts[rank] * layout->size;
-    }
-    return total;
-}
-
 static bool all_dense(const layout_t *layout, int size)
 {
     flash_count_t longest = layout->count;
@@ -174,10 +161,12 @@ static bool all_dense(const layout_t *layout, int size)
 static int place_packed(mca_coll_flash_request_t *request, const layout_t *layout, void *recvbuf,
                         flash_op_params_t *params)
 {
-    size_t size = (size_t) ompi_comm_size(request->module->comm);
+    ompi_communicator_t *comm = request->module->comm;
+    size_t size = (size_t) ompi_comm_size(comm);
+    size_t bytes = mca_coll_flash_bytes(layout->count, layout->counts, layout->type, comm);
     size_t kept = layout->counts == NULL ? 0 : size;
     size_t header = (2 * kept * sizeof(flash_count_t) + 63) / 64 * 64;
-    flash_count_t *counts = malloc(header + total_bytes(layout, (int) size) + 1);
+    flash_count_t *counts = malloc(header + bytes + 1);
 
     if (counts == NULL) {
         return MPI_ERR_NO_MEM;
@@ -287,21 +276,13 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
 
 /* ----------------------------------------------------- the functions taken over */
 
-static bool around_the_ring(const char *name, const mca_coll_flash_module_t *module,
-                            flash_count_t recvcount, flash_counts_t recvcounts,
-                            MPI_Datatype recvtype)
+static bool takes_ring(const char *name, flash_count_t recvcount, flash_counts_t recvcounts,
+                       MPI_Datatype recvtype, const mca_coll_flash_module_t *module,
+                       const char *obstacle)
 {
-    layout_t layout = {.count = recvcount, .counts = recvcounts};
-    size_t bytes;
-    bool ring;
+    size_t bytes = mca_coll_flash_bytes(recvcount, recvcounts, recvtype, module->comm);
 
-    ompi_datatype_type_size(recvtype, &layout.size);
-    bytes = total_bytes(&layout, ompi_comm_size(module->comm));
-    ring = bytes >= mca_coll_flash_params.min_bytes;
-    FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s", name, bytes,
-                  flash_compat_comm_id(module->comm),
-                  ring ? "ring" : "passed on (below min_bytes)");
-    return ring;
+    return mca_coll_flash_takes_ring(name, bytes, module, obstacle);
 }
 
 int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
@@ -311,7 +292,7 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
-    if (!around_the_ring("Iallgather", module, recvcount, NULL, recvtype)) {
+    if (!takes_ring("Iallgather", recvcount, NULL, recvtype, module, NULL)) {
         return module->previous.iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                            recvtype, comm, request,
                                            module->previous.iallgather_module);
@@ -328,7 +309,7 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
-    if (!around_the_ring("Iallgatherv", module, 0, recvcounts, recvtype)) {
+    if (!takes_ring("Iallgatherv", 0, recvcounts, recvtype, module, NULL)) {
         return module->previous.iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
                                             displs, recvtype, comm, request,
                                             module->previous.iallgatherv_module);
@@ -352,8 +333,8 @@ int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
                                             .recvcount = recvcount,
                                             .recvtype = recvtype};
 
-    if (!mca_coll_flash_has_persistent(module) ||
-        !around_the_ring("Allgather_init", module, recvcount, NULL, recvtype)) {
+    if (!takes_ring("Allgather_init", recvcount, NULL, recvtype, module,
+                    mca_coll_flash_persistent_obstacle(module))) {
         return module->previous.allgather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                recvtype, comm, info, request,
                                                module->previous.allgather_init_module);
@@ -376,8 +357,8 @@ int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
                                             .displs = displs,
                                             .recvtype = recvtype};
 
-    if (!mca_coll_flash_has_persistent(module) ||
-        !around_the_ring("Allgatherv_init", module, 0, recvcounts, recvtype)) {
+    if (!takes_ring("Allgatherv_init", 0, recvcounts, recvtype, module,
+                    mca_coll_flash_persistent_obstacle(module))) {
         return module->previous.allgatherv_init(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
                                                 displs, recvtype, comm, info, request,
                                                 module->previous.allgatherv_init_module);

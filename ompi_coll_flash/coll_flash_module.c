@@ -174,6 +174,24 @@ static bool one_job(ompi_communicator_t *comm)
     return true;
 }
 
+/* Why flash does not serve the communicator, or NULL; but for its priority. */
+static const char *obstacle(ompi_communicator_t *comm)
+{
+    if (OMPI_COMM_IS_INTER(comm)) {
+        return "an inter-communicator";
+    }
+    if (ompi_comm_size(comm) < 2) {
+        return "one rank";
+    }
+    if (!mca_coll_flash_job_usable()) {
+        return "flash does not serve this job";
+    }
+    if (flash_compat_comm_id(comm) >> COMM_BITS != 0) {
+        return "its number has no place in a tag";
+    }
+    return one_job(comm) ? NULL : "processes of several jobs";
+}
+
 /*
  * Everything asked here has the same answer on all ranks of `comm`, but for the priority. Nothing
  * can be asked of a rank whose Open MPI has not got the component at all: it must be installed for
@@ -182,17 +200,20 @@ static bool one_job(ompi_communicator_t *comm)
 mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int *priority)
 {
     mca_coll_flash_module_t *module;
+    const char *why = obstacle(comm);
 
     *priority = mca_coll_flash_params.priority;
     if (*priority <= FLASH_TOO_LOW_PRIORITY) {
-        if (comm != MPI_COMM_WORLD) {
-            return NULL;
+        if (comm == MPI_COMM_WORLD) {
+            /* Takes part in the agreement, where the others wait for it, and makes it fail. */
+            *priority = FLASH_DEFAULT_PRIORITY;
+        } else if (why == NULL) {
+            why = "coll_flash_priority is too low";
         }
-        /* Takes part in the agreement, where the others wait for it, and makes it fail. */
-        *priority = FLASH_DEFAULT_PRIORITY;
     }
-    if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2 || !mca_coll_flash_job_usable() ||
-        flash_compat_comm_id(comm) >> COMM_BITS != 0 || !one_job(comm)) {
+    if (why != NULL) {
+        FLASH_VERBOSE(1, "coll:flash: does not serve communicator %u: %s",
+                      flash_compat_comm_id(comm), why);
         return NULL;
     }
     module = OBJ_NEW(mca_coll_flash_module_t);

@@ -23,13 +23,18 @@ bool mca_coll_flash_is_solid(MPI_Datatype type)
            ompi_datatype_is_contiguous_memory_layout(type, 2);
 }
 
-bool mca_coll_flash_can_reduce(MPI_Datatype datatype, MPI_Op op)
+const char *mca_coll_flash_reduce_obstacle(MPI_Datatype datatype, MPI_Op op)
 {
-    if (!ompi_op_is_commute(op) || op == MPI_REPLACE || op == MPI_NO_OP) {
-        return false;
+    if (!ompi_op_is_commute(op)) {
+        return "not a commutative operation";
     }
-    return ompi_op_is_intrinsic(op) ? ompi_datatype_is_predefined(datatype)
-                                    : mca_coll_flash_is_solid(datatype);
+    if (op == MPI_REPLACE || op == MPI_NO_OP) {
+        return "not an operation for reductions";
+    }
+    if (ompi_op_is_intrinsic(op)) {
+        return ompi_datatype_is_predefined(datatype) ? NULL : "not a predefined type";
+    }
+    return mca_coll_flash_is_solid(datatype) ? NULL : "a type with gaps";
 }
 
 /*
@@ -132,36 +137,16 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
 
 /* ----------------------------------------------------- the functions taken over */
 
-static size_t total_elements(flash_count_t recvcount, flash_counts_t recvcounts, int size)
+static bool takes_ring(const char *name, flash_count_t recvcount, flash_counts_t recvcounts,
+                       MPI_Datatype datatype, MPI_Op op, const mca_coll_flash_module_t *module,
+                       const char *obstacle)
 {
-    size_t total = 0;
+    size_t bytes = mca_coll_flash_bytes(recvcount, recvcounts, datatype, module->comm);
 
-    if (recvcounts == NULL) {
-        return (size_t) size * (size_t) recvcount;
+    if (obstacle == NULL) {
+        obstacle = mca_coll_flash_reduce_obstacle(datatype, op);
     }
-    for (int rank = 0; rank < size; rank++) {
-        total += (size_t) recvcounts[rank];
-    }
-    return total;
-}
-
-static bool around_the_ring(const char *name, const mca_coll_flash_module_t *module,
-                            flash_count_t recvcount, flash_counts_t recvcounts,
-                            MPI_Datatype datatype, MPI_Op op)
-{
-    size_t size, bytes = total_elements(recvcount, recvcounts, ompi_comm_size(module->comm));
-    bool able = mca_coll_flash_can_reduce(datatype, op);
-    bool ring;
-
-    ompi_datatype_type_size(datatype, &size);
-    bytes *= size;
-    ring = able && bytes >= mca_coll_flash_params.min_bytes;
-    FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s", name, bytes,
-                  flash_compat_comm_id(module->comm),
-                  ring   ? "ring"
-                  : able ? "passed on (below min_bytes)"
-                         : "passed on (not a commutative operation, or a type with gaps)");
-    return ring;
+    return mca_coll_flash_takes_ring(name, bytes, module, obstacle);
 }
 
 int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
@@ -171,7 +156,7 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
-    if (!around_the_ring("Ireduce_scatter_block", module, recvcount, NULL, datatype, op)) {
+    if (!takes_ring("Ireduce_scatter_block", recvcount, NULL, datatype, op, module, NULL)) {
         return module->previous.ireduce_scatter_block(
             sendbuf, recvbuf, recvcount, datatype, op, comm, request,
             module->previous.ireduce_scatter_block_module);
@@ -187,7 +172,7 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
-    if (!around_the_ring("Ireduce_scatter", module, 0, recvcounts, datatype, op)) {
+    if (!takes_ring("Ireduce_scatter", 0, recvcounts, datatype, op, module, NULL)) {
         return module->previous.ireduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm,
                                                 request, module->previous.ireduce_scatter_module);
     }
@@ -208,8 +193,8 @@ int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
                                             .recvtype = datatype,
                                             .op = op};
 
-    if (!mca_coll_flash_has_persistent(module) ||
-        !around_the_ring("Reduce_scatter_init", module, 0, recvcounts, datatype, op)) {
+    if (!takes_ring("Reduce_scatter_init", 0, recvcounts, datatype, op, module,
+                    mca_coll_flash_persistent_obstacle(module))) {
         return module->previous.reduce_scatter_init(sendbuf, recvbuf, recvcounts, datatype, op,
                                                     comm, info, request,
                                                     module->previous.reduce_scatter_init_module);
@@ -230,8 +215,8 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
                                             .recvtype = datatype,
                                             .op = op};
 
-    if (!mca_coll_flash_has_persistent(module) ||
-        !around_the_ring("Reduce_scatter_block_init", module, recvcount, NULL, datatype, op)) {
+    if (!takes_ring("Reduce_scatter_block_init", recvcount, NULL, datatype, op, module,
+                    mca_coll_flash_persistent_obstacle(module))) {
         return module->previous.reduce_scatter_block_init(
             sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
             module->previous.reduce_scatter_block_init_module);

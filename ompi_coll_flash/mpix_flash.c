@@ -77,10 +77,17 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag)
     return raise_error(comm, error);
 }
 
-static void tell_path(const char *name, MPI_Comm comm, const char *path)
+static const char *module_obstacle(const mca_coll_flash_module_t *module)
 {
-    FLASH_VERBOSE(2, "coll:flash: %s on communicator %u: %s", name, flash_compat_comm_id(comm),
-                  path);
+    return module == NULL ? "flash does not serve it" : NULL;
+}
+
+/* Size does not matter: callbacks between the steps of a ring are what the user asked for. */
+static void tell_path(const char *name, int count, const int counts[], MPI_Datatype type,
+                      MPI_Comm comm, const char *obstacle)
+{
+    mca_coll_flash_tell_path(name, mca_coll_flash_bytes(count, counts, type, comm), comm,
+                             "plain collective", obstacle);
 }
 
 /* --------------------------------------------------------------- allgather */
@@ -110,6 +117,7 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
 {
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
+    const char *obstacle;
     int error = check_comm(comm);
 
     if (error == MPI_SUCCESS) {
@@ -123,9 +131,9 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
         return error;
     }
     module = mca_coll_flash_module_of(comm);
-    tell_path("Iallgather_compute", comm,
-              module != NULL ? "ring" : "plain collective (flash does not serve it)");
-    if (module == NULL) {
+    obstacle = module_obstacle(module);
+    tell_path("Iallgather_compute", recvcount, recvcounts, recvtype, comm, obstacle);
+    if (obstacle != NULL) {
         error = flash_fallback_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                          recvcounts, displs, recvtype, &compute, comm, request);
     } else {
@@ -213,7 +221,7 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
 {
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
-    bool able;
+    const char *obstacle;
     int error = check_comm(comm);
 
     if (error == MPI_SUCCESS) {
@@ -226,12 +234,12 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
         return error;
     }
     module = mca_coll_flash_module_of(comm);
-    able = mca_coll_flash_can_reduce(datatype, op);
-    tell_path("Ireduce_scatter_compute", comm,
-              module == NULL ? "plain collective (flash does not serve it)"
-              : able         ? "ring"
-                     : "plain collective (not a commutative operation, or a type with gaps)");
-    if (module == NULL || !able) {
+    obstacle = module_obstacle(module);
+    if (obstacle == NULL) {
+        obstacle = mca_coll_flash_reduce_obstacle(datatype, op);
+    }
+    tell_path("Ireduce_scatter_compute", recvcount, recvcounts, datatype, comm, obstacle);
+    if (obstacle != NULL) {
         error = flash_fallback_reduce_scatter(&compute, recvbuf, recvcount, recvcounts, datatype,
                                               op, comm, request);
     } else {

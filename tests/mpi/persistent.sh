@@ -57,5 +57,8 @@ point 'coll_flash_verbose 2: requests that start rings' \
     takes_path 4 ring --mca coll_flash_min_bytes 0
 point 'coll_flash_verbose 2: requests passed on, and why' \
     takes_path 4 'passed on (below min_bytes)'
+point 'coll_flash_verbose 2: the first without a number passed on, and why' \
+    says + 'Allgather_init of .*: passed on (the communicator has had too many' 3 \
+    --mca coll_flash_min_bytes 0 --mca coll_flash_verbose 2 -- test_persistent beyond_numbers
 
 plan

@@ -101,6 +101,9 @@ point 'sizes disagree: said' \
 
 # --------------------------------------------------------------------- verbose
 
+point 'coll_flash_verbose 1: a communicator that flash does not serve, and why' \
+    says 3 'does not serve communicator [0-9]*: one rank' 3 --mca coll_flash_verbose 1 -- \
+    test_others own
 point 'coll_flash_verbose 2: operations around the ring' \
     says 3 'Iallgather of .* bytes .*: ring' 3 --mca coll_flash_verbose 2 -- test_others own
 point 'coll_flash_verbose 2: operations passed on, and why' \
@@ -113,10 +116,10 @@ point 'coll_flash_verbose 2: operations of the user passed on, and why' \
     says 24 'Ireduce_scatter_block of .* bytes .*: passed on (not a commutative' 2 \
     --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 0 -- test_reduce_scatter user_operations
 point 'coll_flash_verbose 2: calls of the extension around the ring' \
-    says + 'Iallgather_compute on communicator 0: ring' 2 --mca coll_flash_verbose 2 -- \
+    says + 'Iallgather_compute of .* bytes on communicator 0: ring' 2 --mca coll_flash_verbose 2 -- \
     test_extension blocking
 point 'coll_flash_verbose 2: calls of the extension that fall back, and why' \
-    says + 'Ireduce_scatter_compute on .*: plain collective (not a commutative' 2 \
+    says + 'Ireduce_scatter_compute of .* bytes on .*: plain collective (not a commutative' 2 \
     --mca coll_flash_verbose 2 -- test_extension user_operation
 point 'silent by default' says 0 flash 3 -- test_others
 

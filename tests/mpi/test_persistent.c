@@ -44,34 +44,79 @@ static void many_starts(void)
     }
 }
 
-/* As many as have numbers of their own, begun from both ends. */
+/* As many as have numbers of their own, on a communicator that has had no others. */
+enum { NUMBERED = 8192 };
+
+static MPI_Request small_request(int recv[], MPI_Comm comm)
+{
+    MPI_Request request;
+
+    MPI_Allgather_init(&world_rank, 1, MPI_INT, recv, 1, MPI_INT, comm, MPI_INFO_NULL, &request);
+    return request;
+}
+
+/* Begun from both ends. */
 static void opposite(void)
 {
-    enum { REQUESTS = 8192 };
+    MPI_Comm comm;
     MPI_Request *requests;
     int *recv;
 
     if (world_size != 2) { /* it takes long, and two have no middle */
         return;
     }
-    requests = get_memory(REQUESTS * sizeof(MPI_Request));
-    recv = get_memory((size_t) (REQUESTS * world_size) * sizeof(int));
-    for (int k = 0; k < REQUESTS; k++) {
-        MPI_Allgather_init(&world_rank, 1, MPI_INT, recv + k * world_size, 1, MPI_INT,
-                           MPI_COMM_WORLD, MPI_INFO_NULL, &requests[k]);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    requests = get_memory(NUMBERED * sizeof(MPI_Request));
+    recv = get_memory((size_t) (NUMBERED * world_size) * sizeof(int));
+    for (int k = 0; k < NUMBERED; k++) {
+        requests[k] = small_request(recv + k * world_size, comm);
     }
-    for (int k = 0; k < REQUESTS; k++) {
-        MPI_Start(&requests[world_rank % 2 == 0 ? k : REQUESTS - 1 - k]);
+    for (int k = 0; k < NUMBERED; k++) {
+        MPI_Start(&requests[world_rank % 2 == 0 ? k : NUMBERED - 1 - k]);
     }
-    MPI_Waitall(REQUESTS, requests, MPI_STATUSES_IGNORE);
-    for (int k = 0; k < REQUESTS * world_size; k++) {
+    MPI_Waitall(NUMBERED, requests, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < NUMBERED * world_size; k++) {
         check(recv[k] == k % world_size, "begun from both ends: element %d is %d", k, recv[k]);
     }
-    for (int k = 0; k < REQUESTS; k++) {
+    for (int k = 0; k < NUMBERED; k++) {
         MPI_Request_free(&requests[k]);
     }
+    MPI_Comm_free(&comm);
     free(recv);
     free(requests);
+}
+
+/* The last that has a number, and two after it, started in opposite orders. */
+static void beyond_numbers(void)
+{
+    enum { LAST = 3 };
+    MPI_Comm comm;
+    MPI_Request requests[LAST], request;
+    int *recv = get_memory((size_t) (LAST * world_size) * sizeof(int));
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int k = 1; k < NUMBERED; k++) {
+        request = small_request(recv, comm);
+        MPI_Request_free(&request);
+    }
+    for (int k = 0; k < LAST; k++) {
+        requests[k] = small_request(recv + k * world_size, comm);
+    }
+    for (int round = 0; round < 3; round++) {
+        memset(recv, 0xff, (size_t) (LAST * world_size) * sizeof(int));
+        MPI_Start(&requests[world_rank % 2 == 0 ? 0 : 1]);
+        MPI_Start(&requests[world_rank % 2 == 0 ? 1 : 0]);
+        MPI_Start(&requests[2]);
+        MPI_Waitall(LAST, requests, MPI_STATUSES_IGNORE);
+        for (int k = 0; k < LAST * world_size; k++) {
+            check(recv[k] == k % world_size, "beyond the numbers: element %d is %d", k, recv[k]);
+        }
+    }
+    for (int k = 0; k < LAST; k++) {
+        MPI_Request_free(&requests[k]);
+    }
+    MPI_Comm_free(&comm);
+    free(recv);
 }
 
 /* ------------------------------------------------------- orders, ways to complete */
@@ -287,8 +332,8 @@ int main(int argc, char **argv)
 {
     static const test_case_t cases[] = {{"forms", forms},       {"many_starts", many_starts},
                                         {"orders", orders},     {"mixed", mixed},
-                                        {"opposite", opposite}, {"types", types},
-                                        {"inactive", inactive}};
+                                        {"opposite", opposite}, {"beyond_numbers", beyond_numbers},
+                                        {"types", types},       {"inactive", inactive}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

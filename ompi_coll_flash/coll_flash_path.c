@@ -1,0 +1,46 @@
+/*
+ * coll_flash_path.c: which way a call takes, chosen by what is equal on all ranks; and telling it.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_flash.h"
+
+size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
+                            ompi_communicator_t *comm)
+{
+    size_t size, elements = 0;
+    int nranks = ompi_comm_size(comm);
+
+    ompi_datatype_type_size(type, &size);
+    if (counts == NULL) {
+        return (size_t) nranks * (size_t) count * size;
+    }
+    for (int rank = 0; rank < nranks; rank++) {
+        elements += (size_t) counts[rank];
+    }
+    return elements * size;
+}
+
+void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
+                              const char *otherwise, const char *obstacle)
+{
+    uint32_t comm_id = flash_compat_comm_id(comm);
+
+    if (obstacle == NULL) {
+        FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: ring", name, bytes,
+                      comm_id);
+    } else {
+        FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s (%s)", name, bytes,
+                      comm_id, otherwise, obstacle);
+    }
+}
+
+bool mca_coll_flash_takes_ring(const char *name, size_t bytes,
+                               const mca_coll_flash_module_t *module, const char *obstacle)
+{
+    if (obstacle == NULL && bytes < mca_coll_flash_params.min_bytes) {
+        obstacle = "below min_bytes";
+    }
+    mca_coll_flash_tell_path(name, bytes, module->comm, "passed on", obstacle);
+    return obstacle == NULL;
+}
