@@ -8,7 +8,9 @@
  */
 #include <dirent.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "mpitest.h"
 
@@ -107,16 +109,16 @@ static void reduce_scatter(void)
     free(recv);
 }
 
-/* The clock ticks that threads called "flash-progress" have used; -1 if there is none. */
-static long thread_ticks(void)
+/* Calls `look` for each thread of this process that is called "flash-progress", with its stat(5).
+ */
+static int each_progress_thread(void (*look)(long thread, const char *stat, long *sum), long *sum)
 {
     DIR *tasks = opendir("/proc/self/task");
     struct dirent *entry;
-    long ticks = -1;
+    int count = 0;
 
     while (tasks != NULL && (entry = readdir(tasks)) != NULL) {
-        char path[64];
-        long user, system;
+        char path[64], stat[512] = "";
         FILE *file;
 
         snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", entry->d_name);
@@ -124,16 +126,70 @@ static long thread_ticks(void)
         if (file == NULL) {
             continue;
         }
-        if (fscanf(file, "%*d (flash-progress) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld",
-                   &user, &system) == 2) {
-            ticks = (ticks < 0 ? 0 : ticks) + user + system;
+        if (fgets(stat, sizeof(stat), file) != NULL && strstr(stat, "(flash-progress)") != NULL) {
+            look(atol(entry->d_name), stat, sum);
+            count++;
         }
         fclose(file);
     }
     if (tasks != NULL) {
         closedir(tasks);
     }
-    return ticks;
+    return count;
+}
+
+static void add_ticks(long thread, const char *stat, long *ticks)
+{
+    long user, system;
+
+    (void) thread;
+    if (check(sscanf(stat, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld",
+                     &user, &system) == 2,
+              "no ticks in \"%s\"", stat)) {
+        *ticks += user + system;
+    }
+}
+
+/* The clock ticks that progress threads have used; -1 if there is none. */
+static long thread_ticks(void)
+{
+    long ticks = 0;
+
+    return each_progress_thread(add_ticks, &ticks) > 0 ? ticks : -1;
+}
+
+/* The length of a thread's turns in nanoseconds; 0 from a kernel older than Linux 6.12. */
+static uint64_t turn_ns(long thread)
+{
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } attributes = {.size = sizeof(attributes)};
+
+    check(syscall(SYS_sched_getattr, thread, &attributes, sizeof(attributes), 0) == 0,
+          "sched_getattr fails");
+    return attributes.runtime;
+}
+
+static void compare_turns(long thread, const char *stat, long *unused)
+{
+    uint64_t own = turn_ns(0), progress = turn_ns(thread);
+
+    (void) stat;
+    (void) unused;
+    check(own == 0 ? progress == 0 : progress > own,
+          "the progress thread's turns last %llu ns, this thread's %llu",
+          (unsigned long long) progress, (unsigned long long) own);
+}
+
+/* A thread with shorter turns, which this one is, goes first when it wakes up. */
+static void turns(void)
+{
+    check((each_progress_thread(compare_turns, NULL) > 0) == expect_thread(),
+          "there is a progress thread, or none, against expectation");
 }
 
 /* After the operations above, with nothing in flight. A tick may be counted for the last of them.
@@ -153,8 +209,10 @@ static void idle(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {
-        {"allgather", allgather}, {"reduce_scatter", reduce_scatter}, {"idle", idle}};
+    static const test_case_t cases[] = {{"allgather", allgather},
+                                        {"reduce_scatter", reduce_scatter},
+                                        {"turns", turns},
+                                        {"idle", idle}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }
