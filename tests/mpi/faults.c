@@ -180,14 +180,4 @@ void *calloc(size_t count, size_t bytes)
 {
     return FAILS(MALLOC) ? NULL : __libc_calloc(count, bytes);
 }
-
-bool fault_has_malloc(void)
-{
-    return true;
-}
-#else
-bool fault_has_malloc(void)
-{
-    return false;
-}
 #endif

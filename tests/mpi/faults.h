@@ -2,6 +2,8 @@
  * faults.h: calls of UCX and the C library that fail, when flash's library makes them. A program
  * that is linked with faults.c has its own ucp_ep_create() and so on, ahead of the libraries'.
  *
+ * "malloc" stands for calloc(), too, and never fails under sanitizers, which have their own.
+ *
  * FLASH_TEST_FAULT=FUNCTION in the environment: the first call of FUNCTION fails, in MPI_Init, too.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -18,8 +20,5 @@ enum { FAULT_IO_ERROR = -3, FAULT_NO_MEMORY = -4, FAULT_UNREACHABLE = -6, FAULT_
 void fault_arm(const char *function, int nth, int status);
 /* Whether it has failed meanwhile; no call fails any more. */
 bool fault_disarm(const char *function);
-
-/* Whether allocations can be made to fail: not under sanitizers, which have their own. */
-bool fault_has_malloc(void);
 
 #endif /* FAULTS_H */

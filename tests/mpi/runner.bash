@@ -53,6 +53,11 @@ skip() {
     printf 'ok %d # SKIP %s: %s\n' "$points" "$1" "$2"
 }
 
+# Whether flash was built with a sanitizer.
+sanitized() {
+    ldd "$top_builddir/ompi_coll_flash/.libs/libmpix_flash.so" | grep -Eq 'lib[at]san'
+}
+
 point() {
     local name=$1 status=0
     shift

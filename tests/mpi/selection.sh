@@ -25,7 +25,7 @@ has_help_texts() {
     [[ ! -s $scratch/wrong ]]
 }
 
-if ldd "$top_builddir/ompi_coll_flash/.libs/libmpix_flash.so" | grep -Eq 'lib[at]san'; then
+if sanitized; then
     skip 'ompi_info shows the parameters' 'ompi_info cannot load a component with a sanitizer'
 else
     point 'ompi_info shows the parameters' has_help_texts

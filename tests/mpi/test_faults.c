@@ -150,9 +150,11 @@ static void works(void)
 
 /* ------------------------------------------------------------------ memory */
 
+static int block = COUNT; /* elements of each rank's */
+
 static int start_gather(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
 {
-    return MPI_Iallgather(send, COUNT, MPI_INT, recv, COUNT, MPI_INT, comm, request);
+    return MPI_Iallgather(send, block, MPI_INT, recv, block, MPI_INT, comm, request);
 }
 
 static int start_gather_into_gaps(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
@@ -162,20 +164,20 @@ static int start_gather_into_gaps(void *send, void *recv, MPI_Comm comm, MPI_Req
 
     MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &type);
     MPI_Type_commit(&type);
-    error = MPI_Iallgather(send, COUNT, type, recv, COUNT, type, comm, request);
+    error = MPI_Iallgather(send, block, type, recv, block, type, comm, request);
     MPI_Type_free(&type);
     return error;
 }
 
 static int start_reduce(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
 {
-    return MPI_Ireduce_scatter_block(send, recv, COUNT, MPI_INT, MPI_SUM, comm, request);
+    return MPI_Ireduce_scatter_block(send, recv, block, MPI_INT, MPI_SUM, comm, request);
 }
 
 static int start_reduce_in_place(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
 {
     (void) send;
-    return MPI_Ireduce_scatter_block(MPI_IN_PLACE, recv, COUNT, MPI_INT, MPI_SUM, comm, request);
+    return MPI_Ireduce_scatter_block(MPI_IN_PLACE, recv, block, MPI_INT, MPI_SUM, comm, request);
 }
 
 static int start_unequal(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
@@ -183,8 +185,8 @@ static int start_unequal(void *send, void *recv, MPI_Comm comm, MPI_Request *req
     static int counts[64], displs[64];
 
     for (int rank = 0; rank < world_size; rank++) {
-        counts[rank] = rank % 2 ? 10 : COUNT;
-        displs[rank] = rank * COUNT;
+        counts[rank] = rank % 2 ? 10 : block;
+        displs[rank] = rank * block;
     }
     return MPI_Iallgatherv(send, counts[world_rank], MPI_INT, recv, counts, displs, MPI_INT, comm,
                            request);
@@ -195,8 +197,8 @@ typedef int start_fn(void *send, void *recv, MPI_Comm comm, MPI_Request *request
 /* Each allocation of the call fails once; the last round is the one that has none left. */
 static void fail_each_allocation(start_fn *start, MPI_Comm comm, const char *what)
 {
-    int *send = calloc((size_t) world_size * COUNT * 2, sizeof(int));
-    int *recv = calloc((size_t) world_size * COUNT * 2, sizeof(int));
+    int *send = calloc((size_t) world_size * (size_t) block * 2, sizeof(int));
+    int *recv = calloc((size_t) world_size * (size_t) block * 2, sizeof(int));
     bool failed = true;
 
     for (int nth = 1; failed; nth++) {
@@ -216,8 +218,8 @@ static void fail_each_allocation(start_fn *start, MPI_Comm comm, const char *wha
 /* Likewise on one rank alone: the others end with an error, too, instead of waiting for it. */
 static void fail_each_allocation_here(start_fn *start, MPI_Comm comm, const char *what)
 {
-    int *send = calloc((size_t) world_size * COUNT * 2, sizeof(int));
-    int *recv = calloc((size_t) world_size * COUNT * 2, sizeof(int));
+    int *send = calloc((size_t) world_size * (size_t) block * 2, sizeof(int));
+    int *recv = calloc((size_t) world_size * (size_t) block * 2, sizeof(int));
     bool failed = true;
 
     for (int nth = 1; failed; nth++) {
@@ -246,8 +248,9 @@ static void memory_here(void)
 {
     MPI_Comm comm = make_comm(false);
 
-    if (fault_has_malloc()) {
-        works();
+    works();
+    for (block = COUNT; block <= 2000 * COUNT;
+         block *= 2000) { /* UCX sends long ones another way */
         fail_each_allocation_here(start_gather, comm, "allgather, no memory on one rank");
         fail_each_allocation_here(start_gather_into_gaps, comm, "into gaps, no memory on one rank");
         fail_each_allocation_here(start_unequal, comm, "allgatherv, no memory on one rank");
@@ -255,6 +258,7 @@ static void memory_here(void)
         fail_each_allocation_here(start_reduce_in_place, comm, "in place, no memory on one rank");
         next_works(comm, "after allocations that failed on one rank");
     }
+    block = COUNT;
     MPI_Comm_free(&comm);
 }
 
@@ -262,25 +266,39 @@ static void memory(void)
 {
     MPI_Comm comm = make_comm(false);
 
-    if (fault_has_malloc()) {
-        works(); /* what is allocated once */
-        fail_each_allocation(start_gather, comm, "allgather without memory");
-        fail_each_allocation(start_gather_into_gaps, comm, "allgather into gaps without memory");
-        fail_each_allocation(start_unequal, comm, "allgatherv without memory");
-        fail_each_allocation(start_reduce, comm, "reduce-scatter without memory");
-        fail_each_allocation(start_reduce_in_place, comm, "reduce-scatter in place without memory");
-        next_works(comm, "after allocations that failed");
-    }
+    works(); /* what is allocated once */
+    fail_each_allocation(start_gather, comm, "allgather without memory");
+    fail_each_allocation(start_gather_into_gaps, comm, "allgather into gaps without memory");
+    fail_each_allocation(start_unequal, comm, "allgatherv without memory");
+    fail_each_allocation(start_reduce, comm, "reduce-scatter without memory");
+    fail_each_allocation(start_reduce_in_place, comm, "reduce-scatter in place without memory");
+    next_works(comm, "after allocations that failed");
     MPI_Comm_free(&comm);
+}
+
+/* On one rank: there is no error that all ranks would hear of, so that the job ends. */
+static void comm_memory(void)
+{
+    MPI_Comm comm;
+
+    if (world_rank == 1) {
+        fault_arm("malloc", 1, 0);
+    }
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    check(false, "a communicator is made without memory");
 }
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {
-        {"connection", connection},     {"connection_here", connection_here},
-        {"transfers", transfers},       {"one_transfer", one_transfer},
-        {"memory_later", memory_later}, {"memory", memory},
-        {"memory_here", memory_here},   {"works", works}};
+    static const test_case_t cases[] = {{"connection", connection},
+                                        {"connection_here", connection_here},
+                                        {"transfers", transfers},
+                                        {"one_transfer", one_transfer},
+                                        {"memory_later", memory_later},
+                                        {"memory", memory},
+                                        {"memory_here", memory_here},
+                                        {"comm_memory", comm_memory},
+                                        {"works", works}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

@@ -178,6 +178,50 @@ static void user_operations(void)
     }
 }
 
+/* Each element lies behind its place: nothing in the extent and size of the type tells of it. */
+static void add_shifted(void *in, void *inout, int *length, MPI_Datatype *type)
+{
+    (void) type;
+    for (int k = 1; k <= *length; k++) {
+        ((int *) inout)[k] += ((int *) in)[k];
+    }
+}
+
+static void shifted_type(void)
+{
+    enum { BLOCK = 5000 };
+    static const MPI_Aint displ = sizeof(int);
+    int *operands = get_memory((size_t) (world_size * BLOCK + 1) * sizeof(int));
+    int *result = get_memory((BLOCK + 1) * sizeof(int));
+    MPI_Datatype behind, shifted;
+    MPI_Request request;
+    MPI_Op op;
+
+    MPI_Type_create_hindexed_block(1, 1, &displ, MPI_INT, &behind);
+    MPI_Type_create_resized(behind, 0, sizeof(int), &shifted);
+    MPI_Type_commit(&shifted);
+    MPI_Op_create(add_shifted, 1, &op);
+    for (int k = 0; k <= world_size * BLOCK; k++) {
+        operands[k] = k + world_rank;
+    }
+    result[0] = -1;
+    MPI_Ireduce_scatter_block(operands, result, BLOCK, shifted, op, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check(result[0] == -1, "what is in front of the first element is written to");
+    for (int k = 1; k <= BLOCK; k++) {
+        int sum = world_size * (world_rank * BLOCK + k) + world_size * (world_size - 1) / 2;
+
+        if (!check(result[k] == sum, "element %d is %d, not %d", k, result[k], sum)) {
+            break;
+        }
+    }
+    MPI_Op_free(&op);
+    MPI_Type_free(&shifted);
+    MPI_Type_free(&behind);
+    free(operands);
+    free(result);
+}
+
 static pthread_t main_thread;
 static int calls, calls_elsewhere; /* written by whichever thread calls: one at a time */
 
@@ -234,11 +278,10 @@ static void users_code(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"operations", operations},
-                                        {"big", big},
-                                        {"same_bits", same_bits},
-                                        {"user_operations", user_operations},
-                                        {"users_code", users_code}};
+    static const test_case_t cases[] = {
+        {"operations", operations},     {"big", big},
+        {"same_bits", same_bits},       {"user_operations", user_operations},
+        {"shifted_type", shifted_type}, {"users_code", users_code}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }
