@@ -212,6 +212,8 @@ int mca_coll_flash_prepare(mca_coll_flash_module_t *module);
 /* NULL if there is no memory. */
 mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
                                                      uint32_t sequence);
+/* Room for unequal blocks: the request's counts and displs, to be filled in. */
+int mca_coll_flash_request_blocks(mca_coll_flash_request_t *request, flash_blocks_t *blocks);
 /*
  * Starts the ring that `params` describes but for peers, tags, depth and callback, which come from
  * the module and the request. If that fails, as mca_coll_flash_request_refuse().

@@ -126,9 +126,7 @@ static int unequal_blocks(mca_coll_flash_request_t *request, const layout_t *lay
     int size = ompi_comm_size(request->module->comm);
     ptrdiff_t next = 0;
 
-    request->counts = malloc((size_t) size * sizeof(*request->counts));
-    request->displs = malloc((size_t) size * sizeof(*request->displs));
-    if (request->counts == NULL || request->displs == NULL) {
+    if (mca_coll_flash_request_blocks(request, blocks) != MPI_SUCCESS) {
         return MPI_ERR_NO_MEM;
     }
     for (int rank = 0; rank < size; rank++) {
@@ -137,8 +135,6 @@ static int unequal_blocks(mca_coll_flash_request_t *request, const layout_t *lay
             packed ? next : block_displ(layout, rank) * (layout->extent / (ptrdiff_t) unit);
         next += (ptrdiff_t) request->counts[rank];
     }
-    blocks->counts = request->counts;
-    blocks->displs = request->displs;
     return MPI_SUCCESS;
 }
 

@@ -57,14 +57,13 @@ static int copy_result(mca_coll_flash_request_t *request)
 }
 
 /* Lengths of unequal blocks, and where they begin in the input. */
-static int unequal_blocks(mca_coll_flash_request_t *request, flash_counts_t recvcounts, int size,
+static int unequal_blocks(mca_coll_flash_request_t *request, flash_counts_t recvcounts,
                           flash_blocks_t *blocks)
 {
+    int size = ompi_comm_size(request->module->comm);
     ptrdiff_t displ = 0;
 
-    request->counts = malloc((size_t) size * sizeof(*request->counts));
-    request->displs = malloc((size_t) size * sizeof(*request->displs));
-    if (request->counts == NULL || request->displs == NULL) {
+    if (mca_coll_flash_request_blocks(request, blocks) != MPI_SUCCESS) {
         return MPI_ERR_NO_MEM;
     }
     for (int rank = 0; rank < size; rank++) {
@@ -72,8 +71,6 @@ static int unequal_blocks(mca_coll_flash_request_t *request, flash_counts_t recv
         request->displs[rank] = displ;
         displ += (ptrdiff_t) recvcounts[rank];
     }
-    blocks->counts = request->counts;
-    blocks->displs = request->displs;
     return MPI_SUCCESS;
 }
 
@@ -103,7 +100,6 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
                                         ompi_request_t **request)
 {
     mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence);
-    int rank = ompi_comm_rank(module->comm), size = ompi_comm_size(module->comm);
     flash_op_params_t params = {.schedule = {.kind = FLASH_REDUCE_SCATTER}};
     ptrdiff_t extent;
     int rc = MPI_SUCCESS;
@@ -123,8 +119,8 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
     }
     params.schedule.blocks.count = (size_t) recvcount;
     if (recvcounts != NULL) {
-        rc = unequal_blocks(made, recvcounts, size, &params.schedule.blocks);
-        recvcount = recvcounts[rank];
+        rc = unequal_blocks(made, recvcounts, &params.schedule.blocks);
+        recvcount = recvcounts[ompi_comm_rank(module->comm)];
     }
     if (rc == MPI_SUCCESS) {
         rc = place_in_out(made, &params, sendbuf, recvbuf, (size_t) recvcount);

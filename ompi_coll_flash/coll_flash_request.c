@@ -163,6 +163,17 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     return request;
 }
 
+int mca_coll_flash_request_blocks(mca_coll_flash_request_t *request, flash_blocks_t *blocks)
+{
+    size_t size = (size_t) ompi_comm_size(request->module->comm);
+
+    request->counts = malloc(size * sizeof(*request->counts));
+    request->displs = malloc(size * sizeof(*request->displs));
+    blocks->counts = request->counts;
+    blocks->displs = request->displs;
+    return request->counts == NULL || request->displs == NULL ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+}
+
 static void release_memory(mca_coll_flash_request_t *request)
 {
     free(request->counts);
