@@ -3,16 +3,12 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include <sched.h>
 #include <string.h>
 
 #include <cblas.h>
 
 #include "bench_problem.h"
 #include "bench_stats.h"
-
-/* Seconds by which a sleeping thread may wake up late, on a virtual machine above all. */
-#define LATENESS 0.3e-3
 
 /* OpenBLAS has it, other implementations of <cblas.h> have not: hence weak. */
 void openblas_set_num_threads(int threads) __attribute__((weak));
@@ -72,10 +68,10 @@ static void touch(const bench_problem_t *problem, const void *in, void *out, int
 }
 
 /*
- * Stands for an accelerator, which ends on time and is seen to: the last moments are spent with an
- * eye on the clock. What it reads must be there when it begins. What it writes is copied halfway
- * by the CPU, which a real one would leave alone: not at the beginning, where several emulated
- * hosts with a burst of work each would keep one another's threads from starting.
+ * Stands for an accelerator. An allgather's input must be there when it begins. The result of a
+ * product that is to be reduced is copied halfway by the CPU, which a real accelerator would leave
+ * alone: not at the beginning, where several emulated hosts with a burst of work each would keep
+ * one another's threads from starting.
  */
 static void offload(const bench_problem_t *problem, const void *in, void *out, int rows)
 {
@@ -87,10 +83,7 @@ static void offload(const bench_problem_t *problem, const void *in, void *out, i
         bench_sleep_until(begin + seconds / 2);
         memcpy(out, in, (size_t) rows * (size_t) problem->out_width * problem->size);
     }
-    bench_sleep_until(begin + seconds - LATENESS);
-    while (bench_now() < begin + seconds) {
-        sched_yield();
-    }
+    bench_sleep_until(begin + seconds);
 }
 
 void bench_compute(const bench_problem_t *problem, const void *in, void *out, int rows)

@@ -398,9 +398,6 @@ static void place_thread(void *arg)
         FLASH_VERBOSE(1, "coll:flash: cannot bind the progress thread to hardware thread %d",
                       job.hardware_thread);
     }
-    if (!flash_place_give_way()) {
-        FLASH_VERBOSE(1, "coll:flash: cannot lengthen the turns of the progress thread");
-    }
 }
 
 static void start_thread(void)

@@ -174,9 +174,18 @@ static bool one_job(ompi_communicator_t *comm)
     return true;
 }
 
-/* Why flash does not serve the communicator, or NULL; but for its priority. */
+/*
+ * Why flash does not serve the communicator, or NULL. Everything asked here has the same answer on
+ * all ranks, but for the priority, which the agreement looks after: a rank whose priority is too
+ * low takes part in it, where the others wait for it, and makes it fail. Nothing can be asked of a
+ * rank whose Open MPI has not got the component at all: it must be installed for all nodes of a
+ * job, as every component of Open MPI.
+ */
 static const char *obstacle(ompi_communicator_t *comm)
 {
+    if (comm != MPI_COMM_WORLD && mca_coll_flash_params.priority <= FLASH_TOO_LOW_PRIORITY) {
+        return "coll_flash_priority is too low";
+    }
     if (OMPI_COMM_IS_INTER(comm)) {
         return "an inter-communicator";
     }
@@ -192,29 +201,19 @@ static const char *obstacle(ompi_communicator_t *comm)
     return one_job(comm) ? NULL : "processes of several jobs";
 }
 
-/*
- * Everything asked here has the same answer on all ranks of `comm`, but for the priority. Nothing
- * can be asked of a rank whose Open MPI has not got the component at all: it must be installed for
- * all nodes of a job, as every component of Open MPI.
- */
 mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int *priority)
 {
     mca_coll_flash_module_t *module;
     const char *why = obstacle(comm);
 
-    *priority = mca_coll_flash_params.priority;
-    if (*priority <= FLASH_TOO_LOW_PRIORITY) {
-        if (comm == MPI_COMM_WORLD) {
-            /* Takes part in the agreement, where the others wait for it, and makes it fail. */
-            *priority = FLASH_DEFAULT_PRIORITY;
-        } else if (why == NULL) {
-            why = "coll_flash_priority is too low";
-        }
-    }
     if (why != NULL) {
         FLASH_VERBOSE(1, "coll:flash: does not serve communicator %u: %s",
                       flash_compat_comm_id(comm), why);
         return NULL;
+    }
+    *priority = mca_coll_flash_params.priority;
+    if (*priority <= FLASH_TOO_LOW_PRIORITY) {
+        *priority = FLASH_DEFAULT_PRIORITY; /* for the agreement, see above */
     }
     module = OBJ_NEW(mca_coll_flash_module_t);
     if (module == NULL) {

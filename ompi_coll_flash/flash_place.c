@@ -8,13 +8,8 @@
 #include <hwloc.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-/* As long as 10 ms: several times the default of any machine, still short beside a computation. */
-#define TURN_NS UINT64_C(10000000)
 
 static hwloc_topology_t load_topology(void)
 {
@@ -129,31 +124,4 @@ bool flash_place_bind(int hardware_thread)
     CPU_ZERO(&set);
     CPU_SET((size_t) hardware_thread, &set);
     return pthread_setaffinity_np(pthread_self(), sizeof(set), &set) == 0;
-}
-
-/* sched_setattr(2)'s, which older C libraries do not know. */
-typedef struct thread_attributes {
-    uint32_t size, policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t runtime, deadline, period;
-} thread_attributes_t;
-
-/*
- * Linux 6.12 and newer let a thread of the default policy ask for the length of its turns. Its
- * share of the CPU is the same, but a thread with shorter turns that wakes up interrupts it.
- */
-bool flash_place_give_way(void)
-{
-    thread_attributes_t attributes = {.size = sizeof(attributes)};
-
-    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) {
-        return false;
-    }
-    if (attributes.policy != SCHED_OTHER) {
-        return true; /* the user's choice */
-    }
-    attributes.runtime = TURN_NS;
-    return syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
 }

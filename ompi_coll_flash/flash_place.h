@@ -1,5 +1,5 @@
 /*
- * flash_place.h: where the progress thread runs, and after whom.
+ * flash_place.h: where the progress thread runs.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -24,12 +24,5 @@ int flash_place_choose(char (*bindings)[FLASH_PLACE_MAX], int count, int self);
 
 /* Binds the calling thread to that hardware thread. */
 bool flash_place_bind(int hardware_thread);
-
-/*
- * Lets threads that wake up on the calling thread's hardware thread go first: a computation that
- * is to begin must not wait for the communication that it hides. Needs Linux 6.12; an older kernel
- * ignores it. False if the system refuses.
- */
-bool flash_place_give_way(void);
 
 #endif /* FLASH_PLACE_H */

@@ -34,6 +34,14 @@
 #define STANDBY_MIN_NS UINT64_C(200000)
 #define STANDBY_MAX_NS UINT64_C(1000000)
 
+/*
+ * For how long the thread stands back from whoever woke it, who is about to leave MPI for its
+ * computation: where the two share a core, that comes first. (An accelerator, say, is to be started
+ * before its data moves.) Not sched_yield(), which Linux's scheduler may answer with a pause of
+ * several milliseconds.
+ */
+static const struct timespec stand_back = {.tv_nsec = 50000};
+
 /* Without a thread, how many polls with nothing in flight go by before one moves data. */
 #define IDLE_POLLS 32
 
@@ -157,11 +165,7 @@ static void sleep_on(flash_progress_t *progress, int event_fd, uint64_t nanoseco
     if (fds[0].revents == 0 || read(progress->wake_fd, &count, sizeof(count)) < 0) {
         return; /* nobody's wake-up, or another took it */
     }
-    /*
-     * Whoever woke this thread is about to leave MPI for its computation. Where the two share a
-     * core, that comes first: an accelerator, say, is to be started before its data moves.
-     */
-    sched_yield();
+    nanosleep(&stand_back, NULL);
 }
 
 static bool application_polls(flash_progress_t *progress)

@@ -24,7 +24,7 @@ ends_saying_once() {
     local text=$1 status=0
     shift
     run "$@" >"$log" 2>&1 || status=$?
-    if ((status == 0 || status == 124 || status == 137)); then
+    if ((status == 0 || status == 124 || status == 137)) || grep -q 'hangs in case' "$log"; then
         echo "mpirun ends with $status"
         cat "$log"
         return 1

@@ -104,6 +104,10 @@ point 'sizes disagree: said' \
 point 'coll_flash_verbose 1: a communicator that flash does not serve, and why' \
     says 3 'does not serve communicator [0-9]*: one rank' 3 --mca coll_flash_verbose 1 -- \
     test_others own
+point 'coll_flash_verbose 1: too low a priority' \
+    says + 'does not serve communicator [0-9]*: coll_flash_priority is too low' 3 \
+    "${inactive[@]}" --mca coll_flash_verbose 1 --mca coll_flash_priority -1 -- \
+    test_extension active
 point 'coll_flash_verbose 2: operations around the ring' \
     says 3 'Iallgather of .* bytes .*: ring' 3 --mca coll_flash_verbose 2 -- test_others own
 point 'coll_flash_verbose 2: operations passed on, and why' \

@@ -8,9 +8,7 @@
  */
 #include <dirent.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "mpitest.h"
 
@@ -109,16 +107,16 @@ static void reduce_scatter(void)
     free(recv);
 }
 
-/* Calls `look` for each thread of this process that is called "flash-progress", with its stat(5).
- */
-static int each_progress_thread(void (*look)(long thread, const char *stat, long *sum), long *sum)
+/* The clock ticks that threads called "flash-progress" have used; -1 if there is none. */
+static long thread_ticks(void)
 {
     DIR *tasks = opendir("/proc/self/task");
     struct dirent *entry;
-    int count = 0;
+    long ticks = -1;
 
     while (tasks != NULL && (entry = readdir(tasks)) != NULL) {
-        char path[64], stat[512] = "";
+        char path[64];
+        long user, system;
         FILE *file;
 
         snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", entry->d_name);
@@ -126,70 +124,16 @@ static int each_progress_thread(void (*look)(long thread, const char *stat, long
         if (file == NULL) {
             continue;
         }
-        if (fgets(stat, sizeof(stat), file) != NULL && strstr(stat, "(flash-progress)") != NULL) {
-            look(atol(entry->d_name), stat, sum);
-            count++;
+        if (fscanf(file, "%*d (flash-progress) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld",
+                   &user, &system) == 2) {
+            ticks = (ticks < 0 ? 0 : ticks) + user + system;
         }
         fclose(file);
     }
     if (tasks != NULL) {
         closedir(tasks);
     }
-    return count;
-}
-
-static void add_ticks(long thread, const char *stat, long *ticks)
-{
-    long user, system;
-
-    (void) thread;
-    if (check(sscanf(stat, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld",
-                     &user, &system) == 2,
-              "no ticks in \"%s\"", stat)) {
-        *ticks += user + system;
-    }
-}
-
-/* The clock ticks that progress threads have used; -1 if there is none. */
-static long thread_ticks(void)
-{
-    long ticks = 0;
-
-    return each_progress_thread(add_ticks, &ticks) > 0 ? ticks : -1;
-}
-
-/* The length of a thread's turns in nanoseconds; 0 from a kernel older than Linux 6.12. */
-static uint64_t turn_ns(long thread)
-{
-    struct {
-        uint32_t size, policy;
-        uint64_t flags;
-        int32_t nice;
-        uint32_t priority;
-        uint64_t runtime, deadline, period;
-    } attributes = {.size = sizeof(attributes)};
-
-    check(syscall(SYS_sched_getattr, thread, &attributes, sizeof(attributes), 0) == 0,
-          "sched_getattr fails");
-    return attributes.runtime;
-}
-
-static void compare_turns(long thread, const char *stat, long *unused)
-{
-    uint64_t own = turn_ns(0), progress = turn_ns(thread);
-
-    (void) stat;
-    (void) unused;
-    check(own == 0 ? progress == 0 : progress > own,
-          "the progress thread's turns last %llu ns, this thread's %llu",
-          (unsigned long long) progress, (unsigned long long) own);
-}
-
-/* A thread with shorter turns, which this one is, goes first when it wakes up. */
-static void turns(void)
-{
-    check((each_progress_thread(compare_turns, NULL) > 0) == expect_thread(),
-          "there is a progress thread, or none, against expectation");
+    return ticks;
 }
 
 /* After the operations above, with nothing in flight. A tick may be counted for the last of them.
@@ -209,10 +153,8 @@ static void idle(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"allgather", allgather},
-                                        {"reduce_scatter", reduce_scatter},
-                                        {"turns", turns},
-                                        {"idle", idle}};
+    static const test_case_t cases[] = {
+        {"allgather", allgather}, {"reduce_scatter", reduce_scatter}, {"idle", idle}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }
