@@ -29,8 +29,9 @@ void operation_make(operation_t *operation, MPI_Comm comm, int kind, bool in_pla
 /* New data for the next start, and what must have become of the receive buffer after it. */
 void operation_fill(operation_t *operation, int round);
 
-/* Whether it has. MPI says nothing about operands that an operation in place leaves behind. */
-bool operation_is_right(const operation_t *operation);
+/* Whether it has, before the operation is known to be complete. MPI says nothing about operands
+   that an operation in place leaves behind. */
+bool operation_has_arrived(const operation_t *operation);
 void operation_verify(const operation_t *operation, int round);
 
 /* Fills, starts, waits, verifies. */

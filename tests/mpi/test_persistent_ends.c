@@ -137,18 +137,18 @@ static void free_active(void)
     }
     MPI_Comm_free(&comm);
     for (int kind = 0; kind < KINDS; kind++) {
-        while (!operation_is_right(&operations[kind]) && time(NULL) < deadline) {
+        while (!operation_has_arrived(&operations[kind]) && time(NULL) < deadline) {
             int flag;
 
             MPI_Iprobe(MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
         }
-        operation_verify(&operations[kind], 1);
     }
     /* When this has run, nobody needs what others send from their buffers any more. */
     operation_make(&last, MPI_COMM_WORLD, ALLGATHER, false, 1);
     operation_run(&last, 1);
     operation_free(&last);
     for (int kind = 0; kind < KINDS; kind++) {
+        operation_verify(&operations[kind], 1);
         operation_free_memory(&operations[kind]);
     }
 }
