@@ -245,6 +245,25 @@ static void fail_each_allocation_here(start_fn *start, MPI_Comm comm, const char
     free(recv);
 }
 
+typedef void fail_fn(start_fn *start, MPI_Comm comm, const char *what);
+
+static void fail_in_each_call(fail_fn *fail, MPI_Comm comm)
+{
+    static const struct {
+        start_fn *start;
+        const char *what;
+    } calls[] = {{start_gather, "allgather without memory"},
+                 {start_gather_into_gaps, "allgather into gaps without memory"},
+                 {start_unequal, "allgatherv without memory"},
+                 {start_reduce, "reduce-scatter without memory"},
+                 {start_reduce_in_place, "reduce-scatter in place without memory"}};
+
+    for (size_t k = 0; k < LENGTH(calls); k++) {
+        fail(calls[k].start, comm, calls[k].what);
+    }
+    next_works(comm, "after allocations that failed");
+}
+
 static void memory_here(void)
 {
     static const int blocks[] = {COUNT, 2000 * COUNT}; /* UCX sends long messages another way */
@@ -253,12 +272,7 @@ static void memory_here(void)
     works();
     for (size_t k = 0; k < LENGTH(blocks); k++) {
         block = blocks[k];
-        fail_each_allocation_here(start_gather, comm, "allgather, no memory on one rank");
-        fail_each_allocation_here(start_gather_into_gaps, comm, "into gaps, no memory on one rank");
-        fail_each_allocation_here(start_unequal, comm, "allgatherv, no memory on one rank");
-        fail_each_allocation_here(start_reduce, comm, "reduce-scatter, no memory on one rank");
-        fail_each_allocation_here(start_reduce_in_place, comm, "in place, no memory on one rank");
-        next_works(comm, "after allocations that failed on one rank");
+        fail_in_each_call(fail_each_allocation_here, comm);
     }
     block = COUNT;
     MPI_Comm_free(&comm);
@@ -269,12 +283,7 @@ static void memory(void)
     MPI_Comm comm = make_comm(false);
 
     works(); /* what is allocated once */
-    fail_each_allocation(start_gather, comm, "allgather without memory");
-    fail_each_allocation(start_gather_into_gaps, comm, "allgather into gaps without memory");
-    fail_each_allocation(start_unequal, comm, "allgatherv without memory");
-    fail_each_allocation(start_reduce, comm, "reduce-scatter without memory");
-    fail_each_allocation(start_reduce_in_place, comm, "reduce-scatter in place without memory");
-    next_works(comm, "after allocations that failed");
+    fail_in_each_call(fail_each_allocation, comm);
     MPI_Comm_free(&comm);
 }
 

@@ -55,6 +55,20 @@ static MPI_Request small_request(int recv[], MPI_Comm comm)
     return request;
 }
 
+static void check_small(const int recv[], int requests, const char *what)
+{
+    for (int k = 0; k < requests * world_size; k++) {
+        check(recv[k] == k % world_size, "%s: element %d is %d", what, k, recv[k]);
+    }
+}
+
+static void free_requests(MPI_Request requests[], int count)
+{
+    for (int k = 0; k < count; k++) {
+        MPI_Request_free(&requests[k]);
+    }
+}
+
 /* Begun from both ends. */
 static void opposite(void)
 {
@@ -75,12 +89,8 @@ static void opposite(void)
         MPI_Start(&requests[world_rank % 2 == 0 ? k : NUMBERED - 1 - k]);
     }
     MPI_Waitall(NUMBERED, requests, MPI_STATUSES_IGNORE);
-    for (int k = 0; k < NUMBERED * world_size; k++) {
-        check(recv[k] == k % world_size, "begun from both ends: element %d is %d", k, recv[k]);
-    }
-    for (int k = 0; k < NUMBERED; k++) {
-        MPI_Request_free(&requests[k]);
-    }
+    check_small(recv, NUMBERED, "begun from both ends");
+    free_requests(requests, NUMBERED);
     MPI_Comm_free(&comm);
     free(recv);
     free(requests);
@@ -108,13 +118,9 @@ static void beyond_numbers(void)
         MPI_Start(&requests[world_rank % 2 == 0 ? 1 : 0]);
         MPI_Start(&requests[2]);
         MPI_Waitall(LAST, requests, MPI_STATUSES_IGNORE);
-        for (int k = 0; k < LAST * world_size; k++) {
-            check(recv[k] == k % world_size, "beyond the numbers: element %d is %d", k, recv[k]);
-        }
+        check_small(recv, LAST, "beyond the numbers");
     }
-    for (int k = 0; k < LAST; k++) {
-        MPI_Request_free(&requests[k]);
-    }
+    free_requests(requests, LAST);
     MPI_Comm_free(&comm);
     free(recv);
 }
