@@ -1,5 +1,5 @@
 /*
- * bench_compute.c: the computation on rows: a product by BLAS, or a sleep.
+ * bench_compute.c: the computation on rows: a product by BLAS, or a stand-in for an accelerator.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -67,30 +67,42 @@ static void touch(const bench_problem_t *problem, const void *in, void *out, int
     }
 }
 
-/*
- * Stands for an accelerator. An allgather's input must be there when it begins. The result of a
- * product that is to be reduced is copied halfway by the CPU, which a real accelerator would leave
- * alone: not at the beginning, where several emulated hosts with a burst of work each would keep
- * one another's threads from starting.
- */
-static void offload(const bench_problem_t *problem, const void *in, void *out, int rows)
+/* Gives the accelerator the next rows to compute: it works them off in order. Returns its begin. */
+static double enqueue(bench_problem_t *problem, int rows)
 {
-    double begin = bench_now(), seconds = rows * problem->row_seconds;
+    double now = bench_now();
+    double begin = now > problem->device_idle ? now : problem->device_idle;
 
-    if (problem->allgather) {
-        touch(problem, in, out, rows);
-    } else {
-        bench_sleep_until(begin + seconds / 2);
-        memcpy(out, in, (size_t) rows * (size_t) problem->out_width * problem->size);
-    }
-    bench_sleep_until(begin + seconds);
+    problem->device_idle = begin + rows * problem->row_seconds;
+    return begin;
 }
 
-void bench_compute(const bench_problem_t *problem, const void *in, void *out, int rows)
+/*
+ * The copy is the CPU's, which a real accelerator would leave alone: not at the beginning, where
+ * several emulated hosts with a burst of work each would keep one another's threads from starting.
+ */
+static void contribute(bench_problem_t *problem, const void *in, void *out, int rows)
 {
-    if (problem->options->offload) {
-        offload(problem, in, out, rows);
-    } else {
+    double begin = enqueue(problem, rows);
+
+    bench_sleep_until((begin + problem->device_idle) / 2);
+    memcpy(out, in, (size_t) rows * (size_t) problem->out_width * problem->size);
+    bench_sleep_until(problem->device_idle);
+}
+
+void bench_compute(bench_problem_t *problem, const void *in, void *out, int rows)
+{
+    if (!problem->options->offload) {
         multiply(problem, in, out, rows);
+    } else if (problem->allgather) {
+        enqueue(problem, rows);
+        touch(problem, in, out, rows); /* the input must be there when it is enqueued */
+    } else {
+        contribute(problem, in, out, rows);
     }
+}
+
+void bench_compute_finish(const bench_problem_t *problem)
+{
+    bench_sleep_until(problem->device_idle);
 }

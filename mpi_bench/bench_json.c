@@ -154,7 +154,7 @@ static void result_of(json_t *json, const bench_result_t *result)
     number(json, "k", problem->k);
     number(json, "block_bytes", (double) result->block_bytes);
     boolean(json, "equal_blocks", problem->blocks.equal);
-    number(json, "block_sleep",
+    number(json, "block_time",
            problem->options->offload ? problem->row_seconds * problem->blocks.max_rows : NAN);
     number(json, "t_comp", bench_result_find(result, "T_comp")->time.median);
     number(json, "t_split", bench_result_find(result, "T_split")->time.median);

@@ -60,6 +60,7 @@ static void measure_case(bench_series_t *series, int index, int pass)
     cpu = bench_cpu_time();
     start = bench_now();
     bench_case->run(series->problem, bench_case);
+    bench_compute_finish(series->problem);
     if (iteration >= 0) { /* earlier ones warm up */
         times[iteration] = bench_now() - start;
         cpus[iteration] = bench_cpu_time() - cpu;
@@ -190,7 +191,7 @@ const bench_measured_t *bench_result_find(const bench_result_t *result, const ch
     return NULL;
 }
 
-/* The sleep that stands for the computation of a row. Equal on all ranks, as the link is. */
+/* The time that stands for the computation of a row. Equal on all ranks, as the link is. */
 static void set_row_seconds(bench_problem_t *problem, const bench_link_t *link)
 {
     const double default_ratio = 2;

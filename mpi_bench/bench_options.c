@@ -73,7 +73,7 @@ static const char help_text[] =
     "  --bytes=SIZE          bytes of one rank's block; sets m, and n = k = 1024 if not given\n"
     "  --type=float|double   (default double)\n"
     "  --op=ag|rs|both       (default both)\n"
-    "  --compute=gemm|offload  a product by BLAS, or a sleep that stands for an accelerator\n"
+    "  --compute=gemm|offload  a product by BLAS, or a time that stands for an accelerator\n"
     "                        (default gemm)\n"
     "  --block-time=MS       offload: computation of one rank's block, in ms\n"
     "  --compute-ratio=R     offload: the same as R times the transfer of a block (default 2)\n"
@@ -352,7 +352,7 @@ static bench_parsed_t find_contradictions(const bench_options_t *options)
         return complain("--bytes and -m both set the rows: give one of them");
     }
     if (!options->offload && (options->block_time > 0 || options->compute_ratio > 0)) {
-        return complain("--block-time and --compute-ratio set the length of a sleep, but the "
+        return complain("--block-time and --compute-ratio set an accelerator's time, but the "
                         "computation is a product: add --compute=offload");
     }
     if (options->block_time > 0 && options->compute_ratio > 0) {

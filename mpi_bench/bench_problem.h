@@ -8,7 +8,7 @@
  *
  * A computation turns rows of `in_width` elements into as many rows of `out_width`:
  *
- *              gemm                    offload (a sleep that stands for an accelerator)
+ *              gemm                    offload (a time that stands for an accelerator)
  *   AG         k -> n / N: a product   k -> 1: a few elements of the row, as a proof of arrival
  *   RS         k / N -> n: a product   n -> n: copies a contribution that was made before
  *
@@ -42,6 +42,7 @@ typedef struct bench_problem {
     MPI_Datatype type;
     size_t size;           /* of an element */
     double row_seconds;    /* offload: the computation of a row */
+    double device_idle;    /* offload: when the accelerator has done all that it was given */
     bench_blocks_t blocks; /* unsliced */
     bench_slicing_t *slicings;
     int nslicings;
@@ -78,8 +79,13 @@ void bench_problem_poison(bench_problem_t *problem);
 /* Row `row` of a buffer with rows of `width` elements. */
 void *bench_row(const bench_problem_t *problem, const void *buffer, int row, int width);
 
-/* Computes `rows` rows. */
-void bench_compute(const bench_problem_t *problem, const void *in, void *out, int rows);
+/*
+ * Computes `rows` rows. A product by BLAS, and rows that are to be reduced, are there on return. An
+ * allgather's rows an accelerator works off in order, in its own time, as it does kernels in a
+ * stream: `in` must stay as it is until bench_compute_finish() has waited for all of them.
+ */
+void bench_compute(bench_problem_t *problem, const void *in, void *out, int rows);
+void bench_compute_finish(const bench_problem_t *problem);
 
 /* Sets the threads of the BLAS library. False if this library has no such setting. */
 bool bench_compute_threads(int threads);

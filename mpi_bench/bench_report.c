@@ -45,7 +45,7 @@ static void print_computation(FILE *file, const bench_environment_t *environment
     const bench_problem_t *problem = &result->problem;
 
     if (environment->options->offload) {
-        fprintf(file, "  computation: offload, a sleep of %.3f ms a block\n",
+        fprintf(file, "  computation: offload, %.3f ms a block of a stand-in for an accelerator\n",
                 ms * problem->row_seconds * problem->blocks.max_rows);
     } else if (environment->threads_set) {
         fprintf(file, "  computation: gemm by BLAS, %d thread%s on each rank\n",
