@@ -22,7 +22,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -35,12 +34,12 @@
 #define STANDBY_MAX_NS UINT64_C(1000000)
 
 /*
- * For how long the thread stands back from whoever woke it, who is about to leave MPI for its
- * computation: where the two share a core, that comes first. (An accelerator, say, is to be started
- * before its data moves.) Not sched_yield(), which Linux's scheduler may answer with a pause of
- * several milliseconds.
+ * How long the thread stands back from others: from whoever woke it, who is about to leave MPI for
+ * its computation (an accelerator, say, is to be started before its data moves), and from whoever
+ * waits for the lock. Where they share a core, they come first. Not sched_yield(), which Linux's
+ * scheduler may answer with a pause of several milliseconds.
  */
-static const struct timespec stand_back = {.tv_nsec = 50000};
+static const struct timespec stand_back_time = {.tv_nsec = 50000};
 
 /* Without a thread, how many polls with nothing in flight go by before one moves data. */
 #define IDLE_POLLS 32
@@ -153,6 +152,11 @@ static void run_work(flash_progress_t *progress, const flash_work_t *work)
 
 /* ------------------------------------------------------ the progress thread */
 
+static void stand_back(void)
+{
+    nanosleep(&stand_back_time, NULL);
+}
+
 static void sleep_on(flash_progress_t *progress, int event_fd, uint64_t nanoseconds)
 {
     struct pollfd fds[2] = {{.fd = progress->wake_fd, .events = POLLIN},
@@ -165,7 +169,7 @@ static void sleep_on(flash_progress_t *progress, int event_fd, uint64_t nanoseco
     if (fds[0].revents == 0 || read(progress->wake_fd, &count, sizeof(count)) < 0) {
         return; /* nobody's wake-up, or another took it */
     }
-    nanosleep(&stand_back, NULL);
+    stand_back();
 }
 
 static bool application_polls(flash_progress_t *progress)
@@ -192,7 +196,7 @@ static void let_others_in(flash_progress_t *progress)
 {
     pthread_mutex_unlock(&progress->lock);
     while (atomic_load_explicit(&progress->contenders, memory_order_relaxed) > 0) {
-        sched_yield();
+        stand_back();
     }
     pthread_mutex_lock(&progress->lock);
 }
@@ -202,7 +206,7 @@ static void sleep_until_event(flash_progress_t *progress)
 {
     if (progress->transport->ops->arm(progress->transport) != FLASH_OK) {
         let_others_in(progress);
-        sched_yield();
+        stand_back();
         return;
     }
     progress->asleep = true;
