@@ -4,6 +4,7 @@
  *   coll_flash_component.c       registration, parameters, opening and closing
  *   coll_flash_job.c             what the processes of a job agree on, and how they find each other
  *   coll_flash_module.c          one communicator: serve it or not, take over, give back
+ *   coll_flash_ring.c            in which order a communicator's ranks stand in its ring
  *   coll_flash_request.c         an operation as an MPI request
  *   coll_flash_watch.c           neighbours that fall silent
  *   coll_flash_path.c            which way a call takes
@@ -32,6 +33,8 @@
 
 enum { FLASH_PROGRESS_AUTO, FLASH_PROGRESS_ON, FLASH_PROGRESS_OFF };
 
+enum { FLASH_ORDER_MACHINE, FLASH_ORDER_RANK };
+
 #define FLASH_DEFAULT_PRIORITY 90
 /* That of libnbc, which flash needs below it: it would come first. */
 #define FLASH_TOO_LOW_PRIORITY 10
@@ -41,6 +44,7 @@ typedef struct mca_coll_flash_params {
     int priority;
     int progress; /* FLASH_PROGRESS_* */
     bool bind;
+    int ring_order; /* FLASH_ORDER_* */
     size_t min_bytes;
     size_t segment_bytes;
     unsigned depth, sends;
@@ -78,9 +82,10 @@ void mca_coll_flash_job_close(void);
 
 /*
  * Collective over MPI_COMM_WORLD, once, in MPI_Init: whether UCX is usable on every rank and
- * which parameters all of them go by. Uses the allreduce of the module below flash.
+ * which parameters all of them go by. Uses the allreduce of the module below flash. `right` is
+ * this rank's neighbour in the ring.
  */
-int mca_coll_flash_job_agree(ompi_communicator_t *world);
+int mca_coll_flash_job_agree(ompi_communicator_t *world, int right);
 
 /* Whether this process may serve communicators: true until the agreement says otherwise. */
 bool mca_coll_flash_job_usable(void);
@@ -141,6 +146,7 @@ typedef struct mca_coll_flash_module {
     mca_coll_base_module_t super;
     ompi_communicator_t *comm;
     mca_coll_flash_previous_t previous;
+    flash_ring_t ring;           /* its order of ranks is owned */
     uint64_t recv_tag, send_tag; /* this communicator's part of the tags, see coll_flash_module.c */
     uint32_t sequence;           /* operations started; collective calls are ordered by the user */
     uint32_t persistent_sequence; /* persistent requests made; likewise */
@@ -151,6 +157,15 @@ typedef struct mca_coll_flash_module {
 } mca_coll_flash_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
+
+/*
+ * Collective over MPI_COMM_WORLD, once, in MPI_Init: every process learns where all others are.
+ * Uses the allgather of the module below flash.
+ */
+int mca_coll_flash_ring_agree(ompi_communicator_t *world);
+void mca_coll_flash_ring_fini(void);
+/* Where this rank stands in the communicator's ring. False if there is no memory. */
+bool mca_coll_flash_ring_form(ompi_communicator_t *comm, flash_ring_t *ring);
 
 /* The module that serves `comm`, or NULL. */
 mca_coll_flash_module_t *mca_coll_flash_module_of(ompi_communicator_t *comm);

@@ -259,7 +259,6 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
         params.element = layout.size; /* pieces are counted in elements, and the type is dense */
     }
     params.schedule.kind = FLASH_ALLGATHER;
-    params.schedule.rank = (uint32_t) ompi_comm_rank(module->comm);
     rc = place_output(made, &layout, recvbuf, &params);
     if (rc == MPI_SUCCESS) {
         rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params);

@@ -12,6 +12,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .priority = FLASH_DEFAULT_PRIORITY,
     .progress = FLASH_PROGRESS_AUTO,
     .bind = true,
+    .ring_order = FLASH_ORDER_MACHINE,
     .min_bytes = 256 * 1024,
     .segment_bytes = 256 * 1024,
     .depth = 8,
@@ -28,6 +29,12 @@ static mca_base_var_enum_value_t progress_values[] = {
     {FLASH_PROGRESS_AUTO, "auto"},
     {FLASH_PROGRESS_ON, "on"},
     {FLASH_PROGRESS_OFF, "off"},
+    {0, NULL},
+};
+
+static mca_base_var_enum_value_t order_values[] = {
+    {FLASH_ORDER_MACHINE, "machine"},
+    {FLASH_ORDER_RANK, "rank"},
     {0, NULL},
 };
 
@@ -81,6 +88,24 @@ static void register_progress(void)
         "Bind the progress thread to the nearest hardware thread that no rank of this "
         "node is bound to. Without such a one, or with ranks that are not bound, the "
         "thread may run wherever its rank may");
+}
+
+static void register_order(void)
+{
+    mca_base_var_enum_t *values = NULL;
+
+    mca_base_var_enum_create("coll_flash_ring_order", order_values, &values);
+    register_variable(
+        "ring_order", MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.ring_order,
+        "In which order the ranks stand in a ring. machine: those of a node, package, "
+        "NUMA node and cache next to each other, so that a ring enters and leaves each "
+        "of them once, however the ranks are mapped. rank: by their numbers, so that a "
+        "reduction adds in the same order, and gives the same bits, under any mapping. "
+        "Where ranks were given different values: rank");
+    if (values != NULL) {
+        OBJ_RELEASE(values); /* the variable holds it */
+    }
 }
 
 static void register_tuning(void)
@@ -172,6 +197,7 @@ int mca_coll_flash_register(void)
     entered = true;
     register_selection();
     register_progress();
+    register_order();
     register_tuning();
     register_faults();
     rc = register_the_others();
@@ -204,6 +230,7 @@ int mca_coll_flash_close(void)
     mca_coll_flash_job_close();
     mca_coll_flash_requests_fini();
     mca_coll_flash_modules_fini();
+    mca_coll_flash_ring_fini();
     opal_output_close(mca_coll_flash_output);
     return OMPI_SUCCESS;
 }

@@ -269,9 +269,8 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
 /* ---------------------------------------------------------------- agreement */
 
 /* Whether this rank could take part; connects to the neighbour to find out. */
-static bool usable_here(ompi_communicator_t *world)
+static bool usable_here(ompi_communicator_t *world, int right)
 {
-    int size = ompi_comm_size(world), right = (ompi_comm_rank(world) + 1) % size;
     opal_process_name_t name = ompi_group_get_proc_name(world->c_local_group, right);
     flash_peer_t *peer;
     int rc;
@@ -297,11 +296,11 @@ static void tell_difference(const char *parameter, int64_t least, int64_t most)
     }
 }
 
-int mca_coll_flash_job_agree(ompi_communicator_t *world)
+int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)
 {
     enum { USABLE, PRIORITY, MAX_PRIORITY, MIN_BYTES, MAX_MIN_BYTES, SEGMENT, MAX_SEGMENT, VALUES };
     mca_coll_flash_params_t *params = &mca_coll_flash_params;
-    bool usable = params->priority > FLASH_TOO_LOW_PRIORITY && usable_here(world);
+    bool usable = params->priority > FLASH_TOO_LOW_PRIORITY && usable_here(world, right);
     int64_t mine[VALUES], least[VALUES];
     int rc;
 

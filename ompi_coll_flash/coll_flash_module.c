@@ -86,6 +86,7 @@ static void module_construct(mca_coll_flash_module_t *module)
     for (size_t k = 0; k < FLASH_CALL_SEQUENCES / 64; k++) {
         atomic_init(&module->taken[k], 0);
     }
+    module->ring = (flash_ring_t){.ranks = NULL};
     module->left = module->right = NULL;
 }
 
@@ -98,6 +99,7 @@ static void release(mca_coll_base_module_t *module)
 
 static void module_destruct(mca_coll_flash_module_t *module)
 {
+    free((void *) module->ring.ranks);
     release(module->previous.iallgather_module);
     release(module->previous.iallgatherv_module);
     release(module->previous.ireduce_scatter_module);
@@ -118,34 +120,53 @@ static bool has_previous(const mca_coll_base_comm_coll_t *coll)
            coll->coll_ireduce_scatter != NULL && coll->coll_ireduce_scatter_block != NULL &&
            coll->coll_allgather_init != NULL && coll->coll_allgatherv_init != NULL &&
            coll->coll_reduce_scatter_init != NULL && coll->coll_reduce_scatter_block_init != NULL &&
-           coll->coll_allreduce != NULL;
+           coll->coll_allreduce != NULL && coll->coll_allgather != NULL;
+}
+
+/* With MPI_COMM_WORLD, the first, the job's processes agree on all that depends on all of them. */
+static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm)
+{
+    ompi_group_t *group = comm->c_local_group;
+    int left, right, rc = OMPI_SUCCESS;
+
+    if (comm == MPI_COMM_WORLD) {
+        rc = mca_coll_flash_ring_agree(comm);
+    }
+    if (rc != OMPI_SUCCESS) {
+        return rc;
+    }
+    if (!mca_coll_flash_ring_form(comm, &module->ring)) {
+        no_memory(comm);
+    }
+    left = (int) flash_ring_rank(&module->ring, module->ring.nranks - 1);
+    right = (int) flash_ring_rank(&module->ring, 1);
+    if (comm == MPI_COMM_WORLD) {
+        rc = mca_coll_flash_job_agree(comm, right);
+    }
+    if (rc == OMPI_SUCCESS) {
+        module->recv_tag = comm_tag(comm, ompi_group_get_proc_name(group, left).vpid, true);
+        module->send_tag = comm_tag(comm, ompi_group_get_proc_name(group, right).vpid, false);
+    }
+    return rc;
 }
 
 static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    int rank = ompi_comm_rank(comm), size = ompi_comm_size(comm);
     uint32_t comm_id = flash_compat_comm_id(comm);
-    ompi_group_t *group = comm->c_local_group;
+    int rc;
 
     if (!has_previous(comm->c_coll)) { /* on all ranks: the list of components is the job's */
-        if (rank == 0) {
+        if (ompi_comm_rank(comm) == 0) {
             FLASH_HELP("priority-too-low", mca_coll_flash_params.priority);
         }
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    if (comm == MPI_COMM_WORLD) {
-        int rc = mca_coll_flash_job_agree(comm);
-
-        if (rc != OMPI_SUCCESS) {
-            return rc;
-        }
+    rc = join_ring(module, comm);
+    if (rc != OMPI_SUCCESS) {
+        return rc;
     }
     module->comm = comm;
-    module->recv_tag =
-        comm_tag(comm, ompi_group_get_proc_name(group, (rank + size - 1) % size).vpid, true);
-    module->send_tag =
-        comm_tag(comm, ompi_group_get_proc_name(group, (rank + 1) % size).vpid, false);
     FLASH_TAKE_OVER(module, comm, iallgather, mca_coll_flash_iallgather);
     FLASH_TAKE_OVER(module, comm, iallgatherv, mca_coll_flash_iallgatherv);
     FLASH_TAKE_OVER(module, comm, ireduce_scatter, mca_coll_flash_ireduce_scatter);
@@ -156,7 +177,7 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     FLASH_TAKE_OVER(module, comm, reduce_scatter_block_init,
                     mca_coll_flash_reduce_scatter_block_init);
     FLASH_VERBOSE(1, "coll:flash: serves communicator %u (%s), %d ranks", comm_id, comm->c_name,
-                  size);
+                  ompi_comm_size(comm));
     return OMPI_SUCCESS;
 }
 

@@ -115,8 +115,7 @@ static void leave_number(mca_coll_flash_module_t *module, uint32_t number)
 static void set_ring(const mca_coll_flash_module_t *module, uint64_t sequence,
                      flash_op_params_t *params)
 {
-    params->schedule.nranks = (uint32_t) ompi_comm_size(module->comm);
-    params->schedule.rank = (uint32_t) ompi_comm_rank(module->comm);
+    params->schedule.ring = module->ring;
     params->left = module->left;
     params->right = module->right;
     params->recv_tag = module->recv_tag | sequence << FLASH_TAG_SHIFT;
@@ -304,11 +303,10 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     params->user = request;
 }
 
-static int find_neighbour(mca_coll_flash_module_t *module, int distance, flash_peer_t **peer)
+static int find_neighbour(mca_coll_flash_module_t *module, uint32_t ahead, flash_peer_t **peer)
 {
-    int size = ompi_comm_size(module->comm), rank = ompi_comm_rank(module->comm);
-    opal_process_name_t name =
-        ompi_group_get_proc_name(module->comm->c_local_group, (rank + size + distance) % size);
+    int rank = (int) flash_ring_rank(&module->ring, ahead);
+    opal_process_name_t name = ompi_group_get_proc_name(module->comm->c_local_group, rank);
 
     *peer = mca_coll_flash_job_peer(name);
     return *peer == NULL ? MPI_ERR_NO_MEM : mca_coll_flash_job_connect(name, *peer);
@@ -325,7 +323,7 @@ int mca_coll_flash_prepare(mca_coll_flash_module_t *module)
     int rc;
 
     if (module->right == NULL) {
-        rc = find_neighbour(module, -1, &module->left);
+        rc = find_neighbour(module, module->ring.nranks - 1, &module->left);
         if (rc == MPI_SUCCESS) {
             rc = find_neighbour(module, 1, &right);
         }

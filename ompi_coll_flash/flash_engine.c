@@ -190,16 +190,16 @@ static flash_silence_t silence_of(const flash_op_t *op, const flash_slot_t *slot
 {
     const flash_schedule_t *schedule = &op->params.schedule;
     bool sending = slot->state == FLASH_SLOT_SENDING;
-    uint32_t rank = schedule->rank + (sending ? 1 : schedule->nranks - 1);
 
-    return (flash_silence_t){.user = op->params.user,
-                             .watches = op->watches,
-                             .peer = sending ? op->params.right : op->params.left,
-                             .rank = rank % schedule->nranks,
-                             .sending = sending,
-                             .step = slot->step,
-                             .block = slot->block,
-                             .segment = slot->segment};
+    return (flash_silence_t){
+        .user = op->params.user,
+        .watches = op->watches,
+        .peer = sending ? op->params.right : op->params.left,
+        .rank = flash_ring_rank(&schedule->ring, sending ? 1 : schedule->ring.nranks - 1),
+        .sending = sending,
+        .step = slot->step,
+        .block = slot->block,
+        .segment = slot->segment};
 }
 
 size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, size_t most)

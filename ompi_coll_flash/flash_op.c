@@ -38,7 +38,7 @@ flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue)
 
 static bool cursor_at_end(const flash_op_t *op, const flash_cursor_t *cursor)
 {
-    return cursor->step == op->params.schedule.nranks;
+    return cursor->step == op->params.schedule.ring.nranks;
 }
 
 static void cursor_enter(const flash_op_t *op, flash_cursor_t *cursor, uint32_t step)
@@ -47,7 +47,7 @@ static void cursor_enter(const flash_op_t *op, flash_cursor_t *cursor, uint32_t 
 
     cursor->step = step;
     cursor->index = 0;
-    if (step < schedule->nranks) {
+    if (step < schedule->ring.nranks) {
         cursor->split = flash_schedule_split(schedule, flash_schedule_block(schedule, step));
     }
 }
@@ -240,7 +240,7 @@ static void place_reduce_scatter(flash_op_t *op, flash_slot_t *slot)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
 
-    if (slot->step == schedule->nranks - 1) {
+    if (slot->step == schedule->ring.nranks - 1) {
         slot->data = element_at(op, op->params.output, 0, slot->range.offset);
     } else {
         slot->data = (char *) op->scratch + (slot - op->slots) * (ptrdiff_t) op->segment_bytes;
@@ -402,7 +402,7 @@ void flash_op_finish_callback(flash_op_t *op, int status)
         op->called++;
         op->call.index++;
     } else {
-        flash_op_fail(op, status, op->params.schedule.rank);
+        flash_op_fail(op, status, flash_ring_rank(&op->params.schedule.ring, 0));
     }
     flash_engine_offer(op);
 }

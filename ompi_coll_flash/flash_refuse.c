@@ -43,8 +43,7 @@ bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params
 {
     flash_refusal_t *refusal = find_unused(engine);
     flash_op_params_t empty = {.schedule = {.kind = FLASH_ALLGATHER,
-                                            .nranks = params->schedule.nranks,
-                                            .rank = params->schedule.rank,
+                                            .ring = params->schedule.ring,
                                             .pieces = 1,
                                             .row = 1,
                                             .segment_elements = 1},
@@ -61,10 +60,14 @@ bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params
     if (refusal == NULL) {
         return false;
     }
+    if (params->user == NULL) { /* nobody waits, and keeps the ring's order: its own name is left */
+        empty.schedule.ring.ranks = NULL;
+        empty.schedule.ring.place = flash_ring_rank(&params->schedule.ring, 0);
+    }
     memset(refusal, 0, sizeof(*refusal));
     flash_op_init(&refusal->op, engine, &empty, refusal->slots);
     refusal->op.refused = true;
-    flash_op_fail(&refusal->op, FLASH_ERR_NO_MEMORY, params->schedule.rank);
+    flash_op_fail(&refusal->op, FLASH_ERR_NO_MEMORY, flash_ring_rank(&params->schedule.ring, 0));
     flash_op_start(&refusal->op);
     return true;
 }

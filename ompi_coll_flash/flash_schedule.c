@@ -5,12 +5,18 @@
  */
 #include "flash_schedule.h"
 
+uint32_t flash_ring_rank(const flash_ring_t *ring, uint32_t ahead)
+{
+    uint32_t place = (uint32_t) (((uint64_t) ring->place + ahead) % ring->nranks);
+
+    return ring->ranks == NULL ? place : ring->ranks[place];
+}
+
 uint32_t flash_schedule_block(const flash_schedule_t *schedule, uint32_t step)
 {
-    uint32_t behind = schedule->kind == FLASH_ALLGATHER ? step : step + 1;
+    uint32_t behind = schedule->kind == FLASH_ALLGATHER ? step : step + 1; /* at most nranks */
 
-    return (uint32_t) (((uint64_t) schedule->rank + schedule->nranks - behind % schedule->nranks) %
-                       schedule->nranks);
+    return flash_ring_rank(&schedule->ring, schedule->ring.nranks - behind);
 }
 
 size_t flash_schedule_count(const flash_schedule_t *schedule, uint32_t block)
@@ -93,7 +99,7 @@ flash_range_t flash_split_segment(const flash_split_t *split, uint32_t segment)
  */
 static uint32_t distinct_blocks(const flash_schedule_t *schedule)
 {
-    return schedule->blocks.counts == NULL ? 1 : schedule->nranks;
+    return schedule->blocks.counts == NULL ? 1 : schedule->ring.nranks;
 }
 
 uint64_t flash_schedule_total_pieces(const flash_schedule_t *schedule)
@@ -104,7 +110,7 @@ uint64_t flash_schedule_total_pieces(const flash_schedule_t *schedule)
     for (uint32_t block = 0; block < distinct; block++) {
         total += flash_schedule_split(schedule, block).pieces;
     }
-    return total * (schedule->nranks / distinct);
+    return total * (schedule->ring.nranks / distinct);
 }
 
 size_t flash_schedule_max_piece(const flash_schedule_t *schedule)

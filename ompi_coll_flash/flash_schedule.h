@@ -1,11 +1,11 @@
 /*
  * flash_schedule.h: which block, which piece, which segment, in which step. Pure arithmetic.
  *
- * N ranks form a ring, each sends to its right neighbour (rank + 1) and receives from its left.
- * There are N steps; in each, a rank handles one block:
+ * N ranks stand in a ring, each sends to its right neighbour and receives from its left. There are
+ * N steps; in each, the rank at place p handles the block of the rank at another place:
  *
- *   Flash-AG (allgather)       step i: block (rank - i) mod N, the own block first
- *   Flash-RS (reduce-scatter)  step i: block (rank - 1 - i) mod N, the own block last
+ *   Flash-AG (allgather)       step i: place (p - i) mod N, the own block first
+ *   Flash-RS (reduce-scatter)  step i: place (p - 1 - i) mod N, the own block last
  *
  * In step i > 0 a rank receives that block (AG) or the partial sum of it (RS) from the left; in
  * step i < N - 1 it sends the block or the sum on to the right (arXiv 2604.24013).
@@ -26,6 +26,14 @@
 
 typedef enum flash_kind { FLASH_ALLGATHER, FLASH_REDUCE_SCATTER } flash_kind_t;
 
+/* Where this rank stands among the others. */
+typedef struct flash_ring {
+    uint32_t nranks; /* at least 2 */
+    uint32_t place;  /* this rank's */
+    const uint32_t
+        *ranks; /* from place 0 on, the caller's; NULL: each at the place of its number */
+} flash_ring_t;
+
 /*
  * The blocks of all ranks: equal ones (counts == NULL) one after another, or as the arrays say.
  * Lengths and places are in elements. The arrays belong to the caller and outlive the schedule.
@@ -38,8 +46,7 @@ typedef struct flash_blocks {
 
 typedef struct flash_schedule {
     flash_kind_t kind;
-    uint32_t nranks; /* at least 2 */
-    uint32_t rank;
+    flash_ring_t ring;
     uint32_t pieces;         /* wanted pieces to a block, at least 1 */
     size_t row;              /* elements that no piece separates, at least 1 */
     size_t segment_elements; /* wanted elements in a segment, at least 1 */
@@ -58,6 +65,10 @@ typedef struct flash_split {
 typedef struct flash_range {
     size_t offset, count; /* in elements of the block */
 } flash_range_t;
+
+/* The rank that stands `ahead` places to the right: 0 is this one, nranks - 1 its left neighbour.
+ */
+uint32_t flash_ring_rank(const flash_ring_t *ring, uint32_t ahead);
 
 uint32_t flash_schedule_block(const flash_schedule_t *schedule, uint32_t step);
 size_t flash_schedule_count(const flash_schedule_t *schedule, uint32_t block);

@@ -17,24 +17,24 @@ static bool first_step(const flash_slot_t *slot)
 
 static bool last_step(const flash_slot_t *slot)
 {
-    return slot->step == slot->op->params.schedule.nranks - 1;
+    return slot->step == slot->op->params.schedule.ring.nranks - 1;
 }
 
 static uint32_t own_rank(const flash_slot_t *slot)
 {
-    return slot->op->params.schedule.rank;
+    return flash_ring_rank(&slot->op->params.schedule.ring, 0);
 }
 
 static uint32_t left_rank(const flash_slot_t *slot)
 {
     const flash_schedule_t *schedule = &slot->op->params.schedule;
 
-    return (schedule->rank + schedule->nranks - 1) % schedule->nranks;
+    return flash_ring_rank(&schedule->ring, schedule->ring.nranks - 1);
 }
 
 static uint32_t right_rank(const flash_slot_t *slot)
 {
-    return (own_rank(slot) + 1) % slot->op->params.schedule.nranks;
+    return flash_ring_rank(&slot->op->params.schedule.ring, 1);
 }
 
 static size_t slot_bytes(const flash_slot_t *slot)
@@ -259,7 +259,7 @@ static uint32_t read_blame(const flash_slot_t *slot)
     if (slot->status == FLASH_OK && slot->length == sizeof(blame)) {
         memcpy(&blame, slot->data, sizeof(blame));
     }
-    if (blame >= slot->op->params.schedule.nranks) {
+    if (blame >= slot->op->params.schedule.ring.nranks) {
         blame = FLASH_NOBODY;
     }
     return blame;

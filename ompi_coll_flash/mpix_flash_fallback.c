@@ -162,7 +162,7 @@ static bool find_next(flash_fallback_t *fallback)
     uint32_t rank;
 
     while (fallback->base != NULL && fallback->error == MPI_SUCCESS &&
-           fallback->step < fallback->schedule.nranks) {
+           fallback->step < fallback->schedule.ring.nranks) {
         if (fallback->piece < split_of_step(fallback, &rank).pieces) {
             return true;
         }
@@ -185,7 +185,7 @@ static void produce_all(flash_fallback_t *fallback)
 {
     const flash_schedule_t *schedule = &fallback->schedule;
 
-    for (uint32_t step = 0; step < schedule->nranks; step++) {
+    for (uint32_t step = 0; step < schedule->ring.nranks; step++) {
         uint32_t rank = flash_schedule_block(schedule, step);
         flash_split_t split = flash_schedule_split(schedule, rank);
 
@@ -309,14 +309,13 @@ static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t 
         fallback->displs[rank] = displs != NULL ? displs[rank] : next;
         next += (ptrdiff_t) fallback->counts[rank];
     }
-    fallback->schedule =
-        (flash_schedule_t){.kind = kind,
-                           .nranks = (uint32_t) size,
-                           .rank = (uint32_t) ompi_comm_rank(comm),
-                           .pieces = compute->pieces > 1 ? (uint32_t) compute->pieces : 1,
-                           .row = compute->row > 1 ? (size_t) compute->row : 1,
-                           .segment_elements = SIZE_MAX,
-                           .blocks = {.counts = fallback->counts, .displs = fallback->displs}};
+    fallback->schedule = (flash_schedule_t){
+        .kind = kind,
+        .ring = {.nranks = (uint32_t) size, .place = (uint32_t) ompi_comm_rank(comm)},
+        .pieces = compute->pieces > 1 ? (uint32_t) compute->pieces : 1,
+        .row = compute->row > 1 ? (size_t) compute->row : 1,
+        .segment_elements = SIZE_MAX,
+        .blocks = {.counts = fallback->counts, .displs = fallback->displs}};
     return fallback;
 }
 

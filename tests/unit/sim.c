@@ -7,7 +7,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "prng.h"
 #include "sim.h"
+
+/* Every other seed makes a ring in which the ranks stand in any order. */
+static void form_ring(sim_t *sim)
+{
+    uint64_t random = sim->seed;
+
+    sim->shuffled = prng_mix(sim->seed) % 2 == 0;
+    sim->ring = calloc(sim->nranks, sizeof(*sim->ring));
+    sim->places = calloc(sim->nranks, sizeof(*sim->places));
+    for (uint32_t place = 0; place < sim->nranks; place++) {
+        uint32_t other = sim->shuffled ? prng_below(&random, place + 1) : place;
+
+        sim->ring[place] = sim->ring[other];
+        sim->ring[other] = place;
+    }
+    for (uint32_t place = 0; place < sim->nranks; place++) {
+        sim->places[sim->ring[place]] = place;
+    }
+}
 
 sim_t *sim_create(uint32_t nranks, uint64_t seed, const fake_options_t *options,
                   const sim_spec_t *specs, uint32_t nspecs)
@@ -21,6 +41,7 @@ sim_t *sim_create(uint32_t nranks, uint64_t seed, const fake_options_t *options,
     sim->seed = seed;
     sim->random = ~seed;
     sim->loss.rank = SIM_NOBODY;
+    form_ring(sim);
     sim->engines = calloc(nranks, sizeof(*sim->engines));
     sim->active = calloc(nranks, sizeof(*sim->active));
     sim->taken = calloc(nranks, sizeof(*sim->taken));
@@ -57,6 +78,8 @@ void sim_destroy(sim_t *sim)
         sim_layout_destroy(&sim->layouts[k]);
         sim_layout_destroy(&sim->odd_layouts[k]);
     }
+    free(sim->ring);
+    free(sim->places);
     fake_net_destroy(sim->net);
     free(sim->engines);
     free(sim->active);
@@ -80,6 +103,11 @@ void sim_complain(sim_t *sim, const char *what, ...)
 static sim_instance_t *instance_of(const sim_t *sim, uint32_t rank, uint32_t spec)
 {
     return &sim->instances[(size_t) rank * sim->nspecs + spec];
+}
+
+uint32_t sim_neighbour(const sim_t *sim, uint32_t rank, uint32_t ahead)
+{
+    return sim->ring[(sim->places[rank] + ahead) % sim->nranks];
 }
 
 int sim_status(const sim_t *sim, uint32_t rank, uint32_t spec)

@@ -113,6 +113,8 @@ struct sim {
     sim_loss_t loss; /* of nobody, unless changed before the run */
     sim_spec_t specs[SIM_MAX_OPS];
     sim_layout_t layouts[SIM_MAX_OPS], odd_layouts[SIM_MAX_OPS];
+    bool shuffled;             /* the ring; else each rank stands at the place of its number */
+    uint32_t *ring, *places;   /* the rank at each place of the ring, the place of each rank */
     sim_instance_t *instances; /* [rank][spec] */
     sim_held_t *held;
     size_t nheld, held_room;
@@ -141,6 +143,8 @@ void sim_run_random(sim_t *sim);
 /* What must hold at the end. */
 void sim_check_end(sim_t *sim);
 
+/* The rank that stands `ahead` places to the right of `rank`. */
+uint32_t sim_neighbour(const sim_t *sim, uint32_t rank, uint32_t ahead);
 int sim_status(const sim_t *sim, uint32_t rank, uint32_t spec);
 uint32_t sim_blamed(const sim_t *sim, uint32_t rank, uint32_t spec);
 __attribute__((format(printf, 2, 3))) void sim_complain(sim_t *sim, const char *what, ...);
@@ -161,6 +165,6 @@ bool sim_instance_called(sim_instance_t *instance);
 /* Nothing outside the output's blocks changed, and if the operation is OK, its data is right. */
 void sim_instance_check(sim_instance_t *instance);
 /* The block that a rank handles in a step, by the words of flash_schedule.h. */
-uint32_t sim_block(flash_kind_t kind, uint32_t nranks, uint32_t rank, uint32_t step);
+uint32_t sim_block(const sim_t *sim, flash_kind_t kind, uint32_t rank, uint32_t step);
 
 #endif /* SIM_H */

@@ -12,11 +12,11 @@
 #define PAD    64 /* bytes of canary around a buffer; keeps the alignment */
 #define CANARY 0xc7
 
-uint32_t sim_block(flash_kind_t kind, uint32_t nranks, uint32_t rank, uint32_t step)
+uint32_t sim_block(const sim_t *sim, flash_kind_t kind, uint32_t rank, uint32_t step)
 {
     uint32_t behind = kind == FLASH_ALLGATHER ? step : step + 1; /* at most nranks */
 
-    return rank >= behind ? rank - behind : rank + nranks - behind;
+    return sim_neighbour(sim, rank, sim->nranks - behind);
 }
 
 /* --- layout --- */
@@ -60,7 +60,8 @@ static uint64_t combine(bool mix, uint64_t a, uint64_t b)
     return mix ? prng_mix(a + 1) + prng_mix(b + 1) : a + b;
 }
 
-/* The element of the result: the contributions of block + 1, block + 2, ..., block. */
+/* The element of the result: the contributions of the ranks to the right of the block's, it last.
+ */
 static uint64_t expected(const sim_instance_t *in, uint32_t block, size_t k)
 {
     uint32_t n = in->sim->nranks;
@@ -69,9 +70,10 @@ static uint64_t expected(const sim_instance_t *in, uint32_t block, size_t k)
     if (in->spec->kind == FLASH_ALLGATHER) {
         return contribution(in, block, block, k);
     }
-    sum = contribution(in, (block + 1) % n, block, k);
+    sum = contribution(in, sim_neighbour(in->sim, block, 1), block, k);
     for (uint32_t i = 2; i <= n; i++) {
-        sum = combine(in->spec->mix, sum, contribution(in, (block + i) % n, block, k));
+        sum = combine(in->spec->mix, sum,
+                      contribution(in, sim_neighbour(in->sim, block, i), block, k));
     }
     return sum;
 }
@@ -105,7 +107,7 @@ static bool guards_hold(const unsigned char *memory, size_t count)
 
 static flash_split_t split_of(const sim_instance_t *in, uint32_t step)
 {
-    uint32_t block = sim_block(in->spec->kind, in->sim->nranks, in->rank, step);
+    uint32_t block = sim_block(in->sim, in->spec->kind, in->rank, step);
 
     return flash_schedule_split(&in->schedule, block);
 }
@@ -134,7 +136,7 @@ static void check_piece(sim_instance_t *in, const flash_piece_t *piece)
         sim_complain(in->sim, "op %u rank %u: a callback after the last", in->index, in->rank);
         return;
     }
-    block = sim_block(in->spec->kind, in->sim->nranks, in->rank, in->step);
+    block = sim_block(in->sim, in->spec->kind, in->rank, in->step);
     split = split_of(in, in->step);
     range = flash_split_piece(&split, in->piece);
     if (piece->block != block || piece->piece != in->piece || piece->pieces != split.pieces ||
@@ -242,8 +244,9 @@ void sim_instance_create(sim_t *sim, uint32_t rank, uint32_t spec)
                            .rank = rank,
                            .status = SIM_UNSTARTED};
     in->schedule = (flash_schedule_t){.kind = s->kind,
-                                      .nranks = sim->nranks,
-                                      .rank = rank,
+                                      .ring = {.nranks = sim->nranks,
+                                               .place = sim->places[rank],
+                                               .ranks = sim->shuffled ? sim->ring : NULL},
                                       .pieces = shape->pieces,
                                       .row = shape->row,
                                       .segment_elements = shape->segment};
@@ -273,12 +276,13 @@ static uint64_t tag_towards(uint64_t name, uint32_t receiver)
 flash_op_params_t sim_instance_params(sim_instance_t *in)
 {
     const sim_spec_t *s = in->spec;
-    uint32_t n = in->sim->nranks, right = (in->rank + 1) % n;
+    uint32_t right = sim_neighbour(in->sim, in->rank, 1);
+    uint32_t left = sim_neighbour(in->sim, in->rank, in->sim->nranks - 1);
 
     return (flash_op_params_t){
         .schedule = in->schedule,
         .element = SIM_ELEMENT,
-        .left = fake_net_peer(in->sim->net, in->rank, (in->rank + n - 1) % n),
+        .left = fake_net_peer(in->sim->net, in->rank, left),
         .right = fake_net_peer(in->sim->net, in->rank, right),
         .recv_tag = tag_towards(s->name, in->rank),
         .send_tag = tag_towards(s->name, right),

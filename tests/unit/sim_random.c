@@ -130,7 +130,7 @@ static uint64_t enough_turns(const sim_t *sim)
 static void lose(sim_t *sim)
 {
     uint32_t rank = sim->loss.rank, n = sim->nranks;
-    uint32_t neighbours[] = {(rank + 1) % n, (rank + n - 1) % n};
+    uint32_t neighbours[] = {sim_neighbour(sim, rank, 1), sim_neighbour(sim, rank, n - 1)};
 
     for (int k = 0; k < 2; k++) {
         fake_net_lose(sim->net, rank, neighbours[k]);

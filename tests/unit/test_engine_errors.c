@@ -112,7 +112,7 @@ static uint32_t step_of_call(const sim_t *sim, const sim_spec_t *spec, uint64_t 
     const sim_instance_t *in = &sim->instances[(size_t) spec->fail_rank * sim->nspecs];
 
     for (uint32_t step = 0; step < sim->nranks; step++) {
-        uint32_t block = sim_block(spec->kind, sim->nranks, spec->fail_rank, step);
+        uint32_t block = sim_block(sim, spec->kind, spec->fail_rank, step);
         uint32_t pieces = flash_schedule_split(&in->schedule, block).pieces;
 
         if (call <= pieces) {
@@ -130,7 +130,7 @@ static void judge_callback(sim_t *sim)
     uint32_t failed = step_of_call(sim, spec, spec->fail_callback);
 
     for (uint32_t step = 0; step < sim->nranks; step++) {
-        uint32_t block = sim_block(spec->kind, sim->nranks, spec->fail_rank, step);
+        uint32_t block = sim_block(sim, spec->kind, spec->fail_rank, step);
 
         if (block == spec->fail_rank) {
             expect(sim, block, failed < sim->nranks ? SIM_ERR_CALL : FLASH_OK);
@@ -216,12 +216,12 @@ static bool alike(const flash_schedule_t *a, const flash_schedule_t *b, uint32_t
 /* `rank` gets a message from its left neighbour whose length it does not expect. */
 static bool sees_it(const sim_t *sim, uint32_t rank)
 {
-    uint32_t n = sim->nranks, left = (rank + n - 1) % n;
+    uint32_t n = sim->nranks, left = sim_neighbour(sim, rank, n - 1);
     const flash_schedule_t *mine = &sim->instances[(size_t) rank * sim->nspecs].schedule;
     const flash_schedule_t *theirs = &sim->instances[(size_t) left * sim->nspecs].schedule;
 
     for (uint32_t step = 1; step < n; step++) {
-        if (!alike(mine, theirs, sim_block(mine->kind, n, rank, step))) {
+        if (!alike(mine, theirs, sim_block(sim, mine->kind, rank, step))) {
             return true;
         }
     }
@@ -340,7 +340,7 @@ static void judge_transport(sim_t *sim)
     expect_others_told(sim, injected_rank);
     /* Whoever failed to receive takes it for the sender's fault. */
     expect_blame(sim, sim->options.failure == FAKE_FAIL_RECV
-                          ? (injected_rank + sim->nranks - 1) % sim->nranks
+                          ? sim_neighbour(sim, injected_rank, sim->nranks - 1)
                           : injected_rank);
 }
 
@@ -370,7 +370,8 @@ static void judge_loss(sim_t *sim)
 
     for (uint32_t k = 0; k < n; k++) {
         int status = sim_status(sim, k, 0);
-        bool neighbour = k == (lost + 1) % n || k == (lost + n - 1) % n || k == lost;
+        bool neighbour =
+            k == lost || k == sim_neighbour(sim, lost, 1) || k == sim_neighbour(sim, lost, n - 1);
 
         if (status != FLASH_OK && status != FLASH_ERR_PEER &&
             !(status == FLASH_ERR_LOST && neighbour)) {
@@ -399,7 +400,7 @@ static void test_loss(uint64_t seed, flash_kind_t kind, const char *name)
         sim_run_random(sim);
         sim_check_end(sim);
         judge_loss(sim);
-        failed += sim_status(sim, (sim->loss.rank + 1) % nranks, 0) != FLASH_OK;
+        failed += sim_status(sim, sim_neighbour(sim, sim->loss.rank, 1), 0) != FLASH_OK;
         well = sim->problem[0] == '\0';
         if (!well) {
             sim_describe(sim);
@@ -454,7 +455,7 @@ static void test_all_refusals(void)
     }
     for (uint64_t name = 0; name < 2 * FLASH_REFUSALS; name++) {
         for (uint32_t rank = 0; rank < 2; rank++) {
-            flash_op_params_t params = {.schedule = {.nranks = 2, .rank = rank},
+            flash_op_params_t params = {.schedule = {.ring = {.nranks = 2, .place = rank}},
                                         .left = fake_net_peer(net, rank, 1 - rank),
                                         .right = fake_net_peer(net, rank, 1 - rank),
                                         .recv_tag = name << FLASH_TAG_SHIFT,
@@ -490,6 +491,7 @@ static void test_silence(flash_kind_t kind, const char *name)
                        .fail_rank = SIM_NOBODY};
     fake_options_t net = {.rendezvous = 100, .unordered = FLASH_TAG_MARKS};
     sim_t *sim = sim_create(3, 1, &net, &spec, 1);
+    uint32_t right = sim_neighbour(sim, 0, 1), left = sim_neighbour(sim, 0, 2);
     flash_silence_t silence[2];
     size_t at_first, then, still, afterwards;
 
@@ -499,24 +501,24 @@ static void test_silence(flash_kind_t kind, const char *name)
     flash_engine_watch(sim->engines[0], silence, 2);
     then = flash_engine_watch(sim->engines[0], silence, 2);
     ok(at_first == 0 && then == 1 && silence[0].watches == 2 && silence[0].sending &&
-           silence[0].rank == 1 && silence[0].step == 0 && silence[0].segment == 0 &&
-           silence[0].block == sim_block(kind, 3, 0, 0) && silence[0].user != NULL &&
-           silence[0].peer == fake_net_peer(sim->net, 0, 1),
+           silence[0].rank == right && silence[0].step == 0 && silence[0].segment == 0 &&
+           silence[0].block == sim_block(sim, kind, 0, 0) && silence[0].user != NULL &&
+           silence[0].peer == fake_net_peer(sim->net, 0, right),
        "%s: nobody takes the first segment, and it shows", name);
-    sim_start(sim, 1, 0);
+    sim_start(sim, right, 0);
     for (int k = 0; k < 100; k++) {
         sim_progress(sim, 0);
-        sim_progress(sim, 1);
+        sim_progress(sim, right);
         if (sim_take(sim, 0, SIM_ALL_WORK)) {
             sim_finish_held(sim, 0);
         }
     }
     flash_engine_watch(sim->engines[0], silence, 2);
     still = flash_engine_watch(sim->engines[0], silence, 2);
-    ok(still == 1 && silence[0].watches == 1 && !silence[0].sending && silence[0].rank == 2 &&
+    ok(still == 1 && silence[0].watches == 1 && !silence[0].sending && silence[0].rank == left &&
            silence[0].step == 1,
        "%s: nothing comes from the left, and it shows", name);
-    sim_start(sim, 2, 0);
+    sim_start(sim, left, 0);
     sim_run_random(sim);
     sim_check_end(sim);
     afterwards = flash_engine_watch(sim->engines[0], silence, 2);

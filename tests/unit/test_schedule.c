@@ -16,8 +16,11 @@ static const uint32_t ring_sizes[] = {2, 3, 4, 5, 7, 8, 16, 31, 64, 100, 1000};
 
 static flash_schedule_t ring(flash_kind_t kind, uint32_t nranks, uint32_t rank)
 {
-    return (flash_schedule_t){
-        .kind = kind, .nranks = nranks, .rank = rank, .pieces = 1, .row = 1, .segment_elements = 1};
+    return (flash_schedule_t){.kind = kind,
+                              .ring = {.nranks = nranks, .place = rank},
+                              .pieces = 1,
+                              .row = 1,
+                              .segment_elements = 1};
 }
 
 /* --- which block in which step --- */
@@ -206,7 +209,7 @@ static bool totals_hold(const flash_schedule_t *schedule)
     size_t longest = 0;
     uint32_t most = 0;
 
-    for (uint32_t block = 0; block < schedule->nranks; block++) {
+    for (uint32_t block = 0; block < schedule->ring.nranks; block++) {
         flash_split_t split = flash_schedule_split(schedule, block);
         uint32_t segments = flash_split_segments(&split);
 
@@ -244,12 +247,12 @@ static void test_totals(uint64_t *random)
         ptrdiff_t displs[32];
 
         equal &= totals_hold(&schedule);
-        for (uint32_t block = 0; block < schedule.nranks; block++) {
+        for (uint32_t block = 0; block < schedule.ring.nranks; block++) {
             counts[block] = schedule.blocks.count;
             displs[block] = (ptrdiff_t) (block * schedule.blocks.count);
         }
         arrays.blocks = (flash_blocks_t){.count = 12345, .counts = counts, .displs = displs};
-        for (uint32_t block = 0; block < schedule.nranks; block++) {
+        for (uint32_t block = 0; block < schedule.ring.nranks; block++) {
             flash_split_t a = flash_schedule_split(&schedule, block);
             flash_split_t b = flash_schedule_split(&arrays, block);
 
@@ -258,7 +261,7 @@ static void test_totals(uint64_t *random)
                     flash_schedule_displ(&schedule, block) == flash_schedule_displ(&arrays, block);
         }
         same &= totals_hold(&arrays);
-        for (uint32_t block = 0; block < schedule.nranks; block++) {
+        for (uint32_t block = 0; block < schedule.ring.nranks; block++) {
             counts[block] = prng_percent(random, 30) ? 0 : prng_below(random, 60);
         }
         unequal &= totals_hold(&arrays);
