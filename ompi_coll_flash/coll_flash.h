@@ -78,7 +78,7 @@ void mca_coll_flash_job_close(void);
 
 /*
  * Collective over MPI_COMM_WORLD, once, in MPI_Init: whether UCX is usable on every rank and
- * which parameters all of them go by. Uses the allreduce of the module below flash.
+ * which parameters all of them go by.
  */
 int mca_coll_flash_job_agree(ompi_communicator_t *world);
 

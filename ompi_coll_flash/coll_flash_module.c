@@ -117,8 +117,7 @@ static bool has_previous(const mca_coll_base_comm_coll_t *coll)
     return coll->coll_iallgather != NULL && coll->coll_iallgatherv != NULL &&
            coll->coll_ireduce_scatter != NULL && coll->coll_ireduce_scatter_block != NULL &&
            coll->coll_allgather_init != NULL && coll->coll_allgatherv_init != NULL &&
-           coll->coll_reduce_scatter_init != NULL && coll->coll_reduce_scatter_block_init != NULL &&
-           coll->coll_allreduce != NULL;
+           coll->coll_reduce_scatter_init != NULL && coll->coll_reduce_scatter_block_init != NULL;
 }
 
 static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
@@ -129,9 +128,13 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     ompi_group_t *group = comm->c_local_group;
 
     if (!has_previous(comm->c_coll)) { /* on all ranks: the list of components is the job's */
-        if (rank == 0) {
+        if (rank == 0 && comm == MPI_COMM_WORLD) {
             FLASH_HELP("priority-too-low", mca_coll_flash_params.priority);
         }
+        FLASH_VERBOSE(1,
+                      "coll:flash: does not serve communicator %u: no other component has the "
+                      "operations that flash passes on",
+                      comm_id);
         return OMPI_ERR_NOT_AVAILABLE;
     }
     if (comm == MPI_COMM_WORLD) {

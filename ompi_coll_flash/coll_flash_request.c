@@ -373,6 +373,21 @@ int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
     return error;
 }
 
+/*
+ * UCX would die of a buffer that is not there, or never complete. (MPI_BOTTOM with a type that
+ * holds addresses is none: these are added by now.)
+ */
+static bool lacks_buffer(const flash_op_params_t *params)
+{
+    const flash_schedule_t *schedule = &params->schedule;
+    bool gather = schedule->kind == FLASH_ALLGATHER;
+    bool own = flash_schedule_count(schedule, schedule->rank) > 0;
+    bool any = flash_schedule_max_piece(schedule) > 0;
+
+    return (params->input == NULL && (gather ? own : any && params->callback == NULL)) ||
+           (params->output == NULL && (gather ? any : own));
+}
+
 int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
                                  ompi_request_t **started)
 {
@@ -383,6 +398,9 @@ int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_par
         return mca_coll_flash_request_refuse(request, rc, started);
     }
     fill_params(request, params);
+    if (lacks_buffer(params)) {
+        return mca_coll_flash_request_refuse(request, MPI_ERR_BUFFER, started);
+    }
     enter(request);
     rc = flash_progress_start_op(mca_coll_flash_job_progress(), params);
     if (rc != FLASH_OK) {

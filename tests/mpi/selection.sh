@@ -80,6 +80,12 @@ point 'coll_flash_priority 1: said, flash not active' \
 point 'coll_flash_priority 1 on one rank: said, flash not active' \
     says 1 'has a priority of 1' 3 "${inactive[@]}" -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_priority=1 "$program" active user_type
+# Below and above other components: what they are enabled after differs from rank to rank.
+for priority in 15 35; do
+    point "coll_flash_priority $priority on one rank: said, and flash is active" \
+        says 1 'coll_flash_priority differs' 3 -- \
+        "${on_rank[@]}" 1 OMPI_MCA_coll_flash_priority=$priority "$program" active
+done
 point 'coll_flash_priority -1: nothing said, flash not active' \
     says 0 'flash' 3 "${inactive[@]}" --mca coll_flash_priority -1 -- test_extension active \
     user_type
