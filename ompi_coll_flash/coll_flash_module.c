@@ -83,9 +83,8 @@ static void module_construct(mca_coll_flash_module_t *module)
     module->comm = NULL;
     memset(&module->previous, 0, sizeof(module->previous));
     module->sequence = module->persistent_sequence = 0;
-    for (size_t k = 0; k < FLASH_CALL_SEQUENCES / 64; k++) {
-        atomic_init(&module->taken[k], 0);
-    }
+    memset(module->taken, 0, sizeof(module->taken));
+    OBJ_CONSTRUCT(&module->waiting, opal_list_t);
     module->left = module->right = NULL;
 }
 
@@ -98,6 +97,7 @@ static void release(mca_coll_base_module_t *module)
 
 static void module_destruct(mca_coll_flash_module_t *module)
 {
+    OBJ_DESTRUCT(&module->waiting);
     release(module->previous.iallgather_module);
     release(module->previous.iallgatherv_module);
     release(module->previous.ireduce_scatter_module);

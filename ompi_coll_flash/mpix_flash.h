@@ -56,8 +56,7 @@ typedef struct MPIX_Flash_block {
  * reduce-scatter produces all blocks, wherever it stands.)
  *
  * A callback may call MPI. It must not wait for its own request, nor for a request that depends
- * on another pending callback; nor start so many operations on a communicator that one does, the
- * 8192nd after it, whose number in flash's messages is that of a request that cannot complete.
+ * on another pending callback.
  *
  * An error return stops further callbacks of this request on this rank. The communication is
  * still carried through on every rank, and the communicator stays usable. The request of this
