@@ -17,6 +17,7 @@ if [[ " $* " == *' --help '* || " $* " == *' -h '* ]]; then
     sed -n '3,/^#$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]##*/}"
     echo "The benchmark gets \`${options[*]}\` first. Its options, once it is built:"
     [[ ! -x ${program[0]} ]] || exec "${program[@]}" --help
+    echo "  (not built yet: ./quickstart.sh builds it)"
     exit 0
 fi
 

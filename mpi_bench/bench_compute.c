@@ -77,6 +77,25 @@ static double enqueue(bench_problem_t *problem, int rows)
     return begin;
 }
 
+static void copy(const bench_problem_t *problem, const void *in, void *out, int rows)
+{
+    memcpy(out, in, (size_t) rows * (size_t) problem->out_width * problem->size);
+}
+
+void bench_launch(bench_problem_t *problem, const void *in, void *out, int rows)
+{
+    if (!problem->options->offload) {
+        multiply(problem, in, out, rows);
+        return;
+    }
+    enqueue(problem, rows);
+    if (problem->allgather) {
+        touch(problem, in, out, rows); /* the input must be there when it is enqueued */
+    } else {
+        copy(problem, in, out, rows);
+    }
+}
+
 /*
  * The copy is the CPU's, which a real accelerator would leave alone: not at the beginning, where
  * several emulated hosts with a burst of work each would keep one another's threads from starting.
@@ -86,19 +105,19 @@ static void contribute(bench_problem_t *problem, const void *in, void *out, int 
     double begin = enqueue(problem, rows);
 
     bench_sleep_until((begin + problem->device_idle) / 2);
-    memcpy(out, in, (size_t) rows * (size_t) problem->out_width * problem->size);
-    bench_sleep_until(problem->device_idle);
+    copy(problem, in, out, rows);
+    bench_compute_finish(problem);
 }
 
 void bench_compute(bench_problem_t *problem, const void *in, void *out, int rows)
 {
-    if (!problem->options->offload) {
-        multiply(problem, in, out, rows);
-    } else if (problem->allgather) {
-        enqueue(problem, rows);
-        touch(problem, in, out, rows); /* the input must be there when it is enqueued */
-    } else {
+    double before = problem->device_idle;
+
+    if (problem->options->offload && !problem->allgather) {
         contribute(problem, in, out, rows);
+    } else {
+        bench_launch(problem, in, out, rows);
+        bench_sleep_until(before);
     }
 }
 

@@ -80,10 +80,12 @@ void bench_problem_poison(bench_problem_t *problem);
 void *bench_row(const bench_problem_t *problem, const void *buffer, int row, int width);
 
 /*
- * Computes `rows` rows. A product by BLAS, and rows that are to be reduced, are there on return. An
- * allgather's rows an accelerator works off in order, in its own time, as it does kernels in a
- * stream: `in` must stay as it is until bench_compute_finish() has waited for all of them.
+ * Computes `rows` rows, or has an accelerator compute them: in order, and without the host. Then
+ * bench_launch() returns at once, and `in` must stay as it is. bench_compute() keeps the host: a
+ * product that is to be reduced is there on return; of an allgather's rows one computation at most
+ * is left waiting behind the one that runs. bench_compute_finish() waits for all of them.
  */
+void bench_launch(bench_problem_t *problem, const void *in, void *out, int rows);
 void bench_compute(bench_problem_t *problem, const void *in, void *out, int rows);
 void bench_compute_finish(const bench_problem_t *problem);
 

@@ -126,6 +126,7 @@ static void print_variants(FILE *file, const bench_result_t *result)
     }
 }
 
+/* "host in MPI": the host waits there while an accelerator computes; else it makes no MPI call. */
 static void print_plain(FILE *file, const bench_result_t *result)
 {
     const bench_measured_t *measured;

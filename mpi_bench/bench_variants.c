@@ -129,7 +129,10 @@ static void run_nonblocking(bench_problem_t *problem, const bench_case_t *bench_
     }
 }
 
-/* Slice s + 1 travels while slice s is computed; nothing hides the first. */
+/*
+ * Slice s + 1 travels while slice s is computed; nothing hides the first. While an accelerator
+ * computes, the host waits in MPI.
+ */
 static void run_sliced_allgather(bench_problem_t *problem, const bench_case_t *bench_case)
 {
     const bench_slicing_t *slicing = bench_case->slicing;
@@ -147,15 +150,16 @@ static void run_sliced_allgather(bench_problem_t *problem, const bench_case_t *b
             transfer = slice_transfer(problem, slice + 1);
             bench_transfer_start(&transfer, bench_case->comm, &request);
         }
-        bench_compute(problem, bench_row(problem, problem->moved, slice->first, problem->in_width),
-                      bench_row(problem, problem->output, slice->first, problem->out_width),
-                      slice->rows);
+        bench_launch(problem, bench_row(problem, problem->moved, slice->first, problem->in_width),
+                     bench_row(problem, problem->output, slice->first, problem->out_width),
+                     slice->rows);
     }
 }
 
 /*
- * Slice s travels while slice s + 1 is computed; nothing hides the last. A slice is posted before
- * the wait for the one before it: that wait moves both.
+ * Slice s travels while slice s + 1 is computed; nothing hides the last. While an accelerator
+ * computes, the host waits in MPI for the slice before. Where the host computes, a slice is posted
+ * before the wait for the one before it: that wait moves both.
  */
 static void run_sliced_reduce_scatter(bench_problem_t *problem, const bench_case_t *bench_case)
 {
@@ -167,9 +171,13 @@ static void run_sliced_reduce_scatter(bench_problem_t *problem, const bench_case
 
     for (s = 0; s < slicing->count; s++) {
         slice = &slicing->slices[s];
-        bench_compute(problem, bench_row(problem, slicing->input, slice->first, problem->in_width),
-                      bench_row(problem, problem->moved, slice->first, problem->out_width),
-                      slice->rows);
+        bench_launch(problem, bench_row(problem, slicing->input, slice->first, problem->in_width),
+                     bench_row(problem, problem->moved, slice->first, problem->out_width),
+                     slice->rows);
+        if (problem->options->offload) {
+            MPI_Wait(&last, MPI_STATUS_IGNORE);
+            bench_compute_finish(problem);
+        }
         transfer = slice_transfer(problem, slice);
         bench_transfer_start(&transfer, bench_case->comm, &request);
         MPI_Wait(&last, MPI_STATUS_IGNORE);
@@ -260,6 +268,19 @@ static void run_plain(bench_problem_t *problem, const bench_case_t *bench_case)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+/* With an accelerator the host can wait in MPI, which then moves the data, whatever library it is.
+ */
+static void run_waiting(bench_problem_t *problem, const bench_case_t *bench_case)
+{
+    bench_transfer_t transfer = independent_transfer(problem);
+    MPI_Request request;
+
+    bench_transfer_start(&transfer, bench_case->comm, &request);
+    bench_launch(problem, bench_row(problem, problem->input, 0, problem->in_width),
+                 bench_row(problem, problem->output, 0, problem->out_width), problem->m);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static int list_alone(const bench_problem_t *problem, MPI_Comm own, MPI_Comm flash,
                       bench_case_t *cases)
 {
@@ -320,6 +341,15 @@ int bench_variants_list(const bench_problem_t *problem, MPI_Comm own, MPI_Comm f
     snprintf(model.name, sizeof(model.name), "plain call, flash");
     model.comm = flash;
     cases[count++] = model;
+    if (problem->options->offload) {
+        snprintf(model.name, sizeof(model.name), "host in MPI, Open MPI");
+        model.run = run_waiting;
+        model.comm = own;
+        cases[count++] = model;
+        snprintf(model.name, sizeof(model.name), "host in MPI, flash");
+        model.comm = flash;
+        cases[count++] = model;
+    }
     return count;
 }
 

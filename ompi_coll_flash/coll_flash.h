@@ -4,6 +4,7 @@
  *   coll_flash_component.c       registration, parameters, opening and closing
  *   coll_flash_job.c             what the processes of a job agree on, and how they find each other
  *   coll_flash_module.c          one communicator: serve it or not, take over, give back
+ *   coll_flash_number.c          the numbers that tell a communicator's operations apart
  *   coll_flash_ring.c            in which order a communicator's ranks stand in its ring
  *   coll_flash_request.c         an operation as an MPI request
  *   coll_flash_watch.c           neighbours that fall silent
@@ -82,8 +83,7 @@ void mca_coll_flash_job_close(void);
 
 /*
  * Collective over MPI_COMM_WORLD, once, in MPI_Init: whether UCX is usable on every rank and
- * which parameters all of them go by. Uses the allreduce of the module below flash. `right` is
- * this rank's neighbour in the ring.
+ * which parameters all of them go by. `right` is this rank's neighbour in the ring.
  */
 int mca_coll_flash_job_agree(ompi_communicator_t *world, int right);
 
@@ -150,9 +150,10 @@ typedef struct mca_coll_flash_module {
     uint64_t recv_tag, send_tag; /* this communicator's part of the tags, see coll_flash_module.c */
     uint32_t sequence;           /* operations started; collective calls are ordered by the user */
     uint32_t persistent_sequence; /* persistent requests made; likewise */
-    /* A bit for each number of a call that is under way. Set by the thread that starts the call,
-       cleared, with release order, by the one that completes it. */
-    _Atomic uint64_t taken[FLASH_CALL_SEQUENCES / 64];
+    /* A bit for each number of a call that is under way, and the calls that wait for theirs, in
+       their order; see coll_flash_number.c. */
+    uint64_t taken[FLASH_CALL_SEQUENCES / 64];
+    opal_list_t waiting;
     flash_peer_t *left, *right; /* NULL before the first operation */
 } mca_coll_flash_module_t;
 
@@ -160,7 +161,6 @@ OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
 
 /*
  * Collective over MPI_COMM_WORLD, once, in MPI_Init: every process learns where all others are.
- * Uses the allgather of the module below flash.
  */
 int mca_coll_flash_ring_agree(ompi_communicator_t *world);
 void mca_coll_flash_ring_fini(void);
@@ -212,7 +212,8 @@ typedef struct mca_coll_flash_request {
         flash_displs_t displs;
         flash_count_t recvcount;
         size_t own_bytes;
-    } deferred; /* arguments of `finish` */
+    } deferred;                /* arguments of `finish` */
+    flash_op_params_t waiting; /* while it waits for its number, see coll_flash_number.c */
 } mca_coll_flash_request_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_flash_request_t);
@@ -222,6 +223,13 @@ void mca_coll_flash_requests_fini(void);
 
 /* The number of the next operation of a communicator: whoever calls takes part in it, or fails. */
 uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module);
+/* Takes the request's number. False if an operation 8192 calls older still has it. */
+bool mca_coll_flash_number_take(mca_coll_flash_request_t *request);
+/* The same; where that has it, the request waits, with a copy of `params`. */
+bool mca_coll_flash_number_take_or_wait(mca_coll_flash_request_t *request,
+                                        const flash_op_params_t *params);
+/* Gives it back. The request that has waited for it, has it now and is to be started, or NULL. */
+mca_coll_flash_request_t *mca_coll_flash_number_leave(const mca_coll_flash_request_t *request);
 /* What the first operation of a communicator, and of the process, needs. */
 int mca_coll_flash_prepare(mca_coll_flash_module_t *module);
 /* NULL if there is no memory. */

@@ -27,8 +27,10 @@
 #include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"
 #include "ompi/datatype/ompi_datatype.h"
+#include "ompi/errhandler/errhandler.h"
 #include "ompi/group/group.h"
 #include "ompi/mca/coll/base/base.h"
+#include "ompi/mca/coll/base/coll_base_functions.h"
 #include "ompi/mca/coll/base/coll_base_util.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/op/op.h"
@@ -64,6 +66,22 @@ static inline bool flash_compat_spans_nodes(void)
 
     OPAL_MODEX_RECV_VALUE_OPTIONAL(rc, OPAL_PMIX_JOB_SIZE, &job, &where, OPAL_UINT32);
     return rc != OPAL_SUCCESS || size > (uint32_t) opal_process_info.num_local_peers + 1;
+}
+
+/*
+ * Not the communicator's own: which module that is of, where modules are still being enabled in the
+ * order of their priorities, may differ from rank to rank.
+ */
+static inline int flash_compat_allreduce(const void *mine, void *all, int count, MPI_Datatype type,
+                                         MPI_Op op, ompi_communicator_t *comm)
+{
+    return ompi_coll_base_allreduce_intra_recursivedoubling(mine, all, count, type, op, comm, NULL);
+}
+
+static inline int flash_compat_allgather(const void *mine, void *all, int count, MPI_Datatype type,
+                                         ompi_communicator_t *comm)
+{
+    return ompi_coll_base_allgather_intra_bruck(mine, count, type, all, count, type, comm, NULL);
 }
 
 #define FLASH_MODEX_SEND(rc, key, data, size) \

@@ -314,8 +314,7 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)
     mine[MAX_MIN_BYTES] = -(int64_t) params->min_bytes;
     mine[SEGMENT] = (int64_t) params->segment_bytes;
     mine[MAX_SEGMENT] = -(int64_t) params->segment_bytes;
-    rc = world->c_coll->coll_allreduce(mine, least, VALUES, MPI_INT64_T, MPI_MIN, world,
-                                       world->c_coll->coll_allreduce_module);
+    rc = flash_compat_allreduce(mine, least, VALUES, MPI_INT64_T, MPI_MIN, world);
     if (rc != MPI_SUCCESS) {
         job.agreement = AGREED_UNUSABLE;
         return rc;

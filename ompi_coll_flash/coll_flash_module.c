@@ -83,9 +83,8 @@ static void module_construct(mca_coll_flash_module_t *module)
     module->comm = NULL;
     memset(&module->previous, 0, sizeof(module->previous));
     module->sequence = module->persistent_sequence = 0;
-    for (size_t k = 0; k < FLASH_CALL_SEQUENCES / 64; k++) {
-        atomic_init(&module->taken[k], 0);
-    }
+    memset(module->taken, 0, sizeof(module->taken));
+    OBJ_CONSTRUCT(&module->waiting, opal_list_t);
     module->ring = (flash_ring_t){.ranks = NULL};
     module->left = module->right = NULL;
 }
@@ -99,6 +98,7 @@ static void release(mca_coll_base_module_t *module)
 
 static void module_destruct(mca_coll_flash_module_t *module)
 {
+    OBJ_DESTRUCT(&module->waiting);
     free((void *) module->ring.ranks);
     release(module->previous.iallgather_module);
     release(module->previous.iallgatherv_module);
@@ -119,8 +119,7 @@ static bool has_previous(const mca_coll_base_comm_coll_t *coll)
     return coll->coll_iallgather != NULL && coll->coll_iallgatherv != NULL &&
            coll->coll_ireduce_scatter != NULL && coll->coll_ireduce_scatter_block != NULL &&
            coll->coll_allgather_init != NULL && coll->coll_allgatherv_init != NULL &&
-           coll->coll_reduce_scatter_init != NULL && coll->coll_reduce_scatter_block_init != NULL &&
-           coll->coll_allreduce != NULL && coll->coll_allgather != NULL;
+           coll->coll_reduce_scatter_init != NULL && coll->coll_reduce_scatter_block_init != NULL;
 }
 
 /* With MPI_COMM_WORLD, the first, the job's processes agree on all that depends on all of them. */
@@ -157,9 +156,13 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     int rc;
 
     if (!has_previous(comm->c_coll)) { /* on all ranks: the list of components is the job's */
-        if (ompi_comm_rank(comm) == 0) {
+        if (ompi_comm_rank(comm) == 0 && comm == MPI_COMM_WORLD) {
             FLASH_HELP("priority-too-low", mca_coll_flash_params.priority);
         }
+        FLASH_VERBOSE(1,
+                      "coll:flash: does not serve communicator %u: no other component has the "
+                      "operations that flash passes on",
+                      comm_id);
         return OMPI_ERR_NOT_AVAILABLE;
     }
     rc = join_ring(module, comm);

@@ -80,37 +80,6 @@ void mca_coll_flash_requests_fini(void)
     }
 }
 
-uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module)
-{
-    return module->sequence++ & (FLASH_CALL_SEQUENCES - 1);
-}
-
-/*
- * Takes the number in the tags. Those of calls come round again: what has this one still must end
- * first. (When it has ended here, the neighbours have no message of it under way to or from here.)
- * A persistent request's number is its own.
- */
-static void take_number(mca_coll_flash_module_t *module, uint32_t number)
-{
-    uint64_t bit = UINT64_C(1) << number % 64;
-
-    if (number < FLASH_CALL_SEQUENCES) {
-        while (atomic_load_explicit(&module->taken[number / 64], memory_order_acquire) & bit) {
-            opal_progress();
-        }
-        atomic_fetch_or_explicit(&module->taken[number / 64], bit, memory_order_relaxed);
-    }
-}
-
-static void leave_number(mca_coll_flash_module_t *module, uint32_t number)
-{
-    uint64_t bit = UINT64_C(1) << number % 64;
-
-    if (number < FLASH_CALL_SEQUENCES) {
-        atomic_fetch_and_explicit(&module->taken[number / 64], ~bit, memory_order_release);
-    }
-}
-
 /* Who takes part, and by which name the operation goes among them. */
 static void set_ring(const mca_coll_flash_module_t *module, uint64_t sequence,
                      flash_op_params_t *params)
@@ -219,11 +188,37 @@ static void explain(const mca_coll_flash_request_t *request, int status, uint32_
     }
 }
 
+static void begin_waiting(mca_coll_flash_request_t *request);
+
+/* Completes a request that has a number. Another may have waited for that. */
+static void end(mca_coll_flash_request_t *request, int error)
+{
+    ompi_communicator_t *comm = request->module->comm;
+    ompi_request_t *base = &request->super.super;
+    mca_coll_flash_request_t *next = mca_coll_flash_number_leave(request);
+
+    base->req_status.MPI_ERROR = error;
+    if (error != MPI_SUCCESS) {
+        /* Open MPI hands the errors of this type of request to the communicator's error handler,
+           those of OMPI_REQUEST_COLL to MPI_COMM_WORLD's. */
+        base->req_type = OMPI_REQUEST_PML;
+    }
+    ompi_request_complete(base, true);
+    if (atomic_exchange_explicit(&request->state, REQUEST_COMPLETED_HERE, memory_order_acq_rel) ==
+        REQUEST_FREED) {
+        recycle(request);
+    }
+    if (next != NULL) {
+        begin_waiting(next);
+    }
+    if (error == MPI_SUCCESS) {
+        OBJ_RELEASE(comm); /* may have been freed by its user meanwhile, and go away with this */
+    } /* else Open MPI will hand the error to its error handler, even then: it stays */
+}
+
 static void complete(flash_op_t *op)
 {
     mca_coll_flash_request_t *request = flash_op_user(op);
-    ompi_communicator_t *comm = request->module->comm;
-    ompi_request_t *base = &request->super.super;
     int status = flash_op_status(op), error = mca_coll_flash_error(status);
     uint32_t blamed = flash_op_blamed(op);
     bool haunted = flash_op_is_haunted(op);
@@ -237,24 +232,7 @@ static void complete(flash_op_t *op)
         request->scratch = NULL; /* stays: see flash_op_is_haunted() */
     }
     release_memory(request);
-    if (request->known_error != MPI_SUCCESS) {
-        error = request->known_error;
-    }
-    base->req_status.MPI_ERROR = error;
-    if (error != MPI_SUCCESS) {
-        /* Open MPI hands the errors of this type of request to the communicator's error handler,
-           those of OMPI_REQUEST_COLL to MPI_COMM_WORLD's. */
-        base->req_type = OMPI_REQUEST_PML;
-    }
-    leave_number(request->module, request->sequence);
-    ompi_request_complete(base, true);
-    if (atomic_exchange_explicit(&request->state, REQUEST_COMPLETED_HERE, memory_order_acq_rel) ==
-        REQUEST_FREED) {
-        recycle(request);
-    }
-    if (error == MPI_SUCCESS) {
-        OBJ_RELEASE(comm); /* may have been freed by its user meanwhile, and go away with this */
-    } /* else Open MPI will hand the error to its error handler, even then: it stays */
+    end(request, request->known_error != MPI_SUCCESS ? request->known_error : error);
 }
 
 int mca_coll_flash_progress_all(void)
@@ -336,39 +314,78 @@ int mca_coll_flash_prepare(mca_coll_flash_module_t *module)
     return MPI_SUCCESS;
 }
 
-static void enter(const mca_coll_flash_request_t *request)
+/* Takes back what a request has for its ring. Another may have waited for its number. */
+static void leave(mca_coll_flash_request_t *request)
 {
-    take_number(request->module, request->sequence);
-    OBJ_RETAIN(request->module->comm);
-}
+    mca_coll_flash_request_t *next = mca_coll_flash_number_leave(request);
 
-static void leave(const mca_coll_flash_request_t *request)
-{
-    leave_number(request->module, request->sequence);
     OBJ_RELEASE(request->module->comm);
+    if (next != NULL) {
+        begin_waiting(next);
+    }
 }
 
-int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
-                                  ompi_request_t **started)
+/* With its number taken. False if not even that is possible. */
+static bool begin_refused(mca_coll_flash_request_t *request, int error)
 {
-    mca_coll_flash_module_t *module = request->module;
     flash_op_params_t params = {.user = request};
 
     release_memory(request);
     request->finish = NULL;
     request->refused = true;
-    if (mca_coll_flash_prepare(module) == MPI_SUCCESS) {
-        request->known_error = error;
-        set_ring(module, request->sequence, &params);
-        enter(request);
-        if (flash_progress_refuse(mca_coll_flash_job_progress(), &params)) {
+    request->known_error = error;
+    set_ring(request->module, request->sequence, &params);
+    return flash_progress_refuse(mca_coll_flash_job_progress(), &params);
+}
+
+int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
+                                  ompi_request_t **started)
+{
+    if (mca_coll_flash_prepare(request->module) == MPI_SUCCESS) {
+        while (!mca_coll_flash_number_take(request)) {
+            opal_progress();
+        }
+        OBJ_RETAIN(request->module->comm);
+        if (begin_refused(request, error)) {
             *started = &request->super.super;
             return MPI_SUCCESS;
         }
         leave(request);
     }
+    release_memory(request);
     recycle(request);
     return error;
+}
+
+/* With its number taken. What cannot be started or refused ends here; the others are left to wait.
+ */
+static void begin(mca_coll_flash_request_t *request, const flash_op_params_t *params)
+{
+    int rc = flash_progress_start_op(mca_coll_flash_job_progress(), params);
+
+    if (rc != FLASH_OK && !begin_refused(request, mca_coll_flash_error(rc))) {
+        end(request, mca_coll_flash_error(rc));
+    }
+}
+
+static void begin_waiting(mca_coll_flash_request_t *request)
+{
+    begin(request, &request->waiting);
+}
+
+/*
+ * UCX would die of a buffer that is not there, or never complete. (MPI_BOTTOM with a type that
+ * holds addresses is none: these are added by now.)
+ */
+static bool lacks_buffer(const flash_op_params_t *params)
+{
+    const flash_schedule_t *schedule = &params->schedule;
+    bool gather = schedule->kind == FLASH_ALLGATHER;
+    bool own = flash_schedule_count(schedule, flash_ring_rank(&schedule->ring, 0)) > 0;
+    bool any = flash_schedule_max_piece(schedule) > 0;
+
+    return (params->input == NULL && (gather ? own : any && params->callback == NULL)) ||
+           (params->output == NULL && (gather ? any : own));
 }
 
 int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
@@ -381,12 +398,13 @@ int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_par
         return mca_coll_flash_request_refuse(request, rc, started);
     }
     fill_params(request, params);
-    enter(request);
-    rc = flash_progress_start_op(mca_coll_flash_job_progress(), params);
-    if (rc != FLASH_OK) {
-        leave(request);
-        return mca_coll_flash_request_refuse(request, mca_coll_flash_error(rc), started);
+    if (lacks_buffer(params)) {
+        return mca_coll_flash_request_refuse(request, MPI_ERR_BUFFER, started);
     }
     *started = &request->super.super;
+    OBJ_RETAIN(module->comm);
+    if (mca_coll_flash_number_take_or_wait(request, params)) {
+        begin(request, params);
+    }
     return MPI_SUCCESS;
 }

@@ -102,8 +102,7 @@ int mca_coll_flash_ring_agree(ompi_communicator_t *world)
     }
     /* One rank that wants no order makes all go without: it says so by a node that cannot be. */
     own.where[NODE] = by_rank ? UINT32_MAX : own.where[NODE];
-    rc = world->c_coll->coll_allgather(&own, SEAT_WORDS, MPI_UINT32_T, seats, SEAT_WORDS,
-                                       MPI_UINT32_T, world, world->c_coll->coll_allgather_module);
+    rc = flash_compat_allgather(&own, seats, SEAT_WORDS, MPI_UINT32_T, world);
     for (size_t k = 0; k < count && rc == OMPI_SUCCESS; k++) {
         by_rank |= seats[k].where[NODE] == UINT32_MAX;
     }

@@ -73,8 +73,10 @@ static uint32_t window(const flash_op_params_t *params)
 {
     uint32_t segments = flash_schedule_max_segments(&params->schedule);
     uint32_t needed = params->callback != NULL ? 2 * segments + 2 : segments + 1;
+    uint64_t all = (uint64_t) segments * params->schedule.ring.nranks;
+    uint32_t wanted = params->depth < all ? params->depth : (uint32_t) all;
 
-    return params->depth > needed ? params->depth : needed;
+    return wanted > needed ? wanted : needed;
 }
 
 /* The longest segment, in elements: pieces are cut evenly, rounded up. */

@@ -9,11 +9,11 @@
 
 #define FLASH_MAX_PIECES 4096 /* as mpix_flash.h says: the ring keeps a place for each */
 
-/* Hands an error to the communicator's error handler, or to MPI_COMM_WORLD's if there is none. */
-static int raise_error(MPI_Comm comm, int error)
+/* Hands a function's error to the communicator's handler, or to MPI_COMM_WORLD's if it has none. */
+static int raise_error(MPI_Comm comm, int error, const char *function)
 {
     if (error != MPI_SUCCESS) {
-        PMPI_Comm_call_errhandler(ompi_comm_invalid(comm) ? MPI_COMM_WORLD : comm, error);
+        OMPI_ERRHANDLER_INVOKE(ompi_comm_invalid(comm) ? MPI_COMM_WORLD : comm, error, function);
     }
     return error;
 }
@@ -74,7 +74,7 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag)
     if (error == MPI_SUCCESS) {
         *flag = mca_coll_flash_module_of(comm) != NULL;
     }
-    return raise_error(comm, error);
+    return raise_error(comm, error, __func__);
 }
 
 static const char *module_obstacle(const mca_coll_flash_module_t *module)
@@ -152,8 +152,10 @@ int MPIX_Iallgather_compute(const void *sendbuf, int sendcount, MPI_Datatype sen
                             MPIX_Flash_compute_fn *consume, void *arg,
                             const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request)
 {
-    return raise_error(comm, allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL,
-                                       recvtype, consume, arg, hints, comm, request));
+    return raise_error(comm,
+                       allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL,
+                                 recvtype, consume, arg, hints, comm, request),
+                       __func__);
 }
 
 int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
@@ -162,10 +164,12 @@ int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype se
                              const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request)
 {
     if (recvcounts == NULL || displs == NULL) {
-        return raise_error(comm, MPI_ERR_ARG);
+        return raise_error(comm, MPI_ERR_ARG, __func__);
     }
-    return raise_error(comm, allgather(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs,
-                                       recvtype, consume, arg, hints, comm, request));
+    return raise_error(comm,
+                       allgather(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs,
+                                 recvtype, consume, arg, hints, comm, request),
+                       __func__);
 }
 
 int MPIX_Allgather_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
@@ -258,8 +262,10 @@ int MPIX_Ireduce_scatter_block_compute(MPIX_Flash_compute_fn *produce, void *arg
                                        MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                                        MPI_Request *request)
 {
-    return raise_error(comm, reduce_scatter(produce, arg, hints, recvbuf, recvcount, NULL, datatype,
-                                            op, comm, request));
+    return raise_error(
+        comm,
+        reduce_scatter(produce, arg, hints, recvbuf, recvcount, NULL, datatype, op, comm, request),
+        __func__);
 }
 
 int MPIX_Ireduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
@@ -268,10 +274,12 @@ int MPIX_Ireduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
                                  MPI_Comm comm, MPI_Request *request)
 {
     if (recvcounts == NULL) {
-        return raise_error(comm, MPI_ERR_ARG);
+        return raise_error(comm, MPI_ERR_ARG, __func__);
     }
-    return raise_error(comm, reduce_scatter(produce, arg, hints, recvbuf, 0, recvcounts, datatype,
-                                            op, comm, request));
+    return raise_error(
+        comm,
+        reduce_scatter(produce, arg, hints, recvbuf, 0, recvcounts, datatype, op, comm, request),
+        __func__);
 }
 
 int MPIX_Reduce_scatter_block_compute(MPIX_Flash_compute_fn *produce, void *arg,

@@ -56,8 +56,7 @@ typedef struct MPIX_Flash_block {
  * reduce-scatter produces all blocks, wherever it stands.)
  *
  * A callback may call MPI. It must not wait for its own request, nor for a request that depends
- * on another pending callback; nor start so many operations on a communicator that one does, the
- * 8192nd after it, whose number in flash's messages is that of a request that cannot complete.
+ * on another pending callback.
  *
  * An error return stops further callbacks of this request on this rank. The communication is
  * still carried through on every rank, and the communicator stays usable. The request of this
@@ -93,8 +92,9 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
 
 /*
  * MPI_Iallgather (MPI 3.1, section 5.12.5) with a consumer: calls `consume` once for each piece
- * of each block, this rank's own block first, then the left neighbour's, and so on around the
- * ring, each as soon as it has arrived.
+ * of each block, this rank's own block first, then the others' as they come around the ring, each
+ * as soon as it has arrived. How the ranks stand in the ring depends on where they run
+ * (coll_flash_ring_order), and is the same in each call on `comm`.
  *
  * sendbuf   sendcount elements of sendtype in host memory, or MPI_IN_PLACE (the own block then
  *           lies in recvbuf already). Must not change before the request is complete.
@@ -112,8 +112,10 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * data meanwhile. Ordered with the other collectives of `comm` as MPI demands.
  * Errors, through the error handler of `comm`: MPI_ERR_COMM (null, freed or inter-communicator),
  * MPI_ERR_ARG (consume or request is NULL, hints malformed), MPI_ERR_COUNT, MPI_ERR_TYPE,
- * MPI_ERR_BUFFER, MPI_ERR_NO_MEM; at completion MPI_ERR_TRUNCATE (sizes disagree between ranks),
- * MPI_ERR_OTHER (the transport failed), or what `consume` returned.
+ * MPI_ERR_BUFFER (MPI_IN_PLACE for recvbuf), MPI_ERR_NO_MEM; at completion MPI_ERR_BUFFER (NULL for
+ * a buffer that is not empty, where a ring serves `comm`; the other ranks get MPI_ERR_OTHER),
+ * MPI_ERR_TRUNCATE (sizes disagree between ranks), MPI_ERR_OTHER (the transport failed), or what
+ * `consume` returned.
  */
 int MPIX_Iallgather_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
                             void *recvbuf, int recvcount, MPI_Datatype recvtype,
@@ -146,8 +148,10 @@ int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype se
  * datatype  a type without gaps, as for an allgather.
  *
  * op        an operation that is defined for the type: else MPI_ERR_OP. Non-commutative
- *           ones work without flash's rings. A ring adds block b in the order b+1, b+2, ..., b
- *           (ranks modulo size): the same bits in each run. User-defined ones are called in
+ *           ones work without flash's rings. A ring adds a block in the order in which the
+ *           ranks stand in it, from the right neighbour of the block's rank on to that rank
+ *           itself: the same bits in each run with the same mapping, and with any mapping where
+ *           coll_flash_ring_order is rank. User-defined ones are called in
  *           application threads alone, inside MPI calls: without any, their ring waits.
  *
  * The rest as for MPIX_Iallgather_compute. Where flash does not serve the communicator, `produce`

@@ -42,6 +42,12 @@ rank_dies() {
         holds 0 'called right' && tells + 'Gone:  rank 1 of MPI_COMM_WORLD'
 }
 
+# In which order MPI_COMM_WORLD stands in its ring.
+goes_by_machine() {
+    run_on 2 2 none --map-by node --mca coll_flash_verbose 1 -- test_allgather types >"$log" 2>&1 &&
+        holds 1 'communicator 0 goes by the machine, in the order 0 2 1 3'
+}
+
 if ! reason=$("$hosts" --probe 2>&1); then
     echo "1..0 # SKIP ${reason#hosts: }"
     exit 0
@@ -56,6 +62,12 @@ done
 # A failing rank on another host, and rings that cross hosts at other places.
 on_hosts 3 1 -- test_failures consume produce sizes
 on_hosts 2 2 -- test_requests many_communicators free_communicators leak
+# Ranks in turn on the hosts: their rings enter and leave each host once, or not, if that is wanted.
+for program in allgather reduce_scatter extension requests; do
+    on_hosts 2 2 --map-by node -- "test_$program"
+done
+on_hosts 2 2 --map-by node --mca coll_flash_ring_order rank -- test_reduce_scatter
+point '2 hosts x 2, in turn: the ring goes by the machine' goes_by_machine
 # The progress thread must wake up for what comes from other hosts.
 on_hosts 2 1 --mca coll_flash_progress on -- test_async
 on_hosts 2 2 --mca coll_flash_progress on -- test_async

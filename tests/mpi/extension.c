@@ -67,6 +67,7 @@ void watch_init(watch_t *watch, watch_kind_t kind, MPI_Comm comm, const watch_op
     watch->options = *options;
     watch->comm = comm;
     watch->thread = pthread_self();
+    watch->block = -1;
     MPI_Comm_rank(comm, &watch->rank);
     MPI_Comm_size(comm, &watch->size);
     watch->counts = get_memory(sizeof(int) * (size_t) watch->size);
@@ -95,14 +96,6 @@ void watch_free(watch_t *watch)
 }
 
 /* --------------------------------------------------------------- callbacks */
-
-/* The block of a step: the order that the header promises. */
-static int block_of_step(const watch_t *watch, int step)
-{
-    int own_last = watch->kind == WATCH_REDUCE_SCATTER;
-
-    return ((watch->rank - own_last - step) % watch->size + watch->size) % watch->size;
-}
 
 static int pieces_of(const watch_t *watch, int block)
 {
@@ -179,14 +172,16 @@ static int compute(const MPIX_Flash_block *block, void *arg)
     int expected;
 
     watch->calls++;
-    while (watch->step < watch->size && watch->counts[block_of_step(watch, watch->step)] == 0) {
-        watch->step++;
-    }
-    expected = block_of_step(watch, watch->step);
-    if (!check(watch->step < watch->size, "one callback too many") ||
-        !check(block->rank >= 0 && block->rank < watch->size, "block %d", block->rank)) {
+    if (!check(block->rank >= 0 && block->rank < watch->size, "block %d", block->rank)) {
         return MPI_SUCCESS;
     }
+    if (watch->block < 0) {
+        check(turns_allow(watch->done, watch->counts, watch->size, watch->rank,
+                          watch->kind == WATCH_ALLGATHER, block->rank),
+              "call %d: it is not the turn of block %d", watch->calls, block->rank);
+        watch->block = block->rank;
+    }
+    expected = watch->block;
     check_arguments(watch, block, expected);
     watch->inside = true;
     (watch->kind == WATCH_ALLGATHER ? consume : produce)(watch, block);
@@ -197,7 +192,8 @@ static int compute(const MPIX_Flash_block *block, void *arg)
     watch->piece++;
     watch->offset += block->count;
     if (watch->offset >= watch->counts[expected]) {
-        watch->step++;
+        watch->done |= UINT64_C(1) << expected;
+        watch->block = -1;
         watch->piece = 0;
         watch->offset = 0;
     }

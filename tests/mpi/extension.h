@@ -12,6 +12,7 @@
 #include <mpix_flash.h>
 
 #include "mpitest.h"
+#include "turns.h"
 
 typedef enum watch_kind { WATCH_ALLGATHER, WATCH_REDUCE_SCATTER, WATCH_KINDS } watch_kind_t;
 
@@ -42,8 +43,10 @@ typedef struct watch {
     pthread_t thread;
     bool inside, failed;
     bool misaligned; /* some whole block to produce did not begin at a multiple of 64 bytes */
-    int calls, step, piece;
-    MPI_Count offset;
+    turns_t done;
+    int calls, piece;
+    MPI_Count offset; /* in the block of the latest call */
+    int block;        /* which that is, if it is not done; else -1 */
 } watch_t;
 
 void watch_init(watch_t *watch, watch_kind_t kind, MPI_Comm comm, const watch_options_t *options);

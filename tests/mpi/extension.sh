@@ -16,6 +16,7 @@ for np in 2 5; do
     mpi "$np" --mca coll_flash_progress off -- test_extension
 done
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_extension
+mpi 5 --mca coll_flash_ring_order rank -- test_extension
 
 # The same without flash's component.
 select_coll ^flash

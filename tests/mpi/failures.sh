@@ -8,11 +8,11 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 options --mca coll_flash_min_bytes 0
 for np in 2 3 5; do
-    for name in consume produce big sizes own_block; do
+    for name in consume produce big sizes own_block no_buffer null_buffer; do
         mpi "$np" -- test_failures "$name"
     done
 done
-for name in consume produce big sizes; do
+for name in consume produce big sizes no_buffer; do
     mpi 3 --mca coll_flash_segment_bytes 4096 -- test_failures "$name"
     mpi 4 --mca coll_flash_progress off -- test_failures "$name"
 done

@@ -25,7 +25,7 @@ from mpi4py import MPI; print(MPI.Get_library_version().partition(",")[0])' 2>/d
         break
     fi
 done
-if ldd "$top_builddir/ompi_coll_flash/.libs/libmpix_flash.so" | grep -Eq 'lib[at]san'; then
+if sanitized; then
     python='' reason='python3 cannot load a component with a sanitizer'
 fi
 

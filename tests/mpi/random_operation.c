@@ -62,6 +62,7 @@ static void draw_hints(operation_t *operation, uint64_t *all)
     static const int pieces[] = {0, 1, 2, 3, 5, 16, 4096};
     static const int rows[] = {0, 1, 2, 3, 10, 64};
 
+    operation->pieces.block = -1;
     operation->pieces.hints = (MPIX_Flash_hints) MPIX_FLASH_HINTS_INIT;
     operation->pieces.hinted = prng_percent(all, 70);
     if (operation->pieces.hinted) {
@@ -184,24 +185,6 @@ const MPIX_Flash_hints *hints_of(const operation_t *operation)
     return operation->pieces.hinted ? &operation->pieces.hints : NULL;
 }
 
-/* Allgathers begin with the own block, reduce-scatters end with it. */
-static int block_of_step(const operation_t *operation, int step)
-{
-    int first = operation->rank - (operation->gathers ? 0 : 1);
-
-    return (first - step + 2 * operation->size) % operation->size;
-}
-
-static void skip_empty(operation_t *operation)
-{
-    pieces_t *pieces = &operation->pieces;
-
-    while (pieces->step < operation->size &&
-           operation->counts[block_of_step(operation, pieces->step)] == 0) {
-        pieces->step++;
-    }
-}
-
 /* A callback may call MPI, which runs no other callback, and the type lives as long as it does. */
 static void call_mpi(operation_t *operation, const MPIX_Flash_block *block)
 {
@@ -232,8 +215,11 @@ void check_piece(operation_t *operation, const MPIX_Flash_block *block)
     int most = pieces->hints.pieces > 1 ? pieces->hints.pieces : 1, wanted;
 
     call_mpi(operation, block);
-    skip_empty(operation);
-    wanted = pieces->step < operation->size ? block_of_step(operation, pieces->step) : -1;
+    if (pieces->block < 0 && turns_allow(pieces->done, operation->counts, operation->size,
+                                         operation->rank, operation->gathers, block->rank)) {
+        pieces->block = block->rank;
+    }
+    wanted = pieces->block;
     end = block->offset + block->count;
     length = wanted < 0 ? 0 : operation->counts[wanted];
     if (wanted < 0 || block->rank != wanted || block->piece != pieces->piece ||
@@ -242,7 +228,7 @@ void check_piece(operation_t *operation, const MPIX_Flash_block *block)
         (block->piece == block->pieces - 1) != (end == length)) {
         fail(operation->sequence, operation->number,
              "%s, rank %d of %d: a callback for block %d, piece %d of %d, elements %lld to %lld; "
-             "it is the turn of block %d, piece %d, from element %lld of %lld on",
+             "it is the turn of block %d (-1: another), piece %d, from element %lld of %lld on",
              operation->name, operation->rank, operation->size, block->rank, block->piece,
              block->pieces, (long long) block->offset, (long long) end, wanted, pieces->piece,
              (long long) pieces->offset, (long long) length);
@@ -250,7 +236,8 @@ void check_piece(operation_t *operation, const MPIX_Flash_block *block)
     pieces->piece++;
     pieces->offset = end;
     if (end == length) {
-        pieces->step++;
+        pieces->done |= UINT64_C(1) << wanted;
+        pieces->block = -1;
         pieces->piece = 0;
         pieces->offset = 0;
     }
@@ -258,13 +245,12 @@ void check_piece(operation_t *operation, const MPIX_Flash_block *block)
 
 void check_pieces_complete(const operation_t *operation)
 {
-    operation_t rest = *operation;
+    const pieces_t *pieces = &operation->pieces;
 
-    skip_empty(&rest);
-    if (rest.pieces.step < operation->size) {
+    if (!turns_all_done(pieces->done, operation->counts, operation->size)) {
         fail(operation->sequence, operation->number,
-             "%s, rank %d of %d: complete without callbacks from step %d, piece %d on",
-             operation->name, operation->rank, operation->size, rest.pieces.step,
-             rest.pieces.piece);
+             "%s, rank %d of %d: complete without all callbacks (done: %#llx, block %d, piece %d)",
+             operation->name, operation->rank, operation->size, (unsigned long long) pieces->done,
+             pieces->block, pieces->piece);
     }
 }

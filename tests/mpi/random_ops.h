@@ -21,6 +21,7 @@
 
 #include "../unit/prng.h"
 #include "reduction.h"
+#include "turns.h"
 #include "typed.h"
 
 enum {
@@ -67,12 +68,13 @@ typedef struct image {
     size_t bytes;
 } image_t;
 
-/* What the callbacks of an operation have done; each field follows the order that is promised. */
+/* What the callbacks of an operation have done. */
 typedef struct pieces {
     MPIX_Flash_hints hints;
     bool hinted, inside;
-    int step, piece;
-    MPI_Count offset; /* in the block of `step` */
+    turns_t done;
+    int block, piece; /* block: that of the latest call, if it is not done; else -1 */
+    MPI_Count offset; /* in it */
 } pieces_t;
 
 struct operation {

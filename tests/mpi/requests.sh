@@ -20,6 +20,9 @@ mpi 4 --bind-to none --mca coll_flash_progress on --mca coll_flash_segment_bytes
     test_requests reduce_meanwhile
 # A long operation, of which a message is on its way at a time.
 mpi 2 --mca coll_flash_segment_bytes 64 --mca coll_flash_sends 1 -- test_requests outlasted
+for np in 2 3; do
+    mpi "$np" -- test_requests many_pending
+done
 mpi 1 -- test_requests
 mpi 8 -- test_requests
 

@@ -80,6 +80,12 @@ point 'coll_flash_priority 1: said, flash not active' \
 point 'coll_flash_priority 1 on one rank: said, flash not active' \
     says 1 'has a priority of 1' 3 "${inactive[@]}" -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_priority=1 "$program" active user_type
+# Below and above other components: what they are enabled after differs from rank to rank.
+for priority in 15 35; do
+    point "coll_flash_priority $priority on one rank: said, and flash is active" \
+        says 1 'coll_flash_priority differs' 3 -- \
+        "${on_rank[@]}" 1 OMPI_MCA_coll_flash_priority=$priority "$program" active
+done
 point 'coll_flash_priority -1: nothing said, flash not active' \
     says 0 'flash' 3 "${inactive[@]}" --mca coll_flash_priority -1 -- test_extension active \
     user_type
@@ -93,6 +99,11 @@ point 'coll_flash_segment_bytes differs: said, and everyone goes by the smallest
     says 1 'coll_flash_segment_bytes differs' 3 --mca coll_flash_min_bytes 0 -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_segment_bytes=4096 \
     "$programs/test_allgather" signatures
+
+# All go by their numbers then, or the ring would not close.
+point 'coll_flash_ring_order differs: one order for all' \
+    says 0 'in the order' 3 --mca coll_flash_verbose 1 --mca coll_flash_min_bytes 0 -- \
+    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_ring_order=rank "$programs/test_reduce_scatter"
 
 point 'a callback fails: the others say why' \
     says 1 'Another rank could not complete' 2 -- test_failures produce

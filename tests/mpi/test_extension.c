@@ -317,20 +317,43 @@ static int produce_rough(const MPIX_Flash_block *block, void *arg)
     return MPI_SUCCESS;
 }
 
-/* The order of additions that the header promises of flash's rings. */
+/* The ranks as they stand in the ring, to the left from this one, which is asked for its block
+ * last. */
+typedef struct course {
+    int ranks[64];
+    int calls;
+} course_t;
+
+static int produce_on_course(const MPIX_Flash_block *block, void *arg)
+{
+    course_t *course = arg;
+
+    course->ranks[course->calls++] = block->rank;
+    return produce_rough(block, NULL);
+}
+
+/* The order of additions that the header promises of flash's rings, and their order by request. */
 static void order_of_sums(void)
 {
+    const char *by_rank = getenv("OMPI_MCA_coll_flash_ring_order");
+    course_t course = {.calls = 0};
     float result[10], wanted = 0;
 
-    for (int k = 1; k <= world_size; k++) {
-        float operand = rough((world_rank + k) % world_size, world_rank);
+    MPIX_Reduce_scatter_block_compute(produce_on_course, &course, NULL, result, 10, MPI_FLOAT,
+                                      MPI_SUM, MPI_COMM_WORLD);
+    for (int k = course.calls - 2; k >= -1; k--) {
+        int rank = k < 0 ? world_rank : course.ranks[k]; /* the right neighbour's first */
+        float operand = rough(rank, world_rank);
 
-        wanted = k == 1 ? operand : wanted + operand;
+        wanted = k == course.calls - 2 ? operand : wanted + operand;
     }
-    MPIX_Reduce_scatter_block_compute(produce_rough, NULL, NULL, result, 10, MPI_FLOAT, MPI_SUM,
-                                      MPI_COMM_WORLD);
+    check(course.calls == world_size, "%d calls", course.calls);
     check(!expect_active() || memcmp(&result[9], &wanted, sizeof(float)) == 0,
           "the sum is %.9g, not %.9g", (double) result[9], (double) wanted);
+    for (int k = 0; k < course.calls && by_rank != NULL && strcmp(by_rank, "rank") == 0; k++) {
+        check(course.ranks[k] == (world_rank + 2 * world_size - 1 - k) % world_size,
+              "step %d is for block %d", k, course.ranks[k]);
+    }
 }
 
 static void add_modulo(void *in, void *inout, int *length, MPI_Datatype *type)

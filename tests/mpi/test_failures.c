@@ -1,7 +1,7 @@
 /*
  * test_failures.c: operations that fail on some rank: callbacks that return errors, and ranks that
- * disagree about sizes. Every rank's request completes, no result is wrong without an error, and
- * the next operation works.
+ * disagree about sizes or lack a buffer. Every rank's request completes, no result is wrong without
+ * an error, and the next operation works.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -302,11 +302,82 @@ static void known_error(void)
     }
 }
 
+/* ------------------------------------------------------- buffers that are not there */
+
+/* Rank 0 passes NULL for one of its buffers. */
+static void lack_buffer(int call, int count, bool sending)
+{
+    MPI_Comm comm = make_comm();
+    int64_t *send = calloc((size_t) world_size * (size_t) count, sizeof(int64_t));
+    int64_t *recv = calloc((size_t) world_size * (size_t) count, sizeof(int64_t));
+    bool lacks = world_rank == 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int error, class;
+
+    error = start(call, count, lacks && sending ? NULL : send, lacks && !sending ? NULL : recv,
+                  comm, &request);
+    if (error == MPI_SUCCESS) {
+        error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Error_class(error, &class);
+    check(class == (lacks ? MPI_ERR_BUFFER : MPI_ERR_OTHER), "%s of %d, no buffer to %s: class %d",
+          call_names[call], count, sending ? "send" : "receive", class);
+    handler_calls = 0;
+    next_works(comm, "after a buffer that was not there");
+    MPI_Comm_free(&comm);
+    free(send);
+    free(recv);
+}
+
+static void no_buffer(void)
+{
+    static const int counts[] = {10, 70000};
+
+    for (int call = 0; call < CALLS; call++) {
+        for (size_t k = 0; k < LENGTH(counts); k++) {
+            lack_buffer(call, counts[k], false);
+            if (call != COMPUTE_REDUCE_SCATTER) { /* which has none */
+                lack_buffer(call, counts[k], true);
+            }
+        }
+    }
+}
+
+/* NULL is a buffer for nothing, and MPI_BOTTOM one with a type that holds addresses. */
+static void null_buffer(void)
+{
+    MPI_Comm comm = make_comm();
+    int64_t mine = world_rank, *all = calloc((size_t) world_size, sizeof(int64_t));
+    int counts[] = {1}, got = 0;
+    MPI_Aint address;
+    MPI_Datatype absolute;
+    MPI_Request request;
+
+    MPI_Iallgather(NULL, 0, MPI_INT64_T, NULL, 0, MPI_INT64_T, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Ireduce_scatter_block(NULL, NULL, 0, MPI_INT64_T, MPI_SUM, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Get_address(&mine, &address);
+    MPI_Type_create_hindexed(1, counts, &address, MPI_INT64_T, &absolute);
+    MPI_Type_commit(&absolute);
+    MPI_Iallgather(MPI_BOTTOM, 1, absolute, all, 1, MPI_INT64_T, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int rank = 0; rank < world_size; rank++) {
+        got += all[rank] == rank;
+    }
+    check(got == world_size && handler_calls == 0, "%d of %d elements right, %d errors", got,
+          world_size, handler_calls);
+    MPI_Type_free(&absolute);
+    MPI_Comm_free(&comm);
+    free(all);
+}
+
 int main(int argc, char **argv)
 {
     static const test_case_t cases[] = {
-        {"consume", consume}, {"produce", produce},     {"big", big},
-        {"sizes", sizes},     {"own_block", own_block}, {"known_error", known_error}};
+        {"consume", consume},     {"produce", produce},        {"big", big},
+        {"sizes", sizes},         {"own_block", own_block},    {"known_error", known_error},
+        {"no_buffer", no_buffer}, {"null_buffer", null_buffer}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }
