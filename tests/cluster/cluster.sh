@@ -63,9 +63,10 @@ done
 on_hosts 3 1 -- test_failures consume produce sizes
 on_hosts 2 2 -- test_requests many_communicators free_communicators leak
 # Ranks in turn on the hosts: their rings enter and leave each host once, or not, if that is wanted.
-for program in allgather reduce_scatter extension requests; do
+for program in allgather reduce_scatter extension; do
     on_hosts 2 2 --map-by node -- "test_$program"
 done
+on_hosts 2 2 --map-by node -- test_requests many_communicators come_and_go
 on_hosts 2 2 --map-by node --mca coll_flash_ring_order rank -- test_reduce_scatter
 point '2 hosts x 2, in turn: the ring goes by the machine' goes_by_machine
 # The progress thread must wake up for what comes from other hosts.

@@ -24,7 +24,7 @@ for np in 2 3; do
     mpi "$np" -- test_requests many_pending
 done
 mpi 1 -- test_requests
-mpi 8 -- test_requests
+mpi 8 -- test_requests "${cases[@]}"
 
 for np in 2 4; do
     mpi "$np" -- test_threads
