@@ -49,6 +49,20 @@ static int register_variable(const char *name, mca_base_var_type_t type,
     return index < 0 ? index : OMPI_SUCCESS;
 }
 
+/* A variable that takes one of some words. */
+static void register_choice(const char *name, const mca_base_var_enum_value_t *words,
+                            mca_base_var_info_lvl_t level, mca_base_var_scope_t scope, int *storage,
+                            const char *help)
+{
+    mca_base_var_enum_t *values = NULL;
+
+    mca_base_var_enum_create(name, words, &values);
+    register_variable(name, MCA_BASE_VAR_TYPE_INT, values, level, scope, storage, help);
+    if (values != NULL) {
+        OBJ_RELEASE(values); /* the variable holds it */
+    }
+}
+
 static void register_selection(void)
 {
     register_variable(
@@ -69,19 +83,13 @@ static void register_selection(void)
 
 static void register_progress(void)
 {
-    mca_base_var_enum_t *values = NULL;
-
-    mca_base_var_enum_create("coll_flash_progress", progress_values, &values);
-    register_variable("progress", MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_3,
-                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.progress,
-                      "Whether a thread moves the data while the application computes. It sleeps "
-                      "until something arrives and takes no processor time with nothing in flight. "
-                      "on: start it with the first operation, and say so if it cannot be. auto: "
-                      "the same without a word where UCX was built without threads. off: "
-                      "data moves only inside MPI calls");
-    if (values != NULL) {
-        OBJ_RELEASE(values); /* the variable holds it */
-    }
+    register_choice("progress", progress_values, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL,
+                    &mca_coll_flash_params.progress,
+                    "Whether a thread moves the data while the application computes. It sleeps "
+                    "until something arrives and takes no processor time with nothing in flight. "
+                    "on: start it with the first operation, and say so if it cannot be. auto: "
+                    "the same without a word where UCX was built without threads. off: "
+                    "data moves only inside MPI calls");
     register_variable(
         "bind", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.bind,
@@ -92,20 +100,13 @@ static void register_progress(void)
 
 static void register_order(void)
 {
-    mca_base_var_enum_t *values = NULL;
-
-    mca_base_var_enum_create("coll_flash_ring_order", order_values, &values);
-    register_variable(
-        "ring_order", MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
-        &mca_coll_flash_params.ring_order,
-        "In which order the ranks stand in a ring. machine: those of a node, package, "
-        "NUMA node and cache next to each other, so that a ring enters and leaves each "
-        "of them once, however the ranks are mapped. rank: by their numbers, so that a "
-        "reduction adds in the same order, and gives the same bits, under any mapping. "
-        "Where ranks were given different values: rank");
-    if (values != NULL) {
-        OBJ_RELEASE(values); /* the variable holds it */
-    }
+    register_choice("ring_order", order_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
+                    &mca_coll_flash_params.ring_order,
+                    "In which order the ranks stand in a ring. machine: those of a node, package, "
+                    "NUMA node and cache next to each other, so that a ring enters and leaves each "
+                    "of them once, however the ranks are mapped. rank: by their numbers, so that a "
+                    "reduction adds in the same order, and gives the same bits, under any mapping. "
+                    "Where ranks were given different values: rank");
 }
 
 static void register_tuning(void)
