@@ -223,9 +223,10 @@ void mca_coll_flash_requests_fini(void);
 
 /* The number of the next operation of a communicator: whoever calls takes part in it, or fails. */
 uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module);
-/* Takes the request's number. False if an operation 8192 calls older still has it. */
-bool mca_coll_flash_number_take(mca_coll_flash_request_t *request);
-/* The same; where that has it, the request waits, with a copy of `params`. */
+/*
+ * Takes the request's number. False if an operation 8192 calls older still has it: then the request
+ * waits, with a copy of `params`.
+ */
 bool mca_coll_flash_number_take_or_wait(mca_coll_flash_request_t *request,
                                         const flash_op_params_t *params);
 /* Gives it back. The request that has waited for it, has it now and is to be started, or NULL. */

@@ -192,6 +192,10 @@ static int place_output(mca_coll_flash_request_t *request, const layout_t *layou
 
     params->schedule.blocks.count = (size_t) layout->count * layout->size / params->element;
     params->output = (char *) recvbuf + layout->true_lb;
+    if (params->output == NULL && mca_coll_flash_bytes(layout->count, layout->counts, layout->type,
+                                                       request->module->comm) > 0) {
+        return MPI_ERR_BUFFER;
+    }
     if (packed && place_packed(request, layout, recvbuf, params) != MPI_SUCCESS) {
         return MPI_ERR_NO_MEM;
     }
@@ -222,6 +226,9 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
                           block_count(layout, rank), layout->type, own);
     }
     read_type(sendtype, &size, &extent, &true_lb);
+    if ((intptr_t) sendbuf + true_lb == 0 && sendcount > 0 && size > 0) {
+        return MPI_ERR_BUFFER;
+    }
     if ((size_t) sendcount * size != own_bytes) {
         /* The other ranks wait for a block of the length they know: they get one, unfilled where
            the send buffer is too short, and this rank's request says what is wrong. */

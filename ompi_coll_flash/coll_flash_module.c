@@ -131,11 +131,12 @@ static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm)
     if (comm == MPI_COMM_WORLD) {
         rc = mca_coll_flash_ring_agree(comm);
     }
+    if (rc == OMPI_ERR_OUT_OF_RESOURCE ||
+        (rc == OMPI_SUCCESS && !mca_coll_flash_ring_form(comm, &module->ring))) {
+        no_memory(comm);
+    }
     if (rc != OMPI_SUCCESS) {
         return rc;
-    }
-    if (!mca_coll_flash_ring_form(comm, &module->ring)) {
-        no_memory(comm);
     }
     left = (int) flash_ring_rank(&module->ring, module->ring.nranks - 1);
     right = (int) flash_ring_rank(&module->ring, 1);

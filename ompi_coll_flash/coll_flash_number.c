@@ -32,19 +32,6 @@ static bool take(const mca_coll_flash_request_t *request)
     return was_free;
 }
 
-bool mca_coll_flash_number_take(mca_coll_flash_request_t *request)
-{
-    bool taken;
-
-    if (request->sequence >= FLASH_CALL_SEQUENCES) {
-        return true;
-    }
-    pthread_mutex_lock(&numbers_mutex);
-    taken = take(request);
-    pthread_mutex_unlock(&numbers_mutex);
-    return taken;
-}
-
 /* Open MPI's free list, whose item a request is, has no use for it meanwhile. */
 static opal_list_item_t *as_item(mca_coll_flash_request_t *request)
 {

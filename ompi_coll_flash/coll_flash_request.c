@@ -314,17 +314,6 @@ int mca_coll_flash_prepare(mca_coll_flash_module_t *module)
     return MPI_SUCCESS;
 }
 
-/* Takes back what a request has for its ring. Another may have waited for its number. */
-static void leave(mca_coll_flash_request_t *request)
-{
-    mca_coll_flash_request_t *next = mca_coll_flash_number_leave(request);
-
-    OBJ_RELEASE(request->module->comm);
-    if (next != NULL) {
-        begin_waiting(next);
-    }
-}
-
 /* With its number taken. False if not even that is possible. */
 static bool begin_refused(mca_coll_flash_request_t *request, int error)
 {
@@ -338,39 +327,54 @@ static bool begin_refused(mca_coll_flash_request_t *request, int error)
     return flash_progress_refuse(mca_coll_flash_job_progress(), &params);
 }
 
-int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
-                                  ompi_request_t **started)
-{
-    if (mca_coll_flash_prepare(request->module) == MPI_SUCCESS) {
-        while (!mca_coll_flash_number_take(request)) {
-            opal_progress();
-        }
-        OBJ_RETAIN(request->module->comm);
-        if (begin_refused(request, error)) {
-            *started = &request->super.super;
-            return MPI_SUCCESS;
-        }
-        leave(request);
-    }
-    release_memory(request);
-    recycle(request);
-    return error;
-}
-
 /* With its number taken. What cannot be started or refused ends here; the others are left to wait.
  */
 static void begin(mca_coll_flash_request_t *request, const flash_op_params_t *params)
 {
-    int rc = flash_progress_start_op(mca_coll_flash_job_progress(), params);
+    int rc, error = request->known_error;
 
-    if (rc != FLASH_OK && !begin_refused(request, mca_coll_flash_error(rc))) {
-        end(request, mca_coll_flash_error(rc));
+    if (!request->refused) {
+        rc = flash_progress_start_op(mca_coll_flash_job_progress(), params);
+        if (rc == FLASH_OK) {
+            return;
+        }
+        error = mca_coll_flash_error(rc);
+    }
+    if (!begin_refused(request, error)) {
+        end(request, error);
     }
 }
 
 static void begin_waiting(mca_coll_flash_request_t *request)
 {
     begin(request, &request->waiting);
+}
+
+/* Begins a request, or has it wait for its number. */
+static void begin_in_turn(mca_coll_flash_request_t *request, const flash_op_params_t *params,
+                          ompi_request_t **started)
+{
+    *started = &request->super.super;
+    OBJ_RETAIN(request->module->comm);
+    if (mca_coll_flash_number_take_or_wait(request, params)) {
+        begin(request, params);
+    }
+}
+
+int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
+                                  ompi_request_t **started)
+{
+    flash_op_params_t none = {.user = request};
+
+    release_memory(request);
+    request->refused = true;
+    request->known_error = error;
+    if (mca_coll_flash_prepare(request->module) != MPI_SUCCESS) {
+        recycle(request);
+        return error;
+    }
+    begin_in_turn(request, &none, started);
+    return MPI_SUCCESS;
 }
 
 /*
@@ -401,10 +405,6 @@ int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_par
     if (lacks_buffer(params)) {
         return mca_coll_flash_request_refuse(request, MPI_ERR_BUFFER, started);
     }
-    *started = &request->super.super;
-    OBJ_RETAIN(module->comm);
-    if (mca_coll_flash_number_take_or_wait(request, params)) {
-        begin(request, params);
-    }
+    begin_in_turn(request, params, started);
     return MPI_SUCCESS;
 }

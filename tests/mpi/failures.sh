@@ -8,7 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 options --mca coll_flash_min_bytes 0
 for np in 2 3 5; do
-    for name in consume produce big sizes own_block no_buffer null_buffer; do
+    for name in consume produce big sizes own_block no_buffer no_strided_buffer null_buffer; do
         mpi "$np" -- test_failures "$name"
     done
 done

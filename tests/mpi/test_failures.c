@@ -343,6 +343,32 @@ static void no_buffer(void)
     }
 }
 
+/* Blocks that are packed on their way, and NULL in their place. */
+static void no_strided_buffer(void)
+{
+    MPI_Comm comm = make_comm();
+    int64_t *memory = calloc((size_t) world_size * 200, sizeof(int64_t));
+    MPI_Datatype strided;
+    MPI_Request request;
+    int class;
+
+    MPI_Type_vector(100, 1, 2, MPI_INT64_T, &strided);
+    MPI_Type_commit(&strided);
+    for (int sending = 0; sending <= 1; sending++) {
+        bool lacks = world_rank == 0;
+
+        MPI_Iallgather(lacks && sending ? NULL : memory, 1, strided,
+                       lacks && !sending ? NULL : memory, 1, strided, comm, &request);
+        MPI_Error_class(MPI_Wait(&request, MPI_STATUS_IGNORE), &class);
+        check(class == (lacks ? MPI_ERR_BUFFER : MPI_ERR_OTHER), "strided: class %d", class);
+    }
+    handler_calls = 0;
+    next_works(comm, "after a strided buffer that was not there");
+    MPI_Type_free(&strided);
+    MPI_Comm_free(&comm);
+    free(memory);
+}
+
 /* NULL is a buffer for nothing, and MPI_BOTTOM one with a type that holds addresses. */
 static void null_buffer(void)
 {
@@ -374,10 +400,15 @@ static void null_buffer(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {
-        {"consume", consume},     {"produce", produce},        {"big", big},
-        {"sizes", sizes},         {"own_block", own_block},    {"known_error", known_error},
-        {"no_buffer", no_buffer}, {"null_buffer", null_buffer}};
+    static const test_case_t cases[] = {{"consume", consume},
+                                        {"produce", produce},
+                                        {"big", big},
+                                        {"sizes", sizes},
+                                        {"own_block", own_block},
+                                        {"known_error", known_error},
+                                        {"no_buffer", no_buffer},
+                                        {"no_strided_buffer", no_strided_buffer},
+                                        {"null_buffer", null_buffer}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }
