@@ -192,6 +192,7 @@ static int place_output(mca_coll_flash_request_t *request, const layout_t *layou
 
     params->schedule.blocks.count = (size_t) layout->count * layout->size / params->element;
     params->output = (char *) recvbuf + layout->true_lb;
+    /* MPI_BOTTOM with a type that holds addresses is no NULL: these are added by now. */
     if (params->output == NULL && mca_coll_flash_bytes(layout->count, layout->counts, layout->type,
                                                        request->module->comm) > 0) {
         return MPI_ERR_BUFFER;

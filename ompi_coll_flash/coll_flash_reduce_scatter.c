@@ -74,19 +74,25 @@ static int unequal_blocks(mca_coll_flash_request_t *request, flash_counts_t recv
     return MPI_SUCCESS;
 }
 
+/* `any`: some block is not empty. A producer needs no input. */
 static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *params,
-                        const void *sendbuf, void *recvbuf, size_t own_count)
+                        const void *sendbuf, void *recvbuf, size_t own_count, bool any)
 {
-    params->input = sendbuf;
+    bool in_place = sendbuf == MPI_IN_PLACE;
+
+    params->input = in_place ? recvbuf : sendbuf;
     params->output = recvbuf;
-    if (sendbuf == MPI_IN_PLACE) {
+    if ((any && params->input == NULL && request->compute.fn == NULL) ||
+        (own_count > 0 && recvbuf == NULL)) {
+        return MPI_ERR_BUFFER;
+    }
+    if (in_place) {
         request->deferred.own_bytes = own_count * params->element;
         request->deferred.recvbuf = recvbuf;
         request->scratch = malloc(request->deferred.own_bytes + 1);
         if (request->scratch == NULL) {
             return MPI_ERR_NO_MEM;
         }
-        params->input = recvbuf;
         params->output = request->scratch;
         request->finish = copy_result;
     }
@@ -101,6 +107,7 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
 {
     mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence);
     flash_op_params_t params = {.schedule = {.kind = FLASH_REDUCE_SCATTER}};
+    bool any = mca_coll_flash_bytes(recvcount, recvcounts, datatype, module->comm) > 0;
     ptrdiff_t extent;
     int rc = MPI_SUCCESS;
 
@@ -123,7 +130,7 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
         recvcount = recvcounts[ompi_comm_rank(module->comm)];
     }
     if (rc == MPI_SUCCESS) {
-        rc = place_in_out(made, &params, sendbuf, recvbuf, (size_t) recvcount);
+        rc = place_in_out(made, &params, sendbuf, recvbuf, (size_t) recvcount, any);
     }
     if (rc != MPI_SUCCESS) {
         return mca_coll_flash_request_refuse(made, rc, request);

@@ -314,34 +314,29 @@ int mca_coll_flash_prepare(mca_coll_flash_module_t *module)
     return MPI_SUCCESS;
 }
 
-/* With its number taken. False if not even that is possible. */
-static bool begin_refused(mca_coll_flash_request_t *request, int error)
-{
-    flash_op_params_t params = {.user = request};
-
-    release_memory(request);
-    request->finish = NULL;
-    request->refused = true;
-    request->known_error = error;
-    set_ring(request->module, request->sequence, &params);
-    return flash_progress_refuse(mca_coll_flash_job_progress(), &params);
-}
-
-/* With its number taken. What cannot be started or refused ends here; the others are left to wait.
+/*
+ * With its number taken. What cannot be started is refused; what cannot be refused either ends
+ * here, and leaves the others to wait.
  */
 static void begin(mca_coll_flash_request_t *request, const flash_op_params_t *params)
 {
-    int rc, error = request->known_error;
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    flash_op_params_t refusal = {.user = request};
 
     if (!request->refused) {
-        rc = flash_progress_start_op(mca_coll_flash_job_progress(), params);
+        int rc = flash_progress_start_op(progress, params);
+
         if (rc == FLASH_OK) {
             return;
         }
-        error = mca_coll_flash_error(rc);
+        request->known_error = mca_coll_flash_error(rc);
+        request->refused = true;
     }
-    if (!begin_refused(request, error)) {
-        end(request, error);
+    release_memory(request);
+    request->finish = NULL;
+    set_ring(request->module, request->sequence, &refusal);
+    if (!flash_progress_refuse(progress, &refusal)) {
+        end(request, request->known_error);
     }
 }
 
@@ -364,47 +359,28 @@ static void begin_in_turn(mca_coll_flash_request_t *request, const flash_op_para
 int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
                                   ompi_request_t **started)
 {
-    flash_op_params_t none = {.user = request};
+    const flash_op_params_t none = {.user = NULL};
 
     release_memory(request);
-    request->refused = true;
-    request->known_error = error;
     if (mca_coll_flash_prepare(request->module) != MPI_SUCCESS) {
         recycle(request);
         return error;
     }
+    request->refused = true;
+    request->known_error = error;
     begin_in_turn(request, &none, started);
     return MPI_SUCCESS;
-}
-
-/*
- * UCX would die of a buffer that is not there, or never complete. (MPI_BOTTOM with a type that
- * holds addresses is none: these are added by now.)
- */
-static bool lacks_buffer(const flash_op_params_t *params)
-{
-    const flash_schedule_t *schedule = &params->schedule;
-    bool gather = schedule->kind == FLASH_ALLGATHER;
-    bool own = flash_schedule_count(schedule, flash_ring_rank(&schedule->ring, 0)) > 0;
-    bool any = flash_schedule_max_piece(schedule) > 0;
-
-    return (params->input == NULL && (gather ? own : any && params->callback == NULL)) ||
-           (params->output == NULL && (gather ? any : own));
 }
 
 int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
                                  ompi_request_t **started)
 {
-    mca_coll_flash_module_t *module = request->module;
-    int rc = mca_coll_flash_prepare(module);
+    int rc = mca_coll_flash_prepare(request->module);
 
     if (rc != MPI_SUCCESS) {
         return mca_coll_flash_request_refuse(request, rc, started);
     }
     fill_params(request, params);
-    if (lacks_buffer(params)) {
-        return mca_coll_flash_request_refuse(request, MPI_ERR_BUFFER, started);
-    }
     begin_in_turn(request, params, started);
     return MPI_SUCCESS;
 }

@@ -16,8 +16,8 @@
  */
 #include "coll_flash.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The lowest ranks of MPI_COMM_WORLD that share these with a process, from the widest on. */
 enum { NODE, PACKAGE, NUMA, CACHE, WHERES };
@@ -29,8 +29,7 @@ typedef struct seat {
 
 enum { SEAT_WORDS = sizeof(seat_t) / sizeof(uint32_t) };
 
-/* By rank of MPI_COMM_WORLD; equal for those that share all of the above. NULL: no order but
- * theirs. */
+/* By rank of MPI_COMM_WORLD; equal for those that share all of it. NULL: no order but by number. */
 static uint32_t *standings;
 
 static bool share(int where, const ompi_proc_t *proc)

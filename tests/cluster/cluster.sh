@@ -18,10 +18,12 @@ run_on() {
         own+=("$1")
         shift
     done
+    shift
+    [[ $1 == */* ]] || set -- "$programs/$1" "${@:2}"
     timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" "$hosts" -n "$number" -p "$ranks" -r "$rate" \
         --mca mca_base_component_path "$FLASH_COMPONENT_PATH" --mca coll flash \
         --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" --mca coll_flash_min_bytes 0 \
-        --mca mpi_yield_when_idle 1 "${own[@]}" -- "$programs/$2" "${@:3}"
+        --mca mpi_yield_when_idle 1 "${own[@]}" -- "$@"
 }
 
 # on_hosts HOSTS RANKS [MPIRUN OPTION]... -- PROGRAM [CASE]...: a point.
@@ -42,10 +44,12 @@ rank_dies() {
         holds 0 'called right' && tells + 'Gone:  rank 1 of MPI_COMM_WORLD'
 }
 
-# In which order MPI_COMM_WORLD stands in its ring.
+# goes_by_machine COUNT [COMMAND]...: in which order MPI_COMM_WORLD stands in its ring, with ranks
+# mapped in turn to the hosts; COMMAND runs the program.
 goes_by_machine() {
-    run_on 2 2 none --map-by node --mca coll_flash_verbose 1 -- test_allgather types >"$log" 2>&1 &&
-        holds 1 'communicator 0 goes by the machine, in the order 0 2 1 3'
+    run_on 2 2 none --map-by node --mca coll_flash_verbose 1 -- "${@:2}" \
+        "$programs/test_allgather" types >"$log" 2>&1 &&
+        holds "$1" 'communicator 0 goes by the machine, in the order 0 2 1 3'
 }
 
 if ! reason=$("$hosts" --probe 2>&1); then
@@ -68,7 +72,9 @@ for program in allgather reduce_scatter extension; do
 done
 on_hosts 2 2 --map-by node -- test_requests many_communicators come_and_go
 on_hosts 2 2 --map-by node --mca coll_flash_ring_order rank -- test_reduce_scatter
-point '2 hosts x 2, in turn: the ring goes by the machine' goes_by_machine
+point '2 hosts x 2, in turn: the ring goes by the machine' goes_by_machine 1
+point '2 hosts x 2, in turn: one rank wants the order of ranks, and all have it' \
+    goes_by_machine 0 "${on_rank[@]}" 1 OMPI_MCA_coll_flash_ring_order=rank
 # The progress thread must wake up for what comes from other hosts.
 on_hosts 2 1 --mca coll_flash_progress on -- test_async
 on_hosts 2 2 --mca coll_flash_progress on -- test_async

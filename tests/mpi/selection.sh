@@ -100,11 +100,6 @@ point 'coll_flash_segment_bytes differs: said, and everyone goes by the smallest
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_segment_bytes=4096 \
     "$programs/test_allgather" signatures
 
-# All go by their numbers then, or the ring would not close.
-point 'coll_flash_ring_order differs: one order for all' \
-    says 0 'in the order' 3 --mca coll_flash_verbose 1 --mca coll_flash_min_bytes 0 -- \
-    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_ring_order=rank "$programs/test_reduce_scatter"
-
 point 'a callback fails: the others say why' \
     says 1 'Another rank could not complete' 2 -- test_failures produce
 point 'sizes disagree: said' \
