@@ -269,10 +269,16 @@ size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Data
  */
 bool mca_coll_flash_takes_ring(const char *name, size_t bytes,
                                const mca_coll_flash_module_t *module, const char *obstacle);
-/* Says so for a call whose way is already known: the ring, or `otherwise` if there is an obstacle.
+/*
+ * Says so, and counts it, for a call whose way is already known: the ring, or `otherwise` if there
+ * is an obstacle.
  */
 void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
                               const char *otherwise, const char *obstacle);
+
+/* Performance variables of the MPI tool interface. */
+void mca_coll_flash_counters_register(void);
+void mca_coll_flash_count(bool ring);
 
 /* -------------------------------------------------------------- operations */
 

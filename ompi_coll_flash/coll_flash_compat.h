@@ -19,6 +19,7 @@
 #include "opal/class/opal_hash_table.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/mca/base/base.h"
+#include "opal/mca/base/mca_base_pvar.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/output.h"
 #include "opal/util/proc.h"

@@ -201,6 +201,7 @@ int mca_coll_flash_register(void)
     register_order();
     register_tuning();
     register_faults();
+    mca_coll_flash_counters_register();
     rc = register_the_others();
     entered = false;
     return rc;

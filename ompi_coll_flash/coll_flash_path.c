@@ -1,5 +1,6 @@
 /*
- * coll_flash_path.c: which way a call takes, chosen by what is equal on all ranks; and telling it.
+ * coll_flash_path.c: which way a call takes, chosen by what is equal on all ranks; telling and
+ * counting it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -26,6 +27,7 @@ void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_
 {
     uint32_t comm_id = flash_compat_comm_id(comm);
 
+    mca_coll_flash_count(obstacle == NULL);
     if (obstacle == NULL) {
         FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: ring", name, bytes,
                       comm_id);

@@ -288,6 +288,18 @@ uint64_t flash_progress_wakeups(const flash_progress_t *progress)
     return atomic_load_explicit(&progress->wakeups, memory_order_relaxed);
 }
 
+double flash_progress_cpu_time(const flash_progress_t *progress)
+{
+    struct timespec used;
+    clockid_t clock;
+
+    if (!flash_progress_has_thread(progress) ||
+        pthread_getcpuclockid(progress->thread, &clock) != 0 || clock_gettime(clock, &used) != 0) {
+        return 0;
+    }
+    return (double) used.tv_sec + 1e-9 * (double) used.tv_nsec;
+}
+
 /* --------------------------------------------------- the application threads */
 
 int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Data moves without MPI calls, by a thread that sleeps when there is nothing to do.
+# Data moves without MPI calls, by a thread that sleeps when there is nothing to do, and that counts.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 set -euo pipefail
@@ -14,5 +14,11 @@ mpi 2 --mca coll_flash_progress on -x UCX_FLASH_TLS=tcp -- test_async
 mpi 3 --mca coll_flash_progress off -x FLASH_TEST_THREAD=0 -- test_async
 # No operation, no thread.
 mpi 2 --mca coll_flash_progress on -x FLASH_TEST_THREAD=0 -- test_async idle
+
+# What it did, as tools see it.
+for np in 1 2 5; do
+    mpi "$np" -- test_counters
+done
+mpi 2 --mca coll_flash_progress off -- test_counters
 
 plan
