@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "bench_link.h"
+#include "bench_wire.h"
 
-/* IPv4 and TCP with timestamps inside the MTU; Ethernet's own header outside of it. */
-enum { IP_TCP_HEADERS = 52, ETHERNET_HEADER = 14, ROUNDS = 7 };
+enum { ROUNDS = 7 };
 
 /* The median time in which every rank sends a block to the right and has one from the left. */
 static double measure_block(const bench_problem_t *problem, MPI_Comm comm)
@@ -49,7 +49,7 @@ bench_link_t bench_link_find(const bench_problem_t *problem, MPI_Comm comm)
 
     if (link.rate > 0) {
         link.source = options->link_from_environment ? "FLASH_LINK_RATE" : "--link-rate";
-        link.payload = link.rate * (link.mtu - IP_TCP_HEADERS) / (link.mtu + ETHERNET_HEADER);
+        link.payload = bench_payload_rate(link.rate, link.mtu);
         link.block_seconds = bytes / link.payload;
     } else {
         link.block_seconds = measure_block(problem, comm);

@@ -4,8 +4,8 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "bench_options.h"
+#include "bench_parse.h"
 
-#include <ctype.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -111,42 +111,6 @@ static bench_parsed_t complain(const char *format, ...)
     return BENCH_BAD;
 }
 
-/* A number of at least `low`, perhaps with a suffix (unit > 1). False if it is none. */
-static bool parse_number(const char *text, double unit, double low, double high, double *value)
-{
-    static const char suffixes[] = "KMG";
-    const char *suffix;
-    char *end;
-    long power;
-
-    *value = strtod(text, &end);
-    if (end == text) {
-        return false;
-    }
-    if (unit > 1 && *end != '\0') {
-        suffix = strchr(suffixes, toupper((unsigned char) *end));
-        if (suffix == NULL) {
-            return false;
-        }
-        for (power = suffix - suffixes; power >= 0; power--) {
-            *value *= unit;
-        }
-        end++;
-    }
-    return *end == '\0' && *value >= low && *value <= high;
-}
-
-static bool parse_int(const char *text, int low, int high, int *value)
-{
-    double number;
-
-    if (!parse_number(text, 1024, low, high, &number) || number != (int) number) {
-        return false;
-    }
-    *value = (int) number;
-    return true;
-}
-
 static bool parse_slices(const char *text, bench_options_t *options)
 {
     char copy[256];
@@ -160,7 +124,7 @@ static bool parse_slices(const char *text, bench_options_t *options)
     options->nslices = 0;
     while ((word = strsep(&rest, ",")) != NULL) {
         if (options->nslices == BENCH_MAX_SLICES ||
-            !parse_int(word, 1, MAX_CUT, &options->slices[options->nslices])) {
+            !bench_parse_int(word, 1, MAX_CUT, &options->slices[options->nslices])) {
             return false;
         }
         options->nslices++;
@@ -178,11 +142,11 @@ static bool parse_pieces(const char *text, bench_options_t *options)
         return false;
     }
     strcpy(copy, text);
-    if (!parse_int(strsep(&rest, ","), 1, MAX_CUT, &options->gather_pieces)) {
+    if (!bench_parse_int(strsep(&rest, ","), 1, MAX_CUT, &options->gather_pieces)) {
         return false;
     }
     options->reduce_pieces = options->gather_pieces;
-    return rest == NULL || parse_int(rest, 1, MAX_CUT, &options->reduce_pieces);
+    return rest == NULL || bench_parse_int(rest, 1, MAX_CUT, &options->reduce_pieces);
 }
 
 /* One of two words, or both of them by a third. */
@@ -206,7 +170,7 @@ static bench_parsed_t parse_op(const char *text, bench_options_t *options)
 
 static bench_parsed_t parse_count(const char *name, const char *text, int low, int high, int *value)
 {
-    if (!parse_int(text, low, high, value)) {
+    if (!bench_parse_int(text, low, high, value)) {
         return complain("%s %s: give a whole number from %d to %d", name, text, low, high);
     }
     return BENCH_RUN;
@@ -215,7 +179,7 @@ static bench_parsed_t parse_count(const char *name, const char *text, int low, i
 static bench_parsed_t parse_real(const char *name, const char *text, double unit, double low,
                                  double high, double *value)
 {
-    if (!parse_number(text, unit, low, high, value)) {
+    if (!bench_parse_number(text, unit, low, high, value)) {
         return complain("%s=%s: give a number from %g to %g%s", name, text, low, high,
                         unit > 1 ? ", which may end in K, M or G" : "");
     }

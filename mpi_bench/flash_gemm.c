@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mpix_flash.h>
-
+#include "bench_job.h"
 #include "bench_report.h"
 
 enum { MAX_RESULTS = 2 };
@@ -49,42 +48,6 @@ static bool open_json(const bench_options_t *options, int rank, FILE **file)
     }
     MPI_Bcast(&opened, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return opened != 0;
-}
-
-/* A duplicate of MPI_COMM_WORLD with Open MPI's own collectives, even under --mca coll flash. */
-static MPI_Comm own_communicator(void)
-{
-    MPI_Comm own;
-    MPI_Info info;
-
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "ompi_comm_coll_preference", "^flash");
-    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &own);
-    MPI_Info_free(&info);
-    return own;
-}
-
-/* Whether flash serves a communicator on all ranks (all), or on any. */
-static bool served(MPI_Comm comm, bool all)
-{
-    int flag = 0;
-
-    MPIX_Flash_active(comm, &flag);
-    MPI_Allreduce(MPI_IN_PLACE, &flag, 1, MPI_INT, all ? MPI_LAND : MPI_LOR, MPI_COMM_WORLD);
-    return flag != 0;
-}
-
-static int count_hosts(int rank)
-{
-    MPI_Comm host;
-    int host_rank, first;
-
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
-    MPI_Comm_rank(host, &host_rank);
-    MPI_Comm_free(&host);
-    first = host_rank == 0;
-    MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    return first;
 }
 
 /* The CPU time that some rank uses in a second in which the application does nothing. */
@@ -131,7 +94,7 @@ static long run(bench_problem_t *problems, int count, int rank, bench_environmen
 {
     FILE *table = json == stdout ? stderr : stdout;
     bench_result_t results[MAX_RESULTS];
-    MPI_Comm own = own_communicator();
+    MPI_Comm own = bench_own_communicator();
     long wrong = 0;
     int i;
 
@@ -139,8 +102,8 @@ static long run(bench_problem_t *problems, int count, int rank, bench_environmen
         bench_measure(&problems[i], own, MPI_COMM_WORLD, &results[i]);
         wrong += results[i].wrong;
         /* Asked after use: flash may find out late that it cannot serve a communicator. */
-        environment->flash_active = served(MPI_COMM_WORLD, true);
-        environment->own_is_flash = served(own, false);
+        environment->flash_active = bench_served(MPI_COMM_WORLD, true);
+        environment->own_is_flash = bench_served(own, false);
         if (rank == 0) {
             bench_report_result(table, environment, &results[i]);
         }
@@ -180,7 +143,7 @@ static int bench(int argc, char **argv)
         return EXIT_FAILURE;
     }
     environment.options = &options;
-    environment.hosts = count_hosts(rank);
+    environment.hosts = bench_count_hosts(rank);
     MPI_Comm_size(MPI_COMM_WORLD, &environment.nranks);
     environment.threads_set = bench_compute_threads(options.threads);
     bench_sleep_precisely();

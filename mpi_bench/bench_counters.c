@@ -1,0 +1,78 @@
+/*
+ * bench_counters.c: what flash says it did, through the MPI tool interface (MPI 3.1, 14.3).
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "bench_counters.h"
+
+#include <string.h>
+
+#include <mpi.h>
+
+enum { RINGS, PASSED_ON, WAKEUPS, THREAD_SECONDS, COUNTERS };
+
+static const char *const names[COUNTERS] = {"coll_flash_rings", "coll_flash_passed_on",
+                                            "coll_flash_wakeups", "coll_flash_thread_seconds"};
+
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle handles[COUNTERS];
+
+/* The counter that a variable of the library is, or COUNTERS. */
+static int which(int index)
+{
+    int length, none = 0, level, class, bind, readonly, continuous, atomic, i;
+    MPI_Datatype type;
+    MPI_T_enum values;
+    char name[64];
+
+    length = (int) sizeof(name);
+    if (MPI_T_pvar_get_info(index, name, &length, &level, &class, &type, &values, NULL, &none,
+                            &bind, &readonly, &continuous, &atomic) != MPI_SUCCESS) {
+        return COUNTERS;
+    }
+    for (i = 0; i < COUNTERS && strcmp(name, names[i]) != 0; i++) {
+    }
+    return i;
+}
+
+void bench_counters_open(void)
+{
+    int level, count = 0, values, index, counter;
+
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
+    MPI_T_pvar_session_create(&session);
+    for (counter = 0; counter < COUNTERS; counter++) {
+        handles[counter] = MPI_T_PVAR_HANDLE_NULL;
+    }
+    MPI_T_pvar_get_num(&count);
+    for (index = 0; index < count; index++) {
+        counter = which(index);
+        if (counter < COUNTERS) {
+            MPI_T_pvar_handle_alloc(session, index, NULL, &handles[counter], &values);
+        }
+    }
+}
+
+void bench_counters_close(void)
+{
+    MPI_T_pvar_session_free(&session);
+    MPI_T_finalize();
+}
+
+static void read_one(int counter, void *value)
+{
+    if (handles[counter] != MPI_T_PVAR_HANDLE_NULL) {
+        MPI_T_pvar_read(session, handles[counter], value);
+    }
+}
+
+bench_counters_t bench_counters_read(void)
+{
+    bench_counters_t counters = {0};
+
+    read_one(RINGS, &counters.rings);
+    read_one(PASSED_ON, &counters.passed_on);
+    read_one(WAKEUPS, &counters.wakeups);
+    read_one(THREAD_SECONDS, &counters.thread_seconds);
+    return counters;
+}

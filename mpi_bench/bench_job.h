@@ -1,0 +1,23 @@
+/*
+ * bench_job.h: what a benchmark wants to know of its job. All of these are collective over
+ * MPI_COMM_WORLD.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef BENCH_JOB_H
+#define BENCH_JOB_H
+
+#include <stdbool.h>
+
+#include <mpi.h>
+
+/* A duplicate of MPI_COMM_WORLD with Open MPI's own collectives, even under --mca coll flash. */
+MPI_Comm bench_own_communicator(void);
+
+/* Whether flash serves a communicator on all ranks (all), or on any. */
+bool bench_served(MPI_Comm comm, bool all);
+
+/* How many hosts MPI_COMM_WORLD is on. */
+int bench_count_hosts(int rank);
+
+#endif /* BENCH_JOB_H */

@@ -1,0 +1,124 @@
+/*
+ * coll_data.c: buffers of a collective, filled with what any rank can work out for any other.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_operation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool coll_data_init(coll_data_t *data, size_t bytes)
+{
+    bool reduces = coll_operation.reduces;
+    size_t nranks;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &data->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &data->nranks);
+    nranks = (size_t) data->nranks;
+    data->type = reduces ? MPI_FLOAT : MPI_CHAR;
+    data->size = reduces ? sizeof(float) : 1;
+    data->counts = malloc(nranks * sizeof(int));
+    data->displs = malloc(nranks * sizeof(int));
+    data->send = malloc(bytes + 1);
+    data->recv = malloc((reduces ? bytes : nranks * bytes) + 1);
+    if (data->counts == NULL || data->displs == NULL || data->send == NULL || data->recv == NULL) {
+        coll_data_free(data);
+        return false;
+    }
+    return true;
+}
+
+void coll_data_free(coll_data_t *data)
+{
+    free(data->counts);
+    free(data->displs);
+    free(data->send);
+    free(data->recv);
+}
+
+/* The first blocks of a reduction have one element more where the size does not divide. */
+bool coll_data_shape(coll_data_t *data, size_t bytes)
+{
+    int elements = (int) (bytes / data->size), next = 0;
+    int i;
+
+    for (i = 0; i < data->nranks; i++) {
+        data->counts[i] = elements;
+        if (coll_operation.reduces) {
+            data->counts[i] = elements / data->nranks;
+            data->counts[i] += !coll_operation.equal && i < elements % data->nranks;
+        }
+        data->displs[i] = next;
+        next += data->counts[i];
+    }
+    data->total = next;
+    data->count = data->counts[data->rank];
+    return next > 0;
+}
+
+/* Element `index` of what a rank gives to a gather. */
+static char gathered(int rank, int index, int round)
+{
+    return (char) (31 * rank + 7 * index + index / 251 + round);
+}
+
+/* What rank 0 gives to a reduction; others give rank + 1 times as much. All sums are exact. */
+static float reduced(int index, int round)
+{
+    return (float) (1 + (index + round) % 13);
+}
+
+void coll_data_fill(coll_data_t *data, int round)
+{
+    int i;
+
+    for (i = 0; i < (coll_operation.reduces ? data->total : data->count); i++) {
+        if (coll_operation.reduces) {
+            ((float *) data->send)[i] = (float) (data->rank + 1) * reduced(i, round);
+        } else {
+            ((char *) data->send)[i] = gathered(data->rank, i, round);
+        }
+    }
+    for (i = 0; i < (coll_operation.reduces ? data->count : data->total); i++) {
+        if (coll_operation.reduces) {
+            ((float *) data->recv)[i] = -1;
+        } else {
+            ((char *) data->recv)[i] = 0;
+        }
+    }
+}
+
+static bool check_sums(const coll_data_t *data, int round)
+{
+    float ranks = (float) data->nranks * (float) (data->nranks + 1) / 2;
+    const float *recv = data->recv;
+    int i;
+
+    for (i = 0; i < data->count; i++) {
+        if (recv[i] != ranks * reduced(data->displs[data->rank] + i, round)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_blocks(const coll_data_t *data, int round)
+{
+    const char *recv = data->recv;
+    int rank, i;
+
+    for (rank = 0; rank < data->nranks; rank++) {
+        for (i = 0; i < data->counts[rank]; i++) {
+            if (recv[data->displs[rank] + i] != gathered(rank, i, round)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool coll_data_check(const coll_data_t *data, int round)
+{
+    return coll_operation.reduces ? check_sums(data, round) : check_blocks(data, round);
+}

@@ -1,0 +1,127 @@
+/*
+ * coll_main.c: the four programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter and
+ * flash_ireduce_scatter_block: a collective alone and under computation, as the OSU benchmarks
+ * measure it, on flash and on Open MPI's own component in one run.
+ *
+ *   mpirun --mca coll flash flash_iallgather -m 64K:4M
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench_job.h"
+#include "coll_report.h"
+
+/* Rank 0 reads the command line and opens the file for all: no rank can go its own way. */
+static bench_parsed_t read_options(int argc, char **argv, int rank, coll_options_t *options,
+                                   FILE **csv)
+{
+    int parsed = BENCH_RUN;
+
+    *csv = NULL;
+    if (rank == 0) {
+        parsed = (int) coll_options_parse(argc, argv, options);
+    }
+    if (rank == 0 && parsed == BENCH_RUN && options->csv[0] != '\0') {
+        *csv = strcmp(options->csv, "-") == 0 ? stdout : fopen(options->csv, "w");
+        if (*csv == NULL) {
+            fprintf(stderr,
+                    "%s: cannot write %s (%s): give --csv a file in a folder that rank 0 may write "
+                    "to\n",
+                    coll_operation.program, options->csv, strerror(errno));
+            parsed = BENCH_BAD;
+        }
+    }
+    MPI_Bcast(&parsed, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Bcast(options, (int) sizeof(*options), MPI_BYTE, 0, MPI_COMM_WORLD);
+    return (bench_parsed_t) parsed;
+}
+
+static bool get_data(coll_data_t *data, const coll_options_t *options, int rank)
+{
+    int got = coll_data_init(data, options->max_bytes), all;
+
+    MPI_Allreduce(&got, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+    if (!all && rank == 0) {
+        fprintf(stderr, "%s: no memory for messages of %zu bytes: give -m a smaller size\n",
+                coll_operation.program, options->max_bytes);
+    }
+    if (got && !all) {
+        coll_data_free(data);
+    }
+    return all;
+}
+
+/* All sizes. Returns the number of wrong results. */
+static long run(const coll_options_t *options, int rank, coll_data_t *data, FILE *csv)
+{
+    FILE *table = rank != 0 ? NULL : csv == stdout ? stderr : stdout;
+    MPI_Comm own = bench_own_communicator();
+    coll_job_t job = {.options = options, .hosts = bench_count_hosts(rank)};
+    long wrong = 0;
+    size_t bytes;
+
+    MPI_Comm_size(MPI_COMM_WORLD, &job.nranks);
+    job.flash_serves = bench_served(MPI_COMM_WORLD, true);
+    job.own_is_flash = bench_served(own, false);
+    coll_report_head(table, csv, &job);
+    for (bytes = options->min_bytes; bytes <= options->max_bytes; bytes *= 2) {
+        coll_row_t row = {.bytes = bytes};
+
+        if (!coll_data_shape(data, bytes)) {
+            continue; /* not an element for each rank */
+        }
+        coll_data_fill(data, 0);
+        coll_measure(data, options, own, &row);
+        wrong += row.wrong;
+        coll_report_row(table, csv, &job, &row);
+    }
+    if (table != NULL) {
+        coll_report_end(table, &job, wrong);
+    }
+    MPI_Comm_free(&own);
+    return wrong;
+}
+
+/* Everything between MPI_Init and MPI_Finalize. Returns the exit status. */
+static int bench(int argc, char **argv)
+{
+    coll_options_t options;
+    bench_parsed_t parsed;
+    coll_data_t data;
+    int rank;
+    FILE *csv;
+    long wrong;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    parsed = read_options(argc, argv, rank, &options, &csv);
+    if (parsed != BENCH_RUN) {
+        return parsed == BENCH_BAD ? EXIT_FAILURE : EXIT_SUCCESS;
+    }
+    if (!get_data(&data, &options, rank)) {
+        return EXIT_FAILURE;
+    }
+    bench_sleep_precisely();
+    bench_counters_open();
+    wrong = run(&options, rank, &data, csv);
+    bench_counters_close();
+    coll_data_free(&data);
+    if (csv != NULL && csv != stdout && fclose(csv) != 0) {
+        fprintf(stderr, "%s: cannot write all of %s (%s)\n", coll_operation.program, options.csv,
+                strerror(errno));
+        return EXIT_FAILURE;
+    }
+    return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    int level, status;
+
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+    status = bench(argc, argv);
+    MPI_Finalize();
+    return status;
+}

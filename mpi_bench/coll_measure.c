@@ -1,0 +1,221 @@
+/*
+ * coll_measure.c: see coll_measure.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_measure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is timed in an iteration. */
+enum { ALONE, OVERALL, START, COMPUTE, TEST, WAIT, TIMES };
+
+enum { MIN_ITERATIONS = 10, MAX_ITERATIONS = 1000 };
+
+typedef struct coll_series {
+    coll_data_t *data;
+    const coll_options_t *options;
+    MPI_Comm comms[COLL_SIDES];
+    int nsides, iterations, round;
+    double compute[COLL_SIDES]; /* seconds of computation that a side is to hide */
+    double *samples;            /* of a side: TIMES times `iterations` */
+    long wrong;
+} coll_series_t;
+
+static double *sample(const coll_series_t *series, int side, int time, int iteration)
+{
+    return &series->samples[(side * TIMES + time) * series->iterations + iteration];
+}
+
+/* Keeps the core for that long, or leaves it alone. */
+static void compute(const coll_series_t *series, double seconds)
+{
+    double until = bench_now() + seconds;
+
+    if (series->options->sleep) {
+        bench_sleep_until(until);
+        return;
+    }
+    while (bench_now() < until) {
+    }
+}
+
+/* A computation in as many parts as there are calls of MPI_Test between them, and one more. */
+static void compute_and_test(const coll_series_t *series, double seconds, MPI_Request *request,
+                             double times[TIMES])
+{
+    int parts = series->options->tests + 1, done = 0, i;
+    double start, begun = bench_now();
+
+    times[TEST] = 0;
+    for (i = 0; i < parts; i++) {
+        compute(series, seconds / parts);
+        if (i + 1 < parts) {
+            start = bench_now();
+            MPI_Test(request, &done, MPI_STATUS_IGNORE);
+            times[TEST] += bench_now() - start;
+        }
+    }
+    times[COMPUTE] = bench_now() - begun - times[TEST];
+}
+
+static void run_alone(const coll_series_t *series, int side, double times[TIMES])
+{
+    MPI_Request request;
+    double start;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = bench_now();
+    if (side == COLL_BLOCKING) {
+        coll_operation.block(series->data, series->comms[side]);
+    } else {
+        coll_operation.start(series->data, series->comms[side], &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    times[ALONE] = bench_now() - start;
+}
+
+static void run_computing(const coll_series_t *series, int side, double times[TIMES])
+{
+    MPI_Request request;
+    double start, started, computed;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = bench_now();
+    coll_operation.start(series->data, series->comms[side], &request);
+    started = bench_now();
+    compute_and_test(series, series->compute[side], &request, times);
+    computed = bench_now();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    times[OVERALL] = bench_now() - start;
+    times[START] = started - start;
+    times[WAIT] = bench_now() - computed;
+}
+
+typedef void (*run_t)(const coll_series_t *series, int side, double times[TIMES]);
+
+/* Negative iterations warm up; the first and the last one are checked. */
+static void run_one(coll_series_t *series, run_t run, int side, int iteration)
+{
+    bool check = series->options->check &&
+                 (iteration == 0 || iteration == series->iterations - 1 || iteration == -1);
+    double times[TIMES] = {0};
+    int time;
+
+    if (check) {
+        coll_data_fill(series->data, ++series->round);
+    }
+    run(series, side, times);
+    if (check) {
+        MPI_Barrier(MPI_COMM_WORLD); /* the check of one must not disturb the others' timing */
+        series->wrong += !coll_data_check(series->data, series->round);
+    }
+    for (time = 0; iteration >= 0 && time < TIMES; time++) {
+        if (times[time] > 0) {
+            *sample(series, side, time, iteration) = times[time];
+        }
+    }
+}
+
+/* Sides take turns, and each is the first one in its turn. */
+static void run_all(coll_series_t *series, run_t run, int nsides)
+{
+    int i, side;
+
+    for (i = -series->options->warmup; i < series->iterations; i++) {
+        for (side = 0; side < nsides; side++) {
+            run_one(series, run, (side + i + series->options->warmup) % nsides, i);
+        }
+    }
+}
+
+static bench_stats_t stats_of(const coll_series_t *series, int side, int time)
+{
+    double *samples = sample(series, side, time, 0);
+
+    MPI_Allreduce(MPI_IN_PLACE, samples, series->iterations, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return bench_stats(samples, series->iterations);
+}
+
+/* As many as fit in the time: a call alone, and one under a computation that takes as long. */
+static int choose_iterations(coll_series_t *series)
+{
+    double times[TIMES] = {0}, fit;
+    int side;
+
+    if (series->options->iterations > 0) {
+        return series->options->iterations;
+    }
+    run_alone(series, COLL_FLASH, times); /* connects */
+    for (fit = 0, side = 0; side < series->nsides; side++) {
+        run_alone(series, side, times);
+        fit += 3 * times[ALONE];
+    }
+    fit = series->options->seconds / fit;
+    fit = fit < MIN_ITERATIONS ? MIN_ITERATIONS : fit > MAX_ITERATIONS ? MAX_ITERATIONS : fit;
+    MPI_Allreduce(MPI_IN_PLACE, &fit, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+    return (int) fit;
+}
+
+static bench_counters_t difference(bench_counters_t after, bench_counters_t before)
+{
+    return (bench_counters_t){.rings = after.rings - before.rings,
+                              .passed_on = after.passed_on - before.passed_on,
+                              .wakeups = after.wakeups - before.wakeups,
+                              .thread_seconds = after.thread_seconds - before.thread_seconds};
+}
+
+static void run_series(coll_series_t *series, coll_row_t *row)
+{
+    int computing = series->nsides < COLL_BLOCKING ? series->nsides : COLL_BLOCKING;
+    bench_counters_t before;
+    int side;
+
+    run_all(series, run_alone, series->nsides);
+    for (side = 0; side < series->nsides; side++) {
+        row->times[side].alone = stats_of(series, side, ALONE);
+        series->compute[side] = row->times[side].alone.median;
+    }
+    before = bench_counters_read();
+    run_all(series, run_computing, computing);
+    row->flash = difference(bench_counters_read(), before);
+    for (side = 0; side < computing; side++) {
+        row->times[side].overall = stats_of(series, side, OVERALL);
+        row->times[side].start = stats_of(series, side, START);
+        row->times[side].compute = stats_of(series, side, COMPUTE);
+        row->times[side].test = stats_of(series, side, TEST);
+        row->times[side].wait = stats_of(series, side, WAIT);
+    }
+}
+
+void coll_measure(coll_data_t *data, const coll_options_t *options, MPI_Comm own, coll_row_t *row)
+{
+    coll_series_t series = {.data = data,
+                            .options = options,
+                            .comms = {MPI_COMM_WORLD, own, own},
+                            .nsides = options->own ? COLL_SIDES : 1};
+
+    series.iterations = choose_iterations(&series);
+    series.samples =
+        calloc((size_t) (COLL_SIDES * TIMES) * (size_t) series.iterations, sizeof(*series.samples));
+    if (series.samples == NULL) {
+        fprintf(stderr, "%s: no memory for %d iterations: give -i a smaller number\n",
+                coll_operation.program, series.iterations);
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    }
+    run_series(&series, row);
+    MPI_Allreduce(MPI_IN_PLACE, &series.wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    row->iterations = series.iterations;
+    row->wrong = series.wrong;
+    free(series.samples);
+}
+
+double coll_overlap(const coll_times_t *times)
+{
+    double overlap =
+        100 - 100 * (times->overall.median - times->compute.median) / times->alone.median;
+
+    return overlap > 0 ? overlap : 0;
+}

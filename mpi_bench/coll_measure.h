@@ -1,0 +1,40 @@
+/*
+ * coll_measure.h: times a collective at one size, on flash and on Open MPI's own component in turn.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef COLL_MEASURE_H
+#define COLL_MEASURE_H
+
+#include "bench_counters.h"
+#include "bench_stats.h"
+#include "coll_operation.h"
+#include "coll_options.h"
+
+/* Seconds; of the maximum over ranks, over the iterations. */
+typedef struct coll_times {
+    bench_stats_t alone; /* the call and MPI_Wait, or the blocking call */
+    /* The call, a computation that takes as long as `alone`, MPI_Wait: all of it, and its parts. */
+    bench_stats_t overall, start, compute, test, wait;
+} coll_times_t;
+
+typedef enum coll_side { COLL_FLASH, COLL_OWN, COLL_BLOCKING, COLL_SIDES } coll_side_t;
+
+typedef struct coll_row {
+    size_t bytes;
+    int iterations;
+    coll_times_t times[COLL_SIDES]; /* on rank 0; COLL_BLOCKING: Open MPI's own, `alone` only */
+    bench_counters_t flash; /* of rank 0, in the iterations of COLL_FLASH under computation */
+    long wrong;             /* results, on all ranks */
+} coll_row_t;
+
+/*
+ * Measures the size that `data` has been shaped for. Collective. MPI_COMM_WORLD is flash's side,
+ * `own` Open MPI's.
+ */
+void coll_measure(coll_data_t *data, const coll_options_t *options, MPI_Comm own, coll_row_t *row);
+
+/* What the OSU benchmarks call overlap, in percent. */
+double coll_overlap(const coll_times_t *times);
+
+#endif /* COLL_MEASURE_H */

@@ -1,0 +1,226 @@
+/*
+ * coll_options.c: the command line of a collective's benchmark. Letters mean what they mean in the
+ * OSU benchmarks.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_options.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench_parse.h"
+#include "coll_operation.h"
+
+enum { MAX_ITERATIONS = 1000000, MAX_TESTS = 1000000, MAX_MTU = 65536 };
+
+enum {
+    OPT_COMPUTE = 256,
+    OPT_CSV,
+    OPT_LINK_RATE,
+    OPT_LINK_MTU,
+    OPT_NO_CHECK,
+    OPT_NO_OWN,
+    OPT_SECONDS,
+};
+
+static const struct option long_options[] = {
+    {"message-size", required_argument, NULL, 'm'},
+    {"iterations", required_argument, NULL, 'i'},
+    {"warmup", required_argument, NULL, 'x'},
+    {"full", no_argument, NULL, 'f'},
+    {"num-test-calls", required_argument, NULL, 't'},
+    {"validation", no_argument, NULL, 'c'},
+    {"accelerator", required_argument, NULL, 'd'},
+    {"compute", required_argument, NULL, OPT_COMPUTE},
+    {"csv", required_argument, NULL, OPT_CSV},
+    {"link-rate", required_argument, NULL, OPT_LINK_RATE},
+    {"link-mtu", required_argument, NULL, OPT_LINK_MTU},
+    {"no-check", no_argument, NULL, OPT_NO_CHECK},
+    {"no-own", no_argument, NULL, OPT_NO_OWN},
+    {"seconds", required_argument, NULL, OPT_SECONDS},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static const char help_text[] =
+    "Times %s alone and under computation, on flash and on Open MPI's own component in turn.\n"
+    "\n"
+    "  -m, --message-size=[MIN:]MAX  bytes, doubling from MIN (default 4:4M); of a rank's\n"
+    "                        contribution to a gather, of all blocks of a reduction\n"
+    "  -i, --iterations=I    (default: as many as fit in --seconds, 10 to 1000)\n"
+    "      --seconds=S       for each size, about (default 2)\n"
+    "  -x, --warmup=W        iterations before (default 5)\n"
+    "  -f, --full            more columns: the parts of the overall time, the extremes, and what\n"
+    "                        the progress thread did\n"
+    "  -t, --num-test-calls=T  calls of MPI_Test spread over the computation (default 0)\n"
+    "  -c, --validation      check results (the default); --no-check does not\n"
+    "  -d, --accelerator=host  whose memory buffers are in (default and only choice: host)\n"
+    "      --compute=cpu|sleep  the computation keeps the core (default), or sleeps as while an\n"
+    "                        accelerator computes\n"
+    "      --no-own          without Open MPI's own calls\n"
+    "      --csv=FILE        all figures, comma-separated; '-' is the standard output\n"
+    "      --link-rate=BYTES  a second that a host can send, headers included (default\n"
+    "                        $FLASH_LINK_RATE); --link-mtu=BYTES (default $FLASH_LINK_MTU or "
+    "1500)\n"
+    "  -h, --help\n"
+    "\n"
+    "Overlap as in the OSU benchmarks: the computation takes as long as the call alone, and\n"
+    "overlap = 100 - 100 (overall - compute) / alone, 0 at least. All times are medians over the\n"
+    "iterations of the maximum over ranks.\n";
+
+static bench_parsed_t complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static bench_parsed_t complain(const char *format, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "%s: ", coll_operation.program);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, " (%s --help lists the options)\n", coll_operation.program);
+    return BENCH_BAD;
+}
+
+static bench_parsed_t parse_sizes(const char *text, coll_options_t *options)
+{
+    char copy[64] = "";
+    char *rest = copy;
+    const char *first;
+    int low, high;
+
+    if (strlen(text) < sizeof(copy)) {
+        strcpy(copy, text);
+    }
+    first = strsep(&rest, ":");
+    if (!bench_parse_int(first, 1, INT_MAX, &high)) {
+        return complain("-m %s: give bytes, or MIN:MAX", text);
+    }
+    low = rest == NULL ? (int) options->min_bytes : high;
+    if ((rest != NULL && !bench_parse_int(rest, 1, INT_MAX, &high)) || low > high) {
+        return complain("-m %s: give bytes, or MIN:MAX, MAX not less than MIN", text);
+    }
+    options->min_bytes = (size_t) low;
+    options->max_bytes = (size_t) high;
+    return BENCH_RUN;
+}
+
+static bench_parsed_t parse_count(const char *name, const char *text, int low, int high, int *value)
+{
+    return bench_parse_int(text, low, high, value)
+               ? BENCH_RUN
+               : complain("%s %s: give a whole number from %d to %d", name, text, low, high);
+}
+
+static bench_parsed_t parse_real(const char *name, const char *text, double low, double high,
+                                 double *value)
+{
+    return bench_parse_number(text, 1000, low, high, value)
+               ? BENCH_RUN
+               : complain("%s %s: give a number from %g to %g", name, text, low, high);
+}
+
+static bench_parsed_t parse_words(int option, const char *text, coll_options_t *options)
+{
+    switch (option) {
+    case 'd':
+        return strcmp(text, "host") == 0
+                   ? BENCH_RUN
+                   : complain("-d %s: buffers are in the host's memory only; give host", text);
+    case OPT_COMPUTE:
+        options->sleep = strcmp(text, "sleep") == 0;
+        return options->sleep || strcmp(text, "cpu") == 0
+                   ? BENCH_RUN
+                   : complain("--compute=%s: no such computation; give cpu or sleep", text);
+    default:
+        if (text[0] == '\0' || strlen(text) >= sizeof(options->csv)) {
+            return complain("--csv: give the name of a file, or '-' for the standard output");
+        }
+        strcpy(options->csv, text);
+        return BENCH_RUN;
+    }
+}
+
+static bench_parsed_t parse_numbers(int option, const char *text, coll_options_t *options)
+{
+    switch (option) {
+    case 'm':
+        return parse_sizes(text, options);
+    case 'i':
+        return parse_count("-i", text, 1, MAX_ITERATIONS, &options->iterations);
+    case 'x':
+        return parse_count("-x", text, 0, MAX_ITERATIONS, &options->warmup);
+    case 't':
+        return parse_count("-t", text, 0, MAX_TESTS, &options->tests);
+    case OPT_LINK_RATE:
+        return parse_real("--link-rate", text, 1, 1e13, &options->link_rate);
+    case OPT_LINK_MTU:
+        return parse_count("--link-mtu", text, 68, MAX_MTU, &options->link_mtu);
+    default:
+        return parse_real("--seconds", text, 1e-3, 1e6, &options->seconds);
+    }
+}
+
+static bench_parsed_t parse_option(int option, char **argv, coll_options_t *options)
+{
+    switch (option) {
+    case 'h':
+        printf(help_text, coll_operation.call);
+        return BENCH_HELP;
+    case ':':
+        return complain("%s wants a value: give one behind it", argv[optind - 1]);
+    case '?':
+        return complain("%s is no option of this program, or takes no value", argv[optind - 1]);
+    case 'f':
+        options->full = true;
+        return BENCH_RUN;
+    case 'c':
+    case OPT_NO_CHECK:
+        options->check = option == 'c';
+        return BENCH_RUN;
+    case OPT_NO_OWN:
+        options->own = false;
+        return BENCH_RUN;
+    case 'd':
+    case OPT_COMPUTE:
+    case OPT_CSV:
+        return parse_words(option, optarg, options);
+    default:
+        return parse_numbers(option, optarg, options);
+    }
+}
+
+bench_parsed_t coll_options_parse(int argc, char **argv, coll_options_t *options)
+{
+    const char *rate = getenv("FLASH_LINK_RATE"), *mtu = getenv("FLASH_LINK_MTU");
+    bench_parsed_t parsed = BENCH_RUN;
+    int option;
+
+    *options = (coll_options_t){.min_bytes = 4,
+                                .max_bytes = 4 << 20,
+                                .warmup = 5,
+                                .seconds = 2,
+                                .check = true,
+                                .own = true,
+                                .link_mtu = 1500};
+    if (rate != NULL && rate[0] != '\0') {
+        parsed = parse_real("FLASH_LINK_RATE", rate, 1, 1e13, &options->link_rate);
+    }
+    if (parsed == BENCH_RUN && mtu != NULL && mtu[0] != '\0') {
+        parsed = parse_count("FLASH_LINK_MTU", mtu, 68, MAX_MTU, &options->link_mtu);
+    }
+    while (parsed == BENCH_RUN &&
+           (option = getopt_long(argc, argv, ":m:i:x:ft:cd:h", long_options, NULL)) != -1) {
+        parsed = parse_option(option, argv, options);
+    }
+    if (parsed == BENCH_RUN && optind < argc) {
+        return complain("%s: only options are understood, and these begin with a dash",
+                        argv[optind]);
+    }
+    return parsed;
+}

@@ -1,0 +1,33 @@
+/*
+ * coll_options.h: what the user asked a collective's benchmark for.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef COLL_OPTIONS_H
+#define COLL_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "bench_options.h"
+
+/* No pointers: rank 0 parses and broadcasts the bytes. */
+typedef struct coll_options {
+    size_t min_bytes, max_bytes;
+    int iterations; /* 0: as many as fit in `seconds`, within bounds */
+    int warmup;
+    double seconds; /* for a measurement of one size on one side, about */
+    int tests;      /* calls of MPI_Test in the computation */
+    bool full;
+    bool check;
+    bool sleep;       /* the computation sleeps, as while an accelerator computes */
+    bool own;         /* measures Open MPI's own calls, too */
+    double link_rate; /* bytes per second, headers included; 0: not known */
+    int link_mtu;
+    char csv[4096]; /* "" for none, "-" for the standard output */
+} coll_options_t;
+
+/* Reads the command line; says what is wrong with it, or prints the help. */
+bench_parsed_t coll_options_parse(int argc, char **argv, coll_options_t *options);
+
+#endif /* COLL_OPTIONS_H */

@@ -1,0 +1,24 @@
+/*
+ * flash_ireduce_scatter.c: MPI_Ireduce_scatter, alone and under computation. See coll_main.c.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_operation.h"
+
+static int start(const coll_data_t *data, MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Ireduce_scatter(data->send, data->recv, data->counts, data->type, MPI_SUM, comm,
+                               request);
+}
+
+static int block(const coll_data_t *data, MPI_Comm comm)
+{
+    return MPI_Reduce_scatter(data->send, data->recv, data->counts, data->type, MPI_SUM, comm);
+}
+
+const coll_operation_t coll_operation = {.program = "flash_ireduce_scatter",
+                                         .call = "MPI_Ireduce_scatter",
+                                         .reduces = true,
+                                         .equal = false,
+                                         .start = start,
+                                         .block = block};
