@@ -50,5 +50,5 @@ echo "flash_gemm on this host alone, because hosts cannot be emulated ($reason):
 if ((EUID == 0)); then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi
-exec mpirun -np 4 --oversubscribe --bind-to none "${mpi_options[@]}" \
+exec mpirun -np 4 --oversubscribe --bind-to none "${mpi_options[@]}" --mca coll_flash_on_node yes \
     "${program[@]}" "${options[@]}" "$@"

@@ -36,6 +36,8 @@ enum { FLASH_PROGRESS_AUTO, FLASH_PROGRESS_ON, FLASH_PROGRESS_OFF };
 
 enum { FLASH_ORDER_MACHINE, FLASH_ORDER_RANK };
 
+enum { FLASH_ON_NODE_AUTO, FLASH_ON_NODE_YES, FLASH_ON_NODE_NO };
+
 #define FLASH_DEFAULT_PRIORITY 90
 /* That of libnbc, which flash needs below it: it would come first. */
 #define FLASH_TOO_LOW_PRIORITY 10
@@ -46,6 +48,7 @@ typedef struct mca_coll_flash_params {
     int progress; /* FLASH_PROGRESS_* */
     bool bind;
     int ring_order; /* FLASH_ORDER_* */
+    int on_node;    /* FLASH_ON_NODE_*; agreed on: yes or no */
     size_t min_bytes;
     size_t segment_bytes;
     unsigned depth, sends;
@@ -147,6 +150,7 @@ typedef struct mca_coll_flash_module {
     ompi_communicator_t *comm;
     mca_coll_flash_previous_t previous;
     flash_ring_t ring;           /* its order of ranks is owned */
+    bool on_node;                /* all ranks share this node */
     uint64_t recv_tag, send_tag; /* this communicator's part of the tags, see coll_flash_module.c */
     uint32_t sequence;           /* operations started; collective calls are ordered by the user */
     uint32_t persistent_sequence; /* persistent requests made; likewise */

@@ -13,6 +13,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .progress = FLASH_PROGRESS_AUTO,
     .bind = true,
     .ring_order = FLASH_ORDER_MACHINE,
+    .on_node = FLASH_ON_NODE_AUTO,
     .min_bytes = 256 * 1024,
     .segment_bytes = 256 * 1024,
     .depth = 8,
@@ -35,6 +36,13 @@ static mca_base_var_enum_value_t progress_values[] = {
 static mca_base_var_enum_value_t order_values[] = {
     {FLASH_ORDER_MACHINE, "machine"},
     {FLASH_ORDER_RANK, "rank"},
+    {0, NULL},
+};
+
+static mca_base_var_enum_value_t on_node_values[] = {
+    {FLASH_ON_NODE_AUTO, "auto"},
+    {FLASH_ON_NODE_YES, "yes"},
+    {FLASH_ON_NODE_NO, "no"},
     {0, NULL},
 };
 
@@ -79,6 +87,15 @@ static void register_selection(void)
                       "the component of the next lower priority. Where ranks were given different "
                       "values, all use the smallest. The calls of <mpix_flash.h> always use the "
                       "ring");
+    register_choice("on_node", on_node_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
+                    &mca_coll_flash_params.on_node,
+                    "Whether these calls also go around the ring where all ranks of a communicator "
+                    "share a node. There it is the processor that moves the data, so that nothing "
+                    "is gained by moving it while the same core computes. auto: if no node has "
+                    "fewer than two hardware threads for each of its ranks. yes: also for "
+                    "computations that leave the processor idle, as on an accelerator. no: such "
+                    "calls go to the component of the next lower priority, as on all ranks where "
+                    "one says so. The calls of <mpix_flash.h> always use the ring");
 }
 
 static void register_progress(void)

@@ -288,6 +288,16 @@ static bool usable_here(ompi_communicator_t *world, int right)
     return rc == FLASH_OK || rc == FLASH_ERR_PEER;
 }
 
+/* Whether each rank of this node may have a hardware thread to compute and one to move data. */
+static bool wants_on_node(void)
+{
+    long ranks = (long) opal_process_info.num_local_peers + 1;
+
+    return mca_coll_flash_params.on_node == FLASH_ON_NODE_YES ||
+           (mca_coll_flash_params.on_node == FLASH_ON_NODE_AUTO &&
+            sysconf(_SC_NPROCESSORS_ONLN) >= 2 * ranks);
+}
+
 static void tell_difference(const char *parameter, int64_t least, int64_t most)
 {
     if (least != most) {
@@ -298,7 +308,17 @@ static void tell_difference(const char *parameter, int64_t least, int64_t most)
 
 int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)
 {
-    enum { USABLE, PRIORITY, MAX_PRIORITY, MIN_BYTES, MAX_MIN_BYTES, SEGMENT, MAX_SEGMENT, VALUES };
+    enum {
+        USABLE,
+        ON_NODE,
+        PRIORITY,
+        MAX_PRIORITY,
+        MIN_BYTES,
+        MAX_MIN_BYTES,
+        SEGMENT,
+        MAX_SEGMENT,
+        VALUES
+    };
     mca_coll_flash_params_t *params = &mca_coll_flash_params;
     bool usable = params->priority > FLASH_TOO_LOW_PRIORITY && usable_here(world, right);
     int64_t mine[VALUES], least[VALUES];
@@ -308,6 +328,7 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)
         params->segment_bytes = 64; /* the longest predefined type that can be reduced is shorter */
     }
     mine[USABLE] = usable;
+    mine[ON_NODE] = wants_on_node();
     mine[PRIORITY] = params->priority;
     mine[MAX_PRIORITY] = -params->priority;
     mine[MIN_BYTES] = (int64_t) params->min_bytes;
@@ -331,11 +352,12 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)
         tell_difference("coll_flash_min_bytes", least[MIN_BYTES], -least[MAX_MIN_BYTES]);
         tell_difference("coll_flash_segment_bytes", least[SEGMENT], -least[MAX_SEGMENT]);
     }
+    params->on_node = least[ON_NODE] ? FLASH_ON_NODE_YES : FLASH_ON_NODE_NO;
     params->min_bytes = (size_t) least[MIN_BYTES];
     params->segment_bytes = (size_t) least[SEGMENT];
-    FLASH_VERBOSE(1, "coll:flash: %s this job (min_bytes %lld, segment_bytes %lld)",
+    FLASH_VERBOSE(1, "coll:flash: %s this job (min_bytes %lld, segment_bytes %lld, on_node %s)",
                   least[USABLE] ? "serves" : "does not serve", (long long) least[MIN_BYTES],
-                  (long long) least[SEGMENT]);
+                  (long long) least[SEGMENT], least[ON_NODE] ? "yes" : "no");
     return least[USABLE] ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }
 

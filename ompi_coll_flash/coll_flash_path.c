@@ -43,6 +43,9 @@ bool mca_coll_flash_takes_ring(const char *name, size_t bytes,
     if (obstacle == NULL && bytes < mca_coll_flash_params.min_bytes) {
         obstacle = "below min_bytes";
     }
+    if (obstacle == NULL && module->on_node && mca_coll_flash_params.on_node == FLASH_ON_NODE_NO) {
+        obstacle = "on one node, see on_node";
+    }
     mca_coll_flash_tell_path(name, bytes, module->comm, "passed on", obstacle);
     return obstacle == NULL;
 }

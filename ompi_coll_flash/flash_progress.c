@@ -3,12 +3,14 @@
  *
  * Shared between threads, and what orders it:
  *   engine, transport  the lock
- *   asleep             the lock
  *   stop               written by the thread that joins, read by the progress thread; the lock
  *   in_flight          atomic, relaxed: a hint to poll() that there may be something to do. An
  *                      operation is counted before its starter can wait for it
  *   last_poll          atomic, relaxed: a hint to the progress thread; a stale value costs it a
  *                      short sleep or an early wake-up, never an event
+ *   alarm_fd, alarm_time  alarm_lock for those that set them, together, so that an alarm_time
+ *                      to come means an alarm to come; read without it, atomic, relaxed
+ *   waits_at_once      atomic, relaxed: a guess at what the application does next
  *   contenders         atomic, relaxed: a hint to the progress thread to let go of the lock
  *   has_thread         atomic, relaxed: written by whoever starts and joins the thread, which
  *                      order it themselves; another thread may see it late, and then polls
@@ -19,27 +21,29 @@
  */
 #include "flash_progress.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
-/* How long the thread stands by before it looks whether the application still polls. */
-#define STANDBY_MIN_NS UINT64_C(200000)
-#define STANDBY_MAX_NS UINT64_C(1000000)
+/*
+ * How long the thread stands back from others: from whoever gives it something to do, who is about
+ * to leave MPI for its computation (an accelerator, say, is to be started before its data moves) or
+ * to wait inside MPI and do it itself, and from whoever waits for the lock. Where they share a
+ * core, they come first. Not sched_yield(), which Linux's scheduler may answer with a pause of
+ * several milliseconds.
+ */
+#define STAND_BACK_NS UINT64_C(50000)
 
 /*
- * How long the thread stands back from others: from whoever woke it, who is about to leave MPI for
- * its computation (an accelerator, say, is to be started before its data moves), and from whoever
- * waits for the lock. Where they share a core, they come first. Not sched_yield(), which Linux's
- * scheduler may answer with a pause of several milliseconds.
+ * While the application polls, it puts the thread's alarm off, to twice this from now and whenever
+ * less than this is left: the alarm goes off when it has stopped, and wakes nobody before.
  */
-static const struct timespec stand_back_time = {.tv_nsec = 50000};
+#define STAND_BY_NS UINT64_C(500000)
 
 /* Without a thread, how many polls with nothing in flight go by before one moves data. */
 #define IDLE_POLLS 32
@@ -51,8 +55,10 @@ struct flash_progress {
     pthread_t thread;
     atomic_bool has_thread;
     bool stop;
-    bool asleep; /* the thread sleeps until an event or a wake-up */
-    int wake_fd;
+    pthread_mutex_t alarm_lock;
+    int alarm_fd; /* a timer: the thread is to look after what is in flight */
+    atomic_uint_fast64_t alarm_time;
+    atomic_bool waits_at_once;
     atomic_uint idle_polls;
     void (*placed)(void *arg);
     void *placed_arg;
@@ -79,22 +85,24 @@ flash_progress_t *flash_progress_create(flash_engine_t *engine, flash_transport_
     if (progress == NULL) {
         return NULL;
     }
-    progress->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (progress->wake_fd < 0) {
+    progress->alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (progress->alarm_fd < 0) {
         free(progress);
         return NULL;
     }
     progress->engine = engine;
     progress->transport = transport;
     pthread_mutex_init(&progress->lock, NULL);
+    pthread_mutex_init(&progress->alarm_lock, NULL);
     return progress;
 }
 
 void flash_progress_destroy(flash_progress_t *progress)
 {
     flash_progress_stop_thread(progress);
+    pthread_mutex_destroy(&progress->alarm_lock);
     pthread_mutex_destroy(&progress->lock);
-    close(progress->wake_fd);
+    close(progress->alarm_fd);
     free(progress);
 }
 
@@ -110,13 +118,24 @@ void flash_progress_unlock(flash_progress_t *progress)
     pthread_mutex_unlock(&progress->lock);
 }
 
-static void wake(flash_progress_t *progress)
+static void set_alarm(flash_progress_t *progress, uint64_t when)
 {
-    uint64_t one = 1;
+    const uint64_t second = UINT64_C(1000000000);
+    struct itimerspec timer = {
+        .it_value = {.tv_sec = (time_t) (when / second), .tv_nsec = (long) (when % second)}};
 
-    /* Fails only when the counter is full; the thread is then sure to wake up anyway. */
-    while (write(progress->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
-    }
+    pthread_mutex_lock(&progress->alarm_lock);
+    atomic_store_explicit(&progress->alarm_time, when, memory_order_relaxed);
+    timerfd_settime(progress->alarm_fd, TFD_TIMER_ABSTIME, &timer, NULL);
+    pthread_mutex_unlock(&progress->alarm_lock);
+}
+
+/* Nanoseconds until the alarm; 0 if it is not set. */
+static uint64_t until_alarm(const flash_progress_t *progress, uint64_t now)
+{
+    uint64_t when = atomic_load_explicit(&progress->alarm_time, memory_order_relaxed);
+
+    return when > now ? when - now : 0;
 }
 
 /* The application goes away, or has left something to do: the thread is on duty. */
@@ -124,19 +143,44 @@ void flash_progress_wake(flash_progress_t *progress)
 {
     if (flash_progress_has_thread(progress)) {
         atomic_store_explicit(&progress->last_poll, 0, memory_order_relaxed);
-        wake(progress);
+        set_alarm(progress, now_ns() + STAND_BACK_NS);
     }
 }
 
 /*
- * An application thread took events that would have woken the progress thread, and may not come
- * back: from now on the thread looks after the rest, once this one has stopped polling.
+ * Likewise, where the application may also come back at once: with an operation started, or one of
+ * several completed. An alarm that goes off soon enough is left as it is. Many operations in a row
+ * do not keep each other waiting; and where the application came back at once the last time, it is
+ * expected to do so again (setting a timer may take longer than a short ring).
  */
-static void rouse(flash_progress_t *progress)
+static void recall(flash_progress_t *progress)
 {
-    if (progress->asleep) {
-        progress->asleep = false;
-        wake(progress);
+    bool at_once = atomic_load_explicit(&progress->waits_at_once, memory_order_relaxed);
+    uint64_t pending;
+
+    if (!flash_progress_has_thread(progress)) {
+        return;
+    }
+    pending = until_alarm(progress, now_ns());
+
+    if (pending == 0 || (pending > STAND_BACK_NS && !at_once)) {
+        flash_progress_wake(progress);
+    } else {
+        atomic_store_explicit(&progress->last_poll, 0, memory_order_relaxed);
+    }
+}
+
+/* An application thread polls: it moves the data itself as long as it goes on. */
+static void stand_in(flash_progress_t *progress)
+{
+    uint64_t now = now_ns();
+
+    if (atomic_exchange_explicit(&progress->last_poll, now, memory_order_relaxed) == 0) {
+        atomic_store_explicit(&progress->waits_at_once, until_alarm(progress, now) > 0,
+                              memory_order_relaxed);
+    }
+    if (until_alarm(progress, now) < STAND_BY_NS) {
+        set_alarm(progress, now + 2 * STAND_BY_NS);
     }
 }
 
@@ -154,40 +198,42 @@ static void run_work(flash_progress_t *progress, const flash_work_t *work)
 
 static void stand_back(void)
 {
-    nanosleep(&stand_back_time, NULL);
+    static const struct timespec pause = {.tv_nsec = STAND_BACK_NS};
+
+    nanosleep(&pause, NULL);
 }
 
-static void sleep_on(flash_progress_t *progress, int event_fd, uint64_t nanoseconds)
+/* Until the alarm, or an event unless event_fd is negative. */
+static void sleep_on(flash_progress_t *progress, int event_fd)
 {
-    struct pollfd fds[2] = {{.fd = progress->wake_fd, .events = POLLIN},
+    struct pollfd fds[2] = {{.fd = progress->alarm_fd, .events = POLLIN},
                             {.fd = event_fd, .events = POLLIN}};
-    struct timespec timeout = {.tv_sec = 0, .tv_nsec = (long) nanoseconds};
     uint64_t count;
 
-    ppoll(fds, event_fd < 0 ? 1 : 2, nanoseconds == 0 ? NULL : &timeout, NULL);
+    poll(fds, 2, -1);
     atomic_fetch_add_explicit(&progress->wakeups, 1, memory_order_relaxed);
-    if (fds[0].revents == 0 || read(progress->wake_fd, &count, sizeof(count)) < 0) {
-        return; /* nobody's wake-up, or another took it */
+    if (read(progress->alarm_fd, &count, sizeof(count)) < 0) {
+        /* It was an event, or the alarm has been put off. */
     }
-    stand_back();
 }
 
 static bool application_polls(flash_progress_t *progress)
 {
     uint64_t last = atomic_load_explicit(&progress->last_poll, memory_order_relaxed);
 
-    return last != 0 && now_ns() - last < STANDBY_MIN_NS;
+    return last != 0 && now_ns() - last < STAND_BY_NS;
 }
 
+/* The alarm goes off when nobody has put it off for a while; this one may just have done so. */
 static void stand_by(flash_progress_t *progress)
 {
-    uint64_t pause = STANDBY_MIN_NS;
+    uint64_t now = now_ns();
 
+    if (until_alarm(progress, now) == 0) {
+        set_alarm(progress, now + STAND_BY_NS);
+    }
     pthread_mutex_unlock(&progress->lock);
-    do {
-        sleep_on(progress, -1, pause);
-        pause = pause * 2 < STANDBY_MAX_NS ? pause * 2 : STANDBY_MAX_NS;
-    } while (application_polls(progress));
+    sleep_on(progress, -1);
     pthread_mutex_lock(&progress->lock);
 }
 
@@ -209,11 +255,9 @@ static void sleep_until_event(flash_progress_t *progress)
         stand_back();
         return;
     }
-    progress->asleep = true;
     pthread_mutex_unlock(&progress->lock);
-    sleep_on(progress, progress->transport->event_fd, 0);
+    sleep_on(progress, progress->transport->event_fd);
     pthread_mutex_lock(&progress->lock);
-    progress->asleep = false;
 }
 
 static void *thread_main(void *arg)
@@ -318,8 +362,7 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
     }
     flash_progress_unlock(progress);
     if (rc == FLASH_OK) {
-        flash_progress_wake(
-            progress); /* the thread sends: that takes time the application may use */
+        recall(progress); /* it sends: that takes time the application may use */
     }
     return rc;
 }
@@ -425,20 +468,16 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
         return 0;
     }
     if (flash_progress_has_thread(progress)) {
-        atomic_store_explicit(&progress->last_poll, now_ns(), memory_order_relaxed);
+        stand_in(progress);
     }
     if (pthread_mutex_trylock(&progress->lock) != 0) {
         return 0;
     }
     happened = work_once(progress);
     reported = report_completed(progress, completed);
-    if (happened > 0) {
-        rouse(progress);
-    }
     flash_progress_unlock(progress);
     if (reported > 0 && flash_progress_busy(progress)) {
-        flash_progress_wake(
-            progress); /* the application is about to leave, with operations in flight */
+        recall(progress); /* the application is about to leave, with operations in flight */
     }
     return happened + reported;
 }

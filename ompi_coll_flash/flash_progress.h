@@ -5,9 +5,9 @@
  * One lock orders the engine and the transport. The progress thread sleeps in poll() on the
  * transport's event descriptor, wakes for each arrival, moves data, combines, and sleeps again;
  * with nothing in flight it takes no time at all. An application thread that waits inside MPI
- * moves the data itself, at polling latency, and the progress thread then stands by: it comes
- * back as soon as an operation completes or a callback begins, and looks again after a moment in
- * case the application just stopped asking.
+ * moves the data itself, at polling latency, and keeps putting the thread's alarm off: the thread
+ * comes back as soon as an operation completes or a callback begins, and a moment after the
+ * application has stopped asking. An operation that is waited for at once does not wake it.
  *
  * Only application threads, in flash_progress_poll(), run callbacks and hand out completed
  * operations. Without a progress thread they also move all the data.

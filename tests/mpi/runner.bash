@@ -34,6 +34,7 @@ points=0
 common=()
 tool=() # what runs the program: a debugger with its options
 coll=flash
+on_node=yes # its parameter: this host is one, and its ranks are to go around the ring
 
 options() {
     common=("$@")
@@ -85,7 +86,7 @@ run() {
     [[ $program == */* ]] || program=$programs/$program
     timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" "$MPIRUN" -np "$np" --oversubscribe \
         --mca mpi_yield_when_idle 1 --mca mca_base_component_path "$FLASH_COMPONENT_PATH" \
-        --mca coll "$coll" --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" \
+        --mca coll "$coll" --mca coll_flash_on_node "$on_node" --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" \
         "${common[@]}" "${own[@]}" "${tool[@]}" "$program" "$@"
 }
 
@@ -99,6 +100,7 @@ mpi() {
         esac
     done
     [[ $coll == flash ]] || name+=" (coll $coll)"
+    [[ $on_node == yes ]] || name+=" (on_node $on_node)"
     point "$name" run "$np" "$@"
 }
 

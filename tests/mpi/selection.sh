@@ -14,7 +14,7 @@ has_help_texts() {
     OMPI_MCA_mca_base_component_path=$FLASH_COMPONENT_PATH \
         "$OMPI_INFO" --param coll flash --level 9 --parsable >"$scratch/info"
     sed -n 's/^mca:coll:flash:param:\([a-z_]*\):value:.*/\1/p' "$scratch/info" >"$scratch/found"
-    for name in priority min_bytes progress bind ring_order segment_bytes depth verbose help_dir; do
+    for name in priority min_bytes on_node progress bind ring_order segment_bytes depth verbose help_dir; do
         grep -qx "coll_flash_$name" "$scratch/found" || echo "there is no coll_flash_$name"
     done >"$scratch/wrong"
     while read -r name; do
@@ -99,6 +99,27 @@ point 'coll_flash_segment_bytes differs: said, and everyone goes by the smallest
     says 1 'coll_flash_segment_bytes differs' 3 --mca coll_flash_min_bytes 0 -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_segment_bytes=4096 \
     "$programs/test_allgather" signatures
+
+# All ranks are on this node.
+path_is() {
+    on_node=$1 says "$2" "bytes on communicator 0: $3" 3 --mca coll_flash_verbose 2 "${@:4}"
+}
+gather=(--mca coll_flash_min_bytes 0 -- test_allgather counts)
+point 'coll_flash_on_node yes: the ring' path_is yes + ring "${gather[@]}"
+point 'coll_flash_on_node no: passed on' path_is no 0 ring "${gather[@]}"
+point 'coll_flash_on_node no: said why' path_is no + 'passed on (on one node' "${gather[@]}"
+point 'coll_flash_on_node no on one rank: passed on by all' path_is yes 0 ring \
+    --mca coll_flash_min_bytes 0 -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_on_node=no \
+    "$programs/test_allgather" counts
+if (($(getconf _NPROCESSORS_ONLN) < 6)); then
+    point 'coll_flash_on_node auto, few hardware threads: passed on' path_is auto 0 ring \
+        "${gather[@]}"
+else
+    point 'coll_flash_on_node auto, many hardware threads: the ring' path_is auto + ring \
+        "${gather[@]}"
+fi
+on_node=no mpi 3 -- test_extension
+on_node=no mpi 3 -- test_allgather
 
 point 'a callback fails: the others say why' \
     says 1 'Another rank could not complete' 2 -- test_failures produce

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# The benchmarks run, on the paths they name, and check what they measure. No figure is judged.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+benchmarks=$top_builddir/mpi_bench
+short=(-i 2 -x 1)
+
+# measures COUNT TEXT NP PROGRAM [ARGUMENT]...: its results are right, and TEXT is on so many lines.
+measures() {
+    run "$3" -- "$benchmarks/$4" "${@:5}" >"$log" 2>&1 &&
+        holds 1 'results: all right, checked on all ranks' && holds "$1" "$2"
+}
+
+# A row for each size, by the path that coll_flash_min_bytes says.
+for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
+    for np in 2 3; do
+        point "np $np flash_$name: large sizes by the ring" \
+            measures 2 '  ring$' "$np" "flash_$name" -m 1M:2M "${short[@]}"
+    done
+    point "np 2 flash_$name: small sizes passed on" \
+        measures 3 '  below$' 2 "flash_$name" -m 64:256 "${short[@]}" -t 3 -f --compute=sleep
+    point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
+done
+# What does not divide: rows for sizes with an element at least.
+point 'np 3 flash_ireduce_scatter: sizes that leave ranks without elements' \
+    measures 5 '  below$' 3 flash_ireduce_scatter -m 4:64 "${short[@]}"
+point 'np 3 flash_ireduce_scatter_block: sizes without a block are left out' \
+    measures 3 '  below$' 3 flash_ireduce_scatter_block -m 4:64 "${short[@]}"
+
+csv_is_complete() {
+    measures 2 '^MPI_Iallgather,2,1,' 2 flash_iallgather -m 1K:2K "${short[@]}" --csv=- &&
+        awk -F, '/^Call,/ { columns = NF } /^MPI_/ { rows += NF == columns } END { exit rows != 2 }' \
+            "$log"
+}
+point 'np 2 flash_iallgather --csv' csv_is_complete
+
+# refuses TEXT PROGRAM [ARGUMENT]...: it ends with an error and a message.
+refuses() {
+    local status=0
+    run 2 -- "$benchmarks/$2" "${@:3}" >"$log" 2>&1 || status=$?
+    ((status != 0 && status < 124)) && holds 1 "$1"
+}
+point 'flash_iallgather: sizes that are none' refuses 'MAX not less than MIN' flash_iallgather -m 4:2
+point 'flash_iallgather: no such device' refuses 'give host' flash_iallgather -d cuda
+point 'flash_iallgather: no such option' refuses 'no option of this program' flash_iallgather -z
+point 'flash_iallgather: no such folder' refuses 'cannot write' flash_iallgather --csv=/nowhere/a.csv
+
+if [[ -x $benchmarks/flash_gemm ]]; then
+    small=(-m 96 -n 64 -k 80 --iterations=2 --warmup=1 --slices=2)
+    for np in 1 2 3; do
+        point "np $np flash_gemm" measures 1 'GEMM + ReduceScatter: ' "$np" flash_gemm "${small[@]}"
+    done
+    point 'np 3 flash_gemm --compute=offload --pieces=2,3 --type=float' \
+        measures 1 'GEMM + ReduceScatter: ' 3 flash_gemm "${small[@]}" --compute=offload \
+        --block-time=1 --pieces=2,3 --type=float
+else
+    skip flash_gemm 'built without OpenBLAS'
+fi
+
+plan
