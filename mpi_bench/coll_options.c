@@ -70,8 +70,9 @@ static const char help_text[] =
     "  -h, --help\n"
     "\n"
     "Overlap as in the OSU benchmarks: the computation takes as long as the call alone, and\n"
-    "overlap = 100 - 100 (overall - compute) / alone, 0 at least. All times are medians over the\n"
-    "iterations of the maximum over ranks.\n";
+    "overlap = 100 - 100 (overall - compute) / alone, 0 at least. As there, it lasts for a time,\n"
+    "however much of that the communication takes from its core: flash_gemm, whose work is given,\n"
+    "shows that. All times are medians over the iterations of the maximum over ranks.\n";
 
 static bench_parsed_t complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

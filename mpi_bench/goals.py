@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+"""Measures flash against its goals on emulated hosts, and prints a table: figure, goal, met or not.
+
+  mpi_bench/goals.py [--prefix DIR] [--only LINE[,LINE...]] [--json FILE]
+
+DIR is where flash is installed (default: install, as quickstart.sh leaves it). Lines: hidden,
+transfer, eight, wire, core, osu, slower, shapes, node, idle (default: all, about half an hour).
+Every figure is a median over iterations of the maximum over ranks, and a ratio within one run.
+
+Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+"""
+import argparse
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MIB = 1 << 20
+
+
+class Lab:
+    """Runs the installed benchmarks, on this host or on emulated ones."""
+
+    def __init__(self, prefix):
+        self.bin = os.path.join(prefix, "bin")
+        self.environment = dict(
+            os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"
+        )
+        own = subprocess.run(
+            ["ompi_info", "--path", "pkglibdir", "--parsable"],
+            check=True, capture_output=True, text=True,
+        ).stdout.strip().split(":")[2]
+        self.mca = ["--mca", "mca_base_component_path",
+                    os.path.join(prefix, "lib", "openmpi") + ":" + own, "--mca", "coll", "flash"]
+
+    def _run(self, launcher, program, arguments):
+        command = launcher + [os.path.join(self.bin, program)] + arguments
+        print("  " + " ".join([program] + arguments), file=sys.stderr, flush=True)
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit("goals.py: failed: {}\n{}".format(" ".join(command), done.stderr))
+        return done.stdout
+
+    def hosts(self, count, program, arguments, options=()):
+        launcher = [os.path.join(TOP, "tests", "cluster", "hosts"), "-n", str(count), *options]
+        return self._run(launcher + self.mca + ["--"], program, arguments)
+
+    def here(self, ranks, program, arguments):
+        launcher = ["mpirun", "-np", str(ranks), "--oversubscribe", "--bind-to", "none",
+                    "--mca", "mpi_yield_when_idle", "1"]
+        return self._run(launcher + self.mca, program, arguments)
+
+    def gemm(self, count, arguments, options=()):
+        """flash_gemm on hosts: its results, by operation."""
+        with tempfile.NamedTemporaryFile("r", suffix=".json") as file:
+            self.hosts(count, "flash_gemm", arguments + ["--json=" + file.name], options)
+            run = json.load(file)
+        if any(result["wrong_checks"] for result in run["results"]):
+            sys.exit("goals.py: wrong results")
+        return run
+
+    @staticmethod
+    def rows(text):
+        """The rows of a collective's benchmark, from its CSV."""
+        return list(csv.DictReader(io.StringIO(text)))
+
+
+def case(result, name):
+    return next(entry for entry in result["cases"] if entry["name"] == name)
+
+
+def exposed(result, name):
+    return case(result, name)["exposed_percent"]
+
+
+def listed(values, digits):
+    return ", ".join("{:.{}f}".format(value, digits) for value in values)
+
+
+OFFLOAD = ["--compute=offload", "--pieces=1,2", "--slices=2"]
+OPERATIONS = {"ag": "AG", "rs": "RS"}
+CASES = {"flash": "extension", "plain call, flash": "plain call"}
+
+
+def hidden(lab):
+    """Blocks of 1 to 16 MiB, the computation twice the transfer."""
+    found = {}
+    sizes = (1, 2, 4, 8, 16)
+    for size in sizes:
+        run = lab.gemm(4, OFFLOAD + ["--bytes={}M".format(size)])
+        for result in run["results"]:
+            for name in CASES:
+                hid = 100 - exposed(result, name)
+                found.setdefault((result["op"], name), []).append(hid)
+    for (operation, name), values in found.items():
+        yield ("4 hosts, {} {}: hidden, % (1 to 16 MiB)".format(OPERATIONS[operation], CASES[name]),
+               listed(values, 2), ">= 99.8", min(values) >= 99.8)
+
+
+def transfer(lab):
+    run = lab.gemm(4, OFFLOAD + ["--bytes=8M", "--compute-ratio=0.5"])
+    for result in run["results"]:
+        value = case(result, "flash")["t_total_over_t_ring"]
+        yield ("4 hosts, {}, transfer longer: T_total / T_ring".format(OPERATIONS[result["op"]]),
+               listed([value], 3), "<= 1.01", value <= 1.01)
+
+
+def eight(lab):
+    run = lab.gemm(8, OFFLOAD + ["--bytes=4M"])
+    for result in run["results"]:
+        for name, title in CASES.items():
+            value = 100 - exposed(result, name)
+            yield ("8 hosts, {} {}: hidden, % (4 MiB)".format(OPERATIONS[result["op"]], title),
+                   listed([value], 2), ">= 99.3", value >= 99.3)
+
+
+def wire(lab):
+    options = ["--no-own", "--compute=sleep", "--seconds=3", "--csv=-"]
+    for count in (4, 8):
+        for program, scale in (("flash_iallgather", 1), ("flash_ireduce_scatter_block", count)):
+            sizes = "{}:{}".format(scale * MIB, scale * 4 * MIB)
+            rows = lab.rows(lab.hosts(count, program, ["-m", sizes] + options))
+            values = [float(row["Pure Comm.(us)"]) / float(row["Wire(us)"]) for row in rows]
+            yield ("{} hosts, {} alone / wire (1 to 4 MiB)".format(count, program[6:]),
+                   listed(values, 3), "<= 1.03", max(values) <= 1.03)
+
+
+def core(lab):
+    """What is exposed is the CPU time of TCP, which a sleeping computation does not hide."""
+    shape = ["-m", "2048", "-n", "1024", "-k", "2048", "--slices=2"]
+    busy = lab.gemm(2, shape, ["-c"])
+    idle = lab.gemm(2, shape + ["--compute=offload"], ["-c"])
+    for result, alone in zip(busy["results"], idle["results"]):
+        cpu = case(alone, "plain call, flash")["cpu_seconds"]["median"]
+        for name, title in CASES.items():
+            seconds = case(result, name)["exposed_seconds"]
+            yield ("2 hosts, GEMM on TCP's core, {} {}: exposed / CPU time alone ({:.1f} ms)".format(
+                OPERATIONS[result["op"]], title, 1e3 * cpu),
+                   listed([seconds / cpu], 2), "<= 1.1", seconds <= 1.1 * cpu)
+
+
+def osu(lab):
+    for program in ("flash_iallgather", "flash_ireduce_scatter"):
+        row = lab.rows(lab.hosts(2, program, ["-m", "4M:4M", "--seconds=6", "--csv=-"]))[0]
+        overlap, overall, own = (float(row[key])
+                                 for key in ("Overlap(%)", "Overall(us)", "Own overall"))
+        yield ("2 hosts, {} 4 MiB: overlap (OSU), %".format(program[6:]), listed([overlap], 1),
+               ">= 80", overlap >= 80)
+        yield ("2 hosts, {} 4 MiB: overall / Open MPI's own".format(program[6:]),
+               listed([overall / own], 2), "< 1", overall < own)
+
+
+def worst(rows):
+    """The size that compares worst with the best of Open MPI's own, alone and under computation."""
+    alone = max(rows, key=lambda row: float(row["Comm./own"]))
+    ratio = lambda row: float(row["Overall(us)"]) / float(row["Own overall"])
+    overall = max(rows, key=ratio)
+    return float(alone["Comm./own"]), alone["Size"], ratio(overall), overall["Size"]
+
+
+def compare(lab, title, run, counts, sizes):
+    for program in ("flash_iallgather", "flash_ireduce_scatter_block"):
+        for count in counts:
+            rows = lab.rows(run(count, program, ["-m", sizes, "--seconds=0.5", "--csv=-"]))
+            alone, at, overall, overall_at = worst(rows)
+            yield ("{} {}, {} {}: worst / Open MPI's best, alone".format(count, title, program[6:],
+                                                                         sizes),
+                   "{:.2f} at {} B".format(alone, at), "<= 1.02", alone <= 1.02)
+            yield ("{} {}, {} {}: worst / Open MPI's own, overall".format(count, title,
+                                                                          program[6:], sizes),
+                   "{:.2f} at {} B".format(overall, overall_at), "<= 1.02", overall <= 1.02)
+
+
+def slower(lab):
+    yield from compare(lab, "hosts", lab.hosts, (2, 4), "8:4M")
+    yield from compare(lab, "ranks on a host", lab.here, (2, 4, 8), "8:16M")
+
+
+def shapes(lab):
+    """The extension against a blocking collective and an unsplit product."""
+    for count in (2, 4):
+        found = {}
+        for rows in (64, 512, 1024, 2048, 4096):
+            run = lab.gemm(count, ["-m", str(rows), "-n", "1024", "-k", "1024", "--slices=2"])
+            for result in run["results"]:
+                ratio = (case(result, "flash")["seconds"]["median"] /
+                         case(result, "blocking")["seconds"]["median"])
+                found.setdefault(result["op"], []).append(ratio)
+        for operation, values in found.items():
+            yield ("{} hosts, {} extension / blocking (m = 64, 512, 1024, 2048, 4096)".format(
+                count, OPERATIONS[operation]), listed(values, 2), "<= 1.02", max(values) <= 1.02)
+
+
+def node(lab):
+    yield from compare(lab, "ranks on a host", lab.here, (2,), "64K:4M")
+
+
+def idle(lab):
+    run = lab.gemm(2, OFFLOAD + ["--bytes=1M"])
+    value = 1e3 * run["idle_cpu_seconds_per_second"]
+    yield ("idle after use: CPU ms a second, all threads", listed([value], 3), "< 0.1", value < 0.1)
+    row = lab.rows(lab.hosts(4, "flash_iallgather", ["-m", "8M:8M", "--no-own", "--compute=sleep",
+                                                     "-f", "--csv=-"]))[0]
+    yield ("4 hosts, iallgather 8 MiB in flight: wake-ups, CPU ms of the progress thread a call",
+           "{}, {:.1f}".format(row["Wake-ups"], float(row["Thread(us)"]) / 1e3), "(reported)", None)
+
+
+LINES = {line.__name__: line
+         for line in (hidden, transfer, eight, wire, core, osu, slower, shapes, node, idle)}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--prefix", default=os.path.join(TOP, "install"))
+    parser.add_argument("--only", default=",".join(LINES))
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    names = options.only.split(",")
+    for name in names:
+        if name not in LINES:
+            parser.error("--only {}: no such line; give some of {}".format(name, ", ".join(LINES)))
+    if not os.path.exists(os.path.join(options.prefix, "bin", "flash_gemm")):
+        sys.exit("goals.py: no flash_gemm in {}: run ./quickstart.sh, or give --prefix".format(
+            options.prefix))
+    lab = Lab(os.path.abspath(options.prefix))
+    table = []
+    begun = time.monotonic()
+    print("| | figure | goal | met |\n| --- | --- | --- | --- |")
+    for name in names:
+        print("{} ({:.0f} s so far)".format(name, time.monotonic() - begun), file=sys.stderr)
+        for title, figure, goal, met in LINES[name](lab):
+            word = "" if met is None else "yes" if met else "**no**"
+            print("| {} | {} | {} | {} |".format(title, figure, goal, word), flush=True)
+            table.append({"line": name, "what": title, "figure": figure, "goal": goal, "met": met})
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(table, file, indent=1)
+    missed = sum(row["met"] is False for row in table)
+    print("\n{} of {} goals met".format(sum(row["met"] is True for row in table),
+                                        missed + sum(row["met"] is True for row in table)))
+
+
+if __name__ == "__main__":
+    main()
