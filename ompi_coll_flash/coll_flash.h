@@ -168,6 +168,8 @@ OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
  */
 int mca_coll_flash_ring_agree(ompi_communicator_t *world);
 void mca_coll_flash_ring_fini(void);
+/* Whether all ranks share a node; equal on all of them. */
+bool mca_coll_flash_ring_on_one_node(ompi_communicator_t *comm);
 /* Where this rank stands in the communicator's ring. False if there is no memory. */
 bool mca_coll_flash_ring_form(ompi_communicator_t *comm, flash_ring_t *ring);
 
@@ -274,8 +276,8 @@ size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Data
 bool mca_coll_flash_takes_ring(const char *name, size_t bytes,
                                const mca_coll_flash_module_t *module, const char *obstacle);
 /*
- * Says so, and counts it, for a call whose way is already known: the ring, or `otherwise` if there
- * is an obstacle.
+ * Says so for a call whose way is already known: the ring, which counts, or `otherwise` if there is
+ * an obstacle.
  */
 void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
                               const char *otherwise, const char *obstacle);

@@ -64,8 +64,9 @@ void mca_coll_flash_counters_register(void)
                  "among them; a persistent request counts once, when it is made");
     register_one("passed_on", MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG,
                  get_count, &passed_on,
-                 "Calls of this process that flash could have served and has given to the "
-                 "component of the next lower priority; coll_flash_verbose 2 says why");
+                 "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block) and their persistent "
+                 "forms on communicators that flash serves, which it has given to the component "
+                 "of the next lower priority; coll_flash_verbose 2 says why");
     register_one("wakeups", MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG,
                  get_wakeups, NULL, "How often the progress thread of this process has woken up");
     register_one("thread_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE,

@@ -291,11 +291,11 @@ static bool usable_here(ompi_communicator_t *world, int right)
 /* Whether each rank of this node may have a hardware thread to compute and one to move data. */
 static bool wants_on_node(void)
 {
-    long ranks = (long) opal_process_info.num_local_peers + 1;
+    int ranks = (int) opal_process_info.num_local_peers + 1;
 
     return mca_coll_flash_params.on_node == FLASH_ON_NODE_YES ||
            (mca_coll_flash_params.on_node == FLASH_ON_NODE_AUTO &&
-            sysconf(_SC_NPROCESSORS_ONLN) >= 2 * ranks);
+            flash_place_has_threads(2 * ranks));
 }
 
 static void tell_difference(const char *parameter, int64_t least, int64_t most)

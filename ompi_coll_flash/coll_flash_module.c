@@ -122,20 +122,6 @@ static bool has_previous(const mca_coll_base_comm_coll_t *coll)
            coll->coll_reduce_scatter_init != NULL && coll->coll_reduce_scatter_block_init != NULL;
 }
 
-static bool is_on_one_node(ompi_communicator_t *comm)
-{
-    for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
-        /* Does not make the structures of remote processes: those of this node exist. */
-        ompi_proc_t *proc = ompi_group_peer_lookup_existing(comm->c_local_group, rank);
-
-        if (proc == NULL ||
-            (rank != ompi_comm_rank(comm) && !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags))) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* With MPI_COMM_WORLD, the first, the job's processes agree on all that depends on all of them. */
 static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm)
 {
@@ -152,7 +138,7 @@ static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm)
     if (rc != OMPI_SUCCESS) {
         return rc;
     }
-    module->on_node = is_on_one_node(comm);
+    module->on_node = mca_coll_flash_ring_on_one_node(comm);
     left = (int) flash_ring_rank(&module->ring, module->ring.nranks - 1);
     right = (int) flash_ring_rank(&module->ring, 1);
     if (comm == MPI_COMM_WORLD) {

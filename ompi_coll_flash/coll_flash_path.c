@@ -27,8 +27,8 @@ void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_
 {
     uint32_t comm_id = flash_compat_comm_id(comm);
 
-    mca_coll_flash_count(obstacle == NULL);
     if (obstacle == NULL) {
+        mca_coll_flash_count(true);
         FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: ring", name, bytes,
                       comm_id);
     } else {
@@ -47,5 +47,8 @@ bool mca_coll_flash_takes_ring(const char *name, size_t bytes,
         obstacle = "on one node, see on_node";
     }
     mca_coll_flash_tell_path(name, bytes, module->comm, "passed on", obstacle);
+    if (obstacle != NULL) {
+        mca_coll_flash_count(false);
+    }
     return obstacle == NULL;
 }

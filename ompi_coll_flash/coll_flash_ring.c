@@ -25,12 +25,15 @@ enum { NODE, PACKAGE, NUMA, CACHE, WHERES };
 typedef struct seat {
     uint32_t where[WHERES];
     uint32_t rank;
+    uint32_t by_rank; /* this rank wants the order of ranks */
 } seat_t;
 
 enum { SEAT_WORDS = sizeof(seat_t) / sizeof(uint32_t) };
 
 /* By rank of MPI_COMM_WORLD; equal for those that share all of it. NULL: no order but by number. */
 static uint32_t *standings;
+/* By rank of MPI_COMM_WORLD: the lowest rank of its node. */
+static uint32_t *nodes;
 
 static bool share(int where, const ompi_proc_t *proc)
 {
@@ -48,7 +51,8 @@ static bool share(int where, const ompi_proc_t *proc)
 
 static seat_t own_seat(ompi_communicator_t *world)
 {
-    seat_t seat = {.rank = (uint32_t) ompi_comm_rank(world)};
+    seat_t seat = {.rank = (uint32_t) ompi_comm_rank(world),
+                   .by_rank = mca_coll_flash_params.ring_order == FLASH_ORDER_RANK};
 
     for (int where = 0; where < WHERES; where++) {
         seat.where[where] = seat.rank;
@@ -93,33 +97,51 @@ int mca_coll_flash_ring_agree(ompi_communicator_t *world)
 {
     size_t count = (size_t) ompi_comm_size(world);
     seat_t own = own_seat(world), *seats = malloc(count * sizeof(*seats));
-    bool by_rank = mca_coll_flash_params.ring_order == FLASH_ORDER_RANK;
+    bool by_rank = false;
     int rc = OMPI_ERR_OUT_OF_RESOURCE;
 
-    if (seats == NULL) {
+    nodes = malloc(count * sizeof(*nodes));
+    if (seats == NULL || nodes == NULL) {
+        free(seats);
         return rc;
     }
-    /* One rank that wants no order makes all go without: it says so by a node that cannot be. */
-    own.where[NODE] = by_rank ? UINT32_MAX : own.where[NODE];
     rc = flash_compat_allgather(&own, seats, SEAT_WORDS, MPI_UINT32_T, world);
     for (size_t k = 0; k < count && rc == OMPI_SUCCESS; k++) {
-        by_rank |= seats[k].where[NODE] == UINT32_MAX;
+        by_rank |= seats[k].by_rank != 0; /* one that wants it makes all do so */
+        nodes[seats[k].rank] = seats[k].where[NODE];
     }
     if (rc == OMPI_SUCCESS && !by_rank) {
         standings = stand(seats, count);
         rc = standings == NULL ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS;
     }
     free(seats);
+    FLASH_VERBOSE(1, "coll:flash: rings go by %s", by_rank ? "the order of ranks" : "the machine");
     return rc;
 }
 
 void mca_coll_flash_ring_fini(void)
 {
     free(standings);
-    standings = NULL;
+    free(nodes);
+    standings = nodes = NULL;
 }
 
 /* --------------------------------------------------------- one communicator */
+
+static uint32_t world_rank(ompi_communicator_t *comm, uint32_t rank)
+{
+    return ompi_group_get_proc_name(comm->c_local_group, (int) rank).vpid;
+}
+
+bool mca_coll_flash_ring_on_one_node(ompi_communicator_t *comm)
+{
+    uint32_t count = (uint32_t) ompi_comm_size(comm), rank = 0;
+
+    while (rank < count && nodes[world_rank(comm, rank)] == nodes[world_rank(comm, 0)]) {
+        rank++;
+    }
+    return rank == count;
+}
 
 typedef struct member {
     uint32_t standing, rank;
@@ -140,9 +162,7 @@ static bool sort_members(ompi_communicator_t *comm, uint32_t *ranks, uint32_t co
     member_t *members = malloc(count * sizeof(*members));
 
     for (uint32_t rank = 0; rank < count && members != NULL; rank++) {
-        uint32_t vpid = ompi_group_get_proc_name(comm->c_local_group, (int) rank).vpid;
-
-        members[rank] = (member_t){.standing = standings[vpid], .rank = rank};
+        members[rank] = (member_t){.standing = standings[world_rank(comm, rank)], .rank = rank};
     }
     if (members == NULL) {
         return false;

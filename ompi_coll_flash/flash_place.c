@@ -117,6 +117,24 @@ int flash_place_choose(char (*bindings)[FLASH_PLACE_MAX], int count, int self)
     return chosen;
 }
 
+/* The topology knows what a container may use, but takes its time: not where the answer is no. */
+bool flash_place_has_threads(int count)
+{
+    hwloc_topology_t topology;
+    int threads;
+
+    if (sysconf(_SC_NPROCESSORS_ONLN) < count) {
+        return false;
+    }
+    topology = load_topology();
+    if (topology == NULL) {
+        return false;
+    }
+    threads = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(topology));
+    hwloc_topology_destroy(topology);
+    return threads >= count;
+}
+
 bool flash_place_bind(int hardware_thread)
 {
     cpu_set_t set;

@@ -22,6 +22,9 @@ void flash_place_binding(char text[FLASH_PLACE_MAX]);
  */
 int flash_place_choose(char (*bindings)[FLASH_PLACE_MAX], int count, int self);
 
+/* Whether this node has so many hardware threads, of those that processes here may use. */
+bool flash_place_has_threads(int count);
+
 /* Binds the calling thread to that hardware thread. */
 bool flash_place_bind(int hardware_thread);
 

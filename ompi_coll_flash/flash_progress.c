@@ -6,14 +6,12 @@
  *   stop               written by the thread that joins, read by the progress thread; the lock
  *   in_flight          atomic, relaxed: a hint to poll() that there may be something to do. An
  *                      operation is counted before its starter can wait for it
- *   last_poll          atomic, relaxed: a hint to the progress thread; a stale value costs it a
- *                      short sleep or an early wake-up, never an event
- *   alarm_fd, alarm_time  alarm_lock for those that set them, together, so that an alarm_time
- *                      to come means an alarm to come; read without it, atomic, relaxed
- *   waits_at_once      atomic, relaxed: a guess at what the application does next
+ *   alarm              see flash_alarm.h
  *   contenders         atomic, relaxed: a hint to the progress thread to let go of the lock
  *   has_thread         atomic, relaxed: written by whoever starts and joins the thread, which
  *                      order it themselves; another thread may see it late, and then polls
+ *   cpu_clock          atomic, relaxed: written by the progress thread. The clock of a thread that
+ *                      has ended cannot be read
  *   idle_polls, wakeups  atomic, relaxed: counters
  *   flash_in_callback  one for each thread
  *
@@ -21,29 +19,17 @@
  */
 #include "flash_progress.h"
 
-#include <poll.h>
+#include "flash_alarm.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/timerfd.h>
+#include <sys/prctl.h>
 #include <time.h>
-#include <unistd.h>
 
-/*
- * How long the thread stands back from others: from whoever gives it something to do, who is about
- * to leave MPI for its computation (an accelerator, say, is to be started before its data moves) or
- * to wait inside MPI and do it itself, and from whoever waits for the lock. Where they share a
- * core, they come first. Not sched_yield(), which Linux's scheduler may answer with a pause of
- * several milliseconds.
- */
-#define STAND_BACK_NS UINT64_C(50000)
-
-/*
- * While the application polls, it puts the thread's alarm off, to twice this from now and whenever
- * less than this is left: the alarm goes off when it has stopped, and wakes nobody before.
- */
-#define STAND_BY_NS UINT64_C(500000)
+/* An operation that moves less than this is a brief one, see flash_alarm_recall(). */
+#define BRIEF_BYTES (1024 * 1024)
 
 /* Without a thread, how many polls with nothing in flight go by before one moves data. */
 #define IDLE_POLLS 32
@@ -55,28 +41,17 @@ struct flash_progress {
     pthread_t thread;
     atomic_bool has_thread;
     bool stop;
-    pthread_mutex_t alarm_lock;
-    int alarm_fd; /* a timer: the thread is to look after what is in flight */
-    atomic_uint_fast64_t alarm_time;
-    atomic_bool waits_at_once;
+    flash_alarm_t alarm;
+    atomic_int cpu_clock; /* of the thread; 0: none */
     atomic_uint idle_polls;
     void (*placed)(void *arg);
     void *placed_arg;
     atomic_size_t in_flight;
-    atomic_uint_fast64_t last_poll; /* nanoseconds; 0: nobody polls */
     atomic_uint contenders;
     atomic_uint_fast64_t wakeups;
 };
 
 _Thread_local bool flash_in_callback;
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
-}
 
 flash_progress_t *flash_progress_create(flash_engine_t *engine, flash_transport_t *transport)
 {
@@ -85,24 +60,21 @@ flash_progress_t *flash_progress_create(flash_engine_t *engine, flash_transport_
     if (progress == NULL) {
         return NULL;
     }
-    progress->alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (progress->alarm_fd < 0) {
+    if (!flash_alarm_init(&progress->alarm)) {
         free(progress);
         return NULL;
     }
     progress->engine = engine;
     progress->transport = transport;
     pthread_mutex_init(&progress->lock, NULL);
-    pthread_mutex_init(&progress->alarm_lock, NULL);
     return progress;
 }
 
 void flash_progress_destroy(flash_progress_t *progress)
 {
     flash_progress_stop_thread(progress);
-    pthread_mutex_destroy(&progress->alarm_lock);
     pthread_mutex_destroy(&progress->lock);
-    close(progress->alarm_fd);
+    flash_alarm_fini(&progress->alarm);
     free(progress);
 }
 
@@ -118,69 +90,18 @@ void flash_progress_unlock(flash_progress_t *progress)
     pthread_mutex_unlock(&progress->lock);
 }
 
-static void set_alarm(flash_progress_t *progress, uint64_t when)
-{
-    const uint64_t second = UINT64_C(1000000000);
-    struct itimerspec timer = {
-        .it_value = {.tv_sec = (time_t) (when / second), .tv_nsec = (long) (when % second)}};
-
-    pthread_mutex_lock(&progress->alarm_lock);
-    atomic_store_explicit(&progress->alarm_time, when, memory_order_relaxed);
-    timerfd_settime(progress->alarm_fd, TFD_TIMER_ABSTIME, &timer, NULL);
-    pthread_mutex_unlock(&progress->alarm_lock);
-}
-
-/* Nanoseconds until the alarm; 0 if it is not set. */
-static uint64_t until_alarm(const flash_progress_t *progress, uint64_t now)
-{
-    uint64_t when = atomic_load_explicit(&progress->alarm_time, memory_order_relaxed);
-
-    return when > now ? when - now : 0;
-}
-
 /* The application goes away, or has left something to do: the thread is on duty. */
 void flash_progress_wake(flash_progress_t *progress)
 {
     if (flash_progress_has_thread(progress)) {
-        atomic_store_explicit(&progress->last_poll, 0, memory_order_relaxed);
-        set_alarm(progress, now_ns() + STAND_BACK_NS);
+        flash_alarm_call(&progress->alarm);
     }
 }
 
-/*
- * Likewise, where the application may also come back at once: with an operation started, or one of
- * several completed. An alarm that goes off soon enough is left as it is. Many operations in a row
- * do not keep each other waiting; and where the application came back at once the last time, it is
- * expected to do so again (setting a timer may take longer than a short ring).
- */
-static void recall(flash_progress_t *progress)
+static void recall(flash_progress_t *progress, bool brief)
 {
-    bool at_once = atomic_load_explicit(&progress->waits_at_once, memory_order_relaxed);
-    uint64_t pending;
-
-    if (!flash_progress_has_thread(progress)) {
-        return;
-    }
-    pending = until_alarm(progress, now_ns());
-
-    if (pending == 0 || (pending > STAND_BACK_NS && !at_once)) {
-        flash_progress_wake(progress);
-    } else {
-        atomic_store_explicit(&progress->last_poll, 0, memory_order_relaxed);
-    }
-}
-
-/* An application thread polls: it moves the data itself as long as it goes on. */
-static void stand_in(flash_progress_t *progress)
-{
-    uint64_t now = now_ns();
-
-    if (atomic_exchange_explicit(&progress->last_poll, now, memory_order_relaxed) == 0) {
-        atomic_store_explicit(&progress->waits_at_once, until_alarm(progress, now) > 0,
-                              memory_order_relaxed);
-    }
-    if (until_alarm(progress, now) < STAND_BY_NS) {
-        set_alarm(progress, now + 2 * STAND_BY_NS);
+    if (flash_progress_has_thread(progress)) {
+        flash_alarm_recall(&progress->alarm, brief);
     }
 }
 
@@ -198,42 +119,16 @@ static void run_work(flash_progress_t *progress, const flash_work_t *work)
 
 static void stand_back(void)
 {
-    static const struct timespec pause = {.tv_nsec = STAND_BACK_NS};
+    static const struct timespec pause = {.tv_nsec = FLASH_STAND_BACK_NS};
 
     nanosleep(&pause, NULL);
 }
 
-/* Until the alarm, or an event unless event_fd is negative. */
 static void sleep_on(flash_progress_t *progress, int event_fd)
 {
-    struct pollfd fds[2] = {{.fd = progress->alarm_fd, .events = POLLIN},
-                            {.fd = event_fd, .events = POLLIN}};
-    uint64_t count;
-
-    poll(fds, 2, -1);
-    atomic_fetch_add_explicit(&progress->wakeups, 1, memory_order_relaxed);
-    if (read(progress->alarm_fd, &count, sizeof(count)) < 0) {
-        /* It was an event, or the alarm has been put off. */
-    }
-}
-
-static bool application_polls(flash_progress_t *progress)
-{
-    uint64_t last = atomic_load_explicit(&progress->last_poll, memory_order_relaxed);
-
-    return last != 0 && now_ns() - last < STAND_BY_NS;
-}
-
-/* The alarm goes off when nobody has put it off for a while; this one may just have done so. */
-static void stand_by(flash_progress_t *progress)
-{
-    uint64_t now = now_ns();
-
-    if (until_alarm(progress, now) == 0) {
-        set_alarm(progress, now + STAND_BY_NS);
-    }
     pthread_mutex_unlock(&progress->lock);
-    sleep_on(progress, -1);
+    flash_alarm_sleep(&progress->alarm, event_fd);
+    atomic_fetch_add_explicit(&progress->wakeups, 1, memory_order_relaxed);
     pthread_mutex_lock(&progress->lock);
 }
 
@@ -255,23 +150,28 @@ static void sleep_until_event(flash_progress_t *progress)
         stand_back();
         return;
     }
-    pthread_mutex_unlock(&progress->lock);
     sleep_on(progress, progress->transport->event_fd);
-    pthread_mutex_lock(&progress->lock);
 }
 
 static void *thread_main(void *arg)
 {
     flash_progress_t *progress = arg;
     flash_work_t work;
+    clockid_t clock;
+
+    /* Its naps are to be as long as they say, and not up to 50 us longer. */
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+    if (pthread_getcpuclockid(pthread_self(), &clock) == 0) {
+        atomic_store_explicit(&progress->cpu_clock, clock, memory_order_relaxed);
+    }
 
     if (progress->placed != NULL) {
         progress->placed(progress->placed_arg);
     }
     pthread_mutex_lock(&progress->lock);
     while (!progress->stop) {
-        if (application_polls(progress)) {
-            stand_by(progress);
+        if (flash_alarm_stands_by(&progress->alarm)) {
+            sleep_on(progress, -1);
         } else if (flash_engine_progress(progress->engine) != 0) {
             let_others_in(progress);
         } else if (flash_engine_take(progress->engine, FLASH_WORK_COMBINE, &work)) {
@@ -334,17 +234,25 @@ uint64_t flash_progress_wakeups(const flash_progress_t *progress)
 
 double flash_progress_cpu_time(const flash_progress_t *progress)
 {
+    clockid_t clock = atomic_load_explicit(&progress->cpu_clock, memory_order_relaxed);
     struct timespec used;
-    clockid_t clock;
 
-    if (!flash_progress_has_thread(progress) ||
-        pthread_getcpuclockid(progress->thread, &clock) != 0 || clock_gettime(clock, &used) != 0) {
+    if (clock == 0 || clock_gettime(clock, &used) != 0) {
         return 0;
     }
     return (double) used.tv_sec + 1e-9 * (double) used.tv_nsec;
 }
 
 /* --------------------------------------------------- the application threads */
+
+/* About: as if all blocks were as long as the own one. */
+static bool is_brief(const flash_op_params_t *params)
+{
+    const flash_schedule_t *schedule = &params->schedule;
+    size_t own = flash_schedule_count(schedule, flash_ring_rank(&schedule->ring, 0));
+
+    return params->callback == NULL && own * params->element * schedule->ring.nranks < BRIEF_BYTES;
+}
 
 int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params)
 {
@@ -362,7 +270,7 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
     }
     flash_progress_unlock(progress);
     if (rc == FLASH_OK) {
-        recall(progress); /* it sends: that takes time the application may use */
+        recall(progress, is_brief(params)); /* it sends: that takes time the application may use */
     }
     return rc;
 }
@@ -468,7 +376,7 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
         return 0;
     }
     if (flash_progress_has_thread(progress)) {
-        stand_in(progress);
+        flash_alarm_polled(&progress->alarm);
     }
     if (pthread_mutex_trylock(&progress->lock) != 0) {
         return 0;
@@ -477,7 +385,7 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     reported = report_completed(progress, completed);
     flash_progress_unlock(progress);
     if (reported > 0 && flash_progress_busy(progress)) {
-        recall(progress); /* the application is about to leave, with operations in flight */
+        recall(progress, true); /* the application is about to leave, with operations in flight */
     }
     return happened + reported;
 }

@@ -69,7 +69,7 @@ bool flash_progress_busy(const flash_progress_t *progress);
 
 /* How often the thread has woken up. */
 uint64_t flash_progress_wakeups(const flash_progress_t *progress);
-/* Seconds of CPU time that the thread has used; 0 without one. Not while it is being stopped. */
+/* Seconds of CPU time that the thread has used; 0 without one. */
 double flash_progress_cpu_time(const flash_progress_t *progress);
 
 #endif /* FLASH_PROGRESS_H */

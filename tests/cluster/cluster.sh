@@ -44,12 +44,11 @@ rank_dies() {
         holds 0 'called right' && tells + 'Gone:  rank 1 of MPI_COMM_WORLD'
 }
 
-# goes_by_machine COUNT [COMMAND]...: in which order MPI_COMM_WORLD stands in its ring, with ranks
-# mapped in turn to the hosts; COMMAND runs the program.
-goes_by_machine() {
-    run_on 2 2 none --map-by node --mca coll_flash_verbose 1 -- "${@:2}" \
-        "$programs/test_allgather" types >"$log" 2>&1 &&
-        holds "$1" 'communicator 0 goes by the machine, in the order 0 2 1 3'
+# goes_by COUNT TEXT [COMMAND]...: what is said of the order in which MPI_COMM_WORLD stands in its
+# ring, with ranks mapped in turn to the hosts; COMMAND runs the program.
+goes_by() {
+    run_on 2 2 none --map-by node --mca coll_flash_verbose 1 -- "${@:3}" \
+        "$programs/test_allgather" types >"$log" 2>&1 && holds "$1" "$2"
 }
 
 if ! reason=$("$hosts" --probe 2>&1); then
@@ -70,11 +69,12 @@ on_hosts 2 2 -- test_requests many_communicators free_communicators leak
 for program in allgather reduce_scatter extension; do
     on_hosts 2 2 --map-by node -- "test_$program"
 done
-on_hosts 2 2 --map-by node -- test_requests many_communicators come_and_go
+on_hosts 2 2 --map-by node --mca coll_flash_on_node yes -- test_requests many_communicators come_and_go
 on_hosts 2 2 --map-by node --mca coll_flash_ring_order rank -- test_reduce_scatter
-point '2 hosts x 2, in turn: the ring goes by the machine' goes_by_machine 1
+point '2 hosts x 2, in turn: the ring goes by the machine' \
+    goes_by 1 'communicator 0 goes by the machine, in the order 0 2 1 3'
 point '2 hosts x 2, in turn: one rank wants the order of ranks, and all have it' \
-    goes_by_machine 0 "${on_rank[@]}" 1 OMPI_MCA_coll_flash_ring_order=rank
+    goes_by 4 'rings go by the order of ranks' "${on_rank[@]}" 1 OMPI_MCA_coll_flash_ring_order=rank
 # The progress thread must wake up for what comes from other hosts.
 on_hosts 2 1 --mca coll_flash_progress on -- test_async
 on_hosts 2 2 --mca coll_flash_progress on -- test_async

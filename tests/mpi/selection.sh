@@ -101,21 +101,22 @@ point 'coll_flash_segment_bytes differs: said, and everyone goes by the smallest
     "$programs/test_allgather" signatures
 
 # All ranks are on this node.
-path_is() {
-    on_node=$1 says "$2" "bytes on communicator 0: $3" 3 --mca coll_flash_verbose 2 "${@:4}"
+path_is() { # ON_NODE TEXT OTHER: calls take the way of that text, and none the other
+    on_node=$1 says + "bytes on communicator 0: $2" 3 --mca coll_flash_verbose 2 "${@:4}" &&
+        holds 0 "bytes on communicator 0: $3"
 }
+below='passed on (on one node'
 gather=(--mca coll_flash_min_bytes 0 -- test_allgather counts)
-point 'coll_flash_on_node yes: the ring' path_is yes + ring "${gather[@]}"
-point 'coll_flash_on_node no: passed on' path_is no 0 ring "${gather[@]}"
-point 'coll_flash_on_node no: said why' path_is no + 'passed on (on one node' "${gather[@]}"
-point 'coll_flash_on_node no on one rank: passed on by all' path_is yes 0 ring \
+point 'coll_flash_on_node yes: the ring' path_is yes ring "$below" "${gather[@]}"
+point 'coll_flash_on_node no: passed on' path_is no "$below" ring "${gather[@]}"
+point 'coll_flash_on_node no on one rank: passed on by all' path_is yes "$below" ring \
     --mca coll_flash_min_bytes 0 -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_on_node=no \
     "$programs/test_allgather" counts
 if (($(getconf _NPROCESSORS_ONLN) < 6)); then
-    point 'coll_flash_on_node auto, few hardware threads: passed on' path_is auto 0 ring \
+    point 'coll_flash_on_node auto, few hardware threads: passed on' path_is auto "$below" ring \
         "${gather[@]}"
 else
-    point 'coll_flash_on_node auto, many hardware threads: the ring' path_is auto + ring \
+    point 'coll_flash_on_node auto, many hardware threads: the ring' path_is auto ring "$below" \
         "${gather[@]}"
 fi
 on_node=no mpi 3 -- test_extension

@@ -1,0 +1,66 @@
+/*
+ * flash_alarm.h: when the progress thread is to look after what is in flight.
+ *
+ * The application is about to leave MPI: the alarm goes off 50 us later. The application waits
+ * inside MPI and moves the data itself: as long as it does, it keeps putting the alarm off. So the
+ * thread wakes when it is needed, and an operation that is waited for at once wakes nobody. A
+ * single call such as MPI_Test() is no waiting, and leaves the thread on duty.
+ *
+ * Any thread may call any of these.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FLASH_ALARM_H
+#define FLASH_ALARM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * How long the thread stands back from others: from whoever gives it something to do, who is about
+ * to leave MPI for its computation (an accelerator, say, is to be started before its data moves) or
+ * to wait inside MPI and do it itself, and from whoever waits for the lock. Where they share a
+ * core, they come first. Not sched_yield(), which Linux's scheduler may answer with a pause of
+ * several milliseconds.
+ */
+#define FLASH_STAND_BACK_NS UINT64_C(50000)
+
+/*
+ * `lock` orders those who set the timer: a `when` to come means an alarm to come. The rest is
+ * atomic, relaxed: hints, of which a stale one costs an early or a late wake-up (by a millisecond
+ * at most), never one.
+ */
+typedef struct flash_alarm {
+    pthread_mutex_t lock;
+    int fd;                          /* a timer, readable when it has gone off */
+    atomic_uint_fast64_t when;       /* nanoseconds, as all times here */
+    atomic_uint_fast64_t called;     /* when the application was last about to leave */
+    atomic_uint_fast64_t last_poll;  /* since then; 0: none */
+    atomic_uint_fast64_t last_close; /* the latest poll that came close after another; likewise */
+    atomic_bool waits_at_once;       /* a guess at what the application does next */
+} flash_alarm_t;
+
+bool flash_alarm_init(flash_alarm_t *alarm);
+void flash_alarm_fini(flash_alarm_t *alarm);
+
+/* The application leaves, or has left something to do. */
+void flash_alarm_call(flash_alarm_t *alarm);
+
+/*
+ * Likewise, where it may also come back at once: with an operation started, or one of several
+ * completed. `brief`: little data, which is not worth a timer if the application is expected back.
+ */
+void flash_alarm_recall(flash_alarm_t *alarm, bool brief);
+
+/* An application thread polls. */
+void flash_alarm_polled(flash_alarm_t *alarm);
+
+/* Whether application threads keep polling, so that the progress thread is to stay away. */
+bool flash_alarm_stands_by(flash_alarm_t *alarm);
+
+/* Sleeps until the alarm, or until event_fd is readable unless that is negative. */
+void flash_alarm_sleep(flash_alarm_t *alarm, int event_fd);
+
+#endif /* FLASH_ALARM_H */
