@@ -28,14 +28,16 @@ bool bench_served(MPI_Comm comm, bool all)
     return flag != 0;
 }
 
-int bench_count_hosts(int rank)
+int bench_count_hosts(int rank, int *least)
 {
     MPI_Comm host;
     int host_rank, first;
 
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
     MPI_Comm_rank(host, &host_rank);
+    MPI_Comm_size(host, least);
     MPI_Comm_free(&host);
+    MPI_Allreduce(MPI_IN_PLACE, least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     first = host_rank == 0;
     MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     return first;

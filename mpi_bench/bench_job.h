@@ -17,7 +17,7 @@ MPI_Comm bench_own_communicator(void);
 /* Whether flash serves a communicator on all ranks (all), or on any. */
 bool bench_served(MPI_Comm comm, bool all);
 
-/* How many hosts MPI_COMM_WORLD is on. */
-int bench_count_hosts(int rank);
+/* How many hosts MPI_COMM_WORLD is on; *least: the ranks of the one that has the fewest. */
+int bench_count_hosts(int rank, int *least);
 
 #endif /* BENCH_JOB_H */

@@ -8,10 +8,12 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench_job.h"
+#include "coll_compute.h"
 #include "coll_report.h"
 
 /* Rank 0 reads the command line and opens the file for all: no rank can go its own way. */
@@ -41,8 +43,19 @@ static bench_parsed_t read_options(int argc, char **argv, int rank, coll_options
 
 static bool get_data(coll_data_t *data, const coll_options_t *options, int rank)
 {
-    int got = coll_data_init(data, options->max_bytes), all;
+    int got, all, nranks;
 
+    MPI_Comm_size(MPI_COMM_WORLD, &nranks);
+    if (!coll_operation.reduces && options->max_bytes > (size_t) (INT_MAX / nranks)) {
+        if (rank == 0) {
+            fprintf(stderr,
+                    "%s: %d blocks of %zu bytes are more than MPI_Iallgatherv can place: give -m "
+                    "a size of up to %d\n",
+                    coll_operation.program, nranks, options->max_bytes, INT_MAX / nranks);
+        }
+        return false;
+    }
+    got = coll_data_init(data, options->max_bytes);
     MPI_Allreduce(&got, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
     if (!all && rank == 0) {
         fprintf(stderr, "%s: no memory for messages of %zu bytes: give -m a smaller size\n",
@@ -59,11 +72,12 @@ static long run(const coll_options_t *options, int rank, coll_data_t *data, FILE
 {
     FILE *table = rank != 0 ? NULL : csv == stdout ? stderr : stdout;
     MPI_Comm own = bench_own_communicator();
-    coll_job_t job = {.options = options, .hosts = bench_count_hosts(rank)};
+    coll_job_t job = {.options = options};
     long wrong = 0;
     size_t bytes;
 
     MPI_Comm_size(MPI_COMM_WORLD, &job.nranks);
+    job.hosts = bench_count_hosts(rank, &job.least_ranks);
     job.flash_serves = bench_served(MPI_COMM_WORLD, true);
     job.own_is_flash = bench_served(own, false);
     coll_report_head(table, csv, &job);
@@ -104,6 +118,7 @@ static int bench(int argc, char **argv)
         return EXIT_FAILURE;
     }
     bench_sleep_precisely();
+    coll_compute_calibrate();
     bench_counters_open();
     wrong = run(&options, rank, &data, csv);
     bench_counters_close();

@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "coll_compute.h"
 
 /* What is timed in an iteration. */
 enum { ALONE, OVERALL, START, COMPUTE, TEST, WAIT, TIMES };
@@ -21,6 +22,7 @@ typedef struct coll_series {
     int nsides, iterations, round;
     double compute[COLL_SIDES]; /* seconds of computation that a side is to hide */
     double *samples;            /* of a side: TIMES times `iterations` */
+    bench_counters_t flash;     /* in its calls under computation */
     long wrong;
 } coll_series_t;
 
@@ -29,36 +31,21 @@ static double *sample(const coll_series_t *series, int side, int time, int itera
     return &series->samples[(side * TIMES + time) * series->iterations + iteration];
 }
 
-/* Keeps the core for that long, or leaves it alone. */
-static void compute(const coll_series_t *series, double seconds)
-{
-    double until = bench_now() + seconds;
-
-    if (series->options->sleep) {
-        bench_sleep_until(until);
-        return;
-    }
-    while (bench_now() < until) {
-    }
-}
-
 /* A computation in as many parts as there are calls of MPI_Test between them, and one more. */
 static void compute_and_test(const coll_series_t *series, double seconds, MPI_Request *request,
                              double times[TIMES])
 {
     int parts = series->options->tests + 1, done = 0, i;
-    double start, begun = bench_now();
+    double start;
 
-    times[TEST] = 0;
     for (i = 0; i < parts; i++) {
-        compute(series, seconds / parts);
-        if (i + 1 < parts) {
+        coll_compute(seconds / parts, series->options->sleep);
+        if (request != NULL && i + 1 < parts) {
             start = bench_now();
             MPI_Test(request, &done, MPI_STATUS_IGNORE);
             times[TEST] += bench_now() - start;
         }
     }
-    times[COMPUTE] = bench_now() - begun - times[TEST];
 }
 
 static void run_alone(const coll_series_t *series, int side, double times[TIMES])
@@ -84,6 +71,10 @@ static void run_computing(const coll_series_t *series, int side, double times[TI
 
     MPI_Barrier(MPI_COMM_WORLD);
     start = bench_now();
+    compute_and_test(series, series->compute[side], NULL, times);
+    times[COMPUTE] = bench_now() - start;
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = bench_now();
     coll_operation.start(series->data, series->comms[side], &request);
     started = bench_now();
     compute_and_test(series, series->compute[side], &request, times);
@@ -94,6 +85,15 @@ static void run_computing(const coll_series_t *series, int side, double times[TI
     times[WAIT] = bench_now() - computed;
 }
 
+/* Adds what happened between two readings. */
+static void count(bench_counters_t *sum, bench_counters_t before, bench_counters_t after)
+{
+    sum->rings += after.rings - before.rings;
+    sum->passed_on += after.passed_on - before.passed_on;
+    sum->wakeups += after.wakeups - before.wakeups;
+    sum->thread_seconds += after.thread_seconds - before.thread_seconds;
+}
+
 typedef void (*run_t)(const coll_series_t *series, int side, double times[TIMES]);
 
 /* Negative iterations warm up; the first and the last one are checked. */
@@ -101,6 +101,7 @@ static void run_one(coll_series_t *series, run_t run, int side, int iteration)
 {
     bool check = series->options->check &&
                  (iteration == 0 || iteration == series->iterations - 1 || iteration == -1);
+    bench_counters_t before = bench_counters_read(), after;
     double times[TIMES] = {0};
     int time;
 
@@ -108,6 +109,10 @@ static void run_one(coll_series_t *series, run_t run, int side, int iteration)
         coll_data_fill(series->data, ++series->round);
     }
     run(series, side, times);
+    after = bench_counters_read();
+    if (side == COLL_FLASH && run == run_computing && iteration >= 0) {
+        count(&series->flash, before, after);
+    }
     if (check) {
         MPI_Barrier(MPI_COMM_WORLD); /* the check of one must not disturb the others' timing */
         series->wrong += !coll_data_check(series->data, series->round);
@@ -119,14 +124,19 @@ static void run_one(coll_series_t *series, run_t run, int side, int iteration)
     }
 }
 
-/* Sides take turns, and each is the first one in its turn. */
+/*
+ * Sides take turns, forwards and backwards, so that none always comes after the same other: what
+ * one leaves behind (a thread that looks once more, a link that has sent less than it may) meets
+ * all.
+ */
 static void run_all(coll_series_t *series, run_t run, int nsides)
 {
-    int i, side;
+    int i, side, turn;
 
     for (i = -series->options->warmup; i < series->iterations; i++) {
+        turn = i + series->options->warmup;
         for (side = 0; side < nsides; side++) {
-            run_one(series, run, (side + i + series->options->warmup) % nsides, i);
+            run_one(series, run, ((turn % 2 == 0 ? side : nsides - side) + turn / 2) % nsides, i);
         }
     }
 }
@@ -139,9 +149,11 @@ static bench_stats_t stats_of(const coll_series_t *series, int side, int time)
     return bench_stats(samples, series->iterations);
 }
 
-/* As many as fit in the time: a call alone, and one under a computation that takes as long. */
+/* As many as fit in the time: a call alone, one under a computation that takes as long, and that.
+ */
 static int choose_iterations(coll_series_t *series)
 {
+    const double overhead = 20e-6;
     double times[TIMES] = {0}, fit;
     int side;
 
@@ -151,7 +163,7 @@ static int choose_iterations(coll_series_t *series)
     run_alone(series, COLL_FLASH, times); /* connects */
     for (fit = 0, side = 0; side < series->nsides; side++) {
         run_alone(series, side, times);
-        fit += 3 * times[ALONE];
+        fit += 4 * times[ALONE] + overhead;
     }
     fit = series->options->seconds / fit;
     fit = fit < MIN_ITERATIONS ? MIN_ITERATIONS : fit > MAX_ITERATIONS ? MAX_ITERATIONS : fit;
@@ -159,18 +171,9 @@ static int choose_iterations(coll_series_t *series)
     return (int) fit;
 }
 
-static bench_counters_t difference(bench_counters_t after, bench_counters_t before)
-{
-    return (bench_counters_t){.rings = after.rings - before.rings,
-                              .passed_on = after.passed_on - before.passed_on,
-                              .wakeups = after.wakeups - before.wakeups,
-                              .thread_seconds = after.thread_seconds - before.thread_seconds};
-}
-
 static void run_series(coll_series_t *series, coll_row_t *row)
 {
     int computing = series->nsides < COLL_BLOCKING ? series->nsides : COLL_BLOCKING;
-    bench_counters_t before;
     int side;
 
     run_all(series, run_alone, series->nsides);
@@ -178,9 +181,8 @@ static void run_series(coll_series_t *series, coll_row_t *row)
         row->times[side].alone = stats_of(series, side, ALONE);
         series->compute[side] = row->times[side].alone.median;
     }
-    before = bench_counters_read();
     run_all(series, run_computing, computing);
-    row->flash = difference(bench_counters_read(), before);
+    row->flash = series->flash;
     for (side = 0; side < computing; side++) {
         row->times[side].overall = stats_of(series, side, OVERALL);
         row->times[side].start = stats_of(series, side, START);
@@ -208,6 +210,7 @@ void coll_measure(coll_data_t *data, const coll_options_t *options, MPI_Comm own
     run_series(&series, row);
     MPI_Allreduce(MPI_IN_PLACE, &series.wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     row->iterations = series.iterations;
+    row->total_bytes = (size_t) data->total * data->size;
     row->wrong = series.wrong;
     free(series.samples);
 }

@@ -15,17 +15,18 @@
 typedef struct coll_times {
     bench_stats_t alone; /* the call and MPI_Wait, or the blocking call */
     /* The call, a computation that takes as long as `alone`, MPI_Wait: all of it, and its parts. */
-    bench_stats_t overall, start, compute, test, wait;
+    bench_stats_t overall, start, test, wait;
+    bench_stats_t compute; /* the same computation alone */
 } coll_times_t;
 
 typedef enum coll_side { COLL_FLASH, COLL_OWN, COLL_BLOCKING, COLL_SIDES } coll_side_t;
 
 typedef struct coll_row {
-    size_t bytes;
+    size_t bytes, total_bytes; /* the size; of all blocks */
     int iterations;
     coll_times_t times[COLL_SIDES]; /* on rank 0; COLL_BLOCKING: Open MPI's own, `alone` only */
-    bench_counters_t flash; /* of rank 0, in the iterations of COLL_FLASH under computation */
-    long wrong;             /* results, on all ranks */
+    bench_counters_t flash;         /* of rank 0, in the calls of COLL_FLASH under computation */
+    long wrong;                     /* results, on all ranks */
 } coll_row_t;
 
 /*

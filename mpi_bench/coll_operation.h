@@ -37,7 +37,7 @@ typedef struct coll_operation {
 } coll_operation_t;
 
 /* Defined by each program. */
-extern const coll_operation_t coll_operation;
+extern coll_operation_t coll_operation;
 
 /* Room for messages of up to `bytes`. False if there is none. */
 bool coll_data_init(coll_data_t *data, size_t bytes);

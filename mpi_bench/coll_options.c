@@ -70,9 +70,12 @@ static const char help_text[] =
     "  -h, --help\n"
     "\n"
     "Overlap as in the OSU benchmarks: the computation takes as long as the call alone, and\n"
-    "overlap = 100 - 100 (overall - compute) / alone, 0 at least. As there, it lasts for a time,\n"
-    "however much of that the communication takes from its core: flash_gemm, whose work is given,\n"
-    "shows that. All times are medians over the iterations of the maximum over ranks.\n";
+    "overlap = 100 - 100 (overall - compute) / alone, 0 at least. Unlike there, it is a given "
+    "amount\n"
+    "of work: what communication takes from its core is not hidden. Columns of Open MPI's own "
+    "calls\n"
+    "are called Own; least and most are extremes over the iterations. All times are medians over "
+    "the iterations of the maximum over ranks.\n";
 
 static bench_parsed_t complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -13,6 +13,7 @@
 typedef struct coll_job {
     const coll_options_t *options;
     int nranks, hosts;
+    int least_ranks; /* of a host */
     bool flash_serves, own_is_flash;
 } coll_job_t;
 

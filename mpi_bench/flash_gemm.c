@@ -130,7 +130,7 @@ static int bench(int argc, char **argv)
     bench_problem_t problems[MAX_RESULTS];
     bench_options_t options;
     bench_parsed_t parsed;
-    int rank, count;
+    int rank, count, least;
     FILE *json;
     long wrong;
 
@@ -143,7 +143,7 @@ static int bench(int argc, char **argv)
         return EXIT_FAILURE;
     }
     environment.options = &options;
-    environment.hosts = bench_count_hosts(rank);
+    environment.hosts = bench_count_hosts(rank, &least);
     MPI_Comm_size(MPI_COMM_WORLD, &environment.nranks);
     environment.threads_set = bench_compute_threads(options.threads);
     bench_sleep_precisely();

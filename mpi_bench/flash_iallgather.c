@@ -17,7 +17,7 @@ static int block(const coll_data_t *data, MPI_Comm comm)
                          comm);
 }
 
-const coll_operation_t coll_operation = {.program = "flash_iallgather",
+coll_operation_t coll_operation = {.program = "flash_iallgather",
                                          .call = "MPI_Iallgather",
                                          .reduces = false,
                                          .equal = true,

@@ -17,7 +17,7 @@ static int block(const coll_data_t *data, MPI_Comm comm)
                           data->displs, data->type, comm);
 }
 
-const coll_operation_t coll_operation = {.program = "flash_iallgatherv",
+coll_operation_t coll_operation = {.program = "flash_iallgatherv",
                                          .call = "MPI_Iallgatherv",
                                          .reduces = false,
                                          .equal = true,

@@ -16,7 +16,7 @@ static int block(const coll_data_t *data, MPI_Comm comm)
     return MPI_Reduce_scatter(data->send, data->recv, data->counts, data->type, MPI_SUM, comm);
 }
 
-const coll_operation_t coll_operation = {.program = "flash_ireduce_scatter",
+coll_operation_t coll_operation = {.program = "flash_ireduce_scatter",
                                          .call = "MPI_Ireduce_scatter",
                                          .reduces = true,
                                          .equal = false,

@@ -17,7 +17,7 @@ static int block(const coll_data_t *data, MPI_Comm comm)
     return MPI_Reduce_scatter_block(data->send, data->recv, data->count, data->type, MPI_SUM, comm);
 }
 
-const coll_operation_t coll_operation = {.program = "flash_ireduce_scatter_block",
+coll_operation_t coll_operation = {.program = "flash_ireduce_scatter_block",
                                          .call = "MPI_Ireduce_scatter_block",
                                          .reduces = true,
                                          .equal = true,

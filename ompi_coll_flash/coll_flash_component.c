@@ -92,8 +92,7 @@ static void register_selection(void)
                     "Whether these calls also go around the ring where all ranks of a communicator "
                     "share a node. There it is the processor that moves the data, so that nothing "
                     "is gained by moving it while the same core computes. auto: if every node has "
-                    "two hardware threads or more for each of its ranks of this job, to which "
-                    "nothing else is bound. yes: also for "
+                    "two hardware threads or more for each of this job's ranks there. yes: also for "
                     "computations that leave the processor idle, as on an accelerator. no: such "
                     "calls go to the component of the next lower priority, as on all ranks where "
                     "one says so. The calls of <mpix_flash.h> always use the ring");

@@ -7,7 +7,7 @@
  * with nothing in flight it takes no time at all. An application thread that waits inside MPI
  * moves the data itself, at polling latency, and keeps putting the thread's alarm off: the thread
  * comes back as soon as an operation completes or a callback begins, and a moment after the
- * application has stopped asking. An operation that is waited for at once does not wake it.
+ * application has stopped asking.
  *
  * Only application threads, in flash_progress_poll(), run callbacks and hand out completed
  * operations. Without a progress thread they also move all the data.

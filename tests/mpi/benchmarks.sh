@@ -32,6 +32,8 @@ point 'np 3 flash_ireduce_scatter: sizes that leave ranks without elements' \
 point 'np 3 flash_ireduce_scatter_block: sizes without a block are left out' \
     measures 3 '  below$' 3 flash_ireduce_scatter_block -m 4:64 "${short[@]}"
 
+mpi 1 -- test_coll_data
+
 csv_is_complete() {
     measures 2 '^MPI_Iallgather,2,1,' 2 flash_iallgather -m 1K:2K "${short[@]}" --csv=- &&
         awk -F, '/^Call,/ { columns = NF } /^MPI_/ { rows += NF == columns } END { exit rows != 2 }' \

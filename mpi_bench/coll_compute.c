@@ -1,0 +1,51 @@
+/*
+ * coll_compute.c: see coll_compute.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_compute.h"
+
+#include <mpi.h>
+
+#include "bench_stats.h"
+
+enum { ROUNDS = 15, CALIBRATION_LOOPS = 4000000 };
+
+static double loops_per_second;
+
+/* Needs the core, and nothing but registers. */
+static void work(double loops)
+{
+    volatile double result;
+    double x = 1;
+
+    for (; loops > 0; loops--) {
+        x = x * 0.999999 + 1e-6;
+    }
+    result = x;
+    (void) result;
+}
+
+void coll_compute_calibrate(void)
+{
+    double samples[ROUNDS], start;
+    int i;
+
+    for (i = 0; i < ROUNDS; i++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        start = bench_now();
+        work(CALIBRATION_LOOPS);
+        samples[i] = bench_now() - start;
+    }
+    MPI_Allreduce(MPI_IN_PLACE, samples, ROUNDS, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    loops_per_second = CALIBRATION_LOOPS / bench_stats(samples, ROUNDS).median;
+}
+
+void coll_compute(double seconds, bool sleep)
+{
+    if (sleep) {
+        bench_sleep_until(bench_now() + seconds);
+    } else {
+        work(seconds * loops_per_second);
+    }
+}

@@ -1,0 +1,86 @@
+/*
+ * test_coll_data.c: the benchmarks' check of results finds one wrong element, wherever it is. One
+ * rank stands for one of five.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "mpitest.h"
+
+#include "../../mpi_bench/coll_operation.h"
+
+enum { RANKS = 5, BYTES = 388, ROUND = 3 }; /* does not divide */
+
+coll_operation_t coll_operation;
+
+/* The data of a rank of RANKS, whose buffers this process has room for. */
+static coll_data_t data_of(int rank)
+{
+    coll_data_t data;
+
+    coll_data_init(&data, BYTES * RANKS);
+    data.counts = realloc(data.counts, RANKS * sizeof(int));
+    data.displs = realloc(data.displs, RANKS * sizeof(int));
+    data.nranks = RANKS;
+    data.rank = rank;
+    coll_data_shape(&data, BYTES);
+    return data;
+}
+
+/* What the collective leaves, from all ranks' own data. */
+static void collect(coll_data_t *data)
+{
+    for (int rank = 0; rank < RANKS; rank++) {
+        coll_data_t other = data_of(rank);
+
+        coll_data_fill(&other, ROUND);
+        if (!coll_operation.reduces) {
+            memcpy((char *) data->recv + data->displs[rank], other.send, (size_t) other.count);
+        }
+        for (int i = 0; coll_operation.reduces && i < data->count; i++) {
+            ((float *) data->recv)[i] += ((float *) other.send)[data->displs[data->rank] + i];
+        }
+        coll_data_free(&other);
+    }
+}
+
+static void check_all(int rank)
+{
+    coll_data_t data = data_of(rank);
+    int elements = coll_operation.reduces ? data.count : data.total;
+
+    coll_data_fill(&data, ROUND);
+    check(!coll_data_check(&data, ROUND), "an untouched buffer passes");
+    memset(data.recv, 0, (size_t) elements * data.size);
+    collect(&data);
+    check(coll_data_check(&data, ROUND), "a right result does not pass");
+    for (int i = 0; i < elements; i++) {
+        char *byte = (char *) data.recv + (size_t) i * data.size;
+
+        *byte ^= 1;
+        check(!coll_data_check(&data, ROUND), "element %d may be wrong", i);
+        *byte ^= 1;
+    }
+    coll_data_free(&data);
+}
+
+static void gather(void)
+{
+    coll_operation = (coll_operation_t){.reduces = false};
+    check_all(2);
+}
+
+static void reduce(void)
+{
+    coll_operation = (coll_operation_t){.reduces = true};
+    check_all(0);
+    check_all(4);
+    coll_operation.equal = true;
+    check_all(4);
+}
+
+int main(int argc, char **argv)
+{
+    static const test_case_t cases[] = {{"gather", gather}, {"reduce", reduce}};
+
+    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
+}
