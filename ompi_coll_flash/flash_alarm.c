@@ -19,7 +19,7 @@
 #define STAND_BY_NS UINT64_C(500000)
 
 /* Polls that are closer than this are those of a thread that waits. */
-#define CLOSE_NS UINT64_C(100000)
+#define CLOSE_NS UINT64_C(400000)
 
 static uint64_t get(const atomic_uint_fast64_t *time)
 {
