@@ -34,10 +34,11 @@ point 'np 3 flash_ireduce_scatter_block: sizes without a block are left out' \
 
 mpi 1 -- test_coll_data
 
+# Into a file: mpirun may mix the lines of the standard output and the standard error output.
 csv_is_complete() {
-    measures 2 '^MPI_Iallgather,2,1,' 2 flash_iallgather -m 1K:2K "${short[@]}" --csv=- &&
-        awk -F, '/^Call,/ { columns = NF } /^MPI_/ { rows += NF == columns } END { exit rows != 2 }' \
-            "$log"
+    measures 2 '  below$' 2 flash_iallgather -m 1K:2K "${short[@]}" --csv="$scratch/rows" &&
+        awk -F, '/^Call,/ { columns = NF }
+            /^MPI_Iallgather,2,1,/ { rows += NF == columns } END { exit rows != 2 }' "$scratch/rows"
 }
 point 'np 2 flash_iallgather --csv' csv_is_complete
 
