@@ -9,6 +9,7 @@
  *   coll_flash_request.c         an operation as an MPI request
  *   coll_flash_watch.c           neighbours that fall silent
  *   coll_flash_path.c            which way a call takes
+ *   coll_flash_counters.c        what tools read of it all, through MPI_T
  *   coll_flash_allgather.c       MPI's arguments to an allgather ring's
  *   coll_flash_reduce_scatter.c  MPI's arguments to a reduce-scatter ring's
  *   coll_flash_persistent.c      requests that start such a ring each time

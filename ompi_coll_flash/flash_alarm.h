@@ -29,8 +29,8 @@
 
 /*
  * `lock` orders those who set the timer: a `when` to come means an alarm to come. The rest is
- * atomic, relaxed: hints, of which a stale one costs an early or a late wake-up (by a millisecond
- * at most), never one.
+ * atomic, relaxed: hints, of which a stale one makes a wake-up early, or late by a millisecond at
+ * most; none is lost by it.
  */
 typedef struct flash_alarm {
     pthread_mutex_t lock;

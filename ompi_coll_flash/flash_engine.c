@@ -183,7 +183,8 @@ static const flash_slot_t *waits_for_neighbour(const flash_op_t *op)
 {
     const flash_slot_t *slot = &op->slots[op->retired % op->depth];
 
-    return op->retired < op->opened && slot->posted && op->held == 0 ? slot : NULL;
+    return op->retired < op->opened && slot->posted && op->held == 0 && op->undone == 0 ? slot
+                                                                                        : NULL;
 }
 
 static flash_silence_t silence_of(const flash_op_t *op, const flash_slot_t *slot)
@@ -290,9 +291,20 @@ void flash_engine_finish(const flash_work_t *work, int status)
 
     op->held--;
     if (work->kind == FLASH_WORK_CALLBACK) {
-        flash_op_finish_callback(op, status);
+        flash_op_finish_callback(op, work->piece.number, status);
     } else {
         flash_slot_combined(work->slot, status);
     }
     flash_engine_touch(op);
+}
+
+bool flash_engine_end_pending(flash_op_t *op, uint64_t number, int status)
+{
+    bool pending = flash_op_end_piece(op, number, status);
+
+    if (pending) {
+        flash_engine_offer(op);
+        flash_engine_touch(op);
+    }
+    return pending;
 }

@@ -35,6 +35,7 @@
 #ifndef FLASH_ENGINE_H
 #define FLASH_ENGINE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,10 +64,17 @@ typedef struct flash_piece {
     uint32_t block, piece, pieces;
     size_t offset, count;
     void *data;
+    flash_op_t *op; /* with `number`, for flash_engine_end_pending() */
+    uint64_t number;
 } flash_piece_t;
 
-/* FLASH_OK or an MPI error code of the user's. */
+/*
+ * FLASH_OK, an MPI error code of the user's, or FLASH_PENDING: the piece is not done, the callback
+ * of the next one may be called, and flash_engine_end_pending() will say when it is.
+ */
 typedef int flash_callback_fn(void *arg, const flash_piece_t *piece);
+#define FLASH_PENDING     INT_MIN
+#define FLASH_MAX_PENDING 64 /* then callbacks wait for the oldest of an operation's */
 
 /* inout[k] = in[k] op inout[k] for `count` elements. FLASH_OK or an MPI error code. */
 typedef int flash_combine_fn(void *arg, const void *in, void *inout, size_t count);
@@ -197,5 +205,10 @@ bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *wor
 int flash_work_run(const flash_work_t *work);
 /* Takes note of it; what follows from it happens in the next flash_engine_progress(). */
 void flash_engine_finish(const flash_work_t *work, int status);
+/*
+ * A piece of a callback that returned FLASH_PENDING, or will, is done: FLASH_OK or an MPI error
+ * code. False if it was not pending. The operation may be gone when the lock is.
+ */
+bool flash_engine_end_pending(flash_op_t *op, uint64_t number, int status);
 
 #endif /* FLASH_ENGINE_H */

@@ -339,7 +339,7 @@ bool flash_op_is_complete(const flash_op_t *op)
     bool callbacks_done = op->params.callback == NULL || op->stopped || op->called == op->pieces;
 
     return cursor_at_end(op, &op->open) && op->retired == op->opened && op->held == 0 &&
-           callbacks_done;
+           op->undone == 0 && callbacks_done;
 }
 
 void flash_op_settle(flash_op_t *op)
@@ -366,12 +366,19 @@ bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot)
 
 bool flash_op_wants_callback(const flash_op_t *op)
 {
-    if (op->params.callback == NULL || op->stopped || op->calling || op->called == op->pieces) {
+    if (op->params.callback == NULL || op->stopped || op->calling || op->begun == op->pieces ||
+        op->begun - op->called == FLASH_MAX_PENDING) {
         return false;
     }
     return op->params.schedule.kind == FLASH_ALLGATHER
-               ? op->called < op->settled
-               : op->called - op->settled < op->produce_buffers;
+               ? op->begun < op->settled
+               : op->begun - op->settled < op->produce_buffers;
+}
+
+/* The pieces from the first one that is not done on are FLASH_MAX_PENDING at most. */
+static uint64_t piece_bit(uint64_t number)
+{
+    return UINT64_C(1) << number % FLASH_MAX_PENDING;
 }
 
 void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
@@ -386,8 +393,10 @@ void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
     piece->pieces = op->call.split.pieces;
     piece->offset = range.offset;
     piece->count = range.count;
+    piece->op = op;
+    piece->number = op->begun;
     if (schedule->kind == FLASH_REDUCE_SCATTER) {
-        piece->data = produce_buffer(op, op->called);
+        piece->data = produce_buffer(op, op->begun);
     } else if (op->call.step == 0) {
         piece->data = element_at(op, op->params.input, 0, range.offset);
     } else {
@@ -395,16 +404,33 @@ void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
                                  flash_schedule_displ(schedule, piece->block), range.offset);
     }
     op->calling = true;
+    op->undone |= piece_bit(op->begun++);
+    op->call.index++;
 }
 
-void flash_op_finish_callback(flash_op_t *op, int status)
+/* A failed piece is never done: `called` stays before it, and what needs it is spoiled. */
+bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status)
 {
-    op->calling = false;
+    if (number < op->called || number >= op->begun || (op->undone & piece_bit(number)) == 0) {
+        return false;
+    }
+    op->undone &= ~piece_bit(number);
     if (status == FLASH_OK) {
-        op->called++;
-        op->call.index++;
+        op->done |= piece_bit(number);
     } else {
         flash_op_fail(op, status, flash_ring_rank(&op->params.schedule.ring, 0));
+    }
+    while ((op->done & piece_bit(op->called)) != 0) {
+        op->done &= ~piece_bit(op->called++);
+    }
+    return true;
+}
+
+void flash_op_finish_callback(flash_op_t *op, uint64_t number, int status)
+{
+    op->calling = false;
+    if (status != FLASH_PENDING) {
+        flash_op_end_piece(op, number, status);
     }
     flash_engine_offer(op);
 }

@@ -84,8 +84,10 @@ struct flash_op {
 
     uint64_t pieces;          /* in all */
     uint64_t settled;         /* pieces whose segments are all settled */
-    uint64_t called;          /* callbacks that returned */
     flash_cursor_t call;      /* the next piece to call back for */
+    uint64_t begun;           /* pieces called back for */
+    uint64_t called;          /* pieces before the first one that is not done */
+    uint64_t undone, done;    /* of the pieces from there on, a bit for each: see piece_bit() */
     uint32_t produce_buffers; /* RS: pieces that may be produced and not used up */
     bool calling;             /* a callback is taken as work */
     bool stopped;             /* no further callbacks */
@@ -146,7 +148,8 @@ bool flash_op_is_complete(const flash_op_t *op);
 void flash_op_settle(flash_op_t *op); /* after slot->settled became true */
 bool flash_op_wants_callback(const flash_op_t *op);
 void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece);
-void flash_op_finish_callback(flash_op_t *op, int status);
+void flash_op_finish_callback(flash_op_t *op, uint64_t number, int status);
+bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status);
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
 
 /* flash_slot.c */

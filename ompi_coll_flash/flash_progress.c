@@ -256,6 +256,7 @@ static bool is_brief(const flash_op_params_t *params)
 
 int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params)
 {
+    bool brief = is_brief(params); /* another thread may complete it, and free what it refers to */
     flash_op_t *op;
     int rc;
 
@@ -270,7 +271,7 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
     }
     flash_progress_unlock(progress);
     if (rc == FLASH_OK) {
-        recall(progress, is_brief(params)); /* it sends: that takes time the application may use */
+        recall(progress, brief); /* it sends: that takes time the application may use */
     }
     return rc;
 }

@@ -228,9 +228,22 @@ static void check_taken(sim_t *sim, const flash_work_t *work, uint32_t rank, uns
         if (in->in_callback) {
             sim_complain(sim, "op %u rank %u: two callbacks at a time", in->index, rank);
         }
+        if (in->call_failed) {
+            sim_complain(sim, "op %u rank %u: a callback after one that failed", in->index, rank);
+        }
         in->in_callback = true;
     }
     in->works++;
+}
+
+static void hold(sim_t *sim, sim_held_t *held)
+{
+    held->name = ++sim->taken[held->rank];
+    if (sim->nheld == sim->held_room) {
+        sim->held_room = 2 * sim->held_room + 8;
+        sim->held = realloc(sim->held, sim->held_room * sizeof(*sim->held));
+    }
+    sim->held[sim->nheld++] = *held;
 }
 
 bool sim_take(sim_t *sim, uint32_t rank, unsigned kinds)
@@ -241,22 +254,48 @@ bool sim_take(sim_t *sim, uint32_t rank, unsigned kinds)
         return false;
     }
     check_taken(sim, &held.work, rank, kinds);
-    held.name = ++sim->taken[rank];
-    if (sim->nheld == sim->held_room) {
-        sim->held_room = 2 * sim->held_room + 8;
-        sim->held = realloc(sim->held, sim->held_room * sizeof(*sim->held));
-    }
-    sim->held[sim->nheld++] = held;
+    hold(sim, &held);
     return true;
+}
+
+void sim_hold_pending(sim_instance_t *in, const flash_piece_t *piece, int status)
+{
+    sim_held_t held = {
+        .rank = in->rank, .pending = in, .piece = *piece, .ran = true, .status = status};
+
+    in->works++;
+    hold(in->sim, &held);
 }
 
 void sim_run_held(sim_t *sim, size_t k)
 {
-    sim_held_t *held = &sim->held[k];
+    int status;
 
-    if (!held->ran) {
-        held->status = flash_work_run(&held->work);
-        held->ran = true;
+    if (!sim->held[k].ran) {
+        status = flash_work_run(&sim->held[k].work); /* may hold one more, elsewhere then */
+        sim->held[k].status = status;
+        sim->held[k].ran = true;
+    }
+}
+
+/* Whether the callback that said so has returned or not. */
+static void end_pending(sim_t *sim, const sim_held_t *held)
+{
+    sim_instance_t *in = held->pending;
+
+    if (held->status == FLASH_OK) {
+        sim_instance_compute(in, &held->piece);
+    }
+    in->call_failed |= held->status != FLASH_OK;
+    in->works--;
+    if (!flash_engine_end_pending(held->piece.op, held->piece.number, held->status)) {
+        sim_complain(sim, "op %u rank %u: a piece is not pending", in->index, in->rank);
+    }
+    if (flash_engine_end_pending(held->piece.op, held->piece.number, FLASH_OK) ||
+        flash_engine_end_pending(held->piece.op, held->piece.number + FLASH_MAX_PENDING,
+                                 FLASH_OK)) {
+        sim_complain(sim, "op %u rank %u: a piece can end that is not pending", in->index,
+                     in->rank);
     }
 }
 
@@ -268,6 +307,10 @@ void sim_finish_held(sim_t *sim, size_t k)
     sim_run_held(sim, k);
     held = sim->held[k];
     sim->held[k] = sim->held[--sim->nheld];
+    if (held.pending != NULL) {
+        end_pending(sim, &held);
+        return;
+    }
     in = flash_op_user(held.work.op);
     in->works--;
     if (held.work.kind == FLASH_WORK_CALLBACK) {
@@ -338,8 +381,8 @@ void sim_describe(const sim_t *sim)
     for (uint32_t k = 0; k < sim->nspecs; k++) {
         const sim_spec_t *s = &sim->specs[k];
 
-        printf("#   op %u: %s, depth %u, sends %u, name %llu%s%s%s%s%s\n", k,
-               s->kind == FLASH_ALLGATHER ? "AG" : "RS", s->depth, s->sends,
+        printf("#   op %u: %s, depth %u, sends %u, pending %u, name %llu%s%s%s%s%s\n", k,
+               s->kind == FLASH_ALLGATHER ? "AG" : "RS", s->depth, s->sends, s->pending,
                (unsigned long long) s->name, s->callback ? ", callback" : "",
                s->in_place ? ", in place" : "", s->mix ? ", mix" : "", s->users ? ", user's" : "",
                s->wait ? ", waits" : "");

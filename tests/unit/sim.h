@@ -44,9 +44,10 @@ typedef struct sim_spec {
     uint32_t depth;
     uint32_t sends; /* at a time; 0: no limit */
     bool callback;
-    bool in_place; /* AG: the own block lies in the output */
-    bool mix;      /* RS: combine by an operation that is commutative but not associative */
-    bool users;    /* RS: which is the user's */
+    uint32_t pending; /* percent of the callbacks that return FLASH_PENDING */
+    bool in_place;    /* AG: the own block lies in the output */
+    bool mix;         /* RS: combine by an operation that is commutative but not associative */
+    bool users;       /* RS: which is the user's */
     /*
      * Names the operation. Those of equal names follow each other on each rank: the next is
      * started there when the one before is complete there, whatever other ranks do.
@@ -91,13 +92,15 @@ typedef struct sim_instance {
     size_t input_count, output_count; /* elements of the two, 0 for none */
     uint32_t step, piece;             /* the next callback's */
     uint64_t callbacks, combines;     /* calls so far */
-    unsigned works;                   /* taken and not finished */
+    unsigned works;                   /* taken and not finished, pending pieces included */
     bool in_callback, call_failed;
 } sim_instance_t;
 
-/* Work in the hands of some thread. */
+/* Work in the hands of some thread, or the piece of a callback that returned FLASH_PENDING. */
 typedef struct sim_held {
     flash_work_t work;
+    sim_instance_t *pending; /* whose piece */
+    flash_piece_t piece;
     uint32_t rank;
     uint64_t name; /* the nth that its rank took */
     bool ran;
@@ -136,6 +139,7 @@ bool sim_take(sim_t *sim, uint32_t rank, unsigned kinds);
 void sim_run_held(sim_t *sim, size_t k);
 void sim_finish_held(sim_t *sim, size_t k); /* runs it first if nobody did */
 bool sim_drain(sim_t *sim, uint32_t rank);  /* takes what completed */
+void sim_hold_pending(sim_instance_t *instance, const flash_piece_t *piece, int status);
 bool sim_all_complete(const sim_t *sim);
 
 /* Makes random moves until all is complete, or nothing moves any more: that is a problem. */
@@ -162,6 +166,8 @@ void sim_instance_destroy(sim_instance_t *instance);
 flash_op_params_t sim_instance_params(sim_instance_t *instance);
 /* All callbacks were made. */
 bool sim_instance_called(sim_instance_t *instance);
+/* Does what a callback is for: in it, or later. */
+void sim_instance_compute(sim_instance_t *instance, const flash_piece_t *piece);
 /* Nothing outside the output's blocks changed, and if the operation is OK, its data is right. */
 void sim_instance_check(sim_instance_t *instance);
 /* The block that a rank handles in a step, by the words of flash_schedule.h. */

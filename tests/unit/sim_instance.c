@@ -132,7 +132,7 @@ static void check_piece(sim_instance_t *in, const flash_piece_t *piece)
     flash_split_t split;
     flash_range_t range;
 
-    if (in->step == in->sim->nranks || in->call_failed) {
+    if (in->step == in->sim->nranks) {
         sim_complain(in->sim, "op %u rank %u: a callback after the last", in->index, in->rank);
         return;
     }
@@ -164,26 +164,47 @@ static void consume(sim_instance_t *in, const flash_piece_t *piece)
     }
 }
 
+void sim_instance_compute(sim_instance_t *in, const flash_piece_t *piece)
+{
+    uint64_t *data = piece->data;
+
+    if (in->spec->kind == FLASH_ALLGATHER) {
+        consume(in, piece);
+        return;
+    }
+    for (size_t k = 0; k < piece->count; k++) {
+        data[k] = contribution(in, in->rank, piece->block, piece->offset + k);
+    }
+}
+
+/* The same in each run. */
+static bool will_pend(const sim_instance_t *in)
+{
+    uint64_t random = in->sim->seed + in->callbacks * 1000 + in->rank;
+
+    return prng_percent(&random, in->spec->pending);
+}
+
 static int on_callback(void *arg, const flash_piece_t *piece)
 {
     sim_instance_t *in = arg;
-    uint64_t *data = piece->data;
+    int status = FLASH_OK;
 
     check_piece(in, piece);
     in->piece++;
     next_callback(in);
     if (++in->callbacks == in->spec->fail_callback && in->rank == in->spec->fail_rank) {
-        in->call_failed = true;
-        return SIM_ERR_CALL;
+        status = SIM_ERR_CALL;
     }
-    if (in->spec->kind == FLASH_ALLGATHER) {
-        consume(in, piece);
-        return FLASH_OK;
+    if (will_pend(in)) {
+        sim_hold_pending(in, piece, status);
+        return FLASH_PENDING;
     }
-    for (size_t k = 0; k < piece->count; k++) {
-        data[k] = contribution(in, in->rank, piece->block, piece->offset + k);
+    if (status == FLASH_OK) {
+        sim_instance_compute(in, piece);
     }
-    return FLASH_OK;
+    in->call_failed |= status != FLASH_OK;
+    return status;
 }
 
 static int on_combine(void *arg, const void *in_data, void *inout_data, size_t count)

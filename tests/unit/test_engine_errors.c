@@ -61,6 +61,7 @@ static sim_spec_t random_spec(uint64_t *random, flash_kind_t kind)
         .depth = 1 + prng_below(random, 6),
         .sends = prng_below(random, 4),
         .callback = prng_percent(random, 50),
+        .pending = 50 * prng_below(random, 3),
         .in_place = prng_percent(random, 50),
         .mix = prng_percent(random, 50),
         .users = kind == FLASH_REDUCE_SCATTER && prng_percent(random, 30),
@@ -123,7 +124,10 @@ static uint32_t step_of_call(const sim_t *sim, const sim_spec_t *spec, uint64_t 
     return sim->nranks;
 }
 
-/* A consumer's failure is its own rank's affair. A producer's spoils all blocks from there on. */
+/*
+ * A consumer's failure is its own rank's affair. A producer's spoils all blocks from there on, and
+ * those before whose pieces were pending.
+ */
 static void judge_callback(sim_t *sim)
 {
     const sim_spec_t *spec = &sim->specs[0];
@@ -136,10 +140,11 @@ static void judge_callback(sim_t *sim)
             expect(sim, block, failed < sim->nranks ? SIM_ERR_CALL : FLASH_OK);
         } else if (spec->kind == FLASH_REDUCE_SCATTER && step >= failed) {
             expect(sim, block, FLASH_ERR_PEER);
-        } else {
+        } else if (spec->kind == FLASH_ALLGATHER || spec->pending == 0) {
             expect(sim, block, FLASH_OK);
         }
     }
+    expect_others_told(sim, spec->fail_rank);
     expect_blame(sim, spec->fail_rank);
 }
 

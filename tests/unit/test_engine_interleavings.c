@@ -62,31 +62,35 @@ static const fake_options_t nets[] = {
 };
 static const char *const net_names[] = {"inline sends", "eager", "rendezvous", "late data"};
 
-static sim_spec_t tiny(flash_kind_t kind, size_t segments, bool callback)
+typedef enum { NO_CALLBACK, CALLBACK, PENDING } callback_t;
+
+static sim_spec_t tiny(flash_kind_t kind, size_t segments, callback_t callback)
 {
     return (sim_spec_t){.kind = kind,
                         .shape = {.count = segments, .pieces = 1, .row = 1, .segment = 1},
                         .depth = 1,
                         .sends = 1,
-                        .callback = callback,
+                        .callback = callback != NO_CALLBACK,
+                        .pending = callback == PENDING ? 100 : 0,
                         .mix = true,
                         .name = 1,
                         .odd_rank = SIM_NOBODY,
                         .fail_rank = SIM_NOBODY};
 }
 
-static const char *title(flash_kind_t kind, uint32_t nranks, size_t segments, bool callback,
+static const char *title(flash_kind_t kind, uint32_t nranks, size_t segments, callback_t callback,
                          const char *rest)
 {
+    static const char *const names[] = {"", ", callback", ", pending callback"};
     static char text[128];
 
     snprintf(text, sizeof(text), "%s, %u ranks, %zu segments%s, %s",
              kind == FLASH_ALLGATHER ? "allgather" : "reduce-scatter", nranks, segments,
-             callback ? ", callback" : "", rest);
+             names[callback], rest);
     return text;
 }
 
-static void test_fine(flash_kind_t kind, uint32_t nranks, size_t segments, bool callback,
+static void test_fine(flash_kind_t kind, uint32_t nranks, size_t segments, callback_t callback,
                       unsigned long most)
 {
     for (size_t net = 0; net < sizeof(nets) / sizeof(nets[0]); net++) {
@@ -102,21 +106,23 @@ static void test_wrong(flash_kind_t kind, unsigned long most)
     static const size_t odd_counts[] = {0, 1, 3};
     sim_spec_t spec;
 
-    for (uint64_t call = 1; call <= 2; call++) {
-        spec = tiny(kind, 1, true);
-        spec.fail_rank = 0;
-        spec.fail_callback = call;
-        try_all(title(kind, 2, 1, true, "the callback fails"), 2, &nets[call], &spec, 1, judge_call,
-                most);
+    for (callback_t callback = CALLBACK; callback <= PENDING; callback++) {
+        for (uint64_t call = 1; call <= 2; call++) {
+            spec = tiny(kind, 1, callback);
+            spec.fail_rank = 0;
+            spec.fail_callback = call;
+            try_all(title(kind, 2, 1, callback, "it fails"), 2, &nets[call], &spec, 1, judge_call,
+                    most);
+        }
     }
     for (uint32_t nranks = 2; nranks <= 3; nranks++) {
         for (size_t k = 0; k < 3; k++) {
-            spec = tiny(kind, 2, false);
+            spec = tiny(kind, 2, NO_CALLBACK);
             spec.odd_rank = 0;
             spec.odd_shape = spec.shape;
             spec.odd_shape.count = odd_counts[k];
-            try_all(title(kind, nranks, 2, false, "one rank has another size"), nranks, &nets[k],
-                    &spec, 1, judge_sizes, most);
+            try_all(title(kind, nranks, 2, NO_CALLBACK, "one rank has another size"), nranks,
+                    &nets[k], &spec, 1, judge_sizes, most);
         }
     }
 }
@@ -124,7 +130,7 @@ static void test_wrong(flash_kind_t kind, unsigned long most)
 static void test_two(flash_kind_t first, flash_kind_t second, uint64_t second_name,
                      const char *name, unsigned long most)
 {
-    sim_spec_t specs[2] = {tiny(first, 1, false), tiny(second, 1, true)};
+    sim_spec_t specs[2] = {tiny(first, 1, NO_CALLBACK), tiny(second, 1, CALLBACK)};
 
     specs[1].name = second_name;
     try_all(name, 2, &nets[0], specs, 2, judge_fine, most);
@@ -137,11 +143,13 @@ int main(int argc, char **argv)
 
     data_seed = tap_seed(argc, argv);
     for (flash_kind_t kind = FLASH_ALLGATHER; kind <= FLASH_REDUCE_SCATTER; kind++) {
-        test_fine(kind, 2, 1, false, most);
-        test_fine(kind, 2, 1, true, most);
-        test_fine(kind, 2, 2, false, most);
-        test_fine(kind, 2, 2, true, most);
-        test_fine(kind, 3, 1, false, most);
+        test_fine(kind, 2, 1, NO_CALLBACK, most);
+        test_fine(kind, 2, 1, CALLBACK, most);
+        test_fine(kind, 2, 1, PENDING, most);
+        test_fine(kind, 2, 2, NO_CALLBACK, most);
+        test_fine(kind, 2, 2, CALLBACK, most);
+        test_fine(kind, 2, 2, PENDING, most);
+        test_fine(kind, 3, 1, NO_CALLBACK, most);
         test_wrong(kind, most);
     }
     test_two(FLASH_ALLGATHER, FLASH_REDUCE_SCATTER, 2, "two operations at a time", most);

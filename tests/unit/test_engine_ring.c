@@ -73,6 +73,7 @@ static sim_spec_t random_spec(uint64_t *random, uint32_t nranks, flash_kind_t ki
         .depth = prng_percent(random, 10) ? 1000 : 1 + prng_below(random, 8),
         .sends = prng_below(random, 4),
         .callback = prng_percent(random, 60),
+        .pending = 50 * prng_below(random, 3),
         .in_place = prng_percent(random, 50),
         .mix = prng_percent(random, 50),
         .users = kind == FLASH_REDUCE_SCATTER && prng_percent(random, 30),
