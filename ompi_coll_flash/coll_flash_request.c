@@ -257,9 +257,13 @@ static int call_back(void *arg, const flash_piece_t *piece)
                               .count = (MPI_Count) piece->count,
                               .datatype = request->datatype,
                               .data = piece->data,
-                              .stream = NULL};
+                              .stream = NULL,
+                              .handle = {piece->op, (MPI_Count) piece->number}};
     int error = request->compute.fn(&block, request->compute.arg);
 
+    if (error == MPIX_FLASH_PENDING) {
+        return FLASH_PENDING;
+    }
     return error >= 0 ? error : MPI_ERR_OTHER;
 }
 

@@ -297,6 +297,18 @@ void flash_progress_destroy_op(flash_progress_t *progress, flash_op_t *op)
     flash_progress_unlock(progress);
 }
 
+bool flash_progress_end_pending(flash_progress_t *progress, flash_op_t *op, uint64_t number,
+                                int status)
+{
+    bool pending;
+
+    flash_progress_lock(progress);
+    pending = flash_engine_end_pending(op, number, status);
+    flash_progress_unlock(progress);
+    flash_progress_wake(progress);
+    return pending;
+}
+
 static bool call_back(flash_progress_t *progress)
 {
     flash_work_t work;

@@ -58,6 +58,10 @@ bool flash_progress_refuse(flash_progress_t *progress, const flash_op_params_t *
  */
 int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t *op));
 
+/* As flash_engine_end_pending(), in any thread. */
+bool flash_progress_end_pending(flash_progress_t *progress, flash_op_t *op, uint64_t number,
+                                int status);
+
 /* Destroys an operation that was handed out as completed. */
 void flash_progress_destroy_op(flash_progress_t *progress, flash_op_t *op);
 

@@ -25,6 +25,12 @@
 extern "C" {
 #endif
 
+/* Names a piece that is pending (MPIX_FLASH_PENDING below). A value, to be copied. */
+typedef struct MPIX_Flash_handle {
+    void *operation;
+    MPI_Count piece;
+} MPIX_Flash_handle;
+
 /*
  * One piece of one rank's block: what a compute callback is asked to work on.
  *
@@ -35,22 +41,35 @@ extern "C" {
  * The structure is valid during the callback only. Callbacks read it and never write it.
  */
 typedef struct MPIX_Flash_block {
-    int rank;              /* whose block, as a rank of the communicator */
-    int piece, pieces;     /* which piece of the block, 0 <= piece < pieces */
-    MPI_Count offset;      /* where the piece begins in the block, in elements */
-    MPI_Count count;       /* the length of the piece, in elements, at least 1 */
-    MPI_Datatype datatype; /* the type of an element */
-    void *data;            /* the first element of the piece, in host memory */
-    void *stream;          /* reserved for device memory; NULL for host memory */
+    int rank;                 /* whose block, as a rank of the communicator */
+    int piece, pieces;        /* which piece of the block, 0 <= piece < pieces */
+    MPI_Count offset;         /* where the piece begins in the block, in elements */
+    MPI_Count count;          /* the length of the piece, in elements, at least 1 */
+    MPI_Datatype datatype;    /* the type of an element */
+    void *data;               /* the first element of the piece, in host memory */
+    void *stream;             /* reserved for device memory; NULL for host memory */
+    MPIX_Flash_handle handle; /* for a callback that returns MPIX_FLASH_PENDING */
 } MPIX_Flash_block;
 
 /*
- * A compute callback. Returns MPI_SUCCESS, or an MPI error code that the request will carry.
+ * What a compute callback returns that has begun its piece's computation and not finished it: an
+ * accelerator, a thread pool or a task runtime works on. The caller copies block->handle, and
+ * says by MPIX_Flash_complete() when it is done, from then on or already before the callback has
+ * returned. block->data stays valid until then. Meanwhile the callbacks of the next pieces are
+ * called, in order, as far as there is data (allgather) or memory for their results
+ * (reduce-scatter: one piece more than a block has), and 64 at most: so that an accelerator finds
+ * its next piece waiting. Pieces may complete in any order. A request completes after all of its.
+ */
+#define MPIX_FLASH_PENDING (-0x464c)
+
+/*
+ * A compute callback. Returns MPI_SUCCESS, MPIX_FLASH_PENDING, or an MPI error code that the
+ * request will carry.
  *
  * Thread: called only by an application thread that is inside an MPI call (or a call of this
  * header) and makes progress there, normally the MPI_Wait or MPI_Test on the request; never by
  * flash's progress thread. Under MPI_THREAD_MULTIPLE it may be any thread that progresses MPI.
- * Callbacks of one request never overlap each other, and callbacks do not nest: an MPI call made
+ * Callbacks of one request are called one at a time, and callbacks do not nest: an MPI call made
  * inside a callback progresses communication, but runs no further callback. (One exception: where
  * flash does not serve the communicator, see MPIX_Flash_active(), the call that starts a
  * reduce-scatter produces all blocks, wherever it stands.)
@@ -64,6 +83,23 @@ typedef struct MPIX_Flash_block {
  * lack this rank's contribution, their requests complete with MPI_ERR_OTHER.
  */
 typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
+
+/*
+ * Completes a piece whose callback returned, or will return, MPIX_FLASH_PENDING. To be called once
+ * for each.
+ *
+ * handle    block->handle of that callback.
+ * error     MPI_SUCCESS, or an MPI error code: as if the callback had returned it. For a
+ *           reduce-scatter, pieces that are pending at that moment are lost like it.
+ *
+ * Thread: any, at any level of MPI_Init_thread, also one that runs functions for an accelerator's
+ * driver: it calls no MPI, and waits for nothing but short critical sections of flash's. Not a
+ * signal handler. What was written to block->data before, by this thread or by one that this
+ * thread waited for, is seen by the operation.
+ * Returns MPI_ERR_ARG, and calls no error handler, if the handle is no callback's or, as long as
+ * its operation is under way, if its piece is not pending. Else MPI_SUCCESS.
+ */
+int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
 
 /*
  * What the caller may fix about the pieces. Pass NULL for the defaults, or a structure that began
@@ -155,7 +191,8 @@ int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype se
  *           application threads alone, inside MPI calls: without any, their ring waits.
  *
  * The rest as for MPIX_Iallgather_compute. Where flash does not serve the communicator, `produce`
- * is called for all blocks inside this call.
+ * is called for all blocks inside this call, which then waits for those that are pending: what
+ * completes them must not need this thread.
  */
 int MPIX_Ireduce_scatter_block_compute(MPIX_Flash_compute_fn *produce, void *arg,
                                        const MPIX_Flash_hints *hints, void *recvbuf, int recvcount,

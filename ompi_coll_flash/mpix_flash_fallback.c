@@ -9,7 +9,9 @@
  * second, tiny reduction goes along that does.
  *
  * Shared between threads: the list of operations under way, and which of them a thread is busy
- * with, under `mutex`; `under_way` is an atomic hint that the list is not empty.
+ * with, under `mutex`; `under_way` is an atomic hint that the list is not empty; an operation's
+ * `pending` and `error`, written by those who call back and by those who complete a pending piece,
+ * whose last word is to count `pending` down (release; who finds 0 acquires).
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -26,7 +28,8 @@ typedef struct flash_fallback {
     atomic_int state;
     MPI_Request inner[2]; /* the collective; the producers' reports */
     mca_coll_flash_compute_t compute;
-    int error;           /* of this rank's callbacks */
+    atomic_int error;    /* the first one of this rank's callbacks */
+    atomic_uint pending; /* pieces begun and not completed */
     int reported, worst; /* whether a producer failed: here, anywhere */
     void *contribution;  /* reduce-scatter: all blocks; owned */
     flash_schedule_t schedule;
@@ -70,7 +73,8 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->busy = false;
     atomic_init(&fallback->state, FALLBACK_IN_USE);
     fallback->inner[0] = fallback->inner[1] = MPI_REQUEST_NULL;
-    fallback->error = MPI_SUCCESS;
+    atomic_init(&fallback->error, MPI_SUCCESS);
+    atomic_init(&fallback->pending, 0);
     fallback->reported = fallback->worst = 0;
     fallback->comm = NULL;
     fallback->contribution = NULL;
@@ -101,7 +105,7 @@ static bool is_complete(MPI_Request request)
 static void complete(flash_fallback_t *fallback)
 {
     ompi_request_t *base = &fallback->super.super;
-    int error = fallback->error;
+    int error = atomic_load_explicit(&fallback->error, memory_order_relaxed);
 
     for (int k = 0; k < 2; k++) {
         int rc = MPI_SUCCESS;
@@ -129,6 +133,26 @@ static void complete(flash_fallback_t *fallback)
 
 /* --------------------------------------------------------------- callbacks */
 
+void flash_fallback_end_pending(void *operation, int error)
+{
+    flash_fallback_t *fallback = operation;
+    int none = MPI_SUCCESS;
+
+    atomic_compare_exchange_strong_explicit(&fallback->error, &none, error, memory_order_relaxed,
+                                            memory_order_relaxed);
+    atomic_fetch_sub_explicit(&fallback->pending, 1, memory_order_release);
+}
+
+static unsigned pending(const flash_fallback_t *fallback)
+{
+    return atomic_load_explicit(&fallback->pending, memory_order_acquire);
+}
+
+static bool has_failed(const flash_fallback_t *fallback)
+{
+    return atomic_load_explicit(&fallback->error, memory_order_relaxed) != MPI_SUCCESS;
+}
+
 static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_split_t *split,
                        uint32_t piece, char *data)
 {
@@ -140,14 +164,18 @@ static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_sp
                               .count = (MPI_Count) range.count,
                               .datatype = fallback->datatype,
                               .data = data + (ptrdiff_t) range.offset * fallback->extent,
-                              .stream = NULL};
+                              .stream = NULL,
+                              .handle = {fallback, FLASH_FALLBACK_PIECE}};
     bool nested = flash_in_callback;
     int error;
 
+    atomic_fetch_add_explicit(&fallback->pending, 1, memory_order_relaxed);
     flash_in_callback = true;
     error = fallback->compute.fn(&block, fallback->compute.arg);
     flash_in_callback = nested;
-    fallback->error = error >= 0 ? error : MPI_ERR_OTHER;
+    if (error != MPIX_FLASH_PENDING) {
+        flash_fallback_end_pending(fallback, error >= 0 ? error : MPI_ERR_OTHER);
+    }
 }
 
 static flash_split_t split_of_step(const flash_fallback_t *fallback, uint32_t *rank)
@@ -161,7 +189,7 @@ static bool find_next(flash_fallback_t *fallback)
 {
     uint32_t rank;
 
-    while (fallback->base != NULL && fallback->error == MPI_SUCCESS &&
+    while (fallback->base != NULL && !has_failed(fallback) &&
            fallback->step < fallback->schedule.ring.nranks) {
         if (fallback->piece < split_of_step(fallback, &rank).pieces) {
             return true;
@@ -181,6 +209,13 @@ static void consume_next(flash_fallback_t *fallback)
                fallback->base + flash_schedule_displ(&fallback->schedule, rank) * fallback->extent);
 }
 
+static void wait_for_pending(const flash_fallback_t *fallback, unsigned left)
+{
+    while (pending(fallback) > left) {
+        opal_progress();
+    }
+}
+
 static void produce_all(flash_fallback_t *fallback)
 {
     const flash_schedule_t *schedule = &fallback->schedule;
@@ -189,19 +224,22 @@ static void produce_all(flash_fallback_t *fallback)
         uint32_t rank = flash_schedule_block(schedule, step);
         flash_split_t split = flash_schedule_split(schedule, rank);
 
-        for (uint32_t piece = 0; piece < split.pieces && fallback->error == MPI_SUCCESS; piece++) {
+        for (uint32_t piece = 0; piece < split.pieces && !has_failed(fallback); piece++) {
+            wait_for_pending(fallback, FLASH_MAX_PENDING - 1);
             call_piece(fallback, rank, &split, piece,
                        (char *) fallback->contribution +
                            flash_schedule_displ(schedule, rank) * fallback->extent);
         }
     }
+    wait_for_pending(fallback, 0);
 }
 
 /* ---------------------------------------------------------------- progress */
 
 /*
- * Takes an operation whose collective is complete, for this thread alone: inside a callback, one
- * that has none left to call, which that callback may wait for.
+ * Takes an operation whose collective is complete, and that has a callback to make or can complete,
+ * for this thread alone: inside a callback, one that has none left to call, which that callback may
+ * wait for.
  */
 static flash_fallback_t *take_ready(void)
 {
@@ -210,7 +248,8 @@ static flash_fallback_t *take_ready(void)
     pthread_mutex_lock(&mutex);
     for (fallback = list; fallback != NULL; fallback = fallback->next) {
         if (!fallback->busy && is_complete(fallback->inner[0]) && is_complete(fallback->inner[1]) &&
-            !(flash_in_callback && find_next(fallback))) {
+            (find_next(fallback) ? !flash_in_callback && pending(fallback) < FLASH_MAX_PENDING
+                                 : pending(fallback) == 0)) {
             fallback->busy = true;
             break;
         }
@@ -252,6 +291,8 @@ static int fallback_progress(void)
     }
     if (find_next(fallback)) {
         consume_next(fallback);
+        put_back(fallback);
+    } else if (pending(fallback) > 0) { /* a piece has failed since */
         put_back(fallback);
     } else {
         take_off_list(fallback);
@@ -364,7 +405,7 @@ int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void 
         return MPI_ERR_NO_MEM;
     }
     produce_all(fallback);
-    fallback->reported = fallback->error != MPI_SUCCESS;
+    fallback->reported = has_failed(fallback);
     rc = recvcounts == NULL ? PMPI_Ireduce_scatter_block(fallback->contribution, recvbuf, recvcount,
                                                          datatype, op, comm, &fallback->inner[0])
                             : PMPI_Ireduce_scatter(fallback->contribution, recvbuf, recvcounts,

@@ -150,7 +150,7 @@ static void consume(watch_t *watch, const MPIX_Flash_block *block)
     }
     for (size_t k = 0; k < (size_t) block->count; k++) {
         if (!check(data[k] == sent(watch, block->rank, (size_t) block->offset + k),
-                   "call %d: block %d is not there yet", watch->calls, block->rank)) {
+                   "block %d is not there yet", block->rank)) {
             return;
         }
     }
@@ -166,10 +166,15 @@ static void produce(watch_t *watch, const MPIX_Flash_block *block)
     }
 }
 
+void watch_compute(watch_t *watch, const MPIX_Flash_block *block)
+{
+    (watch->kind == WATCH_ALLGATHER ? consume : produce)(watch, block);
+}
+
 static int compute(const MPIX_Flash_block *block, void *arg)
 {
     watch_t *watch = arg;
-    int expected;
+    int expected, result = MPI_SUCCESS;
 
     watch->calls++;
     if (!check(block->rank >= 0 && block->rank < watch->size, "block %d", block->rank)) {
@@ -184,7 +189,11 @@ static int compute(const MPIX_Flash_block *block, void *arg)
     expected = watch->block;
     check_arguments(watch, block, expected);
     watch->inside = true;
-    (watch->kind == WATCH_ALLGATHER ? consume : produce)(watch, block);
+    if (watch->options.defer != NULL) {
+        result = watch->options.defer(watch->options.defer_arg, watch, block);
+    } else {
+        watch_compute(watch, block);
+    }
     if (watch->options.hook != NULL) {
         watch->options.hook(watch->options.hook_arg, watch->calls);
     }
@@ -198,7 +207,7 @@ static int compute(const MPIX_Flash_block *block, void *arg)
         watch->offset = 0;
     }
     watch->failed = watch->calls == watch->options.fail_call;
-    return watch->failed ? watch->options.fail_error : MPI_SUCCESS;
+    return watch->failed ? watch->options.fail_error : result;
 }
 
 /* -------------------------------------------------------------------- calls */

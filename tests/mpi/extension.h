@@ -16,6 +16,8 @@
 
 typedef enum watch_kind { WATCH_ALLGATHER, WATCH_REDUCE_SCATTER, WATCH_KINDS } watch_kind_t;
 
+struct watch;
+
 /* What a test chooses; zero is a good default for all but `count`. */
 typedef struct watch_options {
     int count;       /* elements to a block */
@@ -26,6 +28,9 @@ typedef struct watch_options {
     /* Called inside each callback, after its arguments have been checked. */
     void (*hook)(void *arg, int call);
     void *hook_arg;
+    /* Does, or has somebody do, what the callback is for, and says what that returns. */
+    int (*defer)(void *arg, struct watch *watch, const MPIX_Flash_block *block);
+    void *defer_arg;
     /* The call, counted from 1, that fails with `fail_error`; 0: none. */
     int fail_call, fail_error;
 } watch_options_t;
@@ -55,6 +60,9 @@ void watch_free(watch_t *watch);
 /* Both return what the call returns. */
 int watch_start(watch_t *watch, MPI_Request *request);
 int watch_blocking(watch_t *watch);
+
+/* What a callback is for. Any thread. */
+void watch_compute(struct watch *watch, const MPIX_Flash_block *block);
 
 /* After completion: whether this rank's result is as it must be; no check() of its own. */
 bool watch_result_is_right(const watch_t *watch);

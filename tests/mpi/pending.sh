@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Callbacks that leave a piece pending.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+for np in 1 2 3 4 5 8; do
+    mpi "$np" -- test_pending
+done
+for np in 2 5; do
+    mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_pending
+    mpi "$np" --mca coll_flash_progress off -- test_pending
+done
+
+# The same without flash's component.
+select_coll ^flash
+for np in 1 2 3 8; do
+    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_pending
+done
+
+plan
