@@ -20,6 +20,8 @@
 #ifndef BENCH_PROBLEM_H
 #define BENCH_PROBLEM_H
 
+#include <mpix_flash.h>
+
 #include "bench_blocks.h"
 #include "bench_options.h"
 
@@ -29,6 +31,15 @@ typedef struct bench_slicing {
     bench_blocks_t *slices;
     void *input;
 } bench_slicing_t;
+
+/* A contribution that the accelerator was given. */
+typedef struct bench_job {
+    const void *in;
+    void *out;
+    int rows; /* 0: no job */
+    double begin, end;
+    MPIX_Flash_handle handle;
+} bench_job_t;
 
 typedef struct bench_problem {
     const bench_options_t *options;
@@ -43,6 +54,7 @@ typedef struct bench_problem {
     size_t size;           /* of an element */
     double row_seconds;    /* offload: the computation of a row */
     double device_idle;    /* offload: when the accelerator has done all that it was given */
+    bench_job_t job;       /* offload, RS: the latest, while it is pending */
     bench_blocks_t blocks; /* unsliced */
     bench_slicing_t *slicings;
     int nslicings;
@@ -88,6 +100,13 @@ void *bench_row(const bench_problem_t *problem, const void *buffer, int row, int
 void bench_launch(bench_problem_t *problem, const void *in, void *out, int rows);
 void bench_compute(bench_problem_t *problem, const void *in, void *out, int rows);
 void bench_compute_finish(const bench_problem_t *problem);
+
+/*
+ * What the producer of a reduce-scatter does, and returns. A contribution that an accelerator is to
+ * compute waits behind the one that runs, whose end is this function's.
+ */
+int bench_produce(bench_problem_t *problem, const void *in, const MPIX_Flash_block *block,
+                  int rows);
 
 /* Sets the threads of the BLAS library. False if this library has no such setting. */
 bool bench_compute_threads(int threads);

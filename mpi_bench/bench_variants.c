@@ -209,9 +209,8 @@ static int produce(const MPIX_Flash_block *block, void *arg)
     bench_problem_t *problem = arg;
     int rows, row = piece_rows(problem, block, &rows);
 
-    bench_compute(problem, bench_row(problem, problem->input, row, problem->in_width), block->data,
-                  rows);
-    return MPI_SUCCESS;
+    return bench_produce(problem, bench_row(problem, problem->input, row, problem->in_width), block,
+                         rows);
 }
 
 static void run_flash_allgather(bench_problem_t *problem, const bench_case_t *bench_case)
