@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 prefix=${PREFIX:-$PWD/install}
 program=("$prefix/bin/flash_gemm")
-options=(--compute=offload --bytes=8M "--pieces=4")
+options=(--compute=offload --bytes=8M "--pieces=8")
 
 if [[ " $* " == *' --help '* || " $* " == *' -h '* ]]; then
     sed -n '3,/^#$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]##*/}"

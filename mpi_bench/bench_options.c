@@ -4,11 +4,9 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "bench_options.h"
-#include "bench_parse.h"
 
 #include <getopt.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,19 +95,7 @@ static const char help_text[] =
     "\n"
     "Whole numbers may end in K, M or G (powers of 1024), and so may a rate (powers of 1000).\n";
 
-static bench_parsed_t complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static bench_parsed_t complain(const char *format, ...)
-{
-    va_list args;
-
-    fputs("flash_gemm: ", stderr);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputs(" (flash_gemm --help lists the options)\n", stderr);
-    return BENCH_BAD;
-}
+#define complain(...) bench_complain("flash_gemm", __VA_ARGS__)
 
 static bool parse_slices(const char *text, bench_options_t *options)
 {
@@ -170,20 +156,13 @@ static bench_parsed_t parse_op(const char *text, bench_options_t *options)
 
 static bench_parsed_t parse_count(const char *name, const char *text, int low, int high, int *value)
 {
-    if (!bench_parse_int(text, low, high, value)) {
-        return complain("%s %s: give a whole number from %d to %d", name, text, low, high);
-    }
-    return BENCH_RUN;
+    return bench_read_int("flash_gemm", name, text, low, high, value);
 }
 
 static bench_parsed_t parse_real(const char *name, const char *text, double unit, double low,
                                  double high, double *value)
 {
-    if (!bench_parse_number(text, unit, low, high, value)) {
-        return complain("%s=%s: give a number from %g to %g%s", name, text, low, high,
-                        unit > 1 ? ", which may end in K, M or G" : "");
-    }
-    return BENCH_RUN;
+    return bench_read_number("flash_gemm", name, text, unit, low, high, value);
 }
 
 /* The options that describe the problem. */

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "bench_parse.h"
+
 enum { BENCH_MAX_SLICES = 16 };
 
 /* No pointers: rank 0 parses and broadcasts the bytes. A zero means "not given" where it can. */
@@ -32,8 +34,6 @@ typedef struct bench_options {
     int threads;
     char json[4096]; /* "" for none, "-" for the standard output */
 } bench_options_t;
-
-typedef enum bench_parsed { BENCH_RUN, BENCH_HELP, BENCH_BAD } bench_parsed_t;
 
 /*
  * Reads the command line and FLASH_LINK_RATE, FLASH_LINK_MTU. Prints the help, or what is wrong

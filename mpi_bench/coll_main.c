@@ -7,11 +7,10 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "bench_file.h"
 #include "bench_job.h"
 #include "coll_compute.h"
 #include "coll_report.h"
@@ -26,15 +25,9 @@ static bench_parsed_t read_options(int argc, char **argv, int rank, coll_options
     if (rank == 0) {
         parsed = (int) coll_options_parse(argc, argv, options);
     }
-    if (rank == 0 && parsed == BENCH_RUN && options->csv[0] != '\0') {
-        *csv = strcmp(options->csv, "-") == 0 ? stdout : fopen(options->csv, "w");
-        if (*csv == NULL) {
-            fprintf(stderr,
-                    "%s: cannot write %s (%s): give --csv a file in a folder that rank 0 may write "
-                    "to\n",
-                    coll_operation.program, options->csv, strerror(errno));
-            parsed = BENCH_BAD;
-        }
+    if (rank == 0 && parsed == BENCH_RUN &&
+        !bench_file_open(coll_operation.program, "--csv", options->csv, csv)) {
+        parsed = BENCH_BAD;
     }
     MPI_Bcast(&parsed, 1, MPI_INT, 0, MPI_COMM_WORLD);
     MPI_Bcast(options, (int) sizeof(*options), MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -123,9 +116,7 @@ static int bench(int argc, char **argv)
     wrong = run(&options, rank, &data, csv);
     bench_counters_close();
     coll_data_free(&data);
-    if (csv != NULL && csv != stdout && fclose(csv) != 0) {
-        fprintf(stderr, "%s: cannot write all of %s (%s)\n", coll_operation.program, options.csv,
-                strerror(errno));
+    if (!bench_file_close(coll_operation.program, options.csv, csv)) {
         return EXIT_FAILURE;
     }
     return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

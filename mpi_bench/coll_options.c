@@ -8,12 +8,10 @@
 
 #include <getopt.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench_parse.h"
 #include "coll_operation.h"
 
 enum { MAX_ITERATIONS = 1000000, MAX_TESTS = 1000000, MAX_MTU = 65536 };
@@ -77,19 +75,7 @@ static const char help_text[] =
     "are called Own; least and most are extremes over the iterations. All times are medians over "
     "the iterations of the maximum over ranks.\n";
 
-static bench_parsed_t complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static bench_parsed_t complain(const char *format, ...)
-{
-    va_list args;
-
-    fprintf(stderr, "%s: ", coll_operation.program);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fprintf(stderr, " (%s --help lists the options)\n", coll_operation.program);
-    return BENCH_BAD;
-}
+#define complain(...) bench_complain(coll_operation.program, __VA_ARGS__)
 
 static bench_parsed_t parse_sizes(const char *text, coll_options_t *options)
 {
@@ -116,17 +102,13 @@ static bench_parsed_t parse_sizes(const char *text, coll_options_t *options)
 
 static bench_parsed_t parse_count(const char *name, const char *text, int low, int high, int *value)
 {
-    return bench_parse_int(text, low, high, value)
-               ? BENCH_RUN
-               : complain("%s %s: give a whole number from %d to %d", name, text, low, high);
+    return bench_read_int(coll_operation.program, name, text, low, high, value);
 }
 
 static bench_parsed_t parse_real(const char *name, const char *text, double low, double high,
                                  double *value)
 {
-    return bench_parse_number(text, 1000, low, high, value)
-               ? BENCH_RUN
-               : complain("%s %s: give a number from %g to %g", name, text, low, high);
+    return bench_read_number(coll_operation.program, name, text, 1000, low, high, value);
 }
 
 static bench_parsed_t parse_words(int option, const char *text, coll_options_t *options)

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "bench_options.h"
+#include "bench_parse.h"
 
 /* No pointers: rank 0 parses and broadcasts the bytes. */
 typedef struct coll_options {

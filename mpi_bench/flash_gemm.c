@@ -8,10 +8,9 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "bench_file.h"
 #include "bench_job.h"
 #include "bench_report.h"
 
@@ -36,15 +35,8 @@ static bool open_json(const bench_options_t *options, int rank, FILE **file)
     int opened = 1;
 
     *file = NULL;
-    if (rank == 0 && options->json[0] != '\0') {
-        *file = strcmp(options->json, "-") == 0 ? stdout : fopen(options->json, "w");
-        opened = *file != NULL;
-        if (!opened) {
-            fprintf(stderr,
-                    "flash_gemm: cannot write %s (%s): give --json a file in a folder "
-                    "that rank 0 may write to\n",
-                    options->json, strerror(errno));
-        }
+    if (rank == 0) {
+        opened = bench_file_open("flash_gemm", "--json", options->json, file);
     }
     MPI_Bcast(&opened, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return opened != 0;
@@ -148,8 +140,7 @@ static int bench(int argc, char **argv)
     environment.threads_set = bench_compute_threads(options.threads);
     bench_sleep_precisely();
     wrong = run(problems, count, rank, &environment, json);
-    if (json != NULL && json != stdout && fclose(json) != 0) {
-        fprintf(stderr, "flash_gemm: cannot write all of %s (%s)\n", options.json, strerror(errno));
+    if (!bench_file_close("flash_gemm", options.json, json)) {
         return EXIT_FAILURE;
     }
     return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

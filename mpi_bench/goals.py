@@ -82,7 +82,7 @@ def listed(values, digits):
     return ", ".join("{:.{}f}".format(value, digits) for value in values)
 
 
-OFFLOAD = ["--compute=offload", "--pieces=4", "--slices=2"]
+OFFLOAD = ["--compute=offload", "--pieces=8", "--slices=2"]
 OPERATIONS = {"ag": "AG", "rs": "RS"}
 CASES = {"flash": "extension", "plain call, flash": "plain call"}
 

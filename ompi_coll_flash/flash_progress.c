@@ -153,10 +153,25 @@ static void sleep_until_event(flash_progress_t *progress)
     sleep_on(progress, progress->transport->event_fd);
 }
 
+/*
+ * In turn: as long as data keeps coming in, the sums that the right neighbour waits for would
+ * otherwise not go out.
+ */
+static bool move_and_combine(flash_progress_t *progress)
+{
+    bool moved = flash_engine_progress(progress->engine) != 0;
+    flash_work_t work;
+
+    if (!flash_engine_take(progress->engine, FLASH_WORK_COMBINE, &work)) {
+        return moved;
+    }
+    run_work(progress, &work);
+    return true;
+}
+
 static void *thread_main(void *arg)
 {
     flash_progress_t *progress = arg;
-    flash_work_t work;
     clockid_t clock;
 
     /* Its naps are to be as long as they say, and not up to 50 us longer. */
@@ -172,10 +187,8 @@ static void *thread_main(void *arg)
     while (!progress->stop) {
         if (flash_alarm_stands_by(&progress->alarm)) {
             sleep_on(progress, -1);
-        } else if (flash_engine_progress(progress->engine) != 0) {
+        } else if (move_and_combine(progress)) {
             let_others_in(progress);
-        } else if (flash_engine_take(progress->engine, FLASH_WORK_COMBINE, &work)) {
-            run_work(progress, &work);
         } else {
             sleep_until_event(progress);
         }
