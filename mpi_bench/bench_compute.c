@@ -121,37 +121,35 @@ void bench_compute(bench_problem_t *problem, const void *in, void *out, int rows
     }
 }
 
-static void finish_job(const bench_problem_t *problem, const bench_job_t *job)
+void bench_finish_queued(bench_problem_t *problem)
 {
-    bench_sleep_until((job->begin + job->end) / 2);
-    copy(problem, job->in, job->out, job->rows);
-    bench_sleep_until(job->end);
+    bench_queued_t *queued = &problem->queued[problem->queue_head++ % BENCH_MAX_QUEUED];
+
+    bench_sleep_until((queued->begin + queued->end) / 2);
+    copy(problem, queued->in, queued->out, queued->rows);
+    bench_sleep_until(queued->end);
+    MPIX_Flash_complete(queued->handle, MPI_SUCCESS);
 }
 
 int bench_produce(bench_problem_t *problem, const void *in, const MPIX_Flash_block *block, int rows)
 {
-    bench_job_t before = problem->job;
+    bench_queued_t *queued;
 
     if (!problem->options->offload) {
         multiply(problem, in, block->data, rows);
         return MPI_SUCCESS;
     }
-    problem->job = (bench_job_t){.in = in,
-                                 .out = block->data,
-                                 .rows = rows,
-                                 .begin = enqueue(problem, rows),
-                                 .handle = block->handle};
-    problem->job.end = problem->device_idle;
-    if (before.rows > 0) {
-        finish_job(problem, &before);
-        MPIX_Flash_complete(before.handle, MPI_SUCCESS);
+    queued = &problem->queued[problem->queue_tail++ % BENCH_MAX_QUEUED];
+    *queued = (bench_queued_t){.in = in,
+                               .out = block->data,
+                               .rows = rows,
+                               .begin = enqueue(problem, rows),
+                               .handle = block->handle};
+    queued->end = problem->device_idle;
+    if (!problem->may_pend) {
+        bench_finish_queued(problem);
     }
-    if (problem->rows_seen < problem->m) {
-        return MPIX_FLASH_PENDING;
-    }
-    finish_job(problem, &problem->job);
-    problem->job.rows = 0;
-    return MPI_SUCCESS;
+    return MPIX_FLASH_PENDING;
 }
 
 void bench_compute_finish(const bench_problem_t *problem)

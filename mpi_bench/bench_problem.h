@@ -32,14 +32,17 @@ typedef struct bench_slicing {
     void *input;
 } bench_slicing_t;
 
-/* A contribution that the accelerator was given. */
-typedef struct bench_job {
+/* A contribution that an accelerator was asked for. */
+typedef struct bench_queued {
     const void *in;
     void *out;
-    int rows; /* 0: no job */
+    int rows;
     double begin, end;
     MPIX_Flash_handle handle;
-} bench_job_t;
+} bench_queued_t;
+
+/* As many as the extension leaves pending at most. */
+enum { BENCH_MAX_QUEUED = 64 };
 
 typedef struct bench_problem {
     const bench_options_t *options;
@@ -51,10 +54,12 @@ typedef struct bench_problem {
     int row;     /* elements of a row that travels: k for AG, n for RS */
     int in_width, out_width;
     MPI_Datatype type;
-    size_t size;           /* of an element */
-    double row_seconds;    /* offload: the computation of a row */
-    double device_idle;    /* offload: when the accelerator has done all that it was given */
-    bench_job_t job;       /* offload, RS: the latest, while it is pending */
+    size_t size;        /* of an element */
+    double row_seconds; /* offload: the computation of a row */
+    double device_idle; /* offload: when the accelerator has done all that it was given */
+    bench_queued_t queued[BENCH_MAX_QUEUED]; /* offload, RS: pending pieces; a ring buffer */
+    unsigned queue_head, queue_tail;
+    bool may_pend;         /* else the extension waits inside its call, without a ring */
     bench_blocks_t blocks; /* unsliced */
     bench_slicing_t *slicings;
     int nslicings;
@@ -102,11 +107,13 @@ void bench_compute(bench_problem_t *problem, const void *in, void *out, int rows
 void bench_compute_finish(const bench_problem_t *problem);
 
 /*
- * What the producer of a reduce-scatter does, and returns. A contribution that an accelerator is to
- * compute waits behind the one that runs, whose end is this function's.
+ * What the producer of a reduce-scatter does, and returns: a product is computed, an accelerator is
+ * asked for it.
  */
 int bench_produce(bench_problem_t *problem, const void *in, const MPIX_Flash_block *block,
                   int rows);
+/* Waits for the oldest piece that the accelerator was asked for, and says that it is done. */
+void bench_finish_queued(bench_problem_t *problem);
 
 /* Sets the threads of the BLAS library. False if this library has no such setting. */
 bool bench_compute_threads(int threads);

@@ -9,6 +9,8 @@
 
 #include <mpix_flash.h>
 
+#include "bench_stats.h"
+
 /* The transfer of all rows. RS: of the rows that a variant has computed into `moved`. */
 static bench_transfer_t whole_transfer(const bench_problem_t *problem)
 {
@@ -52,13 +54,19 @@ static void compute_alone(bench_problem_t *problem, int row, int rows)
                   bench_row(problem, problem->output, row, problem->out_width), rows);
 }
 
+static void launch_alone(bench_problem_t *problem, int row, int rows)
+{
+    bench_launch(problem, bench_row(problem, problem->input, row, problem->in_width),
+                 bench_row(problem, problem->output, row, problem->out_width), rows);
+}
+
 static void run_computation(bench_problem_t *problem, const bench_case_t *bench_case)
 {
     (void) bench_case;
     compute_alone(problem, 0, problem->m);
 }
 
-/* In the pieces, and in the order, that the ring has. */
+/* In the pieces, and in the order, that the ring has. An accelerator has its next one waiting. */
 static void run_split_computation(bench_problem_t *problem, const bench_case_t *bench_case)
 {
     int pieces = bench_pieces(problem);
@@ -72,7 +80,7 @@ static void run_split_computation(bench_problem_t *problem, const bench_case_t *
         for (piece = 0; piece < pieces && piece < rows; piece++) {
             begin = bench_share_first(rows, pieces < rows ? pieces : rows, piece);
             end = bench_share_first(rows, pieces < rows ? pieces : rows, piece + 1);
-            compute_alone(problem, problem->blocks.source[block] + begin, end - begin);
+            launch_alone(problem, problem->blocks.source[block] + begin, end - begin);
         }
     }
 }
@@ -156,29 +164,43 @@ static void run_sliced_allgather(bench_problem_t *problem, const bench_case_t *b
     }
 }
 
+/* RS: of the slices' own input, into the rows that are sent. */
+static void launch_slice(bench_problem_t *problem, const bench_slicing_t *slicing, int s)
+{
+    const bench_blocks_t *slice = &slicing->slices[s];
+
+    bench_launch(problem, bench_row(problem, slicing->input, slice->first, problem->in_width),
+                 bench_row(problem, problem->moved, slice->first, problem->out_width), slice->rows);
+}
+
 /*
- * Slice s travels while slice s + 1 is computed; nothing hides the last. While an accelerator
- * computes, the host waits in MPI for the slice before. Where the host computes, a slice is posted
- * before the wait for the one before it: that wait moves both.
+ * Slice s travels while slice s + 1 is computed; nothing hides the last. An accelerator has its
+ * next slice waiting, and while it computes, the host waits in MPI for the slice before. Where the
+ * host computes, a slice is posted before the wait for the one before it: that wait moves both.
  */
 static void run_sliced_reduce_scatter(bench_problem_t *problem, const bench_case_t *bench_case)
 {
     const bench_slicing_t *slicing = bench_case->slicing;
     MPI_Request request, last = MPI_REQUEST_NULL;
-    const bench_blocks_t *slice;
     bench_transfer_t transfer;
+    double computed = 0;
     int s;
 
+    if (problem->options->offload) {
+        launch_slice(problem, slicing, 0);
+    }
     for (s = 0; s < slicing->count; s++) {
-        slice = &slicing->slices[s];
-        bench_launch(problem, bench_row(problem, slicing->input, slice->first, problem->in_width),
-                     bench_row(problem, problem->moved, slice->first, problem->out_width),
-                     slice->rows);
         if (problem->options->offload) {
+            computed = problem->device_idle;
+            if (s + 1 < slicing->count) {
+                launch_slice(problem, slicing, s + 1);
+            }
             MPI_Wait(&last, MPI_STATUS_IGNORE);
-            bench_compute_finish(problem);
+            bench_sleep_until(computed);
+        } else {
+            launch_slice(problem, slicing, s);
         }
-        transfer = slice_transfer(problem, slice);
+        transfer = slice_transfer(problem, &slicing->slices[s]);
         bench_transfer_start(&transfer, bench_case->comm, &request);
         MPI_Wait(&last, MPI_STATUS_IGNORE);
         last = request;
@@ -235,12 +257,35 @@ static void run_flash_allgather(bench_problem_t *problem, const bench_case_t *be
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+/* An accelerator is asked for as much as the extension takes at a time, and then waited for. */
+static void drive(bench_problem_t *problem, MPI_Request *request)
+{
+    int done = 0, before;
+
+    while (!done && problem->rows_seen < problem->m) {
+        do {
+            before = problem->rows_seen;
+            MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        } while (problem->rows_seen > before);
+        if (problem->queue_head != problem->queue_tail) {
+            bench_finish_queued(problem);
+        }
+    }
+    while (problem->queue_head != problem->queue_tail) {
+        bench_finish_queued(problem);
+    }
+    MPI_Wait(request, MPI_STATUS_IGNORE);
+}
+
 static void run_flash_reduce_scatter(bench_problem_t *problem, const bench_case_t *bench_case)
 {
     const bench_blocks_t *blocks = &problem->blocks;
     MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
     MPI_Request request;
+    int served;
 
+    MPIX_Flash_active(bench_case->comm, &served);
+    problem->may_pend = served != 0;
     problem->rows_seen = 0;
     hints.pieces = bench_pieces(problem);
     hints.row = problem->row;
@@ -252,7 +297,7 @@ static void run_flash_reduce_scatter(bench_problem_t *problem, const bench_case_
         MPIX_Ireduce_scatter_compute(produce, problem, &hints, problem->result, blocks->counts,
                                      problem->type, MPI_SUM, bench_case->comm, &request);
     }
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    drive(problem, &request);
 }
 
 /* No MPI call until all is computed: whatever is hidden moved by itself. */
@@ -275,8 +320,7 @@ static void run_waiting(bench_problem_t *problem, const bench_case_t *bench_case
     MPI_Request request;
 
     bench_transfer_start(&transfer, bench_case->comm, &request);
-    bench_launch(problem, bench_row(problem, problem->input, 0, problem->in_width),
-                 bench_row(problem, problem->output, 0, problem->out_width), problem->m);
+    launch_alone(problem, 0, problem->m);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 

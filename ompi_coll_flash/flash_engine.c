@@ -183,8 +183,7 @@ static const flash_slot_t *waits_for_neighbour(const flash_op_t *op)
 {
     const flash_slot_t *slot = &op->slots[op->retired % op->depth];
 
-    return op->retired < op->opened && slot->posted && op->held == 0 && op->undone == 0 ? slot
-                                                                                        : NULL;
+    return op->retired < op->opened && slot->posted && op->held == 0 ? slot : NULL;
 }
 
 static flash_silence_t silence_of(const flash_op_t *op, const flash_slot_t *slot)

@@ -378,6 +378,7 @@ bool flash_op_wants_callback(const flash_op_t *op)
 /* The pieces from the first one that is not done on are FLASH_MAX_PENDING at most. */
 static uint64_t piece_bit(uint64_t number)
 {
+    _Static_assert(FLASH_MAX_PENDING <= 64, "a bit for each");
     return UINT64_C(1) << number % FLASH_MAX_PENDING;
 }
 

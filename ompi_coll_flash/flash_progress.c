@@ -7,7 +7,7 @@
  *   in_flight          atomic, relaxed: a hint to poll() that there may be something to do. An
  *                      operation is counted before its starter can wait for it
  *   alarm              see flash_alarm.h
- *   contenders         atomic, relaxed: a hint to the progress thread to let go of the lock
+ *   contenders         atomic, relaxed: a hint to those who keep coming back for the lock
  *   has_thread         atomic, relaxed: written by whoever starts and joins the thread, which
  *                      order it themselves; another thread may see it late, and then polls
  *   cpu_clock          atomic, relaxed: written by the progress thread. The clock of a thread that
@@ -317,8 +317,10 @@ bool flash_progress_end_pending(flash_progress_t *progress, flash_op_t *op, uint
 
     flash_progress_lock(progress);
     pending = flash_engine_end_pending(op, number, status);
-    flash_progress_unlock(progress);
-    flash_progress_wake(progress);
+    if (pending) {
+        recall(progress, false);
+    }
+    flash_progress_unlock(progress); /* from here on the application may finalize MPI */
     return pending;
 }
 
@@ -404,7 +406,8 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     if (flash_progress_has_thread(progress)) {
         flash_alarm_polled(&progress->alarm);
     }
-    if (pthread_mutex_trylock(&progress->lock) != 0) {
+    if (atomic_load_explicit(&progress->contenders, memory_order_relaxed) > 0 ||
+        pthread_mutex_trylock(&progress->lock) != 0) {
         return 0;
     }
     happened = work_once(progress);

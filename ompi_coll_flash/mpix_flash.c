@@ -80,18 +80,18 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag)
 int MPIX_Flash_complete(MPIX_Flash_handle handle, int error)
 {
     int status = error >= 0 ? error : MPI_ERR_OTHER;
+    bool pending;
 
     if (handle.operation == NULL) {
         return MPI_ERR_ARG;
     }
-    if (handle.piece == FLASH_FALLBACK_PIECE) {
-        flash_fallback_end_pending(handle.operation, status);
-        return MPI_SUCCESS;
+    if (handle.piece < 0) {
+        pending = flash_fallback_end_pending(handle.operation, handle.piece, status);
+    } else {
+        pending = flash_progress_end_pending(mca_coll_flash_job_progress(), handle.operation,
+                                             (uint64_t) handle.piece, status);
     }
-    return flash_progress_end_pending(mca_coll_flash_job_progress(), handle.operation,
-                                      (uint64_t) handle.piece, status)
-               ? MPI_SUCCESS
-               : MPI_ERR_ARG;
+    return pending ? MPI_SUCCESS : MPI_ERR_ARG;
 }
 
 static const char *module_obstacle(const mca_coll_flash_module_t *module)

@@ -58,7 +58,8 @@ typedef struct MPIX_Flash_block {
  * returned. block->data stays valid until then. Meanwhile the callbacks of the next pieces are
  * called, in order, as far as there is data (allgather) or memory for their results
  * (reduce-scatter: one piece more than a block has), and 64 at most: so that an accelerator finds
- * its next piece waiting. Pieces may complete in any order. A request completes after all of its.
+ * its next piece waiting. Pieces may complete in any order. A request completes after all of its:
+ * each is to be completed whether or not further callbacks come, which an error may prevent.
  */
 #define MPIX_FLASH_PENDING (-0x464c)
 
@@ -89,15 +90,16 @@ typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
  * for each.
  *
  * handle    block->handle of that callback.
- * error     MPI_SUCCESS, or an MPI error code: as if the callback had returned it. For a
- *           reduce-scatter, pieces that are pending at that moment are lost like it.
+ * error     MPI_SUCCESS, or an MPI error code: as if the callback had returned it. When a
+ *           reduce-scatter fails, what is pending, and what came after it, is lost as well.
  *
  * Thread: any, at any level of MPI_Init_thread, also one that runs functions for an accelerator's
- * driver: it calls no MPI, and waits for nothing but short critical sections of flash's. Not a
- * signal handler. What was written to block->data before, by this thread or by one that this
- * thread waited for, is seen by the operation.
- * Returns MPI_ERR_ARG, and calls no error handler, if the handle is no callback's or, as long as
- * its operation is under way, if its piece is not pending. Else MPI_SUCCESS.
+ * driver: it calls no MPI, and waits for nothing but flash's lock, which is held while data is
+ * handed to or taken from the network. Not a signal handler. What was written to block->data
+ * before, by this thread or by one that this thread waited for, is seen by the operation. Returns
+ * MPI_ERR_ARG, and calls no error handler, if handle.operation is NULL or, as long as the operation
+ * is under way, if the piece is not pending. Else MPI_SUCCESS. Any other handle than one of a
+ * callback of an operation that is under way is erroneous.
  */
 int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
 

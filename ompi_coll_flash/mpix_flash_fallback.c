@@ -10,8 +10,8 @@
  *
  * Shared between threads: the list of operations under way, and which of them a thread is busy
  * with, under `mutex`; `under_way` is an atomic hint that the list is not empty; an operation's
- * `pending` and `error`, written by those who call back and by those who complete a pending piece,
- * whose last word is to count `pending` down (release; who finds 0 acquires).
+ * `undone` and `error`, written by those who call back and by those who complete a pending piece,
+ * whose last word is to clear its bit (release; who finds it clear acquires).
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -28,10 +28,11 @@ typedef struct flash_fallback {
     atomic_int state;
     MPI_Request inner[2]; /* the collective; the producers' reports */
     mca_coll_flash_compute_t compute;
-    atomic_int error;    /* the first one of this rank's callbacks */
-    atomic_uint pending; /* pieces begun and not completed */
-    int reported, worst; /* whether a producer failed: here, anywhere */
-    void *contribution;  /* reduce-scatter: all blocks; owned */
+    atomic_int error;            /* the first one of this rank's callbacks */
+    uint64_t begun;              /* pieces called back for */
+    atomic_uint_fast64_t undone; /* a bit for each of those that is not done, see piece_bit() */
+    int reported, worst;         /* whether a producer failed: here, anywhere */
+    void *contribution;          /* reduce-scatter: all blocks; owned */
     flash_schedule_t schedule;
     size_t *counts;    /* owned */
     ptrdiff_t *displs; /* owned */
@@ -74,7 +75,8 @@ static void fallback_construct(flash_fallback_t *fallback)
     atomic_init(&fallback->state, FALLBACK_IN_USE);
     fallback->inner[0] = fallback->inner[1] = MPI_REQUEST_NULL;
     atomic_init(&fallback->error, MPI_SUCCESS);
-    atomic_init(&fallback->pending, 0);
+    fallback->begun = 0;
+    atomic_init(&fallback->undone, 0);
     fallback->reported = fallback->worst = 0;
     fallback->comm = NULL;
     fallback->contribution = NULL;
@@ -133,19 +135,37 @@ static void complete(flash_fallback_t *fallback)
 
 /* --------------------------------------------------------------- callbacks */
 
-void flash_fallback_end_pending(void *operation, int error)
+/* FLASH_MAX_PENDING pieces are under way at most, from the oldest that is not done on. */
+static uint64_t piece_bit(uint64_t number)
 {
-    flash_fallback_t *fallback = operation;
-    int none = MPI_SUCCESS;
-
-    atomic_compare_exchange_strong_explicit(&fallback->error, &none, error, memory_order_relaxed,
-                                            memory_order_relaxed);
-    atomic_fetch_sub_explicit(&fallback->pending, 1, memory_order_release);
+    return UINT64_C(1) << number % FLASH_MAX_PENDING;
 }
 
-static unsigned pending(const flash_fallback_t *fallback)
+static uint64_t undone(const flash_fallback_t *fallback)
 {
-    return atomic_load_explicit(&fallback->pending, memory_order_acquire);
+    return atomic_load_explicit(&fallback->undone, memory_order_acquire);
+}
+
+/* Whether there is room for one more. */
+static bool may_begin(const flash_fallback_t *fallback)
+{
+    return (undone(fallback) & piece_bit(fallback->begun)) == 0;
+}
+
+/* Who finds the bit clear may free the operation: nothing is touched after that. */
+bool flash_fallback_end_pending(void *operation, MPI_Count piece, int error)
+{
+    flash_fallback_t *fallback = operation;
+    uint64_t bit = piece_bit((uint64_t) (-1 - piece));
+    int none = MPI_SUCCESS;
+
+    if ((undone(fallback) & bit) == 0) {
+        return false;
+    }
+    atomic_compare_exchange_strong_explicit(&fallback->error, &none, error, memory_order_relaxed,
+                                            memory_order_relaxed);
+    atomic_fetch_and_explicit(&fallback->undone, ~bit, memory_order_release);
+    return true;
 }
 
 static bool has_failed(const flash_fallback_t *fallback)
@@ -165,16 +185,17 @@ static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_sp
                               .datatype = fallback->datatype,
                               .data = data + (ptrdiff_t) range.offset * fallback->extent,
                               .stream = NULL,
-                              .handle = {fallback, FLASH_FALLBACK_PIECE}};
+                              .handle = {fallback, -1 - (MPI_Count) fallback->begun}};
     bool nested = flash_in_callback;
     int error;
 
-    atomic_fetch_add_explicit(&fallback->pending, 1, memory_order_relaxed);
+    atomic_fetch_or_explicit(&fallback->undone, piece_bit(fallback->begun++), memory_order_relaxed);
     flash_in_callback = true;
     error = fallback->compute.fn(&block, fallback->compute.arg);
     flash_in_callback = nested;
     if (error != MPIX_FLASH_PENDING) {
-        flash_fallback_end_pending(fallback, error >= 0 ? error : MPI_ERR_OTHER);
+        flash_fallback_end_pending(fallback, block.handle.piece,
+                                   error >= 0 ? error : MPI_ERR_OTHER);
     }
 }
 
@@ -209,13 +230,6 @@ static void consume_next(flash_fallback_t *fallback)
                fallback->base + flash_schedule_displ(&fallback->schedule, rank) * fallback->extent);
 }
 
-static void wait_for_pending(const flash_fallback_t *fallback, unsigned left)
-{
-    while (pending(fallback) > left) {
-        opal_progress();
-    }
-}
-
 static void produce_all(flash_fallback_t *fallback)
 {
     const flash_schedule_t *schedule = &fallback->schedule;
@@ -225,13 +239,20 @@ static void produce_all(flash_fallback_t *fallback)
         flash_split_t split = flash_schedule_split(schedule, rank);
 
         for (uint32_t piece = 0; piece < split.pieces && !has_failed(fallback); piece++) {
-            wait_for_pending(fallback, FLASH_MAX_PENDING - 1);
+            while (!may_begin(fallback)) {
+                opal_progress();
+            }
+            if (has_failed(fallback)) {
+                break; /* meanwhile */
+            }
             call_piece(fallback, rank, &split, piece,
                        (char *) fallback->contribution +
                            flash_schedule_displ(schedule, rank) * fallback->extent);
         }
     }
-    wait_for_pending(fallback, 0);
+    while (undone(fallback) != 0) {
+        opal_progress();
+    }
 }
 
 /* ---------------------------------------------------------------- progress */
@@ -248,8 +269,8 @@ static flash_fallback_t *take_ready(void)
     pthread_mutex_lock(&mutex);
     for (fallback = list; fallback != NULL; fallback = fallback->next) {
         if (!fallback->busy && is_complete(fallback->inner[0]) && is_complete(fallback->inner[1]) &&
-            (find_next(fallback) ? !flash_in_callback && pending(fallback) < FLASH_MAX_PENDING
-                                 : pending(fallback) == 0)) {
+            (find_next(fallback) ? !flash_in_callback && may_begin(fallback)
+                                 : undone(fallback) == 0)) {
             fallback->busy = true;
             break;
         }
@@ -292,7 +313,7 @@ static int fallback_progress(void)
     if (find_next(fallback)) {
         consume_next(fallback);
         put_back(fallback);
-    } else if (pending(fallback) > 0) { /* a piece has failed since */
+    } else if (undone(fallback) != 0) { /* a piece has failed since */
         put_back(fallback);
     } else {
         take_off_list(fallback);

@@ -22,8 +22,7 @@ int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void 
                                   int recvcount, const int recvcounts[], MPI_Datatype datatype,
                                   MPI_Op op, MPI_Comm comm, MPI_Request *request);
 
-/* MPIX_Flash_handle.piece of all its pieces; the operation is this. */
-#define FLASH_FALLBACK_PIECE (-1)
-void flash_fallback_end_pending(void *operation, int error);
+/* For the handles of these operations, whose pieces have negative numbers. */
+bool flash_fallback_end_pending(void *operation, MPI_Count piece, int error);
 
 #endif /* MPIX_FLASH_FALLBACK_H */

@@ -160,7 +160,6 @@ static void produce(watch_t *watch, const MPIX_Flash_block *block)
 {
     int64_t *data = block->data;
 
-    watch->misaligned |= block->pieces == 1 && (uintptr_t) data % 64 != 0;
     for (size_t k = 0; k < (size_t) block->count; k++) {
         data[k] = contributed(watch, watch->rank, block->rank, (size_t) block->offset + k);
     }
@@ -187,6 +186,8 @@ static int compute(const MPIX_Flash_block *block, void *arg)
         watch->block = block->rank;
     }
     expected = watch->block;
+    watch->misaligned |= watch->kind == WATCH_REDUCE_SCATTER && block->pieces == 1 &&
+                         (uintptr_t) block->data % 64 != 0;
     check_arguments(watch, block, expected);
     watch->inside = true;
     if (watch->options.defer != NULL) {

@@ -5,7 +5,10 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include <fcntl.h>
+#include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "extension.h"
 
@@ -26,6 +29,8 @@ typedef struct pool {
     int count, given;
     int hold_until; /* nothing is computed before so many pieces have been given */
     int fail_given, fail_error;
+    bool failed;
+    int given_at_failure;
     bool closing;
     uint32_t random;
 } pool_t;
@@ -65,6 +70,10 @@ static void compute_one(pool_t *pool)
     }
     check(MPIX_Flash_complete(piece.block.handle, error) == MPI_SUCCESS, "cannot be completed");
     pthread_mutex_lock(&pool->lock);
+    if (error != MPI_SUCCESS) {
+        pool->failed = true;
+        pool->given_at_failure = pool->given;
+    }
 }
 
 static void *work(void *arg)
@@ -252,13 +261,23 @@ static void runs_ahead(void)
     }
 }
 
+/* But for one, which may have been under way. */
+static int calls_after_failure(const pool_t *pool)
+{
+    int calls = pool->given - pool->given_at_failure - 1;
+
+    return pool->failed && calls > 0 ? calls : 0;
+}
+
 /* Rank 0's second piece, or one after it, fails when it is pending. */
 static void fails(void)
 {
-    for (int k = 0; k < WATCH_KINDS * 2; k++) {
+    static const int pieces[] = {1, 5, 100};
+
+    for (int k = 0; k < WATCH_KINDS * 3; k++) {
         pool_t pool;
         watch_options_t options = {
-            .count = 3000, .pieces = 1 + k / 2 * 4, .defer = give, .defer_arg = &pool};
+            .count = 3000, .pieces = pieces[k / 2], .defer = give, .defer_arg = &pool};
         watch_kind_t kind = (watch_kind_t) (k % 2);
         MPI_Comm comm;
         MPI_Request request;
@@ -283,6 +302,8 @@ static void fails(void)
                                        : (MPI_Error_class(error, &error), error == MPI_ERR_OTHER),
                   "another rank: error %d, or a wrong sum", error);
         }
+        check(world_rank != 0 || calls_after_failure(&pool) == 0, "%d callbacks after the failure",
+              calls_after_failure(&pool));
         watch_free(&watch);
         options.defer = NULL;
         watch_one(kind, comm, &options, "after a failure");
@@ -298,14 +319,11 @@ static int complete_wrongly(void *arg, watch_t *watch, const MPIX_Flash_block *b
     (void) arg;
     watch_compute(watch, block);
     check(MPIX_Flash_complete(none, MPI_SUCCESS) == MPI_ERR_ARG, "no handle");
-    if (is_active()) {
-        later.piece++;
-        check(MPIX_Flash_complete(later, MPI_SUCCESS) == MPI_ERR_ARG, "the next piece");
-        check(MPIX_Flash_complete(block->handle, MPI_SUCCESS) == MPI_SUCCESS, "this piece");
-        check(MPIX_Flash_complete(block->handle, MPI_SUCCESS) == MPI_ERR_ARG, "twice");
-        return MPIX_FLASH_PENDING;
-    }
-    return MPI_SUCCESS;
+    later.piece += later.piece < 0 ? -1 : 1;
+    check(MPIX_Flash_complete(later, MPI_SUCCESS) == MPI_ERR_ARG, "the next piece");
+    check(MPIX_Flash_complete(block->handle, MPI_SUCCESS) == MPI_SUCCESS, "this piece");
+    check(MPIX_Flash_complete(block->handle, MPI_SUCCESS) == MPI_ERR_ARG, "twice");
+    return watch->calls % 2 == 0 ? MPIX_FLASH_PENDING : MPI_SUCCESS;
 }
 
 static void wrong_handles(void)
@@ -317,6 +335,68 @@ static void wrong_handles(void)
     }
 }
 
+static bool exists_soon(const char *path)
+{
+    for (int tries = 0; tries < 30000; tries++) {
+        if (access(path, F_OK) == 0) {
+            return true;
+        }
+        nap(1000);
+    }
+    return false;
+}
+
+/* Rank 0 leaves MPI; its pieces, completed later, reach rank 1 nevertheless. */
+static void leave(pool_t *pool, MPI_Comm pair, const char *path)
+{
+    watch_options_t options = {.count = 100000, .defer = give, .defer_arg = pool};
+    MPI_Request request;
+    watch_t watch;
+    int done = 0;
+
+    pool->hold_until = ROOM;
+    watch_init(&watch, WATCH_REDUCE_SCATTER, pair, &options);
+    watch_start(&watch, &request);
+    while (watch.calls < 2) {
+        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    }
+    nap(5000);
+    pool_release(pool);
+    check(exists_soon(path), "rank 1 waits for rank 0 to enter MPI");
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    watch_check(&watch, "moves alone");
+    watch_free(&watch);
+}
+
+/* FLASH_TEST_THREAD=0 in the environment: no progress thread. */
+static void moves_alone(void)
+{
+    static const watch_options_t options = {.count = 100000};
+    const char *thread = getenv("FLASH_TEST_THREAD");
+    char path[64] = "";
+    MPI_Comm pair;
+    pool_t pool;
+
+    if (!is_active() || (thread != NULL && strcmp(thread, "0") == 0)) {
+        return;
+    }
+    snprintf(path, sizeof(path), "/tmp/flash-test-pending-%d", (int) getpid());
+    MPI_Bcast(path, (int) sizeof(path), MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Comm_split(MPI_COMM_WORLD, world_rank < 2 ? 0 : MPI_UNDEFINED, 0, &pair);
+    if (world_rank == 0) {
+        pool_open(&pool);
+        leave(&pool, pair, path);
+        pool_close(&pool);
+        unlink(path);
+    } else if (world_rank == 1) {
+        watch_one(WATCH_REDUCE_SCATTER, pair, &options, "moves alone");
+        check(close(creat(path, 0600)) == 0, "cannot create %s", path);
+    }
+    if (pair != MPI_COMM_NULL) {
+        MPI_Comm_free(&pair);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const test_case_t cases[] = {{"any_order", any_order},
@@ -324,7 +404,8 @@ int main(int argc, char **argv)
                                         {"several_in_flight", several_in_flight},
                                         {"runs_ahead", runs_ahead},
                                         {"fails", fails},
+                                        {"moves_alone", moves_alone},
                                         {"wrong_handles", wrong_handles}};
 
-    return run_cases(argc, argv, MPI_THREAD_FUNNELED, cases, LENGTH(cases));
+    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }
