@@ -4,7 +4,7 @@
   mpi_bench/goals.py [--prefix DIR] [--only LINE[,LINE...]] [--json FILE]
 
 DIR is where flash is installed (default: install, as quickstart.sh leaves it). Lines: hidden,
-transfer, eight, wire, core, osu, slower, shapes, node, idle (default: all, about half an hour).
+transfer, eight, wire, core, osu, slower, shapes, node, idle (default: all).
 Every figure is a median over iterations of the maximum over ranks, and a ratio within one run.
 
 Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
