@@ -186,9 +186,8 @@ void draw_gather(operation_t *operation, uint64_t *all)
 
 /* ------------------------------------------------------------------- the calls */
 
-static int consume(const MPIX_Flash_block *block, void *arg)
+static void check_data(operation_t *operation, const MPIX_Flash_block *block)
 {
-    operation_t *operation = arg;
     const typed_t *typed = &operation->recv_type;
     size_t first = (size_t) block->offset * typed->size;
     const unsigned char *place =
@@ -196,7 +195,6 @@ static int consume(const MPIX_Flash_block *block, void *arg)
     bool own = !operation->in_place && block->rank == operation->rank &&
                block->data == operation->send.buffer + first;
 
-    check_piece(operation, block);
     if ((block->data != place && !own) ||
         !is_pattern(block->data, first, (size_t) block->count * typed->size, block->rank,
                     operation->salt)) {
@@ -206,7 +204,12 @@ static int consume(const MPIX_Flash_block *block, void *arg)
              (long long) (block->offset + block->count),
              block->data != place && !own ? "are not in their place" : "are not there yet");
     }
-    return MPI_SUCCESS;
+}
+
+static int consume(const MPIX_Flash_block *block, void *arg)
+{
+    check_piece(arg, block);
+    return now_or_later(arg, block, check_data);
 }
 
 static int start_compute(operation_t *o, const void *send, int count, MPI_Request *request)

@@ -276,6 +276,7 @@ int main(int argc, char **argv)
         sequences[0].home = MPI_COMM_WORLD;
         run_sequence(&sequences[0]);
     }
+    end_later();
     MPI_Finalize();
     return 0;
 }

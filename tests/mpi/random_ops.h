@@ -149,6 +149,14 @@ void check_piece(operation_t *operation, const MPIX_Flash_block *block);
 void check_pieces_complete(const operation_t *operation);
 const MPIX_Flash_hints *hints_of(const operation_t *operation);
 
+/* --------------------------------------------------------------- random_later.c */
+
+/* Does what a callback is for, or has it done later, and returns what the callback is to return. */
+typedef void later_fn(operation_t *operation, const MPIX_Flash_block *block);
+int now_or_later(operation_t *operation, const MPIX_Flash_block *block, later_fn *work);
+/* Before MPI_Finalize, with no operation left. */
+void end_later(void);
+
 /* --------------------------------------- random_gather.c, random_reduce.c */
 
 void draw_gather(operation_t *operation, uint64_t *all);

@@ -116,6 +116,13 @@ void draw_reduce(operation_t *operation, uint64_t *all)
 
 /* ------------------------------------------------------------------- the calls */
 
+static void make_data(operation_t *operation, const MPIX_Flash_block *block)
+{
+    contribute(operation, block->data,
+               first_element(operation, block->rank) + (size_t) block->offset,
+               (size_t) block->count);
+}
+
 static int produce(const MPIX_Flash_block *block, void *arg)
 {
     operation_t *operation = arg;
@@ -125,10 +132,7 @@ static int produce(const MPIX_Flash_block *block, void *arg)
     if (!aligned) {
         fail(operation->sequence, operation->number, "%s: memory not aligned", operation->name);
     }
-    contribute(operation, block->data,
-               first_element(operation, block->rank) + (size_t) block->offset,
-               (size_t) block->count);
-    return MPI_SUCCESS;
+    return now_or_later(operation, block, make_data);
 }
 
 static int start_compute(operation_t *o, MPI_Request *request)

@@ -16,6 +16,7 @@ for np in 2 3; do
     mpi "$np" -- test_allgather
     mpi "$np" -- test_reduce_scatter
     mpi "$np" -- test_extension
+    mpi "$np" -- test_pending
     mpi "$np" -- test_arguments
     mpi "$np" -- test_others
     mpi "$np" -- test_threads
