@@ -76,6 +76,12 @@ typedef int flash_callback_fn(void *arg, const flash_piece_t *piece);
 #define FLASH_PENDING     INT_MIN
 #define FLASH_MAX_PENDING 64 /* then callbacks wait for the oldest of an operation's */
 
+/* A piece's place in a mask: from the oldest that is not done on there are FLASH_MAX_PENDING. */
+static inline uint64_t flash_pending_bit(uint64_t number)
+{
+    return UINT64_C(1) << number % FLASH_MAX_PENDING;
+}
+
 /* inout[k] = in[k] op inout[k] for `count` elements. FLASH_OK or an MPI error code. */
 typedef int flash_combine_fn(void *arg, const void *in, void *inout, size_t count);
 

@@ -375,13 +375,6 @@ bool flash_op_wants_callback(const flash_op_t *op)
                : op->begun - op->settled < op->produce_buffers;
 }
 
-/* The pieces from the first one that is not done on are FLASH_MAX_PENDING at most. */
-static uint64_t piece_bit(uint64_t number)
-{
-    _Static_assert(FLASH_MAX_PENDING <= 64, "a bit for each");
-    return UINT64_C(1) << number % FLASH_MAX_PENDING;
-}
-
 void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
@@ -405,24 +398,25 @@ void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
                                  flash_schedule_displ(schedule, piece->block), range.offset);
     }
     op->calling = true;
-    op->undone |= piece_bit(op->begun++);
+    op->undone |= flash_pending_bit(op->begun++);
     op->call.index++;
 }
 
 /* A failed piece is never done: `called` stays before it, and what needs it is spoiled. */
 bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status)
 {
-    if (number < op->called || number >= op->begun || (op->undone & piece_bit(number)) == 0) {
+    if (number < op->called || number >= op->begun ||
+        (op->undone & flash_pending_bit(number)) == 0) {
         return false;
     }
-    op->undone &= ~piece_bit(number);
+    op->undone &= ~flash_pending_bit(number);
     if (status == FLASH_OK) {
-        op->done |= piece_bit(number);
+        op->done |= flash_pending_bit(number);
     } else {
         flash_op_fail(op, status, flash_ring_rank(&op->params.schedule.ring, 0));
     }
-    while ((op->done & piece_bit(op->called)) != 0) {
-        op->done &= ~piece_bit(op->called++);
+    while ((op->done & flash_pending_bit(op->called)) != 0) {
+        op->done &= ~flash_pending_bit(op->called++);
     }
     return true;
 }

@@ -82,12 +82,13 @@ struct flash_op {
     uint32_t sending;         /* sends under way */
     uint64_t settled_slots;   /* segments before the first one that is not settled */
 
-    uint64_t pieces;          /* in all */
-    uint64_t settled;         /* pieces whose segments are all settled */
-    flash_cursor_t call;      /* the next piece to call back for */
-    uint64_t begun;           /* pieces called back for */
-    uint64_t called;          /* pieces before the first one that is not done */
-    uint64_t undone, done;    /* of the pieces from there on, a bit for each: see piece_bit() */
+    uint64_t pieces;     /* in all */
+    uint64_t settled;    /* pieces whose segments are all settled */
+    flash_cursor_t call; /* the next piece to call back for */
+    uint64_t begun;      /* pieces called back for */
+    uint64_t called;     /* pieces before the first one that is not done */
+    uint64_t undone,
+        done; /* of the pieces from there on, a bit for each: see flash_pending_bit() */
     uint32_t produce_buffers; /* RS: pieces that may be produced and not used up */
     bool calling;             /* a callback is taken as work */
     bool stopped;             /* no further callbacks */

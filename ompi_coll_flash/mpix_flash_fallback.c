@@ -28,11 +28,12 @@ typedef struct flash_fallback {
     atomic_int state;
     MPI_Request inner[2]; /* the collective; the producers' reports */
     mca_coll_flash_compute_t compute;
-    atomic_int error;            /* the first one of this rank's callbacks */
-    uint64_t begun;              /* pieces called back for */
-    atomic_uint_fast64_t undone; /* a bit for each of those that is not done, see piece_bit() */
-    int reported, worst;         /* whether a producer failed: here, anywhere */
-    void *contribution;          /* reduce-scatter: all blocks; owned */
+    atomic_int error; /* the first one of this rank's callbacks */
+    uint64_t begun;   /* pieces called back for */
+    atomic_uint_fast64_t
+        undone;          /* a bit for each of those that is not done, see flash_pending_bit() */
+    int reported, worst; /* whether a producer failed: here, anywhere */
+    void *contribution;  /* reduce-scatter: all blocks; owned */
     flash_schedule_t schedule;
     size_t *counts;    /* owned */
     ptrdiff_t *displs; /* owned */
@@ -135,12 +136,6 @@ static void complete(flash_fallback_t *fallback)
 
 /* --------------------------------------------------------------- callbacks */
 
-/* FLASH_MAX_PENDING pieces are under way at most, from the oldest that is not done on. */
-static uint64_t piece_bit(uint64_t number)
-{
-    return UINT64_C(1) << number % FLASH_MAX_PENDING;
-}
-
 static uint64_t undone(const flash_fallback_t *fallback)
 {
     return atomic_load_explicit(&fallback->undone, memory_order_acquire);
@@ -149,14 +144,14 @@ static uint64_t undone(const flash_fallback_t *fallback)
 /* Whether there is room for one more. */
 static bool may_begin(const flash_fallback_t *fallback)
 {
-    return (undone(fallback) & piece_bit(fallback->begun)) == 0;
+    return (undone(fallback) & flash_pending_bit(fallback->begun)) == 0;
 }
 
 /* Who finds the bit clear may free the operation: nothing is touched after that. */
 bool flash_fallback_end_pending(void *operation, MPI_Count piece, int error)
 {
     flash_fallback_t *fallback = operation;
-    uint64_t bit = piece_bit((uint64_t) (-1 - piece));
+    uint64_t bit = flash_pending_bit((uint64_t) (-1 - piece));
     int none = MPI_SUCCESS;
 
     if ((undone(fallback) & bit) == 0) {
@@ -189,7 +184,8 @@ static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_sp
     bool nested = flash_in_callback;
     int error;
 
-    atomic_fetch_or_explicit(&fallback->undone, piece_bit(fallback->begun++), memory_order_relaxed);
+    atomic_fetch_or_explicit(&fallback->undone, flash_pending_bit(fallback->begun++),
+                             memory_order_relaxed);
     flash_in_callback = true;
     error = fallback->compute.fn(&block, fallback->compute.arg);
     flash_in_callback = nested;
