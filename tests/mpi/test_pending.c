@@ -54,6 +54,7 @@ static void compute_one(pool_t *pool)
 {
     int which, error = MPI_SUCCESS;
     piece_t piece;
+    long pause;
 
     pool->random = mix(pool->random, 1, 2);
     which = (int) (pool->random % (unsigned) pool->count);
@@ -63,8 +64,9 @@ static void compute_one(pool_t *pool)
         error = pool->fail_error;
         pool->fail_given = 0;
     }
+    pause = mix(pool->random, 3, 4) % 200;
     pthread_mutex_unlock(&pool->lock);
-    nap(mix(pool->random, 3, 4) % 200);
+    nap(pause);
     if (error == MPI_SUCCESS) {
         watch_compute(piece.watch, &piece.block);
     }
