@@ -304,12 +304,12 @@ static void fails(void)
                                        : (MPI_Error_class(error, &error), error == MPI_ERR_OTHER),
                   "another rank: error %d, or a wrong sum", error);
         }
+        pool_close(&pool);
         check(world_rank != 0 || calls_after_failure(&pool) == 0, "%d callbacks after the failure",
               calls_after_failure(&pool));
         watch_free(&watch);
         options.defer = NULL;
         watch_one(kind, comm, &options, "after a failure");
-        pool_close(&pool);
         MPI_Comm_free(&comm);
     }
 }
