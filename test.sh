@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 #
-# test.sh [CONFIGURE OPTION]...: builds coll/flash in ./build-test, warnings being errors, and runs
-# all of its tests. The last line sums them up. Exit status 0 if some passed and none failed.
+# test.sh [CONFIGURE OPTION]...: installs what is missing, builds coll/flash in ./build-test, warnings
+# being errors, and runs all of its tests: about ten minutes on two cores. The last line sums them up.
+# Exit status 0 if some passed and none failed. ./build.sh build-test --help lists configure's options.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
@@ -9,6 +10,11 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
 folder=build-test
+
+if [[ " $* " == *' --help '* || " $* " == *' -h '* ]]; then
+    sed -n '3,/^#$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]##*/}"
+    exit 0
+fi
 
 ./install-deps.sh
 ./build.sh "$folder" --enable-werror "$@"

@@ -57,9 +57,22 @@ typedef struct MPIX_Flash_block {
  * says by MPIX_Flash_complete() when it is done, from then on or already before the callback has
  * returned. block->data stays valid until then. Meanwhile the callbacks of the next pieces are
  * called, in order, as far as there is data (allgather) or memory for their results
- * (reduce-scatter: one piece more than a block has), and 64 at most: so that an accelerator finds
- * its next piece waiting. Pieces may complete in any order. A request completes after all of its:
- * each is to be completed whether or not further callbacks come, which an error may prevent.
+ * (reduce-scatter: one piece more than a block has), so that an accelerator finds its next piece
+ * waiting. At most 64 of a request are pending at a time, and where flash does not serve the
+ * communicator that is the only limit. Pieces may complete in any order. A request completes when
+ * all of its pending pieces have been completed: the caller is to complete each of them even if no
+ * further callback comes, as after an error.
+ *
+ * Where flash does not serve the communicator (MPIX_Flash_active()), the call that starts a
+ * reduce-scatter waits for all pieces before it returns: another thread has to complete them.
+ *
+ *   static int produce(const MPIX_Flash_block *block, void *arg)
+ *   {
+ *       enqueue(arg, block->rank, block->offset, block->count, block->data, block->handle);
+ *       return MPIX_FLASH_PENDING;
+ *   }
+ *   ... and where that has been computed, in whatever thread:
+ *   MPIX_Flash_complete(handle, MPI_SUCCESS);
  */
 #define MPIX_FLASH_PENDING (-0x464c)
 
@@ -80,7 +93,8 @@ typedef struct MPIX_Flash_block {
  *
  * An error return stops further callbacks of this request on this rank. The communication is
  * still carried through on every rank, and the communicator stays usable. The request of this
- * rank completes with the returned code. For a reduce-scatter, where the other ranks' results
+ * rank completes with the returned code (a negative one counts as MPI_ERR_OTHER), and what its
+ * buffers hold is undefined. For a reduce-scatter, where the other ranks' results
  * lack this rank's contribution, their requests complete with MPI_ERR_OTHER.
  */
 typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
@@ -90,8 +104,9 @@ typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
  * for each.
  *
  * handle    block->handle of that callback.
- * error     MPI_SUCCESS, or an MPI error code: as if the callback had returned it. When a
- *           reduce-scatter fails, what is pending, and what came after it, is lost as well.
+ * error     MPI_SUCCESS, or an MPI error code: as if the callback had returned it; a negative
+ *           number counts as MPI_ERR_OTHER. A callback that is about to be made is still made. When
+ *           a reduce-scatter fails, what is pending, and what came after it, is lost as well.
  *
  * Thread: any, at any level of MPI_Init_thread, also one that runs functions for an accelerator's
  * driver: it calls no MPI, and waits for nothing but flash's lock, which is held while data is
