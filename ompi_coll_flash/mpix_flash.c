@@ -149,7 +149,8 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
     }
     module = mca_coll_flash_module_of(comm);
     obstacle = module_obstacle(module);
-    tell_path("Iallgather_compute", recvcount, recvcounts, recvtype, comm, obstacle);
+    tell_path(recvcounts == NULL ? "Iallgather_compute" : "Iallgatherv_compute", recvcount,
+              recvcounts, recvtype, comm, obstacle);
     if (obstacle != NULL) {
         error = flash_fallback_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                          recvcounts, displs, recvtype, &compute, comm, request);
@@ -259,7 +260,8 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
     if (obstacle == NULL) {
         obstacle = mca_coll_flash_reduce_obstacle(datatype, op);
     }
-    tell_path("Ireduce_scatter_compute", recvcount, recvcounts, datatype, comm, obstacle);
+    tell_path(recvcounts == NULL ? "Ireduce_scatter_block_compute" : "Ireduce_scatter_compute",
+              recvcount, recvcounts, datatype, comm, obstacle);
     if (obstacle != NULL) {
         error = flash_fallback_reduce_scatter(&compute, recvbuf, recvcount, recvcounts, datatype,
                                               op, comm, request);

@@ -151,7 +151,7 @@ point 'coll_flash_verbose 2: calls of the extension around the ring' \
     says + 'Iallgather_compute of .* bytes on communicator 0: ring' 2 --mca coll_flash_verbose 2 -- \
     test_extension blocking
 point 'coll_flash_verbose 2: calls of the extension that fall back, and why' \
-    says + 'Ireduce_scatter_compute of .* bytes on .*: plain collective (not a commutative' 2 \
+    says + 'Ireduce_scatter_block_compute of .* bytes on .*: plain collective (not a commutative' 2 \
     --mca coll_flash_verbose 2 -- test_extension user_operation
 point 'silent by default' says 0 flash 3 -- test_others
 
