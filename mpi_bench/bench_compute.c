@@ -125,7 +125,7 @@ void bench_finish_queued(bench_problem_t *problem)
 {
     bench_queued_t *queued = &problem->queued[problem->queue_head++ % BENCH_MAX_QUEUED];
 
-    bench_sleep_until((queued->begin + queued->end) / 2);
+    bench_sleep_until(queued->end - queued->rows * problem->row_seconds / 2);
     copy(problem, queued->in, queued->out, queued->rows);
     bench_sleep_until(queued->end);
     MPIX_Flash_complete(queued->handle, MPI_SUCCESS);
@@ -133,19 +133,17 @@ void bench_finish_queued(bench_problem_t *problem)
 
 int bench_produce(bench_problem_t *problem, const void *in, const MPIX_Flash_block *block, int rows)
 {
-    bench_queued_t *queued;
-
     if (!problem->options->offload) {
         multiply(problem, in, block->data, rows);
         return MPI_SUCCESS;
     }
-    queued = &problem->queued[problem->queue_tail++ % BENCH_MAX_QUEUED];
-    *queued = (bench_queued_t){.in = in,
-                               .out = block->data,
-                               .rows = rows,
-                               .begin = enqueue(problem, rows),
-                               .handle = block->handle};
-    queued->end = problem->device_idle;
+    enqueue(problem, rows);
+    problem->queued[problem->queue_tail++ % BENCH_MAX_QUEUED] =
+        (bench_queued_t){.in = in,
+                         .out = block->data,
+                         .rows = rows,
+                         .end = problem->device_idle,
+                         .handle = block->handle};
     if (!problem->may_pend) {
         bench_finish_queued(problem);
     }

@@ -37,7 +37,7 @@ typedef struct bench_queued {
     const void *in;
     void *out;
     int rows;
-    double begin, end;
+    double end; /* of its computation */
     MPIX_Flash_handle handle;
 } bench_queued_t;
 

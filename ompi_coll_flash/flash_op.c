@@ -34,38 +34,6 @@ flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue)
     return slot;
 }
 
-/* ------------------------------------------------------------------ cursors */
-
-static bool cursor_at_end(const flash_op_t *op, const flash_cursor_t *cursor)
-{
-    return cursor->step == op->params.schedule.ring.nranks;
-}
-
-static void cursor_enter(const flash_op_t *op, flash_cursor_t *cursor, uint32_t step)
-{
-    const flash_schedule_t *schedule = &op->params.schedule;
-
-    cursor->step = step;
-    cursor->index = 0;
-    if (step < schedule->ring.nranks) {
-        cursor->split = flash_schedule_split(schedule, flash_schedule_block(schedule, step));
-    }
-}
-
-static void cursor_next_step(const flash_op_t *op, flash_cursor_t *cursor)
-{
-    cursor->piece += cursor->split.pieces;
-    cursor_enter(op, cursor, cursor->step + 1);
-}
-
-/* Of a cursor over pieces: moves past empty blocks, which have none. */
-static void cursor_find_piece(const flash_op_t *op, flash_cursor_t *cursor)
-{
-    while (!cursor_at_end(op, cursor) && cursor->index == cursor->split.pieces) {
-        cursor_next_step(op, cursor);
-    }
-}
-
 /* ------------------------------------------------------------- making one */
 
 /* See `depth` in flash_engine.h. */
@@ -132,8 +100,8 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     for (uint32_t k = 0; k < op->depth; k++) {
         flash_slot_init(&op->slots[k], op);
     }
-    cursor_enter(op, &op->open, 0);
-    cursor_enter(op, &op->call, 0);
+    flash_cursor_enter(op, &op->open, 0);
+    flash_cursor_enter(op, &op->call, 0);
     if (params->schedule.kind == FLASH_ALLGATHER) {
         op->settled = op->call.split.pieces; /* so that computing need not wait for sending */
     }
@@ -290,7 +258,7 @@ static void open_segment(flash_op_t *op)
     flash_slot_open(slot);
     open->index++;
     if (slot->last_of_step) {
-        cursor_next_step(op, open);
+        flash_cursor_next_step(op, open);
         op->open_step_ended = false;
     }
 }
@@ -327,7 +295,7 @@ void flash_op_advance(flash_op_t *op)
                op->slots[op->retired % op->depth].state == FLASH_SLOT_DONE) {
             op->retired++;
         }
-        while (op->opened - op->retired < op->depth && !cursor_at_end(op, &op->open)) {
+        while (op->opened - op->retired < op->depth && !flash_cursor_at_end(op, &op->open)) {
             open_segment(op);
         }
     } while (op->events.head != NULL || (op->stopped && op->waiting.head != NULL));
@@ -338,7 +306,7 @@ bool flash_op_is_complete(const flash_op_t *op)
 {
     bool callbacks_done = op->params.callback == NULL || op->stopped || op->called == op->pieces;
 
-    return cursor_at_end(op, &op->open) && op->retired == op->opened && op->held == 0 &&
+    return flash_cursor_at_end(op, &op->open) && op->retired == op->opened && op->held == 0 &&
            op->undone == 0 && callbacks_done;
 }
 
@@ -380,7 +348,7 @@ void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
     const flash_schedule_t *schedule = &op->params.schedule;
     flash_range_t range;
 
-    cursor_find_piece(op, &op->call);
+    flash_cursor_find_piece(op, &op->call);
     range = flash_split_piece(&op->call.split, op->call.index);
     piece->block = flash_schedule_block(schedule, op->call.step);
     piece->piece = op->call.index;

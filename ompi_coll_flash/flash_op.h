@@ -1,9 +1,9 @@
 /*
  * flash_op.h: the engine's own view of an operation and its segments.
  *
- * Three files share it: flash_engine.c (queues, work, completion), flash_op.c (an operation's
- * window, pieces and memory) and flash_slot.c (one segment's way). All of it is ordered by the
- * engine's lock, see flash_engine.h.
+ * Four files share it: flash_engine.c (queues, work, completion), flash_op.c (an operation's
+ * window, pieces and memory), flash_cursor.c (the order of its segments and pieces) and
+ * flash_slot.c (one segment's way). All of it is ordered by the engine's lock, see flash_engine.h.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -137,6 +137,13 @@ void flash_engine_offer(flash_op_t *op); /* the operation may have work */
 /* flash_refuse.c */
 /* To be freed; NULL if there is no memory. */
 flash_refusal_t *flash_refusals_create(flash_transport_t *transport);
+
+/* flash_cursor.c */
+bool flash_cursor_at_end(const flash_op_t *op, const flash_cursor_t *cursor);
+void flash_cursor_enter(const flash_op_t *op, flash_cursor_t *cursor, uint32_t step);
+void flash_cursor_next_step(const flash_op_t *op, flash_cursor_t *cursor);
+/* Of a cursor over pieces: moves past empty blocks, which have none. */
+void flash_cursor_find_piece(const flash_op_t *op, flash_cursor_t *cursor);
 
 /* flash_op.c */
 /* Of memory that is all zeros. `slots`: params->depth, or more if the ring needs more. */

@@ -29,8 +29,7 @@ typedef struct pool {
     int count, given;
     int hold_until; /* nothing is computed before so many pieces have been given */
     int fail_given, fail_error;
-    bool failed;
-    int given_at_failure;
+    int given_at_failure; /* 0: none */
     bool closing;
     uint32_t random;
 } pool_t;
@@ -73,7 +72,6 @@ static void compute_one(pool_t *pool)
     check(MPIX_Flash_complete(piece.block.handle, error) == MPI_SUCCESS, "cannot be completed");
     pthread_mutex_lock(&pool->lock);
     if (error != MPI_SUCCESS) {
-        pool->failed = true;
         pool->given_at_failure = pool->given;
     }
 }
@@ -268,7 +266,7 @@ static int calls_after_failure(const pool_t *pool)
 {
     int calls = pool->given - pool->given_at_failure - 1;
 
-    return pool->failed && calls > 0 ? calls : 0;
+    return pool->given_at_failure > 0 && calls > 0 ? calls : 0;
 }
 
 /* Rank 0's second piece, or one after it, fails when it is pending. */
