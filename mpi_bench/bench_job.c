@@ -7,6 +7,8 @@
 
 #include <mpix_flash.h>
 
+#include "keep_libraries.h"
+
 MPI_Comm bench_own_communicator(void)
 {
     MPI_Comm own;

@@ -5,12 +5,13 @@
  */
 #include "mpitest.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
+
+#include "keep_libraries.h"
 
 enum { MOST_LINES = 10 }; /* of one rank: the first failures tell most */
 
@@ -21,18 +22,6 @@ MPI_Comm handler_comm;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* orders the failures of threads */
 static unsigned failures;
 static const char *volatile current = "start";
-
-#ifdef FLASH_SANITIZED
-/*
- * Instead of libc's: Open MPI unloads its components before the sanitizers report, who could then
- * neither name nor suppress what happened in them.
- */
-int dlclose(void *library)
-{
-    (void) library;
-    return 0;
-}
-#endif
 
 bool check(bool good, const char *text, ...)
 {
