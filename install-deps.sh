@@ -30,6 +30,7 @@ packages='
     procps
     python3-mpi4py
     python3-numpy
+    python3-matplotlib
 '
 
 die() {

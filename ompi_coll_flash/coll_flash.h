@@ -10,6 +10,7 @@
  *   coll_flash_watch.c           neighbours that fall silent
  *   coll_flash_path.c            which way a call takes
  *   coll_flash_counters.c        what tools read of it all, through MPI_T
+ *   coll_flash_trace.c           what a timeline shows of it all
  *   coll_flash_allgather.c       MPI's arguments to an allgather ring's
  *   coll_flash_reduce_scatter.c  MPI's arguments to a reduce-scatter ring's
  *   coll_flash_persistent.c      requests that start such a ring each time
@@ -56,6 +57,7 @@ typedef struct mca_coll_flash_params {
     unsigned probe_seconds, stuck_seconds;
     bool stuck_error;
     int verbose;
+    char *trace; /* what the files' names begin with; NULL or empty: none */
     char *help_dir;
 } mca_coll_flash_params_t;
 
@@ -80,6 +82,11 @@ mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int
 #define FLASH_HELP(topic, ...) opal_show_help("help-mpi-coll-flash.txt", topic, true, __VA_ARGS__)
 
 /* --------------------------------------------------------------------- job */
+
+/* The trace that the parameters ask for; NULL: none, or it cannot be had, which is said. */
+flash_trace_t *mca_coll_flash_trace_open(void);
+/* Writes it, once nothing is added to it any more. */
+void mca_coll_flash_trace_close(void);
 
 /* Opens UCX and publishes its address; a failure is kept, for the agreement to find. */
 void mca_coll_flash_job_open(void);

@@ -58,6 +58,12 @@ static inline uint32_t flash_compat_comm_id(const ompi_communicator_t *comm)
     return comm->c_contextid;
 }
 
+/* Which of the launcher's jobs this process is of: 1 for the first, 0 without a launcher. */
+static inline unsigned flash_compat_job_number(void)
+{
+    return OPAL_PROC_MY_NAME.jobid & 0xffff;
+}
+
 /* Whether the job runs on more than one node, as far as the launcher says. */
 static inline bool flash_compat_spans_nodes(void)
 {

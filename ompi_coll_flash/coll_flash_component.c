@@ -22,6 +22,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .stuck_seconds = 60,
     .stuck_error = false,
     .verbose = 0,
+    .trace = NULL,
     .help_dir = NULL,
 };
 int mca_coll_flash_output = -1;
@@ -87,15 +88,16 @@ static void register_selection(void)
                       "the component of the next lower priority. Where ranks were given different "
                       "values, all use the smallest. The calls of <mpix_flash.h> always use the "
                       "ring");
-    register_choice("on_node", on_node_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
-                    &mca_coll_flash_params.on_node,
-                    "Whether these calls also go around the ring where all ranks of a communicator "
-                    "share a node. There it is the processor that moves the data, so that nothing "
-                    "is gained by moving it while the same core computes. auto: if every node has "
-                    "two hardware threads or more for each of this job's ranks there. yes: also for "
-                    "computations that leave the processor idle, as on an accelerator. no: such "
-                    "calls go to the component of the next lower priority, as on all ranks where "
-                    "one says so. The calls of <mpix_flash.h> always use the ring");
+    register_choice(
+        "on_node", on_node_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.on_node,
+        "Whether these calls also go around the ring where all ranks of a communicator "
+        "share a node. There it is the processor that moves the data, so that nothing "
+        "is gained by moving it while the same core computes. auto: if every node has "
+        "two hardware threads or more for each of this job's ranks there. yes: also for "
+        "computations that leave the processor idle, as on an accelerator. no: such "
+        "calls go to the component of the next lower priority, as on all ranks where "
+        "one says so. The calls of <mpix_flash.h> always use the ring");
 }
 
 static void register_progress(void)
@@ -147,6 +149,15 @@ static void register_tuning(void)
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.verbose,
                       "0: silent. 1: what flash decided for the job and each communicator. 2: a "
                       "line for each operation, with the path it took and why");
+    register_variable(
+        "trace", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.trace,
+        "What the names of the files begin with that a timeline of all operations is "
+        "written to: NAME.RANK.json for each process, in MPI_Finalize. They are "
+        "Chrome's trace-event JSON, which ui.perfetto.dev and the tool flash_timeline "
+        "read: callbacks, combining, sending, receiving, and when the application "
+        "waits in MPI. Up to a million spans a process (48 MiB). The clocks of the "
+        "hosts are taken as they are. Empty: no trace");
     mca_coll_flash_params.help_dir = FLASH_PKGDATADIR;
     register_variable("help_dir", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_9,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.help_dir,

@@ -101,6 +101,7 @@ void mca_coll_flash_job_open(void)
         job.engine = flash_engine_create(job.transport);
     }
     if (job.engine != NULL) {
+        flash_engine_set_trace(job.engine, mca_coll_flash_trace_open());
         job.progress = flash_progress_create(job.engine, job.transport);
     }
     if (job.transport != NULL && job.progress == NULL) {
@@ -121,6 +122,7 @@ void mca_coll_flash_job_close(void)
     }
     if (job.engine != NULL) {
         flash_engine_destroy(job.engine);
+        mca_coll_flash_trace_close();
     }
     job.progress = NULL;
     job.engine = NULL;

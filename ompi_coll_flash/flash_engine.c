@@ -84,6 +84,26 @@ void flash_engine_destroy(flash_engine_t *engine)
     free(engine);
 }
 
+void flash_engine_set_trace(flash_engine_t *engine, flash_trace_t *trace)
+{
+    engine->trace = trace;
+}
+
+flash_trace_t *flash_engine_trace(const flash_engine_t *engine)
+{
+    return engine->trace;
+}
+
+void flash_engine_note(const flash_op_t *op, uint64_t begin, flash_trace_span_t span)
+{
+    if (op->engine->trace != NULL) {
+        span.begin = begin;
+        span.end = flash_trace_now();
+        span.operation = op->number;
+        flash_trace_add(op->engine->trace, &span);
+    }
+}
+
 void flash_engine_touch(flash_op_t *op)
 {
     op->events_had++;
@@ -111,10 +131,23 @@ static bool has_user(const flash_op_t *op)
     return !op->refused || op->params.user != NULL;
 }
 
+static void note_operation(const flash_op_t *op)
+{
+    const flash_schedule_t *schedule = &op->params.schedule;
+    bool allgather = schedule->kind == FLASH_ALLGATHER;
+    size_t own = flash_schedule_count(schedule, flash_ring_rank(&schedule->ring, 0));
+
+    flash_engine_note(
+        op, op->started_at,
+        (flash_trace_span_t){.kind = allgather ? FLASH_TRACE_ALLGATHER : FLASH_TRACE_REDUCE_SCATTER,
+                             .bytes = own * op->params.element});
+}
+
 static void complete(flash_op_t *op)
 {
     flash_engine_t *engine = op->engine;
 
+    note_operation(op);
     combine_remove(combine_queue(op), op);
     callback_remove(&engine->callback, op); /* offered before a failure stopped it */
     running_remove(&engine->running, op);
@@ -150,6 +183,8 @@ void flash_op_start(flash_op_t *op)
 {
     running_push(&op->engine->running, op);
     op->engine->active += has_user(op);
+    op->number = op->engine->started++;
+    op->started_at = flash_trace_clock(op->engine->trace);
     flash_engine_touch(op);
     flash_engine_offer(op);
 }
@@ -239,7 +274,8 @@ static bool take_combine(flash_op_queue_t *queue, enum flash_work_kind kind, fla
                            .slot = slot,
                            .in = slot->local,
                            .inout = slot->data,
-                           .count = slot->range.count};
+                           .count = slot->range.count,
+                           .taken_at = flash_trace_clock(op->engine->trace)};
     op->held++;
     flash_engine_offer(op); /* the next segment, behind other operations' */
     return true;
@@ -252,7 +288,9 @@ static bool take_callback(flash_engine_t *engine, flash_work_t *work)
     while ((op = engine->callback.head) != NULL) {
         callback_remove(&engine->callback, op);
         if (flash_op_wants_callback(op)) {
-            *work = (flash_work_t){.kind = FLASH_WORK_CALLBACK, .op = op};
+            *work = (flash_work_t){.kind = FLASH_WORK_CALLBACK,
+                                   .op = op,
+                                   .taken_at = flash_trace_clock(engine->trace)};
             flash_op_take_callback(op, &work->piece);
             op->held++;
             return true;
@@ -284,14 +322,28 @@ int flash_work_run(const flash_work_t *work)
     return FLASH_OK;
 }
 
+static void note_callback(const flash_work_t *work, bool pending)
+{
+    const flash_piece_t *piece = &work->piece;
+
+    flash_engine_note(
+        work->op, work->taken_at,
+        (flash_trace_span_t){.kind = pending ? FLASH_TRACE_PENDING : FLASH_TRACE_CALLBACK,
+                             .block = piece->block,
+                             .index = (uint32_t) piece->number,
+                             .bytes = piece->count * work->op->params.element});
+}
+
 void flash_engine_finish(const flash_work_t *work, int status)
 {
     flash_op_t *op = work->op;
 
     op->held--;
     if (work->kind == FLASH_WORK_CALLBACK) {
+        note_callback(work, status == FLASH_PENDING);
         flash_op_finish_callback(op, work->piece.number, status);
     } else {
+        flash_slot_note(work->slot, FLASH_TRACE_COMBINE, work->taken_at);
         flash_slot_combined(work->slot, status);
     }
     flash_engine_touch(op);
@@ -302,6 +354,8 @@ bool flash_engine_end_pending(flash_op_t *op, uint64_t number, int status)
     bool pending = flash_op_end_piece(op, number, status);
 
     if (pending) {
+        flash_engine_note(
+            op, 0, (flash_trace_span_t){.kind = FLASH_TRACE_DONE, .index = (uint32_t) number});
         flash_engine_offer(op);
         flash_engine_touch(op);
     }

@@ -41,6 +41,7 @@
 #include <stdint.h>
 
 #include "flash_schedule.h"
+#include "flash_trace.h"
 #include "flash_transport.h"
 
 typedef struct flash_engine flash_engine_t;
@@ -135,6 +136,11 @@ flash_engine_t *flash_engine_create(flash_transport_t *transport);
 /* Frees it. No operation may exist, and the transport must be gone if it has lost a peer. */
 void flash_engine_destroy(flash_engine_t *engine);
 
+/* Notes in `trace` all that operations do; it outlives the engine. Before the first of them. */
+void flash_engine_set_trace(flash_engine_t *engine, flash_trace_t *trace);
+/* NULL for none. */
+flash_trace_t *flash_engine_trace(const flash_engine_t *engine);
+
 /* Allocates an operation, all the memory it will need included. FLASH_ERR_NO_MEMORY or FLASH_OK. */
 int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **op);
 /* Hands it to the engine: the next flash_engine_progress() posts the first receives and sends. */
@@ -203,6 +209,7 @@ typedef struct flash_work {
     void *inout;             /* combine: where to */
     size_t count;            /* combine: elements */
     flash_piece_t piece;     /* callback: its argument */
+    uint64_t taken_at;       /* of flash_trace_clock() */
 } flash_work_t;
 
 /* Takes a piece of work of one of `kinds` (a mask), if there is any. */

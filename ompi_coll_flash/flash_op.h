@@ -12,6 +12,7 @@
 
 #include "flash_engine.h"
 #include "flash_pool.h"
+#include "flash_trace.h"
 
 typedef enum flash_slot_state {
     FLASH_SLOT_RECEIVING, /* the receive is posted */
@@ -32,6 +33,7 @@ typedef struct flash_slot {
     uint32_t overrun;    /* messages beyond the step's expected last one */
     bool posted;         /* the transfer is under way */
     bool beginning;      /* and the transport's function that begins it has not returned */
+    uint64_t posted_at;  /* of flash_trace_clock() */
     flash_range_t range; /* of the block */
     uint64_t piece;      /* the piece it belongs to, counted over the whole operation */
     bool last_of_step;
@@ -104,6 +106,8 @@ struct flash_op {
     uint64_t events_had;  /* how often something happened to it */
     uint64_t events_seen; /* by the last watch */
     uint32_t watches;     /* since something happened */
+    uint64_t number;      /* among the engine's operations */
+    uint64_t started_at;  /* of flash_trace_clock() */
 };
 
 typedef struct flash_op_queue {
@@ -115,6 +119,8 @@ typedef struct flash_refusal flash_refusal_t;
 struct flash_engine {
     flash_transport_t *transport;
     flash_pool_t pool;
+    flash_trace_t *trace;           /* NULL for none */
+    uint64_t started;               /* operations, ever */
     size_t active;                  /* operations that are running */
     flash_op_queue_t running;       /* started and not completed */
     flash_op_t *haunted;            /* destroyed by their users, through next_running */
@@ -133,6 +139,8 @@ flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue);
 /* flash_engine.c */
 void flash_engine_touch(flash_op_t *op); /* the operation has events */
 void flash_engine_offer(flash_op_t *op); /* the operation may have work */
+/* With a trace: notes a span that ends now, of an operation's; the times are filled in. */
+void flash_engine_note(const flash_op_t *op, uint64_t begin, flash_trace_span_t span);
 
 /* flash_refuse.c */
 /* To be freed; NULL if there is no memory. */
@@ -167,5 +175,7 @@ void flash_slot_open(flash_slot_t *slot);
 void flash_slot_transferred(flash_slot_t *slot); /* acts on the transfer that is done */
 void flash_slot_have_local(flash_slot_t *slot);  /* of a waiting slot: it is there, or never will */
 void flash_slot_combined(flash_slot_t *slot, int status);
+/* flash_engine_note() of something that the segment has been through. */
+void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin);
 
 #endif /* FLASH_OP_H */

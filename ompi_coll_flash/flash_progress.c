@@ -398,6 +398,8 @@ static bool worth_polling(flash_progress_t *progress)
 
 int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t *op))
 {
+    flash_trace_t *trace = flash_engine_trace(progress->engine);
+    uint64_t began = flash_trace_clock(trace);
     int happened, reported;
 
     if (!worth_polling(progress)) {
@@ -411,6 +413,9 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
         return 0;
     }
     happened = work_once(progress);
+    if (trace != NULL && flash_engine_active(progress->engine) > 0) {
+        flash_trace_wait(trace, began);
+    }
     reported = report_completed(progress, completed);
     flash_progress_unlock(progress);
     if (reported > 0 && flash_progress_busy(progress)) {

@@ -51,8 +51,16 @@ static uint64_t segment_tag(uint64_t operation, uint32_t step, uint32_t segment)
     return operation | (steps << FLASH_TAG_SEG_BITS | segments) << 2;
 }
 
+void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin)
+{
+    flash_engine_note(
+        slot->op, begin,
+        (flash_trace_span_t){
+            .kind = kind, .block = slot->block, .index = slot->segment, .bytes = slot_bytes(slot)});
+}
+
 /*
- * Only notes what happened: a transfer may be done within the call that began it, and acting on
+ * Only remembers what happened: a transfer may be done within the call that began it, and acting on
  * it there would nest without end.
  */
 static void transfer_done(flash_transfer_t *transfer, int status, uint64_t tag, size_t length)
@@ -65,6 +73,9 @@ static void transfer_done(flash_transfer_t *transfer, int status, uint64_t tag, 
     slot->status = status;
     slot->tag = tag;
     slot->length = length;
+    flash_slot_note(slot,
+                    slot->state == FLASH_SLOT_RECEIVING ? FLASH_TRACE_RECEIVE : FLASH_TRACE_SEND,
+                    slot->posted_at);
     flash_slot_queue_push(&slot->op->events, slot);
     flash_engine_touch(slot->op);
 }
@@ -75,6 +86,7 @@ static void slot_receive(flash_slot_t *slot, size_t length)
     flash_transport_t *transport = op->engine->transport;
 
     slot->state = FLASH_SLOT_RECEIVING;
+    slot->posted_at = flash_trace_clock(op->engine->trace);
     slot->posted = slot->beginning = true;
     transport->ops->recv(
         transport, op->params.left,
@@ -109,6 +121,7 @@ static void post_send(flash_slot_t *slot)
     tag |= slot->last_of_step ? FLASH_TAG_LAST : 0;
     tag |= slot->spoiled ? FLASH_TAG_SPOILED : 0;
     slot->state = FLASH_SLOT_SENDING;
+    slot->posted_at = flash_trace_clock(op->engine->trace);
     slot->posted = slot->beginning = true;
     transport->ops->send(transport, op->params.right, tag, content, length, &slot->transfer);
     slot->beginning = false;
