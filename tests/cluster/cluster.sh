@@ -83,4 +83,16 @@ for call in gather reduce; do
     point "3 hosts, $call: a rank dies" tried rank_dies "$call"
 done
 
+# The other MPI that the benchmarks compare with starts there, too.
+mpich_runs() {
+    timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" "$hosts" -n 2 -p 2 -l mpich -- \
+        "$top_builddir/mpi_bench/mpich_iallgather" -m 1K:1K -i 2 -x 1 --no-own >"$log" 2>&1 &&
+        holds 1 '4 ranks on 2 hosts' && holds 1 'results: all right'
+}
+if [[ -x $top_builddir/mpi_bench/mpich_iallgather ]]; then
+    point '2 hosts x 2, MPICH' mpich_runs
+else
+    skip '2 hosts x 2, MPICH' 'no MPICH (Debian: mpich, libmpich-dev)'
+fi
+
 plan

@@ -53,6 +53,30 @@ point 'flash_iallgather: no such device' refuses 'give host' flash_iallgather -d
 point 'flash_iallgather: no such option' refuses 'no option of this program' flash_iallgather -z
 point 'flash_iallgather: no such folder' refuses 'cannot write' flash_iallgather --csv=/nowhere/a.csv
 
+# The comparison of a size, and pictures of it, from a prefix that the build's folders make up.
+mkdir -p "$scratch/prefix/lib"
+ln -s "$benchmarks" "$scratch/prefix/bin"
+ln -s "${FLASH_COMPONENT_PATH%%:*}" "$scratch/prefix/lib/openmpi"
+compares() {
+    timeout "$FLASH_TEST_TIMEOUT" python3 "$top_srcdir/mpi_bench/flash_compare" --here 2 -m 1M:1M \
+        --rounds 1 --seconds 0.1 --calls iallgather --prefix "$scratch/prefix" \
+        --peers "$benchmarks" --csv "$scratch/compared" --json "$scratch/compared.json" &&
+        for variant in flash own blocking own-ucx; do
+            grep -q "^iallgather,here,2,1,1048576,$variant," "$scratch/compared" || return 1
+        done
+}
+point 'flash_compare' compares
+draws() {
+    "$1" "$top_srcdir/mpi_bench/flash_plots" --out "$scratch/plot" "$scratch/compared" &&
+        grep -q '</svg>' "$scratch/plot-iallgather-2-overlap.svg" &&
+        grep -q '</svg>' "$scratch/plot-iallgather-2-time.svg"
+}
+if find_matplotlib; then
+    point 'flash_plots' draws "$python"
+else
+    skip 'flash_plots' "$reason"
+fi
+
 if [[ -x $benchmarks/flash_gemm ]]; then
     small=(-m 96 -n 64 -k 80 --iterations=2 --warmup=1 --slices=2)
     for np in 1 2 3; do

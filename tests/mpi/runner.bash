@@ -7,6 +7,7 @@
 #   says COUNT TEXT NP ...                               likewise, and whether TEXT is told so often
 #   holds, tells COUNT TEXT; tried COMMAND...            what the log holds, see below
 #   skip NAME REASON                                     a point that is not tried here
+#   find_matplotlib                                      whether there is a "$python" that draws
 #   options [MPIRUN OPTION]...                           for all that follow
 #   select_coll LIST                                     likewise, instead of `--mca coll flash`
 #   plan                                                 the end of the script
@@ -57,6 +58,17 @@ skip() {
 # Whether flash was built with a sanitizer. Reads all that ldd says: one that is cut off fails.
 sanitized() {
     ldd "$top_builddir/ompi_coll_flash/.libs/libmpix_flash.so" | grep -E 'lib[at]san' >/dev/null
+}
+
+# The first Python that can draw, in `python`; otherwise why there is none, in `reason`. The
+# distribution's often is not the first in PATH.
+find_matplotlib() {
+    for python in "${PYTHON:-}" /usr/bin/python3 python3; do
+        "$python" -c 'import matplotlib' 2>/dev/null && return
+    done
+    # shellcheck disable=SC2034 # read by the scripts
+    reason='no matplotlib (Debian: python3-matplotlib)'
+    return 1
 }
 
 point() {

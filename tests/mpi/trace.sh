@@ -34,12 +34,10 @@ pictures() {
 parts = [json.load(open(path)) for path in sys.argv[2:]]
 sys.exit(json.load(open(sys.argv[1])) != sum(parts, []))' "$scratch/all.json" "$scratch"/trace.*.json
 }
-if /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
-    point 'flash_timeline' pictures /usr/bin/python3
-elif python3 -c 'import matplotlib' 2>/dev/null; then
-    point 'flash_timeline' pictures python3
+if find_matplotlib; then
+    point 'flash_timeline' pictures "$python"
 else
-    skip 'flash_timeline' 'no matplotlib (Debian: python3-matplotlib)'
+    skip 'flash_timeline' "$reason"
 fi
 
 cannot_be_written() {
