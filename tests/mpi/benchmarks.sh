@@ -53,6 +53,41 @@ point 'flash_iallgather: no such device' refuses 'give host' flash_iallgather -d
 point 'flash_iallgather: no such option' refuses 'no option of this program' flash_iallgather -z
 point 'flash_iallgather: no such folder' refuses 'cannot write' flash_iallgather --csv=/nowhere/a.csv
 
+# simulates FIGURES [OPTION]...: operation, ranks, milliseconds alone, messages; blocks of 1 MiB that
+# take a second each, a latency of 1 ms, sums that take a second.
+simulates() {
+    "$benchmarks/flash_simulate" --bytes=1M --rate=1048576 --latency=1000 --combine=1048576 \
+        --compute-ratio=2 --csv=- "${@:2}" >"$scratch/simulated" 2>"$log" || return 1
+    [[ $(awk -F, 'NR > 1 { printf "%s %d %.1f %d\n", $1, $2, $3, $8 }' "$scratch/simulated") == "$1" ]] || {
+        cat "$scratch/simulated"
+        return 1
+    }
+}
+no_operation() {
+    ! "$benchmarks/flash_simulate" --op=a2a >"$log" 2>&1 && holds 1 'give ag, rs or both'
+}
+point 'flash_simulate: no such operation' no_operation
+# A block travels on each second, and the last sender hears of it a latency later.
+point 'flash_simulate: allgather' simulates \
+    $'allgather 3 2003.0 2\nallgather 5 4005.0 4\nallgather 1000 1000000.0 999' \
+    --op=ag --ranks=3,5,1000 --segment=1M
+# A sum is sent on when it is done.
+point 'flash_simulate: reduce-scatter' simulates \
+    $'reduce-scatter 2 2001.0 1\nreduce-scatter 5 8004.0 4' \
+    --op=rs --ranks=2,5 --segment=1M
+# Four segments to a block: the first has arrived long before the link is free for it.
+point 'flash_simulate: segments' simulates 'allgather 3 2002.0 8' --op=ag --ranks=3 --segment=256K
+point 'flash_simulate: 100,000 ranks' simulates 'allgather 100000 100099000.0 99999' \
+    --op=ag --ranks=100000 --segment=1M
+delayed() {
+    "$benchmarks/flash_simulate" --ranks=64 --op=ag --jitter=1000 --seed="$1" --csv=- 2>/dev/null
+}
+differs() {
+    delayed 1 >"$scratch/first" && delayed 1 >"$scratch/again" && delayed 2 >"$scratch/other" &&
+        cmp "$scratch/first" "$scratch/again" && ! cmp -s "$scratch/first" "$scratch/other"
+}
+point 'flash_simulate: the seed decides about random delays' differs
+
 # The comparison of a size, and pictures of it, from a prefix that the build's folders make up.
 mkdir -p "$scratch/prefix/lib"
 ln -s "$benchmarks" "$scratch/prefix/bin"
