@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "bench_flash.h"
+#include "bench_hand.h"
 #include "bench_stats.h"
 
 /* The transfer of all rows. RS: of the rows that a variant has computed into `moved`. */
@@ -259,7 +260,7 @@ static int list_variants(const bench_problem_t *problem, MPI_Comm own, MPI_Comm 
     bench_case_t model = {.kind = BENCH_VARIANT, .comm = own, .moves = true, .computes = true};
     int i, count = 0;
 
-    for (i = 0; i < 3 + problem->nslicings; i++) {
+    for (i = 0; i < 4 + problem->nslicings; i++) {
         cases[i] = model;
     }
     snprintf(cases[count].name, sizeof(model.name), "blocking");
@@ -271,6 +272,8 @@ static int list_variants(const bench_problem_t *problem, MPI_Comm own, MPI_Comm 
         cases[count].slicing = &problem->slicings[i];
         cases[count++].run = problem->allgather ? run_sliced_allgather : run_sliced_reduce_scatter;
     }
+    snprintf(cases[count].name, sizeof(model.name), "ring by hand");
+    cases[count++].run = problem->allgather ? bench_hand_allgather : bench_hand_reduce_scatter;
     snprintf(cases[count].name, sizeof(model.name), "flash");
     cases[count].comm = flash;
     cases[count].calls_back = true;

@@ -28,7 +28,7 @@ struct bench_case {
     bool calls_back;                /* a callback of the extension computes */
 };
 
-enum { BENCH_MAX_CASES = 13 + BENCH_MAX_SLICES };
+enum { BENCH_MAX_CASES = 14 + BENCH_MAX_SLICES };
 
 /*
  * Lists the cases of a problem. `own` is a communicator that flash does not serve, `flash` one
