@@ -9,7 +9,7 @@
 
 #include "bench_stats.h"
 
-enum { ROUNDS = 15, CALIBRATION_LOOPS = 4000000 };
+enum { ROUNDS = 15, CALIBRATION_LOOPS = 4000000, CLOCK_LOOPS = 2000 };
 
 static double loops_per_second;
 
@@ -41,11 +41,21 @@ void coll_compute_calibrate(void)
     loops_per_second = CALIBRATION_LOOPS / bench_stats(samples, ROUNDS).median;
 }
 
-void coll_compute(double seconds, bool sleep)
+void coll_compute(double seconds, coll_compute_kind_t kind)
 {
-    if (sleep) {
-        bench_sleep_until(bench_now() + seconds);
-    } else {
+    double end = bench_now() + seconds;
+
+    switch (kind) {
+    case COLL_WORK:
         work(seconds * loops_per_second);
+        break;
+    case COLL_CLOCK:
+        while (bench_now() < end) {
+            work(CLOCK_LOOPS);
+        }
+        break;
+    case COLL_SLEEP:
+        bench_sleep_until(end);
+        break;
     }
 }

@@ -39,7 +39,7 @@ static void compute_and_test(const coll_series_t *series, double seconds, MPI_Re
     double start;
 
     for (i = 0; i < parts; i++) {
-        coll_compute(seconds / parts, series->options->sleep);
+        coll_compute(seconds / parts, series->options->compute);
         if (request != NULL && i + 1 < parts) {
             start = bench_now();
             MPI_Test(request, &done, MPI_STATUS_IGNORE);

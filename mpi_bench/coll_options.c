@@ -58,7 +58,8 @@ static const char help_text[] =
     "  -t, --num-test-calls=T  calls of MPI_Test spread over the computation (default 0)\n"
     "  -c, --validation      check results (the default); --no-check does not\n"
     "  -d, --accelerator=host  whose memory buffers are in (default and only choice: host)\n"
-    "      --compute=cpu|sleep  the computation keeps the core (default), or sleeps as while an\n"
+    "      --compute=cpu|clock|sleep  the computation is so much work (default); keeps the core\n"
+    "                        for a time, as in the OSU benchmarks; or sleeps, as while an\n"
     "                        accelerator computes\n"
     "      --no-own          without Open MPI's own calls\n"
     "      --csv=FILE        all figures, comma-separated; '-' is the standard output\n"
@@ -68,7 +69,7 @@ static const char help_text[] =
     "  -h, --help\n"
     "\n"
     "Overlap as in the OSU benchmarks: the computation takes as long as the call alone, and\n"
-    "overlap = 100 - 100 (overall - compute) / alone, 0 at least. Unlike there, it is a given "
+    "overlap = 100 - 100 (overall - compute) / alone, 0 at least. Unlike there, cpu is a given "
     "amount\n"
     "of work: what communication takes from its core is not hidden. Columns of Open MPI's own "
     "calls\n"
@@ -76,6 +77,20 @@ static const char help_text[] =
     "the iterations of the maximum over ranks.\n";
 
 #define complain(...) bench_complain(coll_operation.program, __VA_ARGS__)
+
+static bench_parsed_t parse_compute(const char *text, coll_options_t *options)
+{
+    static const char *const names[] = {
+        [COLL_WORK] = "cpu", [COLL_CLOCK] = "clock", [COLL_SLEEP] = "sleep"};
+
+    for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+        if (strcmp(text, names[k]) == 0) {
+            options->compute = (coll_compute_kind_t) k;
+            return BENCH_RUN;
+        }
+    }
+    return complain("--compute=%s: no such computation; give cpu, clock or sleep", text);
+}
 
 static bench_parsed_t parse_sizes(const char *text, coll_options_t *options)
 {
@@ -119,10 +134,7 @@ static bench_parsed_t parse_words(int option, const char *text, coll_options_t *
                    ? BENCH_RUN
                    : complain("-d %s: buffers are in the host's memory only; give host", text);
     case OPT_COMPUTE:
-        options->sleep = strcmp(text, "sleep") == 0;
-        return options->sleep || strcmp(text, "cpu") == 0
-                   ? BENCH_RUN
-                   : complain("--compute=%s: no such computation; give cpu or sleep", text);
+        return parse_compute(text, options);
     default:
         if (text[0] == '\0' || strlen(text) >= sizeof(options->csv)) {
             return complain("--csv: give the name of a file, or '-' for the standard output");

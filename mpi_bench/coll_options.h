@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "bench_parse.h"
+#include "coll_compute.h"
 
 /* No pointers: rank 0 parses and broadcasts the bytes. */
 typedef struct coll_options {
@@ -20,7 +21,7 @@ typedef struct coll_options {
     int tests;      /* calls of MPI_Test in the computation */
     bool full;
     bool check;
-    bool sleep;       /* the computation sleeps, as while an accelerator computes */
+    coll_compute_kind_t compute;
     bool own;         /* measures Open MPI's own calls, too */
     double link_rate; /* bytes per second, headers included; 0: not known */
     int link_mtu;

@@ -64,21 +64,32 @@ COLUMN(exposed, us *(flash->overall.median - flash->compute.median))
 COLUMN(wakeups, (double) row->flash.wakeups / calls(job, row))
 COLUMN(thread_time, us * row->flash.thread_seconds / calls(job, row))
 COLUMN(own_overall, us * own->overall.median)
+COLUMN(own_compute, us * own->compute.median)
 COLUMN(own_alone, us * own->alone.median)
 COLUMN(own_overlap, coll_overlap(own))
 COLUMN(own_blocking, us * row->times[COLL_BLOCKING].alone.median)
 COLUMN(ratio, flash->alone.median / fmin(own->alone.median, row->times[COLL_BLOCKING].alone.median))
 
 static const column_t columns[] = {
-    {"Overall(us)", ALWAYS, overall},     {"Compute(us)", ALWAYS, computation},
-    {"Coll. Init(us)", FULL, starting},   {"MPI_Test(us)", FULL, testing},
-    {"MPI_Wait(us)", FULL, waiting},      {"Pure Comm.(us)", ALWAYS, alone},
-    {"Least Comm.(us)", FULL, alone_min}, {"Most Comm.(us)", FULL, alone_max},
-    {"Overlap(%)", ALWAYS, overlap},      {"Exposed(us)", ALWAYS, exposed},
-    {"Wire(us)", ALWAYS, wire},           {"Wake-ups", FULL, wakeups},
-    {"Thread(us)", FULL, thread_time},    {"Own overall", OWN, own_overall},
-    {"Own overlap", OWN, own_overlap},    {"Own comm.", OWN, own_alone},
-    {"Own blocking", OWN, own_blocking},  {"Comm./own", OWN, ratio},
+    {"Overall(us)", ALWAYS, overall},
+    {"Compute(us)", ALWAYS, computation},
+    {"Coll. Init(us)", FULL, starting},
+    {"MPI_Test(us)", FULL, testing},
+    {"MPI_Wait(us)", FULL, waiting},
+    {"Pure Comm.(us)", ALWAYS, alone},
+    {"Least Comm.(us)", FULL, alone_min},
+    {"Most Comm.(us)", FULL, alone_max},
+    {"Overlap(%)", ALWAYS, overlap},
+    {"Exposed(us)", ALWAYS, exposed},
+    {"Wire(us)", ALWAYS, wire},
+    {"Wake-ups", FULL, wakeups},
+    {"Thread(us)", FULL, thread_time},
+    {"Own overall", OWN, own_overall},
+    {"Own compute", OWN_FULL, own_compute},
+    {"Own overlap", OWN, own_overlap},
+    {"Own comm.", OWN, own_alone},
+    {"Own blocking", OWN, own_blocking},
+    {"Comm./own", OWN, ratio},
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
@@ -93,14 +104,17 @@ static const char *path_of(const coll_row_t *row)
     return row->flash.rings > 0 ? "ring" : row->flash.passed_on > 0 ? "below" : "-";
 }
 
+static const char *const compute_texts[] = {[COLL_WORK] = "is work for the core",
+                                            [COLL_CLOCK] = "keeps the core for a time",
+                                            [COLL_SLEEP] = "sleeps"};
+
 static void head_table(FILE *table, const coll_job_t *job)
 {
     int i;
 
     fprintf(table, "# %s, %d rank%s on %d host%s, computation %s, %d calls of MPI_Test\n",
             coll_operation.call, job->nranks, job->nranks == 1 ? "" : "s", job->hosts,
-            job->hosts == 1 ? "" : "s", job->options->sleep ? "sleeps" : "keeps the core",
-            job->options->tests);
+            job->hosts == 1 ? "" : "s", compute_texts[job->options->compute], job->options->tests);
     if (!job->flash_serves) {
         fprintf(table, "# NOTE: flash does not serve MPI_COMM_WORLD (add --mca coll flash)\n");
     }

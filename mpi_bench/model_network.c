@@ -35,7 +35,7 @@ typedef struct model_place {
     double free_at;    /* when all that it has sent has left */
     double arrived_at; /* the latest of what it has sent, at its receiver */
     model_list_t posted, unmatched;
-    uint64_t messages, bytes;
+    uint64_t messages;
 } model_place_t;
 
 struct model_network {
@@ -227,7 +227,6 @@ static void model_send(flash_transport_t *transport, flash_peer_t *peer, uint64_
 
     (void) buffer;
     place->messages++;
-    place->bytes += length;
     place->free_at =
         fmax(network->now, place->free_at) + link->message + (double) length / link->rate;
     arrival = place->free_at + link->latency + random_delay(network);
@@ -294,7 +293,7 @@ static const flash_transport_ops_t model_ops = {.reserve = model_reserve,
 
 /* -------------------------------------------------------------- the network */
 
-model_network_t *model_network_create(const model_link_t *link, uint32_t places, uint64_t seed)
+model_network_t *model_network_create(const model_link_t *link, uint32_t places, uint32_t seed)
 {
     model_network_t *network = calloc(1, sizeof(*network) + places * sizeof(*network->places));
 
@@ -302,7 +301,7 @@ model_network_t *model_network_create(const model_link_t *link, uint32_t places,
         return NULL;
     }
     network->link = *link;
-    network->random = seed | 1;
+    network->random = ((uint64_t) seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
     for (uint32_t p = 0; p < places; p++) {
         model_place_t *place = &network->places[p];
 
@@ -333,9 +332,4 @@ flash_peer_t *model_network_peer(model_network_t *network, uint32_t place)
 uint64_t model_network_messages(const model_network_t *network, uint32_t place)
 {
     return network->places[place].messages;
-}
-
-uint64_t model_network_bytes(const model_network_t *network, uint32_t place)
-{
-    return network->places[place].bytes;
 }

@@ -28,7 +28,7 @@ typedef struct model_link {
 typedef struct model_network model_network_t;
 
 /* NULL if there is no memory. */
-model_network_t *model_network_create(const model_link_t *link, uint32_t places, uint64_t seed);
+model_network_t *model_network_create(const model_link_t *link, uint32_t places, uint32_t seed);
 void model_network_destroy(model_network_t *network);
 
 /* What the engine at a place goes by; owned by the network. */
@@ -43,8 +43,7 @@ void model_network_after(model_network_t *network, double seconds, void (*event)
 /* The next event: lets time pass until it, and has it happen. False if there is none. */
 bool model_network_step(model_network_t *network);
 
-/* Messages that a place has sent, and their bytes. */
+/* That a place has sent. */
 uint64_t model_network_messages(const model_network_t *network, uint32_t place);
-uint64_t model_network_bytes(const model_network_t *network, uint32_t place);
 
 #endif /* MODEL_NETWORK_H */

@@ -8,7 +8,6 @@
  */
 #include "model_ring.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -123,13 +122,6 @@ static void free_rank(model_rank_t *rank)
     }
 }
 
-static size_t heap_used(void)
-{
-    struct mallinfo2 info = mallinfo2();
-
-    return info.uordblks + info.hblkhd;
-}
-
 /* Until all is done, or nothing happens any more. */
 static bool run(model_network_t *network, model_rank_t *ranks, uint32_t places, double *seconds)
 {
@@ -157,26 +149,29 @@ bool model_ring_run(const model_ring_t *ring, model_result_t *result)
 {
     model_network_t *network = model_network_create(&ring->link, ring->places, ring->seed);
     model_rank_t *ranks = calloc(ring->places, sizeof(*ranks));
-    size_t before;
+    const char *reason = "no memory";
     bool good = false;
 
     if (network == NULL || ranks == NULL) {
         goto out;
     }
-    before = heap_used();
     for (uint32_t k = 0; k < ring->places; k++) {
         if (!make_rank(&ranks[k], ring, network, k)) {
             goto out;
         }
     }
-    result->memory = (heap_used() - before) / ring->places;
+    reason = "the ring does not come to its end";
     good = run(network, ranks, ring->places, &result->seconds);
-    result->messages = model_network_messages(network, 0);
+    result->memory = flash_op_memory(ranks[0].op);
+    result->messages = 0;
+    for (uint32_t k = 0; k < ring->places; k++) {
+        uint64_t messages = model_network_messages(network, k);
+
+        result->messages = messages > result->messages ? messages : result->messages;
+    }
 out:
     if (!good) {
-        fprintf(stderr, "flash_simulate: %u ranks: %s\n", (unsigned) ring->nranks,
-                ranks == NULL || network == NULL ? "no memory"
-                                                 : "the ring does not come to its end");
+        fprintf(stderr, "flash_simulate: %u ranks: %s\n", (unsigned) ring->nranks, reason);
     }
     for (uint32_t k = 0; ranks != NULL && k < ring->places; k++) {
         free_rank(&ranks[k]);

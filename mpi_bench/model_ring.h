@@ -25,13 +25,13 @@ typedef struct model_ring {
     double block_seconds; /* of the application's computation for a block; 0: no callbacks */
     double combine_rate;  /* bytes a second of a sum, or of the copy of the own block */
     model_link_t link;
-    uint64_t seed;
+    uint32_t seed;
 } model_ring_t;
 
 typedef struct model_result {
     double seconds;    /* until the last place has completed */
     uint64_t messages; /* that a rank has sent, at most */
-    size_t memory;     /* that a rank's operation took, in bytes */
+    size_t memory;     /* bytes that a rank's operation holds */
 } model_result_t;
 
 /* Goes once around the ring. False, with a message, if it does not come to its end. */

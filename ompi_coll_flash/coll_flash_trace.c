@@ -67,11 +67,12 @@ void mca_coll_flash_trace_close(void)
     }
     snprintf(title, sizeof(title), "rank %u on %s", (unsigned) OPAL_PROC_MY_NAME.vpid,
              opal_process_info.nodename);
+    errno = 0;
     flash_trace_write(output.trace, output.file, (int) OPAL_PROC_MY_NAME.vpid, title);
     failed = ferror(output.file) != 0;
     failed |= fclose(output.file) != 0;
     if (failed) {
-        tell("written", strerror(errno));
+        tell("written", strerror(errno != 0 ? errno : EIO));
     }
     FLASH_VERBOSE(1, "coll:flash: %llu spans of the trace in %s, %llu had no room",
                   (unsigned long long) flash_trace_count(output.trace), output.path,

@@ -157,6 +157,8 @@ void flash_op_start(flash_op_t *op);
 bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params);
 #define FLASH_REFUSALS 32
 void *flash_op_user(const flash_op_t *op);
+/* Bytes that it holds. */
+size_t flash_op_memory(const flash_op_t *op);
 /* Of a completed operation: FLASH_OK, one of FLASH_ERR_*, or an MPI error code of a callback. */
 int flash_op_status(const flash_op_t *op);
 /* Of one that failed: the rank, of the schedule, that is to blame; FLASH_NOBODY if unknown. */

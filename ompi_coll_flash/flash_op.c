@@ -173,6 +173,11 @@ void *flash_op_user(const flash_op_t *op)
     return op->params.user;
 }
 
+size_t flash_op_memory(const flash_op_t *op)
+{
+    return sizeof(*op) + op->depth * sizeof(*op->slots) + op->scratch_size;
+}
+
 int flash_op_status(const flash_op_t *op)
 {
     return op->status;

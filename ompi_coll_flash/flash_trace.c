@@ -19,8 +19,8 @@ typedef struct chunk {
 
 struct flash_trace {
     chunk_t *first, *last;
-    flash_trace_span_t *wait; /* the latest of its kind; NULL: none */
-    uint64_t callback_end;    /* of the latest */
+    flash_trace_span_t wait; /* the latest of its kind, which may still grow; its end is 0: none */
+    uint64_t callback_end;   /* of the latest */
     uint64_t count, missing;
     int64_t to_system; /* what makes the system's time of flash_trace_now() */
 };
@@ -81,7 +81,7 @@ static flash_trace_span_t *get_place(flash_trace_t *trace)
     return &trace->last->spans[trace->last->count++];
 }
 
-static flash_trace_span_t *add(flash_trace_t *trace, const flash_trace_span_t *span)
+void flash_trace_add(flash_trace_t *trace, const flash_trace_span_t *span)
 {
     flash_trace_span_t *place = get_place(trace);
 
@@ -90,12 +90,6 @@ static flash_trace_span_t *add(flash_trace_t *trace, const flash_trace_span_t *s
     } else {
         *place = *span;
     }
-    return place;
-}
-
-void flash_trace_add(flash_trace_t *trace, const flash_trace_span_t *span)
-{
-    add(trace, span);
     if (span->kind == FLASH_TRACE_CALLBACK || span->kind == FLASH_TRACE_PENDING) {
         trace->callback_end = span->end;
     }
@@ -103,23 +97,25 @@ void flash_trace_add(flash_trace_t *trace, const flash_trace_span_t *span)
 
 void flash_trace_wait(flash_trace_t *trace, uint64_t begin)
 {
-    flash_trace_span_t *last = trace->wait;
-    flash_trace_span_t span = {.begin = begin, .end = flash_trace_now(), .kind = FLASH_TRACE_WAIT};
+    uint64_t until = trace->wait.end;
 
     if (trace->callback_end > begin) {
-        span.begin = trace->callback_end;
+        begin = trace->callback_end;
     }
-    if (last != NULL && trace->callback_end <= last->end &&
-        span.begin < last->end + FLASH_TRACE_GAP_NS) {
-        last->end = span.end;
-    } else {
-        trace->wait = add(trace, &span);
+    if (until > 0 && (trace->callback_end > until || begin >= until + FLASH_TRACE_GAP_NS)) {
+        flash_trace_add(trace, &trace->wait);
+        until = 0;
     }
+    if (until == 0) {
+        trace->wait.kind = FLASH_TRACE_WAIT;
+        trace->wait.begin = begin;
+    }
+    trace->wait.end = flash_trace_now();
 }
 
 uint64_t flash_trace_count(const flash_trace_t *trace)
 {
-    return trace->count;
+    return trace->count + (trace->wait.end > 0);
 }
 
 uint64_t flash_trace_missing(const flash_trace_t *trace)
@@ -259,6 +255,9 @@ void flash_trace_write(const flash_trace_t *trace, FILE *file, int rank, const c
         for (size_t k = 0; k < chunk->count; k++) {
             write_span(&writer, &chunk->spans[k]);
         }
+    }
+    if (trace->wait.end > 0) {
+        write_span(&writer, &trace->wait);
     }
     fputs("\n]\n", file);
 }

@@ -53,12 +53,15 @@ point 'flash_iallgather: no such device' refuses 'give host' flash_iallgather -d
 point 'flash_iallgather: no such option' refuses 'no option of this program' flash_iallgather -z
 point 'flash_iallgather: no such folder' refuses 'cannot write' flash_iallgather --csv=/nowhere/a.csv
 
-# simulates FIGURES [OPTION]...: operation, ranks, milliseconds alone, messages; blocks of 1 MiB that
-# take a second each, a latency of 1 ms, sums that take a second.
+# simulates FIGURES [OPTION]...: operation, ranks, milliseconds alone, with callbacks, that as a
+# multiple of the ideal, % exposed, messages. Blocks of 1 MiB that take a second each, a latency of
+# 1 ms, sums that take a second, callbacks that take two for a block.
 simulates() {
     "$benchmarks/flash_simulate" --bytes=1M --rate=1048576 --latency=1000 --combine=1048576 \
         --compute-ratio=2 --csv=- "${@:2}" >"$scratch/simulated" 2>"$log" || return 1
-    [[ $(awk -F, 'NR > 1 { printf "%s %d %.1f %d\n", $1, $2, $3, $8 }' "$scratch/simulated") == "$1" ]] || {
+    [[ $(awk -F, 'NR > 1 {
+            printf "%s %d %.1f %.1f %.4f %.2f %d\n", $1, $2, $3, $5, $6, $7, $8
+        }' "$scratch/simulated") == "$1" ]] || {
         cat "$scratch/simulated"
         return 1
     }
@@ -68,16 +71,17 @@ no_operation() {
 }
 point 'flash_simulate: no such operation' no_operation
 # A block travels on each second, and the last sender hears of it a latency later.
-point 'flash_simulate: allgather' simulates \
-    $'allgather 3 2003.0 2\nallgather 5 4005.0 4\nallgather 1000 1000000.0 999' \
-    --op=ag --ranks=3,5,1000 --segment=1M
-# A sum is sent on when it is done.
-point 'flash_simulate: reduce-scatter' simulates \
-    $'reduce-scatter 2 2001.0 1\nreduce-scatter 5 8004.0 4' \
-    --op=rs --ranks=2,5 --segment=1M
+point 'flash_simulate: allgather' simulates 'allgather 3 2003.0 6000.0 1.0000 0.00 2
+allgather 5 4005.0 10000.0 1.0000 0.00 4
+allgather 1000 1000000.0 2000000.0 1.0000 0.00 999' --op=ag --ranks=3,5,1000 --segment=1M
+# A sum is sent on when it is done; with callbacks, the last waits for the one before it.
+point 'flash_simulate: reduce-scatter' simulates 'reduce-scatter 2 2001.0 5000.0 1.0000 100.00 1
+reduce-scatter 5 8004.0 11003.0 1.0003 25.07 4' --op=rs --ranks=2,5 --segment=1M
 # Four segments to a block: the first has arrived long before the link is free for it.
-point 'flash_simulate: segments' simulates 'allgather 3 2002.0 8' --op=ag --ranks=3 --segment=256K
-point 'flash_simulate: 100,000 ranks' simulates 'allgather 100000 100099000.0 99999' \
+point 'flash_simulate: segments' simulates 'allgather 3 2002.0 6000.0 1.0000 0.00 8' \
+    --op=ag --ranks=3 --segment=256K
+point 'flash_simulate: 100,000 ranks' simulates \
+    'allgather 100000 100099000.0 200000000.0 1.0000 0.00 99999' \
     --op=ag --ranks=100000 --segment=1M
 delayed() {
     "$benchmarks/flash_simulate" --ranks=64 --op=ag --jitter=1000 --seed="$1" --csv=- 2>/dev/null
@@ -93,18 +97,40 @@ mkdir -p "$scratch/prefix/lib"
 ln -s "$benchmarks" "$scratch/prefix/bin"
 ln -s "${FLASH_COMPONENT_PATH%%:*}" "$scratch/prefix/lib/openmpi"
 compares() {
-    timeout "$FLASH_TEST_TIMEOUT" python3 "$top_srcdir/mpi_bench/flash_compare" --here 2 -m 1M:1M \
-        --rounds 1 --seconds 0.1 --calls iallgather --prefix "$scratch/prefix" \
-        --peers "$benchmarks" --csv "$scratch/compared" --json "$scratch/compared.json" &&
-        for variant in flash own blocking own-ucx; do
-            grep -q "^iallgather,here,2,1,1048576,$variant," "$scratch/compared" || return 1
-        done
+    local variants='flash,.*,ring, own, blocking, own-ucx,' variant
+    if [[ -x $benchmarks/mpich_iallgather ]]; then
+        variants+=' mpich, mpich-async,'
+    fi
+    OMPI_MCA_coll_flash_on_node=yes timeout "$FLASH_TEST_TIMEOUT" python3 \
+        "$top_srcdir/mpi_bench/flash_compare" --here 2 -m 1M:1M --rounds 1 --seconds 0.1 \
+        --calls iallgather --prefix "$scratch/prefix" --peers "$benchmarks" \
+        --csv "$scratch/compared" --json "$scratch/compared.json" >"$log" 2>&1 || {
+        cat "$log"
+        return 1
+    }
+    for variant in $variants; do
+        grep -q "^iallgather,here,2,1,1048576,$variant" "$scratch/compared" || {
+            cat "$scratch/compared"
+            return 1
+        }
+    done
 }
-point 'flash_compare' compares
+not_served() {
+    ! OMPI_MCA_coll_flash_priority=-1 timeout "$FLASH_TEST_TIMEOUT" python3 \
+        "$top_srcdir/mpi_bench/flash_compare" --here 2 -m 1M:1M --rounds 1 --seconds 0.1 \
+        --calls iallgather --prefix "$scratch/prefix" --peers "$scratch" --csv "$scratch/not" \
+        >"$log" 2>&1 && holds 1 'FAILED: # NOTE: flash does not serve'
+}
+if command -v python3 >/dev/null; then
+    point 'flash_compare' compares
+    point 'flash_compare: a job that flash does not serve is none of its figures' not_served
+else
+    skip 'flash_compare' 'no python3'
+fi
 draws() {
     "$1" "$top_srcdir/mpi_bench/flash_plots" --out "$scratch/plot" "$scratch/compared" &&
-        grep -q '</svg>' "$scratch/plot-iallgather-2-overlap.svg" &&
-        grep -q '</svg>' "$scratch/plot-iallgather-2-time.svg"
+        grep -q '</svg>' "$scratch/plot-iallgather-1x2-overlap.svg" &&
+        grep -q '</svg>' "$scratch/plot-iallgather-1x2-time.svg"
 }
 if find_matplotlib; then
     point 'flash_plots' draws "$python"

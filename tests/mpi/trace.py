@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks the traces of a job's ranks: trace.py RANKS BYTES FILE...
+"""Checks the traces of a job's ranks: trace.py RANKS BYTES KINDS FILE...
 
-Every FILE is a rank's, in order. With BYTES, each allgather received that much.
+Every FILE is a rank's, in order. With BYTES, each operation received and sent that much. KINDS, with
+commas between them, is exactly what each rank's lanes show.
 
 Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """
@@ -48,7 +49,7 @@ def check_operations(rank, events, ranks, wanted):
     operations = {ends["b"]["args"]["operation"]: ends for (name, _), ends in marked.items()
                   if name in ("allgather", "reduce-scatter")}
     check(operations, "rank {}: no operations".format(rank))
-    received = collections.Counter()
+    moved = {"receive": collections.Counter(), "send": collections.Counter()}
     for event in events:
         if event["ph"] == "X" and "args" in event:
             ends = operations.get(event["args"]["operation"])
@@ -56,22 +57,25 @@ def check_operations(rank, events, ranks, wanted):
             check(ends is None or (ends["b"]["ts"] - SLACK <= event["ts"] and
                                    event["ts"] + event["dur"] <= ends["e"]["ts"] + SLACK),
                   "rank {}: a {} outside of its operation".format(rank, event["name"]))
-            if event["name"] == "receive":
-                received[event["args"]["operation"]] += event["args"]["bytes"]
+            if event["name"] in moved:
+                moved[event["name"]][event["args"]["operation"]] += event["args"]["bytes"]
             check(event["args"]["block"] < ranks, "rank {}: no such block".format(rank))
-    for operation in operations if wanted else ():
-        check(received[operation] == wanted, "rank {}: received {} bytes, not {}".format(
-            rank, received[operation], wanted))
+    for name, count in moved.items():
+        for operation in operations if wanted else ():
+            check(count[operation] == wanted, "rank {}: {}: {} bytes, not {}".format(
+                rank, name, count[operation], wanted))
 
 
 def main():
-    ranks, wanted = int(sys.argv[1]), int(sys.argv[2])
-    check(len(sys.argv) == 3 + ranks, "not a file for each rank")
-    for rank, path in enumerate(sys.argv[3:]):
+    ranks, wanted, kinds = int(sys.argv[1]), int(sys.argv[2]), set(sys.argv[3].split(","))
+    check(len(sys.argv) == 4 + ranks, "not a file for each rank")
+    for rank, path in enumerate(sys.argv[4:]):
         with open(path, encoding="utf-8") as file:
             events = json.load(file)
         check(all(event["pid"] == rank for event in events), "rank {}: others'".format(rank))
         check(events[0]["args"]["missing"] == 0, "rank {}: spans are missing".format(rank))
+        found = {event["name"] for event in events if event["ph"] == "X"}
+        check(found == kinds, "rank {}: shows {}".format(rank, sorted(found)))
         check_lanes(rank, events)
         check_operations(rank, events, ranks, wanted)
     print("\n".join(sorted(set(failures))))

@@ -9,21 +9,29 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 benchmarks=$top_builddir/mpi_bench
 
-# traced NP BYTES PROGRAM [ARGUMENT]...: BYTES as for trace.py.
+if ! command -v python3 >/dev/null; then
+    skip 'the timeline' 'no python3'
+    plan
+    exit 0
+fi
+
+# traced NP BYTES KINDS PROGRAM [ARGUMENT]...: BYTES and KINDS as for trace.py.
 traced() {
     rm -f "$scratch"/trace.*
-    run "$1" --mca coll_flash_trace "$scratch/trace" -- "${@:3}" &&
-        python3 "$top_srcdir/tests/mpi/trace.py" "$1" "$2" "$scratch"/trace.*.json
+    run "$1" --mca coll_flash_trace "$scratch/trace" -- "${@:4}" &&
+        python3 "$top_srcdir/tests/mpi/trace.py" "$1" "$2" "$3" "$scratch"/trace.*.json
 }
 
-# Three allgathers of 1 MiB blocks: each rank receives the others'.
+# Blocks of 1 MiB, and of a third and a half of that.
+short=(-m 1M:1M -i 2 -x 1)
 for np in 2 3; do
-    point "np $np flash_iallgather" traced "$np" $(((np - 1) << 20)) \
-        "$benchmarks/flash_iallgather" -m 1M:1M -i 2 -x 1
+    point "np $np flash_iallgather" traced "$np" $(((np - 1) << 20)) combine,receive,send,wait \
+        "$benchmarks/flash_iallgather" "${short[@]}"
 done
-point 'np 3 flash_ireduce_scatter' traced 3 0 "$benchmarks/flash_ireduce_scatter" -m 1M:1M -i 2 -x 1
-point 'np 2 test_extension' traced 2 0 test_extension
-point 'np 3 test_pending' traced 3 0 test_pending any_order
+point 'np 2 flash_ireduce_scatter_block' traced 2 $((1 << 19)) combine,receive,send,wait \
+    "$benchmarks/flash_ireduce_scatter_block" "${short[@]}"
+point 'np 2 test_extension' traced 2 0 callback,combine,receive,send,wait test_extension
+point 'np 3 test_pending' traced 3 0 callback,combine,receive,send,wait test_pending any_order
 
 # Of the traces of the point before.
 pictures() {
@@ -34,8 +42,25 @@ pictures() {
 parts = [json.load(open(path)) for path in sys.argv[2:]]
 sys.exit(json.load(open(sys.argv[1])) != sum(parts, []))' "$scratch/all.json" "$scratch"/trace.*.json
 }
+# From 0 to 10 ms: a callback until 4, its piece pending until 6, and the application in MPI from 5 on.
+known_figures() {
+    cat >"$scratch/known.json" <<'EOF'
+[{"name":"process_name","ph":"M","pid":0,"args":{"name":"known","missing":0}},
+{"name":"allgather","ph":"b","pid":0,"tid":0,"cat":"allgather","id":"0.7","ts":0,"args":{"operation":7}},
+{"name":"callback","ph":"X","pid":0,"tid":1,"ts":0,"dur":4000,"args":{"operation":7}},
+{"name":"pending piece","ph":"b","pid":0,"tid":0,"cat":"p","id":"0.7.0","ts":0,"args":{"operation":7}},
+{"name":"pending piece","ph":"e","pid":0,"tid":0,"cat":"p","id":"0.7.0","ts":6000,"args":{"operation":7}},
+{"name":"callback","ph":"X","pid":0,"tid":1,"ts":7000,"dur":500,"args":{"operation":8}},
+{"name":"wait","ph":"X","pid":0,"tid":5,"ts":5000,"dur":6000},
+{"name":"allgather","ph":"e","pid":0,"tid":0,"cat":"allgather","id":"0.7","ts":10000,"args":{"operation":7}}]
+EOF
+    "$1" "$top_srcdir/mpi_bench/flash_timeline" --operations 7 --picture="$scratch/known.svg" \
+        "$scratch/known.json" | tee "$log" &&
+        holds 1 '^known: 10.000 ms, of which 4.000 ms waiting with nothing computed$'
+}
 if find_matplotlib; then
     point 'flash_timeline' pictures "$python"
+    point 'flash_timeline: known figures' known_figures "$python"
 else
     skip 'flash_timeline' "$reason"
 fi

@@ -13,7 +13,7 @@ static void test_wait(void)
 {
     flash_trace_t *trace = flash_trace_create();
     uint64_t now = flash_trace_now(), later = now + 1000 * FLASH_TRACE_GAP_NS;
-    flash_trace_span_t callback = {.kind = FLASH_TRACE_CALLBACK, .begin = now, .end = later};
+    flash_trace_span_t callback = {.kind = FLASH_TRACE_CALLBACK, .begin = now};
 
     flash_trace_wait(trace, now);
     flash_trace_wait(trace, now);
@@ -21,9 +21,14 @@ static void test_wait(void)
     ok(flash_trace_count(trace) == 1, "polls in a row are one span");
     flash_trace_wait(trace, later);
     ok(flash_trace_count(trace) == 2, "polls far from each other are two");
-    flash_trace_add(trace, &callback);
+    flash_trace_destroy(trace);
+
+    trace = flash_trace_create();
     flash_trace_wait(trace, now);
-    ok(flash_trace_count(trace) == 4, "a callback between them ends the first");
+    callback.end = flash_trace_now();
+    flash_trace_add(trace, &callback);
+    flash_trace_wait(trace, callback.end);
+    ok(flash_trace_count(trace) == 3, "a callback between polls in a row makes them two");
     flash_trace_destroy(trace);
 }
 
@@ -50,6 +55,24 @@ static char *written(const flash_trace_t *trace)
     flash_trace_write(trace, file, 7, "the title");
     fclose(file);
     return text;
+}
+
+/* A poll that called back has waited since the callback's end, which here is yet to come. */
+static void test_wait_after_callback(void)
+{
+    flash_trace_t *trace = flash_trace_create();
+    uint64_t now = flash_trace_now();
+    flash_trace_span_t callback = {
+        .kind = FLASH_TRACE_CALLBACK, .begin = now, .end = now + UINT64_C(3600000000000)};
+    char *text;
+
+    flash_trace_add(trace, &callback);
+    flash_trace_wait(trace, now);
+    text = written(trace);
+    ok(strstr(text, "\"name\":\"wait\"") != NULL && strstr(text, "\"dur\":0.000}") != NULL,
+       "what a poll's callback takes is no waiting");
+    free(text);
+    flash_trace_destroy(trace);
 }
 
 static int count(const char *text, const char *word)
@@ -110,6 +133,7 @@ static void test_pairs(void)
 int main(void)
 {
     test_wait();
+    test_wait_after_callback();
     test_most();
     test_lanes();
     test_pairs();
