@@ -39,7 +39,7 @@ static const char help_text[] =
     "  --compute-ratio=R  a block's computation against its transfer (default 2)\n"
     "  --pieces=P         to a block (default 1)\n"
     "  --segment=B        coll_flash_segment_bytes (default 256K); --depth=D, --sends=S: likewise\n"
-    "                     (defaults 8 and 3)\n"
+    "                     (defaults 32 and 8)\n"
     "  --rate=B           payload bytes a second of a link (default 239102K, in units of 1000: "
     "that\n"
     "                     of 2 Gbit/s with an MTU of 1500)\n"
@@ -315,8 +315,8 @@ int main(int argc, char **argv)
                          .ring = {.block_bytes = 8 << 20,
                                   .segment_bytes = 256 << 10,
                                   .pieces = 1,
-                                  .depth = 8,
-                                  .sends = 3,
+                                  .depth = 32,
+                                  .sends = 8,
                                   .combine_rate = 4e9,
                                   .link = {.rate = 239102e3, .latency = 50e-6},
                                   .seed = 1}};
