@@ -86,6 +86,20 @@ static int count(const char *text, const char *word)
     return found;
 }
 
+/* The text of a trace of nothing else, to be freed. */
+static char *written_spans(const flash_trace_span_t *spans, size_t number)
+{
+    flash_trace_t *trace = flash_trace_create();
+    char *text;
+
+    for (size_t k = 0; k < number; k++) {
+        flash_trace_add(trace, &spans[k]);
+    }
+    text = written(trace);
+    flash_trace_destroy(trace);
+    return text;
+}
+
 static void test_lanes(void)
 {
     static const flash_trace_span_t spans[] = {
@@ -93,20 +107,14 @@ static void test_lanes(void)
         {.kind = FLASH_TRACE_RECEIVE, .begin = 2000, .end = 9500, .block = 3, .index = 1},
         {.kind = FLASH_TRACE_RECEIVE, .begin = 9700, .end = 9900, .block = 3, .index = 2},
         {.kind = FLASH_TRACE_SEND, .begin = 1000, .end = 9000}};
-    flash_trace_t *trace = flash_trace_create();
-    char *text;
+    char *text = written_spans(spans, sizeof(spans) / sizeof(spans[0]));
 
-    for (size_t k = 0; k < sizeof(spans) / sizeof(spans[0]); k++) {
-        flash_trace_add(trace, &spans[k]);
-    }
-    text = written(trace);
     ok(count(text, "\"dur\":8.000") == 2, "lanes do not mind each other");
     ok(count(text, "\"dur\":0.500") == 1, "in a lane, a span begins with the end of the last");
     ok(count(text, "\"dur\":0.200") == 1, "or when it began, if that is later");
     ok(count(text, "\"bytes\":64,\"block\":3,\"index\":0") == 1, "it says what it was");
     ok(count(text, "\"pid\":7") == 10 && count(text, "the title") == 1, "and whose");
     free(text);
-    flash_trace_destroy(trace);
 }
 
 static void test_pairs(void)
@@ -115,19 +123,13 @@ static void test_pairs(void)
         {.kind = FLASH_TRACE_PENDING, .operation = 5, .index = 2, .begin = 1000, .end = 2000},
         {.kind = FLASH_TRACE_DONE, .operation = 5, .index = 2, .end = 3000},
         {.kind = FLASH_TRACE_ALLGATHER, .operation = 5, .begin = 500, .end = 3500}};
-    flash_trace_t *trace = flash_trace_create();
-    char *text;
+    char *text = written_spans(spans, sizeof(spans) / sizeof(spans[0]));
 
-    for (size_t k = 0; k < sizeof(spans) / sizeof(spans[0]); k++) {
-        flash_trace_add(trace, &spans[k]);
-    }
-    text = written(trace);
     ok(count(text, "\"id\":\"7.5.2\"") == 2, "a pending piece's begin and end have one name");
     ok(count(text, "\"id\":\"7.5\"") == 2, "so have an operation's");
     ok(count(text, "\"ph\":\"b\"") == 2 && count(text, "\"ph\":\"e\"") == 2, "both are there");
     ok(count(text, "\"ph\":\"X\"") == 1, "the callback is in its lane");
     free(text);
-    flash_trace_destroy(trace);
 }
 
 int main(void)
