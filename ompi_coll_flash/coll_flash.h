@@ -216,6 +216,9 @@ typedef struct mca_coll_flash_request {
     size_t *counts;    /* blocks, if unequal; owned */
     ptrdiff_t *displs; /* owned */
     void *scratch;     /* owned: packed blocks, or the result of a call in place */
+    /* What comes before the callback for a piece: puts it where the user looks for it; or NULL. */
+    int (*prepare)(const struct mca_coll_flash_request *request, const flash_piece_t *piece,
+                   void **elements);
     /* What remains to be done, in an application thread, when the ring is complete; or NULL. */
     int (*finish)(struct mca_coll_flash_request *request);
     struct {

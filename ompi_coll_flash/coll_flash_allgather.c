@@ -3,7 +3,7 @@
  *
  * Ranks may describe the same data by different types, as long as the signatures agree, so that
  * the ring sees bytes. A rank whose receive type has gaps gathers into packed memory of its own
- * and unpacks at completion; its neighbours do not notice.
+ * and unpacks at completion, or each piece before its callback; its neighbours do not notice.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -95,26 +95,49 @@ static int unpack(const char *from, char *to, flash_count_t count, MPI_Datatype 
     return convert(false, (char *) (uintptr_t) from, to, count, type);
 }
 
-/* The request's last act where blocks were gathered packed. */
-static int unpack_blocks(mca_coll_flash_request_t *request)
+static layout_t deferred_layout(const mca_coll_flash_request_t *request)
 {
-    int size = ompi_comm_size(request->module->comm), rc = MPI_SUCCESS;
     layout_t layout = {.type = request->deferred.recvtype,
                        .count = request->deferred.recvcount,
                        .counts = request->deferred.recvcounts,
                        .displs = request->deferred.displs};
-    const char *packed = request->deferred.packed;
 
     read_type(layout.type, &layout.size, &layout.extent, &layout.true_lb);
+    return layout;
+}
+
+/* Where an element of a block belongs in the receive buffer. */
+static char *element_of(const mca_coll_flash_request_t *request, const layout_t *layout, int rank,
+                        ptrdiff_t element)
+{
+    return (char *) request->deferred.recvbuf +
+           (block_displ(layout, rank) + element) * layout->extent;
+}
+
+/* The request's last act where blocks were gathered packed. */
+static int unpack_blocks(mca_coll_flash_request_t *request)
+{
+    int size = ompi_comm_size(request->module->comm), rc = MPI_SUCCESS;
+    layout_t layout = deferred_layout(request);
+    const char *packed = request->deferred.packed;
+
     for (int rank = 0; rank < size && rc == MPI_SUCCESS; rank++) {
         flash_count_t count = block_count(&layout, rank);
 
-        rc = unpack(packed,
-                    (char *) request->deferred.recvbuf + block_displ(&layout, rank) * layout.extent,
-                    count, layout.type);
+        rc = unpack(packed, element_of(request, &layout, rank, 0), count, layout.type);
         packed += (size_t) count * layout.size;
     }
     return rc;
+}
+
+/* Before the callback for a piece of such a block. */
+static int unpack_piece(const mca_coll_flash_request_t *request, const flash_piece_t *piece,
+                        void **elements)
+{
+    layout_t layout = deferred_layout(request);
+
+    *elements = element_of(request, &layout, (int) piece->block, (ptrdiff_t) piece->offset);
+    return unpack(piece->data, *elements, (flash_count_t) piece->count, layout.type);
 }
 
 /* --------------------------------------------------------- where blocks go */
@@ -178,17 +201,22 @@ static int place_packed(mca_coll_flash_request_t *request, const layout_t *layou
     request->deferred.recvcounts = kept > 0 ? counts : NULL;
     request->deferred.displs = kept > 0 ? counts + size : NULL;
     request->deferred.packed = (char *) counts + header;
-    request->finish = unpack_blocks;
+    if (request->compute.fn == NULL) {
+        request->finish = unpack_blocks;
+    } else {
+        request->prepare = unpack_piece;
+    }
     params->output = request->deferred.packed;
     return MPI_SUCCESS;
 }
 
-/* Output and blocks of the ring. */
+/* Output and blocks of the ring. A callback is to find its piece as the type describes it. */
 static int place_output(mca_coll_flash_request_t *request, const layout_t *layout, void *recvbuf,
                         flash_op_params_t *params)
 {
     int size = ompi_comm_size(request->module->comm);
-    bool packed = !all_dense(layout, size);
+    bool packed = request->compute.fn == NULL ? !all_dense(layout, size)
+                                              : !mca_coll_flash_is_solid(layout->type);
 
     params->schedule.blocks.count = (size_t) layout->count * layout->size / params->element;
     params->output = (char *) recvbuf + layout->true_lb;
@@ -221,7 +249,7 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
 
     params->input = own;
     if (sendbuf == MPI_IN_PLACE) {
-        return request->finish == NULL
+        return request->scratch == NULL
                    ? MPI_SUCCESS
                    : pack((const char *) recvbuf + block_displ(layout, rank) * layout->extent,
                           block_count(layout, rank), layout->type, own);
@@ -264,7 +292,9 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
     made->datatype = recvtype;
     if (compute != NULL) {
         made->compute = *compute;
-        params.element = layout.size; /* pieces are counted in elements, and the type is dense */
+        if (layout.size > 0) {
+            params.element = layout.size; /* pieces are counted in elements */
+        }
     }
     params.schedule.kind = FLASH_ALLGATHER;
     rc = place_output(made, &layout, recvbuf, &params);

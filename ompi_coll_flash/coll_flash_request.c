@@ -127,6 +127,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->counts = NULL;
     request->displs = NULL;
     request->scratch = NULL;
+    request->prepare = NULL;
     request->finish = NULL;
     return request;
 }
@@ -259,8 +260,12 @@ static int call_back(void *arg, const flash_piece_t *piece)
                               .data = piece->data,
                               .stream = NULL,
                               .handle = {piece->op, (MPI_Count) piece->number}};
-    int error = request->compute.fn(&block, request->compute.arg);
+    int error =
+        request->prepare == NULL ? MPI_SUCCESS : request->prepare(request, piece, &block.data);
 
+    if (error == MPI_SUCCESS) {
+        error = request->compute.fn(&block, request->compute.arg);
+    }
     if (error == MPIX_FLASH_PENDING) {
         return FLASH_PENDING;
     }

@@ -23,14 +23,12 @@ static int check_comm(MPI_Comm comm)
     return ompi_comm_invalid(comm) || OMPI_COMM_IS_INTER(comm) ? MPI_ERR_COMM : MPI_SUCCESS;
 }
 
-/* Callbacks see elements in a row: the type must be one without gaps. */
 static int check_type(MPI_Datatype type)
 {
-    if (type == NULL || type == MPI_DATATYPE_NULL || !ompi_datatype_is_valid(type) ||
-        (!ompi_datatype_is_predefined(type) && !ompi_datatype_is_committed(type))) {
-        return MPI_ERR_TYPE;
-    }
-    return mca_coll_flash_is_solid(type) ? MPI_SUCCESS : MPI_ERR_TYPE;
+    bool usable = type != NULL && type != MPI_DATATYPE_NULL && ompi_datatype_is_valid(type) &&
+                  (ompi_datatype_is_predefined(type) || ompi_datatype_is_committed(type));
+
+    return usable ? MPI_SUCCESS : MPI_ERR_TYPE;
 }
 
 static int check_counts(int count, const int counts[], MPI_Comm comm)

@@ -46,7 +46,8 @@ typedef struct MPIX_Flash_block {
     MPI_Count offset;         /* where the piece begins in the block, in elements */
     MPI_Count count;          /* the length of the piece, in elements, at least 1 */
     MPI_Datatype datatype;    /* the type of an element */
-    void *data;               /* the first element of the piece, in host memory */
+    void *data;               /* the first element of the piece, in host memory; next to it come
+                                 the others, by the type's extent */
     void *stream;             /* reserved for device memory; NULL for host memory */
     MPIX_Flash_handle handle; /* for a callback that returns MPIX_FLASH_PENDING */
 } MPIX_Flash_block;
@@ -153,11 +154,14 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  *           lies in recvbuf already). Must not change before the request is complete.
  * recvbuf   room for recvcount elements of recvtype for each rank, in rank order. Not to be
  *           touched before the request is complete, except by `consume` for its piece.
- * recvtype  a type without gaps, lower bound 0, extent equal to size: else MPI_ERR_TYPE. The same
- *           holds for sendtype. Its size, and recvcount, are equal on all ranks: blocks are cut by
- *           elements.
- * consume   block->data is the piece inside recvbuf; for the own block it may lie in sendbuf. The
- *           callback must not change it.
+ * recvtype  any type, as sendtype; ranks may describe the same data by different ones. Its size,
+ *           and recvcount, are equal on all ranks: blocks are cut by elements. Blocks of elements
+ *           without data are empty. Unless an element lies at its address without gaps, as long as
+ *           its extent, the ring gathers into memory of its own, as much as all blocks have data,
+ *           and each piece is unpacked before its callback.
+ * consume   block->data is the piece inside recvbuf, as an address that goes with recvtype; for the
+ *           own block, if recvtype has no gaps, it may lie in sendbuf. The callback must not change
+ *           it.
  * hints     see MPIX_Flash_hints; may be NULL.
  * request   completed by MPI_Wait, MPI_Test and their kin, after the last callback.
  *
@@ -198,10 +202,10 @@ int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype se
  * recvbuf   room for recvcount elements of datatype: receives the reduction of all ranks'
  *           contributions to this rank's block. Not to be touched before the request is complete.
  *
- * datatype  a type without gaps, as for an allgather.
+ * datatype  any type, the same on all ranks.
  *
- * op        an operation that is defined for the type: else MPI_ERR_OP. Non-commutative
- *           ones work without flash's rings. A ring adds a block in the order in which the
+ * op        an operation that is defined for the type: else MPI_ERR_OP. Non-commutative ones, and
+ *           user-defined ones on types with gaps, work without flash's rings. A ring adds a block in the order in which the
  *           ranks stand in it, from the right neighbour of the block's rank on to that rank
  *           itself: the same bits in each run with the same mapping, and with any mapping where
  *           coll_flash_ring_order is rank. User-defined ones are called in

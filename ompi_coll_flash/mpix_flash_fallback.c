@@ -39,7 +39,7 @@ typedef struct flash_fallback {
     ptrdiff_t *displs; /* owned */
     MPI_Datatype datatype;
     ptrdiff_t extent;
-    char *base;           /* allgather: where the blocks lie */
+    char *base;           /* where the blocks lie: the receive buffer, or in `contribution` */
     uint32_t step, piece; /* the next callback */
 } flash_fallback_t;
 
@@ -169,16 +169,17 @@ static bool has_failed(const flash_fallback_t *fallback)
 }
 
 static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_split_t *split,
-                       uint32_t piece, char *data)
+                       uint32_t piece)
 {
     flash_range_t range = flash_split_piece(split, piece);
+    ptrdiff_t element = flash_schedule_displ(&fallback->schedule, rank) + (ptrdiff_t) range.offset;
     MPIX_Flash_block block = {.rank = (int) rank,
                               .piece = (int) piece,
                               .pieces = (int) split->pieces,
                               .offset = (MPI_Count) range.offset,
                               .count = (MPI_Count) range.count,
                               .datatype = fallback->datatype,
-                              .data = data + (ptrdiff_t) range.offset * fallback->extent,
+                              .data = fallback->base + element * fallback->extent,
                               .stream = NULL,
                               .handle = {fallback, -1 - (MPI_Count) fallback->begun}};
     bool nested = flash_in_callback;
@@ -206,7 +207,7 @@ static bool find_next(flash_fallback_t *fallback)
 {
     uint32_t rank;
 
-    while (fallback->base != NULL && !has_failed(fallback) &&
+    while (fallback->schedule.kind == FLASH_ALLGATHER && !has_failed(fallback) &&
            fallback->step < fallback->schedule.ring.nranks) {
         if (fallback->piece < split_of_step(fallback, &rank).pieces) {
             return true;
@@ -222,8 +223,7 @@ static void consume_next(flash_fallback_t *fallback)
     uint32_t rank;
     flash_split_t split = split_of_step(fallback, &rank);
 
-    call_piece(fallback, rank, &split, fallback->piece++,
-               fallback->base + flash_schedule_displ(&fallback->schedule, rank) * fallback->extent);
+    call_piece(fallback, rank, &split, fallback->piece++);
 }
 
 static void produce_all(flash_fallback_t *fallback)
@@ -241,9 +241,7 @@ static void produce_all(flash_fallback_t *fallback)
             if (has_failed(fallback)) {
                 break; /* meanwhile */
             }
-            call_piece(fallback, rank, &split, piece,
-                       (char *) fallback->contribution +
-                           flash_schedule_displ(schedule, rank) * fallback->extent);
+            call_piece(fallback, rank, &split, piece);
         }
     }
     while (undone(fallback) != 0) {
@@ -345,6 +343,7 @@ static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t 
     flash_fallback_t *fallback = OBJ_NEW(flash_fallback_t);
     int size = ompi_comm_size(comm);
     ptrdiff_t next = 0;
+    size_t element;
 
     if (fallback == NULL) {
         return NULL;
@@ -362,10 +361,13 @@ static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t 
         OBJ_RELEASE(fallback);
         return NULL;
     }
+    ompi_datatype_type_size(datatype, &element);
     for (int rank = 0; rank < size; rank++) {
-        fallback->counts[rank] = (size_t) (recvcounts != NULL ? recvcounts[rank] : recvcount);
+        int count = recvcounts != NULL ? recvcounts[rank] : recvcount;
+
+        fallback->counts[rank] = element > 0 ? (size_t) count : 0;
         fallback->displs[rank] = displs != NULL ? displs[rank] : next;
-        next += (ptrdiff_t) fallback->counts[rank];
+        next += count;
     }
     fallback->schedule = (flash_schedule_t){
         .kind = kind,
@@ -403,30 +405,39 @@ int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype se
     return MPI_SUCCESS;
 }
 
+/* Room for all blocks. The data of an element may begin before or behind its address. */
+static int allocate_contribution(flash_fallback_t *fallback)
+{
+    int last = (int) fallback->schedule.ring.nranks - 1;
+    ptrdiff_t elements = fallback->displs[last] + (ptrdiff_t) fallback->counts[last], before = 0;
+    ptrdiff_t bytes = opal_datatype_span(&fallback->datatype->super, (size_t) elements, &before);
+
+    fallback->contribution = calloc(1, (size_t) bytes + 1);
+    if (fallback->contribution == NULL) {
+        OBJ_RELEASE(fallback);
+        return MPI_ERR_NO_MEM;
+    }
+    fallback->base = (char *) fallback->contribution - before;
+    return MPI_SUCCESS;
+}
+
 int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void *recvbuf,
                                   int recvcount, const int recvcounts[], MPI_Datatype datatype,
                                   MPI_Op op, MPI_Comm comm, MPI_Request *request)
 {
     flash_fallback_t *fallback =
         make(FLASH_REDUCE_SCATTER, compute, recvcount, recvcounts, NULL, datatype, comm);
-    int size = ompi_comm_size(comm), rc;
-    size_t elements;
+    int rc;
 
-    if (fallback == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    elements = (size_t) fallback->displs[size - 1] + fallback->counts[size - 1];
-    fallback->contribution = calloc(elements + 1, (size_t) fallback->extent);
-    if (fallback->contribution == NULL) {
-        OBJ_RELEASE(fallback);
+    if (fallback == NULL || allocate_contribution(fallback) != MPI_SUCCESS) {
         return MPI_ERR_NO_MEM;
     }
     produce_all(fallback);
     fallback->reported = has_failed(fallback);
-    rc = recvcounts == NULL ? PMPI_Ireduce_scatter_block(fallback->contribution, recvbuf, recvcount,
+    rc = recvcounts == NULL ? PMPI_Ireduce_scatter_block(fallback->base, recvbuf, recvcount,
                                                          datatype, op, comm, &fallback->inner[0])
-                            : PMPI_Ireduce_scatter(fallback->contribution, recvbuf, recvcounts,
-                                                   datatype, op, comm, &fallback->inner[0]);
+                            : PMPI_Ireduce_scatter(fallback->base, recvbuf, recvcounts, datatype,
+                                                   op, comm, &fallback->inner[0]);
     if (rc == MPI_SUCCESS) {
         rc = PMPI_Iallreduce(&fallback->reported, &fallback->worst, 1, MPI_INT, MPI_MAX, comm,
                              &fallback->inner[1]);

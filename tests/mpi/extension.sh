@@ -21,6 +21,7 @@ mpi 5 --mca coll_flash_ring_order rank -- test_extension
 # The same without flash's component.
 select_coll ^flash
 for np in 1 2 3 8; do
+    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_allgather
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_extension
 done
 

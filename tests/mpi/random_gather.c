@@ -29,20 +29,24 @@ static void make_single(typed_t *typed, int signature)
     typed->per_unit = 1;
 }
 
-/* The extension wants types without gaps, and the same receive type on all ranks. */
-static void draw_dense(operation_t *operation, int signature, uint64_t *all)
+/* Each rank its own; the extension wants receive types of the same size on all ranks. */
+static void draw_ways(operation_t *operation, int signature, uint64_t *all)
 {
-    static const int dense[] = {WAY_PREDEFINED, WAY_CONTIGUOUS};
+    uint64_t *own = &operation->own;
+    int way = (int) prng_below(own, WAYS);
 
-    typed_make(&operation->recv_type, signature, dense[prng_below(all, 2)]);
-    typed_make(&operation->send_type, signature, dense[prng_below(&operation->own, 2)]);
+    if (operation->compute) {
+        way = prng_percent(all, 30) ? WAY_PREDEFINED
+                                    : WAY_CONTIGUOUS + (int) prng_below(own, WAYS - WAY_CONTIGUOUS);
+    }
+    typed_make(&operation->recv_type, signature, way);
+    typed_make(&operation->send_type, signature, (int) prng_below(own, WAYS));
 }
 
 static void draw_types(operation_t *operation, uint64_t *all)
 {
-    int signature = (int) prng_below(all, operation->compute ? SIGNATURE_DOUBLE_INT : SIGNATURES);
+    int signature = (int) prng_below(all, SIGNATURES);
     uint32_t kind = prng_below(all, 100);
-    uint64_t *own = &operation->own;
 
     if (kind < 3 && !operation->compute) {
         make_nothing(&operation->send_type);
@@ -50,11 +54,8 @@ static void draw_types(operation_t *operation, uint64_t *all)
     } else if (kind < 40) {
         make_single(&operation->send_type, signature);
         make_single(&operation->recv_type, signature);
-    } else if (operation->compute) {
-        draw_dense(operation, signature, all);
     } else {
-        typed_make(&operation->send_type, signature, (int) prng_below(own, WAYS));
-        typed_make(&operation->recv_type, signature, (int) prng_below(own, WAYS));
+        draw_ways(operation, signature, all);
     }
 }
 
@@ -186,18 +187,25 @@ void draw_gather(operation_t *operation, uint64_t *all)
 
 /* ------------------------------------------------------------------- the calls */
 
+static bool in_send_buffer(const operation_t *operation, const void *data)
+{
+    const image_t *send = &operation->send;
+
+    return (uintptr_t) data - (uintptr_t) send->memory < send->bytes;
+}
+
 static void check_data(operation_t *operation, const MPIX_Flash_block *block)
 {
     const typed_t *typed = &operation->recv_type;
-    size_t first = (size_t) block->offset * typed->size;
     const unsigned char *place =
-        operation->recv.buffer + operation->displs[block->rank] * typed->extent + first;
+        operation->recv.buffer +
+        (operation->displs[block->rank] + (ptrdiff_t) block->offset) * typed->extent;
     bool own = !operation->in_place && block->rank == operation->rank &&
-               block->data == operation->send.buffer + first;
+               in_send_buffer(operation, block->data);
 
     if ((block->data != place && !own) ||
-        !is_pattern(block->data, first, (size_t) block->count * typed->size, block->rank,
-                    operation->salt)) {
+        !typed_is(typed, block->data, (size_t) block->offset, (size_t) block->count, block->rank,
+                  operation->salt)) {
         fail(operation->sequence, operation->number,
              "%s, rank %d of %d: block %d's elements %lld to %lld %s", operation->name,
              operation->rank, operation->size, block->rank, (long long) block->offset,

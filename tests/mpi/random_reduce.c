@@ -54,7 +54,6 @@ static void make_images(operation_t *operation)
     }
 }
 
-/* Types that pairs have a gap in do not go with the extension. */
 static void draw_reduction(operation_t *operation, uint64_t *all)
 {
     size_t count;
@@ -62,16 +61,11 @@ static void draw_reduction(operation_t *operation, uint64_t *all)
     int user = prng_percent(all, 20) ? (int) prng_below(all, USER_REDUCTIONS) : -1;
 
     if (user >= 0) {
-        if (user == USER_SPACED_MAPS && operation->compute) {
-            user = USER_MAPS;
-        }
         user_reduction_make(&operation->reduction, user);
         return;
     }
     operation->free_early = false; /* nothing to free */
-    do {
-        operation->reduction = predefined[prng_below(all, (uint32_t) count)];
-    } while (operation->compute && operation->reduction.type == MPI_DOUBLE_INT);
+    operation->reduction = predefined[prng_below(all, (uint32_t) count)];
 }
 
 static bool is_predefined(const operation_t *operation)

@@ -1,15 +1,18 @@
 /*
- * test_allgather.c: MPI_Iallgather and MPI_Iallgatherv.
+ * test_allgather.c: MPI_Iallgather and MPI_Iallgatherv, and with the same arguments the calls of
+ * <mpix_flash.h>.
  *
  * Each rank works out what its receive buffer must hold in the end, gaps and guards included, and
  * compares all of it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include <mpix_flash.h>
+
 #include "typed.h"
 
 enum { CANARY = 0x5a, NO_WAY = -1 };
-enum { EQUAL = 0, UNEQUAL = 1, IN_PLACE = 2 }; /* bits of `form` */
+enum { EQUAL = 0, UNEQUAL = 1, IN_PLACE = 2, COMPUTE = 4, FORMS = 8 }; /* bits of `form` */
 
 /* One call, as this rank describes it. */
 typedef struct call {
@@ -19,6 +22,8 @@ typedef struct call {
     int *displs, *counts;  /* in elements of recv */
     size_t elements, slot; /* of recv: the buffer's length, the furthest two blocks are apart */
     unsigned salt;
+    unsigned char *recvbuf;
+    MPI_Count consumed; /* elements */
 } call_t;
 
 /* ------------------------------------------------------------- the arguments */
@@ -56,7 +61,10 @@ static void make_call(call_t *call, int signature, int send_way, int recv_way, i
         send_way = (int) ((unsigned) world_rank + salt) % WAYS;
     }
     if (recv_way == NO_WAY) {
-        recv_way = (int) (3 * (unsigned) world_rank + salt / 2) % WAYS;
+        /* A consumer's elements are of equal size on all ranks. */
+        int least = form & COMPUTE ? WAY_PREDEFINED + 1 : WAY_PREDEFINED;
+
+        recv_way = least + (int) (3 * (unsigned) world_rank + salt / 2) % (WAYS - least);
     }
     typed_make(&call->send, signature, send_way);
     typed_make(&call->recv, signature, recv_way);
@@ -99,20 +107,67 @@ static void write_block(const call_t *call, unsigned char *buffer, int rank)
                 (size_t) call->counts[rank], rank, call->salt);
 }
 
-static void start(const call_t *call, const void *sendbuf, void *recvbuf, MPI_Request *request)
+static int consume(const MPIX_Flash_block *block, void *arg)
+{
+    call_t *call = arg;
+    const unsigned char *place =
+        call->recvbuf +
+        ((ptrdiff_t) call->displs[block->rank] + (ptrdiff_t) block->offset) * call->recv.extent;
+
+    check(block->rank == world_rank || block->data == place, "block %d is not in its place",
+          block->rank);
+    check(typed_is(&call->recv, block->data, (size_t) block->offset, (size_t) block->count,
+                   block->rank, call->salt),
+          "block %d, elements from %lld on: wrong in a callback, form %d", block->rank,
+          (long long) block->offset, call->form);
+    call->consumed += block->count;
+    return MPI_SUCCESS;
+}
+
+static void start_compute(call_t *call, const void *sendbuf, int sendcount, MPI_Request *request)
+{
+    MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
+
+    hints.pieces = (int) (call->salt % 4);
+    hints.row = (MPI_Count) (call->salt % 3);
+    call->consumed = 0;
+    if (call->form & UNEQUAL) {
+        MPIX_Iallgatherv_compute(sendbuf, sendcount, call->send.type, call->recvbuf, call->counts,
+                                 call->displs, call->recv.type, consume, call, &hints,
+                                 MPI_COMM_WORLD, request);
+    } else {
+        MPIX_Iallgather_compute(sendbuf, sendcount, call->send.type, call->recvbuf, call->counts[0],
+                                call->recv.type, consume, call, &hints, MPI_COMM_WORLD, request);
+    }
+}
+
+static void start(call_t *call, const void *sendbuf, MPI_Request *request)
 {
     int sendcount = call->units[world_rank] * call->send.per_unit;
 
-    if (call->form & UNEQUAL) {
-        MPI_Iallgatherv(sendbuf, sendcount, call->send.type, recvbuf, call->counts, call->displs,
-                        call->recv.type, MPI_COMM_WORLD, request);
+    if (call->form & COMPUTE) {
+        start_compute(call, sendbuf, sendcount, request);
+    } else if (call->form & UNEQUAL) {
+        MPI_Iallgatherv(sendbuf, sendcount, call->send.type, call->recvbuf, call->counts,
+                        call->displs, call->recv.type, MPI_COMM_WORLD, request);
     } else {
-        MPI_Iallgather(sendbuf, sendcount, call->send.type, recvbuf, call->counts[0],
+        MPI_Iallgather(sendbuf, sendcount, call->send.type, call->recvbuf, call->counts[0],
                        call->recv.type, MPI_COMM_WORLD, request);
     }
 }
 
-static void run_call(const call_t *call, const char *what)
+static void check_consumed(const call_t *call)
+{
+    MPI_Count all = 0;
+
+    for (int rank = 0; rank < world_size; rank++) {
+        all += call->recv.size > 0 ? call->counts[rank] : 0;
+    }
+    check(!(call->form & COMPUTE) || call->consumed == all, "callbacks for %lld elements of %lld",
+          (long long) call->consumed, (long long) all);
+}
+
+static void run_call(call_t *call, const char *what)
 {
     size_t send_bytes, recv_bytes, wrong = 0;
     size_t send_elements = (size_t) call->units[world_rank] * (size_t) call->send.per_unit;
@@ -129,9 +184,10 @@ static void run_call(const call_t *call, const char *what)
     if (call->form & IN_PLACE) {
         write_block(call, recv, world_rank);
     }
-    start(call, call->form & IN_PLACE ? MPI_IN_PLACE : send + typed_margin(&call->send),
-          recv + typed_margin(&call->recv), &request);
+    call->recvbuf = recv + typed_margin(&call->recv);
+    start(call, call->form & IN_PLACE ? MPI_IN_PLACE : send + typed_margin(&call->send), &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check_consumed(call);
     while (wrong < recv_bytes && recv[wrong] == wanted[wrong]) {
         wrong++;
     }
@@ -161,7 +217,7 @@ static void equal_blocks(int signature, int send_way, int recv_way, int units)
     for (int rank = 0; rank < world_size; rank++) {
         all[rank] = units;
     }
-    for (int form = 0; form < 4; form++) {
+    for (int form = 0; form < FORMS; form++) {
         make_call(&call, signature, send_way, recv_way, form, all, next_salt());
         run_call(&call, "equal blocks");
         free_call(&call);
@@ -178,7 +234,7 @@ static void unequal_blocks(int signature, int send_way, int recv_way, int scale)
         for (int rank = 0; rank < world_size; rank++) {
             all[rank] = (rank + round) % 3 == 0 ? 0 : 1 + (rank * 7 + round) % 5 * scale;
         }
-        for (int form = UNEQUAL; form <= (UNEQUAL | IN_PLACE); form += IN_PLACE) {
+        for (int form = UNEQUAL; form < FORMS; form += IN_PLACE) {
             make_call(&call, signature, send_way, recv_way, form, all, next_salt());
             run_call(&call, "unequal blocks");
             free_call(&call);

@@ -213,23 +213,6 @@ static void types(void)
     MPI_Type_contiguous(2, MPI_INT, &type);
     bad_type(type, "type not committed");
     MPI_Type_free(&type);
-    MPI_Type_vector(2, 1, 2, MPI_INT, &type);
-    MPI_Type_commit(&type);
-    bad_type(type, "type with a gap inside");
-    MPI_Type_free(&type);
-    MPI_Type_create_resized(MPI_INT, 0, 8, &type);
-    MPI_Type_commit(&type);
-    bad_type(type, "type with a gap behind");
-    MPI_Type_free(&type);
-    MPI_Type_create_resized(MPI_INT, -4, 4, &type);
-    MPI_Type_commit(&type);
-    bad_type(type, "type with a lower bound");
-    MPI_Type_free(&type);
-    MPI_Type_create_indexed_block(2, 1, (int[]){1, 0}, MPI_INT, &type);
-    MPI_Type_commit(&type);
-    bad_type(type, "type whose elements lie in another order");
-    MPI_Type_free(&type);
-    bad_type(MPI_DOUBLE_INT, "MPI_DOUBLE_INT, which has a gap");
     good_calls_work();
 }
 

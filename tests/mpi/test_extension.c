@@ -426,6 +426,87 @@ static void user_type(void)
     free(recv);
 }
 
+/* Elements without data: blocks of them are empty. */
+static int count_calls(const MPIX_Flash_block *block, void *arg)
+{
+    (void) block;
+    ++*(int *) arg;
+    return MPI_SUCCESS;
+}
+
+static void add_nothing(void *in, void *inout, int *length, MPI_Datatype *type)
+{
+    (void) in;
+    (void) inout;
+    (void) length;
+    (void) type;
+}
+
+static void empty_type(void)
+{
+    unsigned char recv[8] = {7, 7, 7, 7, 7, 7, 7, 7};
+    MPI_Datatype none, spaced;
+    int calls = 0;
+    MPI_Op op;
+
+    MPI_Type_contiguous(0, MPI_INT, &none);
+    MPI_Type_create_resized(none, 0, 8, &spaced);
+    MPI_Type_commit(&spaced);
+    MPI_Op_create(add_nothing, 1, &op);
+    check_class(MPIX_Allgather_compute(recv, 9, spaced, recv, 9, spaced, count_calls, &calls, NULL,
+                                       MPI_COMM_WORLD),
+                MPI_SUCCESS, "allgather");
+    check_class(MPIX_Reduce_scatter_block_compute(count_calls, &calls, NULL, recv, 9, spaced, op,
+                                                  MPI_COMM_WORLD),
+                MPI_SUCCESS, "reduce-scatter");
+    check(calls == 0, "%d callbacks", calls);
+    check(recv[0] == 7 && recv[7] == 7, "the buffer has changed");
+    MPI_Op_free(&op);
+    MPI_Type_free(&spaced);
+    MPI_Type_free(&none);
+}
+
+/* MPI_BOTTOM and types that hold addresses: block->data counts from there, too. */
+typedef struct bottom {
+    int *recv;
+    int calls;
+} bottom_t;
+
+static int look_up(const MPIX_Flash_block *block, void *arg)
+{
+    bottom_t *bottom = arg;
+    const int *element = &bottom->recv[2 * block->rank];
+
+    check((MPI_Aint) block->data == block->rank * (MPI_Aint) (2 * sizeof(int)), "data is %p",
+          block->data);
+    check(*element == 100 + block->rank, "block %d is %d", block->rank, *element);
+    bottom->calls++;
+    return MPI_SUCCESS;
+}
+
+static void bottom(void)
+{
+    bottom_t bottom = {.recv = get_memory(sizeof(int) * 2 * (size_t) world_size)};
+    int send = 100 + world_rank;
+    MPI_Aint from, to;
+    MPI_Datatype at_send, at_recv, every_second;
+
+    MPI_Get_address(&send, &from);
+    MPI_Get_address(bottom.recv, &to);
+    MPI_Type_create_hindexed_block(1, 1, &from, MPI_INT, &at_send);
+    MPI_Type_create_hindexed_block(1, 1, &to, MPI_INT, &at_recv);
+    MPI_Type_create_resized(at_recv, 0, 2 * sizeof(int), &every_second);
+    MPI_Type_commit(&at_send);
+    MPI_Type_commit(&every_second);
+    MPIX_Allgather_compute(MPI_BOTTOM, 1, at_send, MPI_BOTTOM, 1, every_second, look_up, &bottom,
+                           NULL, MPI_COMM_WORLD);
+    check(bottom.calls == world_size, "%d callbacks", bottom.calls);
+    MPI_Type_free(&at_send);
+    MPI_Type_free(&at_recv);
+    MPI_Type_free(&every_second);
+    free(bottom.recv);
+}
+
 int main(int argc, char **argv)
 {
     static const test_case_t cases[] = {{"active", active},
@@ -442,7 +523,9 @@ int main(int argc, char **argv)
                                         {"starts_inside", starts_inside},
                                         {"order_of_sums", order_of_sums},
                                         {"user_operation", user_operation},
-                                        {"user_type", user_type}};
+                                        {"user_type", user_type},
+                                        {"empty_type", empty_type},
+                                        {"bottom", bottom}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

@@ -170,3 +170,22 @@ void typed_write(const typed_t *typed, void *base, size_t elements, int owner, u
         }
     }
 }
+
+bool typed_is(const typed_t *typed, const void *base, size_t first, size_t elements, int owner,
+              unsigned salt)
+{
+    size_t index = first * typed->size;
+
+    for (size_t k = 0; k < elements; k++) {
+        const unsigned char *element = (const unsigned char *) base + (ptrdiff_t) k * typed->extent;
+
+        for (int part = 0; part < typed->parts; part++) {
+            if (!is_pattern(element + typed->part[part].offset, index, typed->part[part].bytes,
+                            owner, salt)) {
+                return false;
+            }
+            index += typed->part[part].bytes;
+        }
+    }
+    return true;
+}

@@ -61,4 +61,11 @@ size_t typed_margin(const typed_t *typed);
 /* Writes the pattern of `owner` into memory at `base` as `elements` of the type. */
 void typed_write(const typed_t *typed, void *base, size_t elements, int owner, unsigned salt);
 
+/*
+ * Whether `elements` at `base`, the first of which is element `first` of a block, hold what
+ * typed_write() writes there.
+ */
+bool typed_is(const typed_t *typed, const void *base, size_t first, size_t elements, int owner,
+              unsigned salt);
+
 #endif /* TYPED_H */
