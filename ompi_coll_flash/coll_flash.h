@@ -272,6 +272,10 @@ int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
 int mca_coll_flash_progress_all(void);
 /* Now and then, while operations are in flight: looks for neighbours that have fallen silent. */
 void mca_coll_flash_watch(void);
+/* A reference to the communicator of a failed request, which this thread has just freed. */
+void mca_coll_flash_owe(ompi_communicator_t *comm);
+/* Releases those of this thread: where no error handler runs that it could pull the ground from. */
+void mca_coll_flash_settle(void);
 /* The MPI error code of a status of flash's. */
 int mca_coll_flash_error(int status);
 

@@ -259,10 +259,10 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
         return MPI_ERR_BUFFER;
     }
     if ((size_t) sendcount * size != own_bytes) {
-        /* The other ranks wait for a block of the length they know: they get one, unfilled where
-           the send buffer is too short, and this rank's request says what is wrong. */
+        /* The other ranks wait for a block of the length they know, and are told that it is not
+           to be had. */
         request->known_error = MPI_ERR_TRUNCATE;
-        memset(own, 0, own_bytes);
+        params->spoiled = true;
         return MPI_SUCCESS;
     }
     if (is_dense(sendtype, sendcount)) {

@@ -329,6 +329,9 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)
     if (params->segment_bytes < 64) {
         params->segment_bytes = 64; /* the longest predefined type that can be reduced is shorter */
     }
+    if (params->min_bytes > INT64_MAX) {
+        params->min_bytes = INT64_MAX; /* as far as ranks can compare */
+    }
     mine[USABLE] = usable;
     mine[ON_NODE] = wants_on_node();
     mine[PRIORITY] = params->priority;

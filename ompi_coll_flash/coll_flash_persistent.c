@@ -77,7 +77,9 @@ static void let_go(mca_coll_flash_persistent_t *persistent)
     OMPI_REQUEST_FINI(base);
     if (base->req_status.MPI_ERROR == MPI_SUCCESS) {
         OBJ_RELEASE(comm);
-    } /* else Open MPI frees the request first, and then calls the error handler: it stays */
+    } else {
+        mca_coll_flash_owe(comm);
+    }
     OBJ_RELEASE(persistent);
 }
 

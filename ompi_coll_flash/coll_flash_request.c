@@ -40,6 +40,9 @@ static int request_free(ompi_request_t **handle)
     flash_compat_see_request(*handle);
     if (atomic_exchange_explicit(&request->state, REQUEST_FREED, memory_order_acq_rel) ==
         REQUEST_COMPLETED_HERE) {
+        if (request->super.super.req_status.MPI_ERROR != MPI_SUCCESS) {
+            mca_coll_flash_owe(request->module->comm);
+        }
         recycle(request);
     }
     *handle = MPI_REQUEST_NULL;
@@ -107,6 +110,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
 {
     mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) opal_free_list_get(&requests);
 
+    mca_coll_flash_settle();
     if (request == NULL) {
         refuse_at_once(module, sequence);
         return NULL;
@@ -197,6 +201,7 @@ static void end(mca_coll_flash_request_t *request, int error)
     ompi_communicator_t *comm = request->module->comm;
     ompi_request_t *base = &request->super.super;
     mca_coll_flash_request_t *next = mca_coll_flash_number_leave(request);
+    bool freed;
 
     base->req_status.MPI_ERROR = error;
     if (error != MPI_SUCCESS) {
@@ -205,16 +210,18 @@ static void end(mca_coll_flash_request_t *request, int error)
         base->req_type = OMPI_REQUEST_PML;
     }
     ompi_request_complete(base, true);
-    if (atomic_exchange_explicit(&request->state, REQUEST_COMPLETED_HERE, memory_order_acq_rel) ==
-        REQUEST_FREED) {
+    freed = atomic_exchange_explicit(&request->state, REQUEST_COMPLETED_HERE,
+                                     memory_order_acq_rel) == REQUEST_FREED;
+    if (freed) {
         recycle(request);
     }
     if (next != NULL) {
         begin_waiting(next);
     }
-    if (error == MPI_SUCCESS) {
+    /* An error that somebody waits for goes to the communicator's handler: see request_free(). */
+    if (error == MPI_SUCCESS || freed) {
         OBJ_RELEASE(comm); /* may have been freed by its user meanwhile, and go away with this */
-    } /* else Open MPI will hand the error to its error handler, even then: it stays */
+    }
 }
 
 static void complete(flash_op_t *op)

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST 32 /* operations that one watch looks at: the oldest */
+#define MOST 128 /* neighbours that one watch looks at: those of the oldest operations */
 
 /* What there is to say of one, copied while it cannot complete. */
 typedef struct report {

@@ -237,12 +237,23 @@ static flash_silence_t silence_of(const flash_op_t *op, const flash_slot_t *slot
         .segment = slot->segment};
 }
 
+static bool is_among(const flash_silence_t *silences, size_t count, const flash_peer_t *peer)
+{
+    for (size_t k = 0; k < count; k++) {
+        if (silences[k].peer == peer) {
+            return true;
+        }
+    }
+    return false;
+}
+
 size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, size_t most)
 {
     size_t found = 0;
 
     for (flash_op_t *op = engine->running.head; op != NULL; op = op->next_running) {
         const flash_slot_t *slot = waits_for_neighbour(op);
+        flash_silence_t silence;
 
         if (!has_user(op) || slot == NULL || op->events_had != op->events_seen) {
             op->events_seen = op->events_had;
@@ -250,8 +261,9 @@ size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, siz
             continue;
         }
         op->watches++;
-        if (found < most) {
-            silences[found++] = silence_of(op, slot);
+        silence = silence_of(op, slot);
+        if (found < most && !is_among(silences, found, silence.peer)) {
+            silences[found++] = silence;
         }
     }
     return found;

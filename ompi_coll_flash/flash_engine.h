@@ -110,6 +110,7 @@ typedef struct flash_op_params {
      * produces them.
      */
     const void *input;
+    bool spoiled; /* AG: it is no good; the other ranks are told so, and their operations fail */
     /*
      * AG: the base of all blocks, placed as blocks.displs says.
      * RS: the own block's result; must not overlap the input.
@@ -191,8 +192,9 @@ typedef struct flash_silence {
 } flash_silence_t;
 
 /*
- * Finds operations that have waited for a neighbour, and for nothing else, since the last watch. To
- * be called from time to time. Returns how many there are, at most `most`; the oldest first.
+ * Finds neighbours that operations have waited for, and for nothing else, since the last watch: the
+ * oldest operation of each. To be called from time to time. Returns how many there are, at most
+ * `most`; the oldest first.
  */
 size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, size_t most);
 

@@ -105,6 +105,7 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     if (params->schedule.kind == FLASH_ALLGATHER) {
         op->settled = op->call.split.pieces; /* so that computing need not wait for sending */
     }
+    op->stopped = params->spoiled;
 }
 
 /* A slot has one transfer under way at a time. */
@@ -252,8 +253,10 @@ static void open_segment(flash_op_t *op)
         slot->last_of_piece = false; /* the own block's pieces are settled from the start */
     }
     slot->sent_again = slot->settled = false;
-    slot->spoiled = op->refused;
-    slot->blame = op->refused ? op->blamed : FLASH_NOBODY;
+    slot->spoiled = op->refused || (op->params.spoiled && open->step == 0);
+    slot->blame = !slot->spoiled ? FLASH_NOBODY
+                  : op->refused  ? op->blamed
+                                 : flash_ring_rank(&op->params.schedule.ring, 0);
     if (op->params.schedule.kind == FLASH_ALLGATHER) {
         place_allgather(op, slot);
     } else {

@@ -89,7 +89,9 @@ static void fallback_construct(flash_fallback_t *fallback)
 static void fallback_destruct(flash_fallback_t *fallback)
 {
     if (fallback->comm != NULL && fallback->super.super.req_status.MPI_ERROR == MPI_SUCCESS) {
-        OBJ_RELEASE(fallback->comm); /* else it stays for its error handler */
+        OBJ_RELEASE(fallback->comm);
+    } else if (fallback->comm != NULL) {
+        mca_coll_flash_owe(fallback->comm);
     }
     free(fallback->contribution);
     free(fallback->counts);
@@ -116,6 +118,9 @@ static void complete(flash_fallback_t *fallback)
         /* Not MPI_Wait: it would hand an error to MPI_COMM_WORLD's error handler. */
         if (fallback->inner[k] != MPI_REQUEST_NULL) {
             rc = ompi_request_wait(&fallback->inner[k], MPI_STATUS_IGNORE);
+            if (fallback->inner[k] != MPI_REQUEST_NULL) {
+                ompi_request_free(&fallback->inner[k]); /* one that failed is left */
+            }
         }
         error = error == MPI_SUCCESS ? rc : error;
     }
@@ -345,6 +350,7 @@ static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t 
     ptrdiff_t next = 0;
     size_t element;
 
+    mca_coll_flash_settle();
     if (fallback == NULL) {
         return NULL;
     }
@@ -387,20 +393,25 @@ int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype se
 {
     flash_fallback_t *fallback =
         make(FLASH_ALLGATHER, compute, recvcount, recvcounts, displs, recvtype, comm);
-    int rc;
+    MPI_Request gathered;
+    int rc = recvcounts == NULL ? PMPI_Iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                                  recvtype, comm, &gathered)
+                                : PMPI_Iallgatherv(sendbuf, sendcount, sendtype, recvbuf,
+                                                   recvcounts, displs, recvtype, comm, &gathered);
 
-    if (fallback == NULL) {
+    if (rc == MPI_SUCCESS && fallback == NULL) {
+        /* The others wait for this rank's block: it takes part all the same. */
+        ompi_request_wait(&gathered, MPI_STATUS_IGNORE);
         return MPI_ERR_NO_MEM;
     }
-    fallback->base = recvbuf;
-    rc = recvcounts == NULL ? PMPI_Iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                              recvtype, comm, &fallback->inner[0])
-                            : PMPI_Iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
-                                               displs, recvtype, comm, &fallback->inner[0]);
     if (rc != MPI_SUCCESS) {
-        OBJ_RELEASE(fallback);
+        if (fallback != NULL) {
+            OBJ_RELEASE(fallback);
+        }
         return rc;
     }
+    fallback->base = recvbuf;
+    fallback->inner[0] = gathered;
     enlist(fallback, request);
     return MPI_SUCCESS;
 }

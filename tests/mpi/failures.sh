@@ -8,7 +8,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 options --mca coll_flash_min_bytes 0
 for np in 2 3 5; do
-    for name in consume produce big sizes own_block no_buffer no_strided_buffer null_buffer; do
+    for name in consume produce big sizes own_block known_error no_buffer \
+        no_strided_buffer null_buffer; do
         mpi "$np" -- test_failures "$name"
     done
 done
@@ -16,6 +17,7 @@ for name in consume produce big sizes no_buffer; do
     mpi 3 --mca coll_flash_segment_bytes 4096 -- test_failures "$name"
     mpi 4 --mca coll_flash_progress off -- test_failures "$name"
 done
+mpi 3 -- test_failures freed_communicators
 
 # Without flash's component, callbacks may fail as well.
 select_coll ^flash

@@ -223,13 +223,7 @@ static void wrong_size(void)
         if (k >= 2) {
             MPI_Comm_free(&comm); /* its error handler is called all the same */
         }
-        if (world_rank == 0) {
-            expect_error(&request, kept, MPI_ERR_TRUNCATE, k % 2);
-        } else {
-            MPI_Start(&request);
-            check(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS, "fails elsewhere, too");
-            MPI_Request_free(&request);
-        }
+        expect_error(&request, kept, world_rank == 0 ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER, k % 2);
         handler_calls = 0;
         operation_run(&operation, k); /* the communicator is still usable */
         check(handler_calls == 0, "the next operation fails");
