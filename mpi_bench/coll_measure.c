@@ -179,7 +179,8 @@ static void run_series(coll_series_t *series, coll_row_t *row)
     run_all(series, run_alone, series->nsides);
     for (side = 0; side < series->nsides; side++) {
         row->times[side].alone = stats_of(series, side, ALONE);
-        series->compute[side] = row->times[side].alone.median;
+        series->compute[side] =
+            row->times[series->options->same_work ? COLL_FLASH : side].alone.median;
     }
     run_all(series, run_computing, computing);
     row->flash = series->flash;
@@ -217,8 +218,5 @@ void coll_measure(coll_data_t *data, const coll_options_t *options, MPI_Comm own
 
 double coll_overlap(const coll_times_t *times)
 {
-    double overlap =
-        100 - 100 * (times->overall.median - times->compute.median) / times->alone.median;
-
-    return overlap > 0 ? overlap : 0;
+    return 100 - 100 * (times->overall.median - times->compute.median) / times->alone.median;
 }

@@ -23,6 +23,7 @@ enum {
     OPT_LINK_MTU,
     OPT_NO_CHECK,
     OPT_NO_OWN,
+    OPT_SAME_WORK,
     OPT_SECONDS,
 };
 
@@ -40,6 +41,7 @@ static const struct option long_options[] = {
     {"link-mtu", required_argument, NULL, OPT_LINK_MTU},
     {"no-check", no_argument, NULL, OPT_NO_CHECK},
     {"no-own", no_argument, NULL, OPT_NO_OWN},
+    {"same-work", no_argument, NULL, OPT_SAME_WORK},
     {"seconds", required_argument, NULL, OPT_SECONDS},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -62,6 +64,8 @@ static const char help_text[] =
     "                        for a time, as in the OSU benchmarks; or sleeps, as while an\n"
     "                        accelerator computes\n"
     "      --no-own          without Open MPI's own calls\n"
+    "      --same-work       these are to hide what flash's hide, a computation as long as its\n"
+    "                        call alone, instead of one as long as their own\n"
     "      --csv=FILE        all figures, comma-separated; '-' is the standard output\n"
     "      --link-rate=BYTES  a second that a host can send, headers included (default\n"
     "                        $FLASH_LINK_RATE); --link-mtu=BYTES (default $FLASH_LINK_MTU or "
@@ -69,12 +73,10 @@ static const char help_text[] =
     "  -h, --help\n"
     "\n"
     "Overlap as in the OSU benchmarks: the computation takes as long as the call alone, and\n"
-    "overlap = 100 - 100 (overall - compute) / alone, 0 at least. Unlike there, cpu is a given "
-    "amount\n"
-    "of work: what communication takes from its core is not hidden. Columns of Open MPI's own "
-    "calls\n"
-    "are called Own; least and most are extremes over the iterations. All times are medians over "
-    "the iterations of the maximum over ranks.\n";
+    "overlap = 100 - 100 (overall - compute) / alone. Unlike there it may be below 0, and cpu\n"
+    "is a given amount of work: what communication takes from its core is not hidden.\n"
+    "Columns of Open MPI's own calls are called Own; least and most are extremes over the\n"
+    "iterations. All times are medians over the iterations of the maximum over ranks.\n";
 
 #define complain(...) bench_complain(coll_operation.program, __VA_ARGS__)
 
@@ -183,6 +185,9 @@ static bench_parsed_t parse_option(int option, char **argv, coll_options_t *opti
         return BENCH_RUN;
     case OPT_NO_OWN:
         options->own = false;
+        return BENCH_RUN;
+    case OPT_SAME_WORK:
+        options->same_work = true;
         return BENCH_RUN;
     case 'd':
     case OPT_COMPUTE:

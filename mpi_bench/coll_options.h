@@ -23,6 +23,7 @@ typedef struct coll_options {
     bool check;
     coll_compute_kind_t compute;
     bool own;         /* measures Open MPI's own calls, too */
+    bool same_work;   /* under the computation that flash's are measured under */
     double link_rate; /* bytes per second, headers included; 0: not known */
     int link_mtu;
     char csv[4096]; /* "" for none, "-" for the standard output */

@@ -40,6 +40,9 @@ class Lab:
         self.mca = ["--mca", "mca_base_component_path",
                     os.path.join(prefix, "lib", "openmpi") + ":" + own, "--mca", "coll", "flash"]
 
+    def _mca(self, served):
+        return self.mca[:-1] + ["flash" if served else "^flash"]
+
     def _run(self, launcher, program, arguments):
         command = launcher + [os.path.join(self.bin, program)] + arguments
         print("  " + " ".join([program] + arguments), file=sys.stderr, flush=True)
@@ -48,14 +51,14 @@ class Lab:
             sys.exit("goals.py: failed: {}\n{}".format(" ".join(command), done.stderr))
         return done.stdout
 
-    def hosts(self, count, program, arguments, options=()):
+    def hosts(self, count, program, arguments, options=(), served=True):
         launcher = [os.path.join(TOP, "tests", "cluster", "hosts"), "-n", str(count), *options]
-        return self._run(launcher + self.mca + ["--"], program, arguments)
+        return self._run(launcher + self._mca(served) + ["--"], program, arguments)
 
-    def here(self, ranks, program, arguments):
+    def here(self, ranks, program, arguments, served=True):
         launcher = ["mpirun", "-np", str(ranks), "--oversubscribe", "--bind-to", "none",
                     "--mca", "mpi_yield_when_idle", "1"]
-        return self._run(launcher + self.mca, program, arguments)
+        return self._run(launcher + self._mca(served), program, arguments)
 
     def gemm(self, count, arguments, options=()):
         """flash_gemm on hosts: its results, by operation."""
@@ -212,17 +215,24 @@ def worst(rows, measure, own):
 
 
 def compare(lab, title, run, counts, sizes):
-    """Of a call alone and under computation; the blocking form is another call, and told apart."""
+    """
+    Of a call alone and under computation; the blocking form is another call, and told apart. What
+    the same comparison says of Open MPI's own calls and themselves shows how far to trust it.
+    """
     for program in ("flash_iallgather", "flash_ireduce_scatter_block"):
         for count in counts:
-            rows = lab.rows(run(count, program, ["-m", sizes, "--seconds=0.5", "--csv=-"]))
+            arguments = ["-m", sizes, "--seconds=0.5", "--same-work", "--csv=-"]
+            rows = lab.rows(run(count, program, arguments))
+            control = lab.rows(run(count, program, arguments, served=False))
             where = "{} {}, {} {}: worst / Open MPI's own".format(count, title, program[6:], sizes)
             for name, measure, own, goal in (
                     (", alone", "Pure Comm.(us)", "Own comm.", 1.02),
                     (", overall", "Overall(us)", "Own overall", 1.02),
                     (" blocking call, alone", "Pure Comm.(us)", "Own blocking", None)):
                 ratio, size = worst(rows, measure, own)
-                yield (where + name, "{:.2f} at {} B".format(ratio, size),
+                noise = "" if goal is None else " (own / own: {:.2f} at {} B)".format(
+                    *worst(control, measure, own))
+                yield (where + name, "{:.2f} at {} B{}".format(ratio, size, noise),
                        "<= {}".format(goal) if goal else "(reported)",
                        ratio <= goal if goal else None)
 
