@@ -65,12 +65,21 @@ static int fallback_free(ompi_request_t **handle)
     return OMPI_SUCCESS;
 }
 
+/* As with a ring: no operation of the extension can be cancelled. */
+static int fallback_cancel(ompi_request_t *request, int flag)
+{
+    (void) request;
+    (void) flag;
+    return MPI_ERR_REQUEST;
+}
+
 static void fallback_construct(flash_fallback_t *fallback)
 {
     OMPI_REQUEST_INIT(&fallback->super.super, false);
     fallback->super.super.req_type = OMPI_REQUEST_COLL;
     fallback->super.super.req_state = OMPI_REQUEST_ACTIVE;
     fallback->super.super.req_free = fallback_free;
+    fallback->super.super.req_cancel = fallback_cancel;
     fallback->super.super.req_status = ompi_status_empty;
     fallback->busy = false;
     atomic_init(&fallback->state, FALLBACK_IN_USE);

@@ -8,7 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 options --mca coll_flash_min_bytes 0
 cases=(one_communicator many_communicators free_active free_types free_communicators come_and_go
-    cancel reduce_meanwhile leak)
+    reduce_meanwhile leak)
 for name in "${cases[@]}"; do
     for np in 2 5; do
         mpi "$np" -- test_requests "$name"
@@ -26,11 +26,17 @@ done
 mpi 1 -- test_requests
 mpi 8 -- test_requests "${cases[@]}"
 
+for np in 1 2 3; do
+    mpi "$np" -- test_cancel
+done
+
 for np in 2 4; do
     mpi "$np" -- test_threads
     mpi "$np" --mca coll_flash_progress off -- test_threads
 done
 select_coll ^flash
+mpi 1 -- test_cancel
+mpi 2 -- test_cancel
 if [[ ${FLASH_SANITIZER-} == thread ]]; then
     skip 'test_threads (coll ^flash)' "ThreadSanitizer sees none of the order in Open MPI's own collectives"
 else

@@ -326,24 +326,6 @@ static void communicators_come_and_go(void)
     }
 }
 
-/* May be refused; the operation completes as if nothing had been asked. */
-static void cancel(void)
-{
-    operation_t operation;
-    MPI_Request request;
-    MPI_Comm comm;
-
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    post(&operation, comm, 2, &request);
-    MPI_Cancel(&request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    finish(&operation, "MPI_Cancel");
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-    MPI_Comm_free(&comm);
-}
-
 /*
  * The application reduces, too, while flash's progress thread combines: below MPI_THREAD_MULTIPLE
  * Open MPI counts references to operations and types without atomics, and one thread must do so.
@@ -468,7 +450,6 @@ int main(int argc, char **argv)
                                         {"free_types", free_types},
                                         {"free_communicators", free_communicators},
                                         {"come_and_go", communicators_come_and_go},
-                                        {"cancel", cancel},
                                         {"reduce_meanwhile", reduce_meanwhile},
                                         {"outlasted", outlasted},
                                         {"many_pending", many_pending},
