@@ -174,7 +174,7 @@ void check_reduce(operation_t *operation)
     size_t count = (size_t) operation->blocks[operation->rank];
     size_t room = operation->in_place ? first_element(operation, operation->size) : count;
     ptrdiff_t start = operation->recv.buffer - operation->recv.memory;
-    _Alignas(16) unsigned char wanted[16] = {0};
+    _Alignas(16) unsigned char wanted[REDUCTION_MOST_BYTES] = {0};
 
     for (size_t k = 0; k < count; k++) {
         reduction->result(wanted, operation->size, index_of(operation, first + k), reduction->op);

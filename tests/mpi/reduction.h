@@ -8,6 +8,8 @@
 
 #include "mpitest.h"
 
+enum { REDUCTION_MOST_BYTES = 32 }; /* of an element: a long double complex */
+
 typedef struct reduction {
     const char *name, *op_name;
     MPI_Datatype type;
@@ -21,7 +23,7 @@ typedef struct reduction {
     bool (*equal)(const void *a, const void *b);
 } reduction_t;
 
-/* Those of predefined operations on the types that stand for the rest; `*count` of them. */
+/* Each predefined operation on each predefined type that it is for; `*count` of them. */
 const reduction_t *reductions(size_t *count);
 
 /* Operations of the user's own: a commutative one; one that is not, on a type without and with
