@@ -90,11 +90,25 @@ static bool is_wanted(const char *name, int argc, char **argv)
     return argc < 2;
 }
 
+/* The level that a program asks for, or FLASH_TEST_LEVEL's if that is in the environment. */
+static int level_for(int thread_level)
+{
+    const char *level = getenv("FLASH_TEST_LEVEL");
+
+    if (level != NULL) {
+        thread_level = strcmp(level, "funneled") == 0     ? MPI_THREAD_FUNNELED
+                       : strcmp(level, "serialized") == 0 ? MPI_THREAD_SERIALIZED
+                                                          : MPI_THREAD_MULTIPLE;
+    }
+    return thread_level;
+}
+
 int run_cases(int argc, char **argv, int thread_level, const test_case_t cases[], size_t count)
 {
     int provided, ran = 0;
 
     expect_end();
+    thread_level = level_for(thread_level);
     MPI_Init_thread(&argc, &argv, thread_level, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);

@@ -37,6 +37,7 @@ bool check_class(int error, int class, const char *what);
 
 /*
  * MPI_Init_thread, the cases with a barrier after each, MPI_Finalize. Returns what main() returns.
+ * FLASH_TEST_LEVEL=funneled, serialized or multiple in the environment: at that level instead.
  */
 int run_cases(int argc, char **argv, int thread_level, const test_case_t cases[], size_t count);
 

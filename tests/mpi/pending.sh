@@ -13,11 +13,16 @@ for np in 2 5; do
     mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_pending
     mpi "$np" --mca coll_flash_progress off -x FLASH_TEST_THREAD=0 -- test_pending
 done
+# One thread calls MPI while others compute, at each level that allows it.
+for level in funneled serialized multiple; do
+    mpi 3 -x FLASH_TEST_LEVEL="$level" -- test_pending
+done
 
 # The same without flash's component.
 select_coll ^flash
 for np in 1 2 3 8; do
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_pending
 done
+mpi 3 -x FLASH_TEST_ACTIVE=0 -x FLASH_TEST_LEVEL=funneled -- test_pending
 
 plan

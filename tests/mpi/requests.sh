@@ -33,14 +33,18 @@ done
 for np in 2 4; do
     mpi "$np" -- test_threads
     mpi "$np" --mca coll_flash_progress off -- test_threads
+    for progress in on off; do
+        mpi "$np" --mca coll_flash_progress "$progress" -- test_in_turn
+    done
 done
 select_coll ^flash
 mpi 1 -- test_cancel
 mpi 2 -- test_cancel
 if [[ ${FLASH_SANITIZER-} == thread ]]; then
-    skip 'test_threads (coll ^flash)' "ThreadSanitizer sees none of the order in Open MPI's own collectives"
+    skip 'test_threads, test_in_turn (coll ^flash)' "ThreadSanitizer sees none of the order in Open MPI's own collectives"
 else
     mpi 3 -- test_threads
+    mpi 3 -- test_in_turn
 fi
 
 plan
