@@ -269,7 +269,7 @@ int watch_blocking(watch_t *watch)
 
 /* ------------------------------------------------------------------ results */
 
-static bool allgather_is_right(const watch_t *watch)
+LOOKS_AHEAD static bool allgather_is_right(const watch_t *watch)
 {
     for (int rank = 0; rank < watch->size; rank++) {
         for (size_t k = 0; k < (size_t) watch->counts[rank]; k++) {
@@ -281,7 +281,7 @@ static bool allgather_is_right(const watch_t *watch)
     return true;
 }
 
-static bool sum_is_right(const watch_t *watch)
+LOOKS_AHEAD static bool sum_is_right(const watch_t *watch)
 {
     for (size_t k = 0; k < (size_t) watch->counts[watch->rank]; k++) {
         if (watch->recv[GUARD + k] != summed(watch, watch->rank, k)) {

@@ -10,10 +10,12 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 options --mca coll_flash_min_bytes 0
 for np in 1 2 3 4 5 8; do
     mpi "$np" -- test_extension
+    mpi "$np" -- test_extension_ends
 done
 for np in 2 5; do
     mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_extension
     mpi "$np" --mca coll_flash_progress off -- test_extension
+    mpi "$np" --mca coll_flash_progress off -- test_extension_ends
 done
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_extension
 mpi 5 --mca coll_flash_ring_order rank -- test_extension
@@ -23,6 +25,7 @@ select_coll ^flash
 for np in 1 2 3 8; do
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_allgather
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_extension
+    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_extension_ends
 done
 
 plan

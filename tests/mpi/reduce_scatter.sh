@@ -18,6 +18,11 @@ done
 mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_depth 1 -- test_reduce_scatter same_bits
 mpi 4 --mca coll_flash_progress off -- test_reduce_scatter
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_reduce_scatter
+# The user's operations, where a thread of flash's would have all the time to run them.
+for np in 2 3; do
+    mpi "$np" --mca coll_flash_progress on -- test_users_code
+done
+mpi 2 --mca coll_flash_progress off -- test_users_code
 # Some operations around the ring and some passed on, as by default.
 options
 mpi 4 -- test_reduce_scatter

@@ -3,9 +3,6 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include <pthread.h>
-#include <unistd.h>
-
 #include "reduction.h"
 
 enum { CANARY = 0x5a, GUARD = 64 };
@@ -225,66 +222,13 @@ static void shifted_type(void)
     free(result);
 }
 
-static pthread_t main_thread;
-static int calls, calls_elsewhere; /* written by whichever thread calls: one at a time */
-
-/* The greater of each component, as no predefined operation has it. */
-static void greater_pairs(void *in, void *inout, int *length, MPI_Datatype *type)
-{
-    (void) type;
-    calls++;
-    calls_elsewhere += !pthread_equal(pthread_self(), main_thread);
-    for (int k = 0; k < 2 * *length; k++) {
-        int a = ((int *) in)[k], *b = &((int *) inout)[k];
-
-        *b = a > *b ? a : *b;
-    }
-}
-
-/* Rings call the user's code in a thread of the user's, and keep it and its type as long as needed.
- */
-static void users_code(void)
-{
-    enum { BLOCK = 40000 };
-    int *operands = get_memory((size_t) world_size * BLOCK * 2 * sizeof(int));
-    int *result = get_memory(BLOCK * 2 * sizeof(int));
-    MPI_Datatype pair;
-    MPI_Request request;
-    MPI_Op op;
-
-    main_thread = pthread_self();
-    for (int k = 0; k < world_size * BLOCK * 2; k++) {
-        operands[k] = (k * 7 + world_rank * 13) % 101;
-    }
-    MPI_Op_create(greater_pairs, 1, &op);
-    MPI_Type_contiguous(2, MPI_INT, &pair);
-    MPI_Type_commit(&pair);
-    MPI_Ireduce_scatter_block(operands, result, BLOCK, pair, op, MPI_COMM_WORLD, &request);
-    MPI_Op_free(&op);
-    MPI_Type_free(&pair);
-    usleep(20000); /* a thread of flash's has all the time to do it wrong */
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    for (int k = 0; k < BLOCK * 2; k++) {
-        int most = 0, at = world_rank * BLOCK * 2 + k;
-
-        for (int rank = 0; rank < world_size; rank++) {
-            int operand = (at * 7 + rank * 13) % 101;
-
-            most = operand > most ? operand : most;
-        }
-        check(result[k] == most, "element %d is %d, not %d", k, result[k], most);
-    }
-    check(calls_elsewhere == 0, "%d of %d calls in a thread of flash's", calls_elsewhere, calls);
-    free(operands);
-    free(result);
-}
-
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {
-        {"operations", operations},     {"big", big},
-        {"same_bits", same_bits},       {"user_operations", user_operations},
-        {"shifted_type", shifted_type}, {"users_code", users_code}};
+    static const test_case_t cases[] = {{"operations", operations},
+                                        {"big", big},
+                                        {"same_bits", same_bits},
+                                        {"user_operations", user_operations},
+                                        {"shifted_type", shifted_type}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

@@ -15,7 +15,9 @@ options --mca coll_flash_min_bytes 0
 for np in 2 3; do
     mpi "$np" -- test_allgather
     mpi "$np" -- test_reduce_scatter
+    mpi "$np" -- test_users_code
     mpi "$np" -- test_extension
+    mpi "$np" -- test_extension_ends
     mpi "$np" -- test_pending
     mpi "$np" -- test_arguments
     mpi "$np" -- test_others
