@@ -8,24 +8,80 @@
 #include "mpitest.h"
 #include "persistent.h"
 
-void persistent_types_run(int signature, int units, bool early)
+/* Blocks in elements of this rank's receive type. */
+typedef struct layout {
+    int *units, *counts, *displs;
+    size_t elements; /* from the first to behind the last */
+} layout_t;
+
+static void make_layout(layout_t *layout, int units, bool unequal, const typed_t *recv)
+{
+    size_t bytes = (size_t) world_size * sizeof(int);
+    int next = 0;
+
+    *layout = (layout_t){get_memory(bytes), get_memory(bytes), get_memory(bytes), 0};
+    for (int k = 0; k < world_size; k++) {
+        int rank = unequal ? world_size - 1 - k : k;
+
+        layout->units[rank] = !unequal ? units : rank % 3 == 1 ? 0 : units + 2 * rank;
+        layout->counts[rank] = layout->units[rank] * recv->per_unit;
+        layout->displs[rank] = next;
+        next += layout->counts[rank] + unequal;
+    }
+    layout->elements = (size_t) next;
+}
+
+static void free_layout(layout_t *layout)
+{
+    free(layout->units);
+    free(layout->counts);
+    free(layout->displs);
+}
+
+static MPI_Request make_request(const typed_t *send, const void *from, const typed_t *recv,
+                                void *to, const layout_t *layout, bool unequal)
+{
+    int count = layout->units[world_rank] * send->per_unit;
+    MPI_Request request;
+
+    if (unequal) {
+        MPI_Allgatherv_init(from, count, send->type, to, layout->counts, layout->displs, recv->type,
+                            MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    } else {
+        MPI_Allgather_init(from, count, send->type, to, layout->counts[0], recv->type,
+                           MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    }
+    return request;
+}
+
+static void write_blocks(const typed_t *recv, unsigned char *to, const layout_t *layout,
+                         unsigned round)
+{
+    for (int rank = 0; rank < world_size; rank++) {
+        typed_write(recv, to + (size_t) layout->displs[rank] * (size_t) recv->extent,
+                    (size_t) layout->counts[rank], rank, round);
+    }
+}
+
+void persistent_types_run(int signature, int units, bool unequal, bool early)
 {
     typed_t send, recv;
-    size_t elements, margin, bytes;
+    layout_t layout;
+    size_t sent, margin, bytes;
     unsigned char *from, *to, *wanted;
     MPI_Datatype others[2];
     MPI_Request request;
 
     typed_make(&send, signature, (world_rank + signature) % WAYS);
     typed_make(&recv, signature, (3 * world_rank + units) % WAYS);
-    elements = (size_t) (units * recv.per_unit);
+    make_layout(&layout, units, unequal, &recv);
+    sent = (size_t) (layout.units[world_rank] * send.per_unit);
     margin = typed_margin(&send) + typed_margin(&recv);
-    bytes = (size_t) world_size * elements * (size_t) recv.extent + 2 * margin;
-    from = get_memory((size_t) (units * send.per_unit) * (size_t) send.extent + 2 * margin);
+    bytes = layout.elements * (size_t) recv.extent + 2 * margin;
+    from = get_memory(sent * (size_t) send.extent + 2 * margin);
     to = get_memory(bytes);
     wanted = get_memory(bytes);
-    MPI_Allgather_init(from + margin, units * send.per_unit, send.type, to + margin, (int) elements,
-                       recv.type, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    request = make_request(&send, from + margin, &recv, to + margin, &layout, unequal);
     if (early) {
         typed_free(&send);
         typed_free(&recv);
@@ -35,15 +91,12 @@ void persistent_types_run(int signature, int units, bool early)
     for (unsigned round = 1; round <= 3; round++) {
         memset(to, 0x5a, bytes);
         memset(wanted, 0x5a, bytes);
-        typed_write(&send, from + margin, (size_t) (units * send.per_unit), world_rank, round);
-        for (int rank = 0; rank < world_size; rank++) {
-            typed_write(&recv, wanted + margin + (size_t) rank * elements * (size_t) recv.extent,
-                        elements, rank, round);
-        }
+        typed_write(&send, from + margin, sent, world_rank, round);
+        write_blocks(&recv, wanted + margin, &layout, round);
         MPI_Start(&request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
-        check(memcmp(to, wanted, bytes) == 0, "signature %d, %d units: wrong in round %u",
-              signature, units, round);
+        check(memcmp(to, wanted, bytes) == 0, "signature %d, %d units%s: wrong in round %u",
+              signature, units, unequal ? ", unequal" : "", round);
     }
     MPI_Request_free(&request);
     if (early) {
@@ -53,6 +106,7 @@ void persistent_types_run(int signature, int units, bool early)
         typed_free(&send);
         typed_free(&recv);
     }
+    free_layout(&layout);
     free(from);
     free(to);
     free(wanted);

@@ -12,9 +12,9 @@
 
 /*
  * Started three times, of `units` of a signature (typed.h) to a block. The ranks describe the same
- * data each in its own way, most of them with gaps. Early: the types are freed before the first
- * start.
+ * data each in its own way, most of them with gaps. Unequal: the v form, its blocks in reverse
+ * order with room between, some of them empty. Early: the types are freed before the first start.
  */
-void persistent_types_run(int signature, int units, bool early);
+void persistent_types_run(int signature, int units, bool unequal, bool early);
 
 #endif /* PERSISTENT_TYPES_H */

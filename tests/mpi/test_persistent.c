@@ -303,7 +303,8 @@ static void types(void)
 {
     for (int signature = 0; signature < SIGNATURES; signature++) {
         for (int units = 1; units < 3000; units = 7 * units + 1) {
-            persistent_types_run(signature, units, false);
+            persistent_types_run(signature, units, false, false);
+            persistent_types_run(signature, units, true, false);
         }
     }
 }

@@ -19,7 +19,8 @@
 static void free_types(void)
 {
     for (int signature = 0; signature < SIGNATURES; signature++) {
-        persistent_types_run(signature, 500, true);
+        persistent_types_run(signature, 500, false, true);
+        persistent_types_run(signature, 500, true, true);
     }
 }
 

@@ -6,6 +6,8 @@
  */
 #include <time.h>
 
+#include <mpix_flash.h>
+
 #include "mpitest.h"
 
 enum { MANY = 60, COUNT = 400 };
@@ -196,14 +198,26 @@ static void one_communicator(void)
     all_ways(comms, 1, "one communicator");
 }
 
+static int is_active(MPI_Comm comm)
+{
+    int flag = -1;
+
+    MPIX_Flash_active(comm, &flag);
+    return flag;
+}
+
 static void many_communicators(void)
 {
-    MPI_Comm comms[5] = {MPI_COMM_WORLD};
+    MPI_Comm comms[6] = {MPI_COMM_WORLD};
+    MPI_Request request;
 
     MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]);
     MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, 0, &comms[2]);
     MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &comms[3]);
     MPI_Comm_split(MPI_COMM_WORLD, world_rank / 2, -world_rank, &comms[4]);
+    MPI_Comm_idup(comms[3], &comms[5], &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check(is_active(comms[5]) == is_active(MPI_COMM_WORLD), "MPI_Comm_idup makes no ring");
     all_ways(comms, LENGTH(comms), "many communicators");
     for (size_t k = 1; k < LENGTH(comms); k++) {
         MPI_Comm_free(&comms[k]);
@@ -253,31 +267,48 @@ static void add_all(void *in, void *inout, int *length, MPI_Datatype *type)
     }
 }
 
+/* Three integers, the last of which is no part of it. */
+static MPI_Datatype make_spaced(void)
+{
+    MPI_Datatype two, type;
+
+    MPI_Type_contiguous(2, MPI_INT, &two);
+    MPI_Type_create_resized(two, 0, 3 * sizeof(int), &type);
+    MPI_Type_free(&two);
+    MPI_Type_commit(&type);
+    return type;
+}
+
 /* Types and operations that are gone when the data arrives. */
 static void free_types(void)
 {
-    int *send = calloc(3 * COUNT, sizeof(int)), *sums = calloc(COUNT, sizeof(int));
-    int *recv = calloc((size_t) world_size * 3 * COUNT, sizeof(int));
-    int *operands = calloc((size_t) world_size * COUNT, sizeof(int));
-    MPI_Datatype type, other;
+    int all = world_size * COUNT, ranks = world_size * (world_size - 1) / 2;
+    int *send = calloc(3 * COUNT, sizeof(int)), *recv = calloc((size_t) (3 * all), sizeof(int));
+    int *operands = calloc((size_t) all, sizeof(int)), *sums = calloc(COUNT, sizeof(int));
+    MPI_Datatype type = make_spaced();
     MPI_Request requests[2];
     MPI_Op op;
 
     for (int k = 0; k < 3 * COUNT; k++) {
         send[k] = world_rank;
     }
-    MPI_Type_vector(1, 2, 3, MPI_INT, &other);
-    MPI_Type_create_resized(other, 0, 3 * sizeof(int), &type);
-    MPI_Type_free(&other);
-    MPI_Type_commit(&type);
+    for (int k = 0; k < all; k++) {
+        operands[k] = k + 1000 * world_rank;
+    }
     MPI_Op_create(add_all, 1, &op);
     MPI_Iallgather(send, COUNT, type, recv, COUNT, type, MPI_COMM_WORLD, &requests[0]);
     MPI_Ireduce_scatter_block(operands, sums, COUNT, MPI_INT, op, MPI_COMM_WORLD, &requests[1]);
     MPI_Type_free(&type);
     MPI_Op_free(&op);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-    for (int k = 0; k < world_size * 3 * COUNT; k++) {
+    for (int k = 0; k < 3 * all; k++) {
         if (!check(recv[k] == (k % 3 == 2 ? 0 : k / 3 / COUNT), "element %d is %d", k, recv[k])) {
+            break;
+        }
+    }
+    for (int k = 0; k < COUNT; k++) {
+        if (!check(sums[k] == world_size * (world_rank * COUNT + k) + 1000 * ranks, "sum %d is %d",
+                   k, sums[k])) {
             break;
         }
     }
