@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Persistent requests of the operations that flash serves.
+# Persistent requests of the operations that flash serves; elements without data.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2154 # variables of runner.bash
@@ -14,6 +14,9 @@ for np in 2 3 4 5; do
     mpi "$np" -- test_persistent_ends
 done
 mpi 1 -- test_persistent
+for np in 1 2 3 5; do
+    mpi "$np" -- test_empty_types
+done
 for np in 2 5; do
     mpi "$np" --mca coll_flash_progress off -- test_persistent
     mpi "$np" --mca coll_flash_progress off -- test_persistent_ends

@@ -5,6 +5,7 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "mpitest.h"
+#include "persistent.h"
 
 static int right, left, sum_of_ranks;
 
@@ -85,25 +86,138 @@ static void topologies(void)
     MPI_Comm_free(&ring);
 }
 
+/* The two kinds of each operation between groups: `theirs` ranks there, `ours` here. */
+typedef struct groups {
+    MPI_Comm comm;
+    int rank, ours, theirs;
+    int *send, *recv, *counts, *displs;
+} groups_t;
+
+static int sent(int color, int rank, int index)
+{
+    return 10000 * color + 100 * rank + index;
+}
+
+static void gather_between(const groups_t *g, bool persistent)
+{
+    int other = 1 - world_rank % 2;
+    MPI_Request request;
+
+    for (int rank = 0; rank < g->theirs; rank++) {
+        g->counts[rank] = rank + 1; /* as many as that rank sends */
+        g->displs[rank] = 8 * (g->theirs - 1 - rank);
+    }
+    if (persistent) {
+        MPI_Allgatherv_init(g->send, g->rank + 1, MPI_INT, g->recv, g->counts, g->displs, MPI_INT,
+                            g->comm, MPI_INFO_NULL, &request);
+        MPI_Start(&request);
+    } else {
+        MPI_Iallgatherv(g->send, g->rank + 1, MPI_INT, g->recv, g->counts, g->displs, MPI_INT,
+                        g->comm, &request);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int rank = 0; rank < g->theirs; rank++) {
+        for (int k = 0; k <= rank; k++) {
+            check(g->recv[g->displs[rank] + k] == sent(other, rank, k),
+                  "MPI_(I)allgatherv(_init) between groups: element %d of rank %d", k, rank);
+        }
+    }
+    if (persistent) {
+        MPI_Request_free(&request);
+    }
+}
+
+/* Each group's operands are reduced, and scattered in the other: as many elements in both. */
+static void reduce_between(const groups_t *g, bool persistent)
+{
+    int other = 1 - world_rank % 2, first = 0;
+    MPI_Request request;
+
+    for (int rank = 0; rank < g->ours; rank++) { /* unequal from two ranks on */
+        bool last = rank == g->ours - 1;
+
+        g->counts[rank] = g->ours > 1 ? g->theirs + (rank == 0) - last : g->theirs;
+        first += rank < g->rank ? g->counts[rank] : 0;
+    }
+    if (persistent) {
+        MPI_Reduce_scatter_init(g->send, g->recv, g->counts, MPI_INT, MPI_SUM, g->comm,
+                                MPI_INFO_NULL, &request);
+        MPI_Start(&request);
+    } else {
+        MPI_Ireduce_scatter(g->send, g->recv, g->counts, MPI_INT, MPI_SUM, g->comm, &request);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int k = 0; k < g->counts[g->rank]; k++) {
+        int wanted = g->theirs * sent(other, 0, first + k) + 50 * g->theirs * (g->theirs - 1);
+
+        check(g->recv[k] == wanted, "MPI_(I)reduce_scatter(_init) between groups: element %d is %d",
+              k, g->recv[k]);
+    }
+    if (persistent) {
+        MPI_Request_free(&request);
+    }
+}
+
 static void inter_communicator(void)
 {
-    int theirs[64], count;
+    int local[64], remote[512], counts[64], displs[64];
+    groups_t g = {.send = local, .recv = remote, .counts = counts, .displs = displs};
     MPI_Request request;
-    MPI_Comm half, inter;
+    MPI_Comm half;
 
     if (world_size < 2) {
         return;
     }
     MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, 0, &half);
-    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - world_rank % 2, 7, &inter);
-    MPI_Comm_remote_size(inter, &count);
-    MPI_Iallgather(&world_rank, 1, MPI_INT, theirs, 1, MPI_INT, inter, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    for (int k = 0; k < count; k++) {
-        check(theirs[k] == 2 * k + 1 - world_rank % 2, "MPI_Iallgather between groups");
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - world_rank % 2, 7, &g.comm);
+    MPI_Comm_rank(g.comm, &g.rank);
+    MPI_Comm_size(g.comm, &g.ours);
+    MPI_Comm_remote_size(g.comm, &g.theirs);
+    for (int k = 0; k < 64; k++) {
+        local[k] = sent(world_rank % 2, g.rank, k);
     }
-    MPI_Comm_free(&inter);
+    MPI_Iallgather(local, 1, MPI_INT, remote, 1, MPI_INT, g.comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int k = 0; k < g.theirs; k++) {
+        check(remote[k] == sent(1 - world_rank % 2, k, 0), "MPI_Iallgather between groups");
+    }
+    for (int persistent = 0; persistent < 2; persistent++) {
+        gather_between(&g, persistent);
+        reduce_between(&g, persistent);
+    }
+    MPI_Comm_free(&g.comm);
     MPI_Comm_free(&half);
+}
+
+/* All four operations of a rank with itself, from another buffer and in place. */
+static void alone(void)
+{
+    for (int form = 0; form < 8; form++) {
+        int send[3] = {form, 20, 30}, recv[5] = {-1, form, 20, 30, -1}, three = 3, zero = 0;
+        const void *from = form % 2 ? MPI_IN_PLACE : send;
+        MPI_Request request;
+
+        if (form % 2 == 0) {
+            memset(&recv[1], 0, sizeof(send));
+        }
+        switch (form / 2) {
+        case 0:
+            MPI_Iallgather(from, 3, MPI_INT, &recv[1], 3, MPI_INT, MPI_COMM_SELF, &request);
+            break;
+        case 1:
+            MPI_Iallgatherv(from, 3, MPI_INT, &recv[1], &three, &zero, MPI_INT, MPI_COMM_SELF,
+                            &request);
+            break;
+        case 2:
+            MPI_Ireduce_scatter(from, &recv[1], &three, MPI_INT, MPI_SUM, MPI_COMM_SELF, &request);
+            break;
+        default:
+            MPI_Ireduce_scatter_block(from, &recv[1], 3, MPI_INT, MPI_SUM, MPI_COMM_SELF, &request);
+        }
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        check(memcmp(&recv[1], send, sizeof(send)) == 0 && recv[0] == -1 && recv[4] == -1,
+              "form %d on MPI_COMM_SELF", form);
+    }
 }
 
 /* Flash's own, large enough for its rings by default. */
@@ -125,11 +239,10 @@ static void own(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"blocking", blocking},
-                                        {"nonblocking", nonblocking},
-                                        {"topologies", topologies},
-                                        {"inter_communicator", inter_communicator},
-                                        {"own", own}};
+    static const test_case_t cases[] = {
+        {"blocking", blocking},     {"nonblocking", nonblocking},
+        {"topologies", topologies}, {"inter_communicator", inter_communicator},
+        {"alone", alone},           {"own", own}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }
