@@ -1,8 +1,12 @@
 /*
- * test_reduce_scatter.c: MPI_Ireduce_scatter and MPI_Ireduce_scatter_block.
+ * test_reduce_scatter.c: MPI_Ireduce_scatter and MPI_Ireduce_scatter_block; all operations on all
+ * types by their persistent and computing forms, too.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include <mpix_flash.h>
+
+#include "persistent.h"
 #include "reduction.h"
 
 enum { CANARY = 0x5a, GUARD = 64 };
@@ -67,30 +71,81 @@ static void check_result(const reduction_t *reduction, const unsigned char *resu
     }
 }
 
-static void run(const reduction_t *reduction, const int counts[], bool block, bool in_place)
+/* The ways to have a reduce-scatter, each with equal blocks and with unequal ones. */
+typedef enum way { PLAIN, PERSISTENT, COMPUTE } way_t;
+static const char *const names[][2] = {
+    {"Ireduce_scatter", "Ireduce_scatter_block"},
+    {"Reduce_scatter_init", "Reduce_scatter_block_init"},
+    {"Ireduce_scatter_compute", "Ireduce_scatter_block_compute"}};
+
+typedef struct source {
+    const reduction_t *reduction;
+    const int *counts;
+} source_t;
+
+static int produce(const MPIX_Flash_block *block, void *arg)
+{
+    const source_t *source = arg;
+    const reduction_t *reduction = source->reduction;
+    size_t first = first_of(source->counts, block->rank) + (size_t) block->offset;
+
+    for (size_t k = 0; k < (size_t) block->count; k++) {
+        reduction->operand((char *) block->data + k * reduction->extent, world_rank, first + k,
+                           reduction->op);
+    }
+    return MPI_SUCCESS;
+}
+
+static void start(way_t way, bool block, const void *sendbuf, void *result, source_t *source,
+                  MPI_Request *request)
+{
+    MPI_Datatype type = source->reduction->type;
+    MPI_Op op = source->reduction->op;
+    const int *counts = source->counts;
+    MPI_Comm comm = MPI_COMM_WORLD;
+
+    if (way == COMPUTE && block) {
+        MPIX_Ireduce_scatter_block_compute(produce, source, NULL, result, counts[0], type, op, comm,
+                                           request);
+    } else if (way == COMPUTE) {
+        MPIX_Ireduce_scatter_compute(produce, source, NULL, result, counts, type, op, comm,
+                                     request);
+    } else if (way == PLAIN && block) {
+        MPI_Ireduce_scatter_block(sendbuf, result, counts[0], type, op, comm, request);
+    } else if (way == PLAIN) {
+        MPI_Ireduce_scatter(sendbuf, result, counts, type, op, comm, request);
+    } else if (block) {
+        MPI_Reduce_scatter_block_init(sendbuf, result, counts[0], type, op, comm, MPI_INFO_NULL,
+                                      request);
+    } else {
+        MPI_Reduce_scatter_init(sendbuf, result, counts, type, op, comm, MPI_INFO_NULL, request);
+    }
+    if (way == PERSISTENT) {
+        MPI_Start(request);
+    }
+}
+
+static void run(const reduction_t *reduction, const int counts[], way_t way, bool block,
+                bool in_place)
 {
     size_t total = (size_t) counts[world_size];
     size_t own_bytes = (size_t) counts[world_rank] * reduction->extent;
     unsigned char *operands = make_operands(reduction, total);
     unsigned char *apart = get_memory(own_bytes + GUARD), *result = in_place ? operands : apart;
-    const void *sendbuf = in_place ? MPI_IN_PLACE : operands;
-    const char *what = block ? "Ireduce_scatter_block" : "Ireduce_scatter";
+    source_t source = {reduction, counts};
     MPI_Request request;
 
     memset(apart, CANARY, own_bytes + GUARD);
-    if (block) {
-        MPI_Ireduce_scatter_block(sendbuf, result, counts[0], reduction->type, reduction->op,
-                                  MPI_COMM_WORLD, &request);
-    } else {
-        MPI_Ireduce_scatter(sendbuf, result, counts, reduction->type, reduction->op, MPI_COMM_WORLD,
-                            &request);
-    }
+    start(way, block, in_place ? MPI_IN_PLACE : operands, result, &source, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    check_result(reduction, result, counts, what);
+    if (request != MPI_REQUEST_NULL) {
+        MPI_Request_free(&request);
+    }
+    check_result(reduction, result, counts, names[way][block]);
     check(is_canary(operands + total * reduction->extent, GUARD),
-          "%s of %s wrote behind the operands", what, reduction->name);
-    check(is_canary(apart + own_bytes, GUARD), "%s of %s wrote behind the result", what,
-          reduction->name);
+          "%s of %s wrote behind the operands", names[way][block], reduction->name);
+    check(is_canary(apart + own_bytes, GUARD), "%s of %s wrote behind the result",
+          names[way][block], reduction->name);
     free(operands);
     free(apart);
 }
@@ -100,7 +155,7 @@ static void run_forms(const reduction_t *reduction, int base)
     for (int form = 0; form < 6; form++) {
         int *counts = make_counts(base, form >= 4);
 
-        run(reduction, counts, form < 2, form % 2 == 1);
+        run(reduction, counts, PLAIN, form < 2, form % 2 == 1);
         free(counts);
     }
 }
@@ -121,6 +176,20 @@ static void operations(void)
             run_forms(&all[k], bases[b]);
         }
     }
+}
+
+/* All operations on all types in the other ways, which need no more than one form of each. */
+static void other_ways(void)
+{
+    int *counts = make_counts(101, false);
+    size_t count;
+    const reduction_t *all = reductions(&count);
+
+    for (size_t k = 0; k < count; k++) {
+        run(&all[k], counts, PERSISTENT, k % 2 == 0, k % 3 == 0);
+        run(&all[k], counts, COMPUTE, k % 2 == 0, false);
+    }
+    free(counts);
 }
 
 /* 1.5 MB a block: several segments, the last one short. */
@@ -225,6 +294,7 @@ static void shifted_type(void)
 int main(int argc, char **argv)
 {
     static const test_case_t cases[] = {{"operations", operations},
+                                        {"other_ways", other_ways},
                                         {"big", big},
                                         {"same_bits", same_bits},
                                         {"user_operations", user_operations},
