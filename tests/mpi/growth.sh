@@ -6,14 +6,13 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-cases=(communicators types_and_operations)
 options --mca coll_flash_min_bytes 0
-mpi 2 -- test_growth "${cases[@]}"
-mpi 3 --mca coll_flash_progress off -- test_growth "${cases[@]}"
+mpi 2 -- test_growth
+mpi 3 --mca coll_flash_progress off -- test_growth
 
 # What the extension has without flash's component.
 select_coll ^flash
 options -x FLASH_TEST_ACTIVE=0
-mpi 2 -- test_growth "${cases[@]}"
+mpi 2 -- test_growth
 
 plan
