@@ -259,6 +259,13 @@ static void model_cancel(flash_transport_t *transport, flash_transfer_t *transfe
     abort();
 }
 
+/* Nor does any give a neighbour up. */
+static void model_give_up(flash_transport_t *transport, flash_peer_t *peer)
+{
+    (void) transport, (void) peer;
+    abort();
+}
+
 static int model_reserve(flash_transport_t *transport, uint32_t transfers)
 {
     (void) transport, (void) transfers;
@@ -288,6 +295,7 @@ static const flash_transport_ops_t model_ops = {.reserve = model_reserve,
                                                 .send = model_send,
                                                 .recv = model_recv,
                                                 .cancel = model_cancel,
+                                                .give_up = model_give_up,
                                                 .progress = model_progress,
                                                 .arm = model_arm};
 

@@ -184,6 +184,8 @@ static void explain(const mca_coll_flash_request_t *request, int status, uint32_
     }
     if (status == FLASH_ERR_TRANSPORT) {
         FLASH_HELP("transport-failed", rank, opal_process_info.nodename, (int) getpid());
+    } else if (status == FLASH_ERR_REFUSED) {
+        FLASH_HELP("refused", opal_process_info.nodename, (int) getpid());
     } else if (status == FLASH_ERR_PEER) {
         FLASH_HELP("peer-failed", rank, opal_process_info.nodename, (int) getpid());
     } else if (status == FLASH_ERR_LOST) {

@@ -22,10 +22,14 @@ struct flash_refusal {
 
 flash_refusal_t *flash_refusals_create(flash_transport_t *transport)
 {
-    if (transport->ops->reserve(transport, FLASH_REFUSALS * SLOTS) != FLASH_OK) {
+    flash_refusal_t *refusals = calloc(FLASH_REFUSALS, sizeof(*refusals));
+
+    if (refusals != NULL &&
+        transport->ops->reserve(transport, FLASH_REFUSALS * SLOTS) != FLASH_OK) {
+        free(refusals);
         return NULL;
     }
-    return calloc(FLASH_REFUSALS, sizeof(flash_refusal_t));
+    return refusals;
 }
 
 /* One that a lost peer's message may still touch is never used again. */

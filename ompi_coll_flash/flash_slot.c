@@ -286,7 +286,7 @@ static bool check_arrival(flash_slot_t *slot)
 
     if (slot->status != FLASH_OK && slot->status != FLASH_ERR_TRUNCATED) {
         if (slot->status != FLASH_ERR_CANCELED) {
-            bool here = slot->status == FLASH_ERR_NO_MEMORY;
+            bool here = slot->status == FLASH_ERR_NO_MEMORY || slot->status == FLASH_ERR_REFUSED;
 
             flash_op_fail(op, slot->status, here ? own_rank(slot) : left_rank(slot));
         }
@@ -336,11 +336,18 @@ static void slot_arrived(flash_slot_t *slot)
 
 /*
  * The right neighbour waits for this segment. What is not there cannot be sent later, but that it
- * is not can be said once. True if that is under way.
+ * is not can be said once: true if that is under way. Where it cannot, nothing can be said in the
+ * ring any more.
  */
 static bool send_again(flash_slot_t *slot)
 {
-    if (slot->status == FLASH_ERR_LOST || slot->sent_again) {
+    flash_op_t *op = slot->op;
+
+    if (slot->status == FLASH_ERR_LOST) {
+        return false;
+    }
+    if (slot->status == FLASH_ERR_REFUSED || slot->sent_again) {
+        op->engine->transport->ops->give_up(op->engine->transport, op->params.right);
         return false;
     }
     slot->sent_again = true;

@@ -26,7 +26,8 @@ enum {
     FLASH_ERR_TRANSPORT = -5,   /* the transport reported an error */
     FLASH_ERR_PEER = -6,        /* another rank failed and said so */
     FLASH_ERR_UNREACHABLE = -7, /* no connection to the peer could be made */
-    FLASH_ERR_LOST = -8         /* the peer's process has gone, or was given up */
+    FLASH_ERR_LOST = -8,        /* the peer's process has gone, or was given up */
+    FLASH_ERR_REFUSED = -9      /* the transport took the message neither at once nor later */
 };
 
 /*
@@ -59,7 +60,8 @@ typedef struct flash_transport_ops {
     /*
      * Sends `length` bytes; the buffer must stay as it is until done. Done when the receiver has
      * matched the message, so that the sender's limit on sends bounds what piles up there. A send
-     * that fails has not arrived, or its peer is lost.
+     * that fails has not arrived, or its peer is lost. With FLASH_ERR_REFUSED the transport has
+     * tried for long: another one would hardly do better.
      */
     void (*send)(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, const void *buffer,
                  size_t length, flash_transfer_t *transfer);
@@ -68,12 +70,19 @@ typedef struct flash_transport_ops {
      * FLASH_ERR_TRUNCATED and writes nothing past `length`. Messages of equal tags from one
      * sender match in the order in which they were sent. `peer` is who is expected to send: the
      * receive ends with FLASH_ERR_LOST if that one is lost. All its transfers do, and whatever
-     * is begun with it later; nothing waits for a lost peer.
+     * is begun with it later; nothing waits for a lost peer. A receive that ends with
+     * FLASH_ERR_REFUSED has taken no message, and its peer is given up, as below.
      */
     void (*recv)(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, uint64_t mask,
                  void *buffer, size_t length, flash_transfer_t *transfer);
     /* Cancels a receive that is under way; `done` follows, with FLASH_ERR_CANCELED or as usual. */
     void (*cancel)(flash_transport_t *transport, flash_transfer_t *transfer);
+    /*
+     * Loses the peer and tells it so, that it loses this process: each would wait for messages of
+     * the other that never come, or that nobody takes. `done` of its transfers follows, or comes
+     * from within.
+     */
+    void (*give_up)(flash_transport_t *transport, flash_peer_t *peer);
     /* Moves data, calls `done`; returns how much happened, 0 for nothing. */
     unsigned (*progress)(flash_transport_t *transport);
     /*

@@ -158,7 +158,7 @@ static int open_context(flash_ucx_t *ucx, bool across_nodes, char *reason)
     /* A ring has two neighbours: this tells UCX to choose transports for few endpoints. */
     ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES |
                                          UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME,
-                           .features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP,
+                           .features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
                            .estimated_num_eps = 2,
                            .name = "flash"};
     ucp_config_t *config;
@@ -194,7 +194,10 @@ static int open_worker(flash_ucx_t *ucx, char *reason)
     if (status != UCS_OK) {
         return flash_ucx_fail(reason, "UCX cannot create a worker", status);
     }
-    status = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_length);
+    status = flash_ucx_hear(ucx);
+    if (status == UCS_OK) {
+        status = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_length);
+    }
     if (status != UCS_OK) {
         ucp_worker_destroy(ucx->worker);
         return flash_ucx_fail(reason, "UCX cannot tell its worker's address", status);

@@ -2,7 +2,7 @@
  * flash_ucx_internal.h: what the files of the UCX transport share.
  *
  *   flash_ucx.c       opening and closing: context, worker, configuration
- *   flash_ucx_peer.c  peers: connecting, probing, losing them
+ *   flash_ucx_peer.c  peers: connecting, probing, losing them, giving them up
  *   flash_ucx_send.c  messages: sending, receiving, progress
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -11,6 +11,7 @@
 #define FLASH_UCX_INTERNAL_H
 
 #include <stdbool.h>
+#include <time.h>
 
 #include <ucp/api/ucp.h>
 
@@ -62,6 +63,8 @@ struct flash_ucx {
     size_t reserved;                          /* as many are there, at least */
     flash_message_t *posting;                 /* being handed to UCX, and not done meanwhile */
     flash_message_t *retries, **retries_tail; /* in the order in which they were begun */
+    unsigned refusals;                        /* of the first of them, in a row */
+    time_t refused_since;                     /* seconds of CLOCK_MONOTONIC */
 };
 
 static inline flash_ucx_t *flash_ucx_of(flash_transport_t *transport)
@@ -79,7 +82,11 @@ extern const flash_transport_ops_t flash_ucx_ops;
 void flash_ucx_end_messages(flash_peer_t *peer);
 void flash_ucx_free_messages(flash_ucx_t *ucx);
 void flash_ucx_free_peers(flash_ucx_t *ucx);
-/* Loses the peers whose endpoints have failed. Not from within UCX's progress. */
+/* Loses the peers whose endpoints have failed, or that said so. Not from within UCX's progress. */
 void flash_ucx_lose_failing(flash_ucx_t *ucx);
+/* Has UCX take note of peers that give this process up. */
+ucs_status_t flash_ucx_hear(flash_ucx_t *ucx);
+/* See `give_up` in flash_transport.h. */
+void flash_ucx_give_up(flash_peer_t *peer);
 
 #endif /* FLASH_UCX_INTERNAL_H */

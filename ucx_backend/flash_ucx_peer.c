@@ -1,11 +1,15 @@
 /*
- * flash_ucx_peer.c: peers: connecting, probing, losing them.
+ * flash_ucx_peer.c: peers: connecting, probing, losing them, giving them up.
  *
  * Messages go through endpoints without UCX's error handling: with it, UCX gives up the fast ways
  * through shared memory (a ring of two ranks on a node took two to three times as long). Where a
  * peer is silent for longer than its user likes, a second endpoint, a probe, is made to it: one
  * with error handling, whose failure tells that the process has gone. Probes have a worker of their
  * own, for UCX would take them for the other ends of the peer's endpoints.
+ *
+ * A process that UCX fails while the peer is well gives that one up, and tells it by an active
+ * message: no receive has to wait for such a one. It comes with the endpoint that leads back, which
+ * is the peer's own, and so tells who sent it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -14,6 +18,7 @@
 #include <stdlib.h>
 
 #define FAILED_PROBES 2 /* in a row: the peer has gone */
+#define GIVEN_UP      0 /* the active message */
 
 flash_peer_t *flash_ucx_peer(flash_transport_t *transport)
 {
@@ -190,4 +195,48 @@ void flash_ucx_lose(flash_peer_t *peer)
         peer->lost = true;
         flash_ucx_end_messages(peer);
     }
+}
+
+/* ------------------------------------------------------------------ giving up */
+
+static ucs_status_t hear(void *arg, const void *header, size_t header_length, void *data,
+                         size_t length, const ucp_am_recv_param_t *param)
+{
+    flash_ucx_t *ucx = arg;
+
+    (void) header, (void) header_length, (void) data, (void) length;
+    for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
+        if (peer->ep != NULL && peer->ep == param->reply_ep) {
+            peer->failing = ucx->failing = true;
+        }
+    }
+    return UCS_OK;
+}
+
+ucs_status_t flash_ucx_hear(flash_ucx_t *ucx)
+{
+    ucp_am_handler_param_t param = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+                                                  UCP_AM_HANDLER_PARAM_FIELD_CB |
+                                                  UCP_AM_HANDLER_PARAM_FIELD_ARG,
+                                    .id = GIVEN_UP,
+                                    .cb = hear,
+                                    .arg = ucx};
+
+    return ucp_worker_set_am_recv_handler(ucx->worker, &param);
+}
+
+/* A peer that cannot even be told waits, and is warned by its own watch. */
+void flash_ucx_give_up(flash_peer_t *peer)
+{
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+                                 .flags = UCP_AM_SEND_FLAG_REPLY};
+    ucs_status_ptr_t request = NULL;
+
+    if (!peer->lost && peer->ep != NULL) {
+        request = ucp_am_send_nbx(peer->ep, GIVEN_UP, NULL, 0, NULL, 0, &param);
+    }
+    if (UCS_PTR_IS_PTR(request)) {
+        ucp_request_free(request);
+    }
+    flash_ucx_lose(peer);
 }

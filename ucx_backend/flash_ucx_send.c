@@ -7,6 +7,13 @@
 
 #include <stdlib.h>
 
+/*
+ * UCX has no memory for a while: its completions, and the application, may free some. For so many
+ * seconds a message is tried again, and as often at least, for who seldom comes to MPI.
+ */
+#define PATIENCE_SECONDS 5
+#define PATIENCE_TRIES   100
+
 /* ------------------------------------------------------------- bookkeeping */
 
 static void link_message(flash_message_t **list, flash_message_t *message)
@@ -195,36 +202,28 @@ static bool post(flash_message_t *message)
     return true;
 }
 
+/* At that place of the list. */
+static void remember_retry(flash_ucx_t *ucx, flash_message_t *message, flash_message_t **link)
+{
+    message->next_retry = *link;
+    *link = message;
+    if (message->next_retry == NULL) {
+        ucx->retries_tail = &message->next_retry;
+    }
+}
+
 /* Behind those that wait already, so that messages keep their order. */
 static void begin(flash_message_t *message)
 {
     flash_ucx_t *ucx = message->peer->ucx;
 
-    if (ucx->retries == NULL && post(message)) {
-        return;
-    }
-    message->next_retry = NULL;
-    *ucx->retries_tail = message;
-    ucx->retries_tail = &message->next_retry;
-}
-
-static unsigned retry(flash_ucx_t *ucx)
-{
-    flash_message_t *message, *next;
-    unsigned posted = 0;
-
-    while ((message = ucx->retries) != NULL) {
-        next = message->next_retry;
-        if (!post(message)) {
-            break;
-        }
-        ucx->retries = next;
-        posted++;
-    }
     if (ucx->retries == NULL) {
-        ucx->retries_tail = &ucx->retries;
+        if (post(message)) {
+            return;
+        }
+        ucx->refusals = 0;
     }
-    return posted;
+    remember_retry(ucx, message, ucx->retries_tail);
 }
 
 static void forget_retry(flash_ucx_t *ucx, flash_message_t *message)
@@ -238,6 +237,50 @@ static void forget_retry(flash_ucx_t *ucx, flash_message_t *message)
     if (message->next_retry == NULL) {
         ucx->retries_tail = link;
     }
+}
+
+static bool out_of_patience(flash_ucx_t *ucx)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (ucx->refusals++ == 0) {
+        ucx->refused_since = now.tv_sec;
+    }
+    return ucx->refusals > PATIENCE_TRIES && now.tv_sec - ucx->refused_since > PATIENCE_SECONDS;
+}
+
+/* What a receive was for stays where it is, and its sender waits until it is told. */
+static void refuse(flash_message_t *message)
+{
+    flash_peer_t *peer = message->peer;
+    bool sends = message->sends;
+
+    finish(message, FLASH_ERR_REFUSED, 0, 0);
+    if (!sends) {
+        flash_ucx_give_up(peer);
+    }
+}
+
+/* In their order. Those behind one that UCX has refused for long have one try each. */
+static unsigned retry(flash_ucx_t *ucx)
+{
+    unsigned ended = 0;
+
+    for (; ucx->retries != NULL; ended++) {
+        flash_message_t *message = ucx->retries;
+
+        forget_retry(ucx, message);
+        if (post(message)) {
+            ucx->refusals = 0;
+        } else if (out_of_patience(ucx)) {
+            refuse(message);
+        } else {
+            remember_retry(ucx, message, &ucx->retries);
+            break;
+        }
+    }
+    return ended;
 }
 
 static void ucx_transfer(flash_peer_t *peer, const flash_message_t *model)
@@ -303,6 +346,12 @@ static void ucx_cancel(flash_transport_t *transport, flash_transfer_t *transfer)
     cancel(transfer->handle);
 }
 
+static void ucx_give_up(flash_transport_t *transport, flash_peer_t *peer)
+{
+    (void) transport;
+    flash_ucx_give_up(peer);
+}
+
 void flash_ucx_end_messages(flash_peer_t *peer)
 {
     flash_message_t *message;
@@ -340,5 +389,6 @@ const flash_transport_ops_t flash_ucx_ops = {.reserve = ucx_reserve,
                                              .send = ucx_send,
                                              .recv = ucx_recv,
                                              .cancel = ucx_cancel,
+                                             .give_up = ucx_give_up,
                                              .progress = ucx_progress,
                                              .arm = ucx_arm};

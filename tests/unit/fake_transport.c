@@ -160,6 +160,25 @@ static void arrive(node_t *node, message_t *message)
     list_add(&node->unexpected, message);
 }
 
+/* Whether call number `call` is the one that fails so. */
+static bool fails(node_t *node, fake_failure_t failure, uint64_t call)
+{
+    const fake_options_t *options = &node->net->options;
+    bool now = options->failure == failure && options->fail_rank == node->rank &&
+               options->fail_nth == call;
+
+    node->net->failed |= now;
+    return now;
+}
+
+static void fake_give_up(flash_transport_t *transport, flash_peer_t *peer)
+{
+    node_t *node = (node_t *) transport;
+
+    fake_net_lose(node->net, node->rank, peer->to->rank);
+    fake_net_lose(node->net, peer->to->rank, node->rank);
+}
+
 static void fake_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, uint64_t mask,
                       void *buffer, size_t length, flash_transfer_t *transfer)
 {
@@ -172,11 +191,17 @@ static void fake_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t
         return;
     }
     begin(node);
-    receive = malloc(sizeof(*receive));
     if (peer->from != node) {
         violation(node->net, "receives from a peer of another rank");
     }
     node->stats.receives++;
+    if (fails(node, FAKE_REFUSE_RECV, node->stats.receives)) {
+        transfer->handle = NULL;
+        end(node, transfer, FLASH_ERR_REFUSED, 0, 0);
+        fake_give_up(transport, peer);
+        return;
+    }
+    receive = malloc(sizeof(*receive));
     *receive = (receive_t){.transfer = transfer,
                            .peer = peer,
                            .name = new_name(node, CANCELED),
@@ -185,9 +210,7 @@ static void fake_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t
                            .buffer = buffer,
                            .length = length,
                            .posted = true,
-                           .fails = options->failure == FAKE_FAIL_RECV &&
-                                    options->fail_rank == node->rank &&
-                                    options->fail_nth == node->stats.receives};
+                           .fails = fails(node, FAKE_FAIL_RECV, node->stats.receives)};
     transfer->handle = receive;
     if (length > 0) {
         memset(buffer, POISON, length); /* it is the transport's from now on */
@@ -270,14 +293,19 @@ static message_t *new_message(node_t *node, uint64_t tag, const void *content, s
     return message;
 }
 
-static bool send_fails(node_t *node)
+static int send_status(node_t *node)
 {
     const fake_options_t *options = &node->net->options;
-    bool fails = options->failure == FAKE_FAIL_SEND && options->fail_rank == node->rank &&
-                 options->fail_nth == node->stats.messages;
+    uint64_t call = node->stats.messages;
+    bool past = call > options->fail_nth; /* of those that last */
 
-    node->net->failed |= fails;
-    return fails;
+    if (fails(node, FAKE_REFUSE_SEND, past ? options->fail_nth : call)) {
+        return FLASH_ERR_REFUSED;
+    }
+    return fails(node, FAKE_FAIL_SEND, call) ||
+                   fails(node, FAKE_FAIL_SENDS, past ? options->fail_nth : call)
+               ? FLASH_ERR_TRANSPORT
+               : FLASH_OK;
 }
 
 static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag,
@@ -286,7 +314,7 @@ static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t
     node_t *node = (node_t *) transport;
     fake_net_t *net = node->net;
     bool at_once = prng_percent(&net->random, net->options.inline_sends);
-    bool fails, copied;
+    bool copied;
     message_t *message;
     int status;
 
@@ -303,9 +331,8 @@ static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t
     node->stats.peers += !peer->used;
     peer->used = true;
     transfer->handle = NULL;
-    fails = send_fails(node);
-    status = fails ? FLASH_ERR_TRANSPORT : FLASH_OK;
-    copied = at_once || fails || !prng_percent(&net->random, net->options.rendezvous);
+    status = send_status(node);
+    copied = at_once || status != FLASH_OK || !prng_percent(&net->random, net->options.rendezvous);
     message = new_message(node, tag, content, length, copied);
     message->sender = copied ? NULL : transfer;
     if (copied && !at_once) {
@@ -318,7 +345,7 @@ static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t
                                   .content = content,
                                   .length = length});
     }
-    if (fails) {
+    if (status != FLASH_OK) {
         free(message);
     } else {
         add_event(peer->to, (event_t){.kind = ARRIVAL, .name = message->name, .message = message});
@@ -448,7 +475,12 @@ static int fake_arm(flash_transport_t *transport)
 
 static int fake_reserve(flash_transport_t *transport, uint32_t transfers)
 {
-    ((node_t *) transport)->reserved += transfers;
+    node_t *node = (node_t *) transport;
+
+    if (fails(node, FAKE_FAIL_RESERVE, ++node->stats.reserves)) {
+        return FLASH_ERR_NO_MEMORY;
+    }
+    node->reserved += transfers;
     return FLASH_OK;
 }
 
@@ -467,5 +499,6 @@ const flash_transport_ops_t fake_ops = {.reserve = fake_reserve,
                                         .send = fake_send,
                                         .recv = fake_recv,
                                         .cancel = fake_cancel,
+                                        .give_up = fake_give_up,
                                         .progress = fake_progress,
                                         .arm = fake_arm};

@@ -22,11 +22,18 @@
 
 typedef struct fake_net fake_net_t;
 
-/* What goes wrong: the nth send or receive (from 1) of a rank ends with FLASH_ERR_TRANSPORT. */
+/*
+ * What goes wrong: the nth send or receive (from 1) of a rank ends with FLASH_ERR_TRANSPORT, or
+ * FLASH_ERR_REFUSED, or the nth time that it reserves there is no memory.
+ */
 typedef enum fake_failure {
     FAKE_FAIL_NONE,
-    FAKE_FAIL_SEND, /* and the message does not arrive */
-    FAKE_FAIL_RECV  /* the message is used up, the buffer garbage */
+    FAKE_FAIL_SEND,   /* and the message does not arrive */
+    FAKE_FAIL_RECV,   /* the message is used up, the buffer garbage */
+    FAKE_FAIL_SENDS,  /* from the nth on */
+    FAKE_REFUSE_SEND, /* likewise, and it was tried for long */
+    FAKE_REFUSE_RECV, /* no message is taken, and the peer given up */
+    FAKE_FAIL_RESERVE
 } fake_failure_t;
 
 typedef struct fake_options {
@@ -47,6 +54,7 @@ typedef struct fake_options {
 typedef struct fake_stats {
     uint64_t messages, bytes; /* sent */
     uint64_t receives;        /* posted */
+    uint64_t reserves;        /* calls */
     uint32_t peers;           /* that something was sent to */
 } fake_stats_t;
 
@@ -58,7 +66,7 @@ flash_peer_t *fake_net_peer(fake_net_t *net, uint32_t from, uint32_t to);
 
 fake_stats_t fake_net_stats(const fake_net_t *net, uint32_t rank);
 /*
- * `from` gives up `to`: its posted receives from there end, and whatever it begins with it later.
+ * `from` loses `to`: its posted receives from there end, and whatever it begins with it later.
  * Messages that are on their way arrive, or are left over. Not for sends by rendezvous.
  */
 void fake_net_lose(fake_net_t *net, uint32_t from, uint32_t to);

@@ -139,32 +139,36 @@ bool sim_may_start(sim_t *sim, uint32_t rank, uint32_t spec)
     return sim_status(sim, rank, spec) == SIM_UNSTARTED;
 }
 
+/* False if there is no memory for it, as the network's options may say. */
+static bool start(sim_t *sim, sim_instance_t *in, const flash_op_params_t *params)
+{
+    flash_op_t *op = NULL;
+
+    if (flash_op_create(sim->engines[in->rank], params, &op) != FLASH_OK) {
+        if (sim->options.failure != FAKE_FAIL_RESERVE || sim->options.fail_rank != in->rank) {
+            sim_complain(sim, "op %u rank %u: cannot be created", in->index, in->rank);
+        }
+        return false;
+    }
+    if (flash_op_user(op) != in) {
+        sim_complain(sim, "op %u rank %u: flash_op_user() is wrong", in->index, in->rank);
+    }
+    flash_op_start(op);
+    return true;
+}
+
 void sim_start(sim_t *sim, uint32_t rank, uint32_t spec)
 {
     sim_instance_t *in = instance_of(sim, rank, spec);
     flash_op_params_t params = sim_instance_params(in);
-    flash_op_t *op = NULL;
+    bool refuses = in->spec->refuses && rank == in->spec->fail_rank;
 
-    if (in->spec->refuses && rank == in->spec->fail_rank) {
-        if (!flash_engine_refuse(sim->engines[rank], &params)) {
-            sim_complain(sim, "op %u rank %u: cannot be refused", spec, rank);
-        }
-        in->status = SIM_UNFINISHED;
-        sim->active[rank]++;
-        return;
-    }
-    if (flash_op_create(sim->engines[rank], &params, &op) != FLASH_OK) {
-        sim_complain(sim, "op %u rank %u: cannot be created", spec, rank);
-        in->status = FLASH_ERR_NO_MEMORY;
-        sim->complete++;
-        return;
-    }
-    if (flash_op_user(op) != in) {
-        sim_complain(sim, "op %u rank %u: flash_op_user() is wrong", spec, rank);
-    }
     in->status = SIM_UNFINISHED;
     sim->active[rank]++;
-    flash_op_start(op);
+    if ((refuses || !start(sim, in, &params)) &&
+        !flash_engine_refuse(sim->engines[rank], &params)) {
+        sim_complain(sim, "op %u rank %u: cannot be refused", spec, rank);
+    }
 }
 
 static void complete(sim_t *sim, uint32_t rank, flash_op_t *op)

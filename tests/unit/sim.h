@@ -157,6 +157,8 @@ void sim_describe(const sim_t *sim);
 
 /* Options of a network in which everything happens now and then; chosen by *random. */
 fake_options_t sim_random_net(uint64_t *random);
+/* An operation of that kind in which nothing goes wrong; likewise. */
+sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind);
 
 /* sim_instance.c */
 void sim_layout_create(sim_layout_t *layout, const sim_shape_t *shape, uint32_t nranks);

@@ -6,6 +6,28 @@
 #include "prng.h"
 #include "sim.h"
 
+sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind)
+{
+    return (sim_spec_t){
+        .kind = kind,
+        .shape = {.count = 1 + prng_below(random, 20),
+                  .scattered = prng_percent(random, 50),
+                  .pieces = 1 + prng_below(random, 3),
+                  .row = 1 + prng_below(random, 3),
+                  .segment = 1 + prng_below(random, 10)},
+        .depth = 1 + prng_below(random, 6),
+        .sends = prng_below(random, 4),
+        .callback = prng_percent(random, 50),
+        .pending = 50 * prng_below(random, 3),
+        .in_place = prng_percent(random, 50),
+        .mix = prng_percent(random, 50),
+        .users = kind == FLASH_REDUCE_SCATTER && prng_percent(random, 30),
+        .name = 1 + prng_below(random, 2),
+        .odd_rank = SIM_NOBODY,
+        .fail_rank = SIM_NOBODY,
+    };
+}
+
 fake_options_t sim_random_net(uint64_t *random)
 {
     static const unsigned percents[] = {0, 0, 20, 50, 80, 100, 100};

@@ -49,28 +49,6 @@ static bool run_case(uint32_t nranks, uint64_t seed, const fake_options_t *net,
     return well;
 }
 
-static sim_spec_t random_spec(uint64_t *random, flash_kind_t kind)
-{
-    return (sim_spec_t){
-        .kind = kind,
-        .shape = {.count = 1 + prng_below(random, 20),
-                  .scattered = prng_percent(random, 50),
-                  .pieces = 1 + prng_below(random, 3),
-                  .row = 1 + prng_below(random, 3),
-                  .segment = 1 + prng_below(random, 10)},
-        .depth = 1 + prng_below(random, 6),
-        .sends = prng_below(random, 4),
-        .callback = prng_percent(random, 50),
-        .pending = 50 * prng_below(random, 3),
-        .in_place = prng_percent(random, 50),
-        .mix = prng_percent(random, 50),
-        .users = kind == FLASH_REDUCE_SCATTER && prng_percent(random, 30),
-        .name = 1 + prng_below(random, 2),
-        .odd_rank = SIM_NOBODY,
-        .fail_rank = SIM_NOBODY,
-    };
-}
-
 static void expect(sim_t *sim, uint32_t rank, int status)
 {
     int got = sim_status(sim, rank, 0);
@@ -155,7 +133,7 @@ static void test_callback(uint64_t seed, flash_kind_t kind, const char *name)
     for (uint32_t k = 0; k < 4 * 16 * 25 && well; k += tap_stride()) {
         uint64_t random = seed + 11 * k;
         uint32_t nranks = 2 + k % 4;
-        sim_spec_t spec = random_spec(&random, kind);
+        sim_spec_t spec = sim_random_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
 
         spec.callback = true;
@@ -189,7 +167,7 @@ static void test_combine(uint64_t seed)
     for (uint32_t k = 0; k < 4 * 20 * 25 && well; k += tap_stride()) {
         uint64_t random = seed + 13 * k;
         uint32_t nranks = 2 + k % 4;
-        sim_spec_t spec = random_spec(&random, FLASH_REDUCE_SCATTER);
+        sim_spec_t spec = sim_random_spec(&random, FLASH_REDUCE_SCATTER);
         fake_options_t net = sim_random_net(&random);
 
         spec.fail_rank = prng_below(&random, nranks);
@@ -301,7 +279,7 @@ static void test_sizes(uint64_t seed, flash_kind_t kind, oddity_t oddity, const 
     for (uint32_t k = 0; k < 1500 && well; k += tap_stride()) {
         uint64_t random = seed + 17 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = random_spec(&random, kind);
+        sim_spec_t spec = sim_random_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
 
         make_odd(&random, &spec, oddity, nranks, counts, odd_counts);
@@ -357,7 +335,7 @@ static void test_transport(uint64_t seed, flash_kind_t kind, fake_failure_t fail
     for (uint32_t k = 0; k < 1000 && well; k += tap_stride()) {
         uint64_t random = seed + 19 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = random_spec(&random, kind);
+        sim_spec_t spec = sim_random_spec(&random, kind);
         fake_options_t net = failing_net(&random, failure, nranks, 1 + k / 7 % 20);
 
         injected_rank = net.fail_rank;
@@ -394,7 +372,7 @@ static void test_loss(uint64_t seed, flash_kind_t kind, const char *name)
     for (uint32_t k = 0; k < 3000 && well; k++) {
         uint64_t random = seed + 29 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = random_spec(&random, kind);
+        sim_spec_t spec = sim_random_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
         sim_t *sim;
 
@@ -437,7 +415,7 @@ static void test_refusal(uint64_t seed, flash_kind_t kind, const char *name)
     for (uint32_t k = 0; k < 3000 && well; k += tap_stride()) {
         uint64_t random = seed + 31 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = random_spec(&random, kind);
+        sim_spec_t spec = sim_random_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
 
         spec.fail_rank = prng_below(&random, nranks);
@@ -546,7 +524,7 @@ static void test_chaos(uint64_t seed)
     for (uint32_t k = 0; k < 3000 && well; k += tap_stride()) {
         uint64_t random = seed + 23 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = random_spec(&random, k % 2 ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER);
+        sim_spec_t spec = sim_random_spec(&random, k % 2 ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER);
         fake_options_t net = sim_random_net(&random);
 
         if (prng_percent(&random, 50)) {
