@@ -64,15 +64,32 @@ static inline unsigned flash_compat_job_number(void)
     return OPAL_PROC_MY_NAME.jobid & 0xffff;
 }
 
-/* Whether the job runs on more than one node, as far as the launcher says. */
+/*
+ * Whether the job runs on more than one node, as far as the launcher says. What Open MPI's macro
+ * for this does, but that one falls over where there is no memory.
+ */
 static inline bool flash_compat_spans_nodes(void)
 {
     opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
-    uint32_t size, *where = &size;
-    int rc;
+    uint32_t size = UINT32_MAX;
+    opal_value_t only_if_known, *value = NULL;
+    opal_list_t how;
 
-    OPAL_MODEX_RECV_VALUE_OPTIONAL(rc, OPAL_PMIX_JOB_SIZE, &job, &where, OPAL_UINT32);
-    return rc != OPAL_SUCCESS || size > (uint32_t) opal_process_info.num_local_peers + 1;
+    OBJ_CONSTRUCT(&how, opal_list_t);
+    OBJ_CONSTRUCT(&only_if_known, opal_value_t);
+    only_if_known.key = OPAL_PMIX_OPTIONAL;
+    only_if_known.type = OPAL_BOOL;
+    only_if_known.data.flag = true;
+    opal_list_append(&how, &only_if_known.super);
+    if (opal_pmix.get(&job, OPAL_PMIX_JOB_SIZE, &how, &value) == OPAL_SUCCESS && value != NULL) {
+        size = value->type == OPAL_UINT32 ? value->data.uint32 : size;
+        OBJ_RELEASE(value);
+    }
+    opal_list_remove_first(&how);
+    only_if_known.key = NULL; /* not the value's to free */
+    OBJ_DESTRUCT(&only_if_known);
+    OBJ_DESTRUCT(&how);
+    return size > (uint32_t) opal_process_info.num_local_peers + 1;
 }
 
 /*
