@@ -1,23 +1,27 @@
 /*
  * faults.c: see faults.h.
  *
- * UCX's types stand here as what they are in calls: pointers, and a status of one byte.
- *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "faults.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <ucp/api/ucp.h>
+
+#include "fault_memory.h"
+
 typedef struct fault {
     const char *function;
     int status;
+    bool lasts;
     atomic_int left; /* calls until the one that fails; below: it has, or none does */
 } fault_t;
 
@@ -25,6 +29,7 @@ enum {
     EP_CREATE,
     SEND,
     RECV,
+    RECV_CALLBACK,
     CONFIG_READ,
     INIT,
     WORKER,
@@ -32,12 +37,14 @@ enum {
     EVENT_FD,
     THREAD,
     MALLOC,
+    MEMALIGN,
     FAULTS
 };
 static fault_t faults[FAULTS] = {
     [EP_CREATE] = {.function = "ucp_ep_create"},
     [SEND] = {.function = "ucp_tag_send_sync_nbx"},
     [RECV] = {.function = "ucp_tag_recv_nbx"},
+    [RECV_CALLBACK] = {.function = "ucp_tag_recv_callback"},
     [CONFIG_READ] = {.function = "ucp_config_read"},
     [INIT] = {.function = "ucp_init_version"},
     [WORKER] = {.function = "ucp_worker_create"},
@@ -45,6 +52,7 @@ static fault_t faults[FAULTS] = {
     [EVENT_FD] = {.function = "ucp_worker_get_efd"},
     [THREAD] = {.function = "pthread_create"},
     [MALLOC] = {.function = "malloc"},
+    [MEMALIGN] = {.function = "posix_memalign"},
 };
 
 static fault_t *fault_of(const char *function)
@@ -57,12 +65,23 @@ static fault_t *fault_of(const char *function)
     abort(); /* a misspelt name */
 }
 
-void fault_arm(const char *function, int nth, int status)
+static void arm(const char *function, int nth, int status, bool lasts)
 {
     fault_t *fault = fault_of(function);
 
     fault->status = status;
+    fault->lasts = lasts;
     atomic_store(&fault->left, nth);
+}
+
+void fault_arm(const char *function, int nth, int status)
+{
+    arm(function, nth, status, false);
+}
+
+void fault_arm_lasting(const char *function, int nth, int status)
+{
+    arm(function, nth, status, true);
 }
 
 bool fault_disarm(const char *function)
@@ -70,90 +89,142 @@ bool fault_disarm(const char *function)
     return atomic_exchange(&fault_of(function)->left, 0) < 0;
 }
 
+/* ------------------------------------------------------------ who is calling */
+
+static uintptr_t flash_begin, flash_end; /* its library in memory; written before main() */
+
+static int find_flash(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void) size, (void) arg;
+    if (strstr(info->dlpi_name, "libmpix_flash.so") == NULL) {
+        return 0;
+    }
+    flash_begin = UINTPTR_MAX;
+    for (int k = 0; k < info->dlpi_phnum; k++) {
+        uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[k].p_vaddr;
+
+        if (info->dlpi_phdr[k].p_type == PT_LOAD) {
+            flash_begin = begin < flash_begin ? begin : flash_begin;
+            flash_end = begin + info->dlpi_phdr[k].p_memsz;
+        }
+    }
+    return 1;
+}
+
 __attribute__((constructor)) static void arm_from_environment(void)
 {
-    const char *function = getenv("FLASH_TEST_FAULT");
+    const char *function = getenv("FLASH_TEST_FAULT"), *nth = getenv("FLASH_TEST_FAULT_CALL");
 
+    dl_iterate_phdr(find_flash, NULL);
     if (function != NULL) {
-        fault_arm(function, 1, FAULT_IO_ERROR);
+        fault_arm(function, nth == NULL ? 1 : atoi(nth), FAULT_IO_ERROR);
     }
 }
 
 /* Open MPI and UCX call the same functions. */
 static bool is_flash(const void *caller)
 {
-    Dl_info info;
-
-    return dladdr(caller, &info) != 0 && strstr(info.dli_fname, "libmpix_flash.so") != NULL;
+    return (uintptr_t) caller >= flash_begin && (uintptr_t) caller < flash_end;
 }
 
 static bool fails(int which, const void *caller)
 {
-    atomic_int *left = &faults[which].left;
+    fault_t *fault = &faults[which];
+    int left = atomic_load(&fault->left);
 
-    if (atomic_load(left) <= 0 || !is_flash(caller) || atomic_fetch_sub(left, 1) != 1) {
+    if (left == 0 || (left < 0 && !fault->lasts) || !is_flash(caller)) {
         return false;
     }
-    atomic_store(left, -1);
+    if (left > 0) {
+        if (atomic_fetch_sub(&fault->left, 1) != 1) {
+            return false;
+        }
+        atomic_store(&fault->left, -1);
+    }
     return true;
 }
 
 /* The library's own function behind one of this file. */
-static void *real(int which)
+static void *real(const char *function)
 {
-    return dlsym(RTLD_NEXT, faults[which].function);
+    return dlsym(RTLD_NEXT, function);
 }
 
 #define FAILS(which) fails(which, __builtin_return_address(0))
 
 /* -------------------------------------------------------------------- UCX */
 
-typedef int8_t status_t;
-
-/* The arguments are passed on as they came. */
-#define STATUS_FUNCTION(which, function, parameters, arguments)      \
-    status_t function parameters;                                    \
-    status_t function parameters                                     \
-    {                                                                \
-        status_t(*const next) parameters = real(which);              \
-                                                                     \
-        return FAILS(which) ? faults[which].status : next arguments; \
-    }
-
-STATUS_FUNCTION(EP_CREATE, ucp_ep_create, (void *worker, const void *params, void *ep),
-                (worker, params, ep))
-STATUS_FUNCTION(CONFIG_READ, ucp_config_read, (const char *prefix, const char *file, void *config),
-                (prefix, file, config))
-STATUS_FUNCTION(INIT, ucp_init_version,
-                (unsigned major, unsigned minor, const void *params, const void *config,
-                 void *context),
-                (major, minor, params, config, context))
-STATUS_FUNCTION(WORKER, ucp_worker_create, (void *context, const void *params, void *worker),
-                (context, params, worker))
-STATUS_FUNCTION(ADDRESS, ucp_worker_get_address, (void *worker, void *address, size_t *length),
-                (worker, address, length))
-STATUS_FUNCTION(EVENT_FD, ucp_worker_get_efd, (void *worker, int *fd), (worker, fd))
-
-void *ucp_tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
-                            const void *param);
-void *ucp_tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
-                            const void *param)
+static ucs_status_t status_of(int which)
 {
-    void *(*const next)(void *, const void *, size_t, uint64_t, const void *) = real(SEND);
-
-    return FAILS(SEND) ? (void *) (intptr_t) faults[SEND].status
-                       : next(ep, buffer, count, tag, param);
+    return (ucs_status_t) faults[which].status;
 }
 
-void *ucp_tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint64_t mask,
-                       const void *param);
-void *ucp_tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint64_t mask,
-                       const void *param)
-{
-    void *(*const next)(void *, void *, size_t, uint64_t, uint64_t, const void *) = real(RECV);
+/* The arguments are passed on as they came. */
+#define STATUS_FUNCTION(which, function, parameters, arguments)  \
+    ucs_status_t function parameters                             \
+    {                                                            \
+        ucs_status_t(*const next) parameters = real(#function);  \
+                                                                 \
+        return FAILS(which) ? status_of(which) : next arguments; \
+    }
 
-    return FAILS(RECV) ? (void *) (intptr_t) faults[RECV].status
-                       : next(worker, buffer, count, tag, mask, param);
+STATUS_FUNCTION(EP_CREATE, ucp_ep_create,
+                (ucp_worker_h worker, const ucp_ep_params_t *params, ucp_ep_h *ep),
+                (worker, params, ep))
+STATUS_FUNCTION(CONFIG_READ, ucp_config_read,
+                (const char *prefix, const char *file, ucp_config_t **config),
+                (prefix, file, config))
+STATUS_FUNCTION(INIT, ucp_init_version,
+                (unsigned major, unsigned minor, const ucp_params_t *params,
+                 const ucp_config_t *config, ucp_context_h *context),
+                (major, minor, params, config, context))
+STATUS_FUNCTION(WORKER, ucp_worker_create,
+                (ucp_context_h context, const ucp_worker_params_t *params, ucp_worker_h *worker),
+                (context, params, worker))
+STATUS_FUNCTION(ADDRESS, ucp_worker_get_address,
+                (ucp_worker_h worker, ucp_address_t **address, size_t *length),
+                (worker, address, length))
+STATUS_FUNCTION(EVENT_FD, ucp_worker_get_efd, (ucp_worker_h worker, int *fd), (worker, fd))
+
+ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+                                       const ucp_request_param_t *param)
+{
+    ucs_status_ptr_t (*const next)(ucp_ep_h, const void *, size_t, ucp_tag_t,
+                                   const ucp_request_param_t *) = real("ucp_tag_send_sync_nbx");
+
+    return FAILS(SEND) ? UCS_STATUS_PTR(status_of(SEND)) : next(ep, buffer, count, tag, param);
+}
+
+/* The one receive that ends badly, of those under way. */
+static struct {
+    ucp_tag_recv_nbx_callback_t callback;
+    void *user_data;
+} bad_receive;
+
+static void end_badly(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info,
+                      void *user_data)
+{
+    (void) status, (void) user_data;
+    bad_receive.callback(request, status_of(RECV_CALLBACK), info, bad_receive.user_data);
+}
+
+ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer, size_t count, ucp_tag_t tag,
+                                  ucp_tag_t mask, const ucp_request_param_t *param)
+{
+    ucs_status_ptr_t (*const next)(ucp_worker_h, void *, size_t, ucp_tag_t, ucp_tag_t,
+                                   const ucp_request_param_t *) = real("ucp_tag_recv_nbx");
+    ucp_request_param_t bad = *param;
+
+    if (FAILS(RECV)) {
+        return UCS_STATUS_PTR(status_of(RECV));
+    }
+    if (FAILS(RECV_CALLBACK)) {
+        bad_receive.callback = param->cb.recv;
+        bad_receive.user_data = param->user_data;
+        bad.cb.recv = end_badly;
+        param = &bad;
+    }
+    return next(worker, buffer, count, tag, mask, param);
 }
 
 /* -------------------------------------------------------------- the C library */
@@ -162,22 +233,56 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
                    void *arg)
 {
     int (*const next)(pthread_t *, const pthread_attr_t *, void *(*) (void *), void *) =
-        real(THREAD);
+        real("pthread_create");
 
     return FAILS(THREAD) ? EAGAIN : next(thread, attributes, start, arg);
 }
 
 /* Threads do not allocate while this is armed: which call fails is the same on all ranks. */
 #ifndef FLASH_SANITIZED
-extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t);
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t),
+    *__libc_memalign(size_t, size_t), __libc_free(void *);
+
+/* What came of an allocation, noted if it is flash's. */
+static void *noted(void *memory, const void *caller)
+{
+    if (is_flash(caller)) {
+        fault_memory_add(memory);
+    }
+    return memory;
+}
 
 void *malloc(size_t bytes)
 {
-    return FAILS(MALLOC) ? NULL : __libc_malloc(bytes);
+    return FAILS(MALLOC) ? NULL : noted(__libc_malloc(bytes), __builtin_return_address(0));
 }
 
 void *calloc(size_t count, size_t bytes)
 {
-    return FAILS(MALLOC) ? NULL : __libc_calloc(count, bytes);
+    return FAILS(MALLOC) ? NULL : noted(__libc_calloc(count, bytes), __builtin_return_address(0));
+}
+
+void *realloc(void *memory, size_t bytes)
+{
+    if (FAILS(MALLOC)) {
+        return NULL;
+    }
+    fault_memory_remove(memory);
+    return noted(__libc_realloc(memory, bytes), __builtin_return_address(0));
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t bytes)
+{
+    if (FAILS(MALLOC) || FAILS(MEMALIGN)) {
+        return ENOMEM;
+    }
+    *memory = noted(__libc_memalign(alignment, bytes), __builtin_return_address(0));
+    return *memory == NULL ? ENOMEM : 0;
+}
+
+void free(void *memory)
+{
+    fault_memory_remove(memory);
+    __libc_free(memory);
 }
 #endif

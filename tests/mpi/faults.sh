@@ -14,9 +14,9 @@ point 'no connection: said' says 1 'cannot connect to another process' 3 -- test
 point 'failed transfers: said' says 1 'failed in UCX: the operation ends' 2 -- \
     test_faults transfers
 for np in 2 3 4; do
-    mpi "$np" -- test_faults transfers one_transfer memory_later
+    mpi "$np" -- test_faults transfers one_transfer one_receive memory_later
 done
-mpi 3 --mca coll_flash_progress off -- test_faults transfers one_transfer memory_later
+mpi 3 --mca coll_flash_progress off -- test_faults transfers one_transfer one_receive memory_later
 mpi 3 -- test_faults connection_here
 
 # ends_saying TEXT NP ...: the job ends with an error, not by a time limit, and TEXT is told once.
@@ -35,14 +35,47 @@ ends_saying() {
     tried ends_saying_once "$@"
 }
 
+# UCX fails one rank for good: said by that one, and the others learn of it.
+options --mca coll_flash_min_bytes 0 --mca coll_flash_ring_order rank
+for np in 2 3 5; do
+    mpi "$np" -- test_faults no_sends
+done
+for fault in no_receives no_memory_for_receives no_memory_for_sends; do
+    point "$fault: said" says 1 'took a message of a coll/flash operation neither' 3 -- \
+        test_faults "$fault"
+done
+mpi 5 --mca coll_flash_progress off -- test_faults no_receives
+mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_sends
+mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_receives
+options --mca coll_flash_min_bytes 0
+
+# The nth allocation in MPI_Init fails on one rank: no flash, or no communicator, but no crash.
+ends_cleanly() {
+    local nth status=0
+    for nth in "$@"; do
+        run 2 -- "${on_rank[@]}" 1 FLASH_TEST_FAULT=malloc \
+            /usr/bin/env "FLASH_TEST_FAULT_CALL=$nth" "$program" works >"$log" 2>&1 || status=$?
+        if ((status == 124 || status == 137)) || grep -e 'exited on signal' -e 'hangs in' "$log"; then
+            echo "allocation $nth"
+            cat "$log"
+            return 1
+        fi
+    done
+}
+
 if sanitized; then
     skip 'memory that cannot be had' 'sanitizers have allocators of their own'
 else
-    mpi 2 -- test_faults memory
-    mpi 2 -- test_faults memory_here
-    mpi 3 -- test_faults memory_here
-    mpi 4 --mca coll_flash_progress off -- test_faults memory_here
-    mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults memory_here
+    for np in 2 3; do
+        mpi "$np" -- test_no_memory
+    done
+    mpi 4 --mca coll_flash_progress off -- test_no_memory on_one
+    mpi 3 -x UCX_FLASH_TLS=tcp -- test_no_memory on_one
+    mpi 3 --mca coll_flash_segment_bytes 512 -- test_no_memory segments
+    select_coll ^flash
+    mpi 3 -- test_no_memory fallback
+    select_coll flash
+    point 'no memory in MPI_Init: no crash' ends_cleanly {1..10} {68..82}
     point 'no memory while a communicator is made: said, and the job ends' \
         ends_saying 'no memory while a communicator was made' 3 -- test_faults comm_memory
 fi

@@ -1,6 +1,6 @@
 /*
- * test_faults.c: UCX, the system or memory fail flash, on all ranks alike: calls and requests end
- * with an error, and the next operation works.
+ * test_faults.c: UCX or the system fail flash: calls and requests end with an error, and the next
+ * operation works, or is refused where neighbours have given each other up.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -128,6 +128,39 @@ static void one_transfer(void)
     }
 }
 
+/* One receive of one rank ends with an error though its message came, each in turn. */
+static void one_receive(void)
+{
+    enum { MOST = 20 };
+    bool failed = true;
+
+    for (int nth = 1; failed; nth++) {
+        int victim = nth % world_size, error;
+        MPI_Comm comm = make_comm(false);
+        watch_options_t options = {.count = COUNT};
+        MPI_Request request;
+        watch_t watch;
+
+        watch_init(&watch, nth % 2 ? WATCH_ALLGATHER : WATCH_REDUCE_SCATTER, comm, &options);
+        if (world_rank == victim) {
+            fault_arm("ucp_tag_recv_callback", nth / world_size + 1, FAULT_IO_ERROR);
+        }
+        watch_start(&watch, &request);
+        error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        failed = world_rank == victim && fault_disarm("ucp_tag_recv_callback");
+        if (failed) {
+            check_class(error, MPI_ERR_OTHER, "a failed receive");
+        }
+        MPI_Bcast(&failed, 1, MPI_C_BOOL, victim, MPI_COMM_WORLD);
+        check(failed || nth > 1, "no receive to fail");
+        check(nth < MOST, "there is no end of it");
+        failed &= nth < MOST;
+        watch_free(&watch);
+        next_works(comm, "after a failed receive");
+        MPI_Comm_free(&comm);
+    }
+}
+
 /* UCX has no memory for a while: the operation comes to its end all the same. */
 static void memory_later(void)
 {
@@ -148,143 +181,64 @@ static void works(void)
     next_works(MPI_COMM_WORLD, "works");
 }
 
-/* ------------------------------------------------------------------ memory */
+/* ------------------------------------------------------------------ for ever */
 
-static int block = COUNT; /* elements of each rank's */
-
-static int start_gather(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
+/* Neither of its neighbours is one of MPI_COMM_WORLD's, whose ring goes by the ranks. */
+static MPI_Comm make_comm_of_strangers(void)
 {
-    return MPI_Iallgather(send, block, MPI_INT, recv, block, MPI_INT, comm, request);
+    MPI_Comm comm;
+
+    MPI_Comm_split(MPI_COMM_WORLD, 0, world_rank * 2 % world_size, &comm);
+    return comm;
 }
 
-static int start_gather_into_gaps(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
+/*
+ * From some moment on UCX fails rank 1: all ranks end with an error, then and ever after where
+ * it and that neighbour are neighbours. With five ranks there is a ring in which they are not.
+ */
+static void lasts(const char *function, int status)
 {
-    MPI_Datatype type;
-    int error;
+    MPI_Comm comm = make_comm(false), strangers = make_comm_of_strangers();
 
-    MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &type);
-    MPI_Type_commit(&type);
-    error = MPI_Iallgather(send, block, type, recv, block, type, comm, request);
-    MPI_Type_free(&type);
-    return error;
-}
-
-static int start_reduce(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
-{
-    return MPI_Ireduce_scatter_block(send, recv, block, MPI_INT, MPI_SUM, comm, request);
-}
-
-static int start_reduce_in_place(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
-{
-    (void) send;
-    return MPI_Ireduce_scatter_block(MPI_IN_PLACE, recv, block, MPI_INT, MPI_SUM, comm, request);
-}
-
-static int start_unequal(void *send, void *recv, MPI_Comm comm, MPI_Request *request)
-{
-    static int counts[64], displs[64];
-
-    for (int rank = 0; rank < world_size; rank++) {
-        counts[rank] = rank % 2 ? 10 : block;
-        displs[rank] = rank * block;
+    next_works(comm, "before it fails");
+    if (world_rank == 1) {
+        fault_arm_lasting(function, 1, status);
     }
-    return MPI_Iallgatherv(send, counts[world_rank], MPI_INT, recv, counts, displs, MPI_INT, comm,
-                           request);
-}
-
-typedef int start_fn(void *send, void *recv, MPI_Comm comm, MPI_Request *request);
-
-/* Each allocation of the call fails once; the last round is the one that has none left. */
-static void fail_each_allocation(start_fn *start, MPI_Comm comm, const char *what)
-{
-    int *send = calloc((size_t) world_size * (size_t) block * 2, sizeof(int));
-    int *recv = calloc((size_t) world_size * (size_t) block * 2, sizeof(int));
-    bool failed = true;
-
-    for (int nth = 1; failed; nth++) {
-        MPI_Request request = MPI_REQUEST_NULL;
-        int error;
-
-        fault_arm("malloc", nth, 0);
-        error = start(send, recv, comm, &request);
-        failed = fault_disarm("malloc");
-        error = error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
-        check(failed || nth > 1, "%s: no allocation to fail", what);
-        check_class(error, failed ? MPI_ERR_NO_MEM : MPI_SUCCESS, what);
+    for (int round = 0; round < 4; round++) {
+        handler_calls = 0;
+        one_fails(round % 2 ? WATCH_ALLGATHER : WATCH_REDUCE_SCATTER, comm, MPI_ERR_OTHER,
+                  function);
     }
-    free(send);
-    free(recv);
-}
-
-/* Likewise on one rank alone: the others end with an error, too, instead of waiting for it. */
-static void fail_each_allocation_here(start_fn *start, MPI_Comm comm, const char *what)
-{
-    int *send = calloc((size_t) world_size * (size_t) block * 2, sizeof(int));
-    int *recv = calloc((size_t) world_size * (size_t) block * 2, sizeof(int));
-    bool failed = true;
-
-    for (int nth = 1; failed; nth++) {
-        int victim = nth % world_size, error;
-        MPI_Request request = MPI_REQUEST_NULL;
-
-        if (world_rank == victim) {
-            fault_arm("malloc", nth, 0);
-        }
-        error = start(send, recv, comm, &request);
-        failed = world_rank == victim && fault_disarm("malloc");
-        error = error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
-        MPI_Bcast(&failed, 1, MPI_C_BOOL, victim, MPI_COMM_WORLD);
-        check(failed || nth > 1, "%s: no allocation to fail", what);
-        check_class(error,
-                    !failed                ? MPI_SUCCESS
-                    : world_rank == victim ? MPI_ERR_NO_MEM
-                                           : MPI_ERR_OTHER,
-                    what);
+    if (world_rank == 1) {
+        check(fault_disarm(function), "%s was not called", function);
     }
-    free(send);
-    free(recv);
-}
-
-typedef void fail_fn(start_fn *start, MPI_Comm comm, const char *what);
-
-static void fail_in_each_call(fail_fn *fail, MPI_Comm comm)
-{
-    static const struct {
-        start_fn *start;
-        const char *what;
-    } calls[] = {{start_gather, "allgather without memory"},
-                 {start_gather_into_gaps, "allgather into gaps without memory"},
-                 {start_unequal, "allgatherv without memory"},
-                 {start_reduce, "reduce-scatter without memory"},
-                 {start_reduce_in_place, "reduce-scatter in place without memory"}};
-
-    for (size_t k = 0; k < LENGTH(calls); k++) {
-        fail(calls[k].start, comm, calls[k].what);
+    handler_calls = 0;
+    one_fails(WATCH_ALLGATHER, comm, MPI_ERR_OTHER, "a neighbour that was given up");
+    if (world_size == 5) {
+        next_works(strangers, "among those who were not given up");
     }
-    next_works(comm, "after allocations that failed");
-}
-
-static void memory_here(void)
-{
-    static const int blocks[] = {COUNT, 2000 * COUNT}; /* UCX sends long messages another way */
-    MPI_Comm comm = make_comm(false);
-
-    works();
-    for (size_t k = 0; k < LENGTH(blocks); k++) {
-        block = blocks[k];
-        fail_in_each_call(fail_each_allocation_here, comm);
-    }
-    block = COUNT;
+    MPI_Comm_free(&strangers);
     MPI_Comm_free(&comm);
 }
 
-static void memory(void)
+static void no_receives(void)
 {
-    MPI_Comm comm = make_comm(false);
+    lasts("ucp_tag_recv_nbx", FAULT_IO_ERROR);
+}
 
-    works(); /* what is allocated once */
-    fail_in_each_call(fail_each_allocation, comm);
-    MPI_Comm_free(&comm);
+static void no_memory_for_receives(void)
+{
+    lasts("ucp_tag_recv_nbx", FAULT_NO_MEMORY);
+}
+
+static void no_sends(void)
+{
+    lasts("ucp_tag_send_sync_nbx", FAULT_IO_ERROR);
+}
+
+static void no_memory_for_sends(void)
+{
+    lasts("ucp_tag_send_sync_nbx", FAULT_NO_MEMORY);
 }
 
 /* On one rank: there is no error that all ranks would hear of, so that the job ends. */
@@ -300,15 +254,13 @@ static void comm_memory(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"connection", connection},
-                                        {"connection_here", connection_here},
-                                        {"transfers", transfers},
-                                        {"one_transfer", one_transfer},
-                                        {"memory_later", memory_later},
-                                        {"memory", memory},
-                                        {"memory_here", memory_here},
-                                        {"comm_memory", comm_memory},
-                                        {"works", works}};
+    static const test_case_t cases[] = {
+        {"connection", connection},   {"connection_here", connection_here},
+        {"transfers", transfers},     {"one_transfer", one_transfer},
+        {"one_receive", one_receive}, {"memory_later", memory_later},
+        {"no_receives", no_receives}, {"no_memory_for_receives", no_memory_for_receives},
+        {"no_sends", no_sends},       {"no_memory_for_sends", no_memory_for_sends},
+        {"comm_memory", comm_memory}, {"works", works}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

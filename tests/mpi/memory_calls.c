@@ -1,0 +1,238 @@
+/*
+ * memory_calls.c: see memory_calls.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "memory_calls.h"
+
+#include <mpix_flash.h>
+
+#include "persistent.h"
+
+enum {
+    KEPT = 4,
+    KEPT_BLOCK = 1 << 20
+}; /* buffers that flash keeps; elements that need long ones */
+
+static int block, own; /* elements of each rank's, and of this one's where they are unequal */
+static int *send, *recv, *counts, *displs;
+static MPI_Datatype gaps;
+static MPI_Op ordered;
+
+static void add(void *in, void *inout, int *length, MPI_Datatype *type)
+{
+    (void) type;
+    for (int k = 0; k < *length; k++) {
+        ((int *) inout)[k] += ((int *) in)[k];
+    }
+}
+
+void memory_calls_begin(int elements)
+{
+    size_t all = (size_t) world_size * (size_t) elements * 2;
+
+    block = elements;
+    send = calloc(all, sizeof(int));
+    recv = calloc(all, sizeof(int));
+    counts = get_memory((size_t) world_size * sizeof(int));
+    displs = get_memory((size_t) world_size * sizeof(int));
+    for (int rank = 0; rank < world_size; rank++) {
+        counts[rank] = rank % 2 ? 10 : block;
+        displs[rank] = rank * block;
+    }
+    own = counts[world_rank];
+    MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &gaps);
+    MPI_Type_commit(&gaps);
+    MPI_Op_create(add, 0, &ordered);
+}
+
+void memory_calls_end(void)
+{
+    free(send);
+    free(recv);
+    free(counts);
+    free(displs);
+    MPI_Type_free(&gaps);
+    MPI_Op_free(&ordered);
+}
+
+void memory_calls_use_up_pool(MPI_Comm comm)
+{
+    int *operands = calloc((size_t) world_size * KEPT_BLOCK, sizeof(int));
+    int *results = get_memory((size_t) KEPT * KEPT_BLOCK * sizeof(int));
+    MPI_Request requests[KEPT];
+
+    for (int k = 0; k < KEPT; k++) {
+        MPI_Ireduce_scatter_block(operands, results + k * KEPT_BLOCK, KEPT_BLOCK, MPI_INT, MPI_SUM,
+                                  comm, &requests[k]);
+    }
+    MPI_Waitall(KEPT, requests, MPI_STATUSES_IGNORE);
+    free(operands);
+    free(results);
+}
+
+/* ------------------------------------------------------------------ MPI's */
+
+static int gather(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Iallgather(send, block, MPI_INT, recv, block, MPI_INT, comm, request);
+}
+
+static int gather_into_gaps(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Iallgather(send, block, gaps, recv, block, gaps, comm, request);
+}
+
+static int gather_unequal(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Iallgatherv(send, own, MPI_INT, recv, counts, displs, MPI_INT, comm, request);
+}
+
+static int gather_unequal_into_gaps(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Iallgatherv(send, own, gaps, recv, counts, displs, gaps, comm, request);
+}
+
+static int reduce(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Ireduce_scatter_block(send, recv, block, MPI_INT, MPI_SUM, comm, request);
+}
+
+static int reduce_in_place(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Ireduce_scatter_block(MPI_IN_PLACE, recv, block, MPI_INT, MPI_SUM, comm, request);
+}
+
+static int reduce_unequal(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Ireduce_scatter(send, recv, counts, MPI_INT, MPI_SUM, comm, request);
+}
+
+static int reduce_unequal_in_place(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Ireduce_scatter(MPI_IN_PLACE, recv, counts, MPI_INT, MPI_SUM, comm, request);
+}
+
+/* ----------------------------------------------------------- the extension's */
+
+static int compute(const MPIX_Flash_block *piece, void *arg)
+{
+    bool produces = arg != NULL;
+
+    if (produces) {
+        memset(piece->data, 0, (size_t) piece->count * sizeof(int));
+    }
+    return MPI_SUCCESS;
+}
+
+static int consume(MPI_Comm comm, MPI_Request *request)
+{
+    return MPIX_Iallgather_compute(send, block, MPI_INT, recv, block, MPI_INT, compute, NULL, NULL,
+                                   comm, request);
+}
+
+static int consume_gaps(MPI_Comm comm, MPI_Request *request)
+{
+    *request = MPI_REQUEST_NULL;
+    return MPIX_Allgather_compute(send, block, gaps, recv, block, gaps, compute, NULL, NULL, comm);
+}
+
+static int consume_unequal(MPI_Comm comm, MPI_Request *request)
+{
+    return MPIX_Iallgatherv_compute(send, own, MPI_INT, recv, counts, displs, MPI_INT, compute,
+                                    NULL, NULL, comm, request);
+}
+
+static int consume_unequal_gaps(MPI_Comm comm, MPI_Request *request)
+{
+    *request = MPI_REQUEST_NULL;
+    return MPIX_Allgatherv_compute(send, own, gaps, recv, counts, displs, gaps, compute, NULL, NULL,
+                                   comm);
+}
+
+static int produce(MPI_Comm comm, MPI_Request *request)
+{
+    return MPIX_Ireduce_scatter_block_compute(compute, send, NULL, recv, block, MPI_INT, MPI_SUM,
+                                              comm, request);
+}
+
+static int produce_unequal(MPI_Comm comm, MPI_Request *request)
+{
+    *request = MPI_REQUEST_NULL;
+    return MPIX_Reduce_scatter_compute(compute, send, NULL, recv, counts, MPI_INT, MPI_SUM, comm);
+}
+
+static int produce_ordered(MPI_Comm comm, MPI_Request *request)
+{
+    return MPIX_Ireduce_scatter_block_compute(compute, send, NULL, recv, block, MPI_INT, ordered,
+                                              comm, request);
+}
+
+static int produce_unequal_ordered(MPI_Comm comm, MPI_Request *request)
+{
+    *request = MPI_REQUEST_NULL;
+    return MPIX_Reduce_scatter_compute(compute, send, NULL, recv, counts, MPI_INT, ordered, comm);
+}
+
+/* ---------------------------------------------------------------- persistent */
+
+static int make_gather(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Allgather_init(send, block, gaps, recv, block, gaps, comm, MPI_INFO_NULL, request);
+}
+
+static int make_gather_unequal(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Allgatherv_init(send, own, MPI_INT, recv, counts, displs, MPI_INT, comm,
+                               MPI_INFO_NULL, request);
+}
+
+static int make_reduce(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Reduce_scatter_block_init(send, recv, block, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL,
+                                         request);
+}
+
+static int make_reduce_unequal(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Reduce_scatter_init(MPI_IN_PLACE, recv, counts, MPI_INT, MPI_SUM, comm,
+                                   MPI_INFO_NULL, request);
+}
+
+const memory_call_t memory_plain[MEMORY_PLAIN] = {
+    {"Iallgather", gather},
+    {"Iallgather into gaps", gather_into_gaps},
+    {"Iallgatherv", gather_unequal},
+    {"Iallgatherv into gaps", gather_unequal_into_gaps},
+    {"Ireduce_scatter_block", reduce},
+    {"Ireduce_scatter_block in place", reduce_in_place},
+    {"Ireduce_scatter", reduce_unequal},
+    {"Ireduce_scatter in place", reduce_unequal_in_place},
+    {"Iallgather_compute", consume},
+    {"Allgather_compute into gaps", consume_gaps},
+    {"Iallgatherv_compute", consume_unequal},
+    {"Allgatherv_compute into gaps", consume_unequal_gaps},
+    {"Ireduce_scatter_block_compute", produce},
+    {"Reduce_scatter_compute", produce_unequal},
+};
+
+const memory_call_t memory_persistent[MEMORY_PERSISTENT] = {
+    {"Allgather_init into gaps", make_gather},
+    {"Allgatherv_init", make_gather_unequal},
+    {"Reduce_scatter_block_init", make_reduce},
+    {"Reduce_scatter_init in place", make_reduce_unequal},
+};
+
+const memory_call_t memory_fallback[MEMORY_FALLBACK] = {
+    {"Iallgather_compute", consume},
+    {"Allgather_compute into gaps", consume_gaps},
+    {"Iallgatherv_compute", consume_unequal},
+    {"Allgatherv_compute into gaps", consume_unequal_gaps},
+    {"Ireduce_scatter_block_compute", produce},
+    {"Reduce_scatter_compute", produce_unequal},
+};
+
+const memory_call_t memory_no_ring[MEMORY_NO_RING] = {
+    {"Ireduce_scatter_block_compute in order", produce_ordered},
+    {"Reduce_scatter_compute in order", produce_unequal_ordered},
+};

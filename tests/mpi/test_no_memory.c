@@ -1,0 +1,195 @@
+/*
+ * test_no_memory.c: each allocation of each call fails in turn, on all ranks or on one: the call or
+ * its request ends with an error, on the other ranks, too; all memory is returned; and the next
+ * operation works.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "extension.h"
+#include "faults.h"
+#include "memory_calls.h"
+
+enum { COUNT = 100, LONG = 500 * COUNT }; /* UCX sends long messages another way */
+
+static MPI_Comm make_comm(void)
+{
+    MPI_Comm comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, counting_handler());
+    return comm;
+}
+
+static void next_works(MPI_Comm comm)
+{
+    watch_options_t options = {.count = COUNT, .salt = 3};
+
+    handler_calls = 0;
+    for (int kind = 0; kind < WATCH_KINDS; kind++) {
+        watch_one((watch_kind_t) kind, comm, &options, "after allocations that failed");
+    }
+    check(handler_calls == 0, "the next operation fails");
+}
+
+/* A call, and what came of it. Its nth allocation fails; 0: none does. */
+typedef int run_fn(const memory_call_t *call, MPI_Comm comm, int nth, bool *failed);
+
+static int run_call(const memory_call_t *call, MPI_Comm comm, int nth, bool *failed)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    int error;
+
+    fault_arm("malloc", nth, 0);
+    error = call->start(comm, &request);
+    *failed = fault_disarm("malloc");
+    return error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
+}
+
+/* One that is not there on all ranks is not started: the others would wait for it. */
+static int run_persistent(const memory_call_t *call, MPI_Comm comm, int nth, bool *failed)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    bool made, all_made;
+    int error;
+
+    fault_arm("malloc", nth, 0);
+    error = call->start(comm, &request);
+    made = error == MPI_SUCCESS;
+    MPI_Allreduce(&made, &all_made, 1, MPI_C_BOOL, MPI_LAND, MPI_COMM_WORLD);
+    if (all_made) {
+        MPI_Start(&request);
+    }
+    *failed = fault_disarm("malloc");
+    if (all_made) {
+        error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (request != MPI_REQUEST_NULL) { /* Open MPI frees one that failed */
+        MPI_Request_free(&request);
+    }
+    return made && !all_made ? MPI_ERR_OTHER : error;
+}
+
+/*
+ * On one rank or on all; the last round is the one in which no allocation is left. Where the call
+ * has been made before, what flash keeps for the next one is there, and it keeps no more.
+ */
+static void fail_each(run_fn *run, const memory_call_t *call, MPI_Comm comm, bool on_one,
+                      bool again)
+{
+    bool failed = true;
+
+    for (int nth = 1; failed; nth++) {
+        int victim = nth % world_size, error;
+        bool mine = !on_one || world_rank == victim;
+        size_t before = fault_allocations(), after;
+
+        error = run(call, comm, mine ? nth : 0, &failed);
+        after = fault_allocations();
+        if (on_one) {
+            MPI_Bcast(&failed, 1, MPI_C_BOOL, victim, MPI_COMM_WORLD);
+        }
+        check(failed || nth > 1, "%s: no allocation to fail", call->name);
+        check_class(error,
+                    !failed ? MPI_SUCCESS
+                    : mine  ? MPI_ERR_NO_MEM
+                            : MPI_ERR_OTHER,
+                    call->name);
+        check(!again || after == before, "%s, allocation %d: %zu blocks before, %zu after",
+              call->name, nth, before, after);
+    }
+}
+
+static void fail_in_each(run_fn *run, const memory_call_t calls[], size_t count, bool on_one)
+{
+    static const int blocks[] = {COUNT, LONG};
+    MPI_Comm comm = make_comm();
+
+    next_works(comm); /* what is allocated once */
+    memory_calls_use_up_pool(comm);
+    for (size_t k = 0; k < LENGTH(blocks); k++) {
+        memory_calls_begin(blocks[k]);
+        for (size_t call = 0; call < count; call++) {
+            for (int time = 0; time < 2; time++) {
+                fail_each(run, &calls[call], comm, on_one, time > 0);
+            }
+        }
+        memory_calls_end();
+    }
+    next_works(comm);
+    MPI_Comm_free(&comm);
+}
+
+static void on_all(void)
+{
+    fail_in_each(run_call, memory_plain, MEMORY_PLAIN, false);
+    fail_in_each(run_persistent, memory_persistent, MEMORY_PERSISTENT, false);
+    fail_in_each(run_call, memory_no_ring, MEMORY_NO_RING, false);
+}
+
+static void on_one(void)
+{
+    fail_in_each(run_call, memory_plain, MEMORY_PLAIN, true);
+    fail_in_each(run_persistent, memory_persistent, MEMORY_PERSISTENT, true);
+}
+
+/*
+ * With short segments more of them are under way than ever before: what stands for them in the
+ * transport is allocated, too, and kept. On all ranks: one that starts has enough for the next
+ * time.
+ */
+static void segments(void)
+{
+    MPI_Comm comm = make_comm();
+
+    next_works(comm);
+    memory_calls_begin(LONG);
+    for (int time = 0; time < 2; time++) {
+        fail_each(run_call, &memory_plain[0], comm, false, time > 0);
+    }
+    memory_calls_end();
+    next_works(comm);
+    MPI_Comm_free(&comm);
+}
+
+/* Where flash is not used. */
+static void fallback(void)
+{
+    fail_in_each(run_call, memory_fallback, MEMORY_FALLBACK, false);
+    fail_in_each(run_call, memory_no_ring, MEMORY_NO_RING, false);
+}
+
+/* Scratch memory is not kept for ever, so that the above had some to fail. */
+static void scratch(void)
+{
+    MPI_Comm comm = make_comm();
+
+    memory_calls_begin(COUNT);
+    memory_calls_use_up_pool(comm);
+    for (int round = 0; round < 2; round++) {
+        for (size_t call = 0; call < MEMORY_PLAIN; call++) {
+            bool reduces = strstr(memory_plain[call].name, "reduce") != NULL ||
+                           strstr(memory_plain[call].name, "Reduce") != NULL;
+            bool none;
+            int error;
+
+            fault_arm("posix_memalign", 1, 0);
+            error = run_call(&memory_plain[call], comm, 0, &none);
+            check(fault_disarm("posix_memalign") == reduces, "%s: scratch",
+                  memory_plain[call].name);
+            check_class(error, reduces ? MPI_ERR_NO_MEM : MPI_SUCCESS, memory_plain[call].name);
+        }
+    }
+    memory_calls_end();
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    static const test_case_t cases[] = {{"on_all", on_all},
+                                        {"on_one", on_one},
+                                        {"segments", segments},
+                                        {"fallback", fallback},
+                                        {"scratch", scratch}};
+
+    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
+}
