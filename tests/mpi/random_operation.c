@@ -98,6 +98,7 @@ static operation_t *draw_operation(sequence_t *sequence, const slot_t *slot)
     (operation->gathers ? draw_gather : draw_reduce)(operation, &all);
     operation->type = operation->gathers ? operation->recv_type.type : operation->reduction.type;
     MPI_Type_size(operation->type, &operation->type_size);
+    expect_path(operation);
     return operation;
 }
 

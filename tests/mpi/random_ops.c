@@ -270,6 +270,7 @@ int main(int argc, char **argv)
     if (provided < wanted) {
         fail(&sequences[0], 0, "thread level %d instead of %d", provided, wanted);
     }
+    count_paths();
     if (options.threads > 1) {
         run_threads();
     } else {
@@ -277,6 +278,7 @@ int main(int argc, char **argv)
         run_sequence(&sequences[0]);
     }
     end_later();
+    check_paths(&sequences[0]);
     MPI_Finalize();
     return 0;
 }

@@ -5,6 +5,7 @@
  *   random_sequence.c   one thread's calls: communicators that come and go, other traffic
  *   random_pending.c    calls under way, and the ways to complete them
  *   random_operation.c  what all calls share: what is drawn, memory with guards, pieces
+ *   random_paths.c      which way the calls took
  *   random_gather.c     allgathers
  *   random_reduce.c     reduce-scatters
  *
@@ -148,6 +149,17 @@ void free_image(image_t *image);
 void check_piece(operation_t *operation, const MPIX_Flash_block *block);
 void check_pieces_complete(const operation_t *operation);
 const MPIX_Flash_hints *hints_of(const operation_t *operation);
+
+/* --------------------------------------------------------------- random_paths.c */
+
+/* Whether flash serves communicators of so many ranks. */
+bool is_served(int size);
+/* Before the first call. */
+void count_paths(void);
+/* Counts a call, once `ring` is drawn. */
+void expect_path(const operation_t *operation);
+/* With all calls of all threads done: fail() unless they took the ways that were expected. */
+void check_paths(const sequence_t *sequence);
 
 /* --------------------------------------------------------------- random_later.c */
 

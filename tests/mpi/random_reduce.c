@@ -81,6 +81,15 @@ static bool is_predefined(const operation_t *operation)
     return false;
 }
 
+/* Those of the user's own that are have no gaps in their type. */
+static bool is_commutative(const operation_t *operation)
+{
+    int commutes;
+
+    MPI_Op_commutative(operation->reduction.op, &commutes);
+    return commutes;
+}
+
 void free_reduce_types(operation_t *operation)
 {
     if (!is_predefined(operation)) {
@@ -104,7 +113,7 @@ void draw_reduce(operation_t *operation, uint64_t *all)
     memcpy(operation->counts, operation->blocks, (size_t) operation->size * sizeof(int));
     MPI_Type_size(operation->reduction.type, &bytes);
     total = first_element(operation, operation->size) * (size_t) bytes;
-    operation->ring = is_predefined(operation) && takes_ring(operation, total);
+    operation->ring = is_commutative(operation) && takes_ring(operation, total);
     make_images(operation);
 }
 

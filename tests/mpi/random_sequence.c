@@ -57,6 +57,10 @@ static void make_comm(sequence_t *sequence, int slot, uint64_t epoch)
         must(MPIX_Flash_active(made->comm, &active), sequence, sequence->number,
              "MPIX_Flash_active");
         made->active = active;
+        if (made->active != is_served(made->size)) {
+            fail(sequence, sequence->number, "flash serves a communicator of %d ranks: %d",
+                 made->size, active);
+        }
     }
 }
 
