@@ -2,9 +2,10 @@
 #
 # random.sh [--long [OPERATIONS]]
 #
-# Random calls, types, communicators and orders of completion, every byte checked: 10,000 operations,
-# or with --long a million, with time and memory. FLASH_TEST_SEED in the environment gives other
-# ones. By hand, run it in its build folder.
+# Random calls, types, communicators and orders of completion, every byte checked, and which way each
+# call took: 10,000 operations in jobs that flash serves, and some more, or with --long a million, with
+# time and memory, which must not grow. FLASH_TEST_SEED in the environment gives other ones. By hand,
+# run it in its build folder.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2154 # variables of runner.bash
@@ -19,7 +20,7 @@ if [[ ${1:-} == --long ]]; then
     total=${2:-1000000}
     # No end in sight, but some operation within five minutes.
     export FLASH_TEST_TIMEOUT=1000000
-    more=(--progress-line --patience=300)
+    more=(--watch-memory --patience=300)
 fi
 
 # share PERCENT NP [MPIRUN OPTION]... -- [OPTION OF random_ops]...: so much of the operations.
@@ -46,23 +47,23 @@ share() {
     fi
 }
 
-# Rings for the smallest operations, too.
+# Rings for the smallest operations, too: 100 percent.
 options --mca coll_flash_min_bytes 0
-share 5 1 --
-share 10 2 --
+share 15 2 --
 share 10 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_depth 1 --
-share 10 4 --
+share 15 4 --
 share 10 4 --mca coll_flash_progress off --
 share 5 4 --mca coll_flash_progress on --mca coll_flash_segment_bytes 512 --bind-to none --
 share 5 3 -x UCX_FLASH_TLS=tcp --
-share 10 5 --
+share 15 5 --
 share 5 7 --
 share 5 8 --
 share 10 3 -- --threads=2
 share 5 2 --mca coll_flash_progress off -- --threads=4
-# Some operations around the ring and some passed on, as by default.
+# Besides: some operations around the ring and some passed on, as by default; none.
 options
 share 2 4 -- --most=1000000
+share 5 1 --
 select_coll ^flash
 share 8 3 --
 

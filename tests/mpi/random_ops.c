@@ -1,5 +1,6 @@
 /*
- * random_ops.c: random collective calls, see random_ops.h: options, threads, what is said.
+ * random_ops.c: random collective calls, see random_ops.h: options, threads, what is said when it
+ * fails.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -11,7 +12,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MOST_THREADS = 16 };
@@ -19,7 +19,6 @@ enum { MOST_THREADS = 16 };
 options_t options = {.seed = 1, .operations = 1000, .threads = 1, .most = 4096};
 
 static sequence_t sequences[MOST_THREADS];
-static struct timespec began;
 
 /* ------------------------------------------------------------------- complaints */
 
@@ -131,46 +130,6 @@ static void watch_signals(unsigned seconds)
     alarm(seconds);
 }
 
-/* ---------------------------------------------------------------------- progress */
-
-static long kilobytes(const char *name)
-{
-    FILE *status = fopen("/proc/self/status", "r");
-    size_t length = strlen(name);
-    char line[256];
-    long value = -1;
-
-    while (status != NULL && fgets(line, sizeof(line), status) != NULL) {
-        if (strncmp(line, name, length) == 0 && line[length] == ':') {
-            value = atol(line + length + 1);
-        }
-    }
-    if (status != NULL) {
-        fclose(status);
-    }
-    return value;
-}
-
-void show_progress(uint64_t done)
-{
-    uint64_t all = options.operations;
-    struct timespec now;
-
-    if (options.patience > 0) {
-        alarm(options.patience);
-    }
-    if (!options.progress_line || world_rank != 0 ||
-        (done != all && done != all / 2 && done != all / 10)) {
-        return;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    printf("seed %" PRIu64 ": %3d %%, %" PRIu64 " operations on each of %d threads of %d ranks, "
-           "%ld s, VmRSS %ld kB, VmHWM %ld kB\n",
-           options.seed, (int) (100 * done / all), done, options.threads, world_size,
-           (long) (now.tv_sec - began.tv_sec), kilobytes("VmRSS"), kilobytes("VmHWM"));
-    fflush(stdout);
-}
-
 /* ------------------------------------------------------------------------- main */
 
 static void read_options(int argc, char **argv)
@@ -179,8 +138,7 @@ static void read_options(int argc, char **argv)
         {"seed", required_argument, NULL, 's'},       {"first", required_argument, NULL, 'f'},
         {"operations", required_argument, NULL, 'o'}, {"threads", required_argument, NULL, 't'},
         {"most", required_argument, NULL, 'm'},       {"patience", required_argument, NULL, 'w'},
-
-        {"progress-line", no_argument, NULL, 'p'},    {NULL, 0, NULL, 0}};
+        {"watch-memory", no_argument, NULL, 'p'},     {NULL, 0, NULL, 0}};
     int letter;
 
     while ((letter = getopt_long(argc, argv, "", names, NULL)) != -1) {
@@ -204,7 +162,7 @@ static void read_options(int argc, char **argv)
             options.patience = (unsigned) atoi(optarg);
             break;
         case 'p':
-            options.progress_line = true;
+            options.watch_memory = true;
             break;
         default:
             exit(2);
@@ -213,7 +171,7 @@ static void read_options(int argc, char **argv)
     if (optind != argc || options.threads < 1 || options.threads > MOST_THREADS) {
         fprintf(stderr,
                 "usage: %s [--seed=S] [--first=K] [--operations=N] [--threads=T] "
-                "[--most=BYTES] [--patience=SECONDS] [--progress-line]\n",
+                "[--most=BYTES] [--patience=SECONDS] [--watch-memory]\n",
                 argv[0]);
         exit(2);
     }
@@ -265,7 +223,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* inherited by all others */
     watch_signals(patience());
-    clock_gettime(CLOCK_MONOTONIC, &began);
+    begin_progress();
     reductions(&count); /* makes its list, before there are threads */
     if (provided < wanted) {
         fail(&sequences[0], 0, "thread level %d instead of %d", provided, wanted);

@@ -1,7 +1,8 @@
 /*
  * random_ops.h: random collective calls, checked against what they must give, byte by byte.
  *
- *   random_ops.c        options, threads, what is said in the end or when something is wrong
+ *   random_ops.c        options, threads, what is said when something is wrong
+ *   random_progress.c   how far it is, and what memory it has
  *   random_sequence.c   one thread's calls: communicators that come and go, other traffic
  *   random_pending.c    calls under way, and the ways to complete them
  *   random_operation.c  what all calls share: what is drawn, memory with guards, pieces
@@ -36,7 +37,7 @@ typedef struct options {
     int threads;
     size_t most;       /* bytes of a block, at most */
     unsigned patience; /* seconds without an operation that are a hang; 0: the run as a whole */
-    bool progress_line;
+    bool watch_memory;
 } options_t;
 
 extern options_t options;
@@ -107,8 +108,11 @@ __attribute__((noreturn, format(printf, 3, 4))) void fail(const sequence_t *sequ
 /* fail() unless an MPI call returned MPI_SUCCESS. */
 void must(int error, const sequence_t *sequence, uint64_t number, const char *what);
 
-/* Once for each operation: prints memory at some of them, and puts off the alarm. */
-void show_progress(uint64_t done);
+/* ------------------------------------------------------------- random_progress.c */
+
+void begin_progress(void);
+/* For the first thread, with so many operations posted: puts off the alarm, and watches memory. */
+void show_progress(const sequence_t *sequence, uint64_t done);
 
 /* ------------------------------------------------------------- random_sequence.c */
 

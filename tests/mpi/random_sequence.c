@@ -210,7 +210,7 @@ void run_sequence(sequence_t *sequence)
             complete_pending(sequence, (int) prng_below(&own, (uint32_t) depth), &own);
         }
         if (sequence->thread == 0) {
-            show_progress(done + 1);
+            show_progress(sequence, done + 1);
         }
     }
     complete_pending(sequence, 0, &own);
