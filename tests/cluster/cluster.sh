@@ -63,7 +63,8 @@ for shape in '2 1' '4 1' '2 2' '3 1'; do
     on_hosts "$number" "$ranks" -- test_extension
 done
 # A failing rank on another host, and rings that cross hosts at other places.
-on_hosts 3 1 -- test_failures consume produce sizes
+on_hosts 3 1 -- test_failures consume produce
+on_hosts 3 1 -- test_sizes plain persistent compute
 on_hosts 2 2 -- test_requests many_communicators free_communicators leak
 # Ranks in turn on the hosts: their rings enter and leave each host once, or not, if that is wanted.
 for program in allgather reduce_scatter extension; do

@@ -199,6 +199,10 @@ static int compute(const MPIX_Flash_block *block, void *arg)
         watch->options.hook(watch->options.hook_arg, watch->calls);
     }
     watch->inside = false;
+    watch->failed = watch->calls == watch->options.fail_call;
+    if (watch->failed) {
+        return watch->options.fail_error;
+    }
     watch->piece++;
     watch->offset += block->count;
     if (watch->offset >= watch->counts[expected]) {
@@ -207,8 +211,7 @@ static int compute(const MPIX_Flash_block *block, void *arg)
         watch->piece = 0;
         watch->offset = 0;
     }
-    watch->failed = watch->calls == watch->options.fail_call;
-    return watch->failed ? watch->options.fail_error : result;
+    return result;
 }
 
 /* -------------------------------------------------------------------- calls */

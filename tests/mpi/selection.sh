@@ -126,7 +126,7 @@ on_node=no mpi 3 -- test_allgather
 point 'a callback fails: the others say why' \
     says 1 'Another rank could not complete' 2 -- test_failures produce
 point 'sizes disagree: said' \
-    says 1 'disagree about the sizes' 2 --mca coll_flash_min_bytes 0 -- test_failures sizes
+    says 1 'disagree about the sizes' 2 --mca coll_flash_min_bytes 0 -- test_sizes plain
 
 # --------------------------------------------------------------------- verbose
 

@@ -24,7 +24,8 @@ for np in 2 3; do
     mpi "$np" -- test_threads
     # Neither what measures time nor what only repeats itself.
     mpi "$np" -- test_async allgather reduce_scatter
-    mpi "$np" -- test_failures consume produce sizes own_block
+    mpi "$np" -- test_failures consume produce
+    mpi "$np" -- test_sizes plain own_block
     mpi "$np" -- test_requests one_communicator many_communicators free_active free_types \
         free_communicators
     mpi "$np" -- test_cancel

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Ranks that disagree about sizes: no rank waits forever, and none takes wrong data for right.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+# Whose sizes lie on both sides of coll_flash_min_bytes go different ways: see lost.sh.
+options --mca coll_flash_min_bytes 0
+for np in 2 3 5; do
+    mpi "$np" -- test_sizes
+done
+mpi 3 --mca coll_flash_segment_bytes 4096 -- test_sizes
+mpi 3 -x UCX_FLASH_TLS=tcp -- test_sizes plain persistent
+mpi 4 --mca coll_flash_progress off -- test_sizes
+
+plan
