@@ -210,11 +210,51 @@ flash_peer_t *mca_coll_flash_job_peer(opal_process_name_t name)
     return peer;
 }
 
+void mca_coll_flash_job_lose(flash_peer_t *peer)
+{
+    flash_progress_lock(job.progress);
+    flash_ucx_lose(peer);
+    flash_progress_unlock(job.progress);
+    flash_progress_wake(job.progress);
+}
+
+/* Whether the kernel of this process knows of that one. Elsewhere UCX has to find out. */
+static bool is_near(const opal_proc_t *proc, const card_t *card)
+{
+    return proc != NULL && card != NULL && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) &&
+           card->pid_space != 0 && card->pid_space == pid_space();
+}
+
+static bool is_gone(const card_t *card)
+{
+    return kill(card->pid, 0) != 0 && errno == ESRCH;
+}
+
+/* Through shared memory there is no way to a process that has gone. */
+static bool lose_if_gone(opal_process_name_t name, flash_peer_t *peer)
+{
+    card_t *card = fetch_card(name);
+    bool gone = is_near(ompi_proc_for_name(name), card) && is_gone(card);
+
+    if (gone) {
+        mca_coll_flash_job_lose(peer);
+    }
+    free(card);
+    return gone;
+}
+
+/*
+ * A neighbour that is gone counts as connected, and lost: operations begin, and end with an error
+ * that names it, on the other ranks, too. To refuse them would need a connection.
+ */
 int mca_coll_flash_job_connect(opal_process_name_t name, flash_peer_t *peer)
 {
     char reason[FLASH_UCX_REASON_MAX];
     int rc = connect_peer(name, peer, reason);
 
+    if (rc != FLASH_OK && lose_if_gone(name, peer)) {
+        rc = FLASH_OK;
+    }
     if (rc != FLASH_OK) {
         FLASH_HELP("no-connection", opal_process_info.nodename, (int) getpid(), (int) name.vpid,
                    reason);
@@ -222,15 +262,13 @@ int mca_coll_flash_job_connect(opal_process_name_t name, flash_peer_t *peer)
     return mca_coll_flash_error(rc);
 }
 
-/* On this node the kernel knows whether the process is there; elsewhere UCX has to find out. */
 void mca_coll_flash_job_probe(const ompi_proc_t *proc, flash_peer_t *peer)
 {
     card_t *card = fetch_card(proc->super.proc_name);
 
     flash_progress_lock(job.progress);
-    if (card != NULL && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags) && card->pid_space != 0 &&
-        card->pid_space == pid_space()) {
-        if (kill(card->pid, 0) != 0 && errno == ESRCH) {
+    if (is_near(&proc->super, card)) {
+        if (is_gone(card)) {
             flash_ucx_lose(peer);
         }
     } else if (card != NULL && card->address_bytes > 0) {
@@ -240,14 +278,6 @@ void mca_coll_flash_job_probe(const ompi_proc_t *proc, flash_peer_t *peer)
     flash_progress_unlock(job.progress);
     flash_progress_wake(job.progress);
     free(card);
-}
-
-void mca_coll_flash_job_lose(flash_peer_t *peer)
-{
-    flash_progress_lock(job.progress);
-    flash_ucx_lose(peer);
-    flash_progress_unlock(job.progress);
-    flash_progress_wake(job.progress);
 }
 
 size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
