@@ -2,38 +2,178 @@
  * test_lost.c: a rank that dies, or is late, in the middle of operations. What the survivors see is
  * printed, a line each, for the script to count: MPI_Finalize is not to be had without the dead.
  *
- *   test_lost dies|late gather|reduce   rank 1 dies, or comes seconds after the others
+ *   test_lost MODE CALL [CALLBACK]
+ *                         dies: rank 1 dies in an operation; absent: before it takes part in any;
+ *                         late: it comes seconds after the others; apart: its blocks are half as
+ *                         long as rank 0's. CALL: see below. CALLBACK: in that one of its operation
+ *                         it dies, counted from 1, instead of somewhere
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <mpix_flash.h>
+
 #include "mpitest.h"
+#include "persistent.h"
 
 enum { COUNT = 400000, ROUNDS = 6, VICTIM = 1, VICTIMS_ROUND = 3, LATE_SECONDS = 6 };
+enum { HOLD_SECONDS = 2 }; /* longer than it takes to find out that a rank has died */
 
 static int64_t *send, *recv;
+static int *counts, *displs;
+static int count = COUNT; /* of the forms with equal blocks */
 
-static MPI_Request post(bool gather, MPI_Comm comm)
+/* ------------------------------------------------------------------- the calls */
+
+static int gather(MPI_Request *request)
 {
-    MPI_Request request = MPI_REQUEST_NULL;
-
-    if (gather) {
-        MPI_Iallgather(send, COUNT, MPI_INT64_T, recv, COUNT, MPI_INT64_T, comm, &request);
-    } else {
-        MPI_Ireduce_scatter_block(send, recv, COUNT, MPI_INT64_T, MPI_SUM, comm, &request);
-    }
-    return request;
+    return MPI_Iallgather(send, count, MPI_INT64_T, recv, count, MPI_INT64_T, MPI_COMM_WORLD,
+                          request);
 }
 
-static bool is_right(bool gather)
+static int gatherv(MPI_Request *request)
+{
+    return MPI_Iallgatherv(send, COUNT, MPI_INT64_T, recv, counts, displs, MPI_INT64_T,
+                           MPI_COMM_WORLD, request);
+}
+
+static int reduce(MPI_Request *request)
+{
+    return MPI_Ireduce_scatter_block(send, recv, count, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD,
+                                     request);
+}
+
+static int reducev(MPI_Request *request)
+{
+    return MPI_Ireduce_scatter(send, recv, counts, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, request);
+}
+
+/* A request that lasts, until it ends with an error: Open MPI frees it then. */
+static MPI_Request persistent;
+
+static int start_again(int error, MPI_Request *request)
+{
+    *request = persistent;
+    return error != MPI_SUCCESS ? error : MPI_Start(request);
+}
+
+static int gather_init(MPI_Request *request)
+{
+    int error = MPI_SUCCESS;
+
+    if (persistent == MPI_REQUEST_NULL) {
+        error = MPI_Allgather_init(send, COUNT, MPI_INT64_T, recv, COUNT, MPI_INT64_T,
+                                   MPI_COMM_WORLD, MPI_INFO_NULL, &persistent);
+    }
+    return start_again(error, request);
+}
+
+static int reduce_init(MPI_Request *request)
+{
+    int error = MPI_SUCCESS;
+
+    if (persistent == MPI_REQUEST_NULL) {
+        error = MPI_Reduce_scatter_block_init(send, recv, COUNT, MPI_INT64_T, MPI_SUM,
+                                              MPI_COMM_WORLD, MPI_INFO_NULL, &persistent);
+    }
+    return start_again(error, request);
+}
+
+/* ---------------------------------------------------------------- with callbacks */
+
+static bool holds; /* the callbacks of this round leave their first piece pending */
+static bool held;
+static MPIX_Flash_handle handle; /* of that */
+static int dies_in;              /* which of its callbacks kills the victim; 0: none */
+static int callbacks_left;       /* of the victim, before that one is done; 0: no end */
+
+static int now_or_later(const MPIX_Flash_block *block)
+{
+    if (callbacks_left > 0 && --callbacks_left == 0) {
+        raise(SIGKILL);
+    }
+    if (!holds || held) {
+        return MPI_SUCCESS;
+    }
+    held = true;
+    handle = block->handle;
+    return MPIX_FLASH_PENDING;
+}
+
+static int consume(const MPIX_Flash_block *block, void *arg)
+{
+    (void) arg;
+    return now_or_later(block);
+}
+
+static int produce(const MPIX_Flash_block *block, void *arg)
+{
+    int64_t *data = block->data;
+
+    (void) arg;
+    for (MPI_Count k = 0; k < block->count; k++) {
+        data[k] = world_rank + 1;
+    }
+    return now_or_later(block);
+}
+
+static int gather_compute(MPI_Request *request)
+{
+    return MPIX_Iallgather_compute(send, COUNT, MPI_INT64_T, recv, COUNT, MPI_INT64_T, consume,
+                                   NULL, NULL, MPI_COMM_WORLD, request);
+}
+
+static int reduce_compute(MPI_Request *request)
+{
+    return MPIX_Ireduce_scatter_block_compute(produce, NULL, NULL, recv, COUNT, MPI_INT64_T,
+                                              MPI_SUM, MPI_COMM_WORLD, request);
+}
+
+/* Until the piece is let go, the operation cannot end. */
+static int wait_holding(MPI_Request *request)
+{
+    time_t end = time(NULL) + HOLD_SECONDS;
+    int flag = 0, error = MPI_SUCCESS;
+
+    while (!flag && error == MPI_SUCCESS && time(NULL) < end) {
+        error = MPI_Test(request, &flag, MPI_STATUS_IGNORE);
+    }
+    if (held) {
+        if (flag || error != MPI_SUCCESS) {
+            printf("rank %d: an operation ended with a piece pending\n", world_rank);
+        }
+        MPIX_Flash_complete(handle, MPI_SUCCESS);
+    }
+    return error != MPI_SUCCESS ? error : MPI_Wait(request, MPI_STATUS_IGNORE);
+}
+
+/* ------------------------------------------------------------------- the rounds */
+
+static const struct call {
+    const char *name;
+    int (*post)(MPI_Request *request);
+    bool gathers, holds;
+} calls[] = {{"gather", gather, true, false},
+             {"reduce", reduce, false, false},
+             {"gatherv", gatherv, true, false},
+             {"reducev", reducev, false, false},
+             {"gather_init", gather_init, true, false},
+             {"reduce_init", reduce_init, false, false},
+             {"gather_compute", gather_compute, true, false},
+             {"reduce_compute", reduce_compute, false, false},
+             {"gather_pending", gather_compute, true, true},
+             {"reduce_pending", reduce_compute, false, true}};
+
+static bool is_right(const struct call *call)
 {
     int64_t sum = (int64_t) world_size * (world_size + 1) / 2;
 
-    for (int k = 0; k < (gather ? world_size * COUNT : COUNT); k++) {
-        if (recv[k] != (gather ? k / COUNT + 1 : sum)) {
+    for (int k = 0; k < (call->gathers ? world_size * COUNT : COUNT); k++) {
+        if (recv[k] != (call->gathers ? k / COUNT + 1 : sum)) {
             return false;
         }
     }
@@ -41,19 +181,24 @@ static bool is_right(bool gather)
 }
 
 /* One operation; what came of it. Success with wrong data is what must never be. */
-static int go_round(bool gather, MPI_Comm comm, bool dying)
+static int go_round(const struct call *call, bool dying)
 {
-    MPI_Request request;
+    MPI_Request request = MPI_REQUEST_NULL;
     int error;
 
     memset(recv, 0xff, (size_t) world_size * COUNT * sizeof(*recv));
-    request = post(gather, comm);
-    if (dying) {
+    held = false;
+    callbacks_left = dying ? dies_in : 0;
+    error = call->post(&request);
+    if (dying && dies_in == 0) {
         usleep(300); /* somewhere in the ring */
         raise(SIGKILL);
     }
-    error = MPI_Wait(&request, MPI_STATUS_IGNORE);
-    if (error == MPI_SUCCESS && !is_right(gather)) {
+    if (error == MPI_SUCCESS) {
+        error = holds ? wait_holding(&request) : MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    persistent = request;
+    if (error == MPI_SUCCESS && !is_right(call)) {
         printf("rank %d: wrong data called right\n", world_rank);
     }
     return error;
@@ -64,43 +209,93 @@ static void say_outcome(const char *when, int error)
     int class;
 
     MPI_Error_class(error, &class);
-    printf("rank %d: %s: %s\n", world_rank, when,
+    printf("rank %d, pid %d: %s: %s\n", world_rank, (int) getpid(), when,
            class == MPI_SUCCESS     ? "success"
            : class == MPI_ERR_OTHER ? "MPI_ERR_OTHER"
                                     : "another error");
     fflush(stdout);
 }
 
-int main(int argc, char **argv)
+static int go_rounds(const struct call *call, const char *mode)
 {
-    bool dies = argc == 3 && strcmp(argv[1], "dies") == 0;
-    bool gather = argc == 3 && strcmp(argv[2], "gather") == 0;
+    bool late = strcmp(mode, "late") == 0, dies = strcmp(mode, "dies") == 0;
     int error = MPI_SUCCESS;
 
-    MPI_Init(NULL, NULL);
-    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &world_size);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    send = get_memory((size_t) world_size * COUNT * sizeof(*send));
-    recv = get_memory((size_t) world_size * COUNT * sizeof(*recv));
-    for (int k = 0; k < world_size * COUNT; k++) {
-        send[k] = world_rank + 1;
+    if (strcmp(mode, "absent") == 0) {
+        if (world_rank == VICTIM) {
+            raise(SIGKILL);
+        }
+        sleep(1); /* for the kernel to be done with it */
     }
     for (int round = 0; round < ROUNDS && error == MPI_SUCCESS; round++) {
         bool mine = world_rank == VICTIM && round == VICTIMS_ROUND;
 
-        if (mine && !dies) {
+        if (mine && late) {
             sleep(LATE_SECONDS);
         }
-        error = go_round(gather, MPI_COMM_WORLD, mine && dies);
+        holds = call->holds && round == VICTIMS_ROUND;
+        error = go_round(call, mine && dies);
     }
+    holds = false;
+    return error;
+}
+
+static void make_buffers(void)
+{
+    send = get_memory((size_t) world_size * COUNT * sizeof(*send));
+    recv = get_memory((size_t) world_size * COUNT * sizeof(*recv));
+    counts = get_memory((size_t) world_size * sizeof(*counts));
+    displs = get_memory((size_t) world_size * sizeof(*displs));
+    for (int k = 0; k < world_size * COUNT; k++) {
+        send[k] = world_rank + 1;
+    }
+    for (int rank = 0; rank < world_size; rank++) {
+        counts[rank] = COUNT;
+        displs[rank] = rank * COUNT;
+    }
+}
+
+static const struct call *find_call(const char *name)
+{
+    for (size_t k = 0; k < LENGTH(calls); k++) {
+        if (strcmp(calls[k].name, name) == 0) {
+            return &calls[k];
+        }
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const struct call *call = argc > 2 ? find_call(argv[2]) : NULL;
+    int error;
+
+    if (call == NULL) {
+        return 2;
+    }
+    dies_in = argc > 3 ? atoi(argv[3]) : 0;
+    persistent = MPI_REQUEST_NULL;
+    MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    make_buffers();
+    if (strcmp(argv[1], "apart") == 0 && world_rank != 0) {
+        count /= 2;
+    }
+    error = go_rounds(call, argv[1]);
     say_outcome("at last", error);
     if (error != MPI_SUCCESS) {
-        say_outcome("once more", go_round(gather, MPI_COMM_WORLD, false));
+        say_outcome("once more", go_round(call, false));
         _exit(0);
+    }
+    if (persistent != MPI_REQUEST_NULL) {
+        MPI_Request_free(&persistent);
     }
     free(send);
     free(recv);
+    free(counts);
+    free(displs);
     MPI_Finalize();
     return 0;
 }
