@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A rank dies in a job that goes on without it, is late, or goes another way: the others are told who.
+# A rank dies in a job that goes on without it, is late, or goes another way: the others are told.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2154 # variables of runner.bash
@@ -53,7 +53,8 @@ done
 point 'np 3, gather, tcp: a rank dies before it takes part' \
     tried survivors_are_told 3 -x UCX_FLASH_TLS=tcp -- test_lost absent gather
 
-# Rank 0 takes the ring and rank 1, whose blocks are shorter, does not: both wait. Only the ring says so.
+# Rank 0 takes the ring and rank 1, whose blocks are shorter, does not: both wait, and the ring says
+# so.
 sizes_are_apart() {
     FLASH_TEST_TIMEOUT=60 run 2 --mca coll_flash_min_bytes 4000000 \
         --mca coll_flash_stuck_seconds 1 --mca coll_flash_stuck_error 1 "$@" >"$log" 2>&1 || :

@@ -2,10 +2,10 @@
 #
 # random.sh [--long [OPERATIONS]]
 #
-# Random calls, types, communicators and orders of completion, every byte checked, and which way each
-# call took: 10,000 operations in jobs that flash serves, and some more, or with --long a million, with
-# time and memory, which must not grow. FLASH_TEST_SEED in the environment gives other ones. By hand,
-# run it in its build folder.
+# Random calls, types, communicators and orders of completion, every byte checked, and which way
+# each call took: 10,000 operations in jobs that flash serves, and some more, or with --long a
+# million, with time and memory, which must not grow. FLASH_TEST_SEED in the environment gives
+# other ones. By hand, run it in its build folder.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2154 # variables of runner.bash
