@@ -166,12 +166,13 @@ static void shorten_blocks(operation_t *operation, size_t unit)
 
 void draw_gather(operation_t *operation, uint64_t *all)
 {
-    static const char *const names[2][2] = {
-        {"MPI_Iallgather", "MPI_Iallgatherv"},
-        {"MPIX_Iallgather_compute", "MPIX_Iallgatherv_compute"}};
+    static const char *const names[3][2] = {{"MPI_Iallgather", "MPI_Iallgatherv"},
+                                            {"MPIX_Iallgather_compute", "MPIX_Iallgatherv_compute"},
+                                            {"MPI_Allgather_init", "MPI_Allgatherv_init"}};
+    int form = operation->persistent ? 2 : operation->compute;
     size_t unit;
 
-    operation->name = names[operation->compute][operation->unequal];
+    operation->name = names[form][operation->unequal];
     draw_types(operation, all);
     unit = typed_unit_bytes(&operation->recv_type);
     draw_blocks(operation, all, options.most / (unit > 0 ? unit : 8));
@@ -237,6 +238,16 @@ static int start_compute(operation_t *o, const void *send, int count, MPI_Reques
                                          consume, o, hints_of(o), o->comm, request);
 }
 
+static int init_gather(operation_t *o, const void *send, int count, MPI_Request *request)
+{
+    MPI_Datatype from = o->send_type.type, to = o->recv_type.type;
+
+    return o->unequal ? MPI_Allgatherv_init(send, count, from, o->recv.buffer, o->counts, o->displs,
+                                            to, o->comm, MPI_INFO_NULL, request)
+                      : MPI_Allgather_init(send, count, from, o->recv.buffer, o->counts[0], to,
+                                           o->comm, MPI_INFO_NULL, request);
+}
+
 int start_gather(operation_t *o, MPI_Request *request)
 {
     const void *send = o->in_place ? MPI_IN_PLACE : o->send.buffer;
@@ -245,6 +256,9 @@ int start_gather(operation_t *o, MPI_Request *request)
 
     if (o->compute) {
         return start_compute(o, send, count, request);
+    }
+    if (o->persistent) {
+        return init_gather(o, send, count, request);
     }
     return o->unequal ? MPI_Iallgatherv(send, count, from, o->recv.buffer, o->counts, o->displs, to,
                                         o->comm, request)

@@ -90,6 +90,8 @@ static operation_t *draw_operation(sequence_t *sequence, const slot_t *slot)
     operation->compute = prng_percent(&all, 40);
     operation->blocking = operation->compute && prng_percent(&all, 15);
     operation->in_place = prng_percent(&all, 25);
+    operation->persistent = !operation->compute && prng_percent(&all, 20);
+    operation->starts = 1 + (int) prng_below(&all, 3);
     operation->free_early = prng_percent(&operation->own, 50);
     operation->blocks = get_memory(size * sizeof(int));
     operation->counts = get_memory(size * sizeof(int));
@@ -98,6 +100,9 @@ static operation_t *draw_operation(sequence_t *sequence, const slot_t *slot)
     (operation->gathers ? draw_gather : draw_reduce)(operation, &all);
     operation->type = operation->gathers ? operation->recv_type.type : operation->reduction.type;
     MPI_Type_size(operation->type, &operation->type_size);
+    if (operation->persistent && !operation->ring) {
+        operation->free_early = false; /* Open MPI 4.1's own requests do not keep their types */
+    }
     expect_path(operation);
     return operation;
 }
@@ -105,6 +110,32 @@ static operation_t *draw_operation(sequence_t *sequence, const slot_t *slot)
 static void free_types(operation_t *operation)
 {
     (operation->gathers ? free_gather_types : free_reduce_types)(operation);
+}
+
+static void check_result(operation_t *operation)
+{
+    (operation->gathers ? check_gather : check_reduce)(operation);
+}
+
+/* All ranks start a request at the same places between their other calls, and complete the last
+   start at any. */
+static void start_persistent(operation_t *operation, MPI_Request *request)
+{
+    image_t *recv = &operation->recv;
+    unsigned char *before = get_memory(recv->bytes);
+
+    memcpy(before, recv->memory, recv->bytes);
+    for (int start = 1; start <= operation->starts; start++) {
+        must(MPI_Start(request), operation->sequence, operation->number, "MPI_Start");
+        if (start < operation->starts) {
+            must(MPI_Wait(request, MPI_STATUS_IGNORE), operation->sequence, operation->number,
+                 operation->name);
+            see_request(*request);
+            check_result(operation);
+            memcpy(recv->memory, before, recv->bytes);
+        }
+    }
+    free(before);
 }
 
 operation_t *post_operation(sequence_t *sequence, const slot_t *slot, MPI_Request *request)
@@ -118,6 +149,9 @@ operation_t *post_operation(sequence_t *sequence, const slot_t *slot, MPI_Reques
     if (operation->free_early) {
         free_types(operation);
     }
+    if (operation->persistent) {
+        start_persistent(operation, request);
+    }
     return operation;
 }
 
@@ -126,7 +160,7 @@ void finish_operation(operation_t *operation)
     if (operation->compute) {
         check_pieces_complete(operation);
     }
-    (operation->gathers ? check_gather : check_reduce)(operation);
+    check_result(operation);
     if (!operation->free_early) {
         free_types(operation);
     }

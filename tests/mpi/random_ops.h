@@ -22,6 +22,7 @@
 #include <mpix_flash.h>
 
 #include "../unit/prng.h"
+#include "persistent.h"
 #include "reduction.h"
 #include "turns.h"
 #include "typed.h"
@@ -88,6 +89,8 @@ struct operation {
     unsigned salt; /* tells its data from others' */
     const char *name;
     bool gathers, compute, unequal, in_place, blocking, free_early;
+    bool persistent;
+    int starts;  /* of a persistent request: all but the last are waited for at once */
     bool ring;   /* flash serves it */
     int *blocks; /* length of each rank's, in units (gathers) or elements; equal on all ranks */
     int *counts; /* the same in elements of the receive type */
@@ -134,7 +137,7 @@ void detach_pending(sequence_t *sequence, MPI_Comm comm, uint64_t *own);
 /* The draws of a thread about operation or epoch `number` for a purpose, or for a rank. */
 uint64_t stream(int thread, uint64_t number, int purpose);
 
-/* Draws a call on a communicator, and makes it. NULL in *request: it is complete. */
+/* Draws a call on a communicator, and makes it. MPI_REQUEST_NULL in *request: it is complete. */
 operation_t *post_operation(sequence_t *sequence, const slot_t *slot, MPI_Request *request);
 /* Checks all that a completed operation left, and frees it. */
 void finish_operation(operation_t *operation);

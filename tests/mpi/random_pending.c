@@ -17,13 +17,32 @@ void add_pending(operation_t *operation, MPI_Request request)
     sequence->count++;
 }
 
+/* Whether a call is complete, and its request freed. That of a persistent one lasts. */
+static bool has_ended(const operation_t *operation, MPI_Request *request)
+{
+    int complete = 0;
+
+    if (!operation->persistent) {
+        return *request == MPI_REQUEST_NULL;
+    }
+    must(MPI_Request_get_status(*request, &complete, MPI_STATUS_IGNORE), operation->sequence,
+         operation->number, "MPI_Request_get_status");
+    if (complete) {
+        must(MPI_Wait(request, MPI_STATUS_IGNORE), operation->sequence, operation->number,
+             operation->name);
+        see_request(*request);
+        must(MPI_Request_free(request), operation->sequence, operation->number, "MPI_Request_free");
+    }
+    return complete;
+}
+
 /* Checks and forgets what is complete. */
 static void sweep(sequence_t *sequence)
 {
     int kept = 0;
 
     for (int k = 0; k < sequence->count; k++) {
-        if (sequence->requests[k] == MPI_REQUEST_NULL) {
+        if (has_ended(sequence->pending[k], &sequence->requests[k])) {
             finish_operation(sequence->pending[k]);
         } else {
             sequence->pending[kept] = sequence->pending[k];

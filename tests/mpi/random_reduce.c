@@ -99,13 +99,15 @@ void free_reduce_types(operation_t *operation)
 
 void draw_reduce(operation_t *operation, uint64_t *all)
 {
-    static const char *const names[2][2] = {
+    static const char *const names[3][2] = {
         {"MPI_Ireduce_scatter_block", "MPI_Ireduce_scatter"},
-        {"MPIX_Ireduce_scatter_block_compute", "MPIX_Ireduce_scatter_compute"}};
+        {"MPIX_Ireduce_scatter_block_compute", "MPIX_Ireduce_scatter_compute"},
+        {"MPI_Reduce_scatter_block_init", "MPI_Reduce_scatter_init"}};
+    int form = operation->persistent ? 2 : operation->compute;
     size_t extent, total;
     int bytes;
 
-    operation->name = names[operation->compute][operation->unequal];
+    operation->name = names[form][operation->unequal];
     operation->in_place &= !operation->compute;
     draw_reduction(operation, all);
     extent = operation->reduction.extent;
@@ -157,6 +159,17 @@ static int start_compute(operation_t *o, MPI_Request *request)
                                                     o->counts[0], type, op, o->comm, request);
 }
 
+static int init_reduce(operation_t *o, const void *send, MPI_Request *request)
+{
+    MPI_Datatype type = o->reduction.type;
+    MPI_Op op = o->reduction.op;
+
+    return o->unequal ? MPI_Reduce_scatter_init(send, o->recv.buffer, o->counts, type, op, o->comm,
+                                                MPI_INFO_NULL, request)
+                      : MPI_Reduce_scatter_block_init(send, o->recv.buffer, o->counts[0], type, op,
+                                                      o->comm, MPI_INFO_NULL, request);
+}
+
 int start_reduce(operation_t *o, MPI_Request *request)
 {
     const void *send = o->in_place ? MPI_IN_PLACE : o->send.buffer;
@@ -165,6 +178,9 @@ int start_reduce(operation_t *o, MPI_Request *request)
 
     if (o->compute) {
         return start_compute(o, request);
+    }
+    if (o->persistent) {
+        return init_reduce(o, send, request);
     }
     return o->unequal
                ? MPI_Ireduce_scatter(send, o->recv.buffer, o->counts, type, op, o->comm, request)
