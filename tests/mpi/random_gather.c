@@ -169,14 +169,16 @@ void draw_gather(operation_t *operation, uint64_t *all)
     static const char *const names[3][2] = {{"MPI_Iallgather", "MPI_Iallgatherv"},
                                             {"MPIX_Iallgather_compute", "MPIX_Iallgatherv_compute"},
                                             {"MPI_Allgather_init", "MPI_Allgatherv_init"}};
-    int form = operation->persistent ? 2 : operation->compute;
+    int form;
     size_t unit;
 
-    operation->name = names[form][operation->unequal];
     draw_types(operation, all);
     unit = typed_unit_bytes(&operation->recv_type);
     draw_blocks(operation, all, options.most / (unit > 0 ? unit : 8));
     operation->ring = takes_ring(operation, total_bytes(operation, unit));
+    operation->persistent &= may_persist(operation);
+    form = operation->persistent ? 2 : operation->compute;
+    operation->name = names[form][operation->unequal];
     if (!operation->ring) {
         shorten_blocks(operation, unit);
     }

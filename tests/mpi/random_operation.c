@@ -57,6 +57,12 @@ bool takes_ring(const operation_t *operation, size_t bytes)
     return operation->slot->active && (operation->compute || bytes >= ring_from());
 }
 
+/* Open MPI 4.1's own persistent requests leave memory behind, which is watched for flash's. */
+bool may_persist(const operation_t *operation)
+{
+    return operation->ring || !options.watch_memory;
+}
+
 static void draw_hints(operation_t *operation, uint64_t *all)
 {
     static const int pieces[] = {0, 1, 2, 3, 5, 16, 4096};

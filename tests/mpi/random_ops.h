@@ -146,6 +146,8 @@ void finish_operation(operation_t *operation);
 void draw_blocks(operation_t *operation, uint64_t *all, size_t most);
 /* Whether flash serves a plain call of that size. */
 bool takes_ring(const operation_t *operation, size_t bytes);
+/* Whether, with `ring` known, it may be a persistent request. */
+bool may_persist(const operation_t *operation);
 
 void make_image(image_t *image, size_t before, size_t bytes, size_t after, unsigned salt);
 /* fail() unless the image is as wanted. */

@@ -13,7 +13,7 @@
 /*
  * Between the first quarter of a run and its end, apart from what the operations under way hold.
  * Until then there has been about everything: free lists, pools of UCX's, communicators. Runs of
- * 5,000 to 160,000 operations grew by less than half of it, the longer ones least.
+ * 5,000 to 160,000 operations grew by less than two thirds of it, the longest ones least.
  */
 enum { MOST_GROWTH = 8 * 1024 /* kB */ };
 

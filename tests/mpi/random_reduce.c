@@ -103,11 +103,10 @@ void draw_reduce(operation_t *operation, uint64_t *all)
         {"MPI_Ireduce_scatter_block", "MPI_Ireduce_scatter"},
         {"MPIX_Ireduce_scatter_block_compute", "MPIX_Ireduce_scatter_compute"},
         {"MPI_Reduce_scatter_block_init", "MPI_Reduce_scatter_init"}};
-    int form = operation->persistent ? 2 : operation->compute;
+    int form;
     size_t extent, total;
     int bytes;
 
-    operation->name = names[form][operation->unequal];
     operation->in_place &= !operation->compute;
     draw_reduction(operation, all);
     extent = operation->reduction.extent;
@@ -116,6 +115,9 @@ void draw_reduce(operation_t *operation, uint64_t *all)
     MPI_Type_size(operation->reduction.type, &bytes);
     total = first_element(operation, operation->size) * (size_t) bytes;
     operation->ring = is_commutative(operation) && takes_ring(operation, total);
+    operation->persistent &= may_persist(operation);
+    form = operation->persistent ? 2 : operation->compute;
+    operation->name = names[form][operation->unequal];
     make_images(operation);
 }
 
