@@ -76,5 +76,9 @@ done | ${AWK:-awk} -F: -v folders="$folders" '
             exit 1
         }
         printf "coverage: %.1f %% of %d lines\n", 100 * covered / total, total
+        if (covered < 0.9 * total) {
+            print "coverage: 90 % at least are wanted"
+            exit 1
+        }
     }'
 exit "$status"
