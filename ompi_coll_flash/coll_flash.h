@@ -104,14 +104,9 @@ bool mca_coll_flash_job_usable(void);
 /* The engine's owner; NULL if UCX could not be opened. */
 flash_progress_t *mca_coll_flash_job_progress(void);
 
-/* A process of this job as a peer; NULL if there is no memory. */
-flash_peer_t *mca_coll_flash_job_peer(opal_process_name_t name);
-/* Makes it possible to send to it. MPI_SUCCESS or MPI_ERR_*. */
-int mca_coll_flash_job_connect(opal_process_name_t name, flash_peer_t *peer);
-/* Looks whether the peer's process is there, and loses it if not. To be called again and again. */
-void mca_coll_flash_job_probe(const ompi_proc_t *proc, flash_peer_t *peer);
-/* See flash_ucx_lose(). */
-void mca_coll_flash_job_lose(flash_peer_t *peer);
+/* Likewise what it moves data with. */
+flash_transport_t *mca_coll_flash_job_transport(void);
+
 /*
  * flash_engine_watch(); `found` is called for each operation that it finds while that cannot
  * complete yet, and may look at it.
@@ -125,6 +120,24 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
  * if the parameters and the machine allow.
  */
 void mca_coll_flash_job_start(void);
+
+/* Starts the progress thread, or says why there is none. */
+void mca_coll_flash_thread_start(flash_progress_t *progress);
+
+/* ------------------------------------------------------------------- peers */
+
+void mca_coll_flash_peers_init(void);
+void mca_coll_flash_peers_fini(void);
+/* A process of this job as a peer; NULL if there is no memory. */
+flash_peer_t *mca_coll_flash_peer_of(opal_process_name_t name);
+/* Connects to it. FLASH_OK, or FLASH_ERR_* and the reason, FLASH_UCX_REASON_MAX bytes at most. */
+int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char *reason);
+/* Makes it possible to send to it, or says why it is not. MPI_SUCCESS or MPI_ERR_*. */
+int mca_coll_flash_peer_connect(opal_process_name_t name, flash_peer_t *peer);
+/* Looks whether the peer's process is there, and loses it if not. To be called again and again. */
+void mca_coll_flash_peer_probe(const ompi_proc_t *proc, flash_peer_t *peer);
+/* See flash_ucx_lose(). */
+void mca_coll_flash_peer_lose(flash_peer_t *peer);
 
 /* ------------------------------------------------------------------ module */
 

@@ -304,8 +304,8 @@ static int find_neighbour(mca_coll_flash_module_t *module, uint32_t ahead, flash
     int rank = (int) flash_ring_rank(&module->ring, ahead);
     opal_process_name_t name = ompi_group_get_proc_name(module->comm->c_local_group, rank);
 
-    *peer = mca_coll_flash_job_peer(name);
-    return *peer == NULL ? MPI_ERR_NO_MEM : mca_coll_flash_job_connect(name, *peer);
+    *peer = mca_coll_flash_peer_of(name);
+    return *peer == NULL ? MPI_ERR_NO_MEM : mca_coll_flash_peer_connect(name, *peer);
 }
 
 /*

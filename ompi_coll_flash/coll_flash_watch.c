@@ -85,12 +85,12 @@ static void act(const flash_silence_t *silence, const report_t *report)
     const ompi_proc_t *proc = ompi_group_peer_lookup(report->group, (int) silence->rank);
 
     if (proc != NULL && params->probe_seconds > 0 && silence->watches >= params->probe_seconds) {
-        mca_coll_flash_job_probe(proc, silence->peer);
+        mca_coll_flash_peer_probe(proc, silence->peer);
     }
     if (report->stuck) {
         warn(silence, report);
         if (params->stuck_error) {
-            mca_coll_flash_job_lose(silence->peer);
+            mca_coll_flash_peer_lose(silence->peer);
         }
     }
 }
