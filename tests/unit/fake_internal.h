@@ -18,6 +18,7 @@ struct flash_peer {
 
 typedef struct message {
     node_t *from;
+    uint32_t to;   /* of a recorded one */
     uint64_t name; /* sender and its count of messages */
     uint64_t tag;
     size_t length;
@@ -71,8 +72,10 @@ struct node {
     uint64_t selected;
     bool in_progress;
     uint32_t reserved, under_way; /* transfers */
-    uint64_t names;
     fake_stats_t stats;
+    list_t script;         /* message_t: copies of all that it sent, of a network that records */
+    uint64_t played;       /* of a network that plays: a bit for each message of the script */
+    uint64_t taken, given; /* see fake_traffic_t */
 };
 
 struct fake_net {
@@ -82,9 +85,23 @@ struct fake_net {
     unsigned violations;
     const char *first_violation;
     bool failed;
+    bool records;
+    const fake_net_t *script; /* of a network that plays: what is played */
     node_t nodes[];
 };
 
 extern const flash_transport_ops_t fake_ops;
+
+/* fake_net.c */
+void fake_list_add(list_t *list, void *item);
+void fake_add_event(node_t *node, event_t event);
+void fake_violation(fake_net_t *net, const char *what);
+
+/* fake_script.c */
+/*
+ * A message leaves: of a network that records, it is noted; of one that plays, it gets the name of
+ * the message that it is to be, and is compared with it.
+ */
+void fake_script_depart(node_t *node, const node_t *to, message_t *message);
 
 #endif /* FAKE_INTERNAL_H */

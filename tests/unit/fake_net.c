@@ -23,25 +23,59 @@ fake_net_t *fake_net_create(uint32_t nranks, uint64_t seed, const fake_options_t
     return net;
 }
 
+void fake_violation(fake_net_t *net, const char *what)
+{
+    if (net->violations++ == 0) {
+        net->first_violation = what;
+    }
+}
+
+static void *grow(void *items, size_t count, size_t *room, size_t size)
+{
+    if (count == *room) {
+        *room = *room == 0 ? 8 : 2 * *room;
+        items = realloc(items, *room * size);
+        if (items == NULL) {
+            abort();
+        }
+    }
+    return items;
+}
+
+void fake_list_add(list_t *list, void *item)
+{
+    list->items = grow(list->items, list->count, &list->room, sizeof(*list->items));
+    list->items[list->count++] = item;
+}
+
+void fake_add_event(node_t *node, event_t event)
+{
+    node->events = grow(node->events, node->nevents, &node->events_room, sizeof(event));
+    node->events[node->nevents++] = event;
+}
+
+static void destroy_list(list_t *list)
+{
+    for (size_t k = 0; k < list->count; k++) {
+        free(list->items[k]);
+    }
+    free(list->items);
+}
+
 static void destroy_node(node_t *node)
 {
     for (size_t k = 0; k < node->nevents; k++) {
         free(node->events[k].message);
         free(node->events[k].receive);
     }
-    for (size_t k = 0; k < node->unexpected.count; k++) {
-        free(node->unexpected.items[k]);
-    }
-    for (size_t k = 0; k < node->posted.count; k++) {
-        free(node->posted.items[k]);
-    }
+    destroy_list(&node->unexpected);
+    destroy_list(&node->posted);
+    destroy_list(&node->script);
     for (flash_peer_t *peer = node->peers, *next; peer != NULL; peer = next) {
         next = peer->next;
         free(peer);
     }
     free(node->events);
-    free(node->unexpected.items);
-    free(node->posted.items);
 }
 
 void fake_net_destroy(fake_net_t *net)

@@ -11,19 +11,12 @@
 
 #define POISON 0xa5
 
-static void violation(fake_net_t *net, const char *what)
-{
-    if (net->violations++ == 0) {
-        net->first_violation = what;
-    }
-}
-
 /* Of a user that reserves at all. */
 static void begin(node_t *node)
 {
     node->under_way++;
     if (node->reserved > 0 && node->under_way > node->reserved) {
-        violation(node->net, "more transfers under way than reserved");
+        fake_violation(node->net, "more transfers under way than reserved");
     }
 }
 
@@ -33,35 +26,11 @@ static void end(node_t *node, flash_transfer_t *transfer, int status, uint64_t t
     transfer->done(transfer, status, tag, length);
 }
 
-static void *grow(void *items, size_t count, size_t *room, size_t size)
-{
-    if (count == *room) {
-        *room = *room == 0 ? 8 : 2 * *room;
-        items = realloc(items, *room * size);
-        if (items == NULL) {
-            abort();
-        }
-    }
-    return items;
-}
-
-static void list_add(list_t *list, void *item)
-{
-    list->items = grow(list->items, list->count, &list->room, sizeof(*list->items));
-    list->items[list->count++] = item;
-}
-
 /* Keeps the order of the others: it is the order of matching. */
 static void list_remove(list_t *list, size_t k)
 {
     list->count--;
     memmove(list->items + k, list->items + k + 1, (list->count - k) * sizeof(*list->items));
-}
-
-static void add_event(node_t *node, event_t event)
-{
-    node->events = grow(node->events, node->nevents, &node->events_room, sizeof(event));
-    node->events[node->nevents++] = event;
 }
 
 static uint64_t checksum(const void *content, size_t length)
@@ -81,10 +50,27 @@ static uint64_t checksum(const void *content, size_t length)
     return sum;
 }
 
-/* Names of one kind differ by rank and count, those of different kinds by their upper bits. */
-static uint64_t new_name(node_t *node, event_kind_t kind)
+/*
+ * Names of one kind differ by rank and by which message or receive of the rank's it is, those of
+ * different kinds by their upper bits.
+ */
+static uint64_t new_name(const node_t *node, event_kind_t kind, uint64_t count)
 {
-    return (uint64_t) kind << 62 | (uint64_t) node->rank << 40 | ++node->names;
+    return (uint64_t) kind << 62 | (uint64_t) node->rank << 40 | count;
+}
+
+/* The sender's buffer is to stay as it is until then. */
+static void end_send_later(const message_t *message, flash_transfer_t *transfer,
+                           const void *content, int status)
+{
+    fake_add_event(message->from, (event_t){.kind = SENT,
+                                            .name = (uint64_t) SENT << 62 | message->name,
+                                            .transfer = transfer,
+                                            .status = status,
+                                            .tag = message->tag,
+                                            .sum = message->sum,
+                                            .content = content,
+                                            .length = message->length});
 }
 
 /* --- receiving --- */
@@ -98,7 +84,7 @@ static void complete_receive(node_t *node, receive_t *receive, message_t *messag
     size_t length = m.length < r.length ? m.length : r.length;
 
     if (checksum(m.content, m.length) != m.sum) {
-        violation(node->net, "a buffer changed while it was being sent");
+        fake_violation(node->net, "a buffer changed while it was being sent");
     }
     if (length > 0) {
         memcpy(r.buffer, m.content, length);
@@ -112,14 +98,9 @@ static void complete_receive(node_t *node, receive_t *receive, message_t *messag
         m.tag = prng_next(&node->net->random);
         length = r.length / 2;
     }
+    node->given += prng_mix((uint64_t) RECEIVED << 62 | m.name);
     if (m.sender != NULL) {
-        add_event(m.from, (event_t){.kind = SENT,
-                                    .name = (uint64_t) SENT << 62 | m.name,
-                                    .transfer = m.sender,
-                                    .tag = m.tag,
-                                    .sum = m.sum,
-                                    .content = m.content,
-                                    .length = m.length});
+        end_send_later(&m, m.sender, m.content, FLASH_OK);
     }
     free(message);
     free(receive);
@@ -134,10 +115,10 @@ static void match(node_t *node, receive_t *receive, message_t *message, bool now
         complete_receive(node, receive, message);
         return;
     }
-    add_event(node, (event_t){.kind = RECEIVED,
-                              .name = (uint64_t) RECEIVED << 62 | message->name,
-                              .message = message,
-                              .receive = receive});
+    fake_add_event(node, (event_t){.kind = RECEIVED,
+                                   .name = (uint64_t) RECEIVED << 62 | message->name,
+                                   .message = message,
+                                   .receive = receive});
 }
 
 static bool matches(const receive_t *receive, const message_t *message)
@@ -157,7 +138,7 @@ static void arrive(node_t *node, message_t *message)
             return;
         }
     }
-    list_add(&node->unexpected, message);
+    fake_list_add(&node->unexpected, message);
 }
 
 /* Whether call number `call` is the one that fails so. */
@@ -192,7 +173,7 @@ static void fake_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t
     }
     begin(node);
     if (peer->from != node) {
-        violation(node->net, "receives from a peer of another rank");
+        fake_violation(node->net, "receives from a peer of another rank");
     }
     node->stats.receives++;
     if (fails(node, FAKE_REFUSE_RECV, node->stats.receives)) {
@@ -204,7 +185,7 @@ static void fake_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t
     receive = malloc(sizeof(*receive));
     *receive = (receive_t){.transfer = transfer,
                            .peer = peer,
-                           .name = new_name(node, CANCELED),
+                           .name = new_name(node, CANCELED, node->stats.receives),
                            .tag = tag,
                            .mask = mask,
                            .buffer = buffer,
@@ -224,7 +205,7 @@ static void fake_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t
             return;
         }
     }
-    list_add(&node->posted, receive);
+    fake_list_add(&node->posted, receive);
 }
 
 static void fake_cancel(flash_transport_t *transport, flash_transfer_t *transfer)
@@ -233,17 +214,17 @@ static void fake_cancel(flash_transport_t *transport, flash_transfer_t *transfer
     receive_t *receive = transfer->handle;
 
     if (receive == NULL) {
-        violation(node->net, "cancelled what is not a receive under way");
+        fake_violation(node->net, "cancelled what is not a receive under way");
         return;
     }
     for (size_t k = 0; k < node->posted.count && receive->posted; k++) {
         if (node->posted.items[k] == receive) {
             list_remove(&node->posted, k);
             receive->posted = false;
-            add_event(node, (event_t){.kind = CANCELED,
-                                      .name = receive->name,
-                                      .receive = receive,
-                                      .status = FLASH_ERR_CANCELED});
+            fake_add_event(node, (event_t){.kind = CANCELED,
+                                           .name = receive->name,
+                                           .receive = receive,
+                                           .status = FLASH_ERR_CANCELED});
         }
     }
 }
@@ -264,10 +245,10 @@ void fake_net_lose(fake_net_t *net, uint32_t from, uint32_t to)
         }
         list_remove(&node->posted, k);
         receive->posted = false;
-        add_event(node, (event_t){.kind = CANCELED,
-                                  .name = receive->name,
-                                  .receive = receive,
-                                  .status = FLASH_ERR_LOST});
+        fake_add_event(node, (event_t){.kind = CANCELED,
+                                       .name = receive->name,
+                                       .receive = receive,
+                                       .status = FLASH_ERR_LOST});
     }
 }
 
@@ -279,7 +260,7 @@ static message_t *new_message(node_t *node, uint64_t tag, const void *content, s
     message_t *message = malloc(sizeof(*message) + (copied ? length : 0));
 
     *message = (message_t){.from = node,
-                           .name = new_name(node, ARRIVAL),
+                           .name = new_name(node, ARRIVAL, node->stats.messages),
                            .tag = tag,
                            .length = length,
                            .content = content,
@@ -308,6 +289,19 @@ static int send_status(node_t *node)
                : FLASH_OK;
 }
 
+static void depart(node_t *node, node_t *to, message_t *message)
+{
+    node->given += prng_mix(message->name);
+    if (node->net->script == NULL) {
+        fake_add_event(to, (event_t){.kind = ARRIVAL, .name = message->name, .message = message});
+        return;
+    }
+    if (message->sender != NULL) { /* whoever receives it may do so at any time from now on */
+        end_send_later(message, message->sender, message->content, FLASH_OK);
+    }
+    free(message);
+}
+
 static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag,
                       const void *content, size_t length, flash_transfer_t *transfer)
 {
@@ -319,7 +313,7 @@ static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t
     int status;
 
     if (peer->from != node) {
-        violation(net, "sent through a peer of another rank");
+        fake_violation(net, "sent through a peer of another rank");
     }
     if (peer->lost) {
         transfer->done(transfer, FLASH_ERR_LOST, 0, 0);
@@ -335,20 +329,16 @@ static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t
     copied = at_once || status != FLASH_OK || !prng_percent(&net->random, net->options.rendezvous);
     message = new_message(node, tag, content, length, copied);
     message->sender = copied ? NULL : transfer;
+    if (!fails) {
+        fake_script_depart(node, peer->to, message);
+    }
     if (copied && !at_once) {
-        add_event(node, (event_t){.kind = SENT,
-                                  .name = (uint64_t) SENT << 62 | message->name,
-                                  .transfer = transfer,
-                                  .status = status,
-                                  .tag = tag,
-                                  .sum = message->sum,
-                                  .content = content,
-                                  .length = length});
+        end_send_later(message, transfer, content, status);
     }
     if (status != FLASH_OK) {
         free(message);
     } else {
-        add_event(peer->to, (event_t){.kind = ARRIVAL, .name = message->name, .message = message});
+        depart(node, peer->to, message);
     }
     if (at_once) {
         end(node, transfer, status, tag, length);
@@ -387,6 +377,9 @@ static void fire(node_t *node, size_t k)
     flash_transfer_t *transfer;
 
     node->events[k] = node->events[--node->nevents];
+    if (event.kind == ARRIVAL || event.kind == SENT) {
+        node->taken += prng_mix(event.name);
+    }
     switch (event.kind) {
     case ARRIVAL:
         arrive(node, event.message);
@@ -396,7 +389,7 @@ static void fire(node_t *node, size_t k)
         break;
     case SENT:
         if (checksum(event.content, event.length) != event.sum) {
-            violation(node->net, "a buffer changed before its send was done");
+            fake_violation(node->net, "a buffer changed before its send was done");
         }
         end(node, event.transfer, event.status, event.tag, event.length);
         break;
@@ -441,7 +434,7 @@ static unsigned fake_progress(flash_transport_t *transport)
     unsigned count;
 
     if (node->in_progress) {
-        violation(node->net, "progress() called from inside progress()");
+        fake_violation(node->net, "progress() called from inside progress()");
         return 0;
     }
     node->in_progress = true;
@@ -489,7 +482,7 @@ static void fake_unreserve(flash_transport_t *transport, uint32_t transfers)
     node_t *node = (node_t *) transport;
 
     if (transfers > node->reserved) {
-        violation(node->net, "more is no longer reserved than was");
+        fake_violation(node->net, "more is no longer reserved than was");
     }
     node->reserved -= transfers;
 }

@@ -86,5 +86,28 @@ bool fake_net_failed(const fake_net_t *net);
  */
 size_t fake_net_events(const fake_net_t *net, uint32_t rank, uint64_t *names, size_t most);
 void fake_net_select(fake_net_t *net, uint32_t rank, uint64_t name);
+/* Whether an event needs no other rank: a receive that is matched, or was cancelled, ends. */
+bool fake_net_is_local(uint64_t name);
+
+/*
+ * For manual mode: one rank alone. fake_net_record() before a run keeps a copy of all that is sent
+ * in it. fake_net_play() in another network of as many ranks, before anything happens there, puts
+ * all that was recorded for `rank` on its way to it. What `rank` sends itself is to be, message by
+ * message, what it sent in the recorded run, at most 64; it goes nowhere, but ends as if it were
+ * received. The recorded network is to outlive the other.
+ */
+void fake_net_record(fake_net_t *net);
+void fake_net_play(fake_net_t *net, const fake_net_t *recorded, uint32_t rank);
+
+/*
+ * What a rank has exchanged with the network. Each half stands for a set: equal numbers, equal
+ * events, in whatever order.
+ */
+typedef struct fake_traffic {
+    uint64_t taken; /* arrivals, and ends of sends, that were delivered to it */
+    uint64_t given; /* messages that it sent, receives that it ended */
+} fake_traffic_t;
+
+fake_traffic_t fake_net_traffic(const fake_net_t *net, uint32_t rank);
 
 #endif /* FAKE_TRANSPORT_H */
