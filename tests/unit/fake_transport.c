@@ -329,7 +329,7 @@ static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t
     copied = at_once || status != FLASH_OK || !prng_percent(&net->random, net->options.rendezvous);
     message = new_message(node, tag, content, length, copied);
     message->sender = copied ? NULL : transfer;
-    if (!fails) {
+    if (status == FLASH_OK) {
         fake_script_depart(node, peer->to, message);
     }
     if (copied && !at_once) {

@@ -6,7 +6,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "flash_op.h"
 #include "prng.h"
 #include "sim.h"
 
@@ -29,8 +31,21 @@ static void form_ring(sim_t *sim)
     }
 }
 
-sim_t *sim_create(uint32_t nranks, uint64_t seed, const fake_options_t *options,
-                  const sim_spec_t *specs, uint32_t nspecs)
+bool sim_runs(const sim_t *sim, uint32_t rank)
+{
+    return sim->alone == SIM_NOBODY || sim->alone == rank;
+}
+
+static void create_rank(sim_t *sim, uint32_t rank)
+{
+    sim->engines[rank] = flash_engine_create(fake_net_transport(sim->net, rank));
+    for (uint32_t k = 0; k < sim->nspecs; k++) {
+        sim_instance_create(sim, rank, k);
+    }
+}
+
+static sim_t *create(uint32_t nranks, uint64_t seed, const fake_options_t *options,
+                     const sim_spec_t *specs, uint32_t nspecs, uint32_t alone)
 {
     sim_t *sim = calloc(1, sizeof(*sim));
 
@@ -41,10 +56,10 @@ sim_t *sim_create(uint32_t nranks, uint64_t seed, const fake_options_t *options,
     sim->seed = seed;
     sim->random = ~seed;
     sim->loss.rank = SIM_NOBODY;
+    sim->alone = alone;
     form_ring(sim);
     sim->engines = calloc(nranks, sizeof(*sim->engines));
     sim->active = calloc(nranks, sizeof(*sim->active));
-    sim->taken = calloc(nranks, sizeof(*sim->taken));
     sim->instances = calloc((size_t) nranks * nspecs, sizeof(*sim->instances));
     for (uint32_t k = 0; k < nspecs; k++) {
         sim->specs[k] = specs[k];
@@ -55,19 +70,54 @@ sim_t *sim_create(uint32_t nranks, uint64_t seed, const fake_options_t *options,
                           nranks);
     }
     for (uint32_t rank = 0; rank < nranks; rank++) {
-        sim->engines[rank] = flash_engine_create(fake_net_transport(sim->net, rank));
-        for (uint32_t k = 0; k < nspecs; k++) {
-            sim_instance_create(sim, rank, k);
+        if (sim_runs(sim, rank)) {
+            create_rank(sim, rank);
         }
     }
     return sim;
 }
 
+sim_t *sim_create(uint32_t nranks, uint64_t seed, const fake_options_t *options,
+                  const sim_spec_t *specs, uint32_t nspecs)
+{
+    return create(nranks, seed, options, specs, nspecs, SIM_NOBODY);
+}
+
+void sim_record(sim_t *sim)
+{
+    fake_net_record(sim->net);
+}
+
+sim_t *sim_create_alone(const sim_t *recorded, uint32_t rank)
+{
+    sim_t *sim = create(recorded->nranks, recorded->seed, &recorded->options, recorded->specs,
+                        recorded->nspecs, rank);
+
+    fake_net_play(sim->net, recorded->net, rank);
+    return sim;
+}
+
+/* Half way, or after a hang, operations still exist: nothing touches them any more. */
+static void abandon(flash_engine_t *engine)
+{
+    flash_op_t *op;
+
+    while ((op = flash_engine_completed(engine)) != NULL) {
+        flash_op_destroy(op);
+    }
+    while ((op = engine->running.head) != NULL) {
+        engine->running.head = op->next_running;
+        if (!op->refused) {
+            flash_op_free(op);
+        }
+    }
+}
+
 void sim_destroy(sim_t *sim)
 {
     for (uint32_t rank = 0; rank < sim->nranks; rank++) {
-        /* After a hang operations still exist: then nothing can be freed in order. */
-        if (sim->active[rank] == 0) {
+        if (sim_runs(sim, rank)) {
+            abandon(sim->engines[rank]);
             flash_engine_destroy(sim->engines[rank]);
         }
         for (uint32_t k = 0; k < sim->nspecs; k++) {
@@ -83,7 +133,6 @@ void sim_destroy(sim_t *sim)
     fake_net_destroy(sim->net);
     free(sim->engines);
     free(sim->active);
-    free(sim->taken);
     free(sim->instances);
     free(sim->held);
     free(sim);
@@ -122,12 +171,15 @@ uint32_t sim_blamed(const sim_t *sim, uint32_t rank, uint32_t spec)
 
 bool sim_all_complete(const sim_t *sim)
 {
-    return sim->complete == (uint64_t) sim->nranks * sim->nspecs;
+    return sim->complete == (uint64_t) (sim->alone == SIM_NOBODY ? sim->nranks : 1) * sim->nspecs;
 }
 
 /* Specs start in order, but those of one name wait for each other. */
 bool sim_may_start(sim_t *sim, uint32_t rank, uint32_t spec)
 {
+    if (!sim_runs(sim, rank)) {
+        return false;
+    }
     for (uint32_t k = 0; k < spec; k++) {
         int status = sim_status(sim, rank, k);
         bool wait = sim->specs[spec].wait || sim->specs[k].name == sim->specs[spec].name;
@@ -152,6 +204,9 @@ static bool start(sim_t *sim, sim_instance_t *in, const flash_op_params_t *param
     }
     if (flash_op_user(op) != in) {
         sim_complain(sim, "op %u rank %u: flash_op_user() is wrong", in->index, in->rank);
+    }
+    if (op->scratch_size > 0) { /* what nobody wrote is the same in each run */
+        memset(op->scratch, SIM_UNWRITTEN, op->scratch_size);
     }
     flash_op_start(op);
     return true;
@@ -240,9 +295,25 @@ static void check_taken(sim_t *sim, const flash_work_t *work, uint32_t rank, uns
     in->works++;
 }
 
+/* The same in each order of moves: a segment is combined once, a piece called back for once. */
+static uint64_t held_name(const sim_held_t *held)
+{
+    const sim_instance_t *in = held->pending;
+    const flash_work_t *work = &held->work;
+
+    if (in != NULL) {
+        return (uint64_t) in->index << 56 | UINT64_C(2) << 48 | held->piece.number;
+    }
+    in = flash_op_user(work->op);
+    if (work->kind == FLASH_WORK_CALLBACK) {
+        return (uint64_t) in->index << 56 | UINT64_C(1) << 48 | work->piece.number;
+    }
+    return (uint64_t) in->index << 56 | (uint64_t) work->slot->step << 24 | work->slot->segment;
+}
+
 static void hold(sim_t *sim, sim_held_t *held)
 {
-    held->name = ++sim->taken[held->rank];
+    held->name = held_name(held);
     if (sim->nheld == sim->held_room) {
         sim->held_room = 2 * sim->held_room + 8;
         sim->held = realloc(sim->held, sim->held_room * sizeof(*sim->held));
@@ -323,6 +394,15 @@ void sim_finish_held(sim_t *sim, size_t k)
     flash_engine_finish(&held.work, held.status);
 }
 
+void sim_check_contract(sim_t *sim)
+{
+    const char *first;
+
+    if (fake_net_violations(sim->net, &first) > 0) {
+        sim_complain(sim, "contract of the transport: %s", first);
+    }
+}
+
 static void check_rank_end(sim_t *sim, uint32_t rank)
 {
     flash_work_t work;
@@ -339,11 +419,7 @@ static void check_rank_end(sim_t *sim, uint32_t rank)
 
 void sim_check_end(sim_t *sim)
 {
-    const char *first;
-
-    if (fake_net_violations(sim->net, &first) > 0) {
-        sim_complain(sim, "contract of the transport: %s", first);
-    }
+    sim_check_contract(sim);
     if (!sim_all_complete(sim)) {
         sim_complain(sim, "only %llu operations complete", (unsigned long long) sim->complete);
         return;
@@ -352,7 +428,9 @@ void sim_check_end(sim_t *sim)
         sim_complain(sim, "%zu messages or receives left over", fake_net_leftovers(sim->net));
     }
     for (uint32_t rank = 0; rank < sim->nranks && sim->loss.rank == SIM_NOBODY; rank++) {
-        check_rank_end(sim, rank);
+        if (sim_runs(sim, rank)) {
+            check_rank_end(sim, rank);
+        }
     }
 }
 

@@ -25,6 +25,7 @@
 #define SIM_ERR_ADD    72 /* what a failing combine returns */
 #define SIM_MAX_OPS    8
 #define SIM_ELEMENT    sizeof(uint64_t)
+#define SIM_UNWRITTEN  0x3b /* bytes of the engine's scratch before it is used */
 #define SIM_UNSTARTED  (-100)
 #define SIM_UNFINISHED (-101)
 
@@ -102,7 +103,7 @@ typedef struct sim_held {
     sim_instance_t *pending; /* whose piece */
     flash_piece_t piece;
     uint32_t rank;
-    uint64_t name; /* the nth that its rank took */
+    uint64_t name; /* differs from that of all other work on its rank */
     bool ran;
     int status;
 } sim_held_t;
@@ -114,6 +115,7 @@ struct sim {
     uint64_t seed, random;
     fake_options_t options;
     sim_loss_t loss; /* of nobody, unless changed before the run */
+    uint32_t alone;  /* the one rank that runs; SIM_NOBODY: all do */
     sim_spec_t specs[SIM_MAX_OPS];
     sim_layout_t layouts[SIM_MAX_OPS], odd_layouts[SIM_MAX_OPS];
     bool shuffled;             /* the ring; else each rank stands at the place of its number */
@@ -122,14 +124,22 @@ struct sim {
     sim_held_t *held;
     size_t nheld, held_room;
     uint32_t *active;  /* per rank: started and not taken as completed */
-    uint64_t *taken;   /* per rank: works taken */
     uint64_t complete; /* instances */
     char problem[256]; /* "" while all is well */
 };
 
 sim_t *sim_create(uint32_t nranks, uint64_t seed, const fake_options_t *options,
                   const sim_spec_t *specs, uint32_t nspecs);
-void sim_destroy(sim_t *sim);
+void sim_destroy(sim_t *sim); /* at any time */
+
+/*
+ * With a manual network: sim_record() before the first move records the messages of a run; in the
+ * other simulation one rank runs alone, receives what it received in the recorded run, and sends
+ * what it sent there. The recorded one is to outlive it.
+ */
+void sim_record(sim_t *sim);
+sim_t *sim_create_alone(const sim_t *recorded, uint32_t rank);
+bool sim_runs(const sim_t *sim, uint32_t rank);
 
 /* The moves. Those that return bool return whether anything happened. */
 bool sim_may_start(sim_t *sim, uint32_t rank, uint32_t spec);
@@ -144,7 +154,8 @@ bool sim_all_complete(const sim_t *sim);
 
 /* Makes random moves until all is complete, or nothing moves any more: that is a problem. */
 void sim_run_random(sim_t *sim);
-/* What must hold at the end. */
+/* What must hold at any time, and at the end. */
+void sim_check_contract(sim_t *sim);
 void sim_check_end(sim_t *sim);
 
 /* The rank that stands `ahead` places to the right of `rank`. */
@@ -166,6 +177,8 @@ void sim_layout_destroy(sim_layout_t *layout);
 void sim_instance_create(sim_t *sim, uint32_t rank, uint32_t spec);
 void sim_instance_destroy(sim_instance_t *instance);
 flash_op_params_t sim_instance_params(sim_instance_t *instance);
+/* From output_memory on. */
+size_t sim_instance_output_bytes(const sim_instance_t *instance);
 /* All callbacks were made. */
 bool sim_instance_called(sim_instance_t *instance);
 /* Does what a callback is for: in it, or later. */

@@ -78,12 +78,22 @@ static uint64_t expected(const sim_instance_t *in, uint32_t block, size_t k)
     return sum;
 }
 
+static size_t guarded_bytes(size_t count)
+{
+    return (count * SIM_ELEMENT + 2 * PAD + PAD - 1) / PAD * PAD;
+}
+
+size_t sim_instance_output_bytes(const sim_instance_t *in)
+{
+    return guarded_bytes(in->output_count);
+}
+
 static unsigned char *guarded(size_t count, uint64_t **first)
 {
-    size_t bytes = count * SIM_ELEMENT;
-    unsigned char *memory = aligned_alloc(PAD, (bytes + 2 * PAD + PAD - 1) / PAD * PAD);
+    size_t bytes = guarded_bytes(count);
+    unsigned char *memory = aligned_alloc(PAD, bytes);
 
-    memset(memory, CANARY, bytes + 2 * PAD);
+    memset(memory, CANARY, bytes);
     *first = (uint64_t *) (memory + PAD);
     return memory;
 }

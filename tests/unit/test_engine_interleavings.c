@@ -1,25 +1,73 @@
 /*
- * test_engine_interleavings.c: tiny rings, and every order in which things can happen in them; of
- * those that have too many, the orders that differ little from the usual one.
+ * test_engine_interleavings.c: tiny rings, and every order in which things can happen in them.
+ *
+ * Where nothing fails, all orders are tried, and a point fails if they are not. Where something
+ * does, all orders are tried of what has few enough; of the rest those that differ little from the
+ * usual one, and the point's name says so.
+ *
+ * With FLASH_TEST_STRIDE only each so many-th case is tried, and none of them for long: its name
+ * says whether that was all.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include <limits.h>
+#include <string.h>
+
 #include "explore.h"
 #include "tap.h"
 
 static uint64_t data_seed;
+static unsigned long most_runs; /* of a case that may be left incomplete */
+static unsigned long cases;
 
-static void try_all(const char *name, uint32_t nranks, const fake_options_t *net,
-                    const sim_spec_t *specs, uint32_t nspecs, explore_judge_fn *judge,
-                    unsigned long most)
+/* Whether it is this one's turn. */
+static bool next_case(void)
 {
-    explore_result_t result = explore(nranks, data_seed, net, specs, nspecs, judge, most);
+    return cases++ % tap_stride() == 0;
+}
 
+static explore_case_t case_of(uint32_t nranks, const fake_options_t *net, const sim_spec_t *specs,
+                              uint32_t nspecs, void (*judge)(sim_t *sim))
+{
+    return (explore_case_t){.nranks = nranks,
+                            .seed = data_seed,
+                            .net = net,
+                            .specs = specs,
+                            .nspecs = nspecs,
+                            .judge = judge};
+}
+
+/* Whatever fails in it: all orders, or those with few delays. */
+static void try_most(const char *name, const explore_case_t *what)
+{
+    explore_result_t result;
+
+    if (!next_case()) {
+        return;
+    }
+    result = explore(what, most_runs);
     if (result.complete) {
-        ok(result.well, "%s: all %lu orders", name, result.runs);
+        ok(result.well, "%s: all orders, %lu states", name, result.states);
     } else {
-        ok(result.well, "%s: %lu orders, all with %u delays at most", name, result.runs,
-           result.delays);
+        ok(result.well, "%s: not all orders, but all with %u delays at most, %lu runs", name,
+           result.delays, result.runs);
+    }
+}
+
+/* Nothing fails in it: all orders, of ranks from `first` to before `end`. */
+static void try_all(const char *name, const explore_case_t *what, uint32_t first, uint32_t end)
+{
+    bool reduced = tap_stride() > 1;
+    explore_result_t result;
+
+    if (!next_case()) {
+        return;
+    }
+    result = explore_ranks(what, first, end, reduced ? most_runs : ULONG_MAX);
+    if (result.complete) {
+        ok(result.well, "%s: all orders, %lu states", name, result.states);
+    } else {
+        ok(result.well && reduced, "%s: reduced, not all orders, %lu runs", name, result.runs);
     }
 }
 
@@ -27,7 +75,7 @@ static void judge_fine(sim_t *sim)
 {
     for (uint32_t rank = 0; rank < sim->nranks; rank++) {
         for (uint32_t spec = 0; spec < sim->nspecs; spec++) {
-            if (sim_status(sim, rank, spec) != FLASH_OK) {
+            if (sim_runs(sim, rank) && sim_status(sim, rank, spec) != FLASH_OK) {
                 sim_complain(sim, "op %u rank %u: status %d", spec, rank,
                              sim_status(sim, rank, spec));
             }
@@ -50,6 +98,26 @@ static void judge_sizes(sim_t *sim)
     }
 }
 
+/* Rank 0's transport fails it: it says so. */
+static void judge_transport(sim_t *sim)
+{
+    if (fake_net_failed(sim->net) && sim_status(sim, 0, 0) == FLASH_OK) {
+        sim_complain(sim, "rank 0 does not see that its transport failed");
+    }
+}
+
+/* Rank 0 takes no part: that is its status, and all others have it to blame. */
+static void judge_refusal(sim_t *sim)
+{
+    for (uint32_t rank = 0; rank < sim->nranks; rank++) {
+        int status = rank == 0 ? FLASH_ERR_NO_MEMORY : FLASH_ERR_PEER;
+
+        if (sim_status(sim, rank, 0) != status) {
+            sim_complain(sim, "rank %u ends with %d", rank, sim_status(sim, rank, 0));
+        }
+    }
+}
+
 static const fake_options_t nets[] = {
     {.manual = true, .inline_sends = 100, .unordered = FLASH_TAG_MARKS},
     {.manual = true, .inline_recvs = 100, .unordered = FLASH_TAG_MARKS},
@@ -60,6 +128,7 @@ static const fake_options_t nets[] = {
      .late_data = 100,
      .unordered = FLASH_TAG_MARKS},
 };
+enum { RENDEZVOUS = 2 };
 static const char *const net_names[] = {"inline sends", "eager", "rendezvous", "late data"};
 
 typedef enum { NO_CALLBACK, CALLBACK, PENDING } callback_t;
@@ -78,81 +147,182 @@ static sim_spec_t tiny(flash_kind_t kind, size_t segments, callback_t callback)
                         .fail_rank = SIM_NOBODY};
 }
 
-static const char *title(flash_kind_t kind, uint32_t nranks, size_t segments, callback_t callback,
-                         const char *rest)
+static const char *title(const sim_spec_t *spec, uint32_t nranks, const char *rest)
 {
-    static const char *const names[] = {"", ", callback", ", pending callback"};
-    static char text[128];
+    static char text[160];
 
-    snprintf(text, sizeof(text), "%s, %u ranks, %zu segments%s, %s",
-             kind == FLASH_ALLGATHER ? "allgather" : "reduce-scatter", nranks, segments,
-             names[callback], rest);
+    snprintf(text, sizeof(text), "%s, %u ranks, %zu segments, depth %u, sends %u%s, %s",
+             spec->kind == FLASH_ALLGATHER ? "allgather" : "reduce-scatter", nranks,
+             spec->shape.count, spec->depth, spec->sends,
+             spec->pending > 0 ? ", pending callback"
+             : spec->callback  ? ", callback"
+                               : "",
+             rest);
     return text;
 }
 
+/*
+ * The blocks are equally large, so that what a rank can do differs from what another one can only
+ * in the numbers of its blocks. Where all ranks would take too long, each network has another one.
+ */
+static void test_in_net(const sim_spec_t *spec, uint32_t nranks, uint32_t net)
+{
+    explore_case_t what = case_of(nranks, &nets[net], spec, 1, judge_fine);
+    bool small = nranks == 2 || spec->shape.count == 1;
+    uint32_t rank = net % nranks;
+    char rest[64];
+
+    if (small) {
+        try_all(title(spec, nranks, net_names[net]), &what, 0, nranks);
+    } else {
+        snprintf(rest, sizeof(rest), "%s, rank %u", net_names[net], rank);
+        try_all(title(spec, nranks, rest), &what, rank, rank + 1);
+    }
+}
+
 static void test_fine(flash_kind_t kind, uint32_t nranks, size_t segments, callback_t callback,
-                      unsigned long most)
+                      uint32_t depth, uint32_t sends)
+{
+    sim_spec_t spec = tiny(kind, segments, callback);
+
+    spec.depth = depth;
+    spec.sends = sends;
+    if (nranks == 4 && segments == 3 && callback != NO_CALLBACK) { /* more would take minutes */
+        if (kind == FLASH_ALLGATHER || callback != PENDING) {
+            test_in_net(&spec, nranks, RENDEZVOUS);
+        }
+        return;
+    }
+    for (uint32_t net = 0; net < sizeof(nets) / sizeof(nets[0]); net++) {
+        test_in_net(&spec, nranks, net);
+    }
+}
+
+static void test_fails(flash_kind_t kind, uint32_t nranks, size_t segments)
+{
+    for (callback_t callback = CALLBACK; callback <= PENDING; callback++) {
+        for (uint64_t call = 1; call <= 2; call++) {
+            sim_spec_t spec = tiny(kind, segments, callback);
+            explore_case_t what = case_of(nranks, &nets[call], &spec, 1, judge_call);
+
+            spec.fail_rank = 0;
+            spec.fail_callback = call;
+            try_most(title(&spec, nranks, "it fails"), &what);
+        }
+    }
+}
+
+static void test_odd(flash_kind_t kind, uint32_t nranks)
+{
+    static const size_t odd_counts[] = {0, 1, 3};
+
+    for (size_t k = 0; k < 3; k++) {
+        sim_spec_t spec = tiny(kind, 2, NO_CALLBACK);
+        explore_case_t what = case_of(nranks, &nets[k], &spec, 1, judge_sizes);
+        char rest[64];
+
+        spec.odd_rank = 0;
+        spec.odd_shape = spec.shape;
+        spec.odd_shape.count = odd_counts[k];
+        snprintf(rest, sizeof(rest), "on one rank %zu", odd_counts[k]);
+        try_most(title(&spec, nranks, rest), &what);
+    }
+}
+
+static void test_transport(flash_kind_t kind, uint32_t nranks)
+{
+    static const char *const names[] = {"", "a send fails", "a receive fails"};
+
+    for (fake_failure_t failure = FAKE_FAIL_SEND; failure <= FAKE_FAIL_RECV; failure++) {
+        for (size_t net = 1; net <= 2; net++) {
+            sim_spec_t spec = tiny(kind, 1, NO_CALLBACK);
+            fake_options_t options = nets[net];
+            explore_case_t what = case_of(nranks, &options, &spec, 1, judge_transport);
+
+            options.failure = failure;
+            options.fail_rank = 0;
+            options.fail_nth = 1;
+            try_most(title(&spec, nranks, names[failure]), &what);
+        }
+    }
+}
+
+static void test_refuses(flash_kind_t kind, uint32_t nranks)
+{
+    for (size_t net = 1; net <= 2; net++) {
+        sim_spec_t spec = tiny(kind, 1, NO_CALLBACK);
+        explore_case_t what = case_of(nranks, &nets[net], &spec, 1, judge_refusal);
+
+        spec.fail_rank = 0;
+        spec.refuses = true;
+        try_most(title(&spec, nranks, "a rank refuses"), &what);
+    }
+}
+
+static void test_two(uint32_t nranks, flash_kind_t first, flash_kind_t second, uint64_t second_name,
+                     const char *name)
+{
+    sim_spec_t specs[2] = {tiny(first, 1, NO_CALLBACK), tiny(second, 1, CALLBACK)};
+    explore_case_t what = case_of(nranks, &nets[0], specs, 2, judge_fine);
+    char text[80];
+
+    specs[1].name = second_name;
+    snprintf(text, sizeof(text), "%s, %u ranks", name, nranks);
+    try_all(text, &what, 0, nranks);
+    if (nranks == 2) {
+        strcat(text, ", together");
+        try_most(text, &what);
+    }
+}
+
+/* The reduction to one rank at a time, where it can be done without. */
+static void test_together(flash_kind_t kind, size_t segments, callback_t callback)
 {
     for (size_t net = 0; net < sizeof(nets) / sizeof(nets[0]); net++) {
         sim_spec_t spec = tiny(kind, segments, callback);
+        explore_case_t what = case_of(2, &nets[net], &spec, 1, judge_fine);
+        char rest[64];
 
-        try_all(title(kind, nranks, segments, callback, net_names[net]), nranks, &nets[net], &spec,
-                1, judge_fine, most);
+        snprintf(rest, sizeof(rest), "%s, both together", net_names[net]);
+        try_most(title(&spec, 2, rest), &what);
     }
 }
 
-static void test_wrong(flash_kind_t kind, unsigned long most)
+static void test_kind(flash_kind_t kind)
 {
-    static const size_t odd_counts[] = {0, 1, 3};
-    sim_spec_t spec;
-
-    for (callback_t callback = CALLBACK; callback <= PENDING; callback++) {
-        for (uint64_t call = 1; call <= 2; call++) {
-            spec = tiny(kind, 1, callback);
-            spec.fail_rank = 0;
-            spec.fail_callback = call;
-            try_all(title(kind, 2, 1, callback, "it fails"), 2, &nets[call], &spec, 1, judge_call,
-                    most);
+    for (uint32_t nranks = 2; nranks <= 4; nranks++) {
+        for (size_t segments = 1; segments <= 3; segments++) {
+            for (callback_t callback = NO_CALLBACK; callback <= PENDING; callback++) {
+                test_fine(kind, nranks, segments, callback, 1, 1);
+                if (nranks == 2 || segments < 3) {
+                    test_fine(kind, nranks, segments, callback, 5, 3);
+                }
+            }
         }
+    }
+    for (callback_t callback = NO_CALLBACK; callback <= PENDING; callback++) {
+        test_together(kind, 1, callback);
+        test_together(kind, 2, callback);
     }
     for (uint32_t nranks = 2; nranks <= 3; nranks++) {
-        for (size_t k = 0; k < 3; k++) {
-            spec = tiny(kind, 2, NO_CALLBACK);
-            spec.odd_rank = 0;
-            spec.odd_shape = spec.shape;
-            spec.odd_shape.count = odd_counts[k];
-            try_all(title(kind, nranks, 2, NO_CALLBACK, "one rank has another size"), nranks,
-                    &nets[k], &spec, 1, judge_sizes, most);
-        }
+        test_fails(kind, nranks, 1);
+        test_odd(kind, nranks);
+        test_transport(kind, nranks);
+        test_refuses(kind, nranks);
     }
-}
-
-static void test_two(flash_kind_t first, flash_kind_t second, uint64_t second_name,
-                     const char *name, unsigned long most)
-{
-    sim_spec_t specs[2] = {tiny(first, 1, NO_CALLBACK), tiny(second, 1, CALLBACK)};
-
-    specs[1].name = second_name;
-    try_all(name, 2, &nets[0], specs, 2, judge_fine, most);
 }
 
 int main(int argc, char **argv)
 {
     /* Nothing is random here but the data. A second number is how many runs a case may take. */
-    unsigned long most = argc > 2 ? strtoul(argv[2], NULL, 0) : 40000 / tap_stride();
-
+    most_runs = argc > 2 ? strtoul(argv[2], NULL, 0) : 40000 / tap_stride();
     data_seed = tap_seed(argc, argv);
     for (flash_kind_t kind = FLASH_ALLGATHER; kind <= FLASH_REDUCE_SCATTER; kind++) {
-        test_fine(kind, 2, 1, NO_CALLBACK, most);
-        test_fine(kind, 2, 1, CALLBACK, most);
-        test_fine(kind, 2, 1, PENDING, most);
-        test_fine(kind, 2, 2, NO_CALLBACK, most);
-        test_fine(kind, 2, 2, CALLBACK, most);
-        test_fine(kind, 2, 2, PENDING, most);
-        test_fine(kind, 3, 1, NO_CALLBACK, most);
-        test_wrong(kind, most);
+        test_kind(kind);
     }
-    test_two(FLASH_ALLGATHER, FLASH_REDUCE_SCATTER, 2, "two operations at a time", most);
-    test_two(FLASH_REDUCE_SCATTER, FLASH_ALLGATHER, 1, "two operations of one name", most);
+    for (uint32_t nranks = 2; nranks <= 4; nranks++) {
+        test_two(nranks, FLASH_ALLGATHER, FLASH_REDUCE_SCATTER, 2, "two operations at a time");
+        test_two(nranks, FLASH_REDUCE_SCATTER, FLASH_ALLGATHER, 1, "two operations of one name");
+    }
     return tap_done();
 }
