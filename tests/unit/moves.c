@@ -98,7 +98,10 @@ static void finish(sim_t *sim, const move_t *move)
     }
 }
 
-/* Threads take work as soon as there is some; when they finish it is what varies. */
+/*
+ * Threads take work as soon as there is some; when they finish it is what varies. Running it and
+ * finishing it are one move; sim_run_random() makes them two.
+ */
 void move_make(sim_t *sim, const move_t *move)
 {
     switch (move->kind) {

@@ -33,9 +33,11 @@ static void add_bytes(fingerprint_t *print, const void *content, size_t length)
         memcpy(&word, bytes, sizeof(word));
         fingerprint_add(print, word);
     }
-    word = 0;
-    memcpy(&word, bytes, length);
-    fingerprint_add(print, word);
+    if (length > 0) {
+        word = 0;
+        memcpy(&word, bytes, length);
+        fingerprint_add(print, word);
+    }
 }
 
 /* --- the engine --- */
