@@ -2,11 +2,15 @@
  * coll_flash.h: the component, its modules and its requests: all that speaks Open MPI.
  *
  *   coll_flash_component.c       registration, parameters, opening and closing
- *   coll_flash_job.c             what the processes of a job agree on, and how they find each other
+ *   coll_flash_job.c             what the processes of a job agree on; transport and engine
+ *   coll_flash_card.c            what each tells all others about itself
+ *   coll_flash_peer.c            finding each other, and losing each other
+ *   coll_flash_thread.c          where the progress thread runs
  *   coll_flash_module.c          one communicator: serve it or not, take over, give back
  *   coll_flash_number.c          the numbers that tell a communicator's operations apart
  *   coll_flash_ring.c            in which order a communicator's ranks stand in its ring
  *   coll_flash_request.c         an operation as an MPI request
+ *   coll_flash_debt.c            requests that failed, after they have been freed
  *   coll_flash_watch.c           neighbours that fall silent
  *   coll_flash_path.c            which way a call takes
  *   coll_flash_counters.c        what tools read of it all, through MPI_T
@@ -126,7 +130,8 @@ void mca_coll_flash_thread_start(flash_progress_t *progress);
 
 /* ------------------------------------------------------------------- peers */
 
-void mca_coll_flash_peers_init(void);
+/* Whether there was memory. */
+bool mca_coll_flash_peers_init(void);
 void mca_coll_flash_peers_fini(void);
 /* A process of this job as a peer; NULL if there is no memory. */
 flash_peer_t *mca_coll_flash_peer_of(opal_process_name_t name);
@@ -210,12 +215,20 @@ typedef struct mca_coll_flash_compute {
     MPI_Count row;
 } mca_coll_flash_compute_t;
 
+/* A part of each kind of request, see coll_flash_debt.c. */
+typedef struct mca_coll_flash_debt {
+    struct mca_coll_flash_debt *next;
+    ompi_request_t *request;
+    void (*free_it)(ompi_request_t *request);
+} mca_coll_flash_debt_t;
+
 /*
  * An operation as the MPI layer sees it. Made from a free list, filled in by the two files that
  * know the operations, handed to mca_coll_flash_request_start().
  */
 typedef struct mca_coll_flash_request {
     ompi_coll_base_nbc_request_t super;
+    mca_coll_flash_debt_t debt;
     atomic_int state;           /* who recycles it, see coll_flash_request.c */
     ompi_request_t *persistent; /* the one that completes when this one is recycled, or NULL */
     mca_coll_flash_module_t *module;
@@ -285,9 +298,13 @@ int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
 int mca_coll_flash_progress_all(void);
 /* Now and then, while operations are in flight: looks for neighbours that have fallen silent. */
 void mca_coll_flash_watch(void);
-/* A reference to the communicator of a failed request, which this thread has just freed. */
-void mca_coll_flash_owe(ompi_communicator_t *comm);
-/* Releases those of this thread: where no error handler runs that it could pull the ground from. */
+/*
+ * For the function that frees a request: whether it has failed. Then this thread's next operation
+ * frees it, by free_it().
+ */
+bool mca_coll_flash_owes(ompi_request_t *request, mca_coll_flash_debt_t *debt,
+                         void (*free_it)(ompi_request_t *request));
+/* Frees those of this thread. */
 void mca_coll_flash_settle(void);
 /* The MPI error code of a status of flash's. */
 int mca_coll_flash_error(int status);

@@ -64,6 +64,12 @@ static inline unsigned flash_compat_job_number(void)
     return OPAL_PROC_MY_NAME.jobid & 0xffff;
 }
 
+/* While another thread may be completing it. */
+static inline bool flash_compat_is_complete(ompi_request_t *request)
+{
+    return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
+}
+
 /*
  * Whether the job runs on more than one node, as far as the launcher says. What Open MPI's macro
  * for this does, but that one falls over where there is no memory.

@@ -1,43 +1,38 @@
 /*
- * coll_flash_debt.c: references to the communicators of requests that failed.
+ * coll_flash_debt.c: requests that failed, after Open MPI has freed them.
  *
- * A request holds its communicator. When one has failed, Open MPI frees it first and then calls the
- * communicator's error handler, in the same thread: the reference must outlast that, even if the
- * user has freed the communicator long before. It is released when that thread starts its next
- * operation.
+ * Open MPI frees a request that failed first, and then calls the error handler of its
+ * communicator, in the same thread. The communicator may have been freed by its user long before,
+ * and live by the request's reference alone. So the request is only set aside, and freed when that
+ * thread starts its next operation, or never if it starts none.
  *
- * Each thread has its own list: no other one could know that the handler has returned.
+ * Each thread has its own list: no other one knows when the handler has returned. A handler that
+ * starts an operation itself settles this debt while it runs: the communicator that it was given is
+ * gone then, if its user had freed it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "coll_flash.h"
 
-#include <stdlib.h>
+static _Thread_local mca_coll_flash_debt_t *debts;
 
-typedef struct debt {
-    struct debt *next;
-    ompi_communicator_t *comm;
-} debt_t;
-
-static _Thread_local debt_t *debts;
-
-void mca_coll_flash_owe(ompi_communicator_t *comm)
+bool mca_coll_flash_owes(ompi_request_t *request, mca_coll_flash_debt_t *debt,
+                         void (*free_it)(ompi_request_t *request))
 {
-    debt_t *debt = malloc(sizeof(*debt));
-
-    if (debt != NULL) { /* else the communicator stays for good */
-        *debt = (debt_t){.next = debts, .comm = comm};
-        debts = debt;
+    if (!flash_compat_is_complete(request) || request->req_status.MPI_ERROR == MPI_SUCCESS) {
+        return false;
     }
+    *debt = (mca_coll_flash_debt_t){.next = debts, .request = request, .free_it = free_it};
+    debts = debt;
+    return true;
 }
 
 void mca_coll_flash_settle(void)
 {
     while (debts != NULL) {
-        debt_t *debt = debts;
+        mca_coll_flash_debt_t debt = *debts; /* it goes with the request */
 
-        debts = debt->next;
-        OBJ_RELEASE(debt->comm);
-        free(debt);
+        debts = debt.next;
+        debt.free_it(debt.request);
     }
 }

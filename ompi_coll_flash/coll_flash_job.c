@@ -38,10 +38,12 @@ static struct {
 
 void mca_coll_flash_job_open(void)
 {
-    mca_coll_flash_peers_init();
+    bool has_peers = mca_coll_flash_peers_init();
+
     job.agreement = NOT_AGREED;
     job.started = false;
-    if (mca_coll_flash_params.priority >= 0) {
+    strcpy(job.reason, "out of memory");
+    if (has_peers && mca_coll_flash_params.priority >= 0) {
         job.transport = flash_ucx_create(flash_compat_spans_nodes(), job.reason);
     }
     if (job.transport != NULL) {
@@ -50,9 +52,6 @@ void mca_coll_flash_job_open(void)
     if (job.engine != NULL) {
         flash_engine_set_trace(job.engine, mca_coll_flash_trace_open());
         job.progress = flash_progress_create(job.engine, job.transport);
-    }
-    if (job.transport != NULL && job.progress == NULL) {
-        strcpy(job.reason, "out of memory");
     }
     mca_coll_flash_card_publish(job.transport);
 }

@@ -21,10 +21,10 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static opal_hash_table_t peers; /* vpid -> flash_peer_t */
 
-void mca_coll_flash_peers_init(void)
+bool mca_coll_flash_peers_init(void)
 {
     OBJ_CONSTRUCT(&peers, opal_hash_table_t);
-    opal_hash_table_init(&peers, 64);
+    return opal_hash_table_init(&peers, 64) == OPAL_SUCCESS;
 }
 
 void mca_coll_flash_peers_fini(void)
@@ -66,7 +66,7 @@ int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char
         return FLASH_ERR_PEER;
     }
     flash_progress_lock(progress);
-    rc = flash_ucx_connect(peer, card + 1, reason);
+    rc = flash_ucx_connect(peer, card + 1, card->address_bytes, reason);
     flash_progress_unlock(progress);
     free(card);
     return rc;

@@ -29,6 +29,7 @@
 
 typedef struct mca_coll_flash_persistent {
     ompi_coll_base_nbc_request_t super;
+    mca_coll_flash_debt_t debt;
     atomic_int holders;
     mca_coll_flash_module_t *module;      /* with its communicator, kept */
     uint32_t sequence;                    /* of each of its rounds */
@@ -75,17 +76,22 @@ static void let_go(mca_coll_flash_persistent_t *persistent)
         return;
     }
     OMPI_REQUEST_FINI(base);
-    if (base->req_status.MPI_ERROR == MPI_SUCCESS) {
-        OBJ_RELEASE(comm);
-    } else {
-        mca_coll_flash_owe(comm);
-    }
+    OBJ_RELEASE(comm);
     OBJ_RELEASE(persistent);
+}
+
+static void leave(ompi_request_t *base)
+{
+    let_go((mca_coll_flash_persistent_t *) base);
 }
 
 static int persistent_free(ompi_request_t **handle)
 {
-    let_go((mca_coll_flash_persistent_t *) *handle);
+    mca_coll_flash_persistent_t *persistent = (mca_coll_flash_persistent_t *) *handle;
+
+    if (!mca_coll_flash_owes(*handle, &persistent->debt, leave)) {
+        let_go(persistent);
+    }
     *handle = MPI_REQUEST_NULL;
     return OMPI_SUCCESS;
 }

@@ -33,17 +33,30 @@ static void recycle(mca_coll_flash_request_t *request)
     }
 }
 
+/* The reference to the communicator is the completion's, but of a request that failed. */
+static void leave(ompi_request_t *base)
+{
+    mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) base;
+    ompi_communicator_t *comm = request->module->comm;
+
+    if (atomic_exchange_explicit(&request->state, REQUEST_FREED, memory_order_acq_rel) ==
+        REQUEST_COMPLETED_HERE) {
+        bool failed = base->req_status.MPI_ERROR != MPI_SUCCESS;
+
+        recycle(request);
+        if (failed) {
+            OBJ_RELEASE(comm);
+        }
+    }
+}
+
 static int request_free(ompi_request_t **handle)
 {
     mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) *handle;
 
     flash_compat_see_request(*handle);
-    if (atomic_exchange_explicit(&request->state, REQUEST_FREED, memory_order_acq_rel) ==
-        REQUEST_COMPLETED_HERE) {
-        if (request->super.super.req_status.MPI_ERROR != MPI_SUCCESS) {
-            mca_coll_flash_owe(request->module->comm);
-        }
-        recycle(request);
+    if (request->persistent != NULL || !mca_coll_flash_owes(*handle, &request->debt, leave)) {
+        leave(*handle);
     }
     *handle = MPI_REQUEST_NULL;
     return OMPI_SUCCESS;
@@ -220,7 +233,7 @@ static void end(mca_coll_flash_request_t *request, int error)
     if (next != NULL) {
         begin_waiting(next);
     }
-    /* An error that somebody waits for goes to the communicator's handler: see request_free(). */
+    /* Somebody waits for the error, and hands it to the communicator's handler: see leave(). */
     if (error == MPI_SUCCESS || freed) {
         OBJ_RELEASE(comm); /* may have been freed by its user meanwhile, and go away with this */
     }
@@ -235,7 +248,7 @@ static void complete(flash_op_t *op)
 
     flash_progress_destroy_op(mca_coll_flash_job_progress(), op);
     explain(request, status, blamed);
-    if (error == MPI_SUCCESS && request->finish != NULL) {
+    if (error == MPI_SUCCESS && request->known_error == MPI_SUCCESS && request->finish != NULL) {
         error = request->finish(request);
     }
     if (haunted) {

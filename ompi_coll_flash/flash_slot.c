@@ -346,7 +346,7 @@ static bool send_again(flash_slot_t *slot)
     if (slot->status == FLASH_ERR_LOST) {
         return false;
     }
-    if (slot->status == FLASH_ERR_REFUSED || slot->sent_again) {
+    if (slot->sent_again) {
         op->engine->transport->ops->give_up(op->engine->transport, op->params.right);
         return false;
     }

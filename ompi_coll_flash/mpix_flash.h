@@ -166,7 +166,8 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * request   completed by MPI_Wait, MPI_Test and their kin, after the last callback.
  *
  * Collective over `comm`, non-blocking: calls `consume` from later MPI calls only, and moves the
- * data meanwhile. Ordered with the other collectives of `comm` as MPI demands.
+ * data meanwhile. (Where flash does not serve `comm` and there is no memory, it waits for the others
+ * before it returns MPI_ERR_NO_MEM.) Ordered with the other collectives of `comm` as MPI demands.
  * Errors, through the error handler of `comm`: MPI_ERR_COMM (null, freed or inter-communicator),
  * MPI_ERR_ARG (consume or request is NULL, hints malformed), MPI_ERR_COUNT, MPI_ERR_TYPE,
  * MPI_ERR_BUFFER (MPI_IN_PLACE for recvbuf), MPI_ERR_NO_MEM; at completion MPI_ERR_BUFFER (NULL for
@@ -205,10 +206,10 @@ int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype se
  * datatype  any type, the same on all ranks.
  *
  * op        an operation that is defined for the type: else MPI_ERR_OP. Non-commutative ones, and
- *           user-defined ones on types with gaps, work without flash's rings. A ring adds a block in the order in which the
- *           ranks stand in it, from the right neighbour of the block's rank on to that rank
- *           itself: the same bits in each run with the same mapping, and with any mapping where
- *           coll_flash_ring_order is rank. User-defined ones are called in
+ *           user-defined ones on types with gaps, work without flash's rings. A ring adds a block
+ *           in the order in which the ranks stand in it, from the right neighbour of the block's
+ *           rank on to that rank itself: the same bits in each run with the same mapping, and with
+ *           any mapping where coll_flash_ring_order is rank. User-defined ones are called in
  *           application threads alone, inside MPI calls: without any, their ring waits.
  *
  * The rest as for MPIX_Iallgather_compute. Where flash does not serve the communicator, `produce`

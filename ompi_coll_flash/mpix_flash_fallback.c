@@ -22,6 +22,7 @@
 
 typedef struct flash_fallback {
     ompi_coll_base_nbc_request_t super;
+    mca_coll_flash_debt_t debt;
     struct flash_fallback *next;
     ompi_communicator_t *comm; /* kept while the operation lives */
     bool busy;                 /* some thread is calling back for it */
@@ -51,15 +52,24 @@ static atomic_uint under_way;
 
 /* ---------------------------------------------------------------- requests */
 
+static void leave(ompi_request_t *base)
+{
+    flash_fallback_t *fallback = (flash_fallback_t *) base;
+
+    if (atomic_exchange_explicit(&fallback->state, FALLBACK_FREED, memory_order_acq_rel) ==
+        FALLBACK_COMPLETED) {
+        OMPI_REQUEST_FINI(base);
+        OBJ_RELEASE(fallback);
+    }
+}
+
 static int fallback_free(ompi_request_t **handle)
 {
     flash_fallback_t *fallback = (flash_fallback_t *) *handle;
 
     flash_compat_see_request(*handle);
-    if (atomic_exchange_explicit(&fallback->state, FALLBACK_FREED, memory_order_acq_rel) ==
-        FALLBACK_COMPLETED) {
-        OMPI_REQUEST_FINI(*handle);
-        OBJ_RELEASE(fallback);
+    if (!mca_coll_flash_owes(*handle, &fallback->debt, leave)) {
+        leave(*handle);
     }
     *handle = MPI_REQUEST_NULL;
     return OMPI_SUCCESS;
@@ -97,10 +107,8 @@ static void fallback_construct(flash_fallback_t *fallback)
 
 static void fallback_destruct(flash_fallback_t *fallback)
 {
-    if (fallback->comm != NULL && fallback->super.super.req_status.MPI_ERROR == MPI_SUCCESS) {
+    if (fallback->comm != NULL) {
         OBJ_RELEASE(fallback->comm);
-    } else if (fallback->comm != NULL) {
-        mca_coll_flash_owe(fallback->comm);
     }
     free(fallback->contribution);
     free(fallback->counts);
@@ -425,20 +433,21 @@ int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype se
     return MPI_SUCCESS;
 }
 
-/* Room for all blocks. The data of an element may begin before or behind its address. */
+/*
+ * Room for all blocks, as well aligned as malloc()'s. The data of an element may begin before or
+ * behind its address.
+ */
 static int allocate_contribution(flash_fallback_t *fallback)
 {
+    const ptrdiff_t align = _Alignof(max_align_t);
     int last = (int) fallback->schedule.ring.nranks - 1;
-    ptrdiff_t elements = fallback->displs[last] + (ptrdiff_t) fallback->counts[last], before = 0;
-    ptrdiff_t bytes = opal_datatype_span(&fallback->datatype->super, (size_t) elements, &before);
+    ptrdiff_t elements = fallback->displs[last] + (ptrdiff_t) fallback->counts[last], first = 0;
+    ptrdiff_t bytes = opal_datatype_span(&fallback->datatype->super, (size_t) elements, &first);
+    ptrdiff_t before = (first % align + align) % align; /* to a multiple of `align` below */
 
-    fallback->contribution = calloc(1, (size_t) bytes + 1);
-    if (fallback->contribution == NULL) {
-        OBJ_RELEASE(fallback);
-        return MPI_ERR_NO_MEM;
-    }
-    fallback->base = (char *) fallback->contribution - before;
-    return MPI_SUCCESS;
+    fallback->contribution = calloc(1, (size_t) (before + bytes) + 1);
+    fallback->base = (char *) fallback->contribution + before - first;
+    return fallback->contribution == NULL ? MPI_ERR_NO_MEM : MPI_SUCCESS;
 }
 
 int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void *recvbuf,
@@ -449,8 +458,13 @@ int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void 
         make(FLASH_REDUCE_SCATTER, compute, recvcount, recvcounts, NULL, datatype, comm);
     int rc;
 
-    if (fallback == NULL || allocate_contribution(fallback) != MPI_SUCCESS) {
+    if (fallback == NULL) {
         return MPI_ERR_NO_MEM;
+    }
+    rc = allocate_contribution(fallback);
+    if (rc != MPI_SUCCESS) {
+        OBJ_RELEASE(fallback);
+        return rc;
     }
     produce_all(fallback);
     fallback->reported = has_failed(fallback);

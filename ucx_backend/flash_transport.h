@@ -61,7 +61,7 @@ typedef struct flash_transport_ops {
      * Sends `length` bytes; the buffer must stay as it is until done. Done when the receiver has
      * matched the message, so that the sender's limit on sends bounds what piles up there. A send
      * that fails has not arrived, or its peer is lost. With FLASH_ERR_REFUSED the transport has
-     * tried for long: another one would hardly do better.
+     * tried for long, and the peer is given up, as below.
      */
     void (*send)(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, const void *buffer,
                  size_t length, flash_transfer_t *transfer);

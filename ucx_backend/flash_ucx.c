@@ -202,6 +202,7 @@ static int open_worker(flash_ucx_t *ucx, char *reason)
         ucp_worker_destroy(ucx->worker);
         return flash_ucx_fail(reason, "UCX cannot tell its worker's address", status);
     }
+    ucx->own_id = flash_ucx_id(ucx->address, ucx->address_length);
     return FLASH_OK;
 }
 

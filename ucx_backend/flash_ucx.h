@@ -40,11 +40,12 @@ const void *flash_ucx_address(const flash_transport_t *transport, size_t *length
 flash_peer_t *flash_ucx_peer(flash_transport_t *transport);
 
 /*
- * Makes an endpoint to the peer, whose address that is, unless there is one. Local: the connection
- * is made by progress. FLASH_OK, FLASH_ERR_UNREACHABLE or FLASH_ERR_NO_MEMORY, with the cause in
- * `reason`.
+ * Makes an endpoint to the peer, whose address of `length` bytes that is, unless there is one.
+ * Local: the connection is made by progress. FLASH_OK, FLASH_ERR_UNREACHABLE or
+ * FLASH_ERR_NO_MEMORY, with the cause in `reason`.
  */
-int flash_ucx_connect(flash_peer_t *peer, const void *address, char reason[FLASH_UCX_REASON_MAX]);
+int flash_ucx_connect(flash_peer_t *peer, const void *address, size_t length,
+                      char reason[FLASH_UCX_REASON_MAX]);
 
 /*
  * Has UCX look whether the peer's process is there. Looking at what came of it loses the peers that

@@ -40,11 +40,13 @@ struct flash_peer {
     flash_ucx_t *ucx;
     flash_peer_t *next;
     ucp_ep_h ep;    /* NULL before the first send */
+    uint64_t id;    /* of its process, see flash_ucx_id() */
     ucp_ep_h probe; /* NULL before somebody doubts that the process is alive */
     bool failing;   /* the endpoint failed: to be lost */
     bool probe_failed;
     unsigned failed_probes; /* in this silence */
     bool lost;
+    bool untold;               /* that it has been given up */
     flash_message_t *messages; /* under way, but for orphans */
 };
 
@@ -55,8 +57,12 @@ struct flash_ucx {
     ucp_worker_h prober; /* NULL before the first probe */
     ucp_address_t *address;
     size_t address_length;
+    uint64_t own_id; /* by which peers know this process; stays while UCX sends it */
     flash_peer_t *peers;
-    bool failing; /* some peer is */
+    bool failing;        /* some peer is */
+    bool untold;         /* likewise */
+    uint64_t *strangers; /* who gave this process up before it connected to them */
+    size_t nstrangers;
     flash_message_t *orphans;
     flash_message_t *spare;                   /* to be used again */
     size_t messages;                          /* in all, but for orphans */
@@ -84,8 +90,12 @@ void flash_ucx_free_messages(flash_ucx_t *ucx);
 void flash_ucx_free_peers(flash_ucx_t *ucx);
 /* Loses the peers whose endpoints have failed, or that said so. Not from within UCX's progress. */
 void flash_ucx_lose_failing(flash_ucx_t *ucx);
+/* A number for a process, by its address, which is no other's. */
+uint64_t flash_ucx_id(const void *address, size_t length);
 /* Has UCX take note of peers that give this process up. */
 ucs_status_t flash_ucx_hear(flash_ucx_t *ucx);
+/* Tells those that could not be told so far that they have been given up. */
+void flash_ucx_tell(flash_ucx_t *ucx);
 /* See `give_up` in flash_transport.h. */
 void flash_ucx_give_up(flash_peer_t *peer);
 

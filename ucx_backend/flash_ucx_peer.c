@@ -8,14 +8,15 @@
  * own, for UCX would take them for the other ends of the peer's endpoints.
  *
  * A process that UCX fails while the peer is well gives that one up, and tells it by an active
- * message: no receive has to wait for such a one. It comes with the endpoint that leads back, which
- * is the peer's own, and so tells who sent it.
+ * message: no receive has to wait for such a one. It says who sent it, by a number that follows
+ * from the process' address: the peer may not have connected to it yet.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "flash_ucx_internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define FAILED_PROBES 2 /* in a row: the peer has gone */
 #define GIVEN_UP      0 /* the active message */
@@ -41,6 +42,7 @@ void flash_ucx_free_peers(flash_ucx_t *ucx)
         ucx->peers = peer->next;
         free(peer);
     }
+    free(ucx->strangers);
 }
 
 static void endpoint_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
@@ -54,11 +56,35 @@ static void endpoint_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
     peer->ucx->failing = true;
 }
 
+/* FNV-1a of the bytes. */
+uint64_t flash_ucx_id(const void *address, size_t length)
+{
+    const unsigned char *bytes = address;
+    uint64_t id = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t k = 0; k < length; k++) {
+        id = (id ^ bytes[k]) * UINT64_C(0x100000001b3);
+    }
+    return id;
+}
+
+/* Whether it has given this process up. */
+static bool is_remembered(const flash_ucx_t *ucx, uint64_t id)
+{
+    for (size_t k = 0; k < ucx->nstrangers; k++) {
+        if (ucx->strangers[k] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /*
  * A handler even without error handling: what UCX notices by itself, as a connection that breaks,
  * would else end this process.
  */
-int flash_ucx_connect(flash_peer_t *peer, const void *address, char reason[FLASH_UCX_REASON_MAX])
+int flash_ucx_connect(flash_peer_t *peer, const void *address, size_t length,
+                      char reason[FLASH_UCX_REASON_MAX])
 {
     ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
                                             UCP_EP_PARAM_FIELD_ERR_HANDLER,
@@ -74,6 +100,9 @@ int flash_ucx_connect(flash_peer_t *peer, const void *address, char reason[FLASH
         peer->ep = NULL;
         return flash_ucx_fail(reason, "no UCX transport reaches the peer", status);
     }
+    peer->id = flash_ucx_id(address, length);
+    peer->failing = is_remembered(peer->ucx, peer->id);
+    peer->ucx->failing |= peer->failing;
     return FLASH_OK;
 }
 
@@ -199,16 +228,36 @@ void flash_ucx_lose(flash_peer_t *peer)
 
 /* ------------------------------------------------------------------ giving up */
 
+/* No connection leads there yet: it is to be lost as soon as there is one. */
+static void remember_stranger(flash_ucx_t *ucx, uint64_t id)
+{
+    uint64_t *more = realloc(ucx->strangers, (ucx->nstrangers + 1) * sizeof(*more));
+
+    if (more != NULL) {
+        ucx->strangers = more;
+        ucx->strangers[ucx->nstrangers++] = id;
+    }
+}
+
 static ucs_status_t hear(void *arg, const void *header, size_t header_length, void *data,
                          size_t length, const ucp_am_recv_param_t *param)
 {
     flash_ucx_t *ucx = arg;
+    bool known = false;
+    uint64_t id;
 
-    (void) header, (void) header_length, (void) data, (void) length;
+    (void) data, (void) length, (void) param;
+    if (header_length != sizeof(id)) {
+        return UCS_OK;
+    }
+    memcpy(&id, header, sizeof(id));
     for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
-        if (peer->ep != NULL && peer->ep == param->reply_ep) {
-            peer->failing = ucx->failing = true;
+        if (peer->ep != NULL && peer->id == id) {
+            peer->failing = ucx->failing = known = true;
         }
+    }
+    if (!known) {
+        remember_stranger(ucx, id);
     }
     return UCS_OK;
 }
@@ -225,18 +274,36 @@ ucs_status_t flash_ucx_hear(flash_ucx_t *ucx)
     return ucp_worker_set_am_recv_handler(ucx->worker, &param);
 }
 
-/* A peer that cannot even be told waits, and is warned by its own watch. */
-void flash_ucx_give_up(flash_peer_t *peer)
+/* What UCX has no memory for now is said later; until then the peer waits, and is warned. */
+static void tell(flash_peer_t *peer)
 {
-    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
-                                 .flags = UCP_AM_SEND_FLAG_REPLY};
-    ucs_status_ptr_t request = NULL;
+    flash_ucx_t *ucx = peer->ucx;
+    ucp_request_param_t param = {.op_attr_mask = 0};
+    ucs_status_ptr_t request;
 
-    if (!peer->lost && peer->ep != NULL) {
-        request = ucp_am_send_nbx(peer->ep, GIVEN_UP, NULL, 0, NULL, 0, &param);
-    }
+    request =
+        ucp_am_send_nbx(peer->ep, GIVEN_UP, &ucx->own_id, sizeof(ucx->own_id), NULL, 0, &param);
+    peer->untold = UCS_PTR_IS_ERR(request);
+    ucx->untold |= peer->untold;
     if (UCS_PTR_IS_PTR(request)) {
         ucp_request_free(request);
+    }
+}
+
+void flash_ucx_tell(flash_ucx_t *ucx)
+{
+    ucx->untold = false;
+    for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
+        if (peer->untold) {
+            tell(peer);
+        }
+    }
+}
+
+void flash_ucx_give_up(flash_peer_t *peer)
+{
+    if (!peer->lost && peer->ep != NULL) {
+        tell(peer);
     }
     flash_ucx_lose(peer);
 }

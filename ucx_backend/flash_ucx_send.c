@@ -250,16 +250,16 @@ static bool out_of_patience(flash_ucx_t *ucx)
     return ucx->refusals > PATIENCE_TRIES && now.tv_sec - ucx->refused_since > PATIENCE_SECONDS;
 }
 
-/* What a receive was for stays where it is, and its sender waits until it is told. */
+/*
+ * What a receive was for stays where it is, and its sender waits until it is told; messages behind
+ * one that was not sent would be taken for it.
+ */
 static void refuse(flash_message_t *message)
 {
     flash_peer_t *peer = message->peer;
-    bool sends = message->sends;
 
     finish(message, FLASH_ERR_REFUSED, 0, 0);
-    if (!sends) {
-        flash_ucx_give_up(peer);
-    }
+    flash_ucx_give_up(peer);
 }
 
 /* In their order. Those behind one that UCX has refused for long have one try each. */
@@ -374,6 +374,9 @@ static unsigned ucx_progress(flash_transport_t *transport)
     unsigned happened = ucp_worker_progress(ucx->worker);
 
     flash_ucx_lose_failing(ucx);
+    if (ucx->untold) {
+        flash_ucx_tell(ucx);
+    }
     return ucx->retries == NULL ? happened : happened + retry(ucx);
 }
 

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@ enum {
     SEND,
     RECV,
     RECV_CALLBACK,
+    AM_SEND,
     CONFIG_READ,
     INIT,
     WORKER,
@@ -45,6 +47,7 @@ static fault_t faults[FAULTS] = {
     [SEND] = {.function = "ucp_tag_send_sync_nbx"},
     [RECV] = {.function = "ucp_tag_recv_nbx"},
     [RECV_CALLBACK] = {.function = "ucp_tag_recv_callback"},
+    [AM_SEND] = {.function = "ucp_am_send_nbx"},
     [CONFIG_READ] = {.function = "ucp_config_read"},
     [INIT] = {.function = "ucp_init_version"},
     [WORKER] = {.function = "ucp_worker_create"},
@@ -91,6 +94,7 @@ bool fault_disarm(const char *function)
 
 /* ------------------------------------------------------------ who is calling */
 
+static bool from_environment;            /* the fault: then it is said that it came, for scripts */
 static uintptr_t flash_begin, flash_end; /* its library in memory; written before main() */
 
 static int find_flash(struct dl_phdr_info *info, size_t size, void *arg)
@@ -116,7 +120,8 @@ __attribute__((constructor)) static void arm_from_environment(void)
     const char *function = getenv("FLASH_TEST_FAULT"), *nth = getenv("FLASH_TEST_FAULT_CALL");
 
     dl_iterate_phdr(find_flash, NULL);
-    if (function != NULL) {
+    from_environment = function != NULL;
+    if (from_environment) {
         fault_arm(function, nth == NULL ? 1 : atoi(nth), FAULT_IO_ERROR);
     }
 }
@@ -140,6 +145,9 @@ static bool fails(int which, const void *caller)
             return false;
         }
         atomic_store(&fault->left, -1);
+        if (from_environment) {
+            fprintf(stderr, "FLASH_TEST_FAULT: %s fails\n", fault->function);
+        }
     }
     return true;
 }
@@ -193,6 +201,16 @@ ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t c
                                    const ucp_request_param_t *) = real("ucp_tag_send_sync_nbx");
 
     return FAILS(SEND) ? UCS_STATUS_PTR(status_of(SEND)) : next(ep, buffer, count, tag, param);
+}
+
+ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
+                                 const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+    ucs_status_ptr_t (*const next)(ucp_ep_h, unsigned, const void *, size_t, const void *, size_t,
+                                   const ucp_request_param_t *) = real("ucp_am_send_nbx");
+
+    return FAILS(AM_SEND) ? UCS_STATUS_PTR(status_of(AM_SEND))
+                          : next(ep, id, header, header_length, buffer, count, param);
 }
 
 /* The one receive that ends badly, of those under way. */

@@ -241,6 +241,40 @@ static void no_memory_for_sends(void)
     lasts("ucp_tag_send_sync_nbx", FAULT_NO_MEMORY);
 }
 
+/* Nor can the neighbour be told at once. */
+static void told_later(void)
+{
+    if (world_rank == 1) {
+        fault_arm("ucp_am_send_nbx", 1, FAULT_NO_MEMORY);
+    }
+    lasts("ucp_tag_recv_nbx", FAULT_IO_ERROR);
+    check(world_rank != 1 || fault_disarm("ucp_am_send_nbx"), "nobody was told");
+}
+
+/* Five ranks: the neighbour that is given up has not connected yet, and hears of it all the same.
+ */
+static void not_connected(void)
+{
+    const int late = 4; /* behind rank 1 in the ring */
+    MPI_Comm comm = make_comm_of_strangers();
+    double begin;
+    int flag;
+
+    MPI_Comm_set_errhandler(comm, counting_handler());
+    next_works(MPI_COMM_WORLD, "before it fails");
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world_rank == 1) {
+        fault_arm_lasting("ucp_tag_send_sync_nbx", 1, FAULT_IO_ERROR);
+    }
+    for (begin = MPI_Wtime(); world_rank == late && MPI_Wtime() < begin + 1;) {
+        MPI_Iprobe(MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    }
+    one_fails(WATCH_ALLGATHER, comm, MPI_ERR_OTHER, "a neighbour that was not connected");
+    check(world_rank != 1 || fault_disarm("ucp_tag_send_sync_nbx"), "nothing was sent");
+    handler_calls = 0;
+    MPI_Comm_free(&comm);
+}
+
 /* On one rank: there is no error that all ranks would hear of, so that the job ends. */
 static void comm_memory(void)
 {
@@ -260,6 +294,7 @@ int main(int argc, char **argv)
         {"one_receive", one_receive}, {"memory_later", memory_later},
         {"no_receives", no_receives}, {"no_memory_for_receives", no_memory_for_receives},
         {"no_sends", no_sends},       {"no_memory_for_sends", no_memory_for_sends},
+        {"told_later", told_later},   {"not_connected", not_connected},
         {"comm_memory", comm_memory}, {"works", works}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));

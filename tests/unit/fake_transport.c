@@ -326,6 +326,11 @@ static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t
     peer->used = true;
     transfer->handle = NULL;
     status = send_status(node);
+    if (status == FLASH_ERR_REFUSED) {
+        end(node, transfer, status, tag, length);
+        fake_give_up(transport, peer);
+        return;
+    }
     copied = at_once || status != FLASH_OK || !prng_percent(&net->random, net->options.rendezvous);
     message = new_message(node, tag, content, length, copied);
     message->sender = copied ? NULL : transfer;

@@ -31,7 +31,7 @@ typedef enum fake_failure {
     FAKE_FAIL_SEND,   /* and the message does not arrive */
     FAKE_FAIL_RECV,   /* the message is used up, the buffer garbage */
     FAKE_FAIL_SENDS,  /* from the nth on */
-    FAKE_REFUSE_SEND, /* likewise, and it was tried for long */
+    FAKE_REFUSE_SEND, /* likewise, and the peer given up */
     FAKE_REFUSE_RECV, /* no message is taken, and the peer given up */
     FAKE_FAIL_RESERVE
 } fake_failure_t;
