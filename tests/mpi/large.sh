@@ -6,13 +6,13 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-# needs GIB NP CASE: what all ranks touch, and as much again that stays free. A sanitizer's shadow
-# takes more.
+# needs GIB NP CASE: what all ranks touch, and as much again that stays free. ThreadSanitizer notes
+# four times as much as there is.
 needs() {
     local free factor=2
     free=$(awk '/^MemAvailable:/ {print int($2 / 1024 / 1024)}' /proc/meminfo)
-    if sanitized; then
-        factor=4
+    if [[ ${FLASH_SANITIZER-} == thread ]]; then
+        factor=6
     fi
     if ((free < factor * $1)); then
         skip "np $2 test_large $3" "takes $1 GiB of memory, of $free that are available"
