@@ -8,18 +8,21 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 # Rings for the smallest operations, too.
 options --mca coll_flash_min_bytes 0
-# ThreadSanitizer makes each of thousands of calls tens of times slower, the more so the more ranks.
-most=8 many=()
-if [[ ${FLASH_SANITIZER-} == thread ]]; then
-    most=3 many=(signatures)
-fi
+# gather NP [MPIRUN OPTION]...: all cases; but ThreadSanitizer makes each of thousands of calls tens
+# of times slower, the more so the more ranks there are.
+gather() {
+    local cases=()
+    if [[ ${FLASH_SANITIZER-} == thread ]] && (($1 > 3)); then
+        cases=(signatures)
+    fi
+    mpi "$@" -- test_allgather "${cases[@]}"
+}
 for np in 1 2 3 4 5 6 7 8; do
-    mpi "$np" -- test_allgather $( ((np > most)) && printf '%s' "${many[@]}")
+    gather "$np"
 done
 # A block in many segments.
 for np in 2 3 5 8; do
-    mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_allgather \
-        $( ((np > most)) && printf '%s' "${many[@]}")
+    gather "$np" --mca coll_flash_segment_bytes 4096
 done
 mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_depth 1 -- test_allgather types
 mpi 3 --mca coll_flash_depth 4294967295 -- test_allgather
