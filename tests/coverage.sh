@@ -15,6 +15,7 @@ tests='tests/unit tests/mpi'
 # shellcheck disable=SC2086 # a list of words
 find $folders -name '*.gcda' -exec rm -f {} +
 status=0
+export FLASH_COVERAGE=yes
 for folder in $tests; do
     ${MAKE:-make} -C "$folder" check || status=$?
 done

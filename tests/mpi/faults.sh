@@ -84,7 +84,11 @@ else
     select_coll ^flash
     mpi 3 -- test_no_memory fallback
     select_coll flash
-    point 'no memory in MPI_Init: no crash' ends_cleanly
+    if [[ -n ${FLASH_COVERAGE-} ]]; then
+        skip 'no memory in MPI_Init' "gcov's own memory, in flash's library, would fail as well"
+    else
+        point 'no memory in MPI_Init: no crash' ends_cleanly
+    fi
     point 'no memory while a communicator is made: said, and the job ends' \
         ends_saying 'no memory while a communicator was made' 3 -- test_faults comm_memory
 fi
