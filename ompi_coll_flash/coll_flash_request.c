@@ -37,7 +37,7 @@ static void recycle(mca_coll_flash_request_t *request)
 static void leave(ompi_request_t *base)
 {
     mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) base;
-    ompi_communicator_t *comm = request->module->comm;
+    ompi_communicator_t *comm = base->req_mpi_object.comm; /* may be gone, with the module */
 
     if (atomic_exchange_explicit(&request->state, REQUEST_FREED, memory_order_acq_rel) ==
         REQUEST_COMPLETED_HERE) {
