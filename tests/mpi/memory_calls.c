@@ -200,39 +200,30 @@ static int make_reduce_unequal(MPI_Comm comm, MPI_Request *request)
 }
 
 const memory_call_t memory_plain[MEMORY_PLAIN] = {
-    {"Iallgather", gather},
-    {"Iallgather into gaps", gather_into_gaps},
-    {"Iallgatherv", gather_unequal},
-    {"Iallgatherv into gaps", gather_unequal_into_gaps},
-    {"Ireduce_scatter_block", reduce},
-    {"Ireduce_scatter_block in place", reduce_in_place},
-    {"Ireduce_scatter", reduce_unequal},
-    {"Ireduce_scatter in place", reduce_unequal_in_place},
-    {"Iallgather_compute", consume},
-    {"Allgather_compute into gaps", consume_gaps},
-    {"Iallgatherv_compute", consume_unequal},
-    {"Allgatherv_compute into gaps", consume_unequal_gaps},
-    {"Ireduce_scatter_block_compute", produce},
-    {"Reduce_scatter_compute", produce_unequal},
+    {.name = "Iallgather", .start = gather},
+    {.name = "Iallgather into gaps", .start = gather_into_gaps},
+    {.name = "Iallgatherv", .start = gather_unequal},
+    {.name = "Iallgatherv into gaps", .start = gather_unequal_into_gaps},
+    {.name = "Ireduce_scatter_block", .start = reduce, .reduces = true},
+    {.name = "Ireduce_scatter_block in place", .start = reduce_in_place, .reduces = true},
+    {.name = "Ireduce_scatter", .start = reduce_unequal, .reduces = true},
+    {.name = "Ireduce_scatter in place", .start = reduce_unequal_in_place, .reduces = true},
+    {.name = "Iallgather_compute", .start = consume},
+    {.name = "Allgather_compute into gaps", .start = consume_gaps},
+    {.name = "Iallgatherv_compute", .start = consume_unequal},
+    {.name = "Allgatherv_compute into gaps", .start = consume_unequal_gaps},
+    {.name = "Ireduce_scatter_block_compute", .start = produce, .reduces = true},
+    {.name = "Reduce_scatter_compute", .start = produce_unequal, .reduces = true},
 };
 
 const memory_call_t memory_persistent[MEMORY_PERSISTENT] = {
-    {"Allgather_init into gaps", make_gather},
-    {"Allgatherv_init", make_gather_unequal},
-    {"Reduce_scatter_block_init", make_reduce},
-    {"Reduce_scatter_init in place", make_reduce_unequal},
-};
-
-const memory_call_t memory_fallback[MEMORY_FALLBACK] = {
-    {"Iallgather_compute", consume},
-    {"Allgather_compute into gaps", consume_gaps},
-    {"Iallgatherv_compute", consume_unequal},
-    {"Allgatherv_compute into gaps", consume_unequal_gaps},
-    {"Ireduce_scatter_block_compute", produce},
-    {"Reduce_scatter_compute", produce_unequal},
+    {.name = "Allgather_init into gaps", .start = make_gather},
+    {.name = "Allgatherv_init", .start = make_gather_unequal},
+    {.name = "Reduce_scatter_block_init", .start = make_reduce},
+    {.name = "Reduce_scatter_init in place", .start = make_reduce_unequal},
 };
 
 const memory_call_t memory_no_ring[MEMORY_NO_RING] = {
-    {"Ireduce_scatter_block_compute in order", produce_ordered},
-    {"Reduce_scatter_compute in order", produce_unequal_ordered},
+    {.name = "Ireduce_scatter_block_compute in order", .start = produce_ordered},
+    {.name = "Reduce_scatter_compute in order", .start = produce_unequal_ordered},
 };

@@ -12,15 +12,17 @@ typedef struct memory_call {
     const char *name;
     /* Returns what the call returns; MPI_REQUEST_NULL where it is a blocking one. */
     int (*start)(MPI_Comm comm, MPI_Request *request);
+    bool reduces;
 } memory_call_t;
 
 #define MEMORY_PLAIN      14 /* those that any rank refuses by itself */
 #define MEMORY_PERSISTENT 4  /* the request is made, and not started */
-#define MEMORY_FALLBACK   6  /* those that take plain collectives where flash is not used */
-extern const memory_call_t memory_plain[MEMORY_PLAIN], memory_persistent[MEMORY_PERSISTENT],
-    memory_fallback[MEMORY_FALLBACK];
+extern const memory_call_t memory_plain[MEMORY_PLAIN], memory_persistent[MEMORY_PERSISTENT];
+/* The last of them, the extension's, take plain collectives where flash is not used. */
+#define MEMORY_FALLBACK 6
+#define memory_fallback (&memory_plain[MEMORY_PLAIN - MEMORY_FALLBACK])
 /* Reductions that do so where it is used. */
-#define MEMORY_NO_RING 2
+#define MEMORY_NO_RING  2
 extern const memory_call_t memory_no_ring[MEMORY_NO_RING];
 
 /* Buffers and types for blocks of so many elements. */

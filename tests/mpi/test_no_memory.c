@@ -182,8 +182,7 @@ static void scratch(void)
     memory_calls_use_up_pool(comm);
     for (int round = 0; round < 2; round++) {
         for (size_t call = 0; call < MEMORY_PLAIN; call++) {
-            bool reduces = strstr(memory_plain[call].name, "reduce") != NULL ||
-                           strstr(memory_plain[call].name, "Reduce") != NULL;
+            bool reduces = memory_plain[call].reduces;
             bool none;
             int error;
 
