@@ -117,7 +117,7 @@ static flash_op_queue_t *combine_queue(flash_op_t *op)
 
 void flash_engine_offer(flash_op_t *op)
 {
-    if (op->combining.head != NULL) {
+    if (op->combining.head != NULL || op->uncopied > 0) {
         combine_push(combine_queue(op), op);
     }
     if (flash_op_wants_callback(op)) {
@@ -274,20 +274,22 @@ size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, siz
 static bool take_combine(flash_op_queue_t *queue, enum flash_work_kind kind, flash_work_t *work)
 {
     flash_op_t *op = queue->head;
-    flash_slot_t *slot;
 
     if (op == NULL) {
         return false;
     }
     combine_remove(queue, op);
-    slot = flash_slot_queue_pop(&op->combining);
     *work = (flash_work_t){.kind = kind,
                            .op = op,
-                           .slot = slot,
-                           .in = slot->local,
-                           .inout = slot->data,
-                           .count = slot->range.count,
+                           .slot = flash_slot_queue_pop(&op->combining),
                            .taken_at = flash_trace_clock(op->engine->trace)};
+    if (work->slot == NULL) {
+        flash_op_take_copy(op, work);
+    } else {
+        work->in = work->slot->local;
+        work->inout = work->slot->data;
+        work->count = work->slot->range.count;
+    }
     op->held++;
     flash_engine_offer(op); /* the next segment, behind other operations' */
     return true;
@@ -334,6 +336,16 @@ int flash_work_run(const flash_work_t *work)
     return FLASH_OK;
 }
 
+static void note_copy(const flash_work_t *work)
+{
+    const flash_schedule_t *schedule = &work->op->params.schedule;
+
+    flash_engine_note(work->op, work->taken_at,
+                      (flash_trace_span_t){.kind = FLASH_TRACE_COMBINE,
+                                           .block = flash_ring_rank(&schedule->ring, 0),
+                                           .bytes = work->count * work->op->params.element});
+}
+
 static void note_callback(const flash_work_t *work, bool pending)
 {
     const flash_piece_t *piece = &work->piece;
@@ -354,6 +366,8 @@ void flash_engine_finish(const flash_work_t *work, int status)
     if (work->kind == FLASH_WORK_CALLBACK) {
         note_callback(work, status == FLASH_PENDING);
         flash_op_finish_callback(op, work->piece.number, status);
+    } else if (work->slot == NULL) {
+        note_copy(work);
     } else {
         flash_slot_note(work->slot, FLASH_TRACE_COMBINE, work->taken_at);
         flash_slot_combined(work->slot, status);

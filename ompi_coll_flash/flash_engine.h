@@ -4,7 +4,7 @@
  * An operation is one Flash-AG or Flash-RS on one rank: a state machine over a schedule
  * (flash_schedule.h) that turns arrivals into departures. Each segment goes its way through
  *
- *   AG   [receive] -> [send on] -> [copy the own block] -> done
+ *   AG   [receive] -> [send on] -> done; meanwhile the own block is copied to its place
  *   RS   [receive] -> [wait for the local contribution] -> [combine] -> [send on] -> done
  *
  * where the first step of a ring has nothing to receive and the last nothing to send. A window of
@@ -208,7 +208,7 @@ enum flash_work_kind {
 typedef struct flash_work {
     enum flash_work_kind kind;
     flash_op_t *op;
-    struct flash_slot *slot; /* combine: the segment */
+    struct flash_slot *slot; /* combine: the segment; NULL for a part of AG's own block */
     const void *in;          /* combine: what to add or copy */
     void *inout;             /* combine: where to */
     size_t count;            /* combine: elements */

@@ -82,6 +82,29 @@ static int allocate_scratch(flash_op_t *op)
     return op->scratch == NULL ? FLASH_ERR_NO_MEMORY : FLASH_OK;
 }
 
+static char *element_at(const flash_op_t *op, const void *base, ptrdiff_t displ, size_t offset)
+{
+    return (char *) base + (displ + (ptrdiff_t) offset) * (ptrdiff_t) op->params.element;
+}
+
+static uint32_t own_rank(const flash_op_t *op)
+{
+    return flash_ring_rank(&op->params.schedule.ring, 0);
+}
+
+/* AG: where the own block is to be in the end. */
+static char *own_place(const flash_op_t *op)
+{
+    ptrdiff_t displ = flash_schedule_displ(&op->params.schedule, own_rank(op));
+
+    return element_at(op, op->params.output, displ, 0);
+}
+
+static bool is_in_place(const flash_op_t *op)
+{
+    return op->params.schedule.kind != FLASH_ALLGATHER || op->params.input == own_place(op);
+}
+
 void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params_t *params,
                    flash_slot_t *slots)
 {
@@ -96,6 +119,7 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     flash_slot_queue_init(&op->events);
     flash_slot_queue_init(&op->waiting);
     flash_slot_queue_init(&op->combining);
+    op->uncopied = is_in_place(op) ? 0 : flash_schedule_count(&params->schedule, own_rank(op));
     op->slots = slots;
     for (uint32_t k = 0; k < op->depth; k++) {
         flash_slot_init(&op->slots[k], op);
@@ -190,11 +214,6 @@ uint32_t flash_op_blamed(const flash_op_t *op)
 }
 
 /* ------------------------------------------------------------ the window */
-
-static char *element_at(const flash_op_t *op, const void *base, ptrdiff_t displ, size_t offset)
-{
-    return (char *) base + (displ + (ptrdiff_t) offset) * (ptrdiff_t) op->params.element;
-}
 
 static char *produce_buffer(const flash_op_t *op, uint64_t piece)
 {
@@ -315,7 +334,7 @@ bool flash_op_is_complete(const flash_op_t *op)
     bool callbacks_done = op->params.callback == NULL || op->stopped || op->called == op->pieces;
 
     return flash_cursor_at_end(op, &op->open) && op->retired == op->opened && op->held == 0 &&
-           op->undone == 0 && callbacks_done;
+           op->undone == 0 && op->uncopied == 0 && callbacks_done;
 }
 
 void flash_op_settle(flash_op_t *op)
@@ -330,6 +349,18 @@ void flash_op_settle(flash_op_t *op)
         op->settled += slot->last_of_piece;
     }
     flash_engine_offer(op);
+}
+
+void flash_op_take_copy(flash_op_t *op, flash_work_t *work)
+{
+    const flash_schedule_t *schedule = &op->params.schedule;
+    size_t begin = flash_schedule_count(schedule, own_rank(op)) - op->uncopied;
+
+    work->count =
+        op->uncopied < schedule->segment_elements ? op->uncopied : schedule->segment_elements;
+    work->in = element_at(op, op->params.input, 0, begin);
+    work->inout = element_at(op, own_place(op), 0, begin);
+    op->uncopied -= work->count;
 }
 
 /* ------------------------------------------------------------- callbacks */
@@ -389,7 +420,7 @@ bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status)
     if (status == FLASH_OK) {
         op->done |= flash_pending_bit(number);
     } else {
-        flash_op_fail(op, status, flash_ring_rank(&op->params.schedule.ring, 0));
+        flash_op_fail(op, status, own_rank(op));
     }
     while ((op->done & flash_pending_bit(op->called)) != 0) {
         op->done &= ~flash_pending_bit(op->called++);

@@ -17,7 +17,7 @@
 typedef enum flash_slot_state {
     FLASH_SLOT_RECEIVING, /* the receive is posted */
     FLASH_SLOT_WAITING,   /* for the local contribution; in op->waiting */
-    FLASH_SLOT_COMBINING, /* in op->combining, or taken as work */
+    FLASH_SLOT_COMBINING, /* RS: in op->combining, or taken as work */
     FLASH_SLOT_DEPARTING, /* ready to be sent */
     FLASH_SLOT_SENDING,   /* the send is posted */
     FLASH_SLOT_DONE       /* until the slots before it are done too */
@@ -97,7 +97,8 @@ struct flash_op {
 
     flash_slot_queue_t events;    /* transfers done, not yet acted on */
     flash_slot_queue_t waiting;   /* for the local contribution */
-    flash_slot_queue_t combining; /* for a thread that combines */
+    flash_slot_queue_t combining; /* RS: for a thread that combines */
+    size_t uncopied;              /* AG: elements at the own block's end that nobody has taken */
     unsigned held;                /* works taken and not finished */
     bool refused; /* one of engine->refusals, and in use: what it sends is spoiled */
     bool haunted; /* a lost peer's message may still touch its memory, see flash_op_destroy() */
@@ -167,6 +168,8 @@ void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece);
 void flash_op_finish_callback(flash_op_t *op, uint64_t number, int status);
 bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status);
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
+/* AG: takes the next part of the own block, of a segment's length, to be copied to its place. */
+void flash_op_take_copy(flash_op_t *op, flash_work_t *work);
 
 /* flash_slot.c */
 void flash_slot_init(flash_slot_t *slot,

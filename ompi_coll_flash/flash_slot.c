@@ -370,13 +370,8 @@ static void slot_sent(flash_slot_t *slot)
     }
     op->sending--;
     post_sends(op);
-    if (first_step(slot)) {
-        if (op->params.schedule.kind == FLASH_REDUCE_SCATTER) {
-            slot_settled(slot);
-        } else if (slot->local != slot->data && slot->range.count > 0) {
-            slot_combine(slot); /* copies the own block to its place */
-            return;
-        }
+    if (first_step(slot) && op->params.schedule.kind == FLASH_REDUCE_SCATTER) {
+        slot_settled(slot);
     }
     slot_done(slot);
 }
@@ -392,10 +387,6 @@ void flash_slot_transferred(flash_slot_t *slot)
 
 void flash_slot_combined(flash_slot_t *slot, int status)
 {
-    if (slot->op->params.schedule.kind == FLASH_ALLGATHER) {
-        slot_done(slot);
-        return;
-    }
     if (status != FLASH_OK) {
         slot_spoil(slot, own_rank(slot));
         flash_op_fail(slot->op, status, own_rank(slot));

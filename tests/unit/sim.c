@@ -308,6 +308,9 @@ static uint64_t held_name(const sim_held_t *held)
     if (work->kind == FLASH_WORK_CALLBACK) {
         return (uint64_t) in->index << 56 | UINT64_C(1) << 48 | work->piece.number;
     }
+    if (work->slot == NULL) { /* what is left says which part of the own block it is */
+        return (uint64_t) in->index << 56 | UINT64_C(3) << 48 | work->op->uncopied;
+    }
     return (uint64_t) in->index << 56 | (uint64_t) work->slot->step << 24 | work->slot->segment;
 }
 

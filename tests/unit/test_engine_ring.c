@@ -187,6 +187,35 @@ static void test_large(uint64_t seed, uint32_t nranks, flash_kind_t kind, bool c
        callback ? ", with callbacks" : "");
 }
 
+/*
+ * A rank alone: nothing that it sends is received. Its own block gets to its place all the same, in
+ * parts as long as segments.
+ */
+static void test_own_block(uint64_t seed)
+{
+    enum { BLOCK = 7, SEGMENT = 2, PARTS = 4 };
+    fake_options_t net = {.rendezvous = 100, .burst = 1};
+    sim_spec_t spec = {.kind = FLASH_ALLGATHER,
+                       .shape = {.count = BLOCK, .pieces = 1, .row = 1, .segment = SEGMENT},
+                       .depth = 1,
+                       .odd_rank = SIM_NOBODY,
+                       .fail_rank = SIM_NOBODY};
+    sim_t *sim = sim_create(2, seed, &net, &spec, 1);
+    const sim_instance_t *own = &sim->instances[0];
+    unsigned parts = 0;
+
+    sim_start(sim, 0, 0);
+    sim_progress(sim, 0);
+    while (sim_take(sim, 0, SIM_ALL_WORK)) {
+        sim_finish_held(sim, 0);
+        parts++;
+    }
+    ok(parts == PARTS && memcmp(own->output + flash_schedule_displ(&own->schedule, 0), own->input,
+                                BLOCK * SIM_ELEMENT) == 0,
+       "allgather: the own block is copied before it has been sent");
+    sim_destroy(sim);
+}
+
 int main(int argc, char **argv)
 {
     unsigned long seed = tap_seed(argc, argv);
@@ -197,6 +226,7 @@ int main(int argc, char **argv)
     test_alone(seed, FLASH_REDUCE_SCATTER, EQUAL, "reduce-scatter, equal blocks");
     test_alone(seed, FLASH_REDUCE_SCATTER, UNEQUAL, "reduce-scatter, unequal blocks");
     test_alone(seed, FLASH_REDUCE_SCATTER, EMPTY, "reduce-scatter, empty blocks");
+    test_own_block(seed);
     test_depths(seed, FLASH_ALLGATHER, "allgather");
     test_depths(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
     test_together(seed, 0, "several operations at a time");
