@@ -55,7 +55,7 @@ typedef struct mca_coll_flash_params {
     bool bind;
     int ring_order; /* FLASH_ORDER_* */
     int on_node;    /* FLASH_ON_NODE_*; agreed on: yes or no */
-    size_t min_bytes;
+    size_t min_bytes, step_bytes;
     size_t segment_bytes;
     unsigned depth, sends;
     unsigned probe_seconds, stuck_seconds;
@@ -318,7 +318,7 @@ size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Data
  * Whether a call goes around the ring, which is also said at coll_flash_verbose 2; equal on all
  * ranks. `obstacle` says why it cannot, or is NULL: then its size decides.
  */
-bool mca_coll_flash_takes_ring(const char *name, size_t bytes,
+bool mca_coll_flash_takes_ring(const char *name, flash_kind_t kind, size_t bytes,
                                const mca_coll_flash_module_t *module, const char *obstacle);
 /*
  * Says so for a call whose way is already known: the ring, which counts, or `otherwise` if there is

@@ -315,7 +315,7 @@ static bool takes_ring(const char *name, flash_count_t recvcount, flash_counts_t
 {
     size_t bytes = mca_coll_flash_bytes(recvcount, recvcounts, recvtype, module->comm);
 
-    return mca_coll_flash_takes_ring(name, bytes, module, obstacle);
+    return mca_coll_flash_takes_ring(name, FLASH_ALLGATHER, bytes, module, obstacle);
 }
 
 int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,

@@ -141,46 +141,59 @@ static bool wants_on_node(void)
             flash_place_has_threads(2 * ranks));
 }
 
-static void tell_difference(const char *parameter, int64_t least, int64_t most)
+/* Parameters that all ranks go by, the smallest value of each; and what else is agreed on. */
+enum { PRIORITY, MIN_BYTES, STEP_BYTES, SEGMENT_BYTES, SHARED };
+enum { USABLE = 2 * SHARED, ON_NODE, VALUES };
+
+/* As far as ranks can compare. */
+static int64_t comparable(size_t bytes)
 {
-    if (least != most) {
-        FLASH_HELP("parameters-differ", parameter, (long long) least, (long long) most,
-                   (long long) least);
+    return bytes > INT64_MAX ? INT64_MAX : (int64_t) bytes;
+}
+
+/* Of negative values the smallest is that of the largest value. */
+static void set_mine(int64_t mine[VALUES], bool usable)
+{
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+    /* The longest predefined type that can be reduced is shorter than a segment. */
+    size_t segment_bytes = params->segment_bytes < 64 ? 64 : params->segment_bytes;
+
+    mine[PRIORITY] = params->priority;
+    mine[MIN_BYTES] = comparable(params->min_bytes);
+    mine[STEP_BYTES] = comparable(params->step_bytes);
+    mine[SEGMENT_BYTES] = comparable(segment_bytes);
+    for (int k = 0; k < SHARED; k++) {
+        mine[SHARED + k] = -mine[k];
+    }
+    mine[USABLE] = usable;
+    mine[ON_NODE] = wants_on_node();
+}
+
+static void tell_differences(const int64_t least[VALUES])
+{
+    static const char *const names[SHARED] = {"coll_flash_priority", "coll_flash_min_bytes",
+                                              "coll_flash_step_bytes", "coll_flash_segment_bytes"};
+
+    if (least[PRIORITY] >= 0 && least[PRIORITY] <= FLASH_TOO_LOW_PRIORITY) {
+        FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
+    }
+    for (int k = 0; k < SHARED; k++) {
+        long long smallest = least[k], largest = -least[SHARED + k];
+
+        if (smallest != largest) {
+            FLASH_HELP("parameters-differ", names[k], smallest, largest, smallest);
+        }
     }
 }
 
 int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)
 {
-    enum {
-        USABLE,
-        ON_NODE,
-        PRIORITY,
-        MAX_PRIORITY,
-        MIN_BYTES,
-        MAX_MIN_BYTES,
-        SEGMENT,
-        MAX_SEGMENT,
-        VALUES
-    };
     mca_coll_flash_params_t *params = &mca_coll_flash_params;
     bool usable = params->priority > FLASH_TOO_LOW_PRIORITY && usable_here(world, right);
     int64_t mine[VALUES], least[VALUES];
     int rc;
 
-    if (params->segment_bytes < 64) {
-        params->segment_bytes = 64; /* the longest predefined type that can be reduced is shorter */
-    }
-    if (params->min_bytes > INT64_MAX) {
-        params->min_bytes = INT64_MAX; /* as far as ranks can compare */
-    }
-    mine[USABLE] = usable;
-    mine[ON_NODE] = wants_on_node();
-    mine[PRIORITY] = params->priority;
-    mine[MAX_PRIORITY] = -params->priority;
-    mine[MIN_BYTES] = (int64_t) params->min_bytes;
-    mine[MAX_MIN_BYTES] = -(int64_t) params->min_bytes;
-    mine[SEGMENT] = (int64_t) params->segment_bytes;
-    mine[MAX_SEGMENT] = -(int64_t) params->segment_bytes;
+    set_mine(mine, usable);
     rc = flash_compat_allreduce(mine, least, VALUES, MPI_INT64_T, MPI_MIN, world);
     if (rc != MPI_SUCCESS) {
         job.agreement = AGREED_UNUSABLE;
@@ -191,19 +204,17 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)
         FLASH_HELP("ucx-not-usable", opal_process_info.nodename, (int) getpid(), job.reason);
     }
     if (ompi_comm_rank(world) == 0) {
-        if (least[PRIORITY] >= 0 && least[PRIORITY] <= FLASH_TOO_LOW_PRIORITY) {
-            FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
-        }
-        tell_difference("coll_flash_priority", least[PRIORITY], -least[MAX_PRIORITY]);
-        tell_difference("coll_flash_min_bytes", least[MIN_BYTES], -least[MAX_MIN_BYTES]);
-        tell_difference("coll_flash_segment_bytes", least[SEGMENT], -least[MAX_SEGMENT]);
+        tell_differences(least);
     }
     params->on_node = least[ON_NODE] ? FLASH_ON_NODE_YES : FLASH_ON_NODE_NO;
     params->min_bytes = (size_t) least[MIN_BYTES];
-    params->segment_bytes = (size_t) least[SEGMENT];
-    FLASH_VERBOSE(1, "coll:flash: %s this job (min_bytes %lld, segment_bytes %lld, on_node %s)",
-                  least[USABLE] ? "serves" : "does not serve", (long long) least[MIN_BYTES],
-                  (long long) least[SEGMENT], least[ON_NODE] ? "yes" : "no");
+    params->step_bytes = (size_t) least[STEP_BYTES];
+    params->segment_bytes = (size_t) least[SEGMENT_BYTES];
+    FLASH_VERBOSE(1,
+                  "coll:flash: %s this job (min_bytes %zu, step_bytes %zu, segment_bytes %zu, "
+                  "on_node %s)",
+                  least[USABLE] ? "serves" : "does not serve", params->min_bytes,
+                  params->step_bytes, params->segment_bytes, least[ON_NODE] ? "yes" : "no");
     return least[USABLE] ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }
 

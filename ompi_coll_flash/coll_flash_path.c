@@ -37,11 +37,27 @@ void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_
     }
 }
 
-bool mca_coll_flash_takes_ring(const char *name, size_t bytes,
+/* NULL if it is not. The parameters' help texts say why there are two limits. */
+static const char *too_small(flash_kind_t kind, size_t bytes, ompi_communicator_t *comm)
+{
+    size_t least = mca_coll_flash_params.min_bytes;
+    /* Open MPI's own allgathers move no more than the ring does, its own reductions move more. */
+    size_t worth = kind == FLASH_ALLGATHER ? bytes / 2 : bytes;
+
+    if (worth < least) {
+        return "below min_bytes";
+    }
+    if (least > 0 && worth / (size_t) ompi_comm_size(comm) < mca_coll_flash_params.step_bytes) {
+        return "blocks below step_bytes";
+    }
+    return NULL;
+}
+
+bool mca_coll_flash_takes_ring(const char *name, flash_kind_t kind, size_t bytes,
                                const mca_coll_flash_module_t *module, const char *obstacle)
 {
-    if (obstacle == NULL && bytes < mca_coll_flash_params.min_bytes) {
-        obstacle = "below min_bytes";
+    if (obstacle == NULL) {
+        obstacle = too_small(kind, bytes, module->comm);
     }
     if (obstacle == NULL && module->on_node && mca_coll_flash_params.on_node == FLASH_ON_NODE_NO) {
         obstacle = "on one node, see on_node";

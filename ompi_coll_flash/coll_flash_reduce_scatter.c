@@ -149,7 +149,7 @@ static bool takes_ring(const char *name, flash_count_t recvcount, flash_counts_t
     if (obstacle == NULL) {
         obstacle = mca_coll_flash_reduce_obstacle(datatype, op);
     }
-    return mca_coll_flash_takes_ring(name, bytes, module, obstacle);
+    return mca_coll_flash_takes_ring(name, FLASH_REDUCE_SCATTER, bytes, module, obstacle);
 }
 
 int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,

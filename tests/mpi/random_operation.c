@@ -43,18 +43,26 @@ void draw_blocks(operation_t *operation, uint64_t *all, size_t most)
     }
 }
 
-/* As coll_flash_min_bytes says; without flash it does not matter. */
-static size_t ring_from(void)
+static size_t parameter(const char *variable, size_t usual)
 {
-    static const char *const name = "OMPI_MCA_coll_flash_min_bytes";
-    const char *text = getenv(name);
+    const char *text = getenv(variable);
 
-    return text == NULL ? 256 * 1024 : (size_t) strtoull(text, NULL, 0);
+    return text == NULL ? usual : (size_t) strtoull(text, NULL, 0);
+}
+
+/* As the two parameters say; without flash it does not matter. */
+static bool is_large(size_t bytes, int blocks)
+{
+    size_t least = parameter("OMPI_MCA_coll_flash_min_bytes", 512 * 1024);
+    size_t least_block = parameter("OMPI_MCA_coll_flash_step_bytes", 32 * 1024);
+
+    return least == 0 || (bytes >= least && bytes >= least_block * (size_t) blocks);
 }
 
 bool takes_ring(const operation_t *operation, size_t bytes)
 {
-    return operation->slot->active && (operation->compute || bytes >= ring_from());
+    return operation->slot->active &&
+           (operation->compute || is_large(bytes, operation->slot->size));
 }
 
 /* Open MPI 4.1's own persistent requests leave memory behind, which is watched for flash's. */

@@ -144,7 +144,7 @@ void finish_operation(operation_t *operation);
 
 /* blocks[] of at most so many: equal, or each its own; some of them, or all, empty. */
 void draw_blocks(operation_t *operation, uint64_t *all, size_t most);
-/* Whether flash serves a plain call of that size. */
+/* Whether flash serves a plain call of that size; half of it counts where it is an allgather. */
 bool takes_ring(const operation_t *operation, size_t bytes);
 /* Whether, with `ring` known, it may be a persistent request. */
 bool may_persist(const operation_t *operation);

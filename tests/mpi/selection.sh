@@ -14,7 +14,7 @@ has_help_texts() {
     OMPI_MCA_mca_base_component_path=$FLASH_COMPONENT_PATH \
         "$OMPI_INFO" --param coll flash --level 9 --parsable >"$scratch/info"
     sed -n 's/^mca:coll:flash:param:\([a-z_]*\):value:.*/\1/p' "$scratch/info" >"$scratch/found"
-    for name in priority min_bytes on_node progress bind ring_order segment_bytes depth verbose help_dir; do
+    for name in priority min_bytes step_bytes on_node progress bind ring_order segment_bytes depth verbose help_dir; do
         grep -qx "coll_flash_$name" "$scratch/found" || echo "there is no coll_flash_$name"
     done >"$scratch/wrong"
     while read -r name; do
@@ -95,6 +95,10 @@ point 'coll_flash_min_bytes differs: said, and everyone goes by the smallest' \
     says 1 'coll_flash_min_bytes differs' 3 -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_min_bytes=0 \
     "$programs/test_allgather" signatures
+point 'coll_flash_step_bytes differs: said, and everyone goes by the smallest' \
+    says 1 'coll_flash_step_bytes differs' 3 --mca coll_flash_min_bytes 1 -- \
+    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_step_bytes=0 \
+    "$programs/test_allgather" signatures
 point 'coll_flash_segment_bytes differs: said, and everyone goes by the smallest' \
     says 1 'coll_flash_segment_bytes differs' 3 --mca coll_flash_min_bytes 0 -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_segment_bytes=4096 \
@@ -142,6 +146,12 @@ point 'coll_flash_verbose 2: operations around the ring' \
 point 'coll_flash_verbose 2: operations passed on, and why' \
     says 3 'Iallgather of .* bytes .*: passed on (below min_bytes)' 3 \
     --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 100000000 -- test_others own
+point 'coll_flash_verbose 2: operations of short blocks passed on' \
+    says 3 'Iallgather of .* bytes .*: passed on (blocks below step_bytes)' 3 \
+    --mca coll_flash_verbose 2 --mca coll_flash_step_bytes 100000000 -- test_others own
+point 'coll_flash_min_bytes 0: whatever the blocks' \
+    says 3 'Iallgather of .* bytes .*: ring' 3 --mca coll_flash_min_bytes 0 \
+    --mca coll_flash_verbose 2 --mca coll_flash_step_bytes 100000000 -- test_others own
 point 'coll_flash_verbose 2: reductions around the ring' \
     says 10 'Ireduce_scatter_block of .* bytes .*: ring' 2 \
     --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 0 -- test_reduce_scatter same_bits

@@ -9,7 +9,7 @@
 #include "mpitest.h"
 
 /* More than the default of coll_flash_min_bytes, and less. */
-enum { LARGE = 1 << 20, SMALL = 16 };
+enum { LARGE = 2 << 20, SMALL = 16 };
 
 static MPI_T_pvar_session session;
 
