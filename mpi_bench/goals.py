@@ -16,6 +16,7 @@ import csv
 import io
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -175,15 +176,15 @@ def osu(lab):
         overlap, overall = float(flash["overlap_percent"]), float(flash["overall_us"])
         yield ("2 hosts, {} 4 MiB: overlap (OSU), %".format(call), listed([overlap], 1), ">= 80",
                overlap >= 80)
-        # Each variant's computation is as long as its own call alone: what is exposed compares, too.
+        # Each variant's computation is as long as its own call alone; hence what is exposed, too.
         for variant in ("own", "own-ucx", "mpich", "mpich-async"):
             title = "2 hosts, {} 4 MiB: overall, exposed / {}".format(call, variant)
             if variant not in found:
-                yield title, "not measured", "< 1, < 1", None
+                yield title, "not measured", "overall < 1", None
                 continue
             ratios = [overall / float(found[variant]["overall_us"]),
                       float(flash["exposed_us"]) / float(found[variant]["exposed_us"])]
-            yield title, listed(ratios, 2), "< 1, < 1", max(ratios) < 1
+            yield title, listed(ratios, 2), "overall < 1", ratios[0] < 1
 
 
 def scale(lab):
@@ -207,11 +208,36 @@ def scale(lab):
                "(reported)", None)
 
 
-def worst(rows, measure, own):
-    """The size that compares worst with Open MPI's own, as a ratio."""
-    ratio = lambda row: float(row[measure]) / float(row[own])
-    row = max(rows, key=ratio)
-    return ratio(row), row["Size"]
+ALONE, OVERALL = ("Pure Comm.(us)", "Own comm."), ("Overall(us)", "Own overall")
+BLOCKING = ("Pure Comm.(us)", "Own blocking")
+NOT_SLOWER = 1.02
+
+
+def ratio(row, measures):
+    return float(row[measures[0]]) / float(row[measures[1]])
+
+
+class Comparison:
+    """
+    A call against Open MPI's own, size by size. Of forty ratios some are off by chance: a size
+    that seems slower is measured five times more, and the median of those counts, whatever it is.
+    """
+
+    def __init__(self, run, sizes):
+        self.run = run  # of a range of sizes: its rows
+        self.rows = {row["Size"]: [row] for row in run(sizes)}
+
+    def _of(self, size, measures):
+        if len(self.rows[size]) == 1 and ratio(self.rows[size][0], measures) > NOT_SLOWER:
+            self.rows[size] = [self.run(size + ":" + size)[0] for _ in range(5)]
+        return statistics.median(ratio(row, measures) for row in self.rows[size])
+
+    def worst(self, measures):
+        return max((self._of(size, measures), size) for size in self.rows)
+
+    def worst_seen(self, measures):
+        return max((ratio(row, measures), size)
+                   for size, rows in self.rows.items() for row in rows)
 
 
 def compare(lab, title, run, counts, sizes):
@@ -221,20 +247,19 @@ def compare(lab, title, run, counts, sizes):
     """
     for program in ("flash_iallgather", "flash_ireduce_scatter_block"):
         for count in counts:
-            arguments = ["-m", sizes, "--seconds=0.5", "--same-work", "--csv=-"]
-            rows = lab.rows(run(count, program, arguments))
-            control = lab.rows(run(count, program, arguments, served=False))
+            arguments = ["--seconds=0.5", "--same-work", "--csv=-"]
+            flash, control = (
+                Comparison(lambda range_, served=served: lab.rows(
+                    run(count, program, ["-m", range_] + arguments, served=served)), sizes)
+                for served in (True, False))
             where = "{} {}, {} {}: worst / Open MPI's own".format(count, title, program[6:], sizes)
-            for name, measure, own, goal in (
-                    (", alone", "Pure Comm.(us)", "Own comm.", 1.02),
-                    (", overall", "Overall(us)", "Own overall", 1.02),
-                    (" blocking call, alone", "Pure Comm.(us)", "Own blocking", None)):
-                ratio, size = worst(rows, measure, own)
-                noise = "" if goal is None else " (own / own: {:.2f} at {} B)".format(
-                    *worst(control, measure, own))
-                yield (where + name, "{:.2f} at {} B{}".format(ratio, size, noise),
-                       "<= {}".format(goal) if goal else "(reported)",
-                       ratio <= goal if goal else None)
+            for name, measures in ((", alone", ALONE), (", overall", OVERALL)):
+                worst, size = flash.worst(measures)
+                yield (where + name, "{:.2f} at {} B (own / own: {:.2f} at {} B)".format(
+                    worst, size, *control.worst(measures)),
+                       "<= {}".format(NOT_SLOWER), worst <= NOT_SLOWER)
+            yield (where + " blocking call, alone", "{:.2f} at {} B".format(
+                *flash.worst_seen(BLOCKING)), "(reported)", None)
 
 
 def slower(lab):
