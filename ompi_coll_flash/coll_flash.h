@@ -309,6 +309,9 @@ void mca_coll_flash_settle(void);
 /* The MPI error code of a status of flash's. */
 int mca_coll_flash_error(int status);
 
+/* MPI_SUCCESS, or MPI_ERR_BUFFER: there is none, or a device's, which this also explains. */
+int mca_coll_flash_check_buffer(const void *address);
+
 /* ------------------------------------------------------------------- paths */
 
 /* All blocks together, of `count` elements each or of counts[] where that is not NULL. */

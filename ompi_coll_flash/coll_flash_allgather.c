@@ -221,8 +221,9 @@ static int place_output(mca_coll_flash_request_t *request, const layout_t *layou
     params->schedule.blocks.count = (size_t) layout->count * layout->size / params->element;
     params->output = (char *) recvbuf + layout->true_lb;
     /* MPI_BOTTOM with a type that holds addresses is no NULL: these are added by now. */
-    if (params->output == NULL && mca_coll_flash_bytes(layout->count, layout->counts, layout->type,
-                                                       request->module->comm) > 0) {
+    if (mca_coll_flash_bytes(layout->count, layout->counts, layout->type, request->module->comm) >
+            0 &&
+        mca_coll_flash_check_buffer(params->output) != MPI_SUCCESS) {
         return MPI_ERR_BUFFER;
     }
     if (packed && place_packed(request, layout, recvbuf, params) != MPI_SUCCESS) {
@@ -255,7 +256,8 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
                           block_count(layout, rank), layout->type, own);
     }
     read_type(sendtype, &size, &extent, &true_lb);
-    if ((intptr_t) sendbuf + true_lb == 0 && sendcount > 0 && size > 0) {
+    if (sendcount > 0 && size > 0 &&
+        mca_coll_flash_check_buffer((const char *) sendbuf + true_lb) != MPI_SUCCESS) {
         return MPI_ERR_BUFFER;
     }
     if ((size_t) sendcount * size != own_bytes) {

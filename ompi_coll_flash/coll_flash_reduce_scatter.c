@@ -82,8 +82,11 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
 
     params->input = in_place ? recvbuf : sendbuf;
     params->output = recvbuf;
-    if ((any && params->input == NULL && request->compute.fn == NULL) ||
-        (own_count > 0 && recvbuf == NULL)) {
+    if (any && request->compute.fn == NULL &&
+        mca_coll_flash_check_buffer(params->input) != MPI_SUCCESS) {
+        return MPI_ERR_BUFFER;
+    }
+    if (own_count > 0 && mca_coll_flash_check_buffer(recvbuf) != MPI_SUCCESS) {
         return MPI_ERR_BUFFER;
     }
     if (in_place) {

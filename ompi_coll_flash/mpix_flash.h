@@ -170,8 +170,9 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * before it returns MPI_ERR_NO_MEM.) Ordered with the other collectives of `comm` as MPI demands.
  * Errors, through the error handler of `comm`: MPI_ERR_COMM (null, freed or inter-communicator),
  * MPI_ERR_ARG (consume or request is NULL, hints malformed), MPI_ERR_COUNT, MPI_ERR_TYPE,
- * MPI_ERR_BUFFER (MPI_IN_PLACE for recvbuf), MPI_ERR_NO_MEM; at completion MPI_ERR_BUFFER (NULL for
- * a buffer that is not empty, where a ring serves `comm`; the other ranks get MPI_ERR_OTHER),
+ * MPI_ERR_BUFFER (MPI_IN_PLACE for recvbuf), MPI_ERR_NO_MEM; at completion MPI_ERR_BUFFER (where a
+ * ring serves `comm`: NULL for a buffer that is not empty, or a CUDA device's memory, of which
+ * nothing is touched; the other ranks get MPI_ERR_OTHER),
  * MPI_ERR_TRUNCATE (sizes disagree between ranks), MPI_ERR_OTHER (the transport failed), or what
  * `consume` returned.
  */

@@ -1,7 +1,6 @@
 /*
- * test_failures.c: operations that fail on some rank: callbacks that return errors, and ranks that
- * lack a buffer. Every rank's operation ends, no result is wrong without an error, and the next
- * operation works.
+ * test_failures.c: operations that fail on some rank: callbacks that return errors. Every rank's
+ * operation ends, no result is wrong without an error, and the next operation works.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -155,135 +154,6 @@ static void big(void)
     MPI_Comm_free(&comm);
 }
 
-/* ------------------------------------------------------- buffers that are not there */
-
-enum { PLAIN_ALLGATHER, PLAIN_REDUCE_SCATTER, COMPUTE_ALLGATHER, COMPUTE_REDUCE_SCATTER, CALLS };
-static const char *const call_names[] = {"Iallgather", "Ireduce_scatter_block",
-                                         "Iallgather_compute", "Ireduce_scatter_block_compute"};
-
-static int ignore(const MPIX_Flash_block *block, void *arg)
-{
-    (void) arg;
-    memset(block->data, 0, (size_t) block->count * sizeof(int64_t));
-    return MPI_SUCCESS;
-}
-
-static int look(const MPIX_Flash_block *block, void *arg)
-{
-    (void) block;
-    (void) arg;
-    return MPI_SUCCESS;
-}
-
-static int start(int call, int count, int64_t *send, void *recv, MPI_Comm comm,
-                 MPI_Request *request)
-{
-    switch (call) {
-    case PLAIN_ALLGATHER:
-        return MPI_Iallgather(send, count, MPI_INT64_T, recv, count, MPI_INT64_T, comm, request);
-    case PLAIN_REDUCE_SCATTER:
-        return MPI_Ireduce_scatter_block(send, recv, count, MPI_INT64_T, MPI_SUM, comm, request);
-    case COMPUTE_ALLGATHER:
-        return MPIX_Iallgather_compute(send, count, MPI_INT64_T, recv, count, MPI_INT64_T, look,
-                                       NULL, NULL, comm, request);
-    default:
-        return MPIX_Ireduce_scatter_block_compute(ignore, NULL, NULL, recv, count, MPI_INT64_T,
-                                                  MPI_SUM, comm, request);
-    }
-}
-
-/* Rank 0 passes NULL for one of its buffers. */
-static void lack_buffer(int call, int count, bool sending)
-{
-    MPI_Comm comm = make_counted_comm();
-    int64_t *send = calloc((size_t) world_size * (size_t) count, sizeof(int64_t));
-    int64_t *recv = calloc((size_t) world_size * (size_t) count, sizeof(int64_t));
-    bool lacks = world_rank == 0;
-    MPI_Request request = MPI_REQUEST_NULL;
-    int error, class;
-
-    error = start(call, count, lacks && sending ? NULL : send, lacks && !sending ? NULL : recv,
-                  comm, &request);
-    if (error == MPI_SUCCESS) {
-        error = MPI_Wait(&request, MPI_STATUS_IGNORE);
-    }
-    MPI_Error_class(error, &class);
-    check(class == (lacks ? MPI_ERR_BUFFER : MPI_ERR_OTHER), "%s of %d, no buffer to %s: class %d",
-          call_names[call], count, sending ? "send" : "receive", class);
-    next_works(comm, "after a buffer that was not there");
-    MPI_Comm_free(&comm);
-    free(send);
-    free(recv);
-}
-
-static void no_buffer(void)
-{
-    static const int counts[] = {10, 70000};
-
-    for (int call = 0; call < CALLS; call++) {
-        for (size_t k = 0; k < LENGTH(counts); k++) {
-            lack_buffer(call, counts[k], false);
-            if (call != COMPUTE_REDUCE_SCATTER) { /* which has none */
-                lack_buffer(call, counts[k], true);
-            }
-        }
-    }
-}
-
-/* Blocks that are packed on their way, and NULL in their place. */
-static void no_strided_buffer(void)
-{
-    MPI_Comm comm = make_counted_comm();
-    int64_t *memory = calloc((size_t) world_size * 200, sizeof(int64_t));
-    MPI_Datatype strided;
-    MPI_Request request;
-    int class;
-
-    MPI_Type_vector(100, 1, 2, MPI_INT64_T, &strided);
-    MPI_Type_commit(&strided);
-    for (int sending = 0; sending <= 1; sending++) {
-        bool lacks = world_rank == 0;
-
-        MPI_Iallgather(lacks && sending ? NULL : memory, 1, strided,
-                       lacks && !sending ? NULL : memory, 1, strided, comm, &request);
-        MPI_Error_class(MPI_Wait(&request, MPI_STATUS_IGNORE), &class);
-        check(class == (lacks ? MPI_ERR_BUFFER : MPI_ERR_OTHER), "strided: class %d", class);
-    }
-    next_works(comm, "after a strided buffer that was not there");
-    MPI_Type_free(&strided);
-    MPI_Comm_free(&comm);
-    free(memory);
-}
-
-/* NULL is a buffer for nothing, and MPI_BOTTOM one with a type that holds addresses. */
-static void null_buffer(void)
-{
-    MPI_Comm comm = make_counted_comm();
-    int64_t mine = world_rank, *all = calloc((size_t) world_size, sizeof(int64_t));
-    int counts[] = {1}, got = 0;
-    MPI_Aint address;
-    MPI_Datatype absolute;
-    MPI_Request request;
-
-    MPI_Iallgather(NULL, 0, MPI_INT64_T, NULL, 0, MPI_INT64_T, comm, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    MPI_Ireduce_scatter_block(NULL, NULL, 0, MPI_INT64_T, MPI_SUM, comm, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    MPI_Get_address(&mine, &address);
-    MPI_Type_create_hindexed(1, counts, &address, MPI_INT64_T, &absolute);
-    MPI_Type_commit(&absolute);
-    MPI_Iallgather(MPI_BOTTOM, 1, absolute, all, 1, MPI_INT64_T, comm, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    for (int rank = 0; rank < world_size; rank++) {
-        got += all[rank] == rank;
-    }
-    check(got == world_size && handler_calls == 0, "%d of %d elements right, %d errors", got,
-          world_size, handler_calls);
-    MPI_Type_free(&absolute);
-    MPI_Comm_free(&comm);
-    free(all);
-}
-
 /*
  * An operation that fails on every rank, on a communicator that is freed before or after its end:
  * the numbers of communicators come back, and so does what belongs to them.
@@ -325,9 +195,6 @@ int main(int argc, char **argv)
     static const test_case_t cases[] = {{"consume", consume},
                                         {"produce", produce},
                                         {"big", big},
-                                        {"no_buffer", no_buffer},
-                                        {"no_strided_buffer", no_strided_buffer},
-                                        {"null_buffer", null_buffer},
                                         {"freed_communicators", freed_communicators}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));

@@ -1,0 +1,54 @@
+/*
+ * flash_device.c: see flash_device.h.
+ *
+ * Shared between threads: `ask`, atomic. Whoever finds the driver stores the same function
+ * (release); who reads it (acquire) may call it. It stays loaded from then on.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_device.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of the driver's interface (CUDA Driver API, "Unified Addressing"); these numbers never change. */
+enum { MEMORY_TYPE = 2, IS_MANAGED = 8 };
+enum { TYPE_DEVICE = 2 };
+typedef int ask_fn(void *answer, int attribute, unsigned long long address);
+
+static _Atomic(ask_fn *) ask;
+
+/* NULL as long as the process has not loaded the driver, which it may do later. */
+static ask_fn *find_driver(void)
+{
+    ask_fn *found = atomic_load_explicit(&ask, memory_order_acquire);
+    void *driver;
+
+    if (found != NULL) {
+        return found;
+    }
+    driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (driver == NULL) {
+        return NULL;
+    }
+    *(void **) &found = dlsym(driver, "cuPointerGetAttribute");
+    if (found == NULL) {
+        dlclose(driver);
+        return NULL;
+    }
+    atomic_store_explicit(&ask, found, memory_order_release);
+    return found;
+}
+
+/* The driver refuses to answer for memory that it does not know. */
+bool flash_device_owns(const void *address)
+{
+    ask_fn *driver = find_driver();
+    unsigned type = 0, managed = 0;
+
+    return driver != NULL && driver(&type, MEMORY_TYPE, (uintptr_t) address) == 0 &&
+           type == TYPE_DEVICE &&
+           !(driver(&managed, IS_MANAGED, (uintptr_t) address) == 0 && managed != 0);
+}

@@ -1,0 +1,17 @@
+/*
+ * flash_device.h: whether memory is a device's, so that the host must not touch it.
+ *
+ * Knows no MPI, and CUDA by its driver's interface alone: nothing links it, and a process that has
+ * not loaded it has no such memory. Any thread may call this.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FLASH_DEVICE_H
+#define FLASH_DEVICE_H
+
+#include <stdbool.h>
+
+/* Managed memory, which the host may touch, and pinned memory are not a device's. */
+bool flash_device_owns(const void *address);
+
+#endif /* FLASH_DEVICE_H */

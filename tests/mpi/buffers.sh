@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Buffers that are not there, or in a device's memory: no rank waits forever.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+export FLASH_TEST_DRIVER=$top_builddir/tests/gpu/.libs/libcuda.so.1
+
+options --mca coll_flash_min_bytes 0
+for np in 2 3 4 5; do
+    for name in no_buffer no_strided_buffer null_buffer device_buffer managed_buffer; do
+        mpi "$np" -- test_buffers "$name"
+    done
+done
+for name in no_buffer device_buffer; do
+    mpi 3 --mca coll_flash_segment_bytes 4096 -- test_buffers "$name"
+    mpi 4 --mca coll_flash_progress off -- test_buffers "$name"
+done
+point 'a buffer in a device'"'"'s memory: said' \
+    says + 'flash was given a buffer in a device' 2 -- test_buffers device_buffer
+
+plan
