@@ -107,7 +107,7 @@ static bool make_rank(model_rank_t *rank, const model_ring_t *ring, model_networ
 
     *rank = (model_rank_t){.ring = ring, .network = network};
     rank->application = (model_worker_t){.rank = rank, .kinds = FLASH_WORK_CALLBACK};
-    rank->thread = (model_worker_t){.rank = rank, .kinds = FLASH_WORK_COMBINE};
+    rank->thread = (model_worker_t){.rank = rank, .kinds = FLASH_WORK_COMBINE | FLASH_WORK_COPY};
     rank->engine = flash_engine_create(model_network_transport(network, place));
     return rank->engine != NULL && flash_op_create(rank->engine, &params, &rank->op) == FLASH_OK;
 }

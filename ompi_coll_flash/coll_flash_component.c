@@ -15,7 +15,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .ring_order = FLASH_ORDER_MACHINE,
     .on_node = FLASH_ON_NODE_AUTO,
     .min_bytes = 512 * 1024,
-    .step_bytes = 32 * 1024,
+    .step_bytes = 64 * 1024,
     .segment_bytes = 256 * 1024,
     .depth = 32,
     .sends = 8,
@@ -86,18 +86,18 @@ static void register_selection(void)
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.min_bytes,
                       "Size in bytes, all ranks' blocks together, from which on "
                       "MPI_Ireduce_scatter(_block) go around flash's ring, and from twice that on "
-                      "MPI_Iallgather(v), for which Open MPI's own do better; smaller ones go to "
-                      "the component of the next lower priority. 0: all do. The default is where "
-                      "the ring was found faster under computation, over TCP. Where ranks were "
-                      "given different values, all use the smallest. The calls of <mpix_flash.h> "
-                      "always use the ring");
+                      "MPI_Iallgather(v), of which Open MPI's own move fewer bytes than its "
+                      "reductions do; smaller ones go to the component of the next lower "
+                      "priority. 0: no size is too small, and coll_flash_step_bytes does not "
+                      "count. The default is where the ring was found faster under computation, "
+                      "over TCP. Where ranks were given different values, all use the smallest. "
+                      "The calls of <mpix_flash.h> always use the ring");
     register_variable("step_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.step_bytes,
                       "Size in bytes of a rank's block, on average, below which these calls do not "
                       "go around the ring either, twice that for MPI_Iallgather(v): a ring takes a "
-                      "step for each rank, and each step some time beside that of its block. Not "
-                      "asked for where coll_flash_min_bytes is 0. Where ranks were given different "
-                      "values, all use the smallest");
+                      "step for each rank, and each step some time beside that of its block. "
+                      "Where ranks were given different values, all use the smallest");
     register_choice("on_node", on_node_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
                     &mca_coll_flash_params.on_node,
                     "Whether these calls also go around the ring where all ranks of a communicator "

@@ -37,18 +37,20 @@ void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_
     }
 }
 
-/* NULL if it is not. The parameters' help texts say why there are two limits. */
+/* NULL if it is not. The parameters' help texts say why there are two limits, and two of each. */
 static const char *too_small(flash_kind_t kind, size_t bytes, ompi_communicator_t *comm)
 {
+    static const char *const reasons[][2] = {
+        [FLASH_ALLGATHER] = {"below twice min_bytes", "blocks below twice step_bytes"},
+        [FLASH_REDUCE_SCATTER] = {"below min_bytes", "blocks below step_bytes"}};
     size_t least = mca_coll_flash_params.min_bytes;
-    /* Open MPI's own allgathers move no more than the ring does, its own reductions move more. */
     size_t worth = kind == FLASH_ALLGATHER ? bytes / 2 : bytes;
 
     if (worth < least) {
-        return "below min_bytes";
+        return reasons[kind][0];
     }
     if (least > 0 && worth / (size_t) ompi_comm_size(comm) < mca_coll_flash_params.step_bytes) {
-        return "blocks below step_bytes";
+        return reasons[kind][1];
     }
     return NULL;
 }

@@ -65,6 +65,7 @@ flash_engine_t *flash_engine_create(flash_transport_t *transport)
         queue_init(&engine->dirty);
         queue_init(&engine->combine);
         queue_init(&engine->users_combine);
+        queue_init(&engine->copy);
         queue_init(&engine->callback);
         queue_init(&engine->completed);
     }
@@ -110,9 +111,15 @@ void flash_engine_touch(flash_op_t *op)
     dirty_push(&op->engine->dirty, op);
 }
 
+/* An allgather copies, a reduce-scatter combines. */
 static flash_op_queue_t *combine_queue(flash_op_t *op)
 {
-    return op->params.combine_is_users ? &op->engine->users_combine : &op->engine->combine;
+    flash_engine_t *engine = op->engine;
+
+    if (op->params.schedule.kind == FLASH_ALLGATHER) {
+        return &engine->copy;
+    }
+    return op->params.combine_is_users ? &engine->users_combine : &engine->combine;
 }
 
 void flash_engine_offer(flash_op_t *op)
@@ -135,7 +142,7 @@ static void note_operation(const flash_op_t *op)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
     bool allgather = schedule->kind == FLASH_ALLGATHER;
-    size_t own = flash_schedule_count(schedule, flash_ring_rank(&schedule->ring, 0));
+    size_t own = flash_schedule_count(schedule, flash_op_own_rank(op));
 
     flash_engine_note(
         op, op->started_at,
@@ -283,7 +290,7 @@ static bool take_combine(flash_op_queue_t *queue, enum flash_work_kind kind, fla
                            .op = op,
                            .slot = flash_slot_queue_pop(&op->combining),
                            .taken_at = flash_trace_clock(op->engine->trace)};
-    if (work->slot == NULL) {
+    if (kind == FLASH_WORK_COPY) {
         flash_op_take_copy(op, work);
     } else {
         work->in = work->slot->local;
@@ -319,7 +326,8 @@ bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *wor
             take_combine(&engine->combine, FLASH_WORK_COMBINE, work)) ||
            ((kinds & FLASH_WORK_USERS_COMBINE) != 0 &&
             take_combine(&engine->users_combine, FLASH_WORK_USERS_COMBINE, work)) ||
-           ((kinds & FLASH_WORK_CALLBACK) != 0 && take_callback(engine, work));
+           ((kinds & FLASH_WORK_CALLBACK) != 0 && take_callback(engine, work)) ||
+           ((kinds & FLASH_WORK_COPY) != 0 && take_combine(&engine->copy, FLASH_WORK_COPY, work));
 }
 
 int flash_work_run(const flash_work_t *work)
@@ -329,21 +337,24 @@ int flash_work_run(const flash_work_t *work)
     if (work->kind == FLASH_WORK_CALLBACK) {
         return params->callback(params->callback_arg, &work->piece);
     }
-    if (params->schedule.kind == FLASH_REDUCE_SCATTER) {
-        return params->combine(params->combine_arg, work->in, work->inout, work->count);
+    if (work->kind == FLASH_WORK_COPY) {
+        memcpy(work->inout, work->in, work->count * params->element);
+        return FLASH_OK;
     }
-    memcpy(work->inout, work->in, work->count * params->element);
-    return FLASH_OK;
+    return params->combine(params->combine_arg, work->in, work->inout, work->count);
 }
 
 static void note_copy(const flash_work_t *work)
 {
-    const flash_schedule_t *schedule = &work->op->params.schedule;
+    const flash_op_params_t *params = &work->op->params;
+    size_t begin = (size_t) ((const char *) work->in - (const char *) params->input);
 
     flash_engine_note(work->op, work->taken_at,
                       (flash_trace_span_t){.kind = FLASH_TRACE_COMBINE,
-                                           .block = flash_ring_rank(&schedule->ring, 0),
-                                           .bytes = work->count * work->op->params.element});
+                                           .block = flash_op_own_rank(work->op),
+                                           .index = (uint32_t) (begin / params->element /
+                                                                params->schedule.segment_elements),
+                                           .bytes = work->count * params->element});
 }
 
 static void note_callback(const flash_work_t *work, bool pending)
@@ -366,7 +377,7 @@ void flash_engine_finish(const flash_work_t *work, int status)
     if (work->kind == FLASH_WORK_CALLBACK) {
         note_callback(work, status == FLASH_PENDING);
         flash_op_finish_callback(op, work->piece.number, status);
-    } else if (work->slot == NULL) {
+    } else if (work->kind == FLASH_WORK_COPY) {
         note_copy(work);
     } else {
         flash_slot_note(work->slot, FLASH_TRACE_COMBINE, work->taken_at);

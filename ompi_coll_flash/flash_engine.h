@@ -11,9 +11,9 @@
  * segments is under way at a time, receives posted ahead.
  *
  * The engine only moves data by itself. Everything that takes time is *work* that it hands out:
- * combining (reductions and copies) to any thread, or to application threads alone where it is
- * code of the user's, the user's callbacks to application threads alone. Work runs outside the
- * lock, so that data keeps moving under it:
+ * copies to any thread, combining too, or to application threads alone where it is code of the
+ * user's, the user's callbacks to application threads alone. Work runs outside the lock, so that
+ * data keeps moving under it:
  *
  *   while (flash_engine_take(engine, kinds, &work)) {
  *       unlock; status = flash_work_run(&work); lock;
@@ -199,24 +199,28 @@ typedef struct flash_silence {
 size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, size_t most);
 
 enum flash_work_kind {
-    FLASH_WORK_COMBINE = 1,      /* for any thread */
-    FLASH_WORK_CALLBACK = 2,     /* for application threads, never inside another callback */
-    FLASH_WORK_USERS_COMBINE = 4 /* for application threads */
+    FLASH_WORK_COMBINE = 1,       /* for any thread */
+    FLASH_WORK_CALLBACK = 2,      /* for application threads, never inside another callback */
+    FLASH_WORK_USERS_COMBINE = 4, /* for application threads */
+    FLASH_WORK_COPY = 8 /* AG's own block, a segment's length at a time: nobody waits for it */
 };
 
 /* Something to run outside the lock. The fields are the engine's. */
 typedef struct flash_work {
     enum flash_work_kind kind;
     flash_op_t *op;
-    struct flash_slot *slot; /* combine: the segment; NULL for a part of AG's own block */
-    const void *in;          /* combine: what to add or copy */
-    void *inout;             /* combine: where to */
-    size_t count;            /* combine: elements */
+    struct flash_slot *slot; /* combine: the segment */
+    const void *in;          /* combine, copy: what to add or copy */
+    void *inout;             /* where to */
+    size_t count;            /* elements */
     flash_piece_t piece;     /* callback: its argument */
     uint64_t taken_at;       /* of flash_trace_clock() */
 } flash_work_t;
 
-/* Takes a piece of work of one of `kinds` (a mask), if there is any. */
+/*
+ * Takes a piece of work of one of `kinds` (a mask), if there is any: combining before callbacks,
+ * copies last.
+ */
 bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *work);
 /* Runs it, without the lock. Returns its status, for flash_engine_finish(). */
 int flash_work_run(const flash_work_t *work);

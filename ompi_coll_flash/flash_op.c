@@ -87,7 +87,7 @@ static char *element_at(const flash_op_t *op, const void *base, ptrdiff_t displ,
     return (char *) base + (displ + (ptrdiff_t) offset) * (ptrdiff_t) op->params.element;
 }
 
-static uint32_t own_rank(const flash_op_t *op)
+uint32_t flash_op_own_rank(const flash_op_t *op)
 {
     return flash_ring_rank(&op->params.schedule.ring, 0);
 }
@@ -95,7 +95,7 @@ static uint32_t own_rank(const flash_op_t *op)
 /* AG: where the own block is to be in the end. */
 static char *own_place(const flash_op_t *op)
 {
-    ptrdiff_t displ = flash_schedule_displ(&op->params.schedule, own_rank(op));
+    ptrdiff_t displ = flash_schedule_displ(&op->params.schedule, flash_op_own_rank(op));
 
     return element_at(op, op->params.output, displ, 0);
 }
@@ -119,7 +119,8 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     flash_slot_queue_init(&op->events);
     flash_slot_queue_init(&op->waiting);
     flash_slot_queue_init(&op->combining);
-    op->uncopied = is_in_place(op) ? 0 : flash_schedule_count(&params->schedule, own_rank(op));
+    op->uncopied =
+        is_in_place(op) ? 0 : flash_schedule_count(&params->schedule, flash_op_own_rank(op));
     op->slots = slots;
     for (uint32_t k = 0; k < op->depth; k++) {
         flash_slot_init(&op->slots[k], op);
@@ -273,9 +274,7 @@ static void open_segment(flash_op_t *op)
     }
     slot->sent_again = slot->settled = false;
     slot->spoiled = op->refused || (op->params.spoiled && open->step == 0);
-    slot->blame = !slot->spoiled ? FLASH_NOBODY
-                  : op->refused  ? op->blamed
-                                 : flash_ring_rank(&op->params.schedule.ring, 0);
+    slot->blame = !slot->spoiled ? FLASH_NOBODY : op->refused ? op->blamed : flash_op_own_rank(op);
     if (op->params.schedule.kind == FLASH_ALLGATHER) {
         place_allgather(op, slot);
     } else {
@@ -354,7 +353,7 @@ void flash_op_settle(flash_op_t *op)
 void flash_op_take_copy(flash_op_t *op, flash_work_t *work)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
-    size_t begin = flash_schedule_count(schedule, own_rank(op)) - op->uncopied;
+    size_t begin = flash_schedule_count(schedule, flash_op_own_rank(op)) - op->uncopied;
 
     work->count =
         op->uncopied < schedule->segment_elements ? op->uncopied : schedule->segment_elements;
@@ -420,7 +419,7 @@ bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status)
     if (status == FLASH_OK) {
         op->done |= flash_pending_bit(number);
     } else {
-        flash_op_fail(op, status, own_rank(op));
+        flash_op_fail(op, status, flash_op_own_rank(op));
     }
     while ((op->done & flash_pending_bit(op->called)) != 0) {
         op->done &= ~flash_pending_bit(op->called++);

@@ -67,7 +67,7 @@ struct flash_op {
     flash_op_t *next_running;   /* in engine->running */
     flash_op_t *next_completed; /* in engine->completed */
     flash_op_t *next_dirty;     /* in engine->dirty */
-    flash_op_t *next_combine;   /* in engine->combine or ->users_combine */
+    flash_op_t *next_combine;   /* in engine->combine, ->users_combine or ->copy */
     flash_op_t *next_callback;  /* in engine->callback */
     bool in_running, in_dirty, in_combine, in_callback, in_completed;
 
@@ -128,6 +128,7 @@ struct flash_engine {
     flash_op_queue_t dirty;         /* with events */
     flash_op_queue_t combine;       /* with segments to combine */
     flash_op_queue_t users_combine; /* likewise, by the user's code */
+    flash_op_queue_t copy;          /* with a part of the own block to copy */
     flash_op_queue_t callback;      /* with a piece to call back for */
     flash_op_queue_t completed;     /* not yet fetched */
     flash_refusal_t *refusals;      /* FLASH_REFUSALS of them */
@@ -155,6 +156,7 @@ void flash_cursor_next_step(const flash_op_t *op, flash_cursor_t *cursor);
 void flash_cursor_find_piece(const flash_op_t *op, flash_cursor_t *cursor);
 
 /* flash_op.c */
+uint32_t flash_op_own_rank(const flash_op_t *op);
 /* Of memory that is all zeros. `slots`: params->depth, or more if the ring needs more. */
 void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params_t *params,
                    flash_slot_t *slots);

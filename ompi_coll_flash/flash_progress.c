@@ -162,7 +162,7 @@ static bool move_and_combine(flash_progress_t *progress)
     bool moved = flash_engine_progress(progress->engine) != 0;
     flash_work_t work;
 
-    if (!flash_engine_take(progress->engine, FLASH_WORK_COMBINE, &work)) {
+    if (!flash_engine_take(progress->engine, FLASH_WORK_COMBINE | FLASH_WORK_COPY, &work)) {
         return moved;
     }
     run_work(progress, &work);
@@ -338,12 +338,11 @@ static bool call_back(flash_progress_t *progress)
     return true;
 }
 
-static bool combine(flash_progress_t *progress)
+static bool take_and_run(flash_progress_t *progress, unsigned kinds)
 {
     flash_work_t work;
 
-    if (!flash_engine_take(progress->engine, FLASH_WORK_COMBINE | FLASH_WORK_USERS_COMBINE,
-                           &work)) {
+    if (!flash_engine_take(progress->engine, kinds, &work)) {
         return false;
     }
     run_work(progress, &work);
@@ -362,7 +361,8 @@ static int work_once(flash_progress_t *progress)
         return 1;
     }
     happened = (int) flash_engine_progress(progress->engine);
-    return happened + (combine(progress) || call_back(progress));
+    return happened + (take_and_run(progress, FLASH_WORK_COMBINE | FLASH_WORK_USERS_COMBINE) ||
+                       call_back(progress) || take_and_run(progress, FLASH_WORK_COPY));
 }
 
 static int report_completed(flash_progress_t *progress, void (*completed)(flash_op_t *op))

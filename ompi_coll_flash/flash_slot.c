@@ -22,7 +22,7 @@ static bool last_step(const flash_slot_t *slot)
 
 static uint32_t own_rank(const flash_slot_t *slot)
 {
-    return flash_ring_rank(&slot->op->params.schedule.ring, 0);
+    return flash_op_own_rank(slot->op);
 }
 
 static uint32_t left_rank(const flash_slot_t *slot)

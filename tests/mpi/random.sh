@@ -63,6 +63,7 @@ share 5 2 --mca coll_flash_progress off -- --threads=4
 # Besides: some operations around the ring and some passed on, as by default; none.
 options
 share 2 4 -- --most=1000000
+share 2 5 --mca coll_flash_min_bytes 1 --mca coll_flash_step_bytes 1000 --
 share 5 1 --
 select_coll ^flash
 share 8 3 --

@@ -54,7 +54,7 @@ static size_t parameter(const char *variable, size_t usual)
 static bool is_large(size_t bytes, int blocks)
 {
     size_t least = parameter("OMPI_MCA_coll_flash_min_bytes", 512 * 1024);
-    size_t least_block = parameter("OMPI_MCA_coll_flash_step_bytes", 32 * 1024);
+    size_t least_block = parameter("OMPI_MCA_coll_flash_step_bytes", 64 * 1024);
 
     return least == 0 || (bytes >= least && bytes >= least_block * (size_t) blocks);
 }

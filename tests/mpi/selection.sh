@@ -95,10 +95,14 @@ point 'coll_flash_min_bytes differs: said, and everyone goes by the smallest' \
     says 1 'coll_flash_min_bytes differs' 3 -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_min_bytes=0 \
     "$programs/test_allgather" signatures
-point 'coll_flash_step_bytes differs: said, and everyone goes by the smallest' \
-    says 1 'coll_flash_step_bytes differs' 3 --mca coll_flash_min_bytes 1 -- \
-    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_step_bytes=0 \
-    "$programs/test_allgather" signatures
+# Blocks of 512 KiB, of which allgathers count half.
+step_differs() {
+    says 1 'coll_flash_step_bytes differs' 3 --mca coll_flash_verbose 2 \
+        --mca coll_flash_step_bytes 1000000 -- \
+        "${on_rank[@]}" 1 OMPI_MCA_coll_flash_step_bytes=262144 "$programs/test_others" own &&
+        holds 3 'Iallgather of .* bytes .*: ring'
+}
+point 'coll_flash_step_bytes differs: said, and everyone goes by the smallest' tried step_differs
 point 'coll_flash_segment_bytes differs: said, and everyone goes by the smallest' \
     says 1 'coll_flash_segment_bytes differs' 3 --mca coll_flash_min_bytes 0 -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_segment_bytes=4096 \
@@ -144,11 +148,17 @@ point 'coll_flash_verbose 1: too low a priority' \
 point 'coll_flash_verbose 2: operations around the ring' \
     says 3 'Iallgather of .* bytes .*: ring' 3 --mca coll_flash_verbose 2 -- test_others own
 point 'coll_flash_verbose 2: operations passed on, and why' \
-    says 3 'Iallgather of .* bytes .*: passed on (below min_bytes)' 3 \
-    --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 100000000 -- test_others own
+    says 3 'Iallgather of .* bytes .*: passed on (below twice min_bytes)' 3 \
+    --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 786433 -- test_others own
+point 'coll_flash_min_bytes: half of all blocks of an allgather' \
+    says 3 'Iallgather of .* bytes .*: ring' 3 \
+    --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 786432 -- test_others own
 point 'coll_flash_verbose 2: operations of short blocks passed on' \
-    says 3 'Iallgather of .* bytes .*: passed on (blocks below step_bytes)' 3 \
-    --mca coll_flash_verbose 2 --mca coll_flash_step_bytes 100000000 -- test_others own
+    says 3 'Iallgather of .* bytes .*: passed on (blocks below twice step_bytes)' 3 \
+    --mca coll_flash_verbose 2 --mca coll_flash_step_bytes 262145 -- test_others own
+point 'coll_flash_step_bytes: half of a block of an allgather' \
+    says 3 'Iallgather of .* bytes .*: ring' 3 \
+    --mca coll_flash_verbose 2 --mca coll_flash_step_bytes 262144 -- test_others own
 point 'coll_flash_min_bytes 0: whatever the blocks' \
     says 3 'Iallgather of .* bytes .*: ring' 3 --mca coll_flash_min_bytes 0 \
     --mca coll_flash_verbose 2 --mca coll_flash_step_bytes 100000000 -- test_others own

@@ -6,6 +6,8 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
+# Between all ranks of a job rings, between some of them not all calls.
+options --mca coll_flash_min_bytes 262144 --mca coll_flash_step_bytes 0
 for np in 1 2 3; do
     mpi "$np" -- test_spawn spawned
     mpi "$np" -- test_spawn connected
@@ -13,6 +15,7 @@ done
 for np in 2 3 5; do
     mpi "$np" -- test_spawn halves create_group
 done
+options
 for progress in on off; do
     mpi 2 --mca coll_flash_progress "$progress" --mca coll_flash_min_bytes 0 -- test_spawn spawned
     mpi 4 --mca coll_flash_progress "$progress" --mca coll_flash_min_bytes 0 -- \

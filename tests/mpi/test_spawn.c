@@ -11,7 +11,7 @@
 #include "mpitest.h"
 #include "persistent.h"
 
-enum { CHILDREN = 2, BLOCK = 40000 }; /* large enough for the ring by default */
+enum { CHILDREN = 2, BLOCK = 40000 }; /* large enough for rings, see spawn.sh */
 
 static char *program;
 static bool good = true; /* nothing went wrong in this process since it was last asked */

@@ -275,7 +275,7 @@ static void check_taken(sim_t *sim, const flash_work_t *work, uint32_t rank, uns
     if ((work->kind & kinds) == 0) {
         sim_complain(sim, "rank %u: took work that was not asked for", rank);
     }
-    if (work->kind != FLASH_WORK_CALLBACK &&
+    if ((work->kind & (FLASH_WORK_COMBINE | FLASH_WORK_USERS_COMBINE)) != 0 &&
         (work->kind == FLASH_WORK_USERS_COMBINE) != in->spec->users) {
         sim_complain(sim, "rank %u: took the user's work for its own, or its own for the user's",
                      rank);
@@ -308,7 +308,7 @@ static uint64_t held_name(const sim_held_t *held)
     if (work->kind == FLASH_WORK_CALLBACK) {
         return (uint64_t) in->index << 56 | UINT64_C(1) << 48 | work->piece.number;
     }
-    if (work->slot == NULL) { /* what is left says which part of the own block it is */
+    if (work->kind == FLASH_WORK_COPY) { /* what is left says which part it is */
         return (uint64_t) in->index << 56 | UINT64_C(3) << 48 | work->op->uncopied;
     }
     return (uint64_t) in->index << 56 | (uint64_t) work->slot->step << 24 | work->slot->segment;

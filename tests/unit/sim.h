@@ -19,8 +19,9 @@
 #include "fake_transport.h"
 #include "flash_engine.h"
 
-#define SIM_NOBODY     UINT32_MAX
-#define SIM_ALL_WORK   (FLASH_WORK_COMBINE | FLASH_WORK_CALLBACK | FLASH_WORK_USERS_COMBINE)
+#define SIM_NOBODY UINT32_MAX
+#define SIM_ALL_WORK \
+    (FLASH_WORK_COMBINE | FLASH_WORK_CALLBACK | FLASH_WORK_USERS_COMBINE | FLASH_WORK_COPY)
 #define SIM_ERR_CALL   71 /* what a failing callback returns */
 #define SIM_ERR_ADD    72 /* what a failing combine returns */
 #define SIM_MAX_OPS    8

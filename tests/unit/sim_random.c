@@ -101,7 +101,7 @@ static bool move(sim_t *sim, uint32_t rank, const pace_t *pace)
     }
     switch (prng_below(random, 8)) {
     case 0:
-        moved |= sim_take(sim, rank, FLASH_WORK_COMBINE);
+        moved |= sim_take(sim, rank, FLASH_WORK_COMBINE | FLASH_WORK_COPY);
         break;
     case 1:
         moved |= sim_take(sim, rank, FLASH_WORK_CALLBACK | FLASH_WORK_USERS_COMBINE);

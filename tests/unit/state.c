@@ -128,6 +128,7 @@ static void add_engine(fingerprint_t *print, const flash_engine_t *engine)
     ADD_OPS(print, &engine->dirty, next_dirty);
     ADD_OPS(print, &engine->combine, next_combine);
     ADD_OPS(print, &engine->users_combine, next_combine);
+    ADD_OPS(print, &engine->copy, next_combine);
     ADD_OPS(print, &engine->callback, next_callback);
     ADD_OPS(print, &engine->completed, next_completed);
 }
