@@ -1,0 +1,327 @@
+/*
+ * mpix_flash_fallback_operation.c: the callbacks around a plain collective, and the request that
+ * stands for both.
+ *
+ * Shared between threads: the list of operations under way, and which of them a thread is busy
+ * with, under `mutex`; `under_way` is an atomic hint that the list is not empty; an operation's
+ * `undone` and `error`, written by those who call back and by those who complete a pending piece,
+ * whose last word is to clear its bit (release; who finds it clear acquires).
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "mpix_flash_fallback_operation.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { FALLBACK_IN_USE, FALLBACK_FREED, FALLBACK_COMPLETED };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static flash_fallback_t *list;
+static atomic_uint under_way;
+
+/* ---------------------------------------------------------------- requests */
+
+static void leave(ompi_request_t *base)
+{
+    flash_fallback_t *fallback = (flash_fallback_t *) base;
+
+    if (atomic_exchange_explicit(&fallback->state, FALLBACK_FREED, memory_order_acq_rel) ==
+        FALLBACK_COMPLETED) {
+        OMPI_REQUEST_FINI(base);
+        OBJ_RELEASE(fallback);
+    }
+}
+
+static int fallback_free(ompi_request_t **handle)
+{
+    flash_fallback_t *fallback = (flash_fallback_t *) *handle;
+
+    flash_compat_see_request(*handle);
+    if (!mca_coll_flash_owes(*handle, &fallback->debt, leave)) {
+        leave(*handle);
+    }
+    *handle = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+/* As with a ring: no operation of the extension can be cancelled. */
+static int fallback_cancel(ompi_request_t *request, int flag)
+{
+    (void) request;
+    (void) flag;
+    return MPI_ERR_REQUEST;
+}
+
+static void fallback_construct(flash_fallback_t *fallback)
+{
+    OMPI_REQUEST_INIT(&fallback->super.super, false);
+    fallback->super.super.req_type = OMPI_REQUEST_COLL;
+    fallback->super.super.req_state = OMPI_REQUEST_ACTIVE;
+    fallback->super.super.req_free = fallback_free;
+    fallback->super.super.req_cancel = fallback_cancel;
+    fallback->super.super.req_status = ompi_status_empty;
+    fallback->busy = false;
+    atomic_init(&fallback->state, FALLBACK_IN_USE);
+    fallback->inner[0] = fallback->inner[1] = MPI_REQUEST_NULL;
+    atomic_init(&fallback->error, MPI_SUCCESS);
+    fallback->begun = 0;
+    atomic_init(&fallback->undone, 0);
+    fallback->reported = fallback->worst = 0;
+    fallback->comm = NULL;
+    fallback->contribution = NULL;
+    fallback->counts = NULL;
+    fallback->displs = NULL;
+    fallback->step = fallback->piece = 0;
+}
+
+static void fallback_destruct(flash_fallback_t *fallback)
+{
+    if (fallback->comm != NULL) {
+        OBJ_RELEASE(fallback->comm);
+    }
+    free(fallback->contribution);
+    free(fallback->counts);
+    free(fallback->displs);
+}
+
+OBJ_CLASS_INSTANCE(flash_fallback_t, ompi_coll_base_nbc_request_t, fallback_construct,
+                   fallback_destruct);
+
+static bool is_complete(MPI_Request request)
+{
+    return request == MPI_REQUEST_NULL || REQUEST_COMPLETE(request);
+}
+
+static void complete(flash_fallback_t *fallback)
+{
+    ompi_request_t *base = &fallback->super.super;
+    int error = atomic_load_explicit(&fallback->error, memory_order_relaxed);
+
+    for (int k = 0; k < 2; k++) {
+        int rc = MPI_SUCCESS;
+
+        /* Not MPI_Wait: it would hand an error to MPI_COMM_WORLD's error handler. */
+        if (fallback->inner[k] != MPI_REQUEST_NULL) {
+            rc = ompi_request_wait(&fallback->inner[k], MPI_STATUS_IGNORE);
+            if (fallback->inner[k] != MPI_REQUEST_NULL) {
+                ompi_request_free(&fallback->inner[k]); /* one that failed is left */
+            }
+        }
+        error = error == MPI_SUCCESS ? rc : error;
+    }
+    if (error == MPI_SUCCESS && fallback->worst != 0) {
+        error = MPI_ERR_OTHER;
+    }
+    base->req_status.MPI_ERROR = error;
+    if (error != MPI_SUCCESS) {
+        base->req_type = OMPI_REQUEST_PML; /* as in coll_flash_request.c */
+    }
+    ompi_request_complete(base, true);
+    if (atomic_exchange_explicit(&fallback->state, FALLBACK_COMPLETED, memory_order_acq_rel) ==
+        FALLBACK_FREED) {
+        OMPI_REQUEST_FINI(base);
+        OBJ_RELEASE(fallback);
+    }
+}
+
+/* --------------------------------------------------------------- callbacks */
+
+static uint64_t undone(const flash_fallback_t *fallback)
+{
+    return atomic_load_explicit(&fallback->undone, memory_order_acquire);
+}
+
+/* Whether there is room for one more. */
+static bool may_begin(const flash_fallback_t *fallback)
+{
+    return (undone(fallback) & flash_pending_bit(fallback->begun)) == 0;
+}
+
+/* Who finds the bit clear may free the operation: nothing is touched after that. */
+bool flash_fallback_end_pending(void *operation, MPI_Count piece, int error)
+{
+    flash_fallback_t *fallback = operation;
+    uint64_t bit = flash_pending_bit((uint64_t) (-1 - piece));
+    int none = MPI_SUCCESS;
+
+    if ((undone(fallback) & bit) == 0) {
+        return false;
+    }
+    atomic_compare_exchange_strong_explicit(&fallback->error, &none, error, memory_order_relaxed,
+                                            memory_order_relaxed);
+    atomic_fetch_and_explicit(&fallback->undone, ~bit, memory_order_release);
+    return true;
+}
+
+bool flash_fallback_has_failed(const flash_fallback_t *fallback)
+{
+    return atomic_load_explicit(&fallback->error, memory_order_relaxed) != MPI_SUCCESS;
+}
+
+static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_split_t *split,
+                       uint32_t piece)
+{
+    flash_range_t range = flash_split_piece(split, piece);
+    ptrdiff_t element = flash_schedule_displ(&fallback->schedule, rank) + (ptrdiff_t) range.offset;
+    MPIX_Flash_block block = {.rank = (int) rank,
+                              .piece = (int) piece,
+                              .pieces = (int) split->pieces,
+                              .offset = (MPI_Count) range.offset,
+                              .count = (MPI_Count) range.count,
+                              .datatype = fallback->datatype,
+                              .data = fallback->base + element * fallback->extent,
+                              .stream = NULL,
+                              .handle = {fallback, -1 - (MPI_Count) fallback->begun}};
+    bool nested = flash_in_callback;
+    int error;
+
+    atomic_fetch_or_explicit(&fallback->undone, flash_pending_bit(fallback->begun++),
+                             memory_order_relaxed);
+    flash_in_callback = true;
+    error = fallback->compute.fn(&block, fallback->compute.arg);
+    flash_in_callback = nested;
+    if (error != MPIX_FLASH_PENDING) {
+        flash_fallback_end_pending(fallback, block.handle.piece,
+                                   error >= 0 ? error : MPI_ERR_OTHER);
+    }
+}
+
+static flash_split_t split_of_step(const flash_fallback_t *fallback, uint32_t *rank)
+{
+    *rank = flash_schedule_block(&fallback->schedule, fallback->step);
+    return flash_schedule_split(&fallback->schedule, *rank);
+}
+
+/* Moves on to the next piece for a consumer. False if there is none. */
+static bool find_next(flash_fallback_t *fallback)
+{
+    uint32_t rank;
+
+    while (fallback->schedule.kind == FLASH_ALLGATHER && !flash_fallback_has_failed(fallback) &&
+           fallback->step < fallback->schedule.ring.nranks) {
+        if (fallback->piece < split_of_step(fallback, &rank).pieces) {
+            return true;
+        }
+        fallback->step++;
+        fallback->piece = 0;
+    }
+    return false;
+}
+
+static void consume_next(flash_fallback_t *fallback)
+{
+    uint32_t rank;
+    flash_split_t split = split_of_step(fallback, &rank);
+
+    call_piece(fallback, rank, &split, fallback->piece++);
+}
+
+void flash_fallback_produce(flash_fallback_t *fallback)
+{
+    const flash_schedule_t *schedule = &fallback->schedule;
+
+    for (uint32_t step = 0; step < schedule->ring.nranks; step++) {
+        uint32_t rank = flash_schedule_block(schedule, step);
+        flash_split_t split = flash_schedule_split(schedule, rank);
+
+        for (uint32_t piece = 0; piece < split.pieces && !flash_fallback_has_failed(fallback);
+             piece++) {
+            while (!may_begin(fallback)) {
+                opal_progress();
+            }
+            if (flash_fallback_has_failed(fallback)) {
+                break; /* meanwhile */
+            }
+            call_piece(fallback, rank, &split, piece);
+        }
+    }
+    while (undone(fallback) != 0) {
+        opal_progress();
+    }
+}
+
+/* ---------------------------------------------------------------- progress */
+
+/*
+ * Takes an operation whose collective is complete, and that has a callback to make or can complete,
+ * for this thread alone: inside a callback, one that has none left to call, which that callback may
+ * wait for.
+ */
+static flash_fallback_t *take_ready(void)
+{
+    flash_fallback_t *fallback;
+
+    pthread_mutex_lock(&mutex);
+    for (fallback = list; fallback != NULL; fallback = fallback->next) {
+        if (!fallback->busy && is_complete(fallback->inner[0]) && is_complete(fallback->inner[1]) &&
+            (find_next(fallback) ? !flash_in_callback && may_begin(fallback)
+                                 : undone(fallback) == 0)) {
+            fallback->busy = true;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    return fallback;
+}
+
+static void put_back(flash_fallback_t *fallback)
+{
+    pthread_mutex_lock(&mutex);
+    fallback->busy = false;
+    pthread_mutex_unlock(&mutex);
+}
+
+static void take_off_list(flash_fallback_t *fallback)
+{
+    flash_fallback_t **link = &list;
+
+    pthread_mutex_lock(&mutex);
+    while (*link != fallback) {
+        link = &(*link)->next;
+    }
+    *link = fallback->next;
+    pthread_mutex_unlock(&mutex);
+    atomic_fetch_sub_explicit(&under_way, 1, memory_order_relaxed);
+}
+
+static int fallback_progress(void)
+{
+    flash_fallback_t *fallback;
+
+    if (atomic_load_explicit(&under_way, memory_order_relaxed) == 0) {
+        return 0;
+    }
+    fallback = take_ready();
+    if (fallback == NULL) {
+        return 0;
+    }
+    if (find_next(fallback)) {
+        consume_next(fallback);
+        put_back(fallback);
+    } else if (undone(fallback) != 0) { /* a piece has failed since */
+        put_back(fallback);
+    } else {
+        take_off_list(fallback);
+        complete(fallback);
+    }
+    return 1;
+}
+
+static void register_progress(void)
+{
+    opal_progress_register(fallback_progress);
+}
+
+void flash_fallback_enlist(flash_fallback_t *fallback, MPI_Request *request)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    *request = &fallback->super.super;
+    pthread_once(&once, register_progress);
+    atomic_fetch_add_explicit(&under_way, 1, memory_order_relaxed);
+    pthread_mutex_lock(&mutex);
+    fallback->next = list;
+    list = fallback;
+    pthread_mutex_unlock(&mutex);
+}

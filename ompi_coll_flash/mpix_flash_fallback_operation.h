@@ -1,0 +1,45 @@
+/*
+ * mpix_flash_fallback_operation.h: one of the extension's operations without the ring.
+ * mpix_flash_fallback.c starts it, mpix_flash_fallback_operation.c does the rest.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef MPIX_FLASH_FALLBACK_OPERATION_H
+#define MPIX_FLASH_FALLBACK_OPERATION_H
+
+#include "mpix_flash_fallback.h"
+
+typedef struct flash_fallback {
+    ompi_coll_base_nbc_request_t super;
+    mca_coll_flash_debt_t debt;
+    struct flash_fallback *next;
+    ompi_communicator_t *comm; /* kept while the operation lives */
+    bool busy;                 /* some thread is calling back for it */
+    atomic_int state;
+    MPI_Request inner[2]; /* the collective; the producers' reports */
+    mca_coll_flash_compute_t compute;
+    atomic_int error; /* the first one of this rank's callbacks */
+    uint64_t begun;   /* pieces called back for */
+    atomic_uint_fast64_t
+        undone;          /* a bit for each of those that is not done, see flash_pending_bit() */
+    int reported, worst; /* whether a producer failed: here, anywhere */
+    void *contribution;  /* reduce-scatter: all blocks; owned */
+    flash_schedule_t schedule;
+    size_t *counts;    /* owned */
+    ptrdiff_t *displs; /* owned */
+    MPI_Datatype datatype;
+    ptrdiff_t extent;
+    char *base;           /* where the blocks lie: the receive buffer, or in `contribution` */
+    uint32_t step, piece; /* the next callback */
+} flash_fallback_t;
+
+OBJ_CLASS_DECLARATION(flash_fallback_t);
+
+/* Whether a callback of this rank has failed. */
+bool flash_fallback_has_failed(const flash_fallback_t *fallback);
+/* Calls the producer for all pieces, and waits for those that it leaves pending. */
+void flash_fallback_produce(flash_fallback_t *fallback);
+/* From now on progress calls back, and completes the request. */
+void flash_fallback_enlist(flash_fallback_t *fallback, MPI_Request *request);
+
+#endif /* MPIX_FLASH_FALLBACK_OPERATION_H */
