@@ -81,7 +81,7 @@ void flash_engine_destroy(flash_engine_t *engine)
         flash_op_free(op);
     }
     flash_pool_clear(&engine->pool);
-    free(engine->refusals);
+    flash_refusals_free(engine->refusals);
     free(engine);
 }
 

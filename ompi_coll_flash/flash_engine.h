@@ -153,7 +153,7 @@ void flash_op_start(flash_op_t *op);
  * any other operation, with FLASH_ERR_NO_MEMORY; without, nothing is reported. The operation's
  * tags are not to be used again but for another refusal by this rank, once it has ended: a
  * neighbour may still have receives for the messages that did not come. False if FLASH_REFUSALS are
- * under way: then the others wait.
+ * under way and there is no memory for another: then the others wait.
  */
 bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params);
 #define FLASH_REFUSALS 32

@@ -131,7 +131,7 @@ struct flash_engine {
     flash_op_queue_t copy;          /* with a part of the own block to copy */
     flash_op_queue_t callback;      /* with a piece to call back for */
     flash_op_queue_t completed;     /* not yet fetched */
-    flash_refusal_t *refusals;      /* FLASH_REFUSALS of them */
+    flash_refusal_t *refusals;      /* FLASH_REFUSALS of them, or more */
 };
 
 void flash_slot_queue_init(flash_slot_queue_t *queue);
@@ -145,8 +145,9 @@ void flash_engine_offer(flash_op_t *op); /* the operation may have work */
 void flash_engine_note(const flash_op_t *op, uint64_t begin, flash_trace_span_t span);
 
 /* flash_refuse.c */
-/* To be freed; NULL if there is no memory. */
+/* NULL if there is no memory. */
 flash_refusal_t *flash_refusals_create(flash_transport_t *transport);
+void flash_refusals_free(flash_refusal_t *refusals);
 
 /* flash_cursor.c */
 bool flash_cursor_at_end(const flash_op_t *op, const flash_cursor_t *cursor);

@@ -18,6 +18,7 @@
 struct flash_refusal {
     flash_op_t op;
     flash_slot_t slots[SLOTS];
+    flash_refusal_t *next; /* of the engine's; the first FLASH_REFUSALS are one array */
 };
 
 flash_refusal_t *flash_refusals_create(flash_transport_t *transport)
@@ -29,18 +30,47 @@ flash_refusal_t *flash_refusals_create(flash_transport_t *transport)
         free(refusals);
         return NULL;
     }
+    for (size_t k = 0; refusals != NULL && k + 1 < FLASH_REFUSALS; k++) {
+        refusals[k].next = &refusals[k + 1];
+    }
     return refusals;
+}
+
+void flash_refusals_free(flash_refusal_t *refusals)
+{
+    flash_refusal_t *more = refusals[FLASH_REFUSALS - 1].next, *next;
+
+    for (; more != NULL; more = next) {
+        next = more->next;
+        free(more);
+    }
+    free(refusals);
+}
+
+static flash_refusal_t *one_more(flash_transport_t *transport)
+{
+    flash_refusal_t *refusal = calloc(1, sizeof(*refusal));
+
+    if (refusal != NULL && transport->ops->reserve(transport, SLOTS) != FLASH_OK) {
+        free(refusal);
+        return NULL;
+    }
+    return refusal;
 }
 
 /* One that a lost peer's message may still touch is never used again. */
 static flash_refusal_t *find_unused(flash_engine_t *engine)
 {
-    for (size_t k = 0; k < FLASH_REFUSALS; k++) {
-        if (!engine->refusals[k].op.refused) {
-            return &engine->refusals[k];
+    flash_refusal_t *refusal = engine->refusals;
+
+    while (refusal->op.refused) {
+        if (refusal->next == NULL) {
+            refusal->next = one_more(engine->transport);
+            return refusal->next;
         }
+        refusal = refusal->next;
     }
-    return NULL;
+    return refusal;
 }
 
 bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params)
@@ -68,7 +98,8 @@ bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params
         empty.schedule.ring.ranks = NULL;
         empty.schedule.ring.place = flash_ring_rank(&params->schedule.ring, 0);
     }
-    memset(refusal, 0, sizeof(*refusal));
+    memset(&refusal->op, 0, sizeof(refusal->op));
+    memset(refusal->slots, 0, sizeof(refusal->slots));
     flash_op_init(&refusal->op, engine, &empty, refusal->slots);
     refusal->op.refused = true;
     flash_op_fail(&refusal->op, FLASH_ERR_NO_MEMORY, flash_ring_rank(&params->schedule.ring, 0));

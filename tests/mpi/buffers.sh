@@ -11,7 +11,7 @@ export FLASH_TEST_DRIVER=$top_builddir/tests/gpu/.libs/libcuda.so.1
 
 options --mca coll_flash_min_bytes 0
 for np in 2 3 4 5; do
-    for name in no_buffer no_strided_buffer null_buffer device_buffer managed_buffer; do
+    for name in no_buffer no_strided_buffer null_buffer many device_buffer managed_buffer; do
         mpi "$np" -- test_buffers "$name"
     done
 done

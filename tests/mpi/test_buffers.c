@@ -85,6 +85,26 @@ static void no_buffer(void)
     }
 }
 
+/* More of them at a time than flash has memory set aside to tell the others of. */
+static void many(void)
+{
+    enum { COUNT = 10, MANY = 100 };
+    static int64_t send[COUNT], recv[MANY][16 * COUNT];
+    MPI_Comm comm = make_counted_comm();
+    MPI_Request requests[MANY];
+    int class, wanted = world_rank == 0 ? MPI_ERR_BUFFER : MPI_ERR_OTHER;
+
+    for (int k = 0; k < MANY; k++) {
+        start(PLAIN_ALLGATHER, COUNT, world_rank == 0 ? NULL : send, recv[k], comm, &requests[k]);
+    }
+    for (int k = 0; k < MANY; k++) {
+        MPI_Error_class(MPI_Wait(&requests[k], MPI_STATUS_IGNORE), &class);
+        check(class == wanted, "call %d of many: class %d", k, class);
+    }
+    next_works(comm, "after many buffers that were not there");
+    MPI_Comm_free(&comm);
+}
+
 /* CUDA's driver, or what stands in for it, loaded by the application as flash expects it. */
 typedef struct driver {
     int (*allocate)(unsigned long long *address, size_t size);
@@ -208,11 +228,10 @@ static void null_buffer(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"no_buffer", no_buffer},
-                                        {"no_strided_buffer", no_strided_buffer},
-                                        {"null_buffer", null_buffer},
-                                        {"device_buffer", device_buffer},
-                                        {"managed_buffer", managed_buffer}};
+    static const test_case_t cases[] = {
+        {"no_buffer", no_buffer},         {"no_strided_buffer", no_strided_buffer},
+        {"null_buffer", null_buffer},     {"many", many},
+        {"device_buffer", device_buffer}, {"managed_buffer", managed_buffer}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

@@ -425,18 +425,25 @@ static void test_refusal(uint64_t seed, flash_kind_t kind, const char *name)
     ok(well, "%s: a rank refuses", name);
 }
 
-/* Two ranks refuse as much as they can, and when that is through, as much again. */
+/*
+ * Two ranks refuse three times as much as they have memory set aside for; one finds no more, once.
+ * When that is through, as much again.
+ */
 static void test_all_refusals(void)
 {
-    static const fake_options_t options = {.rendezvous = 100, .unordered = FLASH_TAG_MARKS};
+    static const fake_options_t options = {.rendezvous = 100,
+                                           .unordered = FLASH_TAG_MARKS,
+                                           .failure = FAKE_FAIL_RESERVE,
+                                           .fail_rank = 1,
+                                           .fail_nth = 2}; /* the first time it is set aside */
     fake_net_t *net = fake_net_create(2, 1, &options);
     flash_engine_t *engines[2];
-    bool refused = true, one_more = false;
+    unsigned failed = 0, wrong = 0;
 
     for (uint32_t rank = 0; rank < 2; rank++) {
         engines[rank] = flash_engine_create(fake_net_transport(net, rank));
     }
-    for (uint64_t name = 0; name < 2 * FLASH_REFUSALS; name++) {
+    for (uint64_t name = 0; name < 6 * FLASH_REFUSALS; name++) {
         for (uint32_t rank = 0; rank < 2; rank++) {
             flash_op_params_t params = {.schedule = {.ring = {.nranks = 2, .place = rank}},
                                         .left = fake_net_peer(net, rank, 1 - rank),
@@ -444,16 +451,18 @@ static void test_all_refusals(void)
                                         .recv_tag = name << FLASH_TAG_SHIFT,
                                         .send_tag = name << FLASH_TAG_SHIFT};
 
-            refused &= flash_engine_refuse(engines[rank], &params);
-            if (name == FLASH_REFUSALS - 1) {
-                one_more |= flash_engine_refuse(engines[rank], &params);
+            if (!flash_engine_refuse(engines[rank], &params)) {
+                failed++;
+                wrong += rank != 1 || name != FLASH_REFUSALS;
+                wrong += !flash_engine_refuse(engines[rank], &params);
             }
         }
-        while (name == FLASH_REFUSALS - 1 &&
+        while (name == 3 * FLASH_REFUSALS - 1 &&
                (flash_engine_progress(engines[0]) != 0 || flash_engine_progress(engines[1]) != 0)) {
         }
     }
-    ok(refused && !one_more, "memory is set aside for %d refusals at a time", FLASH_REFUSALS);
+    ok(failed == 1 && wrong == 0, "memory is set aside for %d refusals at a time, and more is had",
+       FLASH_REFUSALS);
     while (flash_engine_progress(engines[0]) != 0 || flash_engine_progress(engines[1]) != 0) {
     }
     ok(fake_net_leftovers(net) == 0, "they leave nothing behind");
