@@ -42,6 +42,7 @@ OP_QUEUE(running, next_running, in_running)
 OP_QUEUE(dirty, next_dirty, in_dirty)
 OP_QUEUE(combine, next_combine, in_combine)
 OP_QUEUE(callback, next_callback, in_callback)
+OP_QUEUE(staging, next_staging, in_staging)
 OP_QUEUE(completed, next_completed, in_completed)
 
 static void queue_init(flash_op_queue_t *queue)
@@ -61,12 +62,14 @@ flash_engine_t *flash_engine_create(flash_transport_t *transport)
             return NULL;
         }
         engine->transport = transport;
+        flash_pool_init(&engine->pool);
         queue_init(&engine->running);
         queue_init(&engine->dirty);
         queue_init(&engine->combine);
         queue_init(&engine->users_combine);
         queue_init(&engine->copy);
         queue_init(&engine->callback);
+        queue_init(&engine->staging);
         queue_init(&engine->completed);
     }
     return engine;
@@ -129,6 +132,9 @@ void flash_engine_offer(flash_op_t *op)
     }
     if (flash_op_wants_callback(op)) {
         callback_push(&op->engine->callback, op);
+    }
+    if (!STAILQ_EMPTY(&op->staging)) {
+        staging_push(&op->engine->staging, op);
     }
 }
 
@@ -302,6 +308,22 @@ static bool take_combine(flash_op_queue_t *queue, enum flash_work_kind kind, fla
     return true;
 }
 
+static bool take_staging(flash_engine_t *engine, flash_work_t *work)
+{
+    flash_op_t *op = engine->staging.head;
+
+    if (op == NULL) {
+        return false;
+    }
+    staging_remove(&engine->staging, op);
+    *work = (flash_work_t){
+        .kind = FLASH_WORK_STAGE, .op = op, .taken_at = flash_trace_clock(op->engine->trace)};
+    flash_op_take_staging(op, work);
+    op->held++;
+    flash_engine_offer(op);
+    return true;
+}
+
 static bool take_callback(flash_engine_t *engine, flash_work_t *work)
 {
     flash_op_t *op;
@@ -322,7 +344,8 @@ static bool take_callback(flash_engine_t *engine, flash_work_t *work)
 
 bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *work)
 {
-    return ((kinds & FLASH_WORK_COMBINE) != 0 &&
+    return ((kinds & FLASH_WORK_STAGE) != 0 && take_staging(engine, work)) ||
+           ((kinds & FLASH_WORK_COMBINE) != 0 &&
             take_combine(&engine->combine, FLASH_WORK_COMBINE, work)) ||
            ((kinds & FLASH_WORK_USERS_COMBINE) != 0 &&
             take_combine(&engine->users_combine, FLASH_WORK_USERS_COMBINE, work)) ||
@@ -337,7 +360,7 @@ int flash_work_run(const flash_work_t *work)
     if (work->kind == FLASH_WORK_CALLBACK) {
         return params->callback(params->callback_arg, &work->piece);
     }
-    if (work->kind == FLASH_WORK_COPY) {
+    if ((work->kind & (FLASH_WORK_COPY | FLASH_WORK_STAGE)) != 0) {
         memcpy(work->inout, work->in, work->count * params->element);
         return FLASH_OK;
     }
@@ -379,9 +402,16 @@ void flash_engine_finish(const flash_work_t *work, int status)
         flash_op_finish_callback(op, work->piece.number, status);
     } else if (work->kind == FLASH_WORK_COPY) {
         note_copy(work);
+        if (status != FLASH_OK) {
+            flash_op_fail(op, status, flash_op_own_rank(op));
+        }
     } else {
         flash_slot_note(work->slot, FLASH_TRACE_COMBINE, work->taken_at);
-        flash_slot_combined(work->slot, status);
+        if (work->kind == FLASH_WORK_STAGE) {
+            flash_slot_staged(work->slot, status);
+        } else {
+            flash_slot_combined(work->slot, status);
+        }
     }
     flash_engine_touch(op);
 }

@@ -40,6 +40,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "flash_pool.h"
 #include "flash_schedule.h"
 #include "flash_trace.h"
 #include "flash_transport.h"
@@ -103,6 +104,14 @@ typedef struct flash_op_params {
      */
     uint32_t depth;
     uint32_t sends; /* messages on their way to the right at a time; 0: no limit */
+
+    /*
+     * The transport reads and writes no memory of the user's: each segment of the input is copied
+     * to the scratch before it is used, and what arrives is copied from there to the output. RS:
+     * not with a callback.
+     */
+    bool stage_in, stage_out;
+    flash_pool_t *pool; /* the scratch's memory; NULL: the engine's own, of ordinary memory */
 
     /*
      * AG: the own block; the engine copies it to its place in the output unless it lies there.
@@ -202,15 +211,16 @@ enum flash_work_kind {
     FLASH_WORK_COMBINE = 1,       /* for any thread */
     FLASH_WORK_CALLBACK = 2,      /* for application threads, never inside another callback */
     FLASH_WORK_USERS_COMBINE = 4, /* for application threads */
-    FLASH_WORK_COPY = 8 /* AG's own block, a segment's length at a time: nobody waits for it */
+    FLASH_WORK_COPY = 8,  /* AG's own block, a segment's length at a time: nobody waits for it */
+    FLASH_WORK_STAGE = 16 /* a segment, between the user's memory and the scratch */
 };
 
 /* Something to run outside the lock. The fields are the engine's. */
 typedef struct flash_work {
     enum flash_work_kind kind;
     flash_op_t *op;
-    struct flash_slot *slot; /* combine: the segment */
-    const void *in;          /* combine, copy: what to add or copy */
+    struct flash_slot *slot; /* combine, stage: the segment */
+    const void *in;          /* combine, copy, stage: what to add or copy */
     void *inout;             /* where to */
     size_t count;            /* elements */
     flash_piece_t piece;     /* callback: its argument */
@@ -218,11 +228,14 @@ typedef struct flash_work {
 } flash_work_t;
 
 /*
- * Takes a piece of work of one of `kinds` (a mask), if there is any: combining before callbacks,
- * copies last.
+ * Takes a piece of work of one of `kinds` (a mask), if there is any: staging first, combining
+ * before callbacks, copies last.
  */
 bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *work);
-/* Runs it, without the lock. Returns its status, for flash_engine_finish(). */
+/*
+ * Runs it, without the lock. Returns its status, for flash_engine_finish(). Whatever else does what
+ * the work describes may take its time, and finish it later, or before that of other works.
+ */
 int flash_work_run(const flash_work_t *work);
 /* Takes note of it; what follows from it happens in the next flash_engine_progress(). */
 void flash_engine_finish(const flash_work_t *work, int status);

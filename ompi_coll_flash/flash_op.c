@@ -55,17 +55,24 @@ static size_t max_segment(const flash_schedule_t *schedule)
     return piece < schedule->segment_elements ? piece : schedule->segment_elements;
 }
 
+static bool is_reduction(const flash_op_t *op)
+{
+    return op->params.schedule.kind == FLASH_REDUCE_SCATTER;
+}
+
 static int allocate_scratch(flash_op_t *op)
 {
     const flash_op_params_t *params = &op->params;
     size_t size;
 
-    if (params->schedule.kind == FLASH_ALLGATHER) {
+    if (!is_reduction(op) && !params->stage_in && !params->stage_out) {
         return FLASH_OK;
     }
     op->segment_bytes = max_segment(&params->schedule) * params->element;
     size = op->depth * op->segment_bytes;
-    if (params->callback != NULL) {
+    if (is_reduction(op) && params->stage_in) {
+        size *= 2;
+    } else if (is_reduction(op) && params->callback != NULL) {
         /* One block ahead of the ring, and the piece that is being produced. */
         op->produce_buffers = params->schedule.pieces + 1;
         if (op->produce_buffers > op->pieces) {
@@ -78,7 +85,7 @@ static int allocate_scratch(flash_op_t *op)
     if (size == 0) {
         return FLASH_OK;
     }
-    op->scratch = flash_pool_get(&op->engine->pool, size, &op->scratch_size);
+    op->scratch = flash_pool_get(op->params.pool, size, &op->scratch_size);
     return op->scratch == NULL ? FLASH_ERR_NO_MEMORY : FLASH_OK;
 }
 
@@ -115,10 +122,14 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     if (params->sends == 0) {
         op->params.sends = UINT32_MAX;
     }
+    if (params->pool == NULL) {
+        op->params.pool = &engine->pool;
+    }
     op->pieces = flash_schedule_total_pieces(&params->schedule);
     flash_slot_queue_init(&op->events);
     flash_slot_queue_init(&op->waiting);
     flash_slot_queue_init(&op->combining);
+    STAILQ_INIT(&op->staging);
     op->uncopied =
         is_in_place(op) ? 0 : flash_schedule_count(&params->schedule, flash_op_own_rank(op));
     op->slots = slots;
@@ -167,7 +178,7 @@ no_memory:
 
 void flash_op_free(flash_op_t *op)
 {
-    flash_pool_put(&op->engine->pool, op->scratch, op->scratch_size);
+    flash_pool_put(op->params.pool, op->scratch, op->scratch_size);
     free(op->slots);
     free(op);
 }
@@ -223,28 +234,48 @@ static char *produce_buffer(const flash_op_t *op, uint64_t piece)
     return (char *) op->scratch + received + piece % op->produce_buffers * op->piece_bytes;
 }
 
+/* The segment's place in the user's memory. */
+static char *input_of(const flash_op_t *op, const flash_slot_t *slot)
+{
+    ptrdiff_t displ =
+        is_reduction(op) ? flash_schedule_displ(&op->params.schedule, slot->block) : 0;
+
+    return element_at(op, op->params.input, displ, slot->range.offset);
+}
+
+static char *output_of(const flash_op_t *op, const flash_slot_t *slot)
+{
+    ptrdiff_t displ =
+        is_reduction(op) ? 0 : flash_schedule_displ(&op->params.schedule, slot->block);
+
+    return element_at(op, op->params.output, displ, slot->range.offset);
+}
+
+/* Its place in the scratch; of a reduction that is staged in, also that of what is local. */
+static char *scratch_of(const flash_op_t *op, const flash_slot_t *slot, bool of_local)
+{
+    size_t number = (size_t) (slot - op->slots) + (of_local ? op->depth : 0);
+
+    return (char *) op->scratch + number * op->segment_bytes;
+}
+
 static void place_allgather(flash_op_t *op, flash_slot_t *slot)
 {
-    const flash_schedule_t *schedule = &op->params.schedule;
-
-    slot->data = element_at(op, op->params.output, flash_schedule_displ(schedule, slot->block),
-                            slot->range.offset);
-    slot->local = element_at(op, op->params.input, 0, slot->range.offset);
+    slot->data = op->params.stage_out ? scratch_of(op, slot, false) : output_of(op, slot);
+    slot->local = op->params.stage_in ? scratch_of(op, slot, false) : input_of(op, slot);
 }
 
 static void place_reduce_scatter(flash_op_t *op, flash_slot_t *slot)
 {
-    const flash_schedule_t *schedule = &op->params.schedule;
+    bool last_step = slot->step == op->params.schedule.ring.nranks - 1;
 
-    if (slot->step == schedule->ring.nranks - 1) {
-        slot->data = element_at(op, op->params.output, 0, slot->range.offset);
-    } else {
-        slot->data = (char *) op->scratch + (slot - op->slots) * (ptrdiff_t) op->segment_bytes;
-    }
+    slot->data =
+        last_step && !op->params.stage_out ? output_of(op, slot) : scratch_of(op, slot, false);
     slot->local = slot->data;
-    if (op->params.callback == NULL) {
-        slot->local = element_at(op, op->params.input, flash_schedule_displ(schedule, slot->block),
-                                 slot->range.offset);
+    if (op->params.stage_in) {
+        slot->local = scratch_of(op, slot, true);
+    } else if (op->params.callback == NULL) {
+        slot->local = input_of(op, slot);
     } else if (slot->range.count > 0) {
         flash_range_t piece =
             flash_split_piece(&op->open.split, slot->segment / op->open.split.segments_per_piece);
@@ -272,7 +303,7 @@ static void open_segment(flash_op_t *op)
     if (op->params.schedule.kind == FLASH_ALLGATHER && open->step == 0) {
         slot->last_of_piece = false; /* the own block's pieces are settled from the start */
     }
-    slot->sent_again = slot->settled = false;
+    slot->sent_again = slot->settled = slot->staged_in = false;
     slot->spoiled = op->refused || (op->params.spoiled && open->step == 0);
     slot->blame = !slot->spoiled ? FLASH_NOBODY : op->refused ? op->blamed : flash_op_own_rank(op);
     if (op->params.schedule.kind == FLASH_ALLGATHER) {
@@ -289,23 +320,31 @@ static void open_segment(flash_op_t *op)
     }
 }
 
-/* Lets the segments go on that waited for what is there now, or will never be. */
-static void release_waiting(flash_op_t *op)
+/* Lets the segments go on that waited for what is there now, or will never be; whether any did. */
+static bool release_waiting(flash_op_t *op)
 {
     flash_slot_queue_t waiting = op->waiting;
     flash_slot_t *slot;
+    bool released = false;
 
     if (waiting.head == NULL) {
-        return;
+        return false;
     }
     flash_slot_queue_init(&op->waiting);
     while ((slot = flash_slot_queue_pop(&waiting)) != NULL) {
         if (flash_op_has_local(op, slot)) {
             flash_slot_have_local(slot);
+            released = true;
         } else {
             flash_slot_queue_push(&op->waiting, slot);
         }
     }
+    return released;
+}
+
+static bool is_done(const flash_slot_t *slot)
+{
+    return slot->state == FLASH_SLOT_DONE && slot->staging == FLASH_STAGING_NONE;
 }
 
 void flash_op_advance(flash_op_t *op)
@@ -317,14 +356,13 @@ void flash_op_advance(flash_op_t *op)
         while ((slot = flash_slot_queue_pop(&op->events)) != NULL) {
             flash_slot_transferred(slot);
         }
-        while (op->retired < op->opened &&
-               op->slots[op->retired % op->depth].state == FLASH_SLOT_DONE) {
+        while (op->retired < op->opened && is_done(&op->slots[op->retired % op->depth])) {
             op->retired++;
         }
         while (op->opened - op->retired < op->depth && !flash_cursor_at_end(op, &op->open)) {
             open_segment(op);
         }
-    } while (op->events.head != NULL || (op->stopped && op->waiting.head != NULL));
+    } while (op->events.head != NULL || (op->stopped && release_waiting(op)));
     flash_engine_offer(op);
 }
 
@@ -362,11 +400,29 @@ void flash_op_take_copy(flash_op_t *op, flash_work_t *work)
     op->uncopied -= work->count;
 }
 
+void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
+{
+    flash_slot_t *slot = STAILQ_FIRST(&op->staging);
+    bool in = slot->staging == FLASH_STAGING_IN;
+
+    STAILQ_REMOVE_HEAD(&op->staging, next_staging);
+    work->slot = slot;
+    work->in = in ? input_of(op, slot) : slot->data;
+    work->inout = in ? slot->local : output_of(op, slot);
+    work->count = slot->range.count;
+}
+
 /* ------------------------------------------------------------- callbacks */
 
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot)
 {
-    return op->params.callback == NULL || slot->range.count == 0 || slot->piece < op->called ||
+    if (slot->range.count == 0) {
+        return true;
+    }
+    if (op->params.stage_in) {
+        return slot->staged_in || slot->spoiled;
+    }
+    return !is_reduction(op) || op->params.callback == NULL || slot->piece < op->called ||
            op->stopped;
 }
 

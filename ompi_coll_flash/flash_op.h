@@ -14,6 +14,8 @@
 #include "flash_pool.h"
 #include "flash_trace.h"
 
+#include <sys/queue.h>
+
 typedef enum flash_slot_state {
     FLASH_SLOT_RECEIVING, /* the receive is posted */
     FLASH_SLOT_WAITING,   /* for the local contribution; in op->waiting */
@@ -23,14 +25,24 @@ typedef enum flash_slot_state {
     FLASH_SLOT_DONE       /* until the slots before it are done too */
 } flash_slot_state_t;
 
+/* A copy between the user's memory and the scratch, beside all else that happens to a segment. */
+typedef enum flash_staging {
+    FLASH_STAGING_NONE,
+    FLASH_STAGING_IN, /* in op->staging, or taken as work */
+    FLASH_STAGING_OUT
+} flash_staging_t;
+
 /* One segment under way. Slots form a ring buffer: segment number n lives in slot n % depth. */
 typedef struct flash_slot {
     flash_transfer_t transfer; /* the receive, later the send; first, so that it is the slot */
     flash_op_t *op;
-    struct flash_slot *next; /* in whichever of the operation's queues the slot is */
+    struct flash_slot *next; /* in whichever of the operation's other queues the slot is */
+    STAILQ_ENTRY(flash_slot) next_staging;
     flash_slot_state_t state;
     uint32_t step, block, segment;
-    uint32_t overrun;    /* messages beyond the step's expected last one */
+    uint32_t overrun; /* messages beyond the step's expected last one */
+    flash_staging_t staging;
+    bool staged_in;      /* the local contribution is in the scratch */
     bool posted;         /* the transfer is under way */
     bool beginning;      /* and the transport's function that begins it has not returned */
     uint64_t posted_at;  /* of flash_trace_clock() */
@@ -38,13 +50,13 @@ typedef struct flash_slot {
     uint64_t piece;      /* the piece it belongs to, counted over the whole operation */
     bool last_of_step;
     bool last_of_piece;
-    bool spoiled;      /* the content is lost: what is sent is the blame alone, and marked */
-    bool sent_again;   /* the first send failed */
-    uint32_t blame;    /* of a spoiled one: the rank whose fault it is, or FLASH_NOBODY */
-    bool settled;      /* AG: the data is there. RS: the local contribution is used up */
-    char *data;        /* AG: its place in the output. RS: what arrives, then the sum */
-    const char *local; /* AG, first step: the own block. RS: the local contribution */
-    int status;        /* of the transfer that is done, with its tag and length */
+    bool spoiled;    /* the content is lost: what is sent is the blame alone, and marked */
+    bool sent_again; /* the first send failed */
+    uint32_t blame;  /* of a spoiled one: the rank whose fault it is, or FLASH_NOBODY */
+    bool settled;    /* AG: the data is there. RS: the local contribution is used up */
+    char *data;  /* AG: its place in the output, or the scratch. RS: what arrives, then the sum */
+    char *local; /* AG, first step: the own block. RS: the local contribution */
+    int status;  /* of the transfer that is done, with its tag and length */
     uint64_t tag;
     size_t length;
 } flash_slot_t;
@@ -69,11 +81,14 @@ struct flash_op {
     flash_op_t *next_dirty;     /* in engine->dirty */
     flash_op_t *next_combine;   /* in engine->combine, ->users_combine or ->copy */
     flash_op_t *next_callback;  /* in engine->callback */
-    bool in_running, in_dirty, in_combine, in_callback, in_completed;
+    flash_op_t *next_staging;   /* in engine->staging */
+    bool in_running, in_dirty, in_combine, in_callback, in_staging, in_completed;
 
     uint32_t depth;
     flash_slot_t *slots;
-    void *scratch; /* RS: one segment for each slot, then the produced pieces */
+    /* RS, or staged: a segment for each slot. RS, staged in: one more for each, for what is local.
+       With a producer: the produced pieces. */
+    void *scratch;
     size_t scratch_size;
     size_t segment_bytes, piece_bytes; /* strides in the scratch */
 
@@ -95,13 +110,14 @@ struct flash_op {
     bool calling;             /* a callback is taken as work */
     bool stopped;             /* no further callbacks */
 
-    flash_slot_queue_t events;    /* transfers done, not yet acted on */
-    flash_slot_queue_t waiting;   /* for the local contribution */
-    flash_slot_queue_t combining; /* RS: for a thread that combines */
-    size_t uncopied;              /* AG: elements at the own block's end that nobody has taken */
-    unsigned held;                /* works taken and not finished */
-    bool refused; /* one of engine->refusals, and in use: what it sends is spoiled */
-    bool haunted; /* a lost peer's message may still touch its memory, see flash_op_destroy() */
+    flash_slot_queue_t events;                            /* transfers done, not yet acted on */
+    flash_slot_queue_t waiting;                           /* for the local contribution */
+    flash_slot_queue_t combining;                         /* RS: for a thread that combines */
+    STAILQ_HEAD(flash_staging_queue, flash_slot) staging; /* for a thread that copies */
+    size_t uncopied; /* AG: elements at the own block's end that nobody has taken */
+    unsigned held;   /* works taken and not finished */
+    bool refused;    /* one of engine->refusals, and in use: what it sends is spoiled */
+    bool haunted;    /* a lost peer's message may still touch its memory, see flash_op_destroy() */
     int status;
     uint32_t blamed;      /* for the status */
     uint64_t events_had;  /* how often something happened to it */
@@ -130,6 +146,7 @@ struct flash_engine {
     flash_op_queue_t users_combine; /* likewise, by the user's code */
     flash_op_queue_t copy;          /* with a part of the own block to copy */
     flash_op_queue_t callback;      /* with a piece to call back for */
+    flash_op_queue_t staging;       /* with a segment to copy to or from the scratch */
     flash_op_queue_t completed;     /* not yet fetched */
     flash_refusal_t *refusals;      /* FLASH_REFUSALS of them, or more */
 };
@@ -173,6 +190,8 @@ bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status);
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
 /* AG: takes the next part of the own block, of a segment's length, to be copied to its place. */
 void flash_op_take_copy(flash_op_t *op, flash_work_t *work);
+/* Takes the next segment that is to be copied to the scratch, or from there. */
+void flash_op_take_staging(flash_op_t *op, flash_work_t *work);
 
 /* flash_slot.c */
 void flash_slot_init(flash_slot_t *slot,
@@ -181,6 +200,7 @@ void flash_slot_open(flash_slot_t *slot);
 void flash_slot_transferred(flash_slot_t *slot); /* acts on the transfer that is done */
 void flash_slot_have_local(flash_slot_t *slot);  /* of a waiting slot: it is there, or never will */
 void flash_slot_combined(flash_slot_t *slot, int status);
+void flash_slot_staged(flash_slot_t *slot, int status);
 /* flash_engine_note() of something that the segment has been through. */
 void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin);
 

@@ -7,6 +7,25 @@
 
 #include <stdlib.h>
 
+static void *allocate(void *arg, size_t size)
+{
+    void *memory;
+
+    (void) arg;
+    return posix_memalign(&memory, FLASH_POOL_ALIGNMENT, size) == 0 ? memory : NULL;
+}
+
+static void release(void *arg, void *memory)
+{
+    (void) arg;
+    free(memory);
+}
+
+void flash_pool_init(flash_pool_t *pool)
+{
+    *pool = (flash_pool_t){.allocate = allocate, .release = release};
+}
+
 void *flash_pool_get(flash_pool_t *pool, size_t size, size_t *got)
 {
     void *memory;
@@ -25,11 +44,8 @@ void *flash_pool_get(flash_pool_t *pool, size_t size, size_t *got)
         pool->kept[best].memory = NULL;
         return memory;
     }
-    if (posix_memalign(&memory, FLASH_POOL_ALIGNMENT, size) != 0) {
-        return NULL;
-    }
     *got = size;
-    return memory;
+    return pool->allocate(pool->arg, size);
 }
 
 void flash_pool_put(flash_pool_t *pool, void *memory, size_t size)
@@ -37,7 +53,7 @@ void flash_pool_put(flash_pool_t *pool, void *memory, size_t size)
     int place = 0;
 
     if (memory == NULL || size > FLASH_POOL_LARGEST) {
-        free(memory);
+        pool->release(pool->arg, memory);
         return;
     }
     for (int k = 0; k < FLASH_POOL_KEPT; k++) {
@@ -51,10 +67,10 @@ void flash_pool_put(flash_pool_t *pool, void *memory, size_t size)
     }
     /* The smallest gives way: it is the cheapest to make again. */
     if (pool->kept[place].memory != NULL && pool->kept[place].size > size) {
-        free(memory);
+        pool->release(pool->arg, memory);
         return;
     }
-    free(pool->kept[place].memory);
+    pool->release(pool->arg, pool->kept[place].memory);
     pool->kept[place].memory = memory;
     pool->kept[place].size = size;
 }
@@ -62,7 +78,7 @@ void flash_pool_put(flash_pool_t *pool, void *memory, size_t size)
 void flash_pool_clear(flash_pool_t *pool)
 {
     for (int k = 0; k < FLASH_POOL_KEPT; k++) {
-        free(pool->kept[k].memory);
+        pool->release(pool->arg, pool->kept[k].memory);
         pool->kept[k].memory = NULL;
     }
 }

@@ -17,12 +17,18 @@
 #define FLASH_POOL_ALIGNMENT 4096
 
 typedef struct flash_pool {
+    /* Where its memory comes from and goes to: page aligned. NULL if there is none. */
+    void *(*allocate)(void *arg, size_t size);
+    void (*release)(void *arg, void *memory); /* of NULL: does nothing */
+    void *arg;
     struct {
         void *memory; /* NULL: the place is free */
         size_t size;
     } kept[FLASH_POOL_KEPT];
 } flash_pool_t;
 
+/* Makes an empty pool of ordinary memory; another one's source is set instead. */
+void flash_pool_init(flash_pool_t *pool);
 /* At least `size` bytes, page aligned, or NULL. *got is the buffer's real size, for the return. */
 void *flash_pool_get(flash_pool_t *pool, size_t size, size_t *got);
 void flash_pool_put(flash_pool_t *pool, void *memory, size_t size);

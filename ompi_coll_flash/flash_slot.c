@@ -20,6 +20,11 @@ static bool last_step(const flash_slot_t *slot)
     return slot->step == slot->op->params.schedule.ring.nranks - 1;
 }
 
+static bool is_reduction(const flash_slot_t *slot)
+{
+    return slot->op->params.schedule.kind == FLASH_REDUCE_SCATTER;
+}
+
 static uint32_t own_rank(const flash_slot_t *slot)
 {
     return flash_op_own_rank(slot->op);
@@ -177,6 +182,13 @@ static void slot_settled(flash_slot_t *slot)
     flash_op_settle(slot->op);
 }
 
+static void slot_stage(flash_slot_t *slot, flash_staging_t direction)
+{
+    slot->staging = direction;
+    STAILQ_INSERT_TAIL(&slot->op->staging, slot, next_staging);
+    flash_engine_offer(slot->op);
+}
+
 static void slot_combine(flash_slot_t *slot)
 {
     slot->state = FLASH_SLOT_COMBINING;
@@ -193,14 +205,16 @@ static void slot_leave(flash_slot_t *slot)
     }
     if (slot->spoiled) {
         flash_op_fail(slot->op, FLASH_ERR_PEER, slot->blame);
+    } else if (is_reduction(slot) && slot->op->params.stage_out && slot->range.count > 0) {
+        slot_stage(slot, FLASH_STAGING_OUT);
     }
     slot_done(slot);
 }
 
 void flash_slot_have_local(flash_slot_t *slot)
 {
-    if (slot->op->stopped && slot->op->params.callback != NULL && slot->piece >= slot->op->called &&
-        slot->range.count > 0) {
+    if (is_reduction(slot) && slot->op->stopped && slot->op->params.callback != NULL &&
+        slot->piece >= slot->op->called && slot->range.count > 0) {
         slot_spoil(slot, slot->op->blamed);
     }
     if (first_step(slot)) {
@@ -223,10 +237,20 @@ static void slot_need_local(flash_slot_t *slot)
     }
 }
 
+/* A reduction needs its contribution in each step, an allgather in the first. */
+static bool needs_staging_in(const flash_slot_t *slot)
+{
+    return slot->op->params.stage_in && slot->range.count > 0 && !slot->spoiled &&
+           (first_step(slot) || is_reduction(slot));
+}
+
 void flash_slot_open(flash_slot_t *slot)
 {
     flash_op_t *op = slot->op;
 
+    if (needs_staging_in(slot)) {
+        slot_stage(slot, FLASH_STAGING_IN);
+    }
     if (!first_step(slot)) {
         if (op->open_step_ended) { /* the left neighbour has no such segment */
             slot_spoil(slot, op->blamed);
@@ -237,12 +261,12 @@ void flash_slot_open(flash_slot_t *slot)
         } else {
             slot_receive(slot, slot_bytes(slot));
         }
-    } else if (op->params.schedule.kind == FLASH_ALLGATHER) {
-        slot_settled(slot);
-        slot_send(slot);
-    } else {
-        slot_need_local(slot);
+        return;
     }
+    if (!is_reduction(slot)) {
+        slot_settled(slot);
+    }
+    slot_need_local(slot);
 }
 
 /*
@@ -323,14 +347,18 @@ static void slot_arrived(flash_slot_t *slot)
     if (!check_arrival(slot)) {
         return;
     }
-    if (slot->op->params.schedule.kind == FLASH_REDUCE_SCATTER) {
+    if (is_reduction(slot)) {
         slot_need_local(slot);
         return;
     }
     if (slot->spoiled) {
         flash_op_fail(slot->op, FLASH_ERR_PEER, slot->blame);
     }
-    slot_settled(slot);
+    if (slot->op->params.stage_out && !slot->spoiled && slot->range.count > 0) {
+        slot_stage(slot, FLASH_STAGING_OUT);
+    } else {
+        slot_settled(slot);
+    }
     slot_leave(slot);
 }
 
@@ -370,7 +398,7 @@ static void slot_sent(flash_slot_t *slot)
     }
     op->sending--;
     post_sends(op);
-    if (first_step(slot) && op->params.schedule.kind == FLASH_REDUCE_SCATTER) {
+    if (first_step(slot) && is_reduction(slot)) {
         slot_settled(slot);
     }
     slot_done(slot);
@@ -393,6 +421,24 @@ void flash_slot_combined(flash_slot_t *slot, int status)
     }
     slot_settled(slot);
     slot_leave(slot);
+}
+
+void flash_slot_staged(flash_slot_t *slot, int status)
+{
+    bool in = slot->staging == FLASH_STAGING_IN;
+
+    slot->staging = FLASH_STAGING_NONE;
+    if (status != FLASH_OK) {
+        flash_op_fail(slot->op, status, own_rank(slot));
+        if (in) {
+            slot_spoil(slot, own_rank(slot));
+        }
+    }
+    if (in) {
+        slot->staged_in = true; /* flash_op_advance() lets it go on */
+    } else if (!is_reduction(slot)) {
+        slot_settled(slot);
+    }
 }
 
 /* The transfer's completion is the same for all: set once, when the operation is made. */

@@ -311,6 +311,10 @@ static uint64_t held_name(const sim_held_t *held)
     if (work->kind == FLASH_WORK_COPY) { /* what is left says which part it is */
         return (uint64_t) in->index << 56 | UINT64_C(3) << 48 | work->op->uncopied;
     }
+    if (work->kind == FLASH_WORK_STAGE) {
+        return (uint64_t) in->index << 56 | (UINT64_C(4) + work->slot->staging) << 48 |
+               (uint64_t) work->slot->step << 24 | work->slot->segment;
+    }
     return (uint64_t) in->index << 56 | (uint64_t) work->slot->step << 24 | work->slot->segment;
 }
 
@@ -347,10 +351,15 @@ void sim_hold_pending(sim_instance_t *in, const flash_piece_t *piece, int status
 
 void sim_run_held(sim_t *sim, size_t k)
 {
+    const flash_work_t *work = &sim->held[k].work;
     int status;
 
     if (!sim->held[k].ran) {
-        status = flash_work_run(&sim->held[k].work); /* may hold one more, elsewhere then */
+        if ((work->kind & (FLASH_WORK_STAGE | FLASH_WORK_COPY)) != 0) {
+            status = sim_instance_copy(flash_op_user(work->op), work);
+        } else {
+            status = flash_work_run(work); /* may hold one more, elsewhere then */
+        }
         sim->held[k].status = status;
         sim->held[k].ran = true;
     }
@@ -471,15 +480,18 @@ void sim_describe(const sim_t *sim)
                (unsigned long long) s->name, s->callback ? ", callback" : "",
                s->in_place ? ", in place" : "", s->mix ? ", mix" : "", s->users ? ", user's" : "",
                s->wait ? ", waits" : "");
+        printf("#     input %s, output %s\n", s->far_input ? "far" : "near",
+               s->far_output ? "far" : "near");
         describe_shape("shape", &s->shape, sim->nranks);
         if (s->odd_rank != SIM_NOBODY) {
             printf("#     on rank %u:\n", s->odd_rank);
             describe_shape("shape", &s->odd_shape, sim->nranks);
         }
         if (s->fail_rank != SIM_NOBODY) {
-            printf("#     rank %u %s in callback %llu, combine %llu\n", s->fail_rank,
+            printf("#     rank %u %s in callback %llu, combine %llu, stage %llu\n", s->fail_rank,
                    s->refuses ? "refuses, or fails" : "fails",
-                   (unsigned long long) s->fail_callback, (unsigned long long) s->fail_combine);
+                   (unsigned long long) s->fail_callback, (unsigned long long) s->fail_combine,
+                   (unsigned long long) s->fail_stage);
         }
         printf("#     statuses");
         for (uint32_t rank = 0; rank < sim->nranks && rank < 32; rank++) {

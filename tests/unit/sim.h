@@ -20,10 +20,12 @@
 #include "flash_engine.h"
 
 #define SIM_NOBODY UINT32_MAX
-#define SIM_ALL_WORK \
-    (FLASH_WORK_COMBINE | FLASH_WORK_CALLBACK | FLASH_WORK_USERS_COMBINE | FLASH_WORK_COPY)
+#define SIM_ALL_WORK                                                                          \
+    (FLASH_WORK_STAGE | FLASH_WORK_COMBINE | FLASH_WORK_CALLBACK | FLASH_WORK_USERS_COMBINE | \
+     FLASH_WORK_COPY)
 #define SIM_ERR_CALL   71 /* what a failing callback returns */
 #define SIM_ERR_ADD    72 /* what a failing combine returns */
+#define SIM_ERR_STAGE  73 /* what a failing copy to or from the scratch ends with */
 #define SIM_MAX_OPS    8
 #define SIM_ELEMENT    sizeof(uint64_t)
 #define SIM_UNWRITTEN  0x3b /* bytes of the engine's scratch before it is used */
@@ -50,6 +52,9 @@ typedef struct sim_spec {
     bool in_place;    /* AG: the own block lies in the output */
     bool mix;         /* RS: combine by an operation that is commutative but not associative */
     bool users;       /* RS: which is the user's */
+    /* The memory is far: only staging and copies get at what it holds. See sim_instance_is_far().
+     */
+    bool far_input, far_output;
     /*
      * Names the operation. Those of equal names follow each other on each rank: the next is
      * started there when the one before is complete there, whatever other ranks do.
@@ -61,7 +66,7 @@ typedef struct sim_spec {
     uint32_t odd_rank; /* has another idea of the shape */
     sim_shape_t odd_shape;
     uint32_t fail_rank;
-    uint64_t fail_callback, fail_combine;
+    uint64_t fail_callback, fail_combine, fail_stage;
     bool refuses; /* fail_rank cannot perform it, and says so */
 } sim_spec_t;
 
@@ -91,10 +96,10 @@ typedef struct sim_instance {
     flash_schedule_t schedule;
     unsigned char *input_memory, *output_memory; /* with canaries around */
     uint64_t *input, *output;
-    size_t input_count, output_count; /* elements of the two, 0 for none */
-    uint32_t step, piece;             /* the next callback's */
-    uint64_t callbacks, combines;     /* calls so far */
-    unsigned works;                   /* taken and not finished, pending pieces included */
+    size_t input_count, output_count;     /* elements of the two, 0 for none */
+    uint32_t step, piece;                 /* the next callback's */
+    uint64_t callbacks, combines, stages; /* so far */
+    unsigned works;                       /* taken and not finished, pending pieces included */
     bool in_callback, call_failed;
 } sim_instance_t;
 
@@ -184,6 +189,10 @@ size_t sim_instance_output_bytes(const sim_instance_t *instance);
 bool sim_instance_called(sim_instance_t *instance);
 /* Does what a callback is for: in it, or later. */
 void sim_instance_compute(sim_instance_t *instance, const flash_piece_t *piece);
+/* Whether the input, or the output, is far memory: there, all bits are inverted. */
+bool sim_instance_is_far(const sim_instance_t *instance, bool input);
+/* Runs a work that copies. */
+int sim_instance_copy(sim_instance_t *instance, const flash_work_t *work);
 /* Nothing outside the output's blocks changed, and if the operation is OK, its data is right. */
 void sim_instance_check(sim_instance_t *instance);
 /* The block that a rank handles in a step, by the words of flash_schedule.h. */

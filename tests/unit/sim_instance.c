@@ -156,17 +156,61 @@ static void check_piece(sim_instance_t *in, const flash_piece_t *piece)
     }
 }
 
+bool sim_instance_is_far(const sim_instance_t *in, bool input)
+{
+    bool gather = in->spec->kind == FLASH_ALLGATHER;
+
+    if (input && !gather && in->spec->callback) { /* there is none */
+        return false;
+    }
+    return input && !(gather && in->spec->in_place) ? in->spec->far_input : in->spec->far_output;
+}
+
+/* What an element looks like in the input, or in the output. */
+static uint64_t stored(const sim_instance_t *in, bool input, uint64_t element)
+{
+    return sim_instance_is_far(in, input) ? ~element : element;
+}
+
+static bool is_users(const sim_instance_t *in, const uint64_t *address)
+{
+    return (address >= in->output && address < in->output + in->output_count) ||
+           (address >= in->input && address < in->input + in->input_count);
+}
+
+int sim_instance_copy(sim_instance_t *in, const flash_work_t *work)
+{
+    const uint64_t *from = work->in;
+    uint64_t *to = work->inout;
+    bool differ = work->kind == FLASH_WORK_STAGE ||
+                  sim_instance_is_far(in, true) != sim_instance_is_far(in, false);
+
+    if (work->kind == FLASH_WORK_STAGE && ++in->stages == in->spec->fail_stage &&
+        in->rank == in->spec->fail_rank) {
+        return SIM_ERR_STAGE;
+    }
+    if (work->kind == FLASH_WORK_STAGE && is_users(in, from) == is_users(in, to)) {
+        sim_complain(in->sim, "op %u rank %u: does not stage between user and scratch", in->index,
+                     in->rank);
+    }
+    for (size_t k = 0; k < work->count; k++) {
+        to[k] = differ ? ~from[k] : from[k];
+    }
+    return FLASH_OK;
+}
+
 static void consume(sim_instance_t *in, const flash_piece_t *piece)
 {
     const uint64_t *data = piece->data;
+    bool of_input = data != NULL && data == in->input + piece->offset;
     const uint64_t *place = in->output + in->layout->displs[piece->block] + piece->offset;
 
-    if (data != place && !(piece->block == in->rank && data == in->input + piece->offset)) {
+    if (data != place && !(piece->block == in->rank && of_input)) {
         sim_complain(in->sim, "op %u rank %u: the data of block %u is not in its place", in->index,
                      in->rank, piece->block);
     }
     for (size_t k = 0; k < piece->count; k++) {
-        if (data[k] != expected(in, piece->block, piece->offset + k)) {
+        if (data[k] != stored(in, of_input, expected(in, piece->block, piece->offset + k))) {
             sim_complain(in->sim, "op %u rank %u: wrong data in the callback for %u/%u", in->index,
                          in->rank, piece->block, piece->piece);
             return;
@@ -255,7 +299,7 @@ static void create_buffers(sim_instance_t *in)
     for (uint32_t block = 0; block < in->sim->nranks; block++) {
         place = gather ? in->input : in->input + layout->displs[block];
         for (size_t k = 0; k < layout->counts[block] && (!gather || block == in->rank); k++) {
-            place[k] = contribution(in, in->rank, block, k);
+            place[k] = stored(in, true, contribution(in, in->rank, block, k));
         }
     }
 }
@@ -319,6 +363,8 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         .send_tag = tag_towards(s->name, right),
         .depth = s->depth,
         .sends = s->sends,
+        .stage_in = sim_instance_is_far(in, true),
+        .stage_out = sim_instance_is_far(in, false),
         .input = in->input,
         .output = in->output,
         .combine = s->kind == FLASH_REDUCE_SCATTER ? on_combine : NULL,
@@ -348,7 +394,7 @@ static void check_gaps(sim_instance_t *in)
 static void check_result(sim_instance_t *in, uint32_t block, const uint64_t *data)
 {
     for (size_t k = 0; k < in->layout->counts[block]; k++) {
-        if (data[k] != expected(in, block, k)) {
+        if (data[k] != stored(in, false, expected(in, block, k))) {
             sim_complain(in->sim, "op %u rank %u: OK, but element %zu of block %u is wrong",
                          in->index, in->rank, k, block);
             return;
@@ -373,7 +419,8 @@ void sim_instance_check(sim_instance_t *in)
 
             for (size_t k = 0; k < in->layout->counts[block] && (!gather || block == in->rank);
                  k++) {
-                if (in->input[at + (ptrdiff_t) k] != contribution(in, in->rank, block, k)) {
+                if (in->input[at + (ptrdiff_t) k] !=
+                    stored(in, true, contribution(in, in->rank, block, k))) {
                     sim_complain(in->sim, "op %u rank %u: the input changed", in->index, in->rank);
                     return;
                 }

@@ -22,6 +22,8 @@ sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind)
         .in_place = prng_percent(random, 50),
         .mix = prng_percent(random, 50),
         .users = kind == FLASH_REDUCE_SCATTER && prng_percent(random, 30),
+        .far_input = prng_percent(random, 30),
+        .far_output = prng_percent(random, 30),
         .name = 1 + prng_below(random, 2),
         .odd_rank = SIM_NOBODY,
         .fail_rank = SIM_NOBODY,
@@ -101,7 +103,7 @@ static bool move(sim_t *sim, uint32_t rank, const pace_t *pace)
     }
     switch (prng_below(random, 8)) {
     case 0:
-        moved |= sim_take(sim, rank, FLASH_WORK_COMBINE | FLASH_WORK_COPY);
+        moved |= sim_take(sim, rank, FLASH_WORK_STAGE | FLASH_WORK_COMBINE | FLASH_WORK_COPY);
         break;
     case 1:
         moved |= sim_take(sim, rank, FLASH_WORK_CALLBACK | FLASH_WORK_USERS_COMBINE);

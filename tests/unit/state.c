@@ -62,6 +62,7 @@ static void add_slot(fingerprint_t *print, const flash_slot_t *slot)
     copy.transfer = (flash_transfer_t){0};
     copy.op = NULL;
     copy.next = NULL;
+    memset(&copy.next_staging, 0, sizeof(copy.next_staging));
     copy.data = NULL; /* that and the next follow from step, segment and the slot's number */
     copy.local = NULL;
     copy.posted_at = 0;
@@ -81,18 +82,20 @@ static void add_slots(fingerprint_t *print, const flash_slot_queue_t *queue)
 
 static void add_op(fingerprint_t *print, const flash_op_t *op)
 {
+    const flash_slot_t *slot;
     flash_op_t copy;
 
     memcpy(&copy, op, sizeof(copy));
     memset(&copy.params, 0, sizeof(copy.params));
     copy.engine = NULL;
     copy.next_running = copy.next_completed = copy.next_dirty = NULL;
-    copy.next_combine = copy.next_callback = NULL;
+    copy.next_combine = copy.next_callback = copy.next_staging = NULL;
     copy.slots = NULL;
     copy.scratch = NULL;
     memset(&copy.events, 0, sizeof(copy.events));
     memset(&copy.waiting, 0, sizeof(copy.waiting));
     memset(&copy.combining, 0, sizeof(copy.combining));
+    memset(&copy.staging, 0, sizeof(copy.staging));
     copy.events_had = copy.events_seen = 0;
     copy.watches = 0;
     copy.started_at = 0;
@@ -100,6 +103,11 @@ static void add_op(fingerprint_t *print, const flash_op_t *op)
     add_slots(print, &op->events);
     add_slots(print, &op->waiting);
     add_slots(print, &op->combining);
+    STAILQ_FOREACH(slot, &op->staging, next_staging)
+    {
+        fingerprint_add(print, slot_number(slot));
+    }
+    fingerprint_add(print, NONE);
     for (uint32_t k = 0; k < op->depth; k++) {
         add_slot(print, &op->slots[k]);
     }
@@ -130,6 +138,7 @@ static void add_engine(fingerprint_t *print, const flash_engine_t *engine)
     ADD_OPS(print, &engine->users_combine, next_combine);
     ADD_OPS(print, &engine->copy, next_combine);
     ADD_OPS(print, &engine->callback, next_callback);
+    ADD_OPS(print, &engine->staging, next_staging);
     ADD_OPS(print, &engine->completed, next_completed);
 }
 

@@ -177,6 +177,40 @@ static void test_combine(uint64_t seed)
     ok(well, "any call of the operation fails");
 }
 
+/* --- staging fails --- */
+
+static void judge_stage(sim_t *sim)
+{
+    const sim_spec_t *spec = &sim->specs[0];
+    bool hit = sim->instances[(size_t) spec->fail_rank * sim->nspecs].stages >= spec->fail_stage;
+
+    expect(sim, spec->fail_rank, hit ? SIM_ERR_STAGE : FLASH_OK);
+    for (uint32_t k = 0; k < sim->nranks && !hit; k++) {
+        expect(sim, k, FLASH_OK);
+    }
+    expect_others_told(sim, spec->fail_rank);
+    expect_blame(sim, spec->fail_rank);
+}
+
+static void test_stage(uint64_t seed, flash_kind_t kind, const char *name)
+{
+    bool well = true;
+
+    for (uint32_t k = 0; k < 4 * 20 * 25 && well; k += tap_stride()) {
+        uint64_t random = seed + 17 * k;
+        uint32_t nranks = 2 + k % 4;
+        sim_spec_t spec = sim_random_spec(&random, kind);
+        fake_options_t net = sim_random_net(&random);
+
+        spec.far_input = k % 3 != 0;
+        spec.far_output = k % 3 != 1;
+        spec.fail_rank = prng_below(&random, nranks);
+        spec.fail_stage = 1 + k / 4 % 20;
+        well = run_case(nranks, random, &net, &spec, judge_stage);
+    }
+    ok(well, "%s: any copy to or from the scratch fails", name);
+}
+
 /* --- ranks disagree --- */
 
 /* The lengths of the messages that make up a block are the same by both schedules. */
@@ -560,6 +594,8 @@ int main(int argc, char **argv)
 
     test_callback(seed, FLASH_ALLGATHER, "allgather");
     test_callback(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
+    test_stage(seed, FLASH_ALLGATHER, "allgather");
+    test_stage(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
     test_combine(seed);
     for (flash_kind_t kind = FLASH_ALLGATHER; kind <= FLASH_REDUCE_SCATTER; kind++) {
         test_sizes(seed, kind, OTHER_COUNT, "one rank has all blocks of another size");

@@ -154,9 +154,10 @@ static const char *title(const sim_spec_t *spec, uint32_t nranks, const char *re
     snprintf(text, sizeof(text), "%s, %u ranks, %zu segments, depth %u, sends %u%s, %s",
              spec->kind == FLASH_ALLGATHER ? "allgather" : "reduce-scatter", nranks,
              spec->shape.count, spec->depth, spec->sends,
-             spec->pending > 0 ? ", pending callback"
-             : spec->callback  ? ", callback"
-                               : "",
+             spec->far_output    ? ", staged"
+             : spec->pending > 0 ? ", pending callback"
+             : spec->callback    ? ", callback"
+                                 : "",
              rest);
     return text;
 }
@@ -193,6 +194,17 @@ static void test_fine(flash_kind_t kind, uint32_t nranks, size_t segments, callb
         }
         return;
     }
+    for (uint32_t net = 0; net < sizeof(nets) / sizeof(nets[0]); net++) {
+        test_in_net(&spec, nranks, net);
+    }
+}
+
+static void test_staged(flash_kind_t kind, uint32_t nranks, size_t segments, uint32_t depth)
+{
+    sim_spec_t spec = tiny(kind, segments, NO_CALLBACK);
+
+    spec.depth = spec.sends = depth;
+    spec.far_input = spec.far_output = true;
     for (uint32_t net = 0; net < sizeof(nets) / sizeof(nets[0]); net++) {
         test_in_net(&spec, nranks, net);
     }
@@ -298,6 +310,12 @@ static void test_kind(flash_kind_t kind)
                     test_fine(kind, nranks, segments, callback, 5, 3);
                 }
             }
+        }
+    }
+    for (uint32_t nranks = 2; nranks <= 3; nranks++) {
+        for (size_t segments = 1; segments <= 3; segments++) {
+            test_staged(kind, nranks, segments, 1);
+            test_staged(kind, nranks, segments, 5);
         }
     }
     for (callback_t callback = NO_CALLBACK; callback <= PENDING; callback++) {
