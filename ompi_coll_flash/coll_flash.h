@@ -13,6 +13,7 @@
  *   coll_flash_debt.c            requests that failed, after they have been freed
  *   coll_flash_watch.c           neighbours that fall silent
  *   coll_flash_path.c            which way a call takes
+ *   coll_flash_buffer.c          what memory its buffers are in
  *   coll_flash_counters.c        what tools read of it all, through MPI_T
  *   coll_flash_trace.c           what a timeline shows of it all
  *   coll_flash_allgather.c       MPI's arguments to an allgather ring's
@@ -63,6 +64,7 @@ typedef struct mca_coll_flash_params {
     int verbose;
     char *trace; /* what the files' names begin with; NULL or empty: none */
     char *help_dir;
+    char *cuda_plugin; /* its path; NULL or empty: none */
 } mca_coll_flash_params_t;
 
 extern mca_coll_flash_params_t mca_coll_flash_params;
@@ -238,10 +240,11 @@ typedef struct mca_coll_flash_request {
     bool refused;                     /* see mca_coll_flash_request_refuse() */
     mca_coll_flash_compute_t compute; /* fn == NULL: a plain call */
     MPI_Datatype datatype;
-    MPI_Op op;         /* NULL: an allgather */
-    size_t *counts;    /* blocks, if unequal; owned */
-    ptrdiff_t *displs; /* owned */
-    void *scratch;     /* owned: packed blocks, or the result of a call in place */
+    MPI_Op op;                   /* NULL: an allgather */
+    size_t *counts;              /* blocks, if unequal; owned */
+    ptrdiff_t *displs;           /* owned */
+    void *scratch;               /* owned: packed blocks, or the result of a call in place */
+    struct flash_stager *stager; /* owned: of buffers in a device's memory; or NULL */
     /* What comes before the callback for a piece: puts it where the user looks for it; or NULL. */
     int (*prepare)(const struct mca_coll_flash_request *request, const flash_piece_t *piece,
                    void **elements);
@@ -309,8 +312,22 @@ void mca_coll_flash_settle(void);
 /* The MPI error code of a status of flash's. */
 int mca_coll_flash_error(int status);
 
-/* MPI_SUCCESS, or MPI_ERR_BUFFER: there is none, or a device's, which this also explains. */
+/* MPI_SUCCESS, or MPI_ERR_BUFFER: there is none. */
 int mca_coll_flash_check_buffer(const void *address);
+/* Whether it is a device's, so that the host must not touch it. */
+bool mca_coll_flash_is_far(const void *address);
+/* MPI_ERR_BUFFER, which this explains: of a type with gaps in such memory. */
+int mca_coll_flash_refuse_gaps(void);
+/* Where the parameters' input or output is such memory: has the operation staged, or
+ * MPI_ERR_BUFFER. */
+int mca_coll_flash_stage(mca_coll_flash_request_t *request, flash_op_params_t *params, bool input,
+                         bool output);
+/* Copies a result to the memory of such an operation, or another one's. */
+int mca_coll_flash_copy_back(const mca_coll_flash_request_t *request, void *to, const void *from,
+                             size_t size);
+void mca_coll_flash_tell_device_failed(void);
+/* MPI_SUCCESS, or MPI_ERR_BUFFER: it is such memory, and flash does not serve the call. */
+int mca_coll_flash_may_pass_on(const void *sendbuf, const void *recvbuf);
 
 /* ------------------------------------------------------------------- paths */
 

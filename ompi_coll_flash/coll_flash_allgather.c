@@ -210,9 +210,12 @@ static int place_packed(mca_coll_flash_request_t *request, const layout_t *layou
     return MPI_SUCCESS;
 }
 
-/* Output and blocks of the ring. A callback is to find its piece as the type describes it. */
+/*
+ * Output and blocks of the ring, and whether that is a device's memory. A callback is to find its
+ * piece as the type describes it.
+ */
 static int place_output(mca_coll_flash_request_t *request, const layout_t *layout, void *recvbuf,
-                        flash_op_params_t *params)
+                        flash_op_params_t *params, bool *far)
 {
     int size = ompi_comm_size(request->module->comm);
     bool packed = request->compute.fn == NULL ? !all_dense(layout, size)
@@ -222,9 +225,14 @@ static int place_output(mca_coll_flash_request_t *request, const layout_t *layou
     params->output = (char *) recvbuf + layout->true_lb;
     /* MPI_BOTTOM with a type that holds addresses is no NULL: these are added by now. */
     if (mca_coll_flash_bytes(layout->count, layout->counts, layout->type, request->module->comm) >
-            0 &&
-        mca_coll_flash_check_buffer(params->output) != MPI_SUCCESS) {
-        return MPI_ERR_BUFFER;
+        0) {
+        if (mca_coll_flash_check_buffer(params->output) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
+        *far = mca_coll_flash_is_far(params->output);
+    }
+    if (packed && *far) {
+        return mca_coll_flash_refuse_gaps();
     }
     if (packed && place_packed(request, layout, recvbuf, params) != MPI_SUCCESS) {
         return MPI_ERR_NO_MEM;
@@ -236,15 +244,17 @@ static int place_output(mca_coll_flash_request_t *request, const layout_t *layou
 
 /*
  * Input of the ring: the send buffer as it is if it is dense; otherwise its packed form, made in
- * the own block's place of the output.
+ * the own block's place of the output. `far`: whether the output is a device's memory, then whether
+ * the input is.
  */
 static int place_input(mca_coll_flash_request_t *request, const layout_t *layout,
                        const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                       const void *recvbuf, flash_op_params_t *params)
+                       const void *recvbuf, flash_op_params_t *params, bool *far)
 {
     int rank = ompi_comm_rank(request->module->comm);
     size_t size, own_bytes = (size_t) block_count(layout, rank) * layout->size;
     ptrdiff_t extent, true_lb;
+    bool far_output = *far;
     char *own = (char *) params->output + flash_schedule_displ(&params->schedule, (uint32_t) rank) *
                                               (ptrdiff_t) params->element;
 
@@ -256,15 +266,23 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
                           block_count(layout, rank), layout->type, own);
     }
     read_type(sendtype, &size, &extent, &true_lb);
-    if (sendcount > 0 && size > 0 &&
-        mca_coll_flash_check_buffer((const char *) sendbuf + true_lb) != MPI_SUCCESS) {
-        return MPI_ERR_BUFFER;
+    *far = false;
+    if (sendcount > 0 && size > 0) {
+        const char *first = (const char *) sendbuf + true_lb;
+        if (mca_coll_flash_check_buffer(first) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
+        *far = mca_coll_flash_is_far(first);
+        if ((*far || far_output) && !is_dense(sendtype, sendcount)) {
+            return mca_coll_flash_refuse_gaps();
+        }
     }
     if ((size_t) sendcount * size != own_bytes) {
         /* The other ranks wait for a block of the length they know, and are told that it is not
            to be had. */
         request->known_error = MPI_ERR_TRUNCATE;
         params->spoiled = true;
+        *far = false; /* it is not read */
         return MPI_SUCCESS;
     }
     if (is_dense(sendtype, sendcount)) {
@@ -285,6 +303,7 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
     layout_t layout = {
         .type = recvtype, .count = recvcount, .counts = recvcounts, .displs = displs};
     flash_op_params_t params = {.element = 1};
+    bool far_input, far_output = false;
     int rc;
 
     if (made == NULL) {
@@ -299,9 +318,13 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
         }
     }
     params.schedule.kind = FLASH_ALLGATHER;
-    rc = place_output(made, &layout, recvbuf, &params);
+    rc = place_output(made, &layout, recvbuf, &params, &far_output);
+    far_input = far_output;
     if (rc == MPI_SUCCESS) {
-        rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params);
+        rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params, &far_input);
+    }
+    if (rc == MPI_SUCCESS) {
+        rc = mca_coll_flash_stage(made, &params, far_input, far_output);
     }
     if (rc != MPI_SUCCESS) {
         return mca_coll_flash_request_refuse(made, rc, request);
@@ -328,6 +351,9 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
     if (!takes_ring("Iallgather", recvcount, NULL, recvtype, module, NULL)) {
+        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
         return module->previous.iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                            recvtype, comm, request,
                                            module->previous.iallgather_module);
@@ -345,6 +371,9 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
     if (!takes_ring("Iallgatherv", 0, recvcounts, recvtype, module, NULL)) {
+        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
         return module->previous.iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
                                             displs, recvtype, comm, request,
                                             module->previous.iallgatherv_module);
@@ -370,6 +399,9 @@ int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
 
     if (!takes_ring("Allgather_init", recvcount, NULL, recvtype, module,
                     mca_coll_flash_persistent_obstacle(module))) {
+        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
         return module->previous.allgather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                recvtype, comm, info, request,
                                                module->previous.allgather_init_module);
@@ -394,6 +426,9 @@ int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
 
     if (!takes_ring("Allgatherv_init", 0, recvcounts, recvtype, module,
                     mca_coll_flash_persistent_obstacle(module))) {
+        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
         return module->previous.allgatherv_init(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
                                                 displs, recvtype, comm, info, request,
                                                 module->previous.allgatherv_init_module);

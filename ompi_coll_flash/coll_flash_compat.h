@@ -41,6 +41,7 @@
 #if OMPI_MAJOR_VERSION == 4 && OMPI_MINOR_VERSION == 1
 
 #include "opal/mca/pmix/pmix.h"
+#include "opal/runtime/opal_params.h"
 
 #define FLASH_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
 
@@ -48,6 +49,12 @@ typedef int flash_count_t;         /* a count of the MPI layer */
 typedef int flash_displ_t;         /* a displacement */
 typedef const int *flash_counts_t; /* an array of counts */
 typedef const int *flash_displs_t; /* an array of displacements */
+
+/* Whether Open MPI's own components take buffers in the memory of devices. */
+static inline bool flash_compat_takes_devices(void)
+{
+    return opal_cuda_support;
+}
 
 /*
  * The communicator's number on the wire. Equal on all ranks of an intra-communicator, unique

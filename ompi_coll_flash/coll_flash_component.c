@@ -173,6 +173,11 @@ static void register_tuning(void)
     register_variable("help_dir", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_9,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.help_dir,
                       "Folder that holds help-mpi-coll-flash.txt, the texts of flash's messages");
+    mca_coll_flash_params.cuda_plugin = FLASH_CUDA_PLUGIN;
+    register_variable("cuda_plugin", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_5,
+                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.cuda_plugin,
+                      "Path of flash_cuda.so, which flash loads at the first buffer in the memory of "
+                      "a CUDA device. Empty: none, and such buffers are refused");
 }
 
 static void register_faults(void)

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "flash_stager.h"
 #include "flash_ucx.h"
 
 enum { NOT_AGREED, AGREED_USABLE, AGREED_UNUSABLE };
@@ -68,6 +69,7 @@ void mca_coll_flash_job_close(void)
     }
     if (job.engine != NULL) {
         flash_engine_destroy(job.engine);
+        flash_stager_fini();
         mca_coll_flash_trace_close();
     }
     job.progress = NULL;

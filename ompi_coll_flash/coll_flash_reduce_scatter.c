@@ -52,8 +52,8 @@ static int combine(void *arg, const void *in, void *inout, size_t count)
 /* The result of a call in place lies where input lay that was needed until now. */
 static int copy_result(mca_coll_flash_request_t *request)
 {
-    memcpy(request->deferred.recvbuf, request->scratch, request->deferred.own_bytes);
-    return MPI_SUCCESS;
+    return mca_coll_flash_copy_back(request, request->deferred.recvbuf, request->scratch,
+                                    request->deferred.own_bytes);
 }
 
 /* Lengths of unequal blocks, and where they begin in the input. */
@@ -78,16 +78,21 @@ static int unequal_blocks(mca_coll_flash_request_t *request, flash_counts_t recv
 static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *params,
                         const void *sendbuf, void *recvbuf, size_t own_count, bool any)
 {
-    bool in_place = sendbuf == MPI_IN_PLACE;
+    bool in_place = sendbuf == MPI_IN_PLACE, far_input = false, far_output = false;
 
     params->input = in_place ? recvbuf : sendbuf;
     params->output = recvbuf;
-    if (any && request->compute.fn == NULL &&
-        mca_coll_flash_check_buffer(params->input) != MPI_SUCCESS) {
-        return MPI_ERR_BUFFER;
+    if (any && request->compute.fn == NULL) {
+        if (mca_coll_flash_check_buffer(params->input) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
+        far_input = mca_coll_flash_is_far(params->input);
     }
-    if (own_count > 0 && mca_coll_flash_check_buffer(recvbuf) != MPI_SUCCESS) {
-        return MPI_ERR_BUFFER;
+    if (own_count > 0) {
+        if (mca_coll_flash_check_buffer(recvbuf) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
+        far_output = mca_coll_flash_is_far(recvbuf) && !in_place;
     }
     if (in_place) {
         request->deferred.own_bytes = own_count * params->element;
@@ -99,7 +104,7 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
         params->output = request->scratch;
         request->finish = copy_result;
     }
-    return MPI_SUCCESS;
+    return mca_coll_flash_stage(request, params, far_input, far_output);
 }
 
 int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_t sequence,
@@ -163,6 +168,9 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
     if (!takes_ring("Ireduce_scatter_block", recvcount, NULL, datatype, op, module, NULL)) {
+        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
         return module->previous.ireduce_scatter_block(
             sendbuf, recvbuf, recvcount, datatype, op, comm, request,
             module->previous.ireduce_scatter_block_module);
@@ -179,6 +187,9 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
     if (!takes_ring("Ireduce_scatter", 0, recvcounts, datatype, op, module, NULL)) {
+        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
         return module->previous.ireduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm,
                                                 request, module->previous.ireduce_scatter_module);
     }
@@ -201,6 +212,9 @@ int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
 
     if (!takes_ring("Reduce_scatter_init", 0, recvcounts, datatype, op, module,
                     mca_coll_flash_persistent_obstacle(module))) {
+        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
         return module->previous.reduce_scatter_init(sendbuf, recvbuf, recvcounts, datatype, op,
                                                     comm, info, request,
                                                     module->previous.reduce_scatter_init_module);
@@ -223,6 +237,9 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
 
     if (!takes_ring("Reduce_scatter_block_init", recvcount, NULL, datatype, op, module,
                     mca_coll_flash_persistent_obstacle(module))) {
+        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
         return module->previous.reduce_scatter_block_init(
             sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
             module->previous.reduce_scatter_block_init_module);

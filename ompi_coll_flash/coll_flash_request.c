@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "flash_stager.h"
+
 enum { REQUEST_IN_USE, REQUEST_FREED, REQUEST_COMPLETED_HERE };
 
 static opal_free_list_t requests;
@@ -144,6 +146,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->counts = NULL;
     request->displs = NULL;
     request->scratch = NULL;
+    request->stager = NULL;
     request->prepare = NULL;
     request->finish = NULL;
     return request;
@@ -165,9 +168,11 @@ static void release_memory(mca_coll_flash_request_t *request)
     free(request->counts);
     free(request->displs);
     free(request->scratch);
+    flash_stager_close(request->stager);
     request->counts = NULL;
     request->displs = NULL;
     request->scratch = NULL;
+    request->stager = NULL;
 }
 
 int mca_coll_flash_error(int status)
@@ -203,6 +208,8 @@ static void explain(const mca_coll_flash_request_t *request, int status, uint32_
         FLASH_HELP("peer-failed", rank, opal_process_info.nodename, (int) getpid());
     } else if (status == FLASH_ERR_LOST) {
         FLASH_HELP("peer-lost", rank, opal_process_info.nodename, (int) getpid());
+    } else if (status == FLASH_ERR_DEVICE) {
+        mca_coll_flash_tell_device_failed();
     } else if (status == FLASH_ERR_TRUNCATED) {
         FLASH_HELP("sizes-disagree", opal_process_info.nodename, (int) getpid());
     }

@@ -74,6 +74,14 @@ static uint64_t pending(const flash_alarm_t *alarm, uint64_t now)
     return when > now ? when - now : 0;
 }
 
+/* Whether an application thread has been polling until a moment ago. */
+static bool is_waited(const flash_alarm_t *alarm, uint64_t now)
+{
+    uint64_t last = get(&alarm->last_close);
+
+    return last != 0 && (last >= now || now - last < CLOSE_NS);
+}
+
 /* At once, but for standing back: an alarm that is to come soon enough is not put off. */
 static void call_soon(flash_alarm_t *alarm, uint64_t now)
 {
@@ -110,6 +118,15 @@ void flash_alarm_recall(flash_alarm_t *alarm, bool brief)
     }
 }
 
+void flash_alarm_ring(flash_alarm_t *alarm)
+{
+    uint64_t now = now_ns();
+
+    if (!is_waited(alarm, now)) {
+        set_timer(alarm, now);
+    }
+}
+
 void flash_alarm_polled(flash_alarm_t *alarm)
 {
     uint64_t now = now_ns(), called = get(&alarm->called);
@@ -134,9 +151,9 @@ void flash_alarm_polled(flash_alarm_t *alarm)
 
 bool flash_alarm_stands_by(flash_alarm_t *alarm)
 {
-    uint64_t now = now_ns(), last = get(&alarm->last_close);
+    uint64_t now = now_ns();
 
-    if (last == 0 || (last < now && now - last >= CLOSE_NS)) {
+    if (!is_waited(alarm, now)) {
         return false;
     }
     /* What goes off has not been put off for a while: this one has only just been left alone. */

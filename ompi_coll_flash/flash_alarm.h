@@ -54,6 +54,9 @@ void flash_alarm_call(flash_alarm_t *alarm);
  */
 void flash_alarm_recall(flash_alarm_t *alarm, bool brief);
 
+/* Something has happened that no event tells of. Who waits inside MPI sees it by itself. */
+void flash_alarm_ring(flash_alarm_t *alarm);
+
 /* An application thread polls. */
 void flash_alarm_polled(flash_alarm_t *alarm);
 

@@ -1,14 +1,18 @@
 /*
  * flash_device.c: see flash_device.h.
  *
- * Shared between threads: `ask`, atomic. Whoever finds the driver stores the same function
- * (release); who reads it (acquire) may call it. It stays loaded from then on.
+ * Shared between threads, both atomic:
+ *   ask     whoever finds the driver stores the same function (release); who reads it (acquire) may
+ *           call it. It stays loaded from then on
+ *   looked  relaxed: how many libraries the process had loaded, ever, when somebody last looked for
+ *           the driver in vain: looking costs more than a small call
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "flash_device.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,18 +23,32 @@ enum { TYPE_DEVICE = 2 };
 typedef int ask_fn(void *answer, int attribute, unsigned long long address);
 
 static _Atomic(ask_fn *) ask;
+static atomic_ullong looked;
+
+static int read_loads(struct dl_phdr_info *info, size_t size, void *loads)
+{
+    (void) size;
+    *(unsigned long long *) loads = info->dlpi_adds;
+    return 1;
+}
 
 /* NULL as long as the process has not loaded the driver, which it may do later. */
 static ask_fn *find_driver(void)
 {
     ask_fn *found = atomic_load_explicit(&ask, memory_order_acquire);
+    unsigned long long loads = 0;
     void *driver;
 
     if (found != NULL) {
         return found;
     }
+    dl_iterate_phdr(read_loads, &loads);
+    if (atomic_load_explicit(&looked, memory_order_relaxed) == loads) {
+        return NULL;
+    }
     driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (driver == NULL) {
+        atomic_store_explicit(&looked, loads, memory_order_relaxed);
         return NULL;
     }
     *(void **) &found = dlsym(driver, "cuPointerGetAttribute");

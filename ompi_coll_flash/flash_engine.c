@@ -316,8 +316,7 @@ static bool take_staging(flash_engine_t *engine, flash_work_t *work)
         return false;
     }
     staging_remove(&engine->staging, op);
-    *work = (flash_work_t){
-        .kind = FLASH_WORK_STAGE, .op = op, .taken_at = flash_trace_clock(op->engine->trace)};
+    *work = (flash_work_t){.op = op, .taken_at = flash_trace_clock(op->engine->trace)};
     flash_op_take_staging(op, work);
     op->held++;
     flash_engine_offer(op);
@@ -361,6 +360,9 @@ int flash_work_run(const flash_work_t *work)
         return params->callback(params->callback_arg, &work->piece);
     }
     if ((work->kind & (FLASH_WORK_COPY | FLASH_WORK_STAGE)) != 0) {
+        if (params->begin != NULL) {
+            return params->begin(params->begin_arg, work);
+        }
         memcpy(work->inout, work->in, work->count * params->element);
         return FLASH_OK;
     }
@@ -407,7 +409,7 @@ void flash_engine_finish(const flash_work_t *work, int status)
         }
     } else {
         flash_slot_note(work->slot, FLASH_TRACE_COMBINE, work->taken_at);
-        if (work->kind == FLASH_WORK_STAGE) {
+        if ((work->kind & FLASH_WORK_STAGE) != 0) {
             flash_slot_staged(work->slot, status);
         } else {
             flash_slot_combined(work->slot, status);

@@ -87,6 +87,10 @@ static inline uint64_t flash_pending_bit(uint64_t number)
 /* inout[k] = in[k] op inout[k] for `count` elements. FLASH_OK or an MPI error code. */
 typedef int flash_combine_fn(void *arg, const void *in, void *inout, size_t count);
 
+struct flash_work;
+typedef int flash_begin_fn(void *arg, const struct flash_work *work);
+#define FLASH_LATER (INT_MIN + 1)
+
 typedef struct flash_op_params {
     flash_schedule_t schedule; /* copied; its arrays must outlive the operation */
     size_t element;            /* bytes of an element */
@@ -112,6 +116,13 @@ typedef struct flash_op_params {
      */
     bool stage_in, stage_out;
     flash_pool_t *pool; /* the scratch's memory; NULL: the engine's own, of ordinary memory */
+    /*
+     * Begins works that copy, without the lock; NULL: whoever takes one copies by itself. Returns
+     * FLASH_LATER if flash_engine_finish() will be called for it, before that or after; else as
+     * flash_work_run().
+     */
+    flash_begin_fn *begin;
+    void *begin_arg;
 
     /*
      * AG: the own block; the engine copies it to its place in the output unless it lies there.
@@ -167,6 +178,8 @@ void flash_op_start(flash_op_t *op);
 bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params);
 #define FLASH_REFUSALS 32
 void *flash_op_user(const flash_op_t *op);
+/* Bytes of an element. */
+size_t flash_op_element(const flash_op_t *op);
 /* Bytes that it holds. */
 size_t flash_op_memory(const flash_op_t *op);
 /* Of a completed operation: FLASH_OK, one of FLASH_ERR_*, or an MPI error code of a callback. */
@@ -211,8 +224,10 @@ enum flash_work_kind {
     FLASH_WORK_COMBINE = 1,       /* for any thread */
     FLASH_WORK_CALLBACK = 2,      /* for application threads, never inside another callback */
     FLASH_WORK_USERS_COMBINE = 4, /* for application threads */
-    FLASH_WORK_COPY = 8,  /* AG's own block, a segment's length at a time: nobody waits for it */
-    FLASH_WORK_STAGE = 16 /* a segment, between the user's memory and the scratch */
+    FLASH_WORK_COPY = 8, /* AG's own block, a segment's length at a time: nobody waits for it */
+    FLASH_WORK_STAGE_IN = 16,  /* a segment, from the user's memory to the scratch */
+    FLASH_WORK_STAGE_OUT = 32, /* or back */
+    FLASH_WORK_STAGE = FLASH_WORK_STAGE_IN | FLASH_WORK_STAGE_OUT
 };
 
 /* Something to run outside the lock. The fields are the engine's. */
@@ -233,8 +248,8 @@ typedef struct flash_work {
  */
 bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *work);
 /*
- * Runs it, without the lock. Returns its status, for flash_engine_finish(). Whatever else does what
- * the work describes may take its time, and finish it later, or before that of other works.
+ * Runs it, without the lock. Returns its status, for flash_engine_finish(), or FLASH_LATER: then it
+ * was begun, in the way of the parameters, and the operation may be gone.
  */
 int flash_work_run(const flash_work_t *work);
 /* Takes note of it; what follows from it happens in the next flash_engine_progress(). */

@@ -210,6 +210,11 @@ void *flash_op_user(const flash_op_t *op)
     return op->params.user;
 }
 
+size_t flash_op_element(const flash_op_t *op)
+{
+    return op->params.element;
+}
+
 size_t flash_op_memory(const flash_op_t *op)
 {
     return sizeof(*op) + op->depth * sizeof(*op->slots) + op->scratch_size;
@@ -406,6 +411,7 @@ void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
     bool in = slot->staging == FLASH_STAGING_IN;
 
     STAILQ_REMOVE_HEAD(&op->staging, next_staging);
+    work->kind = in ? FLASH_WORK_STAGE_IN : FLASH_WORK_STAGE_OUT;
     work->slot = slot;
     work->in = in ? input_of(op, slot) : slot->data;
     work->inout = in ? slot->local : output_of(op, slot);

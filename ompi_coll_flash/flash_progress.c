@@ -12,8 +12,9 @@
  *                      order it themselves; another thread may see it late, and then polls
  *   cpu_clock          atomic, relaxed: written by the progress thread. The clock of a thread that
  *                      has ended cannot be read
- *   idle_polls, wakeups  atomic, relaxed: counters
- *   flash_in_callback  one for each thread
+ *   ended              atomic: whoever adds to the list releases what it adds, whoever takes all of
+ * it acquires that idle_polls, wakeups  atomic, relaxed: counters flash_in_callback  one for each
+ * thread
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -49,6 +50,7 @@ struct flash_progress {
     atomic_size_t in_flight;
     atomic_uint contenders;
     atomic_uint_fast64_t wakeups;
+    _Atomic(flash_ended_t *) ended; /* the latest first */
 };
 
 _Thread_local bool flash_in_callback;
@@ -112,7 +114,51 @@ static void run_work(flash_progress_t *progress, const flash_work_t *work)
     flash_progress_unlock(progress);
     status = flash_work_run(work);
     flash_progress_lock(progress);
-    flash_engine_finish(work, status);
+    if (status != FLASH_LATER) {
+        flash_engine_finish(work, status);
+    }
+}
+
+void flash_progress_ended(flash_progress_t *progress, flash_ended_t *ended)
+{
+    flash_ended_t *latest = atomic_load_explicit(&progress->ended, memory_order_relaxed);
+
+    do {
+        ended->next = latest;
+    } while (!atomic_compare_exchange_weak_explicit(&progress->ended, &latest, ended,
+                                                    memory_order_release, memory_order_relaxed));
+    if (flash_progress_has_thread(progress)) {
+        flash_alarm_ring(&progress->alarm);
+    }
+}
+
+static bool finish_ended(flash_progress_t *progress)
+{
+    flash_ended_t *ended = NULL, *oldest = NULL, *next;
+
+    if (atomic_load_explicit(&progress->ended, memory_order_relaxed) == NULL) {
+        return false;
+    }
+    ended = atomic_exchange_explicit(&progress->ended, NULL, memory_order_acquire);
+    for (; ended != NULL; ended = next) {
+        next = ended->next;
+        ended->next = oldest;
+        oldest = ended;
+    }
+    for (; oldest != NULL; oldest = next) {
+        next = oldest->next;
+        flash_engine_finish(&oldest->work, oldest->status);
+        oldest->reclaim(oldest);
+    }
+    return true;
+}
+
+/* Moves data, and takes note of what has ended elsewhere. */
+static bool move(flash_progress_t *progress)
+{
+    bool ended = finish_ended(progress);
+
+    return flash_engine_progress(progress->engine) != 0 || ended;
 }
 
 /* ------------------------------------------------------ the progress thread */
@@ -159,10 +205,11 @@ static void sleep_until_event(flash_progress_t *progress)
  */
 static bool move_and_combine(flash_progress_t *progress)
 {
-    bool moved = flash_engine_progress(progress->engine) != 0;
+    bool moved = move(progress);
     flash_work_t work;
 
-    if (!flash_engine_take(progress->engine, FLASH_WORK_COMBINE | FLASH_WORK_COPY, &work)) {
+    if (!flash_engine_take(progress->engine,
+                           FLASH_WORK_STAGE | FLASH_WORK_COMBINE | FLASH_WORK_COPY, &work)) {
         return moved;
     }
     run_work(progress, &work);
@@ -360,8 +407,9 @@ static int work_once(flash_progress_t *progress)
     if (flash_progress_has_thread(progress) && call_back(progress)) {
         return 1;
     }
-    happened = (int) flash_engine_progress(progress->engine);
-    return happened + (take_and_run(progress, FLASH_WORK_COMBINE | FLASH_WORK_USERS_COMBINE) ||
+    happened = move(progress);
+    return happened + (take_and_run(progress, FLASH_WORK_STAGE | FLASH_WORK_COMBINE |
+                                                  FLASH_WORK_USERS_COMBINE) ||
                        call_back(progress) || take_and_run(progress, FLASH_WORK_COPY));
 }
 

@@ -62,6 +62,19 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
 bool flash_progress_end_pending(flash_progress_t *progress, flash_op_t *op, uint64_t number,
                                 int status);
 
+/*
+ * A work that was begun elsewhere is done: any thread may say so, and waits for nobody. `reclaim`
+ * is called when the engine knows of it.
+ */
+typedef struct flash_ended flash_ended_t;
+struct flash_ended {
+    flash_work_t work;
+    int status;
+    void (*reclaim)(flash_ended_t *ended);
+    flash_ended_t *next; /* flash_progress.c's */
+};
+void flash_progress_ended(flash_progress_t *progress, flash_ended_t *ended);
+
 /* Destroys an operation that was handed out as completed. */
 void flash_progress_destroy_op(flash_progress_t *progress, flash_op_t *op);
 

@@ -46,9 +46,10 @@ typedef struct MPIX_Flash_block {
     MPI_Count offset;         /* where the piece begins in the block, in elements */
     MPI_Count count;          /* the length of the piece, in elements, at least 1 */
     MPI_Datatype datatype;    /* the type of an element */
-    void *data;               /* the first element of the piece, in host memory; next to it come
-                                 the others, by the type's extent */
-    void *stream;             /* reserved for device memory; NULL for host memory */
+    void *data;               /* the first element of the piece; next to it come the others, by the
+                                 type's extent. A consumer's: in the memory of the buffer that it
+                                 lies in, of a CUDA device's too. A producer's: in host memory */
+    void *stream;             /* NULL: reserved for work in the order of a device's stream */
     MPIX_Flash_handle handle; /* for a callback that returns MPIX_FLASH_PENDING */
 } MPIX_Flash_block;
 
@@ -171,8 +172,9 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * Errors, through the error handler of `comm`: MPI_ERR_COMM (null, freed or inter-communicator),
  * MPI_ERR_ARG (consume or request is NULL, hints malformed), MPI_ERR_COUNT, MPI_ERR_TYPE,
  * MPI_ERR_BUFFER (MPI_IN_PLACE for recvbuf), MPI_ERR_NO_MEM; at completion MPI_ERR_BUFFER (where a
- * ring serves `comm`: NULL for a buffer that is not empty, or a CUDA device's memory, of which
- * nothing is touched; the other ranks get MPI_ERR_OTHER),
+ * ring serves `comm`: NULL for a buffer that is not empty, or a CUDA device's memory with a type
+ * that has gaps, or without a plugin for it, and then nothing of it is touched; the other ranks get
+ * MPI_ERR_OTHER),
  * MPI_ERR_TRUNCATE (sizes disagree between ranks), MPI_ERR_OTHER (the transport failed), or what
  * `consume` returned.
  */

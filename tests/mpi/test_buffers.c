@@ -4,10 +4,8 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include <dlfcn.h>
-#include <stdio.h>
-
 #include "aftermath.h"
+#include "device.h"
 #include "extension.h"
 
 enum { PLAIN_ALLGATHER, PLAIN_REDUCE_SCATTER, COMPUTE_ALLGATHER, COMPUTE_REDUCE_SCATTER, CALLS };
@@ -105,70 +103,42 @@ static void many(void)
     MPI_Comm_free(&comm);
 }
 
-/* CUDA's driver, or what stands in for it, loaded by the application as flash expects it. */
-typedef struct driver {
-    int (*allocate)(unsigned long long *address, size_t size);
-    int (*allocate_managed)(unsigned long long *address, size_t size, unsigned flags);
-    int (*release)(unsigned long long address);
-} driver_t;
-
-static driver_t driver_load(void)
-{
-    const char *path = getenv("FLASH_TEST_DRIVER");
-    void *library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW);
-    driver_t driver;
-
-    if (library == NULL) {
-        fprintf(stderr, "no driver: %s\n", dlerror());
-        exit(EXIT_FAILURE);
-    }
-    *(void **) &driver.allocate = dlsym(library, "cuMemAlloc_v2");
-    *(void **) &driver.allocate_managed = dlsym(library, "cuMemAllocManaged");
-    *(void **) &driver.release = dlsym(library, "cuMemFree_v2");
-    return driver;
-}
-
 /* Memory that the process dies of touching: the driver says that it is a device's. */
 static void device_buffer(void)
 {
-    const size_t size = (size_t) world_size * 70000 * sizeof(int64_t);
-    driver_t driver = driver_load();
-    unsigned long long address = 0;
+    buffer_t memory;
 
-    if (!check(driver.allocate(&address, size) == 0, "no device memory")) {
-        return;
-    }
-    no_use = (void *) (uintptr_t) address;
+    device_open();
+    memory = buffer_make(IN_DEVICE, (size_t) world_size * 70000 * sizeof(int64_t));
+    no_use = memory.data;
     no_buffer();
     no_use = NULL;
-    driver.release(address);
+    check(buffer_free(&memory), "wrote around a device's memory");
 }
 
 /* Managed memory is the host's as well. */
 static void managed_buffer(void)
 {
     enum { COUNT = 1000 };
-    driver_t driver = driver_load();
     MPI_Comm comm = make_counted_comm();
-    unsigned long long address = 0;
+    int64_t *recv = calloc((size_t) world_size * COUNT, sizeof(*recv)), *send;
+    buffer_t memory;
+    MPI_Request request;
 
-    if (check(driver.allocate_managed(&address, COUNT * sizeof(int64_t), 1) == 0, "no memory")) {
-        int64_t *send = (int64_t *) (uintptr_t) address;
-        int64_t *recv = calloc((size_t) world_size * COUNT, sizeof(*recv));
-        MPI_Request request;
-
-        for (int i = 0; i < COUNT; i++) {
-            send[i] = world_rank + i;
-        }
-        MPI_Iallgather(send, COUNT, MPI_INT64_T, recv, COUNT, MPI_INT64_T, comm, &request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-        for (int i = 0; i < world_size * COUNT; i++) {
-            check(recv[i] == i / COUNT + i % COUNT, "element %d is %lld", i, (long long) recv[i]);
-        }
-        check(handler_calls == 0, "%d errors", handler_calls);
-        driver.release(address);
-        free(recv);
+    device_open();
+    memory = buffer_make(IN_MANAGED, COUNT * sizeof(int64_t));
+    send = memory.data;
+    for (int i = 0; i < COUNT; i++) {
+        send[i] = world_rank + i;
     }
+    MPI_Iallgather(send, COUNT, MPI_INT64_T, recv, COUNT, MPI_INT64_T, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < world_size * COUNT; i++) {
+        check(recv[i] == i / COUNT + i % COUNT, "element %d is %lld", i, (long long) recv[i]);
+    }
+    check(handler_calls == 0, "%d errors", handler_calls);
+    check(buffer_free(&memory), "wrote around managed memory");
+    free(recv);
     MPI_Comm_free(&comm);
 }
 

@@ -311,8 +311,8 @@ static uint64_t held_name(const sim_held_t *held)
     if (work->kind == FLASH_WORK_COPY) { /* what is left says which part it is */
         return (uint64_t) in->index << 56 | UINT64_C(3) << 48 | work->op->uncopied;
     }
-    if (work->kind == FLASH_WORK_STAGE) {
-        return (uint64_t) in->index << 56 | (UINT64_C(4) + work->slot->staging) << 48 |
+    if ((work->kind & FLASH_WORK_STAGE) != 0) {
+        return (uint64_t) in->index << 56 | (uint64_t) work->kind << 48 |
                (uint64_t) work->slot->step << 24 | work->slot->segment;
     }
     return (uint64_t) in->index << 56 | (uint64_t) work->slot->step << 24 | work->slot->segment;

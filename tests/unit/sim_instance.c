@@ -182,14 +182,15 @@ int sim_instance_copy(sim_instance_t *in, const flash_work_t *work)
 {
     const uint64_t *from = work->in;
     uint64_t *to = work->inout;
-    bool differ = work->kind == FLASH_WORK_STAGE ||
+    bool stages = (work->kind & FLASH_WORK_STAGE) != 0;
+    bool differ = stages ||
                   sim_instance_is_far(in, true) != sim_instance_is_far(in, false);
 
-    if (work->kind == FLASH_WORK_STAGE && ++in->stages == in->spec->fail_stage &&
+    if (stages && ++in->stages == in->spec->fail_stage &&
         in->rank == in->spec->fail_rank) {
         return SIM_ERR_STAGE;
     }
-    if (work->kind == FLASH_WORK_STAGE && is_users(in, from) == is_users(in, to)) {
+    if (stages && is_users(in, from) == is_users(in, to)) {
         sim_complain(in->sim, "op %u rank %u: does not stage between user and scratch", in->index,
                      in->rank);
     }

@@ -1,0 +1,32 @@
+/*
+ * flash_cuda_driver.h: the functions of CUDA's driver that the plugin calls.
+ *
+ * Nothing links the driver: a node without one could not load the plugin, nor a build machine link
+ * it. An application that has device memory has loaded it.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FLASH_CUDA_DRIVER_H
+#define FLASH_CUDA_DRIVER_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+/* cuda.h's macros give each its name in the driver, with a version where it has one. */
+#define FLASH_CUDA_FUNCTIONS(each)                                                        \
+    each(cuCtxPopCurrent) each(cuCtxPushCurrent) each(cuDevicePrimaryCtxRetain)           \
+        each(cuGetErrorName) each(cuMemFreeHost) each(cuMemHostAlloc) each(cuMemcpyAsync) \
+            each(cuPointerGetAttribute) each(cuStreamAddCallback) each(cuStreamCreate)    \
+                each(cuStreamDestroy) each(cuStreamSynchronize)
+
+typedef struct flash_cuda_driver {
+#define FLASH_CUDA_MEMBER(name) __typeof__(name) *p_##name;
+    FLASH_CUDA_FUNCTIONS(FLASH_CUDA_MEMBER)
+#undef FLASH_CUDA_MEMBER
+} flash_cuda_driver_t;
+
+/* Finds them all in the driver that the process has loaded; it stays loaded. False: there is none.
+ */
+bool flash_cuda_driver_find(flash_cuda_driver_t *driver);
+
+#endif /* FLASH_CUDA_DRIVER_H */

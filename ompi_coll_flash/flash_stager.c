@@ -1,0 +1,188 @@
+/*
+ * flash_stager.c: see flash_stager.h.
+ *
+ * Shared between threads:
+ *   gpu     atomic: stored (release) by whoever has loaded the plugin, under `mutex`; then it is
+ *           never unloaded
+ *   pinned  written under `mutex` before the first operation uses it; then the engine's lock
+ * A stager is its operation's: those who begin copies take turns by the works that they took.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_stager.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "flash_gpu.h"
+
+struct flash_stager {
+    flash_progress_t *progress;
+    flash_gpu_lane_t *input, *output; /* NULL: that one is the host's */
+};
+
+/* A copy under way. */
+typedef struct carried {
+    flash_gpu_copy_t copy;
+    flash_ended_t ended;
+    flash_progress_t *progress;
+} carried_t;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(const flash_gpu_ops_t *) gpu;
+static flash_pool_t pinned;
+
+static const flash_gpu_ops_t *loaded(void)
+{
+    return atomic_load_explicit(&gpu, memory_order_acquire);
+}
+
+/* ------------------------------------------------------------------ the plugin */
+
+static const flash_gpu_ops_t *load(const char *plugin, char *reason)
+{
+    void *library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+    flash_gpu_plugin_fn *ask = NULL;
+    const flash_gpu_ops_t *ops;
+
+    if (library == NULL) {
+        snprintf(reason, FLASH_STAGER_REASON_MAX, "%s", dlerror());
+        return NULL;
+    }
+    *(void **) &ask = dlsym(library, FLASH_GPU_SYMBOL);
+    ops = ask == NULL ? NULL : ask();
+    if (ops == NULL) {
+        snprintf(reason, FLASH_STAGER_REASON_MAX, "%s: %s", plugin,
+                 ask == NULL ? "it is of another version of flash" : "CUDA's driver is too old");
+        dlclose(library);
+    }
+    return ops;
+}
+
+static const flash_gpu_ops_t *find(const char *plugin, char *reason)
+{
+    const flash_gpu_ops_t *ops;
+
+    pthread_mutex_lock(&mutex);
+    ops = loaded();
+    if (ops == NULL) {
+        ops = load(plugin, reason);
+        if (ops != NULL) {
+            pinned = (flash_pool_t){.allocate = ops->allocate, .release = ops->release};
+            atomic_store_explicit(&gpu, ops, memory_order_release);
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    return ops;
+}
+
+const char *flash_stager_complaint(void)
+{
+    return loaded()->complaint();
+}
+
+void flash_stager_fini(void)
+{
+    if (loaded() != NULL) {
+        flash_pool_clear(&pinned);
+    }
+}
+
+/* ------------------------------------------------------------------- operations */
+
+flash_stager_t *flash_stager_open(flash_progress_t *progress, const char *plugin, const void *input,
+                                  const void *output, char *reason)
+{
+    const flash_gpu_ops_t *ops = find(plugin, reason);
+    flash_stager_t *stager;
+
+    if (ops == NULL) {
+        return NULL;
+    }
+    stager = calloc(1, sizeof(*stager));
+    if (stager == NULL) {
+        snprintf(reason, FLASH_STAGER_REASON_MAX, "out of memory");
+        return NULL;
+    }
+    stager->progress = progress;
+    stager->input = input == NULL ? NULL : ops->open(input);
+    stager->output = output == NULL ? NULL : ops->open(output);
+    if ((input != NULL && stager->input == NULL) || (output != NULL && stager->output == NULL)) {
+        snprintf(reason, FLASH_STAGER_REASON_MAX, "CUDA's driver says %s", ops->complaint());
+        flash_stager_close(stager);
+        return NULL;
+    }
+    return stager;
+}
+
+void flash_stager_close(flash_stager_t *stager)
+{
+    if (stager == NULL) {
+        return;
+    }
+    if (stager->output != NULL) {
+        loaded()->close(stager->output);
+    }
+    if (stager->input != NULL) {
+        loaded()->close(stager->input);
+    }
+    free(stager);
+}
+
+static flash_gpu_lane_t *any_lane(const flash_stager_t *stager)
+{
+    return stager->output != NULL ? stager->output : stager->input;
+}
+
+bool flash_stager_copy(const flash_stager_t *stager, void *to, const void *from, size_t size)
+{
+    return loaded()->copy(any_lane(stager), to, from, size);
+}
+
+/* ----------------------------------------------------------------------- copies */
+
+static void reclaim(flash_ended_t *ended)
+{
+    free((char *) ended - offsetof(carried_t, ended));
+}
+
+/* In a thread of the driver's. */
+static void done(flash_gpu_copy_t *copy, bool well)
+{
+    carried_t *carried = (carried_t *) copy;
+
+    carried->ended.status = well ? FLASH_OK : FLASH_ERR_DEVICE;
+    flash_progress_ended(carried->progress, &carried->ended);
+}
+
+static int begin(void *arg, const flash_work_t *work)
+{
+    const flash_stager_t *stager = arg;
+    size_t size = work->count * flash_op_element(work->op);
+    flash_gpu_lane_t *lane = work->kind == FLASH_WORK_STAGE_IN ? stager->input : any_lane(stager);
+    carried_t *carried = malloc(sizeof(*carried));
+
+    if (carried == NULL) {
+        return FLASH_ERR_NO_MEMORY;
+    }
+    *carried = (carried_t){.copy = {.done = done},
+                           .ended = {.work = *work, .reclaim = reclaim},
+                           .progress = stager->progress};
+    if (!loaded()->begin(lane, work->inout, work->in, size, &carried->copy)) {
+        free(carried);
+        return FLASH_ERR_DEVICE;
+    }
+    return FLASH_LATER;
+}
+
+void flash_stager_fill(flash_stager_t *stager, flash_op_params_t *params)
+{
+    params->stage_in = stager->input != NULL;
+    params->stage_out = stager->output != NULL;
+    params->pool = &pinned;
+    params->begin = begin;
+    params->begin_arg = stager;
+}

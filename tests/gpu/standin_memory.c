@@ -1,0 +1,292 @@
+/*
+ * standin_memory.c: memory, contexts and failures of the stand-in driver; see standin.h.
+ *
+ * `mutex` orders the allocations, and what is to fail.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "standin.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Attributes of a pointer. */
+enum { CONTEXT = 1, MEMORY_TYPE = 2, IS_MANAGED = 8, DEVICE_ORDINAL = 9 };
+enum { TYPE_HOST = 1, TYPE_DEVICE = 2 };
+enum { MOST = 256 };
+
+typedef enum { DEVICE, MANAGED, PINNED } kind_t;
+
+typedef struct allocation {
+    char *begin;  /* NULL: not in use */
+    char *shadow; /* the same memory, where the driver reaches it */
+    size_t size;
+    kind_t kind;
+} allocation_t;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static allocation_t allocations[MOST];
+static char failing[64]; /* function */
+static unsigned long until_failure;
+static int the_context;
+static _Thread_local int pushed;
+static _Thread_local bool exempt;
+
+/* ------------------------------------------------------------------ failures */
+
+void standin_fail(const char *name, unsigned long nth)
+{
+    pthread_mutex_lock(&mutex);
+    snprintf(failing, sizeof(failing), "%s", name == NULL ? "" : name);
+    until_failure = nth;
+    pthread_mutex_unlock(&mutex);
+}
+
+void standin_exempt(bool from_now_on)
+{
+    exempt = from_now_on;
+}
+
+bool standin_fails(const char *name)
+{
+    bool fails;
+
+    if (exempt) {
+        return false;
+    }
+    pthread_mutex_lock(&mutex);
+    fails = strcmp(failing, name) == 0 && until_failure > 0 && --until_failure == 0;
+    pthread_mutex_unlock(&mutex);
+    return fails;
+}
+
+int cuGetErrorName(int result, const char **name)
+{
+    *name = result == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+            : result == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : result == UNKNOWN       ? "CUDA_ERROR_UNKNOWN"
+                                      : "another error";
+    return SUCCESS;
+}
+
+/* ------------------------------------------------------------------ contexts */
+
+bool standin_has_context(void)
+{
+    return pushed > 0;
+}
+
+int cuCtxPushCurrent_v2(void *context)
+{
+    if (standin_fails("cuCtxPushCurrent")) {
+        return UNKNOWN;
+    }
+    if (context != &the_context) {
+        return INVALID_CONTEXT;
+    }
+    pushed++;
+    return SUCCESS;
+}
+
+int cuCtxPopCurrent_v2(void **context)
+{
+    if (pushed == 0) {
+        return INVALID_CONTEXT;
+    }
+    pushed--;
+    *context = &the_context;
+    return SUCCESS;
+}
+
+int cuInit(unsigned flags)
+{
+    return flags == 0 ? SUCCESS : INVALID_VALUE;
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+    *device = ordinal;
+    return ordinal == 0 ? SUCCESS : INVALID_VALUE;
+}
+
+int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+    if (standin_fails("cuDevicePrimaryCtxRetain")) {
+        return UNKNOWN;
+    }
+    *context = &the_context;
+    return device == 0 ? SUCCESS : INVALID_VALUE;
+}
+
+/* ---------------------------------------------------------------- allocations */
+
+static bool map(allocation_t *made)
+{
+    int file = memfd_create("device", 0);
+    bool mapped = file >= 0 && ftruncate(file, (off_t) made->size) == 0;
+
+    if (mapped) {
+        int access = made->kind == DEVICE ? PROT_NONE : PROT_READ | PROT_WRITE;
+
+        made->begin = mmap(NULL, made->size, access, MAP_SHARED, file, 0);
+        made->shadow = mmap(NULL, made->size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        mapped = made->begin != MAP_FAILED && made->shadow != MAP_FAILED;
+    }
+    close(file);
+    return mapped;
+}
+
+static int allocate(uintptr_t *address, size_t size, kind_t kind)
+{
+    allocation_t made = {.size = size, .kind = kind};
+    int k = 0;
+
+    if (size == 0 || !map(&made)) {
+        return size == 0 ? INVALID_VALUE : OUT_OF_MEMORY;
+    }
+    pthread_mutex_lock(&mutex);
+    while (k < MOST && allocations[k].begin != NULL) {
+        k++;
+    }
+    if (k < MOST) {
+        allocations[k] = made;
+    }
+    pthread_mutex_unlock(&mutex);
+    *address = (uintptr_t) made.begin;
+    return k < MOST ? SUCCESS : OUT_OF_MEMORY;
+}
+
+/* Under the mutex. */
+static allocation_t *find(uintptr_t address)
+{
+    for (int k = 0; k < MOST; k++) {
+        uintptr_t begin = (uintptr_t) allocations[k].begin;
+
+        if (begin != 0 && address >= begin && address - begin < allocations[k].size) {
+            return &allocations[k];
+        }
+    }
+    return NULL;
+}
+
+static int release(uintptr_t address)
+{
+    allocation_t *found, was;
+
+    pthread_mutex_lock(&mutex);
+    found = find(address);
+    if (found == NULL || (uintptr_t) found->begin != address) {
+        pthread_mutex_unlock(&mutex);
+        return INVALID_VALUE;
+    }
+    was = *found;
+    found->begin = NULL;
+    pthread_mutex_unlock(&mutex);
+    munmap(was.begin, was.size);
+    munmap(was.shadow, was.size);
+    return SUCCESS;
+}
+
+void *standin_reach(uintptr_t address, size_t size)
+{
+    allocation_t *found;
+    void *reached = (void *) address;
+
+    pthread_mutex_lock(&mutex);
+    found = find(address);
+    if (found != NULL) {
+        size_t offset = address - (uintptr_t) found->begin;
+
+        reached = found->size - offset < size ? NULL : found->shadow + offset;
+    }
+    pthread_mutex_unlock(&mutex);
+    return reached;
+}
+
+int standin_pinned(void)
+{
+    int count = 0;
+
+    pthread_mutex_lock(&mutex);
+    for (int k = 0; k < MOST; k++) {
+        count += allocations[k].begin != NULL && allocations[k].kind == PINNED;
+    }
+    pthread_mutex_unlock(&mutex);
+    return count;
+}
+
+int cuMemAlloc_v2(unsigned long long *address, size_t size)
+{
+    uintptr_t made = 0;
+    int result = allocate(&made, size, DEVICE);
+
+    *address = made;
+    return result;
+}
+
+int cuMemAllocManaged(unsigned long long *address, size_t size, unsigned flags)
+{
+    uintptr_t made = 0;
+    int result = allocate(&made, size, MANAGED);
+
+    (void) flags;
+    *address = made;
+    return result;
+}
+
+int cuMemHostAlloc(void **memory, size_t size, unsigned flags)
+{
+    uintptr_t made = 0;
+    int result = standin_fails("cuMemHostAlloc") ? OUT_OF_MEMORY
+                 : standin_has_context()         ? allocate(&made, size, PINNED)
+                                                 : INVALID_CONTEXT;
+
+    (void) flags;
+    *memory = (void *) made;
+    return result;
+}
+
+int cuMemFree_v2(unsigned long long address)
+{
+    return release(address);
+}
+
+int cuMemFreeHost(void *memory)
+{
+    return standin_has_context() ? release((uintptr_t) memory) : INVALID_CONTEXT;
+}
+
+int cuPointerGetAttribute(void *answer, int attribute, unsigned long long address)
+{
+    const allocation_t *found;
+    kind_t kind = DEVICE;
+
+    pthread_mutex_lock(&mutex);
+    found = find(address);
+    if (found != NULL) {
+        kind = found->kind;
+    }
+    pthread_mutex_unlock(&mutex);
+    if (found == NULL) {
+        return INVALID_VALUE;
+    }
+    switch (attribute) {
+    case CONTEXT:
+        *(void **) answer = &the_context;
+        return SUCCESS;
+    case MEMORY_TYPE:
+        *(unsigned *) answer = kind == PINNED ? TYPE_HOST : TYPE_DEVICE;
+        return SUCCESS;
+    case IS_MANAGED:
+        *(unsigned *) answer = kind == MANAGED;
+        return SUCCESS;
+    case DEVICE_ORDINAL:
+        *(int *) answer = 0;
+        return SUCCESS;
+    default:
+        return INVALID_VALUE;
+    }
+}

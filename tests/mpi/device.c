@@ -1,0 +1,216 @@
+/*
+ * device.c: see device.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "device.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CANARY = 0x5c, GUARD = 512 };
+
+typedef unsigned long long address_t; /* a CUdeviceptr */
+
+/* As much of the CUDA Driver API as the tests need. */
+static struct {
+    int (*init)(unsigned flags);
+    int (*device_get)(int *device, int ordinal);
+    int (*retain)(void **context, int device);
+    int (*push)(void *context);
+    int (*pop)(void **context);
+    int (*allocate)(address_t *address, size_t size);
+    int (*allocate_managed)(address_t *address, size_t size, unsigned flags);
+    int (*allocate_pinned)(void **memory, size_t size, unsigned flags);
+    int (*release)(address_t address);
+    int (*release_pinned)(void *memory);
+    int (*to_device)(address_t to, const void *from, size_t size);
+    int (*from_device)(void *to, address_t from, size_t size);
+    int (*streams)(void);
+    int (*pinned)(void);
+    void (*fail)(const char *name, unsigned long nth);
+    void (*exempt)(bool exempt);
+} driver;
+
+static void must(int result, const char *what)
+{
+    if (result != 0) {
+        fprintf(stderr, "%s: the driver returns %d\n", what, result);
+        exit(EXIT_FAILURE);
+    }
+}
+
+static void load(void)
+{
+    const char *path = getenv("FLASH_TEST_DRIVER");
+    void *library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW);
+
+    if (library == NULL) {
+        fprintf(stderr, "no driver: %s\n", dlerror());
+        exit(EXIT_FAILURE);
+    }
+    *(void **) &driver.init = dlsym(library, "cuInit");
+    *(void **) &driver.device_get = dlsym(library, "cuDeviceGet");
+    *(void **) &driver.retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+    *(void **) &driver.push = dlsym(library, "cuCtxPushCurrent_v2");
+    *(void **) &driver.pop = dlsym(library, "cuCtxPopCurrent_v2");
+    *(void **) &driver.allocate = dlsym(library, "cuMemAlloc_v2");
+    *(void **) &driver.allocate_managed = dlsym(library, "cuMemAllocManaged");
+    *(void **) &driver.allocate_pinned = dlsym(library, "cuMemHostAlloc");
+    *(void **) &driver.release = dlsym(library, "cuMemFree_v2");
+    *(void **) &driver.release_pinned = dlsym(library, "cuMemFreeHost");
+    *(void **) &driver.to_device = dlsym(library, "cuMemcpyHtoD_v2");
+    *(void **) &driver.from_device = dlsym(library, "cuMemcpyDtoH_v2");
+    *(void **) &driver.streams = dlsym(library, "standin_streams");
+    *(void **) &driver.pinned = dlsym(library, "standin_pinned");
+    *(void **) &driver.fail = dlsym(library, "standin_fail");
+    *(void **) &driver.exempt = dlsym(library, "standin_exempt");
+}
+
+static void *context;
+
+void device_open(void)
+{
+    int device = 0;
+
+    if (context == NULL) {
+        load();
+        must(driver.init(0), "cuInit");
+        must(driver.device_get(&device, 0), "cuDeviceGet");
+        must(driver.retain(&context, device), "cuDevicePrimaryCtxRetain");
+    }
+}
+
+/* The thread has a context here, and none in MPI: flash is to bring its own. */
+static void enter(void)
+{
+    if (driver.exempt != NULL) {
+        driver.exempt(true);
+    }
+    must(driver.push(context), "cuCtxPushCurrent");
+}
+
+static void leave(void)
+{
+    void *popped;
+
+    must(driver.pop(&popped), "cuCtxPopCurrent");
+    if (driver.exempt != NULL) {
+        driver.exempt(false);
+    }
+}
+
+static char *allocate(place_t place, size_t size)
+{
+    address_t address = 0;
+    void *memory = NULL;
+
+    enter();
+    if (place == IN_DEVICE) {
+        must(driver.allocate(&address, size), "cuMemAlloc");
+        memory = (void *) (uintptr_t) address;
+    } else if (place == IN_MANAGED) {
+        must(driver.allocate_managed(&address, size, 1), "cuMemAllocManaged");
+        memory = (void *) (uintptr_t) address;
+    } else if (place == IN_PINNED) {
+        must(driver.allocate_pinned(&memory, size, 0), "cuMemHostAlloc");
+    } else {
+        memory = malloc(size);
+        must(memory == NULL, "malloc");
+    }
+    leave();
+    return memory;
+}
+
+/* Of any kind: the driver tells them apart. */
+static void copy(place_t place, void *to, const void *from, size_t size, bool to_buffer)
+{
+    if (place != IN_DEVICE) {
+        memcpy(to, from, size);
+        return;
+    }
+    enter();
+    if (to_buffer) {
+        must(driver.to_device((uintptr_t) to, from, size), "cuMemcpyHtoD");
+    } else {
+        must(driver.from_device(to, (uintptr_t) from, size), "cuMemcpyDtoH");
+    }
+    leave();
+}
+
+buffer_t buffer_make(place_t place, size_t bytes)
+{
+    size_t whole = bytes + 2 * (size_t) GUARD;
+    char *memory = allocate(place, whole), *content = malloc(whole);
+
+    must(content == NULL, "malloc");
+    memset(content, CANARY, whole);
+    copy(place, memory, content, whole, true);
+    free(content);
+    return (buffer_t){.place = place, .bytes = bytes, .data = memory + GUARD};
+}
+
+void buffer_write(const buffer_t *buffer, const void *content)
+{
+    copy(buffer->place, buffer->data, content, buffer->bytes, true);
+}
+
+void buffer_read(const buffer_t *buffer, void *content)
+{
+    copy(buffer->place, content, buffer->data, buffer->bytes, false);
+}
+
+void device_fetch(void *to, const void *from, size_t bytes)
+{
+    copy(IN_DEVICE, to, from, bytes, false);
+}
+
+static bool guard_holds(const buffer_t *buffer, const char *guard)
+{
+    char content[GUARD];
+
+    copy(buffer->place, content, guard, GUARD, false);
+    for (size_t k = 0; k < GUARD; k++) {
+        if (content[k] != CANARY) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool buffer_free(buffer_t *buffer)
+{
+    char *memory = (char *) buffer->data - GUARD;
+    bool well = guard_holds(buffer, memory) &&
+                guard_holds(buffer, (const char *) buffer->data + buffer->bytes);
+
+    enter();
+    if (buffer->place == IN_DEVICE || buffer->place == IN_MANAGED) {
+        must(driver.release((uintptr_t) memory), "cuMemFree");
+    } else if (buffer->place == IN_PINNED) {
+        must(driver.release_pinned(memory), "cuMemFreeHost");
+    } else {
+        free(memory);
+    }
+    leave();
+    return well;
+}
+
+void device_fail(const char *name, unsigned long nth)
+{
+    must(driver.fail == NULL, "standin_fail");
+    driver.fail(name, nth);
+}
+
+int device_streams(void)
+{
+    return driver.streams == NULL ? 0 : driver.streams();
+}
+
+int device_pinned(void)
+{
+    return driver.pinned == NULL ? 0 : driver.pinned();
+}

@@ -1,0 +1,43 @@
+/*
+ * device.h: buffers in the memory of a device, by CUDA's driver or what stands in for it.
+ *
+ * FLASH_TEST_DRIVER in the environment is the path of the driver; default: the system's.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef DEVICE_H
+#define DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum { IN_HOST, IN_PINNED, IN_MANAGED, IN_DEVICE, PLACES } place_t;
+
+/* Memory between two canaries. */
+typedef struct buffer {
+    place_t place;
+    size_t bytes;
+    void *data;
+} buffer_t;
+
+/* Loads the driver, once, and gives the thread a context. Ends the program if it cannot. */
+void device_open(void);
+
+/* Whatever fails here ends the program. */
+buffer_t buffer_make(place_t place, size_t bytes);
+void buffer_write(const buffer_t *buffer, const void *content); /* `bytes` of it */
+void buffer_read(const buffer_t *buffer, void *content);
+/* Frees it. False: a canary has changed. */
+bool buffer_free(buffer_t *buffer);
+
+/* `bytes` from anywhere in such memory to the host. */
+void device_fetch(void *to, const void *from, size_t bytes);
+
+/* The stand-in's nth call of that function fails, from now on; NULL: none does. */
+void device_fail(const char *name, unsigned long nth);
+
+/* What the stand-in has made and nobody has freed; 0 with any other driver. */
+int device_streams(void);
+int device_pinned(void);
+
+#endif /* DEVICE_H */

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Buffers in the memory of devices, by what stands in for CUDA's driver.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+export FLASH_TEST_DRIVER=$top_builddir/tests/gpu/.libs/libcuda.so.1
+plugin=$top_builddir/cuda/.libs/flash_cuda.so
+
+if [[ ! -e $plugin ]]; then
+    skip 'buffers in the memory of devices' 'built without CUDA'
+    plan
+    exit
+fi
+
+all=(allgather reduce_scatter many users_operation gaps)
+options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
+for np in 2 3 4 5; do
+    mpi "$np" -- test_device "${all[@]}"
+done
+mpi 3 --mca coll_flash_segment_bytes 4096 -- test_device "${all[@]}"
+mpi 4 --mca coll_flash_progress off -- test_device "${all[@]}"
+FLASH_TEST_LEVEL=multiple mpi 2 -- test_device "${all[@]}"
+
+# Each of the driver's functions that an operation needs, at its first calls and later.
+for name in cuCtxPushCurrent cuStreamCreate cuMemHostAlloc cuMemcpyAsync cuStreamAddCallback copy; do
+    for turn in 1 2 5; do
+        [[ $name$turn == cuMemHostAlloc[25] ]] && continue # there is but one
+        FLASH_TEST_FAIL="$name $turn" point "np 3: $name fails, call $turn" \
+            run 3 -- test_device driver_fails
+    done
+done
+
+options --mca coll_flash_cuda_plugin "$plugin"
+point 'what is passed on: said' \
+    says + 'calls that take no ring' 2 -- test_device passed_on
+options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
+point 'the path is told' says + 'staged through pinned memory: input and output' \
+    2 --mca coll_flash_verbose 2 -- test_device many
+FLASH_TEST_FAIL='copy 1' point 'a failure of the driver is told in its words' \
+    says + CUDA_ERROR_UNKNOWN 2 -- test_device driver_fails
+
+plan
