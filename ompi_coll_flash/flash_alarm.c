@@ -104,7 +104,7 @@ void flash_alarm_call(flash_alarm_t *alarm)
     uint64_t now = now_ns();
 
     forget_polls(alarm, now);
-    set_timer(alarm, now + FLASH_STAND_BACK_NS);
+    call_soon(alarm, now);
 }
 
 void flash_alarm_recall(flash_alarm_t *alarm, bool brief)

@@ -352,6 +352,11 @@ bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *wor
            ((kinds & FLASH_WORK_COPY) != 0 && take_combine(&engine->copy, FLASH_WORK_COPY, work));
 }
 
+bool flash_engine_calls_back(const flash_engine_t *engine)
+{
+    return engine->callback.head != NULL;
+}
+
 int flash_work_run(const flash_work_t *work)
 {
     const flash_op_params_t *params = &work->op->params;

@@ -247,6 +247,8 @@ typedef struct flash_work {
  * before callbacks, copies last.
  */
 bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *work);
+/* Whether a callback is to be had, or was until a moment ago. */
+bool flash_engine_calls_back(const flash_engine_t *engine);
 /*
  * Runs it, without the lock. Returns its status, for flash_engine_finish(), or FLASH_LATER: then it
  * was begun, in the way of the parameters, and the operation may be gone.

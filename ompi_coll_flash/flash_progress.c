@@ -397,17 +397,25 @@ static bool take_and_run(flash_progress_t *progress, unsigned kinds)
 }
 
 /*
- * With a progress thread to do the rest, the user's computation comes first. Without one it comes
- * last: other ranks wait for what this one sends on.
+ * With a progress thread to do the rest, the user's computation comes first. What follows from it,
+ * its operation's end for one, comes behind it at once.
  */
+static bool call_back_first(flash_progress_t *progress)
+{
+    if (!flash_progress_has_thread(progress) || !call_back(progress)) {
+        return false;
+    }
+    if (!flash_engine_calls_back(progress->engine)) {
+        move(progress);
+    }
+    return true;
+}
+
+/* The user's computation comes last: other ranks wait for what this one sends on. */
 static int work_once(flash_progress_t *progress)
 {
-    int happened;
+    int happened = move(progress);
 
-    if (flash_progress_has_thread(progress) && call_back(progress)) {
-        return 1;
-    }
-    happened = move(progress);
     return happened + (take_and_run(progress, FLASH_WORK_STAGE | FLASH_WORK_COMBINE |
                                                   FLASH_WORK_USERS_COMBINE) ||
                        call_back(progress) || take_and_run(progress, FLASH_WORK_COPY));
@@ -449,18 +457,23 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     flash_trace_t *trace = flash_engine_trace(progress->engine);
     uint64_t began = flash_trace_clock(trace);
     int happened, reported;
+    bool locked;
 
     if (!worth_polling(progress)) {
         return 0;
     }
-    if (flash_progress_has_thread(progress)) {
-        flash_alarm_polled(&progress->alarm);
+    locked = atomic_load_explicit(&progress->contenders, memory_order_relaxed) == 0 &&
+             pthread_mutex_trylock(&progress->lock) == 0;
+    happened = locked && call_back_first(progress);
+    if (!happened && flash_progress_has_thread(progress)) {
+        flash_alarm_polled(&progress->alarm); /* may take longer than all the rest */
     }
-    if (atomic_load_explicit(&progress->contenders, memory_order_relaxed) > 0 ||
-        pthread_mutex_trylock(&progress->lock) != 0) {
+    if (!locked) {
         return 0;
     }
-    happened = work_once(progress);
+    if (!happened) {
+        happened = work_once(progress);
+    }
     if (trace != NULL && flash_engine_active(progress->engine) > 0) {
         flash_trace_wait(trace, began);
     }

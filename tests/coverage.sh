@@ -9,7 +9,7 @@ if [ -z "${GCOV:-}" ]; then
     echo 'coverage: configure with --enable-coverage (which needs gcov)' >&2
     exit 2
 fi
-folders='ompi_coll_flash ucx_backend'
+folders='ompi_coll_flash ucx_backend cuda'
 tests='tests/unit tests/mpi'
 
 # shellcheck disable=SC2086 # a list of words
