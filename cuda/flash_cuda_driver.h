@@ -13,11 +13,13 @@
 #include <stdbool.h>
 
 /* cuda.h's macros give each its name in the driver, with a version where it has one. */
-#define FLASH_CUDA_FUNCTIONS(each)                                                        \
-    each(cuCtxPopCurrent) each(cuCtxPushCurrent) each(cuDevicePrimaryCtxRetain)           \
-        each(cuGetErrorName) each(cuMemFreeHost) each(cuMemHostAlloc) each(cuMemcpyAsync) \
-            each(cuPointerGetAttribute) each(cuStreamAddCallback) each(cuStreamCreate)    \
-                each(cuStreamDestroy) each(cuStreamSynchronize)
+#define FLASH_CUDA_FUNCTIONS(each)                                                                 \
+    each(cuCtxPopCurrent) each(cuCtxPushCurrent) each(cuDeviceGet) each(cuDevicePrimaryCtxRelease) \
+        each(cuDevicePrimaryCtxRetain) each(cuEventCreate) each(cuEventDestroy)                    \
+            each(cuEventRecord) each(cuGetErrorName) each(cuMemFreeHost) each(cuMemHostAlloc)      \
+                each(cuMemcpyAsync) each(cuPointerGetAttribute) each(cuStreamAddCallback)          \
+                    each(cuStreamCreate) each(cuStreamDestroy) each(cuStreamSynchronize)           \
+                        each(cuStreamWaitEvent) each(cuThreadExchangeStreamCaptureMode)
 
 typedef struct flash_cuda_driver {
 #define FLASH_CUDA_MEMBER(name) __typeof__(name) *p_##name;

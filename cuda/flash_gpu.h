@@ -14,34 +14,40 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+typedef struct flash_gpu_lane flash_gpu_lane_t; /* where copies to or from a device's memory run */
+
 /* One copy under way. Lives until `done` has been called. */
 typedef struct flash_gpu_copy flash_gpu_copy_t;
 struct flash_gpu_copy {
     /* Called once, in a thread of the driver's, which is not to wait for anything there. */
     void (*done)(flash_gpu_copy_t *copy, bool well);
+    flash_gpu_lane_t *lane; /* the plugin's */
 };
-
-typedef struct flash_gpu_lane flash_gpu_lane_t; /* where copies to or from a device's memory run */
 
 typedef struct flash_gpu_ops {
     /*
      * A lane for copies to and from that memory, in the context that it belongs to, or else in its
-     * device's primary one. NULL: the driver refuses.
+     * device's primary one. They come behind what the calling thread's default streams hold now.
+     * NULL: the driver refuses, or there is no memory.
      */
     flash_gpu_lane_t *(*open)(const void *address);
-    void (*close)(flash_gpu_lane_t *lane); /* nothing is under way on it */
-    /* Pinned memory for any lane; one has been opened before. NULL if there is none. */
+    /* All copies are done. Waits until those who began them, and each `done`, have returned. */
+    void (*close)(flash_gpu_lane_t *lane);
+    /*
+     * Pinned memory for any lane; one has been opened before. NULL if there is none. Both may wait
+     * for the device, and for whatever its callbacks wait for.
+     */
     void *(*allocate)(void *unused, size_t size);
     void (*release)(void *unused, void *memory);
     /*
-     * Begins a copy between memory of any kind, behind none that was begun before. False: it has
+     * Begins a copy between memory of any kind, in any order with others of the lane. False: it has
      * not begun, and `done` will not be called.
      */
     bool (*begin)(flash_gpu_lane_t *lane, void *to, const void *from, size_t size,
                   flash_gpu_copy_t *copy);
     /* Copies, and waits for it. */
     bool (*copy)(flash_gpu_lane_t *lane, void *to, const void *from, size_t size);
-    /* What the driver last refused, and why, in its own words. */
+    /* What the driver last refused, in its own words. */
     const char *(*complaint)(void);
 } flash_gpu_ops_t;
 

@@ -318,17 +318,14 @@ int mca_coll_flash_check_buffer(const void *address);
 bool mca_coll_flash_is_far(const void *address);
 /* MPI_ERR_BUFFER, which this explains: of a type with gaps in such memory. */
 int mca_coll_flash_refuse_gaps(void);
-/* Where the parameters' input or output is such memory: has the operation staged, or
- * MPI_ERR_BUFFER. */
-int mca_coll_flash_stage(mca_coll_flash_request_t *request, flash_op_params_t *params, bool input,
-                         bool output);
+/* Of buffers in such memory; NULL: not, or none. MPI_SUCCESS, or an error that is explained. */
+int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, const void *output);
+/* Of one that is staged: completes the parameters. MPI_SUCCESS or MPI_ERR_NO_MEM. */
+int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_op_params_t *params);
 /* Copies a result to the memory of such an operation, or another one's. */
 int mca_coll_flash_copy_back(const mca_coll_flash_request_t *request, void *to, const void *from,
                              size_t size);
 void mca_coll_flash_tell_device_failed(void);
-/* MPI_SUCCESS, or MPI_ERR_BUFFER: it is such memory, and flash does not serve the call. */
-int mca_coll_flash_may_pass_on(const void *sendbuf, const void *recvbuf);
-
 /* ------------------------------------------------------------------- paths */
 
 /* All blocks together, of `count` elements each or of counts[] where that is not NULL. */
@@ -383,6 +380,17 @@ typedef struct mca_coll_flash_arguments {
     MPI_Datatype recvtype;
     MPI_Op op; /* NULL: an allgather */
 } mca_coll_flash_arguments_t;
+
+/* Where a receive side's first element that is not empty has its data; NULL: all are. */
+const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcount,
+                                      flash_counts_t recvcounts, flash_displs_t displs,
+                                      MPI_Datatype recvtype, int blocks);
+/*
+ * Before a call goes to another module: MPI_SUCCESS, or MPI_ERR_BUFFER where one of its buffers is
+ * a device's memory and would be touched by the processor.
+ */
+int mca_coll_flash_may_pass_on(const mca_coll_flash_arguments_t *arguments,
+                               ompi_communicator_t *comm);
 
 /* Once, before threads make persistent requests at a time. */
 void mca_coll_flash_persistent_init(void);

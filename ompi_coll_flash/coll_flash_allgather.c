@@ -211,27 +211,29 @@ static int place_packed(mca_coll_flash_request_t *request, const layout_t *layou
 }
 
 /*
- * Output and blocks of the ring, and whether that is a device's memory. A callback is to find its
- * piece as the type describes it.
+ * Output and blocks of the ring; `far`: an address of it in a device's memory, or NULL. A callback
+ * is to find its piece as the type describes it.
  */
 static int place_output(mca_coll_flash_request_t *request, const layout_t *layout, void *recvbuf,
-                        flash_op_params_t *params, bool *far)
+                        flash_op_params_t *params, const void **far)
 {
     int size = ompi_comm_size(request->module->comm);
     bool packed = request->compute.fn == NULL ? !all_dense(layout, size)
                                               : !mca_coll_flash_is_solid(layout->type);
+    const void *first;
 
     params->schedule.blocks.count = (size_t) layout->count * layout->size / params->element;
     params->output = (char *) recvbuf + layout->true_lb;
+    first = mca_coll_flash_first_data(recvbuf, layout->count, layout->counts, layout->displs,
+                                      layout->type, size);
     /* MPI_BOTTOM with a type that holds addresses is no NULL: these are added by now. */
-    if (mca_coll_flash_bytes(layout->count, layout->counts, layout->type, request->module->comm) >
-        0) {
+    if (first != NULL) {
         if (mca_coll_flash_check_buffer(params->output) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
-        *far = mca_coll_flash_is_far(params->output);
+        *far = mca_coll_flash_is_far(first) ? first : NULL;
     }
-    if (packed && *far) {
+    if (packed && *far != NULL) {
         return mca_coll_flash_refuse_gaps();
     }
     if (packed && place_packed(request, layout, recvbuf, params) != MPI_SUCCESS) {
@@ -244,17 +246,16 @@ static int place_output(mca_coll_flash_request_t *request, const layout_t *layou
 
 /*
  * Input of the ring: the send buffer as it is if it is dense; otherwise its packed form, made in
- * the own block's place of the output. `far`: whether the output is a device's memory, then whether
- * the input is.
+ * the own block's place of the output. `far`: of the output, then of the input.
  */
 static int place_input(mca_coll_flash_request_t *request, const layout_t *layout,
                        const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                       const void *recvbuf, flash_op_params_t *params, bool *far)
+                       const void *recvbuf, flash_op_params_t *params, const void **far)
 {
     int rank = ompi_comm_rank(request->module->comm);
     size_t size, own_bytes = (size_t) block_count(layout, rank) * layout->size;
     ptrdiff_t extent, true_lb;
-    bool far_output = *far;
+    bool far_output = *far != NULL;
     char *own = (char *) params->output + flash_schedule_displ(&params->schedule, (uint32_t) rank) *
                                               (ptrdiff_t) params->element;
 
@@ -266,14 +267,16 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
                           block_count(layout, rank), layout->type, own);
     }
     read_type(sendtype, &size, &extent, &true_lb);
-    *far = false;
+    *far = NULL;
     if (sendcount > 0 && size > 0) {
         const char *first = (const char *) sendbuf + true_lb;
         if (mca_coll_flash_check_buffer(first) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
-        *far = mca_coll_flash_is_far(first);
-        if ((*far || far_output) && !is_dense(sendtype, sendcount)) {
+        *far = mca_coll_flash_is_far(first) ? first : NULL;
+        /* The processor would pack the one, or unpack the own block for its callback. */
+        if (((*far != NULL || far_output) && !is_dense(sendtype, sendcount)) ||
+            (*far != NULL && request->prepare != NULL)) {
             return mca_coll_flash_refuse_gaps();
         }
     }
@@ -282,7 +285,7 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
            to be had. */
         request->known_error = MPI_ERR_TRUNCATE;
         params->spoiled = true;
-        *far = false; /* it is not read */
+        *far = NULL; /* it is not read */
         return MPI_SUCCESS;
     }
     if (is_dense(sendtype, sendcount)) {
@@ -303,7 +306,7 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
     layout_t layout = {
         .type = recvtype, .count = recvcount, .counts = recvcounts, .displs = displs};
     flash_op_params_t params = {.element = 1};
-    bool far_input, far_output = false;
+    const void *far_input, *far_output = NULL;
     int rc;
 
     if (made == NULL) {
@@ -324,7 +327,7 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
         rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params, &far_input);
     }
     if (rc == MPI_SUCCESS) {
-        rc = mca_coll_flash_stage(made, &params, far_input, far_output);
+        rc = mca_coll_flash_stage(made, far_input, far_output);
     }
     if (rc != MPI_SUCCESS) {
         return mca_coll_flash_request_refuse(made, rc, request);
@@ -349,9 +352,15 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
                               mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
+                                            .sendcount = sendcount,
+                                            .sendtype = sendbuf == MPI_IN_PLACE ? NULL : sendtype,
+                                            .recvbuf = recvbuf,
+                                            .recvcount = recvcount,
+                                            .recvtype = recvtype};
 
     if (!takes_ring("Iallgather", recvcount, NULL, recvtype, module, NULL)) {
-        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
         return module->previous.iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
@@ -369,9 +378,16 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
                                ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
+                                            .sendcount = sendcount,
+                                            .sendtype = sendbuf == MPI_IN_PLACE ? NULL : sendtype,
+                                            .recvbuf = recvbuf,
+                                            .recvcounts = recvcounts,
+                                            .displs = displs,
+                                            .recvtype = recvtype};
 
     if (!takes_ring("Iallgatherv", 0, recvcounts, recvtype, module, NULL)) {
-        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
         return module->previous.iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
@@ -399,7 +415,7 @@ int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
 
     if (!takes_ring("Allgather_init", recvcount, NULL, recvtype, module,
                     mca_coll_flash_persistent_obstacle(module))) {
-        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
         return module->previous.allgather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
@@ -426,7 +442,7 @@ int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
 
     if (!takes_ring("Allgatherv_init", 0, recvcounts, recvtype, module,
                     mca_coll_flash_persistent_obstacle(module))) {
-        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
         return module->previous.allgatherv_init(sendbuf, sendcount, sendtype, recvbuf, recvcounts,

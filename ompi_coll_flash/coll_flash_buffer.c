@@ -36,30 +36,39 @@ int mca_coll_flash_refuse_gaps(void)
     return refuse_device("flash packs types with gaps by the processor, which cannot reach it");
 }
 
-int mca_coll_flash_stage(mca_coll_flash_request_t *request, flash_op_params_t *params, bool input,
-                         bool output)
+/* An error of flash_stager.h's. */
+static int fail(int status)
+{
+    if (status == FLASH_ERR_DEVICE) {
+        mca_coll_flash_tell_device_failed();
+    }
+    return mca_coll_flash_error(status);
+}
+
+int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, const void *output)
 {
     const char *plugin = mca_coll_flash_params.cuda_plugin;
     char reason[FLASH_STAGER_REASON_MAX];
 
-    if (!input && !output) {
+    if (input == NULL && output == NULL) {
         return MPI_SUCCESS;
     }
     if (plugin == NULL || plugin[0] == '\0') {
         return refuse_device("there is no plugin for it, see coll_flash_cuda_plugin");
     }
-    request->stager =
-        flash_stager_open(mca_coll_flash_job_progress(), plugin, input ? params->input : NULL,
-                          output ? params->output : NULL, reason);
-    if (request->stager == NULL) {
+    if (!flash_stager_load(plugin, reason)) {
         return refuse_device(reason);
     }
-    flash_stager_fill(request->stager, params);
     FLASH_VERBOSE(2, "coll:flash: staged through pinned memory: %s",
-                  !output  ? "the input"
-                  : !input ? "the output"
-                           : "input and output");
-    return MPI_SUCCESS;
+                  output == NULL  ? "the input"
+                  : input == NULL ? "the output"
+                                  : "input and output");
+    return fail(flash_stager_open(mca_coll_flash_job_progress(), input, output, &request->stager));
+}
+
+int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_op_params_t *params)
+{
+    return request->stager == NULL ? MPI_SUCCESS : fail(flash_stager_fill(request->stager, params));
 }
 
 int mca_coll_flash_copy_back(const mca_coll_flash_request_t *request, void *to, const void *from,
@@ -82,13 +91,74 @@ void mca_coll_flash_tell_device_failed(void)
                flash_stager_complaint());
 }
 
-int mca_coll_flash_may_pass_on(const void *sendbuf, const void *recvbuf)
+/* ------------------------------------------------------------------- passing on */
+
+static ptrdiff_t true_lb_of(MPI_Datatype type)
 {
-    if ((!flash_device_owns(sendbuf) && !flash_device_owns(recvbuf)) ||
-        flash_compat_takes_devices()) {
+    ptrdiff_t true_lb, true_extent;
+
+    ompi_datatype_get_true_extent(type, &true_lb, &true_extent);
+    return true_lb;
+}
+
+const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcount,
+                                      flash_counts_t recvcounts, flash_displs_t displs,
+                                      MPI_Datatype recvtype, int blocks)
+{
+    ptrdiff_t extent, displ = 0;
+    size_t size;
+    int block = 0;
+
+    ompi_datatype_type_size(recvtype, &size);
+    ompi_datatype_type_extent(recvtype, &extent);
+    while (block < blocks && (recvcounts == NULL ? recvcount : recvcounts[block]) == 0) {
+        block++;
+    }
+    if (block == blocks || size == 0) {
+        return NULL;
+    }
+    if (displs != NULL) {
+        displ = displs[block];
+    }
+    return (const char *) recvbuf + displ * extent + true_lb_of(recvtype);
+}
+
+static bool is_far(const void *address)
+{
+    return address != NULL && flash_device_owns(address);
+}
+
+/* An allgather receives all blocks, and sends its own; a reduction the other way round. */
+static bool has_far_buffers(const mca_coll_flash_arguments_t *a, ompi_communicator_t *comm)
+{
+    const void *all = a->op == NULL || a->sendbuf == MPI_IN_PLACE ? a->recvbuf : a->sendbuf;
+    const void *own = a->op == NULL ? a->sendbuf : a->recvbuf;
+    MPI_Datatype own_type = a->op == NULL ? a->sendtype : a->recvtype;
+
+    if (is_far(mca_coll_flash_first_data(all, a->recvcount, a->recvcounts, a->displs, a->recvtype,
+                                         ompi_comm_size(comm)))) {
+        return true;
+    }
+    if (own == MPI_IN_PLACE || own_type == NULL) {
+        return false;
+    }
+    if (a->op != NULL && a->recvcounts != NULL) {
+        return a->recvcounts[ompi_comm_rank(comm)] > 0 &&
+               is_far((const char *) own + true_lb_of(own_type));
+    }
+    return is_far(mca_coll_flash_first_data(own, a->op == NULL ? a->sendcount : a->recvcount, NULL,
+                                            NULL, own_type, 1));
+}
+
+int mca_coll_flash_may_pass_on(const mca_coll_flash_arguments_t *arguments,
+                               ompi_communicator_t *comm)
+{
+    /* Built for such memory, Open MPI still reduces by the processor in its non-blocking calls. */
+    if (!flash_device_any() || (arguments->op == NULL && flash_compat_takes_devices()) ||
+        !has_far_buffers(arguments, comm)) {
         return MPI_SUCCESS;
     }
     return refuse_device(
         "calls that take no ring (coll_flash_verbose 2 says why) go to a component "
-        "that cannot reach it; coll_flash_min_bytes 0 has calls of any size take it");
+        "that cannot reach it; with coll_flash_min_bytes 0 no size is too small");
 }

@@ -78,7 +78,8 @@ static int unequal_blocks(mca_coll_flash_request_t *request, flash_counts_t recv
 static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *params,
                         const void *sendbuf, void *recvbuf, size_t own_count, bool any)
 {
-    bool in_place = sendbuf == MPI_IN_PLACE, far_input = false, far_output = false;
+    bool in_place = sendbuf == MPI_IN_PLACE;
+    const void *far_input = NULL, *far_output = NULL;
 
     params->input = in_place ? recvbuf : sendbuf;
     params->output = recvbuf;
@@ -86,13 +87,13 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
         if (mca_coll_flash_check_buffer(params->input) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
-        far_input = mca_coll_flash_is_far(params->input);
+        far_input = mca_coll_flash_is_far(params->input) ? params->input : NULL;
     }
     if (own_count > 0) {
         if (mca_coll_flash_check_buffer(recvbuf) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
-        far_output = mca_coll_flash_is_far(recvbuf) && !in_place;
+        far_output = mca_coll_flash_is_far(recvbuf) && !in_place ? recvbuf : NULL;
     }
     if (in_place) {
         request->deferred.own_bytes = own_count * params->element;
@@ -104,7 +105,7 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
         params->output = request->scratch;
         request->finish = copy_result;
     }
-    return mca_coll_flash_stage(request, params, far_input, far_output);
+    return mca_coll_flash_stage(request, far_input, far_output);
 }
 
 int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_t sequence,
@@ -166,9 +167,14 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
                                          mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
+                                            .recvbuf = recvbuf,
+                                            .recvcount = recvcount,
+                                            .recvtype = datatype,
+                                            .op = op};
 
     if (!takes_ring("Ireduce_scatter_block", recvcount, NULL, datatype, op, module, NULL)) {
-        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
         return module->previous.ireduce_scatter_block(
@@ -185,9 +191,14 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
                                    ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
+                                            .recvbuf = recvbuf,
+                                            .recvcounts = recvcounts,
+                                            .recvtype = datatype,
+                                            .op = op};
 
     if (!takes_ring("Ireduce_scatter", 0, recvcounts, datatype, op, module, NULL)) {
-        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
         return module->previous.ireduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm,
@@ -212,7 +223,7 @@ int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
 
     if (!takes_ring("Reduce_scatter_init", 0, recvcounts, datatype, op, module,
                     mca_coll_flash_persistent_obstacle(module))) {
-        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
         return module->previous.reduce_scatter_init(sendbuf, recvbuf, recvcounts, datatype, op,
@@ -237,7 +248,7 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
 
     if (!takes_ring("Reduce_scatter_block_init", recvcount, NULL, datatype, op, module,
                     mca_coll_flash_persistent_obstacle(module))) {
-        if (mca_coll_flash_may_pass_on(sendbuf, recvbuf) != MPI_SUCCESS) {
+        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
         return module->previous.reduce_scatter_block_init(

@@ -258,8 +258,9 @@ static void complete(flash_op_t *op)
     if (error == MPI_SUCCESS && request->known_error == MPI_SUCCESS && request->finish != NULL) {
         error = request->finish(request);
     }
-    if (haunted) {
-        request->scratch = NULL; /* stays: see flash_op_is_haunted() */
+    if (haunted) { /* these stay: see flash_op_is_haunted() */
+        request->scratch = NULL;
+        request->stager = NULL;
     }
     release_memory(request);
     end(request, request->known_error != MPI_SUCCESS ? request->known_error : error);
@@ -419,6 +420,10 @@ int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_par
         return mca_coll_flash_request_refuse(request, rc, started);
     }
     fill_params(request, params);
+    rc = mca_coll_flash_find_scratch(request, params);
+    if (rc != MPI_SUCCESS) {
+        return mca_coll_flash_request_refuse(request, rc, started);
+    }
     begin_in_turn(request, params, started);
     return MPI_SUCCESS;
 }

@@ -60,6 +60,11 @@ static ask_fn *find_driver(void)
     return found;
 }
 
+bool flash_device_any(void)
+{
+    return find_driver() != NULL;
+}
+
 /* The driver refuses to answer for memory that it does not know. */
 bool flash_device_owns(const void *address)
 {

@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 
+/* Whether the process may have such memory; takes next to no time. */
+bool flash_device_any(void);
 /* Managed memory, which the host may touch, and pinned memory are not a device's. */
 bool flash_device_owns(const void *address);
 

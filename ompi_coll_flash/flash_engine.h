@@ -40,7 +40,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "flash_pool.h"
 #include "flash_schedule.h"
 #include "flash_trace.h"
 #include "flash_transport.h"
@@ -115,7 +114,7 @@ typedef struct flash_op_params {
      * not with a callback.
      */
     bool stage_in, stage_out;
-    flash_pool_t *pool; /* the scratch's memory; NULL: the engine's own, of ordinary memory */
+    void *scratch; /* of flash_op_scratch_size() bytes; NULL: ordinary memory of the engine's */
     /*
      * Begins works that copy, without the lock; NULL: whoever takes one copies by itself. Returns
      * FLASH_LATER if flash_engine_finish() will be called for it, before that or after; else as
@@ -162,6 +161,8 @@ void flash_engine_set_trace(flash_engine_t *engine, flash_trace_t *trace);
 /* NULL for none. */
 flash_trace_t *flash_engine_trace(const flash_engine_t *engine);
 
+/* Bytes of scratch memory that an operation will use. */
+size_t flash_op_scratch_size(const flash_op_params_t *params);
 /* Allocates an operation, all the memory it will need included. FLASH_ERR_NO_MEMORY or FLASH_OK. */
 int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **op);
 /* Hands it to the engine: the next flash_engine_progress() posts the first receives and sends. */

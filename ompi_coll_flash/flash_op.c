@@ -60,32 +60,60 @@ static bool is_reduction(const flash_op_t *op)
     return op->params.schedule.kind == FLASH_REDUCE_SCATTER;
 }
 
+static size_t align(size_t size)
+{
+    return (size + 63) / 64 * 64;
+}
+
+static size_t segment_bytes(const flash_op_params_t *params)
+{
+    return max_segment(&params->schedule) * params->element;
+}
+
+static size_t piece_bytes(const flash_op_params_t *params)
+{
+    return align(flash_schedule_max_piece(&params->schedule) * params->element);
+}
+
+/* Of a producer: one block ahead of the ring, and the piece that is being produced. */
+static uint32_t produce_buffers(const flash_op_params_t *params)
+{
+    uint64_t pieces = flash_schedule_total_pieces(&params->schedule);
+    uint32_t wanted = params->schedule.pieces + 1;
+
+    return wanted < pieces ? wanted : (uint32_t) pieces;
+}
+
+size_t flash_op_scratch_size(const flash_op_params_t *params)
+{
+    bool reduces = params->schedule.kind == FLASH_REDUCE_SCATTER;
+    size_t received = window(params) * segment_bytes(params);
+
+    if (!reduces) {
+        return params->stage_in || params->stage_out ? received : 0;
+    }
+    if (params->stage_in) {
+        return 2 * received;
+    }
+    return params->callback == NULL
+               ? received
+               : align(received) + produce_buffers(params) * piece_bytes(params);
+}
+
 static int allocate_scratch(flash_op_t *op)
 {
-    const flash_op_params_t *params = &op->params;
-    size_t size;
+    size_t size = flash_op_scratch_size(&op->params);
 
-    if (!is_reduction(op) && !params->stage_in && !params->stage_out) {
+    if (is_reduction(op) && op->params.callback != NULL) {
+        op->produce_buffers = produce_buffers(&op->params);
+        op->piece_bytes = piece_bytes(&op->params);
+    }
+    op->segment_bytes = segment_bytes(&op->params);
+    op->scratch = op->params.scratch;
+    if (size == 0 || op->scratch != NULL) {
         return FLASH_OK;
     }
-    op->segment_bytes = max_segment(&params->schedule) * params->element;
-    size = op->depth * op->segment_bytes;
-    if (is_reduction(op) && params->stage_in) {
-        size *= 2;
-    } else if (is_reduction(op) && params->callback != NULL) {
-        /* One block ahead of the ring, and the piece that is being produced. */
-        op->produce_buffers = params->schedule.pieces + 1;
-        if (op->produce_buffers > op->pieces) {
-            op->produce_buffers = (uint32_t) op->pieces;
-        }
-        op->piece_bytes = flash_schedule_max_piece(&params->schedule) * params->element;
-        op->piece_bytes = (op->piece_bytes + 63) / 64 * 64;
-        size = (size + 63) / 64 * 64 + op->produce_buffers * op->piece_bytes;
-    }
-    if (size == 0) {
-        return FLASH_OK;
-    }
-    op->scratch = flash_pool_get(op->params.pool, size, &op->scratch_size);
+    op->scratch = flash_pool_get(&op->engine->pool, size, &op->scratch_size);
     return op->scratch == NULL ? FLASH_ERR_NO_MEMORY : FLASH_OK;
 }
 
@@ -121,9 +149,6 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     op->blamed = FLASH_NOBODY;
     if (params->sends == 0) {
         op->params.sends = UINT32_MAX;
-    }
-    if (params->pool == NULL) {
-        op->params.pool = &engine->pool;
     }
     op->pieces = flash_schedule_total_pieces(&params->schedule);
     flash_slot_queue_init(&op->events);
@@ -178,7 +203,9 @@ no_memory:
 
 void flash_op_free(flash_op_t *op)
 {
-    flash_pool_put(op->params.pool, op->scratch, op->scratch_size);
+    if (op->params.scratch == NULL) {
+        flash_pool_put(&op->engine->pool, op->scratch, op->scratch_size);
+    }
     free(op->slots);
     free(op);
 }
@@ -234,7 +261,7 @@ uint32_t flash_op_blamed(const flash_op_t *op)
 
 static char *produce_buffer(const flash_op_t *op, uint64_t piece)
 {
-    size_t received = (op->depth * op->segment_bytes + 63) / 64 * 64;
+    size_t received = align(op->depth * op->segment_bytes);
 
     return (char *) op->scratch + received + piece % op->produce_buffers * op->piece_bytes;
 }

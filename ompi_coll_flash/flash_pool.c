@@ -23,7 +23,7 @@ static void release(void *arg, void *memory)
 
 void flash_pool_init(flash_pool_t *pool)
 {
-    *pool = (flash_pool_t){.allocate = allocate, .release = release};
+    *pool = (flash_pool_t){.allocate = allocate, .release = release, .largest = FLASH_POOL_LARGEST};
 }
 
 void *flash_pool_get(flash_pool_t *pool, size_t size, size_t *got)
@@ -52,7 +52,7 @@ void flash_pool_put(flash_pool_t *pool, void *memory, size_t size)
 {
     int place = 0;
 
-    if (memory == NULL || size > FLASH_POOL_LARGEST) {
+    if (memory == NULL || size > pool->largest) {
         pool->release(pool->arg, memory);
         return;
     }

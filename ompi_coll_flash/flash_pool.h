@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #define FLASH_POOL_KEPT      4
-#define FLASH_POOL_LARGEST   ((size_t) 64 << 20) /* bytes; larger ones are not kept */
+#define FLASH_POOL_LARGEST   ((size_t) 64 << 20) /* bytes, of ordinary memory */
 #define FLASH_POOL_ALIGNMENT 4096
 
 typedef struct flash_pool {
@@ -21,6 +21,7 @@ typedef struct flash_pool {
     void *(*allocate)(void *arg, size_t size);
     void (*release)(void *arg, void *memory); /* of NULL: does nothing */
     void *arg;
+    size_t largest; /* bytes; larger ones are not kept */
     struct {
         void *memory; /* NULL: the place is free */
         size_t size;

@@ -12,9 +12,10 @@
  *                      order it themselves; another thread may see it late, and then polls
  *   cpu_clock          atomic, relaxed: written by the progress thread. The clock of a thread that
  *                      has ended cannot be read
- *   ended              atomic: whoever adds to the list releases what it adds, whoever takes all of
- * it acquires that idle_polls, wakeups  atomic, relaxed: counters flash_in_callback  one for each
- * thread
+ *   ended              atomic: whoever adds to the list releases what it adds, whoever takes the
+ *                      list acquires it
+ *   idle_polls, wakeups  atomic, relaxed: counters
+ *   flash_in_callback  one for each thread
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -63,8 +63,8 @@ bool flash_progress_end_pending(flash_progress_t *progress, flash_op_t *op, uint
                                 int status);
 
 /*
- * A work that was begun elsewhere is done: any thread may say so, and waits for nobody. `reclaim`
- * is called when the engine knows of it.
+ * A work that was begun elsewhere is done: any thread may say so, and does not wait for the lock.
+ * `reclaim` is called when the engine knows of it.
  */
 typedef struct flash_ended flash_ended_t;
 struct flash_ended {

@@ -2,10 +2,10 @@
  * flash_stager.c: see flash_stager.h.
  *
  * Shared between threads:
- *   gpu     atomic: stored (release) by whoever has loaded the plugin, under `mutex`; then it is
- *           never unloaded
- *   pinned  written under `mutex` before the first operation uses it; then the engine's lock
- * A stager is its operation's: those who begin copies take turns by the works that they took.
+ *   gpu      atomic: stored (release) by whoever has loaded the plugin, under `mutex`; it is never
+ *            unloaded
+ *   pinned   under `mutex`
+ * A stager is its operation's. What it holds does not change while copies are under way.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -18,10 +18,16 @@
 #include <stdlib.h>
 
 #include "flash_gpu.h"
+#include "flash_pool.h"
+
+/* Pinned memory that is kept for the next operation: making it takes milliseconds. */
+#define LARGEST_KEPT ((size_t) 256 << 20)
 
 struct flash_stager {
     flash_progress_t *progress;
     flash_gpu_lane_t *input, *output; /* NULL: that one is the host's */
+    void *scratch;                    /* pinned */
+    size_t scratch_size;
 };
 
 /* A copy under way. */
@@ -62,7 +68,7 @@ static const flash_gpu_ops_t *load(const char *plugin, char *reason)
     return ops;
 }
 
-static const flash_gpu_ops_t *find(const char *plugin, char *reason)
+bool flash_stager_load(const char *plugin, char *reason)
 {
     const flash_gpu_ops_t *ops;
 
@@ -71,12 +77,13 @@ static const flash_gpu_ops_t *find(const char *plugin, char *reason)
     if (ops == NULL) {
         ops = load(plugin, reason);
         if (ops != NULL) {
-            pinned = (flash_pool_t){.allocate = ops->allocate, .release = ops->release};
+            pinned = (flash_pool_t){
+                .allocate = ops->allocate, .release = ops->release, .largest = LARGEST_KEPT};
             atomic_store_explicit(&gpu, ops, memory_order_release);
         }
     }
     pthread_mutex_unlock(&mutex);
-    return ops;
+    return ops != NULL;
 }
 
 const char *flash_stager_complaint(void)
@@ -93,35 +100,34 @@ void flash_stager_fini(void)
 
 /* ------------------------------------------------------------------- operations */
 
-flash_stager_t *flash_stager_open(flash_progress_t *progress, const char *plugin, const void *input,
-                                  const void *output, char *reason)
+int flash_stager_open(flash_progress_t *progress, const void *input, const void *output,
+                      flash_stager_t **opened)
 {
-    const flash_gpu_ops_t *ops = find(plugin, reason);
-    flash_stager_t *stager;
+    flash_stager_t *stager = calloc(1, sizeof(*stager));
 
-    if (ops == NULL) {
-        return NULL;
-    }
-    stager = calloc(1, sizeof(*stager));
     if (stager == NULL) {
-        snprintf(reason, FLASH_STAGER_REASON_MAX, "out of memory");
-        return NULL;
+        return FLASH_ERR_NO_MEMORY;
     }
     stager->progress = progress;
-    stager->input = input == NULL ? NULL : ops->open(input);
-    stager->output = output == NULL ? NULL : ops->open(output);
+    stager->input = input == NULL ? NULL : loaded()->open(input);
+    stager->output = output == NULL ? NULL : loaded()->open(output);
     if ((input != NULL && stager->input == NULL) || (output != NULL && stager->output == NULL)) {
-        snprintf(reason, FLASH_STAGER_REASON_MAX, "CUDA's driver says %s", ops->complaint());
         flash_stager_close(stager);
-        return NULL;
+        return FLASH_ERR_DEVICE;
     }
-    return stager;
+    *opened = stager;
+    return FLASH_OK;
 }
 
 void flash_stager_close(flash_stager_t *stager)
 {
     if (stager == NULL) {
         return;
+    }
+    if (stager->scratch != NULL) {
+        pthread_mutex_lock(&mutex);
+        flash_pool_put(&pinned, stager->scratch, stager->scratch_size);
+        pthread_mutex_unlock(&mutex);
     }
     if (stager->output != NULL) {
         loaded()->close(stager->output);
@@ -178,11 +184,20 @@ static int begin(void *arg, const flash_work_t *work)
     return FLASH_LATER;
 }
 
-void flash_stager_fill(flash_stager_t *stager, flash_op_params_t *params)
+int flash_stager_fill(flash_stager_t *stager, flash_op_params_t *params)
 {
+    size_t size;
+
     params->stage_in = stager->input != NULL;
     params->stage_out = stager->output != NULL;
-    params->pool = &pinned;
     params->begin = begin;
     params->begin_arg = stager;
+    size = flash_op_scratch_size(params);
+    if (size > 0) {
+        pthread_mutex_lock(&mutex);
+        stager->scratch = flash_pool_get(&pinned, size, &stager->scratch_size);
+        pthread_mutex_unlock(&mutex);
+        params->scratch = stager->scratch;
+    }
+    return size > 0 && stager->scratch == NULL ? FLASH_ERR_NO_MEMORY : FLASH_OK;
 }

@@ -1,7 +1,9 @@
 /*
  * flash_stager.h: operations on the memory of GPUs, which go through pinned memory of the host.
  *
- * Knows no MPI, and GPUs by flash_gpu.h alone, whose plugin it loads once a buffer needs it.
+ * Knows no MPI, and GPUs by flash_gpu.h alone, whose plugin it loads once a buffer needs it. None
+ * of these is to be called under the lock of the progress: the driver may wait for callbacks of the
+ * application's, and these for that lock.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -15,21 +17,26 @@
 
 typedef struct flash_stager flash_stager_t; /* one operation's */
 
+/* Loads the plugin at that path, once. False: it cannot be used, and why. */
 #define FLASH_STAGER_REASON_MAX 256
+bool flash_stager_load(const char *plugin, char *reason);
 
 /*
  * For an operation with an input or an output, or both, in a device's memory; NULL: not in one, or
- * none. `plugin` is the path of the plugin. NULL if that is not possible, and why.
+ * none. The plugin has been loaded. FLASH_OK, FLASH_ERR_NO_MEMORY, FLASH_ERR_DEVICE.
  */
-flash_stager_t *flash_stager_open(flash_progress_t *progress, const char *plugin, const void *input,
-                                  const void *output, char *reason);
+int flash_stager_open(flash_progress_t *progress, const void *input, const void *output,
+                      flash_stager_t **stager);
 /* Of an operation that is complete, or was never started. NULL: does nothing. */
 void flash_stager_close(flash_stager_t *stager);
-/* Has the operation staged. */
-void flash_stager_fill(flash_stager_t *stager, flash_op_params_t *params);
+/*
+ * Has an operation staged whose parameters are complete but for that, and finds memory for it.
+ * FLASH_OK or FLASH_ERR_NO_MEMORY.
+ */
+int flash_stager_fill(flash_stager_t *stager, flash_op_params_t *params);
 /* Copies to or from the memory of one of its buffers, and waits for it. */
 bool flash_stager_copy(const flash_stager_t *stager, void *to, const void *from, size_t size);
-/* What the driver last refused, and why. */
+/* What the driver last refused. */
 const char *flash_stager_complaint(void);
 /* Frees what operations have left for each other, once there are no more of them. */
 void flash_stager_fini(void);

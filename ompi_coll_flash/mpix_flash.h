@@ -151,8 +151,10 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * as soon as it has arrived. How the ranks stand in the ring depends on where they run
  * (coll_flash_ring_order), and is the same in each call on `comm`.
  *
- * sendbuf   sendcount elements of sendtype in host memory, or MPI_IN_PLACE (the own block then
- *           lies in recvbuf already). Must not change before the request is complete.
+ * sendbuf   sendcount elements of sendtype, or MPI_IN_PLACE (the own block then lies in recvbuf
+ *           already). Must not change before the request is complete. Either buffer may be in host
+ *           memory or, where a ring serves `comm` and the types have no gaps, in that of a CUDA
+ *           device; what the calling thread's default streams hold comes first.
  * recvbuf   room for recvcount elements of recvtype for each rank, in rank order. Not to be
  *           touched before the request is complete, except by `consume` for its piece.
  * recvtype  any type, as sendtype; ranks may describe the same data by different ones. Its size,

@@ -3,8 +3,10 @@
  *
  * As much of the driver's interface as flash and its tests need, written from the documentation of
  * the CUDA Driver API; the numbers are its own. "Device" memory is mapped without access: the host
- * that touches it dies, and only copies reach what it holds. Streams run in a thread of their own,
- * in random turns.
+ * that touches it dies, and only copies reach what it holds. Every other allocation belongs to no
+ * context, as those of pools do. Streams run in a thread of their own, in random turns. A copy to a
+ * device from ordinary memory may end later, on the default stream. What the documentation forbids
+ * ends the process.
  *
  * Written for flash's tests: what they need no driver would offer, and they call by these names.
  *
@@ -35,11 +37,17 @@ void standin_exempt(bool exempt);
 bool standin_fails(const char *name);
 /* Whether the calling thread has a context. */
 bool standin_has_context(void);
+/* Ends the process if the calling thread is in a callback: none of the functions may be called. */
+void standin_not_in_callback(const char *name);
+/* Until no stream holds anything: what makes and frees memory waits for callbacks, too. */
+void standin_wait_for_all(void);
 /* Where the driver itself reaches memory, of a device or not; NULL if it ends before `size`. */
 void *standin_reach(uintptr_t address, size_t size);
 
-/* For tests: how many there are that nobody has freed. */
+/* For tests: how many there are that nobody has freed, and contexts pushed by this thread. */
 int standin_streams(void);
 int standin_pinned(void);
+int standin_retained(void);
+int standin_pushed(void);
 
 #endif /* STANDIN_H */

@@ -25,13 +25,14 @@ typedef struct allocation {
     char *shadow; /* the same memory, where the driver reaches it */
     size_t size;
     kind_t kind;
+    void *context; /* NULL: none */
 } allocation_t;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static allocation_t allocations[MOST];
 static char failing[64]; /* function */
 static unsigned long until_failure;
-static int the_context;
+static int the_context, retained;
 static _Thread_local int pushed;
 static _Thread_local bool exempt;
 
@@ -65,6 +66,7 @@ bool standin_fails(const char *name)
 
 int cuGetErrorName(int result, const char **name)
 {
+    standin_not_in_callback("cuGetErrorName");
     *name = result == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
             : result == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
             : result == UNKNOWN       ? "CUDA_ERROR_UNKNOWN"
@@ -79,8 +81,32 @@ bool standin_has_context(void)
     return pushed > 0;
 }
 
+int standin_pushed(void)
+{
+    return pushed;
+}
+
+int standin_retained(void)
+{
+    int count;
+
+    pthread_mutex_lock(&mutex);
+    count = retained;
+    pthread_mutex_unlock(&mutex);
+    return count;
+}
+
+/* That which a graph may be captured in means nothing here. */
+int cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    (void) mode;
+    standin_not_in_callback("cuThreadExchangeStreamCaptureMode");
+    return SUCCESS;
+}
+
 int cuCtxPushCurrent_v2(void *context)
 {
+    standin_not_in_callback("cuCtxPushCurrent");
     if (standin_fails("cuCtxPushCurrent")) {
         return UNKNOWN;
     }
@@ -114,10 +140,25 @@ int cuDeviceGet(int *device, int ordinal)
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
 {
+    standin_not_in_callback("cuDevicePrimaryCtxRetain");
     if (standin_fails("cuDevicePrimaryCtxRetain")) {
         return UNKNOWN;
     }
+    if (device != 0) {
+        return INVALID_VALUE;
+    }
+    pthread_mutex_lock(&mutex);
+    retained++;
+    pthread_mutex_unlock(&mutex);
     *context = &the_context;
+    return SUCCESS;
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    pthread_mutex_lock(&mutex);
+    retained--;
+    pthread_mutex_unlock(&mutex);
     return device == 0 ? SUCCESS : INVALID_VALUE;
 }
 
@@ -141,6 +182,7 @@ static bool map(allocation_t *made)
 
 static int allocate(uintptr_t *address, size_t size, kind_t kind)
 {
+    static unsigned count;
     allocation_t made = {.size = size, .kind = kind};
     int k = 0;
 
@@ -152,6 +194,7 @@ static int allocate(uintptr_t *address, size_t size, kind_t kind)
         k++;
     }
     if (k < MOST) {
+        made.context = count++ % 2 == 0 ? &the_context : NULL;
         allocations[k] = made;
     }
     pthread_mutex_unlock(&mutex);
@@ -240,9 +283,13 @@ int cuMemAllocManaged(unsigned long long *address, size_t size, unsigned flags)
 int cuMemHostAlloc(void **memory, size_t size, unsigned flags)
 {
     uintptr_t made = 0;
-    int result = standin_fails("cuMemHostAlloc") ? OUT_OF_MEMORY
-                 : standin_has_context()         ? allocate(&made, size, PINNED)
-                                                 : INVALID_CONTEXT;
+    int result;
+
+    standin_not_in_callback("cuMemHostAlloc");
+    standin_wait_for_all();
+    result = standin_fails("cuMemHostAlloc") ? OUT_OF_MEMORY
+             : standin_has_context()         ? allocate(&made, size, PINNED)
+                                             : INVALID_CONTEXT;
 
     (void) flags;
     *memory = (void *) made;
@@ -256,6 +303,8 @@ int cuMemFree_v2(unsigned long long address)
 
 int cuMemFreeHost(void *memory)
 {
+    standin_not_in_callback("cuMemFreeHost");
+    standin_wait_for_all();
     return standin_has_context() ? release((uintptr_t) memory) : INVALID_CONTEXT;
 }
 
@@ -263,11 +312,14 @@ int cuPointerGetAttribute(void *answer, int attribute, unsigned long long addres
 {
     const allocation_t *found;
     kind_t kind = DEVICE;
+    void *context = NULL;
 
+    standin_not_in_callback("cuPointerGetAttribute");
     pthread_mutex_lock(&mutex);
     found = find(address);
     if (found != NULL) {
         kind = found->kind;
+        context = found->context;
     }
     pthread_mutex_unlock(&mutex);
     if (found == NULL) {
@@ -275,7 +327,7 @@ int cuPointerGetAttribute(void *answer, int attribute, unsigned long long addres
     }
     switch (attribute) {
     case CONTEXT:
-        *(void **) answer = &the_context;
+        *(void **) answer = context;
         return SUCCESS;
     case MEMORY_TYPE:
         *(unsigned *) answer = kind == PINNED ? TYPE_HOST : TYPE_DEVICE;

@@ -10,33 +10,60 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct stream stream_t;
 typedef void callback_fn(stream_t *stream, int result, void *arg);
 
-/* A copy, or a callback. */
+/* A copy, a callback, or waiting for another stream. */
 typedef struct action {
     uintptr_t to, from;
     size_t size;
+    void *owned; /* freed with the action */
     callback_fn *callback;
     void *arg;
+    unsigned long after; /* so many actions of the default stream are done */
     struct action *next;
 } action_t;
 
 struct stream {
     action_t *first, *last;
-    bool runs;  /* an action that is in no queue any more */
-    bool ends;  /* destroyed: goes away when it is empty */
-    int result; /* of the first copy that failed: then there are no more */
+    unsigned long held, done; /* actions, ever */
+    bool runs;                /* an action that is in no queue any more */
+    bool works;               /* and more than waiting */
+    int result;               /* of the first copy that failed: then there are no more */
     stream_t *next;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static stream_t *streams;
+static stream_t default_stream; /* never destroyed; the threads' own are never used */
+static stream_t *streams = &default_stream;
 static bool has_thread;
+static _Thread_local bool in_callback;
+
+/* Handles that stand for the default streams. */
+#define LEGACY     ((stream_t *) 1)
+#define PER_THREAD ((stream_t *) 2)
+
+typedef struct event {
+    unsigned long after; /* of the default stream */
+} event_t;
+
+static void forbidden(const char *what)
+{
+    fprintf(stderr, "stand-in driver: %s\n", what);
+    abort();
+}
+
+void standin_not_in_callback(const char *name)
+{
+    if (in_callback) {
+        forbidden(name);
+    }
+}
 
 static int copy_now(uintptr_t to, uintptr_t from, size_t size)
 {
@@ -52,13 +79,20 @@ static int copy_now(uintptr_t to, uintptr_t from, size_t size)
 
 static int copy(const action_t *action)
 {
-    return standin_fails("copy") ? UNKNOWN : copy_now(action->to, action->from, action->size);
+    /* Those that a test has begun do not fail. */
+    return action->owned == NULL && standin_fails("copy")
+               ? UNKNOWN
+               : copy_now(action->to, action->from, action->size);
 }
 
 static void run(stream_t *stream, const action_t *action)
 {
     if (action->callback != NULL) {
+        in_callback = true;
         action->callback(stream, stream->result, action->arg);
+        in_callback = false;
+    } else if (action->size == 0) {
+        return;
     } else if (stream->result == SUCCESS) {
         stream->result = copy(action);
     }
@@ -71,24 +105,18 @@ static stream_t *choose(unsigned *random)
     unsigned ready = 0;
 
     for (stream_t *stream = streams; stream != NULL; stream = stream->next) {
-        if (stream->first != NULL && (unsigned) rand_r(random) % ++ready == 0) {
+        if (stream->first != NULL && stream->first->after <= default_stream.done &&
+            (unsigned) rand_r(random) % ++ready == 0) {
             chosen = stream;
         }
     }
     return chosen;
 }
 
-static void free_if_ended(stream_t *stream)
+/* Waiting alone may be given up. */
+static bool is_work(const action_t *action)
 {
-    stream_t **link = &streams;
-
-    if (stream->ends && stream->first == NULL && !stream->runs) {
-        while (*link != stream) {
-            link = &(*link)->next;
-        }
-        *link = stream->next;
-        free(stream);
-    }
+    return action->size > 0 || action->callback != NULL;
 }
 
 static void *thread_main(void *arg)
@@ -108,12 +136,14 @@ static void *thread_main(void *arg)
         action = stream->first;
         stream->first = action->next;
         stream->runs = true;
+        stream->works = is_work(action);
         pthread_mutex_unlock(&mutex);
         run(stream, action);
+        free(action->owned);
         free(action);
         pthread_mutex_lock(&mutex);
-        stream->runs = false;
-        free_if_ended(stream);
+        stream->runs = stream->works = false;
+        stream->done++;
         pthread_cond_broadcast(&changed);
     }
     return NULL;
@@ -139,6 +169,7 @@ int cuStreamCreate(stream_t **made, unsigned flags)
     stream_t *stream;
 
     (void) flags;
+    standin_not_in_callback("cuStreamCreate");
     if (!standin_has_context()) {
         return INVALID_CONTEXT;
     }
@@ -150,9 +181,6 @@ int cuStreamCreate(stream_t **made, unsigned flags)
         return OUT_OF_MEMORY;
     }
     pthread_mutex_lock(&mutex);
-    if (!has_thread) {
-        start_thread();
-    }
     stream->next = streams;
     streams = stream;
     pthread_mutex_unlock(&mutex);
@@ -162,24 +190,67 @@ int cuStreamCreate(stream_t **made, unsigned flags)
 
 int cuStreamDestroy_v2(stream_t *stream)
 {
+    stream_t **link = &streams;
+    action_t *action;
+
+    standin_not_in_callback("cuStreamDestroy");
     pthread_mutex_lock(&mutex);
-    stream->ends = true;
-    free_if_ended(stream);
+    while ((action = stream->first) != NULL || stream->runs) {
+        if (stream->works || (action != NULL && is_work(action))) {
+            forbidden(
+                "cuStreamDestroy of a stream that holds something"); /* flash waits for that */
+        }
+        if (action != NULL) {
+            stream->first = action->next;
+            free(action);
+        } else {
+            pthread_cond_wait(&changed, &mutex);
+        }
+    }
+    while (*link != stream) {
+        link = &(*link)->next;
+    }
+    *link = stream->next;
     pthread_mutex_unlock(&mutex);
+    free(stream);
     return SUCCESS;
+}
+
+/* Under the mutex. */
+static void wait_for(const stream_t *stream)
+{
+    while (stream->first != NULL || stream->runs) {
+        pthread_cond_wait(&changed, &mutex);
+    }
+}
+
+void standin_wait_for_all(void)
+{
+    unsigned long held;
+
+    pthread_mutex_lock(&mutex);
+    do { /* more may come meanwhile */
+        held = 0;
+        for (stream_t *stream = streams; stream != NULL; stream = stream->next) {
+            held += stream->first != NULL || stream->runs;
+        }
+        if (held > 0) {
+            pthread_cond_wait(&changed, &mutex);
+        }
+    } while (held > 0);
+    pthread_mutex_unlock(&mutex);
 }
 
 int cuStreamSynchronize(stream_t *stream)
 {
     int result;
 
+    standin_not_in_callback("cuStreamSynchronize");
     pthread_mutex_lock(&mutex);
-    while (stream->first != NULL || stream->runs) {
-        pthread_cond_wait(&changed, &mutex);
-    }
+    wait_for(stream);
     result = stream->result;
     pthread_mutex_unlock(&mutex);
-    return result;
+    return standin_fails("cuStreamSynchronize") ? UNKNOWN : result;
 }
 
 static int enqueue(stream_t *stream, action_t what)
@@ -195,6 +266,10 @@ static int enqueue(stream_t *stream, action_t what)
     }
     *action = what;
     pthread_mutex_lock(&mutex);
+    if (!has_thread) {
+        start_thread();
+    }
+    stream->held++;
     if (stream->first == NULL) {
         stream->first = action;
     } else {
@@ -206,19 +281,70 @@ static int enqueue(stream_t *stream, action_t what)
     return SUCCESS;
 }
 
-/* For tests, which these do not fail. */
+/* May return before the device has it. */
 int cuMemcpyHtoD_v2(unsigned long long to, const void *from, size_t size)
 {
-    return copy_now(to, (uintptr_t) from, size);
+    void *kept = malloc(size + 1);
+
+    if (kept == NULL) {
+        return OUT_OF_MEMORY;
+    }
+    memcpy(kept, from, size);
+    return enqueue(&default_stream,
+                   (action_t){.to = to, .from = (uintptr_t) kept, .size = size, .owned = kept});
 }
 
 int cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t size)
 {
+    pthread_mutex_lock(&mutex);
+    wait_for(&default_stream);
+    pthread_mutex_unlock(&mutex);
     return copy_now((uintptr_t) to, from, size);
+}
+
+int cuEventCreate(event_t **event, unsigned flags)
+{
+    (void) flags;
+    standin_not_in_callback("cuEventCreate");
+    if (standin_fails("cuEventCreate")) {
+        return OUT_OF_MEMORY;
+    }
+    *event = calloc(1, sizeof(**event));
+    return *event == NULL ? OUT_OF_MEMORY : SUCCESS;
+}
+
+int cuEventDestroy_v2(event_t *event)
+{
+    free(event);
+    return SUCCESS;
+}
+
+int cuEventRecord(event_t *event, stream_t *stream)
+{
+    if (standin_fails("cuEventRecord")) {
+        return UNKNOWN;
+    }
+    if (stream != LEGACY && stream != PER_THREAD) {
+        return INVALID_HANDLE;
+    }
+    pthread_mutex_lock(&mutex);
+    event->after = stream == LEGACY ? default_stream.held : 0;
+    pthread_mutex_unlock(&mutex);
+    return SUCCESS;
+}
+
+int cuStreamWaitEvent(stream_t *stream, const event_t *event, unsigned flags)
+{
+    (void) flags;
+    if (standin_fails("cuStreamWaitEvent")) {
+        return UNKNOWN;
+    }
+    return enqueue(stream, (action_t){.after = event->after});
 }
 
 int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t size, stream_t *stream)
 {
+    standin_not_in_callback("cuMemcpyAsync");
     if (standin_fails("cuMemcpyAsync")) {
         return UNKNOWN;
     }
@@ -239,8 +365,8 @@ int standin_streams(void)
     int count = 0;
 
     pthread_mutex_lock(&mutex);
-    for (const stream_t *stream = streams; stream != NULL; stream = stream->next) {
-        count += !stream->ends;
+    for (const stream_t *stream = streams; stream != &default_stream; stream = stream->next) {
+        count++;
     }
     pthread_mutex_unlock(&mutex);
     return count;

@@ -31,6 +31,8 @@ static struct {
     int (*from_device)(void *to, address_t from, size_t size);
     int (*streams)(void);
     int (*pinned)(void);
+    int (*retained)(void);
+    int (*pushed)(void);
     void (*fail)(const char *name, unsigned long nth);
     void (*exempt)(bool exempt);
 } driver;
@@ -66,6 +68,8 @@ static void load(void)
     *(void **) &driver.from_device = dlsym(library, "cuMemcpyDtoH_v2");
     *(void **) &driver.streams = dlsym(library, "standin_streams");
     *(void **) &driver.pinned = dlsym(library, "standin_pinned");
+    *(void **) &driver.retained = dlsym(library, "standin_retained");
+    *(void **) &driver.pushed = dlsym(library, "standin_pushed");
     *(void **) &driver.fail = dlsym(library, "standin_fail");
     *(void **) &driver.exempt = dlsym(library, "standin_exempt");
 }
@@ -213,4 +217,14 @@ int device_streams(void)
 int device_pinned(void)
 {
     return driver.pinned == NULL ? 0 : driver.pinned();
+}
+
+int device_retained(void)
+{
+    return driver.retained == NULL ? 0 : driver.retained();
+}
+
+int device_pushed(void)
+{
+    return driver.pushed == NULL ? 0 : driver.pushed();
 }

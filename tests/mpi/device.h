@@ -39,5 +39,7 @@ void device_fail(const char *name, unsigned long nth);
 /* What the stand-in has made and nobody has freed; 0 with any other driver. */
 int device_streams(void);
 int device_pinned(void);
+int device_retained(void); /* primary contexts */
+int device_pushed(void);   /* contexts of this thread */
 
 #endif /* DEVICE_H */

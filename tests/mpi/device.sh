@@ -26,13 +26,24 @@ mpi 4 --mca coll_flash_progress off -- test_device "${all[@]}"
 FLASH_TEST_LEVEL=multiple mpi 2 -- test_device "${all[@]}"
 
 # Each of the driver's functions that an operation needs, at its first calls and later.
-for name in cuCtxPushCurrent cuStreamCreate cuMemHostAlloc cuMemcpyAsync cuStreamAddCallback copy; do
-    for turn in 1 2 5; do
-        [[ $name$turn == cuMemHostAlloc[25] ]] && continue # there is but one
+while read -r name turns; do
+    for turn in $turns; do
         FLASH_TEST_FAIL="$name $turn" point "np 3: $name fails, call $turn" \
             run 3 -- test_device driver_fails
     done
-done
+done <<'END'
+cuCtxPushCurrent 1 2 5
+cuDevicePrimaryCtxRetain 1 2
+cuStreamCreate 1 2 5
+cuEventCreate 1 2
+cuEventRecord 1 2
+cuStreamWaitEvent 1 2 5
+cuMemHostAlloc 1
+cuMemcpyAsync 1 2 5
+cuStreamAddCallback 1 2 5
+cuStreamSynchronize 1
+copy 1 2 5
+END
 
 options --mca coll_flash_cuda_plugin "$plugin"
 point 'what is passed on: said' \
