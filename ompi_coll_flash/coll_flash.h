@@ -381,7 +381,7 @@ typedef struct mca_coll_flash_arguments {
     MPI_Op op; /* NULL: an allgather */
 } mca_coll_flash_arguments_t;
 
-/* Where a receive side's first element that is not empty has its data; NULL: all are. */
+/* Where the first data of a receive side begins; NULL: there is none. */
 const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcount,
                                       flash_counts_t recvcounts, flash_displs_t displs,
                                       MPI_Datatype recvtype, int blocks);

@@ -227,7 +227,8 @@ static int place_output(mca_coll_flash_request_t *request, const layout_t *layou
     first = mca_coll_flash_first_data(recvbuf, layout->count, layout->counts, layout->displs,
                                       layout->type, size);
     /* MPI_BOTTOM with a type that holds addresses is no NULL: these are added by now. */
-    if (first != NULL) {
+    if (mca_coll_flash_bytes(layout->count, layout->counts, layout->type, request->module->comm) >
+        0) {
         if (mca_coll_flash_check_buffer(params->output) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
