@@ -14,6 +14,7 @@
  *   coll_flash_watch.c           neighbours that fall silent
  *   coll_flash_path.c            which way a call takes
  *   coll_flash_buffer.c          what memory its buffers are in
+ *   coll_flash_mirror.c          buffers in a device's memory, where a call takes no ring
  *   coll_flash_counters.c        what tools read of it all, through MPI_T
  *   coll_flash_trace.c           what a timeline shows of it all
  *   coll_flash_allgather.c       MPI's arguments to an allgather ring's
@@ -207,6 +208,9 @@ mca_coll_flash_module_t *mca_coll_flash_module_of(ompi_communicator_t *comm);
 /* Frees what all modules share, when there are no more of them. */
 void mca_coll_flash_modules_fini(void);
 
+struct flash_fallback; /* see mpix_flash_fallback_operation.h */
+struct flash_stager;   /* see flash_stager.h */
+
 /* ---------------------------------------------------------------- requests */
 
 /* A user's callback, with what it is told about the pieces. */
@@ -316,10 +320,13 @@ int mca_coll_flash_error(int status);
 int mca_coll_flash_check_buffer(const void *address);
 /* Whether it is a device's, so that the host must not touch it. */
 bool mca_coll_flash_is_far(const void *address);
-/* MPI_ERR_BUFFER, which this explains: of a type with gaps in such memory. */
+/* MPI_ERR_BUFFER, which this explains; of a type with gaps in such memory, for one. */
+int mca_coll_flash_refuse_device(const char *reason);
 int mca_coll_flash_refuse_gaps(void);
 /* Of buffers in such memory; NULL: not, or none. MPI_SUCCESS, or an error that is explained. */
 int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, const void *output);
+/* What copies to and from these. The same. */
+int mca_coll_flash_open_stager(const void *input, const void *output, struct flash_stager **stager);
 /* Of one that is staged: completes the parameters. MPI_SUCCESS or MPI_ERR_NO_MEM. */
 int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_op_params_t *params);
 /* Copies a result to the memory of such an operation, or another one's. */
@@ -386,11 +393,19 @@ const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcou
                                       flash_counts_t recvcounts, flash_displs_t displs,
                                       MPI_Datatype recvtype, int blocks);
 /*
- * Before a call goes to another module: MPI_SUCCESS, or MPI_ERR_BUFFER where one of its buffers is
- * a device's memory and would be touched by the processor.
+ * Before a call goes to another module: puts copies in host memory in the place of buffers in a
+ * device's, where that module would touch them. NULL: there are none. MPI_SUCCESS, or an error that
+ * is explained; then the call is not made.
  */
-int mca_coll_flash_may_pass_on(const mca_coll_flash_arguments_t *arguments,
-                               ompi_communicator_t *comm);
+int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
+                          struct flash_fallback **mirrored);
+/* After it: *request stands for the call and for copying its result back. Returns `error`. */
+int mca_coll_flash_mirror_started(struct flash_fallback *mirrored, int error,
+                                  ompi_request_t **request);
+/* Before a persistent request is made by another module: MPI_ERR_BUFFER if there are such buffers.
+ */
+int mca_coll_flash_refuse_far(const mca_coll_flash_arguments_t *arguments,
+                              ompi_communicator_t *comm);
 
 /* Once, before threads make persistent requests at a time. */
 void mca_coll_flash_persistent_init(void);

@@ -359,14 +359,17 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
                                             .recvbuf = recvbuf,
                                             .recvcount = recvcount,
                                             .recvtype = recvtype};
+    struct flash_fallback *mirrored;
 
     if (!takes_ring("Iallgather", recvcount, NULL, recvtype, module, NULL)) {
-        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
-            return MPI_ERR_BUFFER;
+        int rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+
+        if (rc == MPI_SUCCESS) {
+            rc = module->previous.iallgather(arguments.sendbuf, sendcount, sendtype,
+                                             arguments.recvbuf, recvcount, recvtype, comm, request,
+                                             module->previous.iallgather_module);
         }
-        return module->previous.iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                           recvtype, comm, request,
-                                           module->previous.iallgather_module);
+        return mca_coll_flash_mirror_started(mirrored, rc, request);
     }
     return mca_coll_flash_start_allgather(module, mca_coll_flash_next_sequence(module), sendbuf,
                                           sendcount, sendtype, recvbuf, recvcount, NULL, NULL,
@@ -386,14 +389,17 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
                                             .recvcounts = recvcounts,
                                             .displs = displs,
                                             .recvtype = recvtype};
+    struct flash_fallback *mirrored;
 
     if (!takes_ring("Iallgatherv", 0, recvcounts, recvtype, module, NULL)) {
-        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
-            return MPI_ERR_BUFFER;
+        int rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+
+        if (rc == MPI_SUCCESS) {
+            rc = module->previous.iallgatherv(arguments.sendbuf, sendcount, sendtype,
+                                              arguments.recvbuf, recvcounts, displs, recvtype, comm,
+                                              request, module->previous.iallgatherv_module);
         }
-        return module->previous.iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
-                                            displs, recvtype, comm, request,
-                                            module->previous.iallgatherv_module);
+        return mca_coll_flash_mirror_started(mirrored, rc, request);
     }
     return mca_coll_flash_start_allgather(module, mca_coll_flash_next_sequence(module), sendbuf,
                                           sendcount, sendtype, recvbuf, 0, recvcounts, displs,
@@ -416,7 +422,7 @@ int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
 
     if (!takes_ring("Allgather_init", recvcount, NULL, recvtype, module,
                     mca_coll_flash_persistent_obstacle(module))) {
-        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
+        if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
         return module->previous.allgather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
@@ -443,7 +449,7 @@ int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
 
     if (!takes_ring("Allgatherv_init", 0, recvcounts, recvtype, module,
                     mca_coll_flash_persistent_obstacle(module))) {
-        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
+        if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
         return module->previous.allgatherv_init(sendbuf, sendcount, sendtype, recvbuf, recvcounts,

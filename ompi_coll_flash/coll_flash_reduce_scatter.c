@@ -172,14 +172,17 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
                                             .recvcount = recvcount,
                                             .recvtype = datatype,
                                             .op = op};
+    struct flash_fallback *mirrored;
 
     if (!takes_ring("Ireduce_scatter_block", recvcount, NULL, datatype, op, module, NULL)) {
-        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
-            return MPI_ERR_BUFFER;
+        int rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+
+        if (rc == MPI_SUCCESS) {
+            rc = module->previous.ireduce_scatter_block(
+                arguments.sendbuf, arguments.recvbuf, recvcount, datatype, op, comm, request,
+                module->previous.ireduce_scatter_block_module);
         }
-        return module->previous.ireduce_scatter_block(
-            sendbuf, recvbuf, recvcount, datatype, op, comm, request,
-            module->previous.ireduce_scatter_block_module);
+        return mca_coll_flash_mirror_started(mirrored, rc, request);
     }
     return mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_next_sequence(module),
                                                sendbuf, recvbuf, recvcount, NULL, datatype, op,
@@ -196,13 +199,17 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
                                             .recvcounts = recvcounts,
                                             .recvtype = datatype,
                                             .op = op};
+    struct flash_fallback *mirrored;
 
     if (!takes_ring("Ireduce_scatter", 0, recvcounts, datatype, op, module, NULL)) {
-        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
-            return MPI_ERR_BUFFER;
+        int rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+
+        if (rc == MPI_SUCCESS) {
+            rc = module->previous.ireduce_scatter(arguments.sendbuf, arguments.recvbuf, recvcounts,
+                                                  datatype, op, comm, request,
+                                                  module->previous.ireduce_scatter_module);
         }
-        return module->previous.ireduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm,
-                                                request, module->previous.ireduce_scatter_module);
+        return mca_coll_flash_mirror_started(mirrored, rc, request);
     }
     return mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_next_sequence(module),
                                                sendbuf, recvbuf, 0, recvcounts, datatype, op, NULL,
@@ -223,7 +230,7 @@ int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
 
     if (!takes_ring("Reduce_scatter_init", 0, recvcounts, datatype, op, module,
                     mca_coll_flash_persistent_obstacle(module))) {
-        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
+        if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
         return module->previous.reduce_scatter_init(sendbuf, recvbuf, recvcounts, datatype, op,
@@ -248,7 +255,7 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
 
     if (!takes_ring("Reduce_scatter_block_init", recvcount, NULL, datatype, op, module,
                     mca_coll_flash_persistent_obstacle(module))) {
-        if (mca_coll_flash_may_pass_on(&arguments, comm) != MPI_SUCCESS) {
+        if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
         return module->previous.reduce_scatter_block_init(

@@ -14,6 +14,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "flash_stager.h"
+
 enum { FALLBACK_IN_USE, FALLBACK_FREED, FALLBACK_COMPLETED };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -73,6 +75,10 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->counts = NULL;
     fallback->displs = NULL;
     fallback->step = fallback->piece = 0;
+    fallback->schedule = (flash_schedule_t){.ring = {.nranks = 0}};
+    fallback->stager = NULL;
+    fallback->far = NULL;
+    fallback->finish = NULL;
 }
 
 static void fallback_destruct(flash_fallback_t *fallback)
@@ -80,6 +86,7 @@ static void fallback_destruct(flash_fallback_t *fallback)
     if (fallback->comm != NULL) {
         OBJ_RELEASE(fallback->comm);
     }
+    flash_stager_close(fallback->stager);
     free(fallback->contribution);
     free(fallback->counts);
     free(fallback->displs);
@@ -112,6 +119,9 @@ static void complete(flash_fallback_t *fallback)
     }
     if (error == MPI_SUCCESS && fallback->worst != 0) {
         error = MPI_ERR_OTHER;
+    }
+    if (error == MPI_SUCCESS && fallback->finish != NULL) {
+        error = fallback->finish(fallback);
     }
     base->req_status.MPI_ERROR = error;
     if (error != MPI_SUCCESS) {

@@ -31,6 +31,10 @@ typedef struct flash_fallback {
     ptrdiff_t extent;
     char *base;           /* where the blocks lie: the receive buffer, or in `contribution` */
     uint32_t step, piece; /* the next callback */
+    /* Of a call on mirrors (coll_flash_mirror.c), which are its contribution. */
+    struct flash_stager *stager; /* owned */
+    char *far;                   /* the receive buffer whose mirror is `base`; or NULL */
+    int (*finish)(struct flash_fallback *call); /* what remains to be done at the end; or NULL */
 } flash_fallback_t;
 
 OBJ_CLASS_DECLARATION(flash_fallback_t);

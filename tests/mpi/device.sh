@@ -29,7 +29,7 @@ FLASH_TEST_LEVEL=multiple mpi 2 -- test_device "${all[@]}"
 while read -r name turns; do
     for turn in $turns; do
         FLASH_TEST_FAIL="$name $turn" point "np 3: $name fails, call $turn" \
-            run 3 -- test_device driver_fails
+            run 3 -- test_device driver_fails </dev/null
     done
 done <<'END'
 cuCtxPushCurrent 1 2 5
@@ -45,9 +45,20 @@ cuStreamSynchronize 1
 copy 1 2 5
 END
 
+# Calls that take no ring: of any size, and by their size.
+on_node=no
 options --mca coll_flash_cuda_plugin "$plugin"
-point 'what is passed on: said' \
-    says + 'calls that take no ring' 2 -- test_device passed_on
+for np in 2 3 5; do
+    mpi "$np" -- test_device mirrored many users_operation
+done
+on_node=yes
+mpi 4 -- test_device mirrored many
+for name in cuStreamCreate cuMemcpyAsync cuStreamSynchronize; do
+    FLASH_TEST_FAIL="$name 1" point "np 3, no ring: $name fails" \
+        run 3 -- test_device mirror_fails
+done
+point 'persistent requests that are passed on: said' \
+    says + 'persistent requests that take no ring' 2 -- test_device passed_on
 options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
 point 'the path is told' says + 'staged through pinned memory: input and output' \
     2 --mca coll_flash_verbose 2 -- test_device many

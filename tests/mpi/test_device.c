@@ -202,9 +202,11 @@ static int start_gather(job_t *job)
                                         &job->request);
     }
     if (job->form == PERSISTENT) {
-        MPIX_Allgatherv_init(send, own, MPI_INT64_T, job->recv.data, job->counts, job->displs,
-                             MPI_INT64_T, job->comm, MPI_INFO_NULL, &job->request);
-        return MPI_Start(&job->request);
+        int error =
+            MPIX_Allgatherv_init(send, own, MPI_INT64_T, job->recv.data, job->counts, job->displs,
+                                 MPI_INT64_T, job->comm, MPI_INFO_NULL, &job->request);
+
+        return error == MPI_SUCCESS ? MPI_Start(&job->request) : error;
     }
     if (job->unequal) {
         return MPI_Iallgatherv(send, own, MPI_INT64_T, job->recv.data, job->counts, job->displs,
@@ -223,9 +225,10 @@ static int start_scatter(job_t *job)
                                             MPI_INT64_T, MPI_SUM, job->comm, &job->request);
     }
     if (job->form == PERSISTENT) {
-        MPIX_Reduce_scatter_init(send, job->recv.data, job->counts, MPI_INT64_T, MPI_SUM, job->comm,
-                                 MPI_INFO_NULL, &job->request);
-        return MPI_Start(&job->request);
+        int error = MPIX_Reduce_scatter_init(send, job->recv.data, job->counts, MPI_INT64_T,
+                                             MPI_SUM, job->comm, MPI_INFO_NULL, &job->request);
+
+        return error == MPI_SUCCESS ? MPI_Start(&job->request) : error;
     }
     if (job->unequal) {
         return MPI_Ireduce_scatter(send, job->recv.data, job->counts, MPI_INT64_T, MPI_SUM,
@@ -235,17 +238,27 @@ static int start_scatter(job_t *job)
                                      job->comm, &job->request);
 }
 
-static int job_start(job_t *job)
+static void job_make(job_t *job)
 {
     arrays(job->count, job->unequal, job->counts, job->displs);
     job->request = MPI_REQUEST_NULL;
     job->seen = 0;
     if (job->gather) {
         make_gather(job);
-        return start_gather(job);
+    } else {
+        make_scatter(job);
     }
-    make_scatter(job);
-    return start_scatter(job);
+}
+
+static int job_begin(job_t *job)
+{
+    return job->gather ? start_gather(job) : start_scatter(job);
+}
+
+static int job_start(job_t *job)
+{
+    job_make(job);
+    return job_begin(job);
 }
 
 static void job_end(job_t *job)
@@ -275,11 +288,11 @@ static void nothing_left(void)
 }
 
 /* Each kind of memory to each, and on each rank another one. */
-static void all_places(bool gather)
+static void all_places(bool gather, int forms)
 {
     static const int counts[] = {0, 1, 7, 1000, 70001};
 
-    for (int form = 0; form < FORMS; form++) {
+    for (int form = 0; form < forms; form++) {
         for (size_t k = 0; k < 2 * LENGTH(counts); k++) {
             for (int turn = 0; turn < PLACES * PLACES; turn += form == PLAIN ? 1 : 3) {
                 int where = turn + (turn % 2) * world_rank;
@@ -303,12 +316,19 @@ static void all_places(bool gather)
 
 static void allgather(void)
 {
-    all_places(true);
+    all_places(true, FORMS);
 }
 
 static void reduce_scatter(void)
 {
-    all_places(false);
+    all_places(false, FORMS);
+}
+
+/* Likewise of calls that take no ring, but the extension's. */
+static void mirrored(void)
+{
+    all_places(true, PERSISTENT);
+    all_places(false, PERSISTENT);
 }
 
 /* Of both kinds, completed in any order. */
@@ -420,26 +440,68 @@ static void gaps(void)
     MPI_Comm_free(&comm);
 }
 
-/* To be run where calls are too small for a ring: what would touch the memory does not get it. */
+/* To be run where calls are too small for a ring: persistent requests are another component's. */
 static void passed_on(void)
 {
     MPI_Comm comm = make_counted_comm();
 
     for (int k = 0; k < 4; k++) {
-        job_t job = {.form = k / 2 == 0 ? PLAIN : IN_PLACE,
-                     .count = 10,
+        job_t job = {.form = PERSISTENT,
+                     .count = k / 2 == 0 ? 10 : 0,
                      .gather = k % 2 == 0,
                      .send_place = IN_DEVICE,
                      .recv_place = IN_DEVICE,
                      .comm = comm};
+        int error = job_start(&job);
 
-        check_class(job_start(&job), MPI_ERR_BUFFER, "a call that is passed on");
-        job_end(&job);
-        job.count = 0; /* nothing would touch it */
-        check_class(job_start(&job), MPI_SUCCESS, "an empty call");
-        MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+        if (job.count > 0) {
+            check_class(error, MPI_ERR_BUFFER, "a persistent request that is passed on");
+            job.request = MPI_REQUEST_NULL;
+        } else { /* nothing would touch it */
+            check_class(error, MPI_SUCCESS, "an empty persistent request");
+            MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+        }
         job_end(&job);
     }
+    MPI_Comm_free(&comm);
+}
+
+/* FLASH_TEST_FAIL="NAME N": which call of the driver's fails. */
+static bool read_failure(char name[64], unsigned long *nth)
+{
+    const char *wanted = getenv("FLASH_TEST_FAIL");
+
+    return check(wanted != NULL && sscanf(wanted, "%63s %lu", name, nth) == 2, "FLASH_TEST_FAIL");
+}
+
+/* Where no ring tells the others of it, all ranks' drivers fail. */
+static void mirror_fails(void)
+{
+    MPI_Comm comm = make_counted_comm();
+    char name[64];
+    unsigned long nth;
+
+    for (int k = 0; k < 4 && read_failure(name, &nth); k++) {
+        job_t job = {.form = k / 2 == 0 ? PLAIN : IN_PLACE,
+                     .count = 1000,
+                     .gather = k % 2 == 0,
+                     .send_place = IN_DEVICE,
+                     .recv_place = IN_DEVICE,
+                     .comm = comm};
+        int error;
+
+        job_make(&job);
+        device_fail(name, nth);
+        error = job_begin(&job);
+        if (error == MPI_SUCCESS) {
+            error = MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+        }
+        device_fail(NULL, 0);
+        check_class(error, MPI_ERR_OTHER, name);
+        job_end(&job);
+    }
+    next_works(comm, "after mirrors that failed");
+    nothing_left();
     MPI_Comm_free(&comm);
 }
 
@@ -448,12 +510,11 @@ static void passed_on(void)
 static void driver_fails(void)
 {
     MPI_Comm comm = make_counted_comm();
-    const char *wanted = getenv("FLASH_TEST_FAIL");
     char name[64];
     unsigned long nth;
     int failed = 0;
 
-    if (!check(sscanf(wanted, "%63s %lu", name, &nth) == 2, "FLASH_TEST_FAIL=\"NAME N\"")) {
+    if (!read_failure(name, &nth)) {
         return;
     }
 
@@ -482,7 +543,7 @@ static void driver_fails(void)
             job_check(&job);
         } else {
             check(class == MPI_ERR_OTHER || (world_rank == 0 && class == MPI_ERR_NO_MEM),
-                  "%s: class %d", wanted, class);
+                  "%s: class %d", name, class);
         }
         if (class != MPI_SUCCESS && job.form == PERSISTENT) {
             job.request = MPI_REQUEST_NULL; /* Open MPI frees one that failed */
@@ -490,7 +551,7 @@ static void driver_fails(void)
         job_end(&job);
         next_works(comm, "after the driver failed");
     }
-    check(world_rank != 0 || failed > 0, "%s: nothing failed", wanted);
+    check(world_rank != 0 || failed > 0, "%s: nothing failed", name);
     nothing_left();
     MPI_Comm_free(&comm);
 }
@@ -502,7 +563,9 @@ int main(int argc, char **argv)
                                         {"many", many},
                                         {"users_operation", users_operation},
                                         {"gaps", gaps},
+                                        {"mirrored", mirrored},
                                         {"passed_on", passed_on},
+                                        {"mirror_fails", mirror_fails},
                                         {"driver_fails", driver_fails}};
     int status;
 
