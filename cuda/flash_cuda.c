@@ -159,9 +159,18 @@ static bool make_streams(flash_gpu_lane_t *lane)
     return made;
 }
 
+/* What is being captured into a graph does not run, and an event there would end the capture. */
+static bool is_captured(CUstream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+    return driver.p_cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 static bool wait_for_stream(flash_gpu_lane_t *lane, CUevent event, CUstream stream)
 {
-    bool waits = well(driver.p_cuEventRecord(event, stream));
+    bool waits = is_captured(stream) || well(driver.p_cuEventRecord(event, stream));
 
     for (unsigned k = 0; k < STREAMS && waits; k++) {
         waits = well(driver.p_cuStreamWaitEvent(lane->streams[k], event, 0));

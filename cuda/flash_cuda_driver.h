@@ -13,13 +13,29 @@
 #include <stdbool.h>
 
 /* cuda.h's macros give each its name in the driver, with a version where it has one. */
-#define FLASH_CUDA_FUNCTIONS(each)                                                                 \
-    each(cuCtxPopCurrent) each(cuCtxPushCurrent) each(cuDeviceGet) each(cuDevicePrimaryCtxRelease) \
-        each(cuDevicePrimaryCtxRetain) each(cuEventCreate) each(cuEventDestroy)                    \
-            each(cuEventRecord) each(cuGetErrorName) each(cuMemFreeHost) each(cuMemHostAlloc)      \
-                each(cuMemcpyAsync) each(cuPointerGetAttribute) each(cuStreamAddCallback)          \
-                    each(cuStreamCreate) each(cuStreamDestroy) each(cuStreamSynchronize)           \
-                        each(cuStreamWaitEvent) each(cuThreadExchangeStreamCaptureMode)
+/* clang-format off */
+#define FLASH_CUDA_FUNCTIONS(each) \
+    each(cuCtxPopCurrent) \
+    each(cuCtxPushCurrent) \
+    each(cuDeviceGet) \
+    each(cuDevicePrimaryCtxRelease) \
+    each(cuDevicePrimaryCtxRetain) \
+    each(cuEventCreate) \
+    each(cuEventDestroy) \
+    each(cuEventRecord) \
+    each(cuGetErrorName) \
+    each(cuMemFreeHost) \
+    each(cuMemHostAlloc) \
+    each(cuMemcpyAsync) \
+    each(cuPointerGetAttribute) \
+    each(cuStreamAddCallback) \
+    each(cuStreamCreate) \
+    each(cuStreamDestroy) \
+    each(cuStreamIsCapturing) \
+    each(cuStreamSynchronize) \
+    each(cuStreamWaitEvent) \
+    each(cuThreadExchangeStreamCaptureMode)
+/* clang-format on */
 
 typedef struct flash_cuda_driver {
 #define FLASH_CUDA_MEMBER(name) __typeof__(name) *p_##name;
@@ -27,8 +43,7 @@ typedef struct flash_cuda_driver {
 #undef FLASH_CUDA_MEMBER
 } flash_cuda_driver_t;
 
-/* Finds them all in the driver that the process has loaded; it stays loaded. False: there is none.
- */
+/* Finds them all in the driver that the process has loaded, which stays. False: there is none. */
 bool flash_cuda_driver_find(flash_cuda_driver_t *driver);
 
 #endif /* FLASH_CUDA_DRIVER_H */

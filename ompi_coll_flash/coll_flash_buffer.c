@@ -84,7 +84,7 @@ int mca_coll_flash_copy_back(const mca_coll_flash_request_t *request, void *to, 
         memcpy(to, from, size);
         return MPI_SUCCESS;
     }
-    if (!flash_stager_copy(request->stager, to, from, size)) {
+    if (!flash_stager_copy(request->stager, false, to, from, size)) {
         mca_coll_flash_tell_device_failed();
         return MPI_ERR_OTHER;
     }

@@ -3,7 +3,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "mpix_flash_fallback_operation.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -273,6 +273,7 @@ int mca_coll_flash_init_query(bool enable_progress_threads, bool enable_mpi_thre
 int mca_coll_flash_close(void)
 {
     opal_progress_unregister(mca_coll_flash_progress_all);
+    flash_fallback_close();
     mca_coll_flash_job_close();
     mca_coll_flash_requests_fini();
     mca_coll_flash_modules_fini();

@@ -52,8 +52,12 @@ static side_t find_all(const mca_coll_flash_arguments_t *a, ompi_communicator_t 
         ptrdiff_t begin = a->displs == NULL ? next : a->displs[rank];
 
         next = begin + block_count(a, rank);
-        side.first = begin < side.first || rank == 0 ? begin : side.first;
-        side.end = next > side.end || rank == 0 ? next : side.end;
+        if (next > begin) { /* where an empty one lies means nothing */
+            bool none_yet = side.first == side.end;
+
+            side.first = none_yet || begin < side.first ? begin : side.first;
+            side.end = none_yet || next > side.end ? next : side.end;
+        }
     }
     return side;
 }
@@ -75,37 +79,70 @@ static side_t find_own(const mca_coll_flash_arguments_t *a, ompi_communicator_t 
     return side;
 }
 
+/*
+ * A result is copied back with what lies between its data: that must be nobody's. A predefined
+ * type's padding is.
+ */
+static bool may_copy_back(MPI_Datatype type)
+{
+    size_t size;
+    ptrdiff_t extent;
+
+    ompi_datatype_type_size(type, &size);
+    ompi_datatype_type_extent(type, &extent);
+    return ompi_datatype_is_predefined(type) ||
+           (ompi_datatype_is_contiguous_memory_layout(type, 2) && extent == (ptrdiff_t) size);
+}
+
 /* ---------------------------------------------------------------- making them */
 
-/* Room for a side, as an address that the call takes for its buffer; in *at, which moves on. */
-static char *take_room(const side_t *side, ptrdiff_t extent, char **at)
+/* Of `count` elements: bytes from the first data to the last, which begins *gap behind the address.
+ */
+static size_t span_of(MPI_Datatype type, ptrdiff_t count, ptrdiff_t *gap)
 {
-    char *room = *at;
-
-    *at += ((side->end - side->first) * extent + 63) / 64 * 64;
-    return room - side->first * extent;
+    return (size_t) opal_datatype_span(&type->super, (size_t) count, gap);
 }
 
 static size_t room_of(const side_t *side)
 {
-    ptrdiff_t extent;
+    ptrdiff_t gap;
 
-    if (side->far == NULL) {
-        return 0;
-    }
-    ompi_datatype_type_extent(side->type, &extent);
-    return (size_t) ((side->end - side->first) * extent + 63) / 64 * 64;
+    return side->far == NULL ? 0
+                             : (span_of(side->type, side->end - side->first, &gap) + 63) / 64 * 64;
 }
 
-/* Of a type without gaps: `count` elements from the `first` on. */
-static int copy_in(const flash_fallback_t *call, char *mirror, const void *buffer, ptrdiff_t first,
-                   ptrdiff_t count, ptrdiff_t extent)
+/* Room for a side, as an address that the call takes for its buffer; *at moves on. */
+static char *take_room(const side_t *side, char **at)
 {
-    return count == 0 || flash_stager_copy(call->stager, mirror + first * extent,
-                                           (const char *) buffer + first * extent,
-                                           (size_t) (count * extent))
+    ptrdiff_t extent, gap;
+    char *room = *at;
+
+    *at += room_of(side);
+    ompi_datatype_type_extent(side->type, &extent);
+    span_of(side->type, side->end - side->first, &gap);
+    return room - side->first * extent - gap;
+}
+
+/* Elements of a buffer from the `first` on, to their place in the mirror. */
+static int copy_in(const flash_fallback_t *call, char *mirror, const void *buffer,
+                   MPI_Datatype type, ptrdiff_t first, ptrdiff_t count, bool own)
+{
+    ptrdiff_t extent, gap;
+    size_t size = span_of(type, count, &gap);
+
+    ompi_datatype_type_extent(type, &extent);
+    gap += first * extent;
+    return size == 0 || flash_stager_copy(call->stager, own, mirror + gap,
+                                          (const char *) buffer + gap, size)
                ? MPI_SUCCESS
                : MPI_ERR_OTHER;
+}
+
+static void take_result(flash_fallback_t *call, mca_coll_flash_arguments_t *a, char *mirror)
+{
+    call->far = a->recvbuf;
+    call->base = mirror;
+    a->recvbuf = mirror;
 }
 
 /* An allgather in place needs its own block there, a reduction everything. */
@@ -114,20 +151,16 @@ static int mirror_all(flash_fallback_t *call, mca_coll_flash_arguments_t *a, con
 {
     int rank = ompi_comm_rank(call->comm), rc = MPI_SUCCESS;
     const void *buffer = buffer_of_all(a);
-    ptrdiff_t extent;
-    char *mirror;
+    char *mirror = take_room(side, at);
 
-    ompi_datatype_type_extent(side->type, &extent);
-    mirror = take_room(side, extent, at);
     if (a->op != NULL) {
-        rc = copy_in(call, mirror, buffer, side->first, side->end - side->first, extent);
+        rc = copy_in(call, mirror, buffer, side->type, side->first, side->end - side->first, false);
     } else if (is_in_place(a)) {
-        rc = copy_in(call, mirror, buffer, call->displs[rank], block_count(a, rank), extent);
+        rc = copy_in(call, mirror, buffer, side->type, call->displs[rank], block_count(a, rank),
+                     false);
     }
     if (a->op == NULL || is_in_place(a)) {
-        call->far = a->recvbuf;
-        call->base = mirror;
-        a->recvbuf = mirror;
+        take_result(call, a, mirror);
     } else {
         a->sendbuf = mirror;
     }
@@ -137,19 +170,14 @@ static int mirror_all(flash_fallback_t *call, mca_coll_flash_arguments_t *a, con
 static int mirror_own(flash_fallback_t *call, mca_coll_flash_arguments_t *a, const side_t *side,
                       char **at)
 {
-    ptrdiff_t extent;
-    char *mirror;
+    char *mirror = take_room(side, at);
     int rc;
 
-    ompi_datatype_type_extent(side->type, &extent);
-    mirror = take_room(side, extent, at);
     if (a->op != NULL) {
-        call->far = a->recvbuf;
-        call->base = mirror;
-        a->recvbuf = mirror;
+        take_result(call, a, mirror);
         return MPI_SUCCESS;
     }
-    rc = copy_in(call, mirror, a->sendbuf, 0, side->end, extent);
+    rc = copy_in(call, mirror, a->sendbuf, side->type, 0, side->end, true);
     a->sendbuf = mirror;
     return rc;
 }
@@ -158,10 +186,12 @@ static int mirror_own(flash_fallback_t *call, mca_coll_flash_arguments_t *a, con
 static int copy_back(flash_fallback_t *call)
 {
     for (uint32_t rank = 0; rank < call->schedule.ring.nranks; rank++) {
-        size_t size = call->counts[rank] * (size_t) call->extent;
-        ptrdiff_t at = call->displs[rank] * call->extent;
+        ptrdiff_t at;
+        size_t size = span_of(call->datatype, (ptrdiff_t) call->counts[rank], &at);
 
-        if (size > 0 && !flash_stager_copy(call->stager, call->far + at, call->base + at, size)) {
+        at += call->displs[rank] * call->extent;
+        if (size > 0 &&
+            !flash_stager_copy(call->stager, false, call->far + at, call->base + at, size)) {
             mca_coll_flash_tell_device_failed();
             return MPI_ERR_OTHER;
         }
@@ -187,6 +217,7 @@ static int note_blocks(flash_fallback_t *call, const mca_coll_flash_arguments_t 
         call->counts[k] = (size_t) count;
         next += count;
     }
+    call->datatype = a->recvtype;
     ompi_datatype_type_extent(a->recvtype, &call->extent);
     /* No callbacks: a reduction's would have been before this. */
     call->schedule =
@@ -198,8 +229,7 @@ static int fill(flash_fallback_t *call, mca_coll_flash_arguments_t *a, const sid
                 const side_t *own)
 {
     char *at;
-    int rc =
-        mca_coll_flash_open_stager(all->far != NULL ? all->far : own->far, NULL, &call->stager);
+    int rc = mca_coll_flash_open_stager(own->far, all->far, &call->stager);
 
     if (rc == MPI_SUCCESS) {
         rc = note_blocks(call, a);
@@ -259,11 +289,13 @@ int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicat
     int rc;
 
     *mirrored = NULL;
+    mca_coll_flash_settle();
     if (!find_far(arguments, comm, &all, &own)) {
         return MPI_SUCCESS;
     }
-    if ((all.far != NULL && !mca_coll_flash_is_solid(all.type)) ||
-        (own.far != NULL && !mca_coll_flash_is_solid(own.type))) {
+    /* The receive side, which is all of it in place. */
+    if ((arguments->op == NULL || is_in_place(arguments) ? all.far : own.far) != NULL &&
+        !may_copy_back(arguments->recvtype)) {
         return mca_coll_flash_refuse_gaps();
     }
     call = OBJ_NEW(flash_fallback_t);
@@ -289,6 +321,7 @@ int mca_coll_flash_mirror_started(struct flash_fallback *mirrored, int error,
         return error;
     }
     if (error != MPI_SUCCESS) {
+        mirrored->contribution = NULL; /* given up: part of the call may be under way */
         OBJ_RELEASE(mirrored);
         return error;
     }

@@ -258,7 +258,8 @@ static void complete(flash_op_t *op)
     if (error == MPI_SUCCESS && request->known_error == MPI_SUCCESS && request->finish != NULL) {
         error = request->finish(request);
     }
-    if (haunted) { /* these stay: see flash_op_is_haunted() */
+    if (haunted) { /* its memory stays: see flash_op_is_haunted() */
+        flash_stager_abandon(request->stager);
         request->scratch = NULL;
         request->stager = NULL;
     }

@@ -20,6 +20,7 @@
 /* Of the driver's interface (CUDA Driver API, "Unified Addressing"); these numbers never change. */
 enum { MEMORY_TYPE = 2, IS_MANAGED = 8 };
 enum { TYPE_DEVICE = 2 };
+enum { NOT_PERMITTED = 800 };
 typedef int ask_fn(void *answer, int attribute, unsigned long long address);
 
 static _Atomic(ask_fn *) ask;
@@ -65,13 +66,17 @@ bool flash_device_any(void)
     return find_driver() != NULL;
 }
 
-/* The driver refuses to answer for memory that it does not know. */
+/*
+ * The driver refuses to answer for memory that it does not know. In one of its callbacks it answers
+ * nobody: whatever it is then, it is not for the host.
+ */
 bool flash_device_owns(const void *address)
 {
     ask_fn *driver = find_driver();
     unsigned type = 0, managed = 0;
+    int error = driver == NULL ? 1 : driver(&type, MEMORY_TYPE, (uintptr_t) address);
 
-    return driver != NULL && driver(&type, MEMORY_TYPE, (uintptr_t) address) == 0 &&
-           type == TYPE_DEVICE &&
-           !(driver(&managed, IS_MANAGED, (uintptr_t) address) == 0 && managed != 0);
+    return error == NOT_PERMITTED ||
+           (error == 0 && type == TYPE_DEVICE &&
+            !(driver(&managed, IS_MANAGED, (uintptr_t) address) == 0 && managed != 0));
 }

@@ -138,14 +138,24 @@ void flash_stager_close(flash_stager_t *stager)
     free(stager);
 }
 
-static flash_gpu_lane_t *any_lane(const flash_stager_t *stager)
+void flash_stager_abandon(flash_stager_t *stager)
 {
-    return stager->output != NULL ? stager->output : stager->input;
+    if (stager != NULL) {
+        stager->scratch = NULL;
+        flash_stager_close(stager);
+    }
 }
 
-bool flash_stager_copy(const flash_stager_t *stager, void *to, const void *from, size_t size)
+static flash_gpu_lane_t *lane_of(const flash_stager_t *stager, bool input)
 {
-    return loaded()->copy(any_lane(stager), to, from, size);
+    return (input && stager->input != NULL) || stager->output == NULL ? stager->input
+                                                                      : stager->output;
+}
+
+bool flash_stager_copy(const flash_stager_t *stager, bool input, void *to, const void *from,
+                       size_t size)
+{
+    return loaded()->copy(lane_of(stager, input), to, from, size);
 }
 
 /* ----------------------------------------------------------------------- copies */
@@ -168,7 +178,7 @@ static int begin(void *arg, const flash_work_t *work)
 {
     const flash_stager_t *stager = arg;
     size_t size = work->count * flash_op_element(work->op);
-    flash_gpu_lane_t *lane = work->kind == FLASH_WORK_STAGE_IN ? stager->input : any_lane(stager);
+    flash_gpu_lane_t *lane = lane_of(stager, work->kind == FLASH_WORK_STAGE_IN);
     carried_t *carried = malloc(sizeof(*carried));
 
     if (carried == NULL) {

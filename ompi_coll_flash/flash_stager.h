@@ -29,13 +29,16 @@ int flash_stager_open(flash_progress_t *progress, const void *input, const void 
                       flash_stager_t **stager);
 /* Of an operation that is complete, or was never started. NULL: does nothing. */
 void flash_stager_close(flash_stager_t *stager);
+/* The same of one whose scratch something may still write to: that memory is never used again. */
+void flash_stager_abandon(flash_stager_t *stager);
 /*
  * Has an operation staged whose parameters are complete but for that, and finds memory for it.
  * FLASH_OK or FLASH_ERR_NO_MEMORY.
  */
 int flash_stager_fill(flash_stager_t *stager, flash_op_params_t *params);
-/* Copies to or from the memory of one of its buffers, and waits for it. */
-bool flash_stager_copy(const flash_stager_t *stager, void *to, const void *from, size_t size);
+/* Copies to or from the memory of its input, or of its output, and waits for it. */
+bool flash_stager_copy(const flash_stager_t *stager, bool input, void *to, const void *from,
+                       size_t size);
 /* What the driver last refused. */
 const char *flash_stager_complaint(void);
 /* Frees what operations have left for each other, once there are no more of them. */

@@ -154,7 +154,8 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * sendbuf   sendcount elements of sendtype, or MPI_IN_PLACE (the own block then lies in recvbuf
  *           already). Must not change before the request is complete. Either buffer may be in host
  *           memory or, where a ring serves `comm` and the types have no gaps, in that of a CUDA
- *           device; what the calling thread's default streams hold comes first.
+ *           device; what the calling thread's default streams hold comes first. Not from within a
+ *           callback of the driver's, which forbids all that flash would do there.
  * recvbuf   room for recvcount elements of recvtype for each rank, in rank order. Not to be
  *           touched before the request is complete, except by `consume` for its piece.
  * recvtype  any type, as sendtype; ranks may describe the same data by different ones. Its size,

@@ -5,7 +5,8 @@
  * Shared between threads: the list of operations under way, and which of them a thread is busy
  * with, under `mutex`; `under_way` is an atomic hint that the list is not empty; an operation's
  * `undone` and `error`, written by those who call back and by those who complete a pending piece,
- * whose last word is to clear its bit (release; who finds it clear acquires).
+ * whose last word is to clear its bit (release; who finds it clear acquires). `registered` is set
+ * once, and read in MPI_Finalize.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -81,15 +82,25 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->finish = NULL;
 }
 
+/* One that failed lives on until its thread's next operation. */
+static void release_memory(flash_fallback_t *fallback)
+{
+    flash_stager_close(fallback->stager);
+    free(fallback->contribution);
+    free(fallback->counts);
+    free(fallback->displs);
+    fallback->stager = NULL;
+    fallback->contribution = NULL;
+    fallback->counts = NULL;
+    fallback->displs = NULL;
+}
+
 static void fallback_destruct(flash_fallback_t *fallback)
 {
     if (fallback->comm != NULL) {
         OBJ_RELEASE(fallback->comm);
     }
-    flash_stager_close(fallback->stager);
-    free(fallback->contribution);
-    free(fallback->counts);
-    free(fallback->displs);
+    release_memory(fallback);
 }
 
 OBJ_CLASS_INSTANCE(flash_fallback_t, ompi_coll_base_nbc_request_t, fallback_construct,
@@ -123,6 +134,7 @@ static void complete(flash_fallback_t *fallback)
     if (error == MPI_SUCCESS && fallback->finish != NULL) {
         error = fallback->finish(fallback);
     }
+    release_memory(fallback);
     base->req_status.MPI_ERROR = error;
     if (error != MPI_SUCCESS) {
         base->req_type = OMPI_REQUEST_PML; /* as in coll_flash_request.c */
@@ -318,15 +330,24 @@ static int fallback_progress(void)
     return 1;
 }
 
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_bool registered;
+
 static void register_progress(void)
 {
     opal_progress_register(fallback_progress);
+    atomic_store_explicit(&registered, true, memory_order_release);
+}
+
+void flash_fallback_close(void)
+{
+    if (atomic_load_explicit(&registered, memory_order_acquire)) {
+        opal_progress_unregister(fallback_progress);
+    }
 }
 
 void flash_fallback_enlist(flash_fallback_t *fallback, MPI_Request *request)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
     *request = &fallback->super.super;
     pthread_once(&once, register_progress);
     atomic_fetch_add_explicit(&under_way, 1, memory_order_relaxed);

@@ -43,6 +43,8 @@ OBJ_CLASS_DECLARATION(flash_fallback_t);
 bool flash_fallback_has_failed(const flash_fallback_t *fallback);
 /* Calls the producer for all pieces, and waits for those that it leaves pending. */
 void flash_fallback_produce(flash_fallback_t *fallback);
+/* In MPI_Finalize: before the library may go away. */
+void flash_fallback_close(void);
 /* From now on progress calls back, and completes the request. */
 void flash_fallback_enlist(flash_fallback_t *fallback, MPI_Request *request);
 

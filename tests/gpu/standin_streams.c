@@ -302,6 +302,12 @@ int cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t size)
     return copy_now((uintptr_t) to, from, size);
 }
 
+int cuStreamIsCapturing(stream_t *stream, int *status)
+{
+    *status = 0;
+    return stream == LEGACY || stream == PER_THREAD ? SUCCESS : INVALID_HANDLE;
+}
+
 int cuEventCreate(event_t **event, unsigned flags)
 {
     (void) flags;
