@@ -347,18 +347,29 @@ static bool takes_ring(const char *name, flash_count_t recvcount, flash_counts_t
     return mca_coll_flash_takes_ring(name, FLASH_ALLGATHER, bytes, module, obstacle);
 }
 
+static mca_coll_flash_arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount,
+                                               MPI_Datatype sendtype, void *recvbuf,
+                                               flash_count_t recvcount, flash_counts_t recvcounts,
+                                               flash_displs_t displs, MPI_Datatype recvtype)
+{
+    return (mca_coll_flash_arguments_t){.sendbuf = sendbuf,
+                                        .sendcount = sendcount,
+                                        .sendtype = sendbuf == MPI_IN_PLACE ? NULL : sendtype,
+                                        .recvbuf = recvbuf,
+                                        .recvcount = recvcount,
+                                        .recvcounts = recvcounts,
+                                        .displs = displs,
+                                        .recvtype = recvtype};
+}
+
 int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
                               void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
                               ompi_communicator_t *comm, ompi_request_t **request,
                               mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
-                                            .sendcount = sendcount,
-                                            .sendtype = sendbuf == MPI_IN_PLACE ? NULL : sendtype,
-                                            .recvbuf = recvbuf,
-                                            .recvcount = recvcount,
-                                            .recvtype = recvtype};
+    mca_coll_flash_arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
     struct flash_fallback *mirrored;
 
     if (!takes_ring("Iallgather", recvcount, NULL, recvtype, module, NULL)) {
@@ -382,13 +393,8 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
                                ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
-                                            .sendcount = sendcount,
-                                            .sendtype = sendbuf == MPI_IN_PLACE ? NULL : sendtype,
-                                            .recvbuf = recvbuf,
-                                            .recvcounts = recvcounts,
-                                            .displs = displs,
-                                            .recvtype = recvtype};
+    mca_coll_flash_arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
     struct flash_fallback *mirrored;
 
     if (!takes_ring("Iallgatherv", 0, recvcounts, recvtype, module, NULL)) {
@@ -413,12 +419,8 @@ int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
                                   mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
-                                            .sendcount = sendcount,
-                                            .sendtype = sendbuf == MPI_IN_PLACE ? NULL : sendtype,
-                                            .recvbuf = recvbuf,
-                                            .recvcount = recvcount,
-                                            .recvtype = recvtype};
+    mca_coll_flash_arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
 
     if (!takes_ring("Allgather_init", recvcount, NULL, recvtype, module,
                     mca_coll_flash_persistent_obstacle(module))) {
@@ -439,13 +441,8 @@ int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
                                    ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
-                                            .sendcount = sendcount,
-                                            .sendtype = sendbuf == MPI_IN_PLACE ? NULL : sendtype,
-                                            .recvbuf = recvbuf,
-                                            .recvcounts = recvcounts,
-                                            .displs = displs,
-                                            .recvtype = recvtype};
+    mca_coll_flash_arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
 
     if (!takes_ring("Allgatherv_init", 0, recvcounts, recvtype, module,
                     mca_coll_flash_persistent_obstacle(module))) {

@@ -161,17 +161,26 @@ static bool takes_ring(const char *name, flash_count_t recvcount, flash_counts_t
     return mca_coll_flash_takes_ring(name, FLASH_REDUCE_SCATTER, bytes, module, obstacle);
 }
 
+static mca_coll_flash_arguments_t arguments_of(const void *sendbuf, void *recvbuf,
+                                               flash_count_t recvcount, flash_counts_t recvcounts,
+                                               MPI_Datatype datatype, MPI_Op op)
+{
+    return (mca_coll_flash_arguments_t){.sendbuf = sendbuf,
+                                        .recvbuf = recvbuf,
+                                        .recvcount = recvcount,
+                                        .recvcounts = recvcounts,
+                                        .recvtype = datatype,
+                                        .op = op};
+}
+
 int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
                                          flash_count_t recvcount, MPI_Datatype datatype, MPI_Op op,
                                          ompi_communicator_t *comm, ompi_request_t **request,
                                          mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
-                                            .recvbuf = recvbuf,
-                                            .recvcount = recvcount,
-                                            .recvtype = datatype,
-                                            .op = op};
+    mca_coll_flash_arguments_t arguments =
+        arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
     struct flash_fallback *mirrored;
 
     if (!takes_ring("Ireduce_scatter_block", recvcount, NULL, datatype, op, module, NULL)) {
@@ -194,11 +203,8 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
                                    ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
-                                            .recvbuf = recvbuf,
-                                            .recvcounts = recvcounts,
-                                            .recvtype = datatype,
-                                            .op = op};
+    mca_coll_flash_arguments_t arguments =
+        arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
     struct flash_fallback *mirrored;
 
     if (!takes_ring("Ireduce_scatter", 0, recvcounts, datatype, op, module, NULL)) {
@@ -222,11 +228,8 @@ int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
                                        ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
-                                            .recvbuf = recvbuf,
-                                            .recvcounts = recvcounts,
-                                            .recvtype = datatype,
-                                            .op = op};
+    mca_coll_flash_arguments_t arguments =
+        arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
 
     if (!takes_ring("Reduce_scatter_init", 0, recvcounts, datatype, op, module,
                     mca_coll_flash_persistent_obstacle(module))) {
@@ -247,11 +250,8 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
                                              mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
-                                            .recvbuf = recvbuf,
-                                            .recvcount = recvcount,
-                                            .recvtype = datatype,
-                                            .op = op};
+    mca_coll_flash_arguments_t arguments =
+        arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
 
     if (!takes_ring("Reduce_scatter_block_init", recvcount, NULL, datatype, op, module,
                     mca_coll_flash_persistent_obstacle(module))) {

@@ -146,18 +146,27 @@ static void test_callback(uint64_t seed, flash_kind_t kind, const char *name)
 
 /* --- combining fails --- */
 
-static void judge_combine(sim_t *sim)
+static const sim_instance_t *failing(const sim_t *sim)
 {
-    const sim_spec_t *spec = &sim->specs[0];
-    bool hit =
-        sim->instances[(size_t) spec->fail_rank * sim->nspecs].combines >= spec->fail_combine;
+    return &sim->instances[(size_t) sim->specs[0].fail_rank * sim->nspecs];
+}
 
-    expect(sim, spec->fail_rank, hit ? SIM_ERR_ADD : FLASH_OK);
+/* `hit`: the work that fails came about, on the rank where it does, with that error. */
+static void judge_work(sim_t *sim, bool hit, int error)
+{
+    uint32_t rank = sim->specs[0].fail_rank;
+
+    expect(sim, rank, hit ? error : FLASH_OK);
     for (uint32_t k = 0; k < sim->nranks && !hit; k++) {
         expect(sim, k, FLASH_OK);
     }
-    expect_others_told(sim, spec->fail_rank);
-    expect_blame(sim, spec->fail_rank);
+    expect_others_told(sim, rank);
+    expect_blame(sim, rank);
+}
+
+static void judge_combine(sim_t *sim)
+{
+    judge_work(sim, failing(sim)->combines >= sim->specs[0].fail_combine, SIM_ERR_ADD);
 }
 
 static void test_combine(uint64_t seed)
@@ -181,15 +190,7 @@ static void test_combine(uint64_t seed)
 
 static void judge_stage(sim_t *sim)
 {
-    const sim_spec_t *spec = &sim->specs[0];
-    bool hit = sim->instances[(size_t) spec->fail_rank * sim->nspecs].stages >= spec->fail_stage;
-
-    expect(sim, spec->fail_rank, hit ? SIM_ERR_STAGE : FLASH_OK);
-    for (uint32_t k = 0; k < sim->nranks && !hit; k++) {
-        expect(sim, k, FLASH_OK);
-    }
-    expect_others_told(sim, spec->fail_rank);
-    expect_blame(sim, spec->fail_rank);
+    judge_work(sim, failing(sim)->stages >= sim->specs[0].fail_stage, SIM_ERR_STAGE);
 }
 
 static void test_stage(uint64_t seed, flash_kind_t kind, const char *name)
