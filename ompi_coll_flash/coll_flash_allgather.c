@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flash_device.h"
+
 /* The receive side of a call, as MPI gives it. */
 typedef struct layout {
     MPI_Datatype type;
@@ -368,19 +370,25 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
                               mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments =
-        arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
-    struct flash_fallback *mirrored;
 
     if (!takes_ring("Iallgather", recvcount, NULL, recvtype, module, NULL)) {
-        int rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+        struct flash_fallback *mirrored = NULL;
+        int rc = MPI_SUCCESS;
 
+        if (flash_device_any()) {
+            mca_coll_flash_arguments_t arguments = arguments_of(
+                sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
+
+            rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+            sendbuf = arguments.sendbuf;
+            recvbuf = arguments.recvbuf;
+        }
         if (rc == MPI_SUCCESS) {
-            rc = module->previous.iallgather(arguments.sendbuf, sendcount, sendtype,
-                                             arguments.recvbuf, recvcount, recvtype, comm, request,
+            rc = module->previous.iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                             recvtype, comm, request,
                                              module->previous.iallgather_module);
         }
-        return mca_coll_flash_mirror_started(mirrored, rc, request);
+        return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
     }
     return mca_coll_flash_start_allgather(module, mca_coll_flash_next_sequence(module), sendbuf,
                                           sendcount, sendtype, recvbuf, recvcount, NULL, NULL,
@@ -393,19 +401,25 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
                                ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments =
-        arguments_of(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
-    struct flash_fallback *mirrored;
 
     if (!takes_ring("Iallgatherv", 0, recvcounts, recvtype, module, NULL)) {
-        int rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+        struct flash_fallback *mirrored = NULL;
+        int rc = MPI_SUCCESS;
 
-        if (rc == MPI_SUCCESS) {
-            rc = module->previous.iallgatherv(arguments.sendbuf, sendcount, sendtype,
-                                              arguments.recvbuf, recvcounts, displs, recvtype, comm,
-                                              request, module->previous.iallgatherv_module);
+        if (flash_device_any()) {
+            mca_coll_flash_arguments_t arguments = arguments_of(
+                sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
+
+            rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+            sendbuf = arguments.sendbuf;
+            recvbuf = arguments.recvbuf;
         }
-        return mca_coll_flash_mirror_started(mirrored, rc, request);
+        if (rc == MPI_SUCCESS) {
+            rc = module->previous.iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
+                                              displs, recvtype, comm, request,
+                                              module->previous.iallgatherv_module);
+        }
+        return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
     }
     return mca_coll_flash_start_allgather(module, mca_coll_flash_next_sequence(module), sendbuf,
                                           sendcount, sendtype, recvbuf, 0, recvcounts, displs,

@@ -260,7 +260,7 @@ static bool find_far(const mca_coll_flash_arguments_t *arguments, ompi_communica
                      side_t *all, side_t *own)
 {
     /* Built for such memory, Open MPI still reduces by the processor in its non-blocking calls. */
-    if (!flash_device_any() || (arguments->op == NULL && flash_compat_takes_devices())) {
+    if (arguments->op == NULL && flash_compat_takes_devices()) {
         return false;
     }
     *all = find_all(arguments, comm);

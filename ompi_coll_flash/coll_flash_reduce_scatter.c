@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flash_device.h"
+
 bool mca_coll_flash_is_solid(MPI_Datatype type)
 {
     size_t size;
@@ -179,19 +181,25 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
                                          mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments =
-        arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
-    struct flash_fallback *mirrored;
 
     if (!takes_ring("Ireduce_scatter_block", recvcount, NULL, datatype, op, module, NULL)) {
-        int rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+        struct flash_fallback *mirrored = NULL;
+        int rc = MPI_SUCCESS;
 
+        if (flash_device_any()) {
+            mca_coll_flash_arguments_t arguments =
+                arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
+
+            rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+            sendbuf = arguments.sendbuf;
+            recvbuf = arguments.recvbuf;
+        }
         if (rc == MPI_SUCCESS) {
             rc = module->previous.ireduce_scatter_block(
-                arguments.sendbuf, arguments.recvbuf, recvcount, datatype, op, comm, request,
+                sendbuf, recvbuf, recvcount, datatype, op, comm, request,
                 module->previous.ireduce_scatter_block_module);
         }
-        return mca_coll_flash_mirror_started(mirrored, rc, request);
+        return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
     }
     return mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_next_sequence(module),
                                                sendbuf, recvbuf, recvcount, NULL, datatype, op,
@@ -203,19 +211,24 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
                                    ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments =
-        arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
-    struct flash_fallback *mirrored;
 
     if (!takes_ring("Ireduce_scatter", 0, recvcounts, datatype, op, module, NULL)) {
-        int rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+        struct flash_fallback *mirrored = NULL;
+        int rc = MPI_SUCCESS;
 
-        if (rc == MPI_SUCCESS) {
-            rc = module->previous.ireduce_scatter(arguments.sendbuf, arguments.recvbuf, recvcounts,
-                                                  datatype, op, comm, request,
-                                                  module->previous.ireduce_scatter_module);
+        if (flash_device_any()) {
+            mca_coll_flash_arguments_t arguments =
+                arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
+
+            rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+            sendbuf = arguments.sendbuf;
+            recvbuf = arguments.recvbuf;
         }
-        return mca_coll_flash_mirror_started(mirrored, rc, request);
+        if (rc == MPI_SUCCESS) {
+            rc = module->previous.ireduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm,
+                                                  request, module->previous.ireduce_scatter_module);
+        }
+        return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
     }
     return mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_next_sequence(module),
                                                sendbuf, recvbuf, 0, recvcounts, datatype, op, NULL,
