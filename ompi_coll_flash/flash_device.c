@@ -4,19 +4,18 @@
  * Shared between threads, both atomic:
  *   ask     whoever finds the driver stores the same function (release); who reads it (acquire) may
  *           call it. It stays loaded from then on
- *   looked  relaxed: the tick of a coarse clock in which somebody last looked for the driver. To
- *           look costs as much as a small call, and from loading a driver to the first memory of
- *           its device takes many ticks
+ *   looked  relaxed: how many libraries the process had loaded in its life when somebody last looked
+ *           for the driver and did not find it. To look costs more than a small call
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "flash_device.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 /* Of the driver's interface (CUDA Driver API, "Unified Addressing"); these numbers never change. */
 enum { MEMORY_TYPE = 2, IS_MANAGED = 8 };
@@ -27,31 +26,30 @@ typedef int ask_fn(void *answer, int attribute, unsigned long long address);
 static _Atomic(ask_fn *) ask;
 static atomic_uint_fast64_t looked;
 
-static uint64_t tick(void)
+static int read_loads(struct dl_phdr_info *library, size_t size, void *loads)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
+    (void) size;
+    *(uint_fast64_t *) loads = library->dlpi_adds;
+    return 1; /* each library tells the same */
 }
 
 /* NULL as long as the process has not loaded the driver, which it may do later. */
 static ask_fn *find_driver(void)
 {
     ask_fn *found = atomic_load_explicit(&ask, memory_order_acquire);
-    uint64_t now;
+    uint_fast64_t loads = 0;
     void *driver;
 
     if (found != NULL) {
         return found;
     }
-    now = tick();
-    if (atomic_load_explicit(&looked, memory_order_relaxed) == now) {
+    dl_iterate_phdr(read_loads, &loads);
+    if (atomic_load_explicit(&looked, memory_order_relaxed) == loads) {
         return NULL;
     }
     driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (driver == NULL) {
-        atomic_store_explicit(&looked, now, memory_order_relaxed);
+        atomic_store_explicit(&looked, loads, memory_order_relaxed);
         return NULL;
     }
     *(void **) &found = dlsym(driver, "cuPointerGetAttribute");
