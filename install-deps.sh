@@ -10,6 +10,7 @@ set -euo pipefail
 
 # Each line: a package, and others that do as well.
 packages='
+    g++
     gcc
     libc6-dev
     make

@@ -15,6 +15,8 @@
 /* cuda.h's macros give each its name in the driver, with a version where it has one. */
 /* clang-format off */
 #define FLASH_CUDA_FUNCTIONS(each) \
+    each(cuCtxGetDevice) \
+    each(cuCtxGetStreamPriorityRange) \
     each(cuCtxPopCurrent) \
     each(cuCtxPushCurrent) \
     each(cuDeviceGet) \
@@ -24,13 +26,22 @@
     each(cuEventDestroy) \
     each(cuEventRecord) \
     each(cuGetErrorName) \
+    each(cuKernelGetFunction) \
+    each(cuLaunchKernel) \
+    each(cuLibraryGetKernel) \
+    each(cuLibraryLoadData) \
+    each(cuMemAllocFromPoolAsync) \
+    each(cuMemFreeAsync) \
     each(cuMemFreeHost) \
     each(cuMemHostAlloc) \
+    each(cuMemPoolCreate) \
+    each(cuMemPoolSetAttribute) \
     each(cuMemcpyAsync) \
     each(cuPointerGetAttribute) \
     each(cuStreamAddCallback) \
-    each(cuStreamCreate) \
+    each(cuStreamCreateWithPriority) \
     each(cuStreamDestroy) \
+    each(cuStreamGetCtx) \
     each(cuStreamIsCapturing) \
     each(cuStreamSynchronize) \
     each(cuStreamWaitEvent) \

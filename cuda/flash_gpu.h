@@ -16,7 +16,7 @@
 
 typedef struct flash_gpu_lane flash_gpu_lane_t; /* where copies to or from a device's memory run */
 
-/* One copy under way. Lives until `done` has been called. */
+/* One copy, or sum, under way. Lives until `done` has been called. */
 typedef struct flash_gpu_copy flash_gpu_copy_t;
 struct flash_gpu_copy {
     /* Called once, in a thread of the driver's, which is not to wait for anything there. */
@@ -24,13 +24,51 @@ struct flash_gpu_copy {
     flash_gpu_lane_t *lane; /* the plugin's */
 };
 
+/*
+ * Reductions, as MPI's of those names (MPI 3.1, section 5.9.2), and the types they are for: what
+ * else there is, there is no kernel for. F16 and BF16 add in 32 bits.
+ */
+typedef enum flash_gpu_operator {
+    FLASH_GPU_SUM,
+    FLASH_GPU_PROD,
+    FLASH_GPU_MAX,
+    FLASH_GPU_MIN,
+    FLASH_GPU_LAND,
+    FLASH_GPU_LOR,
+    FLASH_GPU_LXOR,
+    FLASH_GPU_BAND,
+    FLASH_GPU_BOR,
+    FLASH_GPU_BXOR,
+    FLASH_GPU_OPERATORS
+} flash_gpu_operator_t;
+
+typedef enum flash_gpu_type {
+    FLASH_GPU_I8,
+    FLASH_GPU_I16,
+    FLASH_GPU_I32,
+    FLASH_GPU_I64,
+    FLASH_GPU_U8,
+    FLASH_GPU_U16,
+    FLASH_GPU_U32,
+    FLASH_GPU_U64,
+    FLASH_GPU_F16,
+    FLASH_GPU_BF16,
+    FLASH_GPU_F32,
+    FLASH_GPU_F64,
+    FLASH_GPU_TYPES
+} flash_gpu_type_t;
+
+typedef struct flash_gpu_kernel flash_gpu_kernel_t;
+
 typedef struct flash_gpu_ops {
     /*
      * A lane for copies to and from that memory, in the context that it belongs to, or else in its
      * device's primary one. They come behind what the calling thread's default streams hold now.
-     * NULL: the driver refuses, or there is no memory.
+     * With a `stream` (*stream is a CUstream), they come behind that as well; without an address,
+     * its context is the lane's. NULL: the driver refuses, or there is no memory, or the stream is
+     * captured into a graph, or of another device than the memory.
      */
-    flash_gpu_lane_t *(*open)(const void *address);
+    flash_gpu_lane_t *(*open)(const void *address, void *const *stream);
     /* All copies are done. Waits until those who began them, and each `done`, have returned. */
     void (*close)(flash_gpu_lane_t *lane);
     /*
@@ -40,13 +78,31 @@ typedef struct flash_gpu_ops {
     void *(*allocate)(void *unused, size_t size);
     void (*release)(void *unused, void *memory);
     /*
+     * Memory of the lane's device, for what `stream` holds from now on; or NULL. It is freed behind
+     * what that stream holds then, once the lane does not use it.
+     */
+    void *(*allocate_far)(flash_gpu_lane_t *lane, void *stream, size_t size);
+    void (*release_far)(flash_gpu_lane_t *lane, void *stream, void *memory);
+    /*
      * Begins a copy between memory of any kind, in any order with others of the lane. False: it has
      * not begun, and `done` will not be called.
      */
     bool (*begin)(flash_gpu_lane_t *lane, void *to, const void *from, size_t size,
                   flash_gpu_copy_t *copy);
-    /* Copies, and waits for it. */
-    bool (*copy)(flash_gpu_lane_t *lane, void *to, const void *from, size_t size);
+    /* Copies, behind what `stream` holds if it is not NULL, and waits for it. */
+    bool (*copy)(flash_gpu_lane_t *lane, void *const *stream, void *to, const void *from,
+                 size_t size);
+    /* Has `done` called when what `stream` holds now is done. False as of begin(). */
+    bool (*notify)(flash_gpu_lane_t *lane, void *stream, flash_gpu_copy_t *copy);
+    /* A kernel of the lane's device that also reaches `output`; NULL: there is none. */
+    const flash_gpu_kernel_t *(*kernel)(flash_gpu_lane_t *lane, const void *output,
+                                        flash_gpu_operator_t operation, flash_gpu_type_t type);
+    /*
+     * Begins out[k] = in[k] op inout[k], as a copy is begun: each in memory of the lane's device,
+     * of `output`, or from allocate(). `out` may be `inout`.
+     */
+    bool (*combine)(flash_gpu_lane_t *lane, const flash_gpu_kernel_t *kernel, const void *in,
+                    const void *inout, void *out, size_t count, flash_gpu_copy_t *copy);
     /* What the driver last refused, in its own words. */
     const char *(*complaint)(void);
 } flash_gpu_ops_t;
@@ -55,7 +111,7 @@ typedef struct flash_gpu_ops {
  * What the plugin exports: NULL if the process has not loaded a driver, or one that is too old. The
  * same table each time.
  */
-#define FLASH_GPU_SYMBOL "flash_gpu_plugin_1"
+#define FLASH_GPU_SYMBOL "flash_gpu_plugin_2"
 typedef const flash_gpu_ops_t *flash_gpu_plugin_fn(void);
 
 #endif /* FLASH_GPU_H */

@@ -34,6 +34,7 @@
 #include <stdint.h>
 
 #include "flash_engine.h"
+#include "flash_gpu.h"
 #include "flash_progress.h"
 #include "flash_transport.h"
 #include "mpix_flash.h"
@@ -66,6 +67,7 @@ typedef struct mca_coll_flash_params {
     char *trace; /* what the files' names begin with; NULL or empty: none */
     char *help_dir;
     char *cuda_plugin; /* its path; NULL or empty: none */
+    bool cuda_reduce;
 } mca_coll_flash_params_t;
 
 extern mca_coll_flash_params_t mca_coll_flash_params;
@@ -210,6 +212,7 @@ void mca_coll_flash_modules_fini(void);
 
 struct flash_fallback; /* see mpix_flash_fallback_operation.h */
 struct flash_stager;   /* see flash_stager.h */
+struct flash_stager_order;
 
 /* ---------------------------------------------------------------- requests */
 
@@ -219,6 +222,8 @@ typedef struct mca_coll_flash_compute {
     void *arg;
     int pieces;
     MPI_Count row;
+    bool on_stream; /* it leaves work in `stream` */
+    void *stream;
 } mca_coll_flash_compute_t;
 
 /* A part of each kind of request, see coll_flash_debt.c. */
@@ -323,10 +328,24 @@ bool mca_coll_flash_is_far(const void *address);
 /* MPI_ERR_BUFFER, which this explains; of a type with gaps in such memory, for one. */
 int mca_coll_flash_refuse_device(const char *reason);
 int mca_coll_flash_refuse_gaps(void);
-/* Of buffers in such memory; NULL: not, or none. MPI_SUCCESS, or an error that is explained. */
-int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, const void *output);
+/*
+ * Of buffers in such memory; NULL: not, or none. With `produces`, what the request's callback
+ * produces is, too. MPI_SUCCESS, or an error that is explained.
+ */
+int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, const void *output,
+                         bool produces);
+/* Of a reduction that is staged: has the device add, if it can. Before the request is started. */
+void mca_coll_flash_add_far(const mca_coll_flash_request_t *request, const void *output);
+/* The kernel that does the same, of flash_gpu.h's; false: none does. */
+bool mca_coll_flash_kernel_of(MPI_Op op, MPI_Datatype datatype, flash_gpu_operator_t *operation,
+                              flash_gpu_type_t *type);
+/* A callback has returned with that error, and left work in its stream. For flash_callback_fn. */
+int mca_coll_flash_await_stream(const mca_coll_flash_request_t *request, const flash_piece_t *piece,
+                                int error);
 /* What copies to and from these. The same. */
-int mca_coll_flash_open_stager(const void *input, const void *output, struct flash_stager **stager);
+int mca_coll_flash_open_stager(const void *input, const void *output,
+                               const struct flash_stager_order *order,
+                               struct flash_stager **stager);
 /* Of one that is staged: completes the parameters. MPI_SUCCESS or MPI_ERR_NO_MEM. */
 int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_op_params_t *params);
 /* Copies a result to the memory of such an operation, or another one's. */
@@ -395,10 +414,10 @@ const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcou
 /*
  * Before a call goes to another module: puts copies in host memory in the place of buffers in a
  * device's, where that module would touch them. NULL: there are none. MPI_SUCCESS, or an error that
- * is explained; then the call is not made.
+ * is explained; then the call is not made. `order`: what comes first, or NULL.
  */
 int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
-                          struct flash_fallback **mirrored);
+                          const struct flash_stager_order *order, struct flash_fallback **mirrored);
 /* After it: *request stands for the call and for copying its result back. Returns `error`. */
 int mca_coll_flash_mirror_started(struct flash_fallback *mirrored, int error,
                                   ompi_request_t **request);

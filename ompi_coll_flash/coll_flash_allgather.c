@@ -330,7 +330,7 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
         rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params, &far_input);
     }
     if (rc == MPI_SUCCESS) {
-        rc = mca_coll_flash_stage(made, far_input, far_output);
+        rc = mca_coll_flash_stage(made, far_input, far_output, false);
     }
     if (rc != MPI_SUCCESS) {
         return mca_coll_flash_request_refuse(made, rc, request);
@@ -379,7 +379,7 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
             mca_coll_flash_arguments_t arguments = arguments_of(
                 sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
 
-            rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+            rc = mca_coll_flash_mirror(&arguments, comm, NULL, &mirrored);
             sendbuf = arguments.sendbuf;
             recvbuf = arguments.recvbuf;
         }
@@ -410,7 +410,7 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
             mca_coll_flash_arguments_t arguments = arguments_of(
                 sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
 
-            rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+            rc = mca_coll_flash_mirror(&arguments, comm, NULL, &mirrored);
             sendbuf = arguments.sendbuf;
             recvbuf = arguments.recvbuf;
         }

@@ -45,31 +45,62 @@ static int fail(int status)
     return mca_coll_flash_error(status);
 }
 
-int mca_coll_flash_open_stager(const void *input, const void *output, struct flash_stager **stager)
+int mca_coll_flash_open_stager(const void *input, const void *output,
+                               const struct flash_stager_order *order, struct flash_stager **stager)
 {
     const char *plugin = mca_coll_flash_params.cuda_plugin;
     char reason[FLASH_STAGER_REASON_MAX];
 
-    if (plugin == NULL || plugin[0] == '\0') {
+    if (plugin == NULL) { /* nobody has registered the parameters: the component is not there */
+        plugin = FLASH_CUDA_PLUGIN;
+        opal_show_help_add_dir(FLASH_PKGDATADIR);
+    }
+    if (plugin[0] == '\0') {
         return mca_coll_flash_refuse_device(
             "there is no plugin for it, see coll_flash_cuda_plugin");
     }
     if (!flash_stager_load(plugin, reason)) {
         return mca_coll_flash_refuse_device(reason);
     }
-    return fail(flash_stager_open(mca_coll_flash_job_progress(), input, output, stager));
+    return fail(flash_stager_open(mca_coll_flash_job_progress(), input, output, order, stager));
 }
 
-int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, const void *output)
+int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, const void *output,
+                         bool produces)
 {
-    if (input == NULL && output == NULL) {
+    flash_stager_order_t order = {.stream = request->compute.stream, .produces = produces};
+
+    if (input == NULL && output == NULL && !produces) {
         return MPI_SUCCESS;
     }
-    FLASH_VERBOSE(2, "coll:flash: staged through pinned memory: %s",
-                  output == NULL  ? "the input"
-                  : input == NULL ? "the output"
-                                  : "input and output");
-    return mca_coll_flash_open_stager(input, output, &request->stager);
+    FLASH_VERBOSE(2, "coll:flash: staged through pinned memory: %s%s",
+                  output == NULL               ? "the input"
+                  : input == NULL && !produces ? "the output"
+                                               : "input and output",
+                  request->compute.on_stream ? ", in the order of a stream" : "");
+    return mca_coll_flash_open_stager(input, output, request->compute.on_stream ? &order : NULL,
+                                      &request->stager);
+}
+
+void mca_coll_flash_add_far(const mca_coll_flash_request_t *request, const void *output)
+{
+    flash_gpu_operator_t operation;
+    flash_gpu_type_t type;
+    bool far = mca_coll_flash_params.cuda_reduce && request->stager != NULL &&
+               mca_coll_flash_kernel_of(request->op, request->datatype, &operation, &type) &&
+               flash_stager_add_by(request->stager, output, operation, type);
+
+    if (request->stager != NULL) {
+        FLASH_VERBOSE(2, "coll:flash: sums are made %s", far ? "on the device" : "by the host");
+    }
+}
+
+int mca_coll_flash_await_stream(const mca_coll_flash_request_t *request, const flash_piece_t *piece,
+                                int error)
+{
+    int status = flash_stager_await(request->stager, piece->op, piece->number, error);
+
+    return status == FLASH_PENDING || error != MPI_SUCCESS ? status : fail(status);
 }
 
 int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_op_params_t *params)

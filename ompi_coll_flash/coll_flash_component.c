@@ -178,6 +178,12 @@ static void register_tuning(void)
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.cuda_plugin,
                       "Path of flash_cuda.so, which flash loads at the first buffer in the memory of "
                       "a CUDA device. Empty: none, and such buffers are refused");
+    mca_coll_flash_params.cuda_reduce = true;
+    register_variable("cuda_reduce", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
+                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.cuda_reduce,
+                      "Whether a CUDA device that holds both buffers of a reduction adds by itself, "
+                      "if it has a kernel for the operation and the type; else the host does. The "
+                      "results are the same");
 }
 
 static void register_faults(void)

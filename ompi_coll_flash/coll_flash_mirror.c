@@ -226,10 +226,10 @@ static int note_blocks(flash_fallback_t *call, const mca_coll_flash_arguments_t 
 }
 
 static int fill(flash_fallback_t *call, mca_coll_flash_arguments_t *a, const side_t *all,
-                const side_t *own)
+                const side_t *own, const flash_stager_order_t *order)
 {
     char *at;
-    int rc = mca_coll_flash_open_stager(own->far, all->far, &call->stager);
+    int rc = mca_coll_flash_open_stager(own->far, all->far, order, &call->stager);
 
     if (rc == MPI_SUCCESS) {
         rc = note_blocks(call, a);
@@ -282,7 +282,7 @@ int mca_coll_flash_refuse_far(const mca_coll_flash_arguments_t *arguments,
 }
 
 int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
-                          struct flash_fallback **mirrored)
+                          const struct flash_stager_order *order, struct flash_fallback **mirrored)
 {
     flash_fallback_t *call;
     side_t all, own;
@@ -305,7 +305,7 @@ int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicat
     call->super.super.req_mpi_object.comm = comm;
     call->comm = comm;
     OBJ_RETAIN(comm);
-    rc = fill(call, arguments, &all, &own);
+    rc = fill(call, arguments, &all, &own, order);
     if (rc != MPI_SUCCESS) {
         OBJ_RELEASE(call);
         return rc;

@@ -81,7 +81,9 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
                         const void *sendbuf, void *recvbuf, size_t own_count, bool any)
 {
     bool in_place = sendbuf == MPI_IN_PLACE;
+    bool produces = any && request->compute.fn != NULL && request->compute.on_stream;
     const void *far_input = NULL, *far_output = NULL;
+    int rc;
 
     params->input = in_place ? recvbuf : sendbuf;
     params->output = recvbuf;
@@ -107,7 +109,11 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
         params->output = request->scratch;
         request->finish = copy_result;
     }
-    return mca_coll_flash_stage(request, far_input, far_output);
+    rc = mca_coll_flash_stage(request, far_input, far_output, produces);
+    if (rc == MPI_SUCCESS) {
+        mca_coll_flash_add_far(request, far_output);
+    }
+    return rc;
 }
 
 int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_t sequence,
@@ -190,7 +196,7 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
             mca_coll_flash_arguments_t arguments =
                 arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
 
-            rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+            rc = mca_coll_flash_mirror(&arguments, comm, NULL, &mirrored);
             sendbuf = arguments.sendbuf;
             recvbuf = arguments.recvbuf;
         }
@@ -220,7 +226,7 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
             mca_coll_flash_arguments_t arguments =
                 arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
 
-            rc = mca_coll_flash_mirror(&arguments, comm, &mirrored);
+            rc = mca_coll_flash_mirror(&arguments, comm, NULL, &mirrored);
             sendbuf = arguments.sendbuf;
             recvbuf = arguments.recvbuf;
         }

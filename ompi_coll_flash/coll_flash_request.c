@@ -139,7 +139,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->persistent = NULL;
     request->module = module;
     request->sequence = sequence;
-    request->compute = (mca_coll_flash_compute_t){NULL, NULL, 0, 0};
+    request->compute = (mca_coll_flash_compute_t){.fn = NULL};
     request->op = NULL;
     request->told_stuck = request->refused = false;
     request->known_error = MPI_SUCCESS;
@@ -289,7 +289,7 @@ static int call_back(void *arg, const flash_piece_t *piece)
                               .count = (MPI_Count) piece->count,
                               .datatype = request->datatype,
                               .data = piece->data,
-                              .stream = NULL,
+                              .stream = request->compute.stream,
                               .handle = {piece->op, (MPI_Count) piece->number}};
     int error =
         request->prepare == NULL ? MPI_SUCCESS : request->prepare(request, piece, &block.data);
@@ -300,7 +300,8 @@ static int call_back(void *arg, const flash_piece_t *piece)
     if (error == MPIX_FLASH_PENDING) {
         return FLASH_PENDING;
     }
-    return error >= 0 ? error : MPI_ERR_OTHER;
+    error = error >= 0 ? error : MPI_ERR_OTHER;
+    return piece->far ? mca_coll_flash_await_stream(request, piece, error) : error;
 }
 
 static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *params)

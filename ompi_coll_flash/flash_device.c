@@ -4,8 +4,10 @@
  * Shared between threads, both atomic:
  *   ask     whoever finds the driver stores the same function (release); who reads it (acquire) may
  *           call it. It stays loaded from then on
- *   looked  relaxed: how many libraries the process had loaded in its life when somebody last looked
- *           for the driver and did not find it. To look costs more than a small call
+ *   looked  relaxed: the tick of a coarse clock in which somebody last looked for the driver. From
+ *           loading one to the first memory of its device takes many ticks
+ *   loads   relaxed: how many libraries the process had loaded in its life by then. To search for
+ * one that is not there costs more than a call; to ask for this number, a part of a small one
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -16,6 +18,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* Of the driver's interface (CUDA Driver API, "Unified Addressing"); these numbers never change. */
 enum { MEMORY_TYPE = 2, IS_MANAGED = 8 };
@@ -24,32 +27,49 @@ enum { NOT_PERMITTED = 800 };
 typedef int ask_fn(void *answer, int attribute, unsigned long long address);
 
 static _Atomic(ask_fn *) ask;
-static atomic_uint_fast64_t looked;
+static atomic_uint_fast64_t looked, loads;
 
-static int read_loads(struct dl_phdr_info *library, size_t size, void *loads)
+static uint64_t tick(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec;
+}
+
+static int read_loads(struct dl_phdr_info *library, size_t size, void *count)
 {
     (void) size;
-    *(uint_fast64_t *) loads = library->dlpi_adds;
+    *(uint_fast64_t *) count = library->dlpi_adds;
     return 1; /* each library tells the same */
+}
+
+/* Whether the process has loaded a library since somebody looked, as far as that can matter. */
+static bool has_loaded(uint_fast64_t *count)
+{
+    uint64_t now = tick();
+
+    if (atomic_load_explicit(&looked, memory_order_relaxed) == now) {
+        return false;
+    }
+    atomic_store_explicit(&looked, now, memory_order_relaxed);
+    dl_iterate_phdr(read_loads, count);
+    return atomic_load_explicit(&loads, memory_order_relaxed) != *count;
 }
 
 /* NULL as long as the process has not loaded the driver, which it may do later. */
 static ask_fn *find_driver(void)
 {
     ask_fn *found = atomic_load_explicit(&ask, memory_order_acquire);
-    uint_fast64_t loads = 0;
+    uint_fast64_t count = 0;
     void *driver;
 
-    if (found != NULL) {
+    if (found != NULL || !has_loaded(&count)) {
         return found;
-    }
-    dl_iterate_phdr(read_loads, &loads);
-    if (atomic_load_explicit(&looked, memory_order_relaxed) == loads) {
-        return NULL;
     }
     driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (driver == NULL) {
-        atomic_store_explicit(&looked, loads, memory_order_relaxed);
+        atomic_store_explicit(&loads, count, memory_order_relaxed);
         return NULL;
     }
     *(void **) &found = dlsym(driver, "cuPointerGetAttribute");

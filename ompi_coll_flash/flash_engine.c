@@ -301,6 +301,7 @@ static bool take_combine(flash_op_queue_t *queue, enum flash_work_kind kind, fla
     } else {
         work->in = work->slot->local;
         work->inout = work->slot->data;
+        work->out = flash_op_sum_place(op, work->slot);
         work->count = work->slot->range.count;
     }
     op->held++;
@@ -357,6 +358,11 @@ bool flash_engine_calls_back(const flash_engine_t *engine)
     return engine->callback.head != NULL;
 }
 
+static bool copies(const flash_work_t *work)
+{
+    return (work->kind & (FLASH_WORK_COPY | FLASH_WORK_STAGE)) != 0;
+}
+
 int flash_work_run(const flash_work_t *work)
 {
     const flash_op_params_t *params = &work->op->params;
@@ -364,10 +370,10 @@ int flash_work_run(const flash_work_t *work)
     if (work->kind == FLASH_WORK_CALLBACK) {
         return params->callback(params->callback_arg, &work->piece);
     }
-    if ((work->kind & (FLASH_WORK_COPY | FLASH_WORK_STAGE)) != 0) {
-        if (params->begin != NULL) {
-            return params->begin(params->begin_arg, work);
-        }
+    if (params->begin != NULL && (copies(work) || params->combine_far)) {
+        return params->begin(params->begin_arg, work);
+    }
+    if (copies(work)) {
         memcpy(work->inout, work->in, work->count * params->element);
         return FLASH_OK;
     }

@@ -65,6 +65,7 @@ typedef struct flash_piece {
     uint32_t block, piece, pieces;
     size_t offset, count;
     void *data;
+    bool far;       /* RS: in flash_op_params_t's `pieces` */
     flash_op_t *op; /* with `number`, for flash_engine_end_pending() */
     uint64_t number;
 } flash_piece_t;
@@ -110,13 +111,17 @@ typedef struct flash_op_params {
 
     /*
      * The transport reads and writes no memory of the user's: each segment of the input is copied
-     * to the scratch before it is used, and what arrives is copied from there to the output. RS:
-     * not with a callback.
+     * to the scratch before it is used, and what arrives is copied from there to the output.
      */
     bool stage_in, stage_out;
+    /* RS, both of them staged: the sums are made by `begin`, without copying what is local first.
+     */
+    bool combine_far;
     void *scratch; /* of flash_op_scratch_size() bytes; NULL: ordinary memory of the engine's */
+    void *pieces;  /* RS with a callback, staged in: where it writes, of flash_op_pieces_size() */
     /*
-     * Begins works that copy, without the lock; NULL: whoever takes one copies by itself. Returns
+     * Begins works that copy, and sums that are far, without the lock; NULL: whoever takes one
+     * copies by itself. Returns
      * FLASH_LATER if flash_engine_finish() will be called for it, before that or after; else as
      * flash_work_run().
      */
@@ -163,6 +168,8 @@ flash_trace_t *flash_engine_trace(const flash_engine_t *engine);
 
 /* Bytes of scratch memory that an operation will use. */
 size_t flash_op_scratch_size(const flash_op_params_t *params);
+/* RS with a callback: bytes that it will write to, of the scratch or apart. */
+size_t flash_op_pieces_size(const flash_op_params_t *params);
 /* Allocates an operation, all the memory it will need included. FLASH_ERR_NO_MEMORY or FLASH_OK. */
 int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **op);
 /* Hands it to the engine: the next flash_engine_progress() posts the first receives and sends. */
@@ -238,6 +245,7 @@ typedef struct flash_work {
     struct flash_slot *slot; /* combine, stage: the segment */
     const void *in;          /* combine, copy, stage: what to add or copy */
     void *inout;             /* where to */
+    void *out;               /* combine, far: where the sum is to be; else as `inout` */
     size_t count;            /* elements */
     flash_piece_t piece;     /* callback: its argument */
     uint64_t taken_at;       /* of flash_trace_clock() */

@@ -67,7 +67,7 @@ static size_t align(size_t size)
 
 static size_t segment_bytes(const flash_op_params_t *params)
 {
-    return max_segment(&params->schedule) * params->element;
+    return align(max_segment(&params->schedule) * params->element);
 }
 
 static size_t piece_bytes(const flash_op_params_t *params)
@@ -84,6 +84,16 @@ static uint32_t produce_buffers(const flash_op_params_t *params)
     return wanted < pieces ? wanted : (uint32_t) pieces;
 }
 
+static bool produces(const flash_op_params_t *params)
+{
+    return params->schedule.kind == FLASH_REDUCE_SCATTER && params->callback != NULL;
+}
+
+size_t flash_op_pieces_size(const flash_op_params_t *params)
+{
+    return produces(params) ? produce_buffers(params) * piece_bytes(params) : 0;
+}
+
 size_t flash_op_scratch_size(const flash_op_params_t *params)
 {
     bool reduces = params->schedule.kind == FLASH_REDUCE_SCATTER;
@@ -92,19 +102,14 @@ size_t flash_op_scratch_size(const flash_op_params_t *params)
     if (!reduces) {
         return params->stage_in || params->stage_out ? received : 0;
     }
-    if (params->stage_in) {
-        return 2 * received;
-    }
-    return params->callback == NULL
-               ? received
-               : align(received) + produce_buffers(params) * piece_bytes(params);
+    return received + (params->stage_in ? received : flash_op_pieces_size(params));
 }
 
 static int allocate_scratch(flash_op_t *op)
 {
     size_t size = flash_op_scratch_size(&op->params);
 
-    if (is_reduction(op) && op->params.callback != NULL) {
+    if (produces(&op->params)) {
         op->produce_buffers = produce_buffers(&op->params);
         op->piece_bytes = piece_bytes(&op->params);
     }
@@ -261,14 +266,28 @@ uint32_t flash_op_blamed(const flash_op_t *op)
 
 static char *produce_buffer(const flash_op_t *op, uint64_t piece)
 {
-    size_t received = align(op->depth * op->segment_bytes);
+    char *buffers = op->params.stage_in ? op->params.pieces
+                                        : (char *) op->scratch + op->depth * op->segment_bytes;
 
-    return (char *) op->scratch + received + piece % op->produce_buffers * op->piece_bytes;
+    return buffers + piece % op->produce_buffers * op->piece_bytes;
 }
 
-/* The segment's place in the user's memory. */
+/* Where the callback wrote a segment that is not empty. */
+static char *produced_at(const flash_op_t *op, const flash_slot_t *slot)
+{
+    flash_split_t split = flash_schedule_split(&op->params.schedule, slot->block);
+    flash_range_t piece = flash_split_piece(&split, slot->segment / split.segments_per_piece);
+
+    return element_at(op, produce_buffer(op, slot->piece), 0, slot->range.offset - piece.offset);
+}
+
+/* The segment's place in the user's memory, or where the user has written it. */
 static char *input_of(const flash_op_t *op, const flash_slot_t *slot)
 {
+    if (produces(&op->params)) {
+        return slot->range.count > 0 ? produced_at(op, slot) : NULL;
+    }
+
     ptrdiff_t displ =
         is_reduction(op) ? flash_schedule_displ(&op->params.schedule, slot->block) : 0;
 
@@ -299,22 +318,10 @@ static void place_allgather(flash_op_t *op, flash_slot_t *slot)
 
 static void place_reduce_scatter(flash_op_t *op, flash_slot_t *slot)
 {
-    bool last_step = slot->step == op->params.schedule.ring.nranks - 1;
-
-    slot->data =
-        last_step && !op->params.stage_out ? output_of(op, slot) : scratch_of(op, slot, false);
-    slot->local = slot->data;
-    if (op->params.stage_in) {
-        slot->local = scratch_of(op, slot, true);
-    } else if (op->params.callback == NULL) {
-        slot->local = input_of(op, slot);
-    } else if (slot->range.count > 0) {
-        flash_range_t piece =
-            flash_split_piece(&op->open.split, slot->segment / op->open.split.segments_per_piece);
-
-        slot->local =
-            element_at(op, produce_buffer(op, slot->piece), 0, slot->range.offset - piece.offset);
-    }
+    slot->data = flash_slot_is_last(slot) && !op->params.stage_out ? output_of(op, slot)
+                                                                   : scratch_of(op, slot, false);
+    slot->local =
+        flash_slot_needs_staging_in(slot) ? scratch_of(op, slot, true) : input_of(op, slot);
 }
 
 /* Puts the segment under `open` under way, in the slot of the one that retired `depth` ago. */
@@ -349,6 +356,25 @@ static void open_segment(flash_op_t *op)
     if (slot->last_of_step) {
         flash_cursor_next_step(op, open);
         op->open_step_ended = false;
+    }
+}
+
+/* Has segments staged in as soon as what they are to contribute is there. */
+static void stage_in(flash_op_t *op)
+{
+    if (op->next_stage < op->retired) {
+        op->next_stage = op->retired;
+    }
+    for (; op->next_stage < op->opened; op->next_stage++) {
+        flash_slot_t *slot = &op->slots[op->next_stage % op->depth];
+        bool there = !produces(&op->params) || slot->piece < op->called;
+
+        if (!there && !op->stopped && slot->range.count > 0) {
+            break;
+        }
+        if (there && flash_slot_needs_staging_in(slot)) {
+            flash_slot_stage_in(slot);
+        }
     }
 }
 
@@ -394,6 +420,7 @@ void flash_op_advance(flash_op_t *op)
         while (op->opened - op->retired < op->depth && !flash_cursor_at_end(op, &op->open)) {
             open_segment(op);
         }
+        stage_in(op);
     } while (op->events.head != NULL || (op->stopped && release_waiting(op)));
     flash_engine_offer(op);
 }
@@ -432,6 +459,11 @@ void flash_op_take_copy(flash_op_t *op, flash_work_t *work)
     op->uncopied -= work->count;
 }
 
+void *flash_op_sum_place(const flash_op_t *op, const flash_slot_t *slot)
+{
+    return op->params.combine_far && flash_slot_is_last(slot) ? output_of(op, slot) : slot->data;
+}
+
 void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
 {
     flash_slot_t *slot = STAILQ_FIRST(&op->staging);
@@ -452,11 +484,10 @@ bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot)
     if (slot->range.count == 0) {
         return true;
     }
-    if (op->params.stage_in) {
-        return slot->staged_in || slot->spoiled;
+    if (produces(&op->params) && slot->piece >= op->called) {
+        return op->stopped;
     }
-    return !is_reduction(op) || op->params.callback == NULL || slot->piece < op->called ||
-           op->stopped;
+    return !flash_slot_needs_staging_in(slot) || slot->staged_in;
 }
 
 bool flash_op_wants_callback(const flash_op_t *op)
@@ -484,6 +515,7 @@ void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
     piece->count = range.count;
     piece->op = op;
     piece->number = op->begun;
+    piece->far = produces(&op->params) && op->params.stage_in;
     if (schedule->kind == FLASH_REDUCE_SCATTER) {
         piece->data = produce_buffer(op, op->begun);
     } else if (op->call.step == 0) {

@@ -87,7 +87,7 @@ struct flash_op {
     uint32_t depth;
     flash_slot_t *slots;
     /* RS, or staged: a segment for each slot. RS, staged in: one more for each, for what is local.
-       With a producer: the produced pieces. */
+       With a producer, else: the produced pieces. */
     void *scratch;
     size_t scratch_size;
     size_t segment_bytes, piece_bytes; /* strides in the scratch */
@@ -95,6 +95,7 @@ struct flash_op {
     flash_cursor_t open;      /* the next segment to put under way */
     bool open_step_ended;     /* the step it is in has fewer messages than expected */
     uint64_t opened, retired; /* segments */
+    uint64_t next_stage;      /* segments before the first one that may yet have to be staged in */
     uint64_t next_send;       /* segments before the first one that is not sent */
     uint32_t sending;         /* sends under way */
     uint64_t settled_slots;   /* segments before the first one that is not settled */
@@ -190,6 +191,8 @@ bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status);
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
 /* AG: takes the next part of the own block, of a segment's length, to be copied to its place. */
 void flash_op_take_copy(flash_op_t *op, flash_work_t *work);
+/* RS: where the sum of a segment is to be. */
+void *flash_op_sum_place(const flash_op_t *op, const flash_slot_t *slot);
 /* Takes the next segment that is to be copied to the scratch, or from there. */
 void flash_op_take_staging(flash_op_t *op, flash_work_t *work);
 
@@ -197,8 +200,11 @@ void flash_op_take_staging(flash_op_t *op, flash_work_t *work);
 void flash_slot_init(flash_slot_t *slot,
                      flash_op_t *op); /* what is the same for all its segments */
 void flash_slot_open(flash_slot_t *slot);
-void flash_slot_transferred(flash_slot_t *slot); /* acts on the transfer that is done */
-void flash_slot_have_local(flash_slot_t *slot);  /* of a waiting slot: it is there, or never will */
+bool flash_slot_needs_staging_in(const flash_slot_t *slot);
+void flash_slot_stage_in(flash_slot_t *slot);
+bool flash_slot_is_last(const flash_slot_t *slot); /* of its block's way */
+void flash_slot_transferred(flash_slot_t *slot);   /* acts on the transfer that is done */
+void flash_slot_have_local(flash_slot_t *slot); /* of a waiting slot: it is there, or never will */
 void flash_slot_combined(flash_slot_t *slot, int status);
 void flash_slot_staged(flash_slot_t *slot, int status);
 /* flash_engine_note() of something that the segment has been through. */

@@ -15,7 +15,7 @@ static bool first_step(const flash_slot_t *slot)
     return slot->step == 0;
 }
 
-static bool last_step(const flash_slot_t *slot)
+bool flash_slot_is_last(const flash_slot_t *slot)
 {
     return slot->step == slot->op->params.schedule.ring.nranks - 1;
 }
@@ -146,7 +146,7 @@ static void post_sends(flash_op_t *op)
     while (op->next_send < op->opened && op->sending < op->params.sends) {
         flash_slot_t *slot = &op->slots[op->next_send % op->depth];
 
-        if (!last_step(slot)) {
+        if (!flash_slot_is_last(slot)) {
             if (slot->state != FLASH_SLOT_DEPARTING) {
                 break;
             }
@@ -199,13 +199,14 @@ static void slot_combine(flash_slot_t *slot)
 /* The content is as complete as it will get: on it goes, or here it ends. */
 static void slot_leave(flash_slot_t *slot)
 {
-    if (!last_step(slot)) {
+    if (!flash_slot_is_last(slot)) {
         slot_send(slot);
         return;
     }
     if (slot->spoiled) {
         flash_op_fail(slot->op, FLASH_ERR_PEER, slot->blame);
-    } else if (is_reduction(slot) && slot->op->params.stage_out && slot->range.count > 0) {
+    } else if (is_reduction(slot) && slot->op->params.stage_out && slot->range.count > 0 &&
+               !slot->op->params.combine_far) {
         slot_stage(slot, FLASH_STAGING_OUT);
     }
     slot_done(slot);
@@ -238,19 +239,23 @@ static void slot_need_local(flash_slot_t *slot)
 }
 
 /* A reduction needs its contribution in each step, an allgather in the first. */
-static bool needs_staging_in(const flash_slot_t *slot)
+bool flash_slot_needs_staging_in(const flash_slot_t *slot)
 {
-    return slot->op->params.stage_in && slot->range.count > 0 && !slot->spoiled &&
-           (first_step(slot) || is_reduction(slot));
+    const flash_op_params_t *params = &slot->op->params;
+
+    return params->stage_in && slot->range.count > 0 && !slot->spoiled &&
+           (first_step(slot) || (is_reduction(slot) && !params->combine_far));
+}
+
+void flash_slot_stage_in(flash_slot_t *slot)
+{
+    slot_stage(slot, FLASH_STAGING_IN);
 }
 
 void flash_slot_open(flash_slot_t *slot)
 {
     flash_op_t *op = slot->op;
 
-    if (needs_staging_in(slot)) {
-        slot_stage(slot, FLASH_STAGING_IN);
-    }
     if (!first_step(slot)) {
         if (op->open_step_ended) { /* the left neighbour has no such segment */
             slot_spoil(slot, op->blamed);

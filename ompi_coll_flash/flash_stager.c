@@ -26,8 +26,12 @@
 struct flash_stager {
     flash_progress_t *progress;
     flash_gpu_lane_t *input, *output; /* NULL: that one is the host's */
+    void *stream;                     /* the application's, of an operation that has one */
+    bool produces;
+    const flash_gpu_kernel_t *kernel; /* for sums; or NULL */
     void *scratch;                    /* pinned */
     size_t scratch_size;
+    void *pieces; /* of the device, where a producer writes; or NULL */
 };
 
 /* A copy under way. */
@@ -36,6 +40,15 @@ typedef struct carried {
     flash_ended_t ended;
     flash_progress_t *progress;
 } carried_t;
+
+/* A piece whose computation is on its way in the application's stream. */
+typedef struct piece {
+    flash_gpu_copy_t copy;
+    flash_progress_t *progress;
+    flash_op_t *op;
+    uint64_t number;
+    int status; /* the callback's */
+} piece_t;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(const flash_gpu_ops_t *) gpu;
@@ -101,17 +114,24 @@ void flash_stager_fini(void)
 /* ------------------------------------------------------------------- operations */
 
 int flash_stager_open(flash_progress_t *progress, const void *input, const void *output,
-                      flash_stager_t **opened)
+                      const flash_stager_order_t *order, flash_stager_t **opened)
 {
     flash_stager_t *stager = calloc(1, sizeof(*stager));
+    void *const *stream = order == NULL ? NULL : &order->stream;
+    bool reads, writes = output != NULL;
 
     if (stager == NULL) {
         return FLASH_ERR_NO_MEMORY;
     }
     stager->progress = progress;
-    stager->input = input == NULL ? NULL : loaded()->open(input);
-    stager->output = output == NULL ? NULL : loaded()->open(output);
-    if ((input != NULL && stager->input == NULL) || (output != NULL && stager->output == NULL)) {
+    if (order != NULL) {
+        stager->stream = order->stream;
+        stager->produces = order->produces;
+    }
+    reads = input != NULL || stager->produces;
+    stager->input = reads ? loaded()->open(input, stream) : NULL;
+    stager->output = writes ? loaded()->open(output, stream) : NULL;
+    if ((reads && stager->input == NULL) || (writes && stager->output == NULL)) {
         flash_stager_close(stager);
         return FLASH_ERR_DEVICE;
     }
@@ -128,6 +148,9 @@ void flash_stager_close(flash_stager_t *stager)
         pthread_mutex_lock(&mutex);
         flash_pool_put(&pinned, stager->scratch, stager->scratch_size);
         pthread_mutex_unlock(&mutex);
+    }
+    if (stager->pieces != NULL) {
+        loaded()->release_far(stager->input, stager->stream, stager->pieces);
     }
     if (stager->output != NULL) {
         loaded()->close(stager->output);
@@ -155,7 +178,19 @@ static flash_gpu_lane_t *lane_of(const flash_stager_t *stager, bool input)
 bool flash_stager_copy(const flash_stager_t *stager, bool input, void *to, const void *from,
                        size_t size)
 {
-    return loaded()->copy(lane_of(stager, input), to, from, size);
+    return loaded()->copy(lane_of(stager, input), NULL, to, from, size);
+}
+
+int flash_stager_make_pieces(flash_stager_t *stager, size_t size, void **pieces)
+{
+    stager->pieces = loaded()->allocate_far(stager->input, stager->stream, size);
+    *pieces = stager->pieces;
+    return *pieces == NULL ? FLASH_ERR_DEVICE : FLASH_OK;
+}
+
+bool flash_stager_fetch_pieces(const flash_stager_t *stager, void *to, size_t size)
+{
+    return loaded()->copy(stager->input, &stager->stream, to, stager->pieces, size);
 }
 
 /* ----------------------------------------------------------------------- copies */
@@ -174,11 +209,19 @@ static void done(flash_gpu_copy_t *copy, bool well)
     flash_progress_ended(carried->progress, &carried->ended);
 }
 
+static bool carry(const flash_stager_t *stager, const flash_work_t *work, flash_gpu_copy_t *copy)
+{
+    if (work->kind == FLASH_WORK_COMBINE) {
+        return loaded()->combine(stager->input, stager->kernel, work->in, work->inout, work->out,
+                                 work->count, copy);
+    }
+    return loaded()->begin(lane_of(stager, work->kind == FLASH_WORK_STAGE_IN), work->inout,
+                           work->in, work->count * flash_op_element(work->op), copy);
+}
+
 static int begin(void *arg, const flash_work_t *work)
 {
     const flash_stager_t *stager = arg;
-    size_t size = work->count * flash_op_element(work->op);
-    flash_gpu_lane_t *lane = lane_of(stager, work->kind == FLASH_WORK_STAGE_IN);
     carried_t *carried = malloc(sizeof(*carried));
 
     if (carried == NULL) {
@@ -187,11 +230,56 @@ static int begin(void *arg, const flash_work_t *work)
     *carried = (carried_t){.copy = {.done = done},
                            .ended = {.work = *work, .reclaim = reclaim},
                            .progress = stager->progress};
-    if (!loaded()->begin(lane, work->inout, work->in, size, &carried->copy)) {
+    if (!carry(stager, work, &carried->copy)) {
         free(carried);
         return FLASH_ERR_DEVICE;
     }
     return FLASH_LATER;
+}
+
+bool flash_stager_add_by(flash_stager_t *stager, const void *output, flash_gpu_operator_t operation,
+                         flash_gpu_type_t type)
+{
+    if (stager->input != NULL && stager->output != NULL) {
+        stager->kernel = loaded()->kernel(stager->input, output, operation, type);
+    }
+    return stager->kernel != NULL;
+}
+
+/* In a thread of the driver's. */
+static void computed(flash_gpu_copy_t *copy, bool well)
+{
+    piece_t *piece = (piece_t *) copy;
+    int status = piece->status == FLASH_OK && !well ? FLASH_ERR_DEVICE : piece->status;
+
+    flash_progress_end_pending(piece->progress, piece->op, piece->number, status);
+    free(piece);
+}
+
+int flash_stager_await(flash_stager_t *stager, flash_op_t *op, uint64_t number, int status)
+{
+    piece_t *piece = malloc(sizeof(*piece));
+
+    if (piece == NULL) {
+        return FLASH_ERR_NO_MEMORY;
+    }
+    *piece = (piece_t){.copy = {.done = computed},
+                       .progress = stager->progress,
+                       .op = op,
+                       .number = number,
+                       .status = status};
+    if (!loaded()->notify(stager->input, stager->stream, &piece->copy)) {
+        free(piece);
+        return FLASH_ERR_DEVICE;
+    }
+    return FLASH_PENDING;
+}
+
+static int find_pieces(flash_stager_t *stager, flash_op_params_t *params)
+{
+    size_t size = flash_op_pieces_size(params);
+
+    return size == 0 ? FLASH_OK : flash_stager_make_pieces(stager, size, &params->pieces);
 }
 
 int flash_stager_fill(flash_stager_t *stager, flash_op_params_t *params)
@@ -200,8 +288,12 @@ int flash_stager_fill(flash_stager_t *stager, flash_op_params_t *params)
 
     params->stage_in = stager->input != NULL;
     params->stage_out = stager->output != NULL;
+    params->combine_far = stager->kernel != NULL;
     params->begin = begin;
     params->begin_arg = stager;
+    if (stager->produces && find_pieces(stager, params) != FLASH_OK) {
+        return FLASH_ERR_DEVICE;
+    }
     size = flash_op_scratch_size(params);
     if (size > 0) {
         pthread_mutex_lock(&mutex);

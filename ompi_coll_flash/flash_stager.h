@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "flash_gpu.h"
 #include "flash_progress.h"
 
 typedef struct flash_stager flash_stager_t; /* one operation's */
@@ -21,21 +22,42 @@ typedef struct flash_stager flash_stager_t; /* one operation's */
 #define FLASH_STAGER_REASON_MAX 256
 bool flash_stager_load(const char *plugin, char *reason);
 
+/* A stream of the application's that an operation takes its place in. Outlives the operation. */
+typedef struct flash_stager_order {
+    void *stream;
+    bool produces; /* the callback's results are to be in memory of the stream's device */
+} flash_stager_order_t;
+
 /*
  * For an operation with an input or an output, or both, in a device's memory; NULL: not in one, or
- * none. The plugin has been loaded. FLASH_OK, FLASH_ERR_NO_MEMORY, FLASH_ERR_DEVICE.
+ * none. `order`: NULL for none. The plugin has been loaded. FLASH_OK, FLASH_ERR_NO_MEMORY,
+ * FLASH_ERR_DEVICE.
  */
 int flash_stager_open(flash_progress_t *progress, const void *input, const void *output,
-                      flash_stager_t **stager);
+                      const flash_stager_order_t *order, flash_stager_t **stager);
 /* Of an operation that is complete, or was never started. NULL: does nothing. */
 void flash_stager_close(flash_stager_t *stager);
 /* The same of one whose scratch something may still write to: that memory is never used again. */
 void flash_stager_abandon(flash_stager_t *stager);
 /*
  * Has an operation staged whose parameters are complete but for that, and finds memory for it.
- * FLASH_OK or FLASH_ERR_NO_MEMORY.
+ * FLASH_OK, FLASH_ERR_NO_MEMORY or FLASH_ERR_DEVICE.
  */
 int flash_stager_fill(flash_stager_t *stager, flash_op_params_t *params);
+/* Has sums made on the device, before flash_stager_fill(): whether it has a kernel for them. */
+bool flash_stager_add_by(flash_stager_t *stager, const void *output, flash_gpu_operator_t operation,
+                         flash_gpu_type_t type);
+/*
+ * A callback has returned with that status, and left work in the order's stream: FLASH_PENDING, and
+ * the piece is done when that is, or an error.
+ */
+int flash_stager_await(flash_stager_t *stager, flash_op_t *op, uint64_t number, int status);
+/*
+ * Without an engine: memory of the order's device, once, and its content behind what its stream
+ * holds by then, which is waited for.
+ */
+int flash_stager_make_pieces(flash_stager_t *stager, size_t size, void **pieces);
+bool flash_stager_fetch_pieces(const flash_stager_t *stager, void *to, size_t size);
 /* Copies to or from the memory of its input, or of its output, and waits for it. */
 bool flash_stager_copy(const flash_stager_t *stager, bool input, void *to, const void *from,
                        size_t size);

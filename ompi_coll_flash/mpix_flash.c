@@ -53,11 +53,14 @@ static int read_compute(MPIX_Flash_compute_fn *fn, void *arg, const MPIX_Flash_h
     *compute = (mca_coll_flash_compute_t){.fn = fn, .arg = arg};
     if (hints != NULL) {
         if (hints->size != sizeof(*hints) || hints->pieces < 0 ||
-            hints->pieces > FLASH_MAX_PIECES || hints->row < 0) {
+            hints->pieces > FLASH_MAX_PIECES || hints->row < 0 || hints->on_stream < 0 ||
+            hints->on_stream > 1) {
             return MPI_ERR_ARG;
         }
         compute->pieces = hints->pieces;
         compute->row = hints->row;
+        compute->on_stream = hints->on_stream == 1;
+        compute->stream = compute->on_stream ? hints->stream : NULL;
     }
     return MPI_SUCCESS;
 }

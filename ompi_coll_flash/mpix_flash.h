@@ -48,8 +48,9 @@ typedef struct MPIX_Flash_block {
     MPI_Datatype datatype;    /* the type of an element */
     void *data;               /* the first element of the piece; next to it come the others, by the
                                  type's extent. A consumer's: in the memory of the buffer that it
-                                 lies in, of a CUDA device's too. A producer's: in host memory */
-    void *stream;             /* NULL: reserved for work in the order of a device's stream */
+                                 lies in, of a CUDA device's too. A producer's: in host memory, or
+                                 with a stream, in that of the stream's device */
+    void *stream;             /* that of MPIX_Flash_hints; NULL if there is none */
     MPIX_Flash_handle handle; /* for a callback that returns MPIX_FLASH_PENDING */
 } MPIX_Flash_block;
 
@@ -121,20 +122,39 @@ typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
 int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
 
 /*
- * What the caller may fix about the pieces. Pass NULL for the defaults, or a structure that began
- * as MPIX_FLASH_HINTS_INIT. Must be equal on all ranks of the communicator. Read during the call
- * only. `size` lets later versions of the library add fields.
+ * What the caller may fix about an operation. Pass NULL for the defaults, or a structure that began
+ * as MPIX_FLASH_HINTS_INIT. `pieces` and `row` must be equal on all ranks of the communicator; the
+ * stream is each rank's own, and ranks with and without one go together. Read during the call only.
+ * `size` lets later versions of the library add fields.
+ *
+ * With `on_stream`, an operation takes its place in the order of `stream`, and neither the caller
+ * nor its callbacks wait for the device:
+ * - Buffers in the memory of a CUDA device are read and written after what the stream holds when
+ *   the call is made. (Others are not: managed memory is the host's here.)
+ * - A callback enqueues its computation on the stream (block->stream) and returns MPI_SUCCESS. Of
+ *   what a producer wrote, nothing departs before what the stream holds by then is done; its
+ *   block->data is memory of the stream's device, aligned to 64 bytes. Where the stream fails, the
+ *   request does, as if the callback had returned MPI_ERR_OTHER.
+ * - When the request is complete, what is enqueued on the stream from then on sees the result. What
+ *   consumers have enqueued may still be running: buffers are to be used again in the stream's
+ *   order, or after waiting for it.
+ * A callback that returns MPIX_FLASH_PENDING or works without the stream may do so here, too; then
+ * it is done when it says so. The stream must not be destroyed before the request is complete, nor
+ * be captured into a graph meanwhile, and has the device of the buffers: else MPI_ERR_OTHER at
+ * completion, and the driver's word for it is printed.
  */
 typedef struct MPIX_Flash_hints {
     size_t size;   /* sizeof(MPIX_Flash_hints) */
     int pieces;    /* pieces to a block, at most 4096; 0 or 1: whole blocks */
     MPI_Count row; /* elements that are never separated: each piece is a whole number of rows
                       (the last one of a block may end in a broken row). 0 or 1: any element */
+    int on_stream; /* whether there is a stream: 0 or 1 */
+    void *stream;  /* a cudaStream_t or CUstream, the default one (0) included */
 } MPIX_Flash_hints;
 
-#define MPIX_FLASH_HINTS_INIT          \
-    {                                  \
-        sizeof(MPIX_Flash_hints), 0, 0 \
+#define MPIX_FLASH_HINTS_INIT                   \
+    {                                           \
+        sizeof(MPIX_Flash_hints), 0, 0, 0, NULL \
     }
 
 /*
@@ -170,16 +190,15 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * request   completed by MPI_Wait, MPI_Test and their kin, after the last callback.
  *
  * Collective over `comm`, non-blocking: calls `consume` from later MPI calls only, and moves the
- * data meanwhile. (Where flash does not serve `comm` and there is no memory, it waits for the others
- * before it returns MPI_ERR_NO_MEM.) Ordered with the other collectives of `comm` as MPI demands.
- * Errors, through the error handler of `comm`: MPI_ERR_COMM (null, freed or inter-communicator),
- * MPI_ERR_ARG (consume or request is NULL, hints malformed), MPI_ERR_COUNT, MPI_ERR_TYPE,
- * MPI_ERR_BUFFER (MPI_IN_PLACE for recvbuf), MPI_ERR_NO_MEM; at completion MPI_ERR_BUFFER (where a
- * ring serves `comm`: NULL for a buffer that is not empty, or a CUDA device's memory with a type
- * that has gaps, or without a plugin for it, and then nothing of it is touched; the other ranks get
- * MPI_ERR_OTHER),
- * MPI_ERR_TRUNCATE (sizes disagree between ranks), MPI_ERR_OTHER (the transport failed), or what
- * `consume` returned.
+ * data meanwhile. (Where flash does not serve `comm` and there is no memory, it waits for the
+ * others before it returns MPI_ERR_NO_MEM.) Ordered with the other collectives of `comm` as MPI
+ * demands. Errors, through the error handler of `comm`: MPI_ERR_COMM (null, freed or
+ * inter-communicator), MPI_ERR_ARG (consume or request is NULL, hints malformed), MPI_ERR_COUNT,
+ * MPI_ERR_TYPE, MPI_ERR_BUFFER (MPI_IN_PLACE for recvbuf), MPI_ERR_NO_MEM; at completion
+ * MPI_ERR_BUFFER (where a ring serves `comm`: NULL for a buffer that is not empty, or a CUDA
+ * device's memory with a type that has gaps, or without a plugin for it, and then nothing of it is
+ * touched; the other ranks get MPI_ERR_OTHER), MPI_ERR_TRUNCATE (sizes disagree between ranks),
+ * MPI_ERR_OTHER (the transport failed), or what `consume` returned.
  */
 int MPIX_Iallgather_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
                             void *recvbuf, int recvcount, MPI_Datatype recvtype,

@@ -14,6 +14,16 @@
 
 #include <stdlib.h>
 
+#include "flash_stager.h"
+
+/* What comes before it: NULL if there is no stream. */
+static const flash_stager_order_t *order_of(const mca_coll_flash_compute_t *compute, bool produces,
+                                            flash_stager_order_t *order)
+{
+    *order = (flash_stager_order_t){.stream = compute->stream, .produces = produces};
+    return compute->on_stream ? order : NULL;
+}
+
 static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t *compute,
                               int recvcount, const int recvcounts[], const int displs[],
                               MPI_Datatype datatype, MPI_Comm comm)
@@ -58,6 +68,25 @@ static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t 
     return fallback;
 }
 
+/* The plain collective, which may know no device's memory. */
+static int gather(mca_coll_flash_arguments_t *a, const mca_coll_flash_compute_t *compute,
+                  MPI_Comm comm, MPI_Request *request)
+{
+    flash_stager_order_t order;
+    struct flash_fallback *mirrored;
+    int rc = mca_coll_flash_mirror(a, comm, order_of(compute, false, &order), &mirrored);
+
+    if (rc != MPI_SUCCESS) {
+        return rc;
+    }
+    rc = a->recvcounts == NULL
+             ? PMPI_Iallgather(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
+                               a->recvtype, comm, request)
+             : PMPI_Iallgatherv(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcounts,
+                                a->displs, a->recvtype, comm, request);
+    return mca_coll_flash_mirror_started(mirrored, rc, request);
+}
+
 int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
                              void *recvbuf, int recvcount, const int recvcounts[],
                              const int displs[], MPI_Datatype recvtype,
@@ -66,11 +95,16 @@ int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype se
 {
     flash_fallback_t *fallback =
         make(FLASH_ALLGATHER, compute, recvcount, recvcounts, displs, recvtype, comm);
+    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
+                                            .sendcount = sendcount,
+                                            .sendtype = sendtype,
+                                            .recvbuf = recvbuf,
+                                            .recvcount = recvcount,
+                                            .recvcounts = recvcounts,
+                                            .displs = displs,
+                                            .recvtype = recvtype};
     MPI_Request gathered;
-    int rc = recvcounts == NULL ? PMPI_Iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                                  recvtype, comm, &gathered)
-                                : PMPI_Iallgatherv(sendbuf, sendcount, sendtype, recvbuf,
-                                                   recvcounts, displs, recvtype, comm, &gathered);
+    int rc = gather(&arguments, compute, comm, &gathered);
 
     if (rc == MPI_SUCCESS && fallback == NULL) {
         /* The others wait for this rank's block: it takes part all the same. */
@@ -89,6 +123,16 @@ int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype se
     return MPI_SUCCESS;
 }
 
+/* Bytes for all blocks; the data of the first element is that far behind its address. */
+static size_t contribution_size(const flash_fallback_t *fallback, ptrdiff_t *first)
+{
+    int last = (int) fallback->schedule.ring.nranks - 1;
+    ptrdiff_t elements = fallback->displs[last] + (ptrdiff_t) fallback->counts[last];
+
+    *first = 0;
+    return (size_t) opal_datatype_span(&fallback->datatype->super, (size_t) elements, first);
+}
+
 /*
  * Room for all blocks, as well aligned as malloc()'s. The data of an element may begin before or
  * behind its address.
@@ -96,14 +140,70 @@ int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype se
 static int allocate_contribution(flash_fallback_t *fallback)
 {
     const ptrdiff_t align = _Alignof(max_align_t);
-    int last = (int) fallback->schedule.ring.nranks - 1;
-    ptrdiff_t elements = fallback->displs[last] + (ptrdiff_t) fallback->counts[last], first = 0;
-    ptrdiff_t bytes = opal_datatype_span(&fallback->datatype->super, (size_t) elements, &first);
+    ptrdiff_t first;
+    size_t bytes = contribution_size(fallback, &first);
     ptrdiff_t before = (first % align + align) % align; /* to a multiple of `align` below */
 
-    fallback->contribution = calloc(1, (size_t) (before + bytes) + 1);
+    fallback->contribution = calloc(1, (size_t) before + bytes + 1);
     fallback->base = (char *) fallback->contribution + before - first;
     return fallback->contribution == NULL ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+}
+
+/* In the order of a stream: what is produced lies on its device, and is fetched when all is done.
+ */
+static int produce_far(flash_fallback_t *fallback)
+{
+    flash_stager_order_t order;
+    char *base = fallback->base;
+    ptrdiff_t first;
+    size_t bytes = contribution_size(fallback, &first);
+    void *far;
+    int rc = mca_coll_flash_open_stager(NULL, NULL, order_of(&fallback->compute, true, &order),
+                                        &fallback->stager);
+
+    if (rc != MPI_SUCCESS || bytes == 0) {
+        return rc;
+    }
+    if (flash_stager_make_pieces(fallback->stager, bytes, &far) != FLASH_OK) {
+        mca_coll_flash_tell_device_failed();
+        return MPI_ERR_OTHER;
+    }
+    fallback->base = (char *) far - first;
+    flash_fallback_produce(fallback);
+    fallback->base = base;
+    if (!flash_stager_fetch_pieces(fallback->stager, base + first, bytes)) {
+        mca_coll_flash_tell_device_failed();
+        return MPI_ERR_OTHER;
+    }
+    return MPI_SUCCESS;
+}
+
+/* What it cannot produce, it takes part without. */
+static void produce(flash_fallback_t *fallback)
+{
+    if (fallback->compute.on_stream) {
+        flash_fallback_fail(fallback, produce_far(fallback));
+    } else {
+        flash_fallback_produce(fallback);
+    }
+}
+
+/* The plain collective, which may know no device's memory. */
+static int reduce(mca_coll_flash_arguments_t *a, const mca_coll_flash_compute_t *compute,
+                  MPI_Comm comm, MPI_Request *request)
+{
+    flash_stager_order_t order;
+    struct flash_fallback *mirrored;
+    int rc = mca_coll_flash_mirror(a, comm, order_of(compute, false, &order), &mirrored);
+
+    if (rc != MPI_SUCCESS) {
+        return rc;
+    }
+    rc = a->recvcounts == NULL ? PMPI_Ireduce_scatter_block(a->sendbuf, a->recvbuf, a->recvcount,
+                                                            a->recvtype, a->op, comm, request)
+                               : PMPI_Ireduce_scatter(a->sendbuf, a->recvbuf, a->recvcounts,
+                                                      a->recvtype, a->op, comm, request);
+    return mca_coll_flash_mirror_started(mirrored, rc, request);
 }
 
 int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void *recvbuf,
@@ -112,6 +212,11 @@ int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void 
 {
     flash_fallback_t *fallback =
         make(FLASH_REDUCE_SCATTER, compute, recvcount, recvcounts, NULL, datatype, comm);
+    mca_coll_flash_arguments_t arguments = {.recvbuf = recvbuf,
+                                            .recvcount = recvcount,
+                                            .recvcounts = recvcounts,
+                                            .recvtype = datatype,
+                                            .op = op};
     int rc;
 
     if (fallback == NULL) {
@@ -122,12 +227,10 @@ int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void 
         OBJ_RELEASE(fallback);
         return rc;
     }
-    flash_fallback_produce(fallback);
+    produce(fallback);
     fallback->reported = flash_fallback_has_failed(fallback);
-    rc = recvcounts == NULL ? PMPI_Ireduce_scatter_block(fallback->base, recvbuf, recvcount,
-                                                         datatype, op, comm, &fallback->inner[0])
-                            : PMPI_Ireduce_scatter(fallback->base, recvbuf, recvcounts, datatype,
-                                                   op, comm, &fallback->inner[0]);
+    arguments.sendbuf = fallback->base;
+    rc = reduce(&arguments, compute, comm, &fallback->inner[0]);
     if (rc == MPI_SUCCESS) {
         rc = PMPI_Iallreduce(&fallback->reported, &fallback->worst, 1, MPI_INT, MPI_MAX, comm,
                              &fallback->inner[1]);

@@ -160,18 +160,24 @@ static bool may_begin(const flash_fallback_t *fallback)
     return (undone(fallback) & flash_pending_bit(fallback->begun)) == 0;
 }
 
+void flash_fallback_fail(flash_fallback_t *fallback, int error)
+{
+    int none = MPI_SUCCESS;
+
+    atomic_compare_exchange_strong_explicit(&fallback->error, &none, error, memory_order_relaxed,
+                                            memory_order_relaxed);
+}
+
 /* Who finds the bit clear may free the operation: nothing is touched after that. */
 bool flash_fallback_end_pending(void *operation, MPI_Count piece, int error)
 {
     flash_fallback_t *fallback = operation;
     uint64_t bit = flash_pending_bit((uint64_t) (-1 - piece));
-    int none = MPI_SUCCESS;
 
     if ((undone(fallback) & bit) == 0) {
         return false;
     }
-    atomic_compare_exchange_strong_explicit(&fallback->error, &none, error, memory_order_relaxed,
-                                            memory_order_relaxed);
+    flash_fallback_fail(fallback, error);
     atomic_fetch_and_explicit(&fallback->undone, ~bit, memory_order_release);
     return true;
 }
@@ -193,7 +199,7 @@ static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_sp
                               .count = (MPI_Count) range.count,
                               .datatype = fallback->datatype,
                               .data = fallback->base + element * fallback->extent,
-                              .stream = NULL,
+                              .stream = fallback->compute.stream,
                               .handle = {fallback, -1 - (MPI_Count) fallback->begun}};
     bool nested = flash_in_callback;
     int error;

@@ -39,6 +39,8 @@ typedef struct flash_fallback {
 
 OBJ_CLASS_DECLARATION(flash_fallback_t);
 
+/* Notes an error of this rank's, if it is the first; MPI_SUCCESS: does nothing. */
+void flash_fallback_fail(flash_fallback_t *fallback, int error);
 /* Whether a callback of this rank has failed. */
 bool flash_fallback_has_failed(const flash_fallback_t *fallback);
 /* Calls the producer for all pieces, and waits for those that it leaves pending. */

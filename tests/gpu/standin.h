@@ -5,8 +5,8 @@
  * the CUDA Driver API; the numbers are its own. "Device" memory is mapped without access: the host
  * that touches it dies, and only copies reach what it holds. Every other allocation belongs to no
  * context, as those of pools do. Streams run in a thread of their own, in random turns. A copy to a
- * device from ordinary memory may end later, on the default stream. What the documentation forbids
- * ends the process.
+ * device from ordinary memory may end later, on the default stream. Kernels are flash's, compiled
+ * for the host. There are two devices. What the documentation forbids ends the process.
  *
  * Written for flash's tests: what they need no driver would offer, and they call by these names.
  *
@@ -19,13 +19,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum {
     SUCCESS = 0,
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
+    INVALID_DEVICE = 101,
     INVALID_CONTEXT = 201,
     INVALID_HANDLE = 400,
+    NOT_FOUND = 500,
     ILLEGAL_ADDRESS = 700,
+    CAPTURE_UNSUPPORTED = 900,
     UNKNOWN = 999
 };
 
@@ -35,19 +42,43 @@ void standin_fail(const char *name, unsigned long nth);
 void standin_exempt(bool exempt);
 /* Whether it is this call's turn to fail. Any thread. */
 bool standin_fails(const char *name);
-/* Whether the calling thread has a context. */
-bool standin_has_context(void);
+bool standin_is_exempt(void);
+/* The calling thread's context; NULL: it has none. */
+void *standin_context(void);
 /* Ends the process if the calling thread is in a callback: none of the functions may be called. */
 void standin_not_in_callback(const char *name);
 /* Until no stream holds anything: what makes and frees memory waits for callbacks, too. */
 void standin_wait_for_all(void);
 /* Where the driver itself reaches memory, of a device or not; NULL if it ends before `size`. */
 void *standin_reach(uintptr_t address, size_t size);
+/* Where a kernel does, which knows no memory but the driver's. */
+void *standin_reach_far(uintptr_t address, size_t size);
+/* Frees memory of a device. */
+int standin_release(uintptr_t address);
+
+/* Has a function run in a stream, as a kernel; `arg` is free()d after it. A result of the driver's.
+ */
+int standin_compute(void *stream, int (*function)(void *arg), void *arg);
+
+/* What thread `first` of `stride` does in a kernel. */
+typedef void standin_kernel_fn(const void *in, const void *inout, void *out, size_t count,
+                               size_t first, size_t stride);
+typedef struct standin_kernel {
+    const char *name;
+    standin_kernel_fn *run;
+    size_t element;
+} standin_kernel_t;
+/* By its name; NULL: there is none. */
+const standin_kernel_t *standin_find_kernel(const char *name);
 
 /* For tests: how many there are that nobody has freed, and contexts pushed by this thread. */
 int standin_streams(void);
 int standin_pinned(void);
 int standin_retained(void);
 int standin_pushed(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* STANDIN_H */

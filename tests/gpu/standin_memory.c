@@ -16,7 +16,7 @@
 /* Attributes of a pointer. */
 enum { CONTEXT = 1, MEMORY_TYPE = 2, IS_MANAGED = 8, DEVICE_ORDINAL = 9 };
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2 };
-enum { MOST = 256 };
+enum { MOST = 256, DEVICES = 2, DEEPEST = 8 };
 
 typedef enum { DEVICE, MANAGED, PINNED } kind_t;
 
@@ -26,13 +26,16 @@ typedef struct allocation {
     size_t size;
     kind_t kind;
     void *context; /* NULL: none */
+    int device;
 } allocation_t;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static allocation_t allocations[MOST];
 static char failing[64]; /* function */
 static unsigned long until_failure;
-static int the_context, retained;
+static int contexts[DEVICES]; /* each device's primary one */
+static int retained;
+static _Thread_local void *stack[DEEPEST];
 static _Thread_local int pushed;
 static _Thread_local bool exempt;
 
@@ -49,6 +52,11 @@ void standin_fail(const char *name, unsigned long nth)
 void standin_exempt(bool from_now_on)
 {
     exempt = from_now_on;
+}
+
+bool standin_is_exempt(void)
+{
+    return exempt;
 }
 
 bool standin_fails(const char *name)
@@ -76,9 +84,14 @@ int cuGetErrorName(int result, const char **name)
 
 /* ------------------------------------------------------------------ contexts */
 
-bool standin_has_context(void)
+void *standin_context(void)
 {
-    return pushed > 0;
+    return pushed > 0 ? stack[pushed - 1] : NULL;
+}
+
+static int device_of(const void *context)
+{
+    return context == NULL ? 0 : (int) ((const int *) context - contexts);
 }
 
 int standin_pushed(void)
@@ -110,10 +123,10 @@ int cuCtxPushCurrent_v2(void *context)
     if (standin_fails("cuCtxPushCurrent")) {
         return UNKNOWN;
     }
-    if (context != &the_context) {
+    if ((int *) context < contexts || (int *) context >= contexts + DEVICES || pushed == DEEPEST) {
         return INVALID_CONTEXT;
     }
-    pushed++;
+    stack[pushed++] = context;
     return SUCCESS;
 }
 
@@ -122,9 +135,15 @@ int cuCtxPopCurrent_v2(void **context)
     if (pushed == 0) {
         return INVALID_CONTEXT;
     }
-    pushed--;
-    *context = &the_context;
+    *context = stack[--pushed];
     return SUCCESS;
+}
+
+int cuCtxGetDevice(int *device)
+{
+    standin_not_in_callback("cuCtxGetDevice");
+    *device = device_of(standin_context());
+    return standin_fails("cuCtxGetDevice") ? UNKNOWN : pushed > 0 ? SUCCESS : INVALID_CONTEXT;
 }
 
 int cuInit(unsigned flags)
@@ -135,7 +154,13 @@ int cuInit(unsigned flags)
 int cuDeviceGet(int *device, int ordinal)
 {
     *device = ordinal;
-    return ordinal == 0 ? SUCCESS : INVALID_VALUE;
+    return ordinal >= 0 && ordinal < DEVICES ? SUCCESS : INVALID_DEVICE;
+}
+
+int cuDeviceGetCount(int *count)
+{
+    *count = DEVICES;
+    return SUCCESS;
 }
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
@@ -144,13 +169,13 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
     if (standin_fails("cuDevicePrimaryCtxRetain")) {
         return UNKNOWN;
     }
-    if (device != 0) {
-        return INVALID_VALUE;
+    if (device < 0 || device >= DEVICES) {
+        return INVALID_DEVICE;
     }
     pthread_mutex_lock(&mutex);
     retained++;
     pthread_mutex_unlock(&mutex);
-    *context = &the_context;
+    *context = &contexts[device];
     return SUCCESS;
 }
 
@@ -159,7 +184,7 @@ int cuDevicePrimaryCtxRelease_v2(int device)
     pthread_mutex_lock(&mutex);
     retained--;
     pthread_mutex_unlock(&mutex);
-    return device == 0 ? SUCCESS : INVALID_VALUE;
+    return device >= 0 && device < DEVICES ? SUCCESS : INVALID_DEVICE;
 }
 
 /* ---------------------------------------------------------------- allocations */
@@ -183,7 +208,7 @@ static bool map(allocation_t *made)
 static int allocate(uintptr_t *address, size_t size, kind_t kind)
 {
     static unsigned count;
-    allocation_t made = {.size = size, .kind = kind};
+    allocation_t made = {.size = size, .kind = kind, .device = device_of(standin_context())};
     int k = 0;
 
     if (size == 0 || !map(&made)) {
@@ -194,7 +219,7 @@ static int allocate(uintptr_t *address, size_t size, kind_t kind)
         k++;
     }
     if (k < MOST) {
-        made.context = count++ % 2 == 0 ? &the_context : NULL;
+        made.context = count++ % 2 == 0 ? &contexts[made.device] : NULL;
         allocations[k] = made;
     }
     pthread_mutex_unlock(&mutex);
@@ -215,7 +240,7 @@ static allocation_t *find(uintptr_t address)
     return NULL;
 }
 
-static int release(uintptr_t address)
+int standin_release(uintptr_t address)
 {
     allocation_t *found, was;
 
@@ -247,6 +272,16 @@ void *standin_reach(uintptr_t address, size_t size)
     }
     pthread_mutex_unlock(&mutex);
     return reached;
+}
+
+void *standin_reach_far(uintptr_t address, size_t size)
+{
+    bool known;
+
+    pthread_mutex_lock(&mutex);
+    known = find(address) != NULL;
+    pthread_mutex_unlock(&mutex);
+    return known ? standin_reach(address, size) : NULL;
 }
 
 int standin_pinned(void)
@@ -288,7 +323,7 @@ int cuMemHostAlloc(void **memory, size_t size, unsigned flags)
     standin_not_in_callback("cuMemHostAlloc");
     standin_wait_for_all();
     result = standin_fails("cuMemHostAlloc") ? OUT_OF_MEMORY
-             : standin_has_context()         ? allocate(&made, size, PINNED)
+             : standin_context() != NULL     ? allocate(&made, size, PINNED)
                                              : INVALID_CONTEXT;
 
     (void) flags;
@@ -298,14 +333,47 @@ int cuMemHostAlloc(void **memory, size_t size, unsigned flags)
 
 int cuMemFree_v2(unsigned long long address)
 {
-    return release(address);
+    return standin_release(address);
+}
+
+int cuMemPoolCreate(void **pool, const void *properties)
+{
+    static int the_pool;
+
+    standin_not_in_callback("cuMemPoolCreate");
+    *pool = &the_pool;
+    return standin_fails("cuMemPoolCreate") ? UNKNOWN
+           : properties == NULL             ? INVALID_VALUE
+                                            : SUCCESS;
+}
+
+int cuMemPoolSetAttribute(const void *pool, int attribute, const void *value)
+{
+    (void) attribute;
+    return pool != NULL && value != NULL ? SUCCESS : INVALID_VALUE;
+}
+
+/* It is there at once, whatever the stream holds. */
+int cuMemAllocFromPoolAsync(unsigned long long *address, size_t size, const void *pool,
+                            const void *stream)
+{
+    uintptr_t made = 0;
+    int result;
+
+    (void) pool;
+    (void) stream;
+    standin_not_in_callback("cuMemAllocFromPoolAsync");
+    result =
+        standin_fails("cuMemAllocFromPoolAsync") ? OUT_OF_MEMORY : allocate(&made, size, DEVICE);
+    *address = made;
+    return result;
 }
 
 int cuMemFreeHost(void *memory)
 {
     standin_not_in_callback("cuMemFreeHost");
     standin_wait_for_all();
-    return standin_has_context() ? release((uintptr_t) memory) : INVALID_CONTEXT;
+    return standin_context() != NULL ? standin_release((uintptr_t) memory) : INVALID_CONTEXT;
 }
 
 int cuPointerGetAttribute(void *answer, int attribute, unsigned long long address)
@@ -313,6 +381,7 @@ int cuPointerGetAttribute(void *answer, int attribute, unsigned long long addres
     const allocation_t *found;
     kind_t kind = DEVICE;
     void *context = NULL;
+    int device = 0;
 
     standin_not_in_callback("cuPointerGetAttribute");
     pthread_mutex_lock(&mutex);
@@ -320,6 +389,7 @@ int cuPointerGetAttribute(void *answer, int attribute, unsigned long long addres
     if (found != NULL) {
         kind = found->kind;
         context = found->context;
+        device = found->device;
     }
     pthread_mutex_unlock(&mutex);
     if (found == NULL) {
@@ -336,7 +406,7 @@ int cuPointerGetAttribute(void *answer, int attribute, unsigned long long addres
         *(unsigned *) answer = kind == MANAGED;
         return SUCCESS;
     case DEVICE_ORDINAL:
-        *(int *) answer = 0;
+        *(int *) answer = device;
         return SUCCESS;
     default:
         return INVALID_VALUE;

@@ -17,14 +17,21 @@
 typedef struct stream stream_t;
 typedef void callback_fn(stream_t *stream, int result, void *arg);
 
-/* A copy, a callback, or waiting for another stream. */
+/* A copy, a kernel, a callback, freeing memory, or waiting for another stream. */
 typedef struct action {
     uintptr_t to, from;
     size_t size;
     void *owned; /* freed with the action */
+    const standin_kernel_t *kernel;
+    uintptr_t with;
+    size_t count, threads;
+    int (*function)(void *arg);
     callback_fn *callback;
     void *arg;
-    unsigned long after; /* so many actions of the default stream are done */
+    uintptr_t freed;
+    bool exempt;            /* of a test's: does not fail */
+    const stream_t *behind; /* NULL: none */
+    unsigned long after;    /* so many actions of that stream are done */
     struct action *next;
 } action_t;
 
@@ -34,13 +41,16 @@ struct stream {
     bool runs;                /* an action that is in no queue any more */
     bool works;               /* and more than waiting */
     int result;               /* of the first copy that failed: then there are no more */
+    void *context;
+    bool captured;
     stream_t *next;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static stream_t default_stream; /* never destroyed; the threads' own are never used */
-static stream_t *streams = &default_stream;
+static stream_t default_stream;                         /* never destroyed */
+static stream_t per_thread = {.next = &default_stream}; /* all threads' */
+static stream_t *streams = &per_thread;
 static bool has_thread;
 static _Thread_local bool in_callback;
 
@@ -49,8 +59,16 @@ static _Thread_local bool in_callback;
 #define PER_THREAD ((stream_t *) 2)
 
 typedef struct event {
-    unsigned long after; /* of the default stream */
+    const stream_t *stream;
+    unsigned long after;
 } event_t;
+
+static stream_t *meant(stream_t *stream)
+{
+    return stream == NULL || stream == LEGACY ? &default_stream
+           : stream == PER_THREAD             ? &per_thread
+                                              : stream;
+}
 
 static void forbidden(const char *what)
 {
@@ -79,10 +97,28 @@ static int copy_now(uintptr_t to, uintptr_t from, size_t size)
 
 static int copy(const action_t *action)
 {
-    /* Those that a test has begun do not fail. */
-    return action->owned == NULL && standin_fails("copy")
+    return !action->exempt && standin_fails("copy")
                ? UNKNOWN
                : copy_now(action->to, action->from, action->size);
+}
+
+static int compute(const action_t *action)
+{
+    size_t bytes = action->count * action->kernel->element;
+    const void *in = standin_reach_far(action->from, bytes);
+    const void *inout = standin_reach_far(action->with, bytes);
+    void *out = standin_reach_far(action->to, bytes);
+
+    if (in == NULL || inout == NULL || out == NULL) {
+        return ILLEGAL_ADDRESS;
+    }
+    if (standin_fails("kernel")) {
+        return UNKNOWN;
+    }
+    for (size_t thread = 0; thread < action->threads; thread++) {
+        action->kernel->run(in, inout, out, action->count, thread, action->threads);
+    }
+    return SUCCESS;
 }
 
 static void run(stream_t *stream, const action_t *action)
@@ -91,9 +127,13 @@ static void run(stream_t *stream, const action_t *action)
         in_callback = true;
         action->callback(stream, stream->result, action->arg);
         in_callback = false;
-    } else if (action->size == 0) {
-        return;
-    } else if (stream->result == SUCCESS) {
+    } else if (action->freed != 0) {
+        standin_release(action->freed);
+    } else if (stream->result == SUCCESS && action->kernel != NULL) {
+        stream->result = compute(action);
+    } else if (stream->result == SUCCESS && action->function != NULL) {
+        stream->result = action->function(action->owned);
+    } else if (stream->result == SUCCESS && action->size > 0) {
         stream->result = copy(action);
     }
 }
@@ -105,7 +145,9 @@ static stream_t *choose(unsigned *random)
     unsigned ready = 0;
 
     for (stream_t *stream = streams; stream != NULL; stream = stream->next) {
-        if (stream->first != NULL && stream->first->after <= default_stream.done &&
+        if (stream->first != NULL &&
+            (stream->first->behind == NULL ||
+             stream->first->after <= stream->first->behind->done) &&
             (unsigned) rand_r(random) % ++ready == 0) {
             chosen = stream;
         }
@@ -116,7 +158,8 @@ static stream_t *choose(unsigned *random)
 /* Waiting alone may be given up. */
 static bool is_work(const action_t *action)
 {
-    return action->size > 0 || action->callback != NULL;
+    return action->size > 0 || action->kernel != NULL || action->function != NULL ||
+           action->callback != NULL;
 }
 
 static void *thread_main(void *arg)
@@ -136,7 +179,7 @@ static void *thread_main(void *arg)
         action = stream->first;
         stream->first = action->next;
         stream->runs = true;
-        stream->works = is_work(action);
+        stream->works = is_work(action) && action->callback == NULL; /* that may be returning */
         pthread_mutex_unlock(&mutex);
         run(stream, action);
         free(action->owned);
@@ -164,28 +207,81 @@ static void start_thread(void)
     has_thread = true;
 }
 
-int cuStreamCreate(stream_t **made, unsigned flags)
+int cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    standin_not_in_callback("cuCtxGetStreamPriorityRange");
+    *least = 0;
+    *greatest = -5;
+    return standin_fails("cuCtxGetStreamPriorityRange") ? UNKNOWN : SUCCESS;
+}
+
+int cuStreamCreateWithPriority(stream_t **made, unsigned flags, int priority)
 {
     stream_t *stream;
 
     (void) flags;
-    standin_not_in_callback("cuStreamCreate");
-    if (!standin_has_context()) {
+    (void) priority;
+    standin_not_in_callback("cuStreamCreateWithPriority");
+    if (standin_context() == NULL) {
         return INVALID_CONTEXT;
     }
-    if (standin_fails("cuStreamCreate")) {
+    if (standin_fails("cuStreamCreateWithPriority")) {
         return OUT_OF_MEMORY;
     }
     stream = calloc(1, sizeof(*stream));
     if (stream == NULL) {
         return OUT_OF_MEMORY;
     }
+    stream->context = standin_context();
     pthread_mutex_lock(&mutex);
     stream->next = streams;
     streams = stream;
     pthread_mutex_unlock(&mutex);
     *made = stream;
     return SUCCESS;
+}
+
+int cuStreamCreate(stream_t **made, unsigned flags)
+{
+    return cuStreamCreateWithPriority(made, flags, 0);
+}
+
+int cuStreamGetCtx(stream_t *stream, void **context)
+{
+    standin_not_in_callback("cuStreamGetCtx");
+    if (standin_fails("cuStreamGetCtx")) {
+        return UNKNOWN;
+    }
+    stream = meant(stream);
+    *context =
+        stream == &default_stream || stream == &per_thread ? standin_context() : stream->context;
+    return *context == NULL ? INVALID_CONTEXT : SUCCESS;
+}
+
+int cuStreamBeginCapture_v2(stream_t *stream, int mode)
+{
+    (void) mode;
+    meant(stream)->captured = true;
+    return SUCCESS;
+}
+
+int cuStreamEndCapture(stream_t *stream, void **graph)
+{
+    meant(stream)->captured = false;
+    *graph = NULL;
+    return SUCCESS;
+}
+
+/* Under the mutex: all that it held is done. */
+static void forget(const stream_t *gone)
+{
+    for (stream_t *stream = streams; stream != NULL; stream = stream->next) {
+        for (action_t *action = stream->first; action != NULL; action = action->next) {
+            if (action->behind == gone) {
+                action->behind = NULL;
+            }
+        }
+    }
 }
 
 int cuStreamDestroy_v2(stream_t *stream)
@@ -211,6 +307,7 @@ int cuStreamDestroy_v2(stream_t *stream)
         link = &(*link)->next;
     }
     *link = stream->next;
+    forget(stream);
     pthread_mutex_unlock(&mutex);
     free(stream);
     return SUCCESS;
@@ -246,6 +343,7 @@ int cuStreamSynchronize(stream_t *stream)
     int result;
 
     standin_not_in_callback("cuStreamSynchronize");
+    stream = meant(stream);
     pthread_mutex_lock(&mutex);
     wait_for(stream);
     result = stream->result;
@@ -257,14 +355,19 @@ static int enqueue(stream_t *stream, action_t what)
 {
     action_t *action;
 
-    if (!standin_has_context()) {
+    stream = meant(stream);
+    if (standin_context() == NULL) {
         return INVALID_CONTEXT;
+    }
+    if (stream->captured) {
+        forbidden("work in a stream that is captured");
     }
     action = malloc(sizeof(*action));
     if (action == NULL) {
         return OUT_OF_MEMORY;
     }
     *action = what;
+    action->exempt = standin_is_exempt();
     pthread_mutex_lock(&mutex);
     if (!has_thread) {
         start_thread();
@@ -304,8 +407,8 @@ int cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t size)
 
 int cuStreamIsCapturing(stream_t *stream, int *status)
 {
-    *status = 0;
-    return stream == LEGACY || stream == PER_THREAD ? SUCCESS : INVALID_HANDLE;
+    *status = meant(stream)->captured;
+    return SUCCESS;
 }
 
 int cuEventCreate(event_t **event, unsigned flags)
@@ -330,11 +433,12 @@ int cuEventRecord(event_t *event, stream_t *stream)
     if (standin_fails("cuEventRecord")) {
         return UNKNOWN;
     }
-    if (stream != LEGACY && stream != PER_THREAD) {
-        return INVALID_HANDLE;
+    stream = meant(stream);
+    if (stream->captured) {
+        forbidden("cuEventRecord in a stream that is captured");
     }
     pthread_mutex_lock(&mutex);
-    event->after = stream == LEGACY ? default_stream.held : 0;
+    *event = (event_t){.stream = stream, .after = stream->held};
     pthread_mutex_unlock(&mutex);
     return SUCCESS;
 }
@@ -345,7 +449,7 @@ int cuStreamWaitEvent(stream_t *stream, const event_t *event, unsigned flags)
     if (standin_fails("cuStreamWaitEvent")) {
         return UNKNOWN;
     }
-    return enqueue(stream, (action_t){.after = event->after});
+    return enqueue(stream, (action_t){.behind = event->stream, .after = event->after});
 }
 
 int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t size, stream_t *stream)
@@ -355,6 +459,66 @@ int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t size, s
         return UNKNOWN;
     }
     return enqueue(stream, (action_t){.to = to, .from = from, .size = size});
+}
+
+int cuMemFreeAsync(unsigned long long address, stream_t *stream)
+{
+    standin_not_in_callback("cuMemFreeAsync");
+    return enqueue(stream, (action_t){.freed = address});
+}
+
+int cuLibraryLoadData(void **library, const void *code, void *options, void *values, unsigned count,
+                      void *library_options, void *library_values, unsigned library_count)
+{
+    static int the_library;
+
+    (void) options;
+    (void) values;
+    (void) library_options;
+    (void) library_values;
+    standin_not_in_callback("cuLibraryLoadData");
+    *library = &the_library;
+    return standin_fails("cuLibraryLoadData")                 ? UNKNOWN
+           : code == NULL || count != 0 || library_count != 0 ? INVALID_VALUE
+                                                              : SUCCESS;
+}
+
+int cuLibraryGetKernel(const standin_kernel_t **kernel, const void *library, const char *name)
+{
+    (void) library;
+    *kernel = standin_find_kernel(name);
+    return *kernel == NULL ? NOT_FOUND : SUCCESS;
+}
+
+int cuKernelGetFunction(const standin_kernel_t **function, const standin_kernel_t *kernel)
+{
+    *function = kernel;
+    return standin_context() == NULL ? INVALID_CONTEXT : SUCCESS;
+}
+
+int cuLaunchKernel(const standin_kernel_t *kernel, unsigned blocks, unsigned blocks_y,
+                   unsigned blocks_z, unsigned threads, unsigned threads_y, unsigned threads_z,
+                   unsigned shared, stream_t *stream, void **arguments, void **extra)
+{
+    standin_not_in_callback("cuLaunchKernel");
+    if (blocks == 0 || threads == 0 || blocks_y * blocks_z * threads_y * threads_z != 1 ||
+        shared != 0 || extra != NULL) {
+        return INVALID_VALUE;
+    }
+    if (standin_fails("cuLaunchKernel")) {
+        return UNKNOWN;
+    }
+    return enqueue(stream, (action_t){.kernel = kernel,
+                                      .from = *(uintptr_t *) arguments[0],
+                                      .with = *(uintptr_t *) arguments[1],
+                                      .to = *(uintptr_t *) arguments[2],
+                                      .count = *(size_t *) arguments[3],
+                                      .threads = (size_t) blocks * threads});
+}
+
+int standin_compute(void *stream, int (*function)(void *arg), void *arg)
+{
+    return enqueue(stream, (action_t){.function = function, .owned = arg});
 }
 
 int cuStreamAddCallback(stream_t *stream, callback_fn *callback, void *arg, unsigned flags)
@@ -371,7 +535,7 @@ int standin_streams(void)
     int count = 0;
 
     pthread_mutex_lock(&mutex);
-    for (const stream_t *stream = streams; stream != &default_stream; stream = stream->next) {
+    for (const stream_t *stream = streams; stream != &per_thread; stream = stream->next) {
         count++;
     }
     pthread_mutex_unlock(&mutex);

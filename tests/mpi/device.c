@@ -29,6 +29,14 @@ static struct {
     int (*release_pinned)(void *memory);
     int (*to_device)(address_t to, const void *from, size_t size);
     int (*from_device)(void *to, address_t from, size_t size);
+    int (*device_count)(int *count);
+    int (*stream_create)(void **stream, unsigned flags);
+    int (*stream_destroy)(void *stream);
+    int (*stream_synchronize)(void *stream);
+    int (*begin_capture)(void *stream, int mode);
+    int (*end_capture)(void *stream, void **graph);
+    int (*graph_destroy)(void *graph);
+    int (*copy)(address_t to, address_t from, size_t size, void *stream);
     int (*streams)(void);
     int (*pinned)(void);
     int (*retained)(void);
@@ -66,6 +74,14 @@ static void load(void)
     *(void **) &driver.release_pinned = dlsym(library, "cuMemFreeHost");
     *(void **) &driver.to_device = dlsym(library, "cuMemcpyHtoD_v2");
     *(void **) &driver.from_device = dlsym(library, "cuMemcpyDtoH_v2");
+    *(void **) &driver.device_count = dlsym(library, "cuDeviceGetCount");
+    *(void **) &driver.stream_create = dlsym(library, "cuStreamCreate");
+    *(void **) &driver.stream_destroy = dlsym(library, "cuStreamDestroy_v2");
+    *(void **) &driver.stream_synchronize = dlsym(library, "cuStreamSynchronize");
+    *(void **) &driver.begin_capture = dlsym(library, "cuStreamBeginCapture_v2");
+    *(void **) &driver.end_capture = dlsym(library, "cuStreamEndCapture");
+    *(void **) &driver.graph_destroy = dlsym(library, "cuGraphDestroy");
+    *(void **) &driver.copy = dlsym(library, "cuMemcpyAsync");
     *(void **) &driver.streams = dlsym(library, "standin_streams");
     *(void **) &driver.pinned = dlsym(library, "standin_pinned");
     *(void **) &driver.retained = dlsym(library, "standin_retained");
@@ -88,23 +104,36 @@ void device_open(void)
     }
 }
 
-/* The thread has a context here, and none in MPI: flash is to bring its own. */
-static void enter(void)
+static void exempt(bool from_now_on)
 {
     if (driver.exempt != NULL) {
-        driver.exempt(true);
+        driver.exempt(from_now_on);
     }
+}
+
+void device_enter(void)
+{
     must(driver.push(context), "cuCtxPushCurrent");
 }
 
-static void leave(void)
+void device_leave(void)
 {
     void *popped;
 
     must(driver.pop(&popped), "cuCtxPopCurrent");
-    if (driver.exempt != NULL) {
-        driver.exempt(false);
-    }
+}
+
+/* The thread has a context here, and none in MPI: flash is to bring its own. */
+static void enter(void)
+{
+    exempt(true);
+    device_enter();
+}
+
+static void leave(void)
+{
+    device_leave();
+    exempt(false);
 }
 
 static char *allocate(place_t place, size_t size)
@@ -154,6 +183,7 @@ buffer_t buffer_make(place_t place, size_t bytes)
     memset(content, CANARY, whole);
     copy(place, memory, content, whole, true);
     free(content);
+    stream_wait(NULL); /* other streams may write there from now on */
     return (buffer_t){.place = place, .bytes = bytes, .data = memory + GUARD};
 }
 
@@ -171,6 +201,69 @@ void device_fetch(void *to, const void *from, size_t bytes)
 {
     copy(IN_DEVICE, to, from, bytes, false);
 }
+
+/* ------------------------------------------------------------------- streams */
+
+void *stream_make(int device)
+{
+    int count = 0, ordinal;
+    void *stream, *of_device, *popped;
+
+    must(driver.device_count(&count), "cuDeviceGetCount");
+    if (device >= count) {
+        return NULL;
+    }
+    exempt(true);
+    must(driver.device_get(&ordinal, device), "cuDeviceGet");
+    must(driver.retain(&of_device, ordinal), "cuDevicePrimaryCtxRetain"); /* kept */
+    must(driver.push(of_device), "cuCtxPushCurrent");
+    must(driver.stream_create(&stream, 1), "cuStreamCreate");
+    must(driver.pop(&popped), "cuCtxPopCurrent");
+    exempt(false);
+    return stream;
+}
+
+void stream_free(void *stream)
+{
+    must(driver.stream_destroy(stream), "cuStreamDestroy");
+}
+
+void stream_copy(void *stream, void *to, const void *from, size_t bytes)
+{
+    if (bytes > 0) {
+        enter();
+        must(driver.copy((uintptr_t) to, (uintptr_t) from, bytes, stream), "cuMemcpyAsync");
+        leave();
+    }
+}
+
+bool stream_wait(void *stream)
+{
+    bool well;
+
+    enter();
+    well = driver.stream_synchronize(stream) == 0;
+    leave();
+    return well;
+}
+
+void stream_capture(void *stream, bool begin)
+{
+    void *graph = NULL;
+
+    enter();
+    if (begin) {
+        must(driver.begin_capture(stream, 2), "cuStreamBeginCapture");
+    } else {
+        must(driver.end_capture(stream, &graph), "cuStreamEndCapture");
+        if (graph != NULL) {
+            must(driver.graph_destroy(graph), "cuGraphDestroy");
+        }
+    }
+    leave();
+}
+
+/* ------------------------------------------------------------------- buffers */
 
 static bool guard_holds(const buffer_t *buffer, const char *guard)
 {

@@ -33,6 +33,18 @@ bool buffer_free(buffer_t *buffer);
 /* `bytes` from anywhere in such memory to the host. */
 void device_fetch(void *to, const void *from, size_t bytes);
 
+/* A stream of a device; NULL: there is no such device. */
+void *stream_make(int device);
+void stream_free(void *stream);
+/* Copies between memory of any kind, after all that the stream holds. Returns at once. */
+void stream_copy(void *stream, void *to, const void *from, size_t bytes);
+bool stream_wait(void *stream); /* false: something there has failed */
+/* Begins or ends to capture it into a graph, which is then dropped. */
+void stream_capture(void *stream, bool begin);
+/* Gives the calling thread a context, as an application that uses a default stream has one. */
+void device_enter(void);
+void device_leave(void);
+
 /* The stand-in's nth call of that function fails, from now on; NULL: none does. */
 void device_fail(const char *name, unsigned long nth);
 

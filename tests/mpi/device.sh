@@ -18,14 +18,44 @@ if [[ ! -e $plugin ]]; then
     exit
 fi
 
-all=(allgather reduce_scatter many users_operation gaps)
+all=(allgather reduce_scatter many users_operation)
+streams=(allgather reduce_scatter default_stream many)
 options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
 for np in 2 3 4 5; do
     mpi "$np" -- test_device "${all[@]}"
+    mpi "$np" -- test_device_stream "${streams[@]}"
+    mpi "$np" -- test_device_errors gaps streams
 done
-mpi 3 --mca coll_flash_segment_bytes 4096 -- test_device "${all[@]}"
-mpi 4 --mca coll_flash_progress off -- test_device "${all[@]}"
-FLASH_TEST_LEVEL=multiple mpi 2 -- test_device "${all[@]}"
+for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}"; do
+    read -ra words <<<"$test"
+    mpi 3 --mca coll_flash_segment_bytes 4096 -- "${words[@]}"
+    mpi 4 --mca coll_flash_progress off -- "${words[@]}"
+    mpi 3 --mca coll_flash_cuda_reduce 0 -- "${words[@]}"
+    FLASH_TEST_LEVEL=multiple mpi 2 -- "${words[@]}"
+done
+
+# Sums made by the device, and by the host.
+mpi 2 -- test_device_reduce
+mpi 3 -- test_device_reduce
+mpi 3 --mca coll_flash_cuda_reduce 0 -- test_device_reduce
+if [[ -e $top_builddir/cuda/flash_kernels.fatbin ]]; then
+    point 'who adds is told' says + 'sums are made on the device' \
+        2 --mca coll_flash_verbose 2 -- test_device many
+else
+    skip 'sums made on the device' 'built without nvcc'
+fi
+
+# Products by cuBLASLt, or by what stands in for it.
+if [[ -e $top_builddir/cuda/.libs/libmpix_flash_cublas.so ]]; then
+    if [[ $FLASH_TEST_DRIVER == "$standin" ]]; then
+        export LD_LIBRARY_PATH=$top_builddir/tests/gpu/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    fi
+    for np in 2 3 4; do
+        mpi "$np" -- test_device_gemm allgather reduce_scatter refused
+    done
+else
+    skip 'products by cuBLASLt' 'built without it'
+fi
 
 # Calls that take no ring: of any size, and by their size.
 on_node=no
@@ -36,7 +66,12 @@ done
 on_node=yes
 mpi 4 -- test_device mirrored many
 point 'persistent requests that are passed on: said' \
-    says + 'persistent requests that take no ring' 2 -- test_device passed_on
+    says + 'persistent requests that take no ring' 2 -- test_device_errors passed_on
+# The extension, where no ring serves it.
+mpi 1 -- test_device_stream extension
+for np in 2 3; do
+    mpi "$np" -x UCX_FLASH_TLS=self -- test_device_stream extension
+done
 options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
 point 'the path is told' says + 'staged through pinned memory: input and output' \
     2 --mca coll_flash_verbose 2 -- test_device many
@@ -48,23 +83,38 @@ if [[ $FLASH_TEST_DRIVER != "$standin" ]]; then
 fi
 
 FLASH_TEST_FAIL='copy 1' point 'a failure of the driver is told in its words' \
-    says + CUDA_ERROR_UNKNOWN 2 -- test_device driver_fails
+    says + CUDA_ERROR_UNKNOWN 2 -- test_device_errors driver_fails
+
+if [[ -e $top_builddir/cuda/.libs/libmpix_flash_cublas.so ]]; then
+    for name in cublasLtCreate cudaMallocAsync cublasLtMatmulAlgoGetHeuristic cublasLtMatmul; do
+        FLASH_TEST_FAIL=$name mpi 3 -- test_device_gemm cublas_fails
+    done
+fi
+
+mpi 3 -- test_device_errors stream_fails
 
 # Each of the driver's functions that an operation needs, at its first calls and later.
 while read -r name turns; do
     for turn in $turns; do
         FLASH_TEST_FAIL="$name $turn" point "np 3: $name fails, call $turn" \
-            run 3 -- test_device driver_fails </dev/null
+            run 3 -- test_device_errors driver_fails </dev/null
     done
 done <<'END'
 cuCtxPushCurrent 1 2 5
 cuDevicePrimaryCtxRetain 1 2
-cuStreamCreate 1 2 5
+cuStreamGetCtx 1 2
+cuCtxGetDevice 1 2
+cuCtxGetStreamPriorityRange 1 2
+cuStreamCreateWithPriority 1 2 5
+cuMemPoolCreate 1
+cuMemAllocFromPoolAsync 1
 cuEventCreate 1 2
 cuEventRecord 1 2
 cuStreamWaitEvent 1 2 5
 cuMemHostAlloc 1
 cuMemcpyAsync 1 2 5
+cuLaunchKernel 1 2
+kernel 1 2
 cuStreamAddCallback 1 2 5
 cuStreamSynchronize 1
 copy 1 2 5
@@ -74,10 +124,10 @@ options --mca coll_flash_cuda_plugin "$plugin"
 while read -r name turns; do # the first before the call, later ones after it
     for turn in $turns; do
         FLASH_TEST_FAIL="$name $turn" point "np 3, no ring: $name fails, call $turn" \
-            run 3 -- test_device mirror_fails </dev/null
+            run 3 -- test_device_errors mirror_fails </dev/null
     done
 done <<'END'
-cuStreamCreate 1 5
+cuStreamCreateWithPriority 1 5
 cuMemcpyAsync 1 2 3
 cuStreamSynchronize 1 2 3
 END

@@ -1,0 +1,68 @@
+/*
+ * flash_cuda.h: what the plugin's files share. flash_cuda.c has the driver and pinned memory,
+ * flash_cuda_lane.c the lanes and their order, flash_cuda_copy.c what runs in them,
+ * flash_cuda_kernel.c the sums.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FLASH_CUDA_H
+#define FLASH_CUDA_H
+
+#include "flash_gpu.h"
+
+#include <stdatomic.h>
+
+#include "flash_cuda_driver.h"
+
+/* Copies of a lane in turn: a stream stands still between the end of one and the next. */
+#define FLASH_CUDA_STREAMS 4
+
+struct flash_gpu_lane {
+    CUcontext context;
+    CUdevice device;
+    bool retained; /* the context is the device's primary one, and not the application's to keep */
+    CUstream streams[FLASH_CUDA_STREAMS];
+    atomic_uint next;   /* relaxed: only spreads copies over streams */
+    atomic_uint inside; /* calls that begin something, and `done`, that have not returned: who
+                           leaves releases what it did there, who closes acquires that */
+};
+
+/* flash_cuda.c */
+extern flash_cuda_driver_t flash_cuda_driver;
+/* Notes what the driver refuses. Also within a callback, where none of its functions may be called.
+ */
+bool flash_cuda_well(CUresult result);
+
+/* What flash does is none of a graph's that the application may be capturing. */
+typedef struct flash_cuda_visit {
+    CUstreamCaptureMode mode;
+} flash_cuda_visit_t;
+
+bool flash_cuda_enter(CUcontext context, flash_cuda_visit_t *visit);
+void flash_cuda_leave(flash_cuda_visit_t *visit);
+/* Of pinned memory: a device's primary context, kept. */
+bool flash_cuda_find_home(CUdevice device);
+
+/* flash_cuda_lane.c */
+flash_gpu_lane_t *flash_cuda_open(const void *address, void *const *stream);
+void flash_cuda_close(flash_gpu_lane_t *lane);
+bool flash_cuda_device_of(const void *address, CUdevice *device);
+void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, void *stream, size_t size);
+void flash_cuda_release_far(flash_gpu_lane_t *lane, void *stream, void *memory);
+
+/* flash_cuda_copy.c */
+bool flash_cuda_begin(flash_gpu_lane_t *lane, void *to, const void *from, size_t size,
+                      flash_gpu_copy_t *copy);
+bool flash_cuda_copy(flash_gpu_lane_t *lane, void *const *stream, void *to, const void *from,
+                     size_t size);
+bool flash_cuda_notify(flash_gpu_lane_t *lane, void *stream, flash_gpu_copy_t *copy);
+bool flash_cuda_combine(flash_gpu_lane_t *lane, const flash_gpu_kernel_t *kernel, const void *in,
+                        const void *inout, void *out, size_t count, flash_gpu_copy_t *copy);
+
+/* flash_cuda_kernel.c */
+const flash_gpu_kernel_t *flash_cuda_kernel(flash_gpu_lane_t *lane, const void *output,
+                                            flash_gpu_operator_t operation, flash_gpu_type_t type);
+CUresult flash_cuda_launch(const flash_gpu_kernel_t *kernel, const void *in, const void *inout,
+                           void *out, size_t count, CUstream stream);
+
+#endif /* FLASH_CUDA_H */

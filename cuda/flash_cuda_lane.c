@@ -1,0 +1,232 @@
+/*
+ * flash_cuda_lane.c: lanes: in which context, behind what, and memory of their device.
+ *
+ * A lane is its operation's. `mutex` orders the pools.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_cuda.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Memory of a device that its pool keeps for the next operation. */
+#define LARGEST_KEPT ((cuuint64_t) 256 << 20)
+#define MOST_DEVICES 64
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static CUmemoryPool pools[MOST_DEVICES]; /* kept */
+
+/* ------------------------------------------------------------- where it is */
+
+static bool ask(void *answer, CUpointer_attribute attribute, const void *address)
+{
+    return flash_cuda_well(flash_cuda_driver.p_cuPointerGetAttribute(
+        answer, attribute, (CUdeviceptr) (uintptr_t) address));
+}
+
+bool flash_cuda_device_of(const void *address, CUdevice *device)
+{
+    int ordinal = 0;
+
+    return ask(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) &&
+           flash_cuda_well(flash_cuda_driver.p_cuDeviceGet(device, ordinal));
+}
+
+/* Memory of a pool, or that is mapped piece by piece, belongs to no context. */
+static bool go_to_memory(flash_gpu_lane_t *lane, const void *address)
+{
+    if (!flash_cuda_device_of(address, &lane->device) ||
+        !ask(&lane->context, CU_POINTER_ATTRIBUTE_CONTEXT, address)) {
+        return false;
+    }
+    lane->retained =
+        lane->context == NULL &&
+        flash_cuda_well(flash_cuda_driver.p_cuDevicePrimaryCtxRetain(&lane->context, lane->device));
+    return lane->context != NULL;
+}
+
+/* What is being captured into a graph does not run, and an event there would end the capture. */
+static bool is_captured(CUstream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+    return flash_cuda_driver.p_cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* The default streams are the current context's. */
+static bool go_to_stream(flash_gpu_lane_t *lane, CUstream stream, const void *address)
+{
+    CUdevice device;
+    flash_cuda_visit_t visit;
+    bool there;
+
+    if (!flash_cuda_well(flash_cuda_driver.p_cuStreamGetCtx(stream, &lane->context)) ||
+        !flash_cuda_enter(lane->context, &visit)) {
+        return false;
+    }
+    there =
+        flash_cuda_well(flash_cuda_driver.p_cuCtxGetDevice(&lane->device)) &&
+        flash_cuda_well(is_captured(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS);
+    flash_cuda_leave(&visit);
+    if (there && address != NULL) {
+        there = flash_cuda_device_of(address, &device) &&
+                flash_cuda_well(device == lane->device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE);
+    }
+    return there;
+}
+
+/* ------------------------------------------------------------------- order */
+
+static bool wait_for_stream(flash_gpu_lane_t *lane, CUevent event, CUstream stream)
+{
+    bool waits =
+        is_captured(stream) || flash_cuda_well(flash_cuda_driver.p_cuEventRecord(event, stream));
+
+    for (unsigned k = 0; k < FLASH_CUDA_STREAMS && waits; k++) {
+        waits = flash_cuda_well(flash_cuda_driver.p_cuStreamWaitEvent(lane->streams[k], event, 0));
+    }
+    return waits;
+}
+
+/*
+ * What the application has put on its default stream comes first: a cudaMemcpy() from ordinary
+ * memory, or a cudaMemset(), may return before it is done.
+ */
+static bool wait_for_streams(flash_gpu_lane_t *lane, void *const *stream)
+{
+    CUevent event;
+    bool waits;
+
+    if (!flash_cuda_well(flash_cuda_driver.p_cuEventCreate(&event, CU_EVENT_DISABLE_TIMING))) {
+        return false;
+    }
+    waits = wait_for_stream(lane, event, CU_STREAM_LEGACY) &&
+            wait_for_stream(lane, event, CU_STREAM_PER_THREAD) &&
+            (stream == NULL || wait_for_stream(lane, event, *stream));
+    flash_cuda_driver.p_cuEventDestroy(event);
+    return waits;
+}
+
+/* Before the application's computation: the others wait for what runs here. */
+static bool make_streams(flash_gpu_lane_t *lane)
+{
+    int least = 0, greatest = 0;
+    bool made = flash_cuda_well(flash_cuda_driver.p_cuCtxGetStreamPriorityRange(&least, &greatest));
+
+    for (unsigned k = 0; k < FLASH_CUDA_STREAMS && made; k++) {
+        made = flash_cuda_well(flash_cuda_driver.p_cuStreamCreateWithPriority(
+            &lane->streams[k], CU_STREAM_NON_BLOCKING, greatest));
+    }
+    return made;
+}
+
+/* -------------------------------------------------------------------- lanes */
+
+static bool prepare(flash_gpu_lane_t *lane, void *const *stream)
+{
+    flash_cuda_visit_t visit;
+    bool ready;
+
+    if (!flash_cuda_find_home(lane->device) || !flash_cuda_enter(lane->context, &visit)) {
+        return false;
+    }
+    ready = make_streams(lane) && wait_for_streams(lane, stream);
+    flash_cuda_leave(&visit);
+    return ready;
+}
+
+/* All copies are done: those who began them, and were told so, are about to return. */
+static void wait_for_others(flash_gpu_lane_t *lane)
+{
+    static const struct timespec pause = {.tv_nsec = 10000};
+
+    while (atomic_load_explicit(&lane->inside, memory_order_acquire) > 0) {
+        nanosleep(&pause, NULL);
+    }
+}
+
+void flash_cuda_close(flash_gpu_lane_t *lane)
+{
+    wait_for_others(lane);
+    for (unsigned k = 0; k < FLASH_CUDA_STREAMS && lane->streams[k] != NULL; k++) {
+        flash_cuda_driver.p_cuStreamDestroy(lane->streams[k]);
+    }
+    if (lane->retained) {
+        flash_cuda_driver.p_cuDevicePrimaryCtxRelease(lane->device);
+    }
+    free(lane);
+}
+
+flash_gpu_lane_t *flash_cuda_open(const void *address, void *const *stream)
+{
+    flash_gpu_lane_t *lane = calloc(1, sizeof(*lane));
+
+    if (lane == NULL) {
+        flash_cuda_well(CUDA_ERROR_OUT_OF_MEMORY);
+        return NULL;
+    }
+    atomic_init(&lane->next, 0);
+    atomic_init(&lane->inside, 0);
+    if (!(stream != NULL ? go_to_stream(lane, *stream, address) : go_to_memory(lane, address)) ||
+        !prepare(lane, stream)) {
+        flash_cuda_close(lane);
+        return NULL;
+    }
+    return lane;
+}
+
+/* -------------------------------------------------------- memory of the device */
+
+/* Under the mutex. The driver's default pool would give memory back whenever somebody waits. */
+static CUmemoryPool pool_of(CUdevice device)
+{
+    const CUmemPoolProps properties = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    cuuint64_t kept = LARGEST_KEPT;
+    CUmemoryPool made;
+
+    if (device >= MOST_DEVICES) {
+        return NULL;
+    }
+    if (pools[device] == NULL &&
+        flash_cuda_well(flash_cuda_driver.p_cuMemPoolCreate(&made, &properties))) {
+        flash_cuda_driver.p_cuMemPoolSetAttribute(made, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
+        pools[device] = made;
+    }
+    return pools[device];
+}
+
+void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, void *stream, size_t size)
+{
+    CUdeviceptr memory = 0;
+    flash_cuda_visit_t visit;
+    CUmemoryPool pool;
+
+    if (!flash_cuda_enter(lane->context, &visit)) {
+        return NULL;
+    }
+    pthread_mutex_lock(&mutex);
+    pool = pool_of(lane->device);
+    pthread_mutex_unlock(&mutex);
+    if (pool == NULL || !flash_cuda_well(flash_cuda_driver.p_cuMemAllocFromPoolAsync(
+                            &memory, size, pool, stream))) {
+        memory = 0;
+    }
+    flash_cuda_leave(&visit);
+    return (void *) (uintptr_t) memory;
+}
+
+void flash_cuda_release_far(flash_gpu_lane_t *lane, void *stream, void *memory)
+{
+    flash_cuda_visit_t visit;
+
+    if (memory != NULL && flash_cuda_enter(lane->context, &visit)) {
+        flash_cuda_driver.p_cuMemFreeAsync((CUdeviceptr) (uintptr_t) memory, stream);
+        flash_cuda_leave(&visit);
+    }
+}

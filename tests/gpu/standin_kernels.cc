@@ -1,0 +1,38 @@
+/*
+ * standin_kernels.cc: flash's kernels for the stand-in driver: the same code, by the host's
+ * compiler.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "standin.h"
+
+#include <cstring>
+
+#include "flash_operators.h"
+
+#define DEFINE(operation, name, type)                                                          \
+    static void operation##_##name(const void *in, const void *inout, void *out, size_t count, \
+                                   size_t first, size_t stride)                                \
+    {                                                                                          \
+        flash_combine_share<flash_##operation, type>(                                          \
+            static_cast<const type *>(in), static_cast<const type *>(inout),                   \
+            static_cast<type *>(out), count, first, stride);                                   \
+    }
+FLASH_KERNELS(DEFINE)
+
+static const standin_kernel_t kernels[] = {
+#define ENTRY(operation, name, type) \
+    {"flash_" #operation "_" #name, operation##_##name, sizeof(type)},
+    FLASH_KERNELS(ENTRY)
+#undef ENTRY
+};
+
+const standin_kernel_t *standin_find_kernel(const char *name)
+{
+    for (const standin_kernel_t &kernel : kernels) {
+        if (std::strcmp(kernel.name, name) == 0) {
+            return &kernel;
+        }
+    }
+    return nullptr;
+}

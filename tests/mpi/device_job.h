@@ -1,0 +1,51 @@
+/*
+ * device_job.h: an allgather or reduce-scatter on buffers in memory of any kind, in all forms that
+ * there are, checked against what the ranks contribute.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef DEVICE_JOB_H
+#define DEVICE_JOB_H
+
+#include "device.h"
+#include "mpitest.h"
+
+/* STREAM: as COMPUTE, in the order of a stream, which also writes and reads what is in a device. */
+typedef enum { PLAIN, IN_PLACE, COMPUTE, STREAM, PERSISTENT, FORMS } form_t;
+
+typedef struct job {
+    form_t form;
+    int count;    /* elements of int64_t in a block */
+    bool unequal; /* one for each rank more, and none in each third */
+    bool gather;
+    place_t send_place, recv_place;
+    int pieces;     /* to a block; 0: one */
+    void *stream;   /* STREAM: made by the caller */
+    MPI_Comm comm;  /* as large as the world */
+    MPI_Op op;      /* that adds; NULL: MPI_SUM */
+    int seen;       /* elements that callbacks have seen */
+    int64_t *kept;  /* STREAM: what callbacks copy to or from */
+    int64_t *input; /* and what the input is copied from */
+    buffer_t send, recv;
+    int counts[64], displs[64];
+    MPI_Request request;
+} job_t;
+
+/* What a rank contributes to an element. */
+int64_t contribution(int rank, int block, int index);
+
+void job_make(job_t *job); /* buffers and what is in them */
+int job_begin(job_t *job); /* the call's error */
+int job_start(job_t *job); /* both */
+/* Once the request is complete. */
+void job_check(job_t *job);
+void job_end(job_t *job);
+
+/* Each kind of memory to each, and on each rank another one, in forms `first` to `last`. */
+void all_places(bool gather, form_t first, form_t last);
+/* Of what the driver gave flash. */
+void nothing_left(void);
+/* run_cases() with a driver. */
+int device_run_cases(int argc, char **argv, const test_case_t *cases, size_t count);
+
+#endif /* DEVICE_JOB_H */

@@ -1,0 +1,274 @@
+/*
+ * test_device_errors.c: what is refused of memory of devices, and a driver that fails.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <stdio.h>
+
+#include "aftermath.h"
+#include "device_job.h"
+#include "extension.h"
+
+/* -------------------------------------------------------------------- what is refused */
+
+static int look(const MPIX_Flash_block *block, void *arg)
+{
+    (void) block;
+    (void) arg;
+    return MPI_SUCCESS;
+}
+
+/* Rank 0 sends from a device's memory what its callback is to find with gaps. */
+static void gaps_of_a_consumer(MPI_Comm comm, MPI_Datatype strided)
+{
+    buffer_t send = buffer_make(world_rank == 0 ? IN_DEVICE : IN_HOST, 100 * sizeof(int64_t));
+    int64_t *recv = get_memory((size_t) world_size * 200 * sizeof(*recv));
+    MPI_Request request;
+
+    MPIX_Iallgather_compute(send.data, 100, MPI_INT64_T, recv, 1, strided, look, NULL, NULL, comm,
+                            &request);
+    check_class(MPI_Wait(&request, MPI_STATUS_IGNORE),
+                world_rank == 0 ? MPI_ERR_BUFFER : MPI_ERR_OTHER, "gaps for a consumer");
+    next_works(comm, "after gaps for a consumer");
+    check(buffer_free(&send), "wrote around the send buffer");
+    free(recv);
+}
+
+/* Rank 0's buffer, in a device's memory, is described by a type with gaps. */
+static void gaps(void)
+{
+    MPI_Comm comm = make_counted_comm();
+    place_t place = world_rank == 0 ? IN_DEVICE : IN_HOST;
+    buffer_t memory = buffer_make(place, (size_t) world_size * 200 * sizeof(int64_t));
+    MPI_Datatype strided;
+    MPI_Request request;
+
+    MPI_Type_vector(100, 1, 2, MPI_INT64_T, &strided);
+    MPI_Type_commit(&strided);
+    for (int in_place = 0; in_place <= 1; in_place++) {
+        int64_t send[200] = {0};
+
+        MPI_Iallgather(in_place ? MPI_IN_PLACE : send, 1, strided, memory.data, 1, strided, comm,
+                       &request);
+        check_class(MPI_Wait(&request, MPI_STATUS_IGNORE),
+                    world_rank == 0 ? MPI_ERR_BUFFER : MPI_ERR_OTHER, "gaps in a device's memory");
+    }
+    next_works(comm, "after gaps in a device's memory");
+    gaps_of_a_consumer(comm, strided);
+    check(buffer_free(&memory), "wrote around the buffer");
+    MPI_Type_free(&strided);
+    MPI_Comm_free(&comm);
+}
+
+/* To be run where calls are too small for a ring: persistent requests are another component's. */
+static void passed_on(void)
+{
+    MPI_Comm comm = make_counted_comm();
+
+    for (int k = 0; k < 4; k++) {
+        job_t job = {.form = PERSISTENT,
+                     .count = k / 2 == 0 ? 10 : 0,
+                     .gather = k % 2 == 0,
+                     .send_place = IN_DEVICE,
+                     .recv_place = IN_DEVICE,
+                     .comm = comm};
+        int error = job_start(&job);
+
+        if (job.count > 0) {
+            check_class(error, MPI_ERR_BUFFER, "a persistent request that is passed on");
+            job.request = MPI_REQUEST_NULL;
+        } else { /* nothing would touch it */
+            check_class(error, MPI_SUCCESS, "an empty persistent request");
+            MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+        }
+        job_end(&job);
+    }
+    MPI_Comm_free(&comm);
+}
+
+/* Rank 0's stream is not to be had. */
+static void refused_stream(void *stream, const char *what)
+{
+    MPI_Comm comm = make_counted_comm();
+
+    for (int gather = 0; gather <= 1; gather++) {
+        void *good = stream_make(0);
+        job_t job = {.form = STREAM,
+                     .count = 1000,
+                     .gather = gather,
+                     .send_place = IN_DEVICE,
+                     .recv_place = IN_DEVICE,
+                     .stream = good,
+                     .comm = comm};
+        int error;
+
+        job_make(&job);
+        job.stream = world_rank == 0 ? stream : good;
+        error = job_begin(&job);
+        if (error == MPI_SUCCESS) {
+            error = MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+        }
+        check_class(error, MPI_ERR_OTHER, what);
+        job.stream = good;
+        job_end(&job);
+        stream_free(good);
+    }
+    next_works(comm, what);
+    MPI_Comm_free(&comm);
+}
+
+static void streams(void)
+{
+    void *captured = stream_make(0), *other = stream_make(1);
+
+    stream_capture(captured, true);
+    refused_stream(captured, "a stream that is captured");
+    stream_capture(captured, false);
+    stream_free(captured);
+    if (other != NULL) { /* a second device is there */
+        refused_stream(other, "a stream of another device");
+        stream_free(other);
+    }
+    nothing_left();
+}
+
+/* Reads beyond its piece's memory, which ends in an error of the stream's. */
+static int produce_wrongly(const MPIX_Flash_block *block, void *arg)
+{
+    stream_copy(block->stream, arg, block->data, (size_t) 1 << 30);
+    return MPI_SUCCESS;
+}
+
+/* Rank 0's callback leaves an error in its stream. To be run with the stand-in. */
+static void stream_fails(void)
+{
+    MPI_Comm comm = make_counted_comm();
+    void *stream = stream_make(0);
+    MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
+    buffer_t result = buffer_make(IN_DEVICE, 1000 * sizeof(int64_t));
+    MPI_Request request;
+
+    hints.on_stream = 1;
+    hints.stream = stream;
+    MPIX_Ireduce_scatter_block_compute(world_rank == 0 ? produce_wrongly : look, result.data,
+                                       &hints, result.data, 1000, MPI_INT64_T, MPI_SUM, comm,
+                                       &request);
+    check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_OTHER, "an error in the stream");
+    stream_wait(stream);
+    stream_free(stream);
+    check(buffer_free(&result), "wrote around the result");
+    next_works(comm, "after an error in the stream");
+    nothing_left();
+    MPI_Comm_free(&comm);
+}
+
+/* FLASH_TEST_FAIL="NAME N": which call of the driver's fails. */
+static bool read_failure(char name[64], unsigned long *nth)
+{
+    const char *wanted = getenv("FLASH_TEST_FAIL");
+
+    return check(wanted != NULL && sscanf(wanted, "%63s %lu", name, nth) == 2, "FLASH_TEST_FAIL");
+}
+
+/* Where no ring tells the others of it, all ranks' drivers fail. */
+static void mirror_fails(void)
+{
+    MPI_Comm comm = make_counted_comm();
+    char name[64];
+    unsigned long nth;
+    int failed = 0;
+
+    for (int k = 0; k < 4 && read_failure(name, &nth); k++) {
+        job_t job = {.form = k / 2 == 0 ? PLAIN : IN_PLACE,
+                     .count = 1000,
+                     .gather = k % 2 == 0,
+                     .send_place = IN_DEVICE,
+                     .recv_place = IN_DEVICE,
+                     .comm = comm};
+        int error;
+
+        job_make(&job);
+        device_fail(name, nth);
+        error = job_begin(&job);
+        if (error == MPI_SUCCESS) {
+            error = MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+        }
+        device_fail(NULL, 0);
+        if (error == MPI_SUCCESS) { /* it has no so many calls */
+            job_check(&job);
+        } else {
+            check_class(error, MPI_ERR_OTHER, name);
+            failed++;
+        }
+        job_end(&job);
+    }
+    check(failed > 0, "%s %lu: nothing failed", name, nth);
+    nothing_left();
+    next_works(comm, "after mirrors that failed");
+    MPI_Comm_free(&comm);
+}
+
+/* Rank 0's driver fails as the environment says: its operation, and no other rank's, is to blame.
+ */
+static void driver_fails(void)
+{
+    MPI_Comm comm = make_counted_comm();
+    char name[64];
+    unsigned long nth;
+    int failed = 0;
+
+    if (!read_failure(name, &nth)) {
+        return;
+    }
+
+    for (int k = 0; k < 2 * FORMS; k++) {
+        job_t job = {.form = k / 2,
+                     .count = 40000,
+                     .gather = k % 2 == 0,
+                     .send_place = IN_DEVICE,
+                     .recv_place = IN_DEVICE,
+                     .stream = stream_make(0),
+                     .comm = comm};
+        int error, class;
+
+        if (world_rank == 0) {
+            device_fail(name, nth);
+        }
+        error = job_start(&job);
+        if (error == MPI_SUCCESS) {
+            error = MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+        }
+        if (world_rank == 0) {
+            device_fail(NULL, 0);
+        }
+        MPI_Error_class(error, &class);
+        failed += class != MPI_SUCCESS;
+        if (class == MPI_SUCCESS) {
+            job_check(&job);
+        } else {
+            check(class == MPI_ERR_OTHER || (world_rank == 0 && class == MPI_ERR_NO_MEM),
+                  "%s: class %d", name, class);
+        }
+        if (class != MPI_SUCCESS && job.form == PERSISTENT) {
+            job.request = MPI_REQUEST_NULL; /* Open MPI frees one that failed */
+        }
+        job_end(&job);
+        stream_free(job.stream);
+        next_works(comm, "after the driver failed");
+    }
+    check(world_rank != 0 || failed > 0, "%s: nothing failed", name);
+    nothing_left();
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    static const test_case_t cases[] = {{"gaps", gaps},
+                                        {"passed_on", passed_on},
+                                        {"streams", streams},
+                                        {"stream_fails", stream_fails},
+                                        {"mirror_fails", mirror_fails},
+                                        {"driver_fails", driver_fails}};
+
+    return device_run_cases(argc, argv, cases, LENGTH(cases));
+}

@@ -1,0 +1,67 @@
+/*
+ * test_device_reduce.c: all operations on all types, in the memory of a device, whether it adds by
+ * itself or the host does.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "device_job.h"
+#include "reduction.h"
+
+static void check_sums(const reduction_t *reduction, const unsigned char *got, int count)
+{
+    _Alignas(16) unsigned char wanted[REDUCTION_MOST_BYTES] = {0};
+
+    for (int k = 0; k < count; k++) {
+        reduction->result(wanted, world_size, (size_t) (world_rank * count + k), reduction->op);
+        if (!check(reduction->equal(wanted, got + (size_t) k * reduction->extent),
+                   "%s, %s: element %d of %d is wrong", reduction->name, reduction->op_name, k,
+                   count)) {
+            return;
+        }
+    }
+}
+
+static void reduce(const reduction_t *reduction, int count)
+{
+    size_t own = (size_t) count * reduction->extent, all = own * (size_t) world_size;
+    unsigned char *operands = get_memory(all + 1), *result = get_memory(own + 1);
+    buffer_t from = buffer_make(IN_DEVICE, all), to = buffer_make(IN_DEVICE, own);
+    MPI_Request request;
+
+    memset(operands, 0, all);
+    for (int k = 0; k < count * world_size; k++) {
+        reduction->operand(operands + (size_t) k * reduction->extent, world_rank, (size_t) k,
+                           reduction->op);
+    }
+    buffer_write(&from, operands);
+    MPI_Ireduce_scatter_block(from.data, to.data, count, reduction->type, reduction->op,
+                              MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    buffer_read(&to, result);
+    check_sums(reduction, result, count);
+    check(buffer_free(&from) && buffer_free(&to), "%s, %s: wrote around a buffer", reduction->name,
+          reduction->op_name);
+    free(operands);
+    free(result);
+}
+
+static void all(void)
+{
+    static const int counts[] = {1, 77, 3001};
+    size_t count;
+    const reduction_t *list = reductions(&count);
+
+    for (size_t k = 0; k < count; k++) {
+        for (size_t i = 0; i < LENGTH(counts); i++) {
+            reduce(&list[k], counts[i]);
+        }
+    }
+    nothing_left();
+}
+
+int main(int argc, char **argv)
+{
+    static const test_case_t cases[] = {{"all", all}};
+
+    return device_run_cases(argc, argv, cases, LENGTH(cases));
+}

@@ -1,0 +1,93 @@
+/*
+ * test_device_stream.c: operations in the order of a device's stream, whose callbacks leave work
+ * there; without a ring as well.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "device_job.h"
+
+static void allgather(void)
+{
+    all_places(true, STREAM, STREAM);
+}
+
+static void reduce_scatter(void)
+{
+    all_places(false, STREAM, STREAM);
+}
+
+/* The default stream is that of the thread's context. */
+static void default_stream(void)
+{
+    device_enter();
+    for (int gather = 0; gather <= 1; gather++) {
+        job_t job = {.form = STREAM,
+                     .count = 30000,
+                     .gather = gather,
+                     .pieces = 3,
+                     .send_place = IN_DEVICE,
+                     .recv_place = IN_DEVICE,
+                     .stream = NULL,
+                     .comm = MPI_COMM_WORLD};
+
+        job_start(&job);
+        MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+        job_check(&job);
+        job_end(&job);
+    }
+    device_leave();
+    nothing_left();
+}
+
+/* Of both kinds, in two streams and in none. */
+static void many(void)
+{
+    enum { MANY = 12 };
+    static job_t jobs[MANY];
+    MPI_Request requests[MANY];
+    void *streams[] = {stream_make(0), stream_make(0)};
+
+    for (int k = 0; k < MANY; k++) {
+        jobs[k] = (job_t){.form = k % 3 == 0 ? COMPUTE : STREAM,
+                          .count = 3000 * k,
+                          .unequal = k % 4 == 1,
+                          .gather = k / 2 % 2 == 0,
+                          .pieces = k % 4,
+                          .send_place = IN_DEVICE,
+                          .recv_place = k % 5 != 0 ? IN_DEVICE : IN_HOST,
+                          .stream = streams[k % 2],
+                          .comm = MPI_COMM_WORLD};
+        job_start(&jobs[k]);
+        requests[k] = jobs[k].request;
+    }
+    for (int left = MANY; left > 0; left--) {
+        int k;
+
+        MPI_Waitany(MANY, requests, &k, MPI_STATUS_IGNORE);
+        job_check(&jobs[k]);
+    }
+    for (int k = 0; k < MANY; k++) {
+        job_end(&jobs[k]);
+    }
+    stream_free(streams[0]);
+    stream_free(streams[1]);
+    nothing_left();
+}
+
+/* The extension's calls alone, which work without the component, too. */
+static void extension(void)
+{
+    all_places(true, COMPUTE, STREAM);
+    all_places(false, COMPUTE, STREAM);
+}
+
+int main(int argc, char **argv)
+{
+    static const test_case_t cases[] = {{"allgather", allgather},
+                                        {"reduce_scatter", reduce_scatter},
+                                        {"default_stream", default_stream},
+                                        {"many", many},
+                                        {"extension", extension}};
+
+    return device_run_cases(argc, argv, cases, LENGTH(cases));
+}
