@@ -359,9 +359,14 @@ static void open_segment(flash_op_t *op)
     }
 }
 
-/* Has segments staged in as soon as what they are to contribute is there. */
+/*
+ * Has segments staged in as soon as what they are to contribute is there. A callback that is under
+ * way when the operation fails may yet contribute.
+ */
 static void stage_in(flash_op_t *op)
 {
+    bool no_more = op->stopped && op->undone == 0;
+
     if (op->next_stage < op->retired) {
         op->next_stage = op->retired;
     }
@@ -369,7 +374,7 @@ static void stage_in(flash_op_t *op)
         flash_slot_t *slot = &op->slots[op->next_stage % op->depth];
         bool there = !produces(&op->params) || slot->piece < op->called;
 
-        if (!there && !op->stopped && slot->range.count > 0) {
+        if (!there && !no_more && slot->range.count > 0) {
             break;
         }
         if (there && flash_slot_needs_staging_in(slot)) {

@@ -357,6 +357,8 @@ void sim_run_held(sim_t *sim, size_t k)
     if (!sim->held[k].ran) {
         if ((work->kind & (FLASH_WORK_STAGE | FLASH_WORK_COPY)) != 0) {
             status = sim_instance_copy(flash_op_user(work->op), work);
+        } else if (sim_instance_adds_far(flash_op_user(work->op), work)) {
+            status = sim_instance_add_far(flash_op_user(work->op), work);
         } else {
             status = flash_work_run(work); /* may hold one more, elsewhere then */
         }
@@ -480,8 +482,8 @@ void sim_describe(const sim_t *sim)
                (unsigned long long) s->name, s->callback ? ", callback" : "",
                s->in_place ? ", in place" : "", s->mix ? ", mix" : "", s->users ? ", user's" : "",
                s->wait ? ", waits" : "");
-        printf("#     input %s, output %s\n", s->far_input ? "far" : "near",
-               s->far_output ? "far" : "near");
+        printf("#     input %s, output %s, sums %s\n", s->far_input ? "far" : "near",
+               s->far_output ? "far" : "near", s->far_sums ? "far" : "near");
         describe_shape("shape", &s->shape, sim->nranks);
         if (s->odd_rank != SIM_NOBODY) {
             printf("#     on rank %u:\n", s->odd_rank);

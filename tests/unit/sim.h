@@ -55,6 +55,7 @@ typedef struct sim_spec {
     /* The memory is far: only staging and copies get at what it holds. See sim_instance_is_far().
      */
     bool far_input, far_output;
+    bool far_sums; /* RS, both far, and not the user's: sums are made there */
     /*
      * Names the operation. Those of equal names follow each other on each rank: the next is
      * started there when the one before is complete there, whatever other ranks do.
@@ -95,6 +96,8 @@ typedef struct sim_instance {
     uint32_t blamed;      /* with it */
     flash_schedule_t schedule;
     unsigned char *input_memory, *output_memory; /* with canaries around */
+    uint64_t *pieces;                            /* where a callback writes that is far */
+    size_t piece_elements;
     uint64_t *input, *output;
     size_t input_count, output_count;     /* elements of the two, 0 for none */
     uint32_t step, piece;                 /* the next callback's */
@@ -193,6 +196,9 @@ void sim_instance_compute(sim_instance_t *instance, const flash_piece_t *piece);
 bool sim_instance_is_far(const sim_instance_t *instance, bool input);
 /* Runs a work that copies. */
 int sim_instance_copy(sim_instance_t *instance, const flash_work_t *work);
+/* Whether it is a sum that is made in far memory, and makes it. */
+bool sim_instance_adds_far(const sim_instance_t *instance, const flash_work_t *work);
+int sim_instance_add_far(sim_instance_t *instance, const flash_work_t *work);
 /* Nothing outside the output's blocks changed, and if the operation is OK, its data is right. */
 void sim_instance_check(sim_instance_t *instance);
 /* The block that a rank handles in a step, by the words of flash_schedule.h. */

@@ -156,13 +156,11 @@ static void check_piece(sim_instance_t *in, const flash_piece_t *piece)
     }
 }
 
+/* The input of a reduction with a callback is what that writes. */
 bool sim_instance_is_far(const sim_instance_t *in, bool input)
 {
     bool gather = in->spec->kind == FLASH_ALLGATHER;
 
-    if (input && !gather && in->spec->callback) { /* there is none */
-        return false;
-    }
     return input && !(gather && in->spec->in_place) ? in->spec->far_input : in->spec->far_output;
 }
 
@@ -175,7 +173,8 @@ static uint64_t stored(const sim_instance_t *in, bool input, uint64_t element)
 static bool is_users(const sim_instance_t *in, const uint64_t *address)
 {
     return (address >= in->output && address < in->output + in->output_count) ||
-           (address >= in->input && address < in->input + in->input_count);
+           (address >= in->input && address < in->input + in->input_count) ||
+           (address >= in->pieces && address < in->pieces + in->piece_elements);
 }
 
 int sim_instance_copy(sim_instance_t *in, const flash_work_t *work)
@@ -183,11 +182,9 @@ int sim_instance_copy(sim_instance_t *in, const flash_work_t *work)
     const uint64_t *from = work->in;
     uint64_t *to = work->inout;
     bool stages = (work->kind & FLASH_WORK_STAGE) != 0;
-    bool differ = stages ||
-                  sim_instance_is_far(in, true) != sim_instance_is_far(in, false);
+    bool differ = stages || sim_instance_is_far(in, true) != sim_instance_is_far(in, false);
 
-    if (stages && ++in->stages == in->spec->fail_stage &&
-        in->rank == in->spec->fail_rank) {
+    if (stages && ++in->stages == in->spec->fail_stage && in->rank == in->spec->fail_rank) {
         return SIM_ERR_STAGE;
     }
     if (stages && is_users(in, from) == is_users(in, to)) {
@@ -196,6 +193,38 @@ int sim_instance_copy(sim_instance_t *in, const flash_work_t *work)
     }
     for (size_t k = 0; k < work->count; k++) {
         to[k] = differ ? ~from[k] : from[k];
+    }
+    return FLASH_OK;
+}
+
+static bool makes_far_sums(const sim_instance_t *in)
+{
+    return in->spec->kind == FLASH_REDUCE_SCATTER && in->spec->far_sums && !in->spec->users &&
+           sim_instance_is_far(in, true) && sim_instance_is_far(in, false);
+}
+
+bool sim_instance_adds_far(const sim_instance_t *in, const flash_work_t *work)
+{
+    return work->kind == FLASH_WORK_COMBINE && makes_far_sums(in);
+}
+
+/* To the scratch, or in the last step, right to where it belongs. */
+int sim_instance_add_far(sim_instance_t *in, const flash_work_t *work)
+{
+    const uint64_t *from = work->in, *with = work->inout;
+    uint64_t *to = work->out;
+    bool ends = is_users(in, to);
+
+    if (!is_users(in, from) || is_users(in, with) || (!ends && to != with)) {
+        sim_complain(in->sim, "op %u rank %u: a far sum of other memory", in->index, in->rank);
+    }
+    if (++in->combines == in->spec->fail_combine && in->rank == in->spec->fail_rank) {
+        return SIM_ERR_ADD;
+    }
+    for (size_t k = 0; k < work->count; k++) {
+        uint64_t sum = combine(in->spec->mix, ~from[k], with[k]);
+
+        to[k] = ends ? ~sum : sum;
     }
     return FLASH_OK;
 }
@@ -227,8 +256,12 @@ void sim_instance_compute(sim_instance_t *in, const flash_piece_t *piece)
         consume(in, piece);
         return;
     }
+    if (piece->far != is_users(in, data) || piece->far != sim_instance_is_far(in, true)) {
+        sim_complain(in->sim, "op %u rank %u: a producer's piece in other memory", in->index,
+                     in->rank);
+    }
     for (size_t k = 0; k < piece->count; k++) {
-        data[k] = contribution(in, in->rank, piece->block, piece->offset + k);
+        data[k] = stored(in, true, contribution(in, in->rank, piece->block, piece->offset + k));
     }
 }
 
@@ -341,6 +374,7 @@ void sim_instance_destroy(sim_instance_t *in)
 {
     free(in->input_memory);
     free(in->output_memory);
+    free(in->pieces);
 }
 
 /* Odd names differ by edge of the ring, even ones are the same all around: both are allowed. */
@@ -354,8 +388,7 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
     const sim_spec_t *s = in->spec;
     uint32_t right = sim_neighbour(in->sim, in->rank, 1);
     uint32_t left = sim_neighbour(in->sim, in->rank, in->sim->nranks - 1);
-
-    return (flash_op_params_t){
+    flash_op_params_t params = {
         .schedule = in->schedule,
         .element = SIM_ELEMENT,
         .left = fake_net_peer(in->sim->net, in->rank, left),
@@ -366,6 +399,7 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         .sends = s->sends,
         .stage_in = sim_instance_is_far(in, true),
         .stage_out = sim_instance_is_far(in, false),
+        .combine_far = makes_far_sums(in),
         .input = in->input,
         .output = in->output,
         .combine = s->kind == FLASH_REDUCE_SCATTER ? on_combine : NULL,
@@ -375,6 +409,15 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         .callback_arg = in,
         .user = in,
     };
+
+    if (params.stage_in && s->kind == FLASH_REDUCE_SCATTER && s->callback) {
+        size_t bytes = flash_op_pieces_size(&params);
+
+        in->pieces = aligned_alloc(PAD, (bytes + PAD) / PAD * PAD);
+        in->piece_elements = bytes / SIM_ELEMENT;
+        params.pieces = in->pieces;
+    }
+    return params;
 }
 
 /* --- the end --- */

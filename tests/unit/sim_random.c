@@ -24,6 +24,7 @@ sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind)
         .users = kind == FLASH_REDUCE_SCATTER && prng_percent(random, 30),
         .far_input = prng_percent(random, 30),
         .far_output = prng_percent(random, 30),
+        .far_sums = prng_percent(random, 50),
         .name = 1 + prng_below(random, 2),
         .odd_rank = SIM_NOBODY,
         .fail_rank = SIM_NOBODY,

@@ -154,7 +154,8 @@ static const char *title(const sim_spec_t *spec, uint32_t nranks, const char *re
     snprintf(text, sizeof(text), "%s, %u ranks, %zu segments, depth %u, sends %u%s, %s",
              spec->kind == FLASH_ALLGATHER ? "allgather" : "reduce-scatter", nranks,
              spec->shape.count, spec->depth, spec->sends,
-             spec->far_output    ? ", staged"
+             spec->far_sums      ? ", far sums"
+             : spec->far_output  ? ", staged"
              : spec->pending > 0 ? ", pending callback"
              : spec->callback    ? ", callback"
                                  : "",
@@ -199,12 +200,14 @@ static void test_fine(flash_kind_t kind, uint32_t nranks, size_t segments, callb
     }
 }
 
-static void test_staged(flash_kind_t kind, uint32_t nranks, size_t segments, uint32_t depth)
+static void test_staged(flash_kind_t kind, uint32_t nranks, size_t segments, callback_t callback,
+                        uint32_t depth, bool far_sums)
 {
-    sim_spec_t spec = tiny(kind, segments, NO_CALLBACK);
+    sim_spec_t spec = tiny(kind, segments, callback);
 
     spec.depth = spec.sends = depth;
     spec.far_input = spec.far_output = true;
+    spec.far_sums = far_sums;
     for (uint32_t net = 0; net < sizeof(nets) / sizeof(nets[0]); net++) {
         test_in_net(&spec, nranks, net);
     }
@@ -314,8 +317,15 @@ static void test_kind(flash_kind_t kind)
     }
     for (uint32_t nranks = 2; nranks <= 3; nranks++) {
         for (size_t segments = 1; segments <= 3; segments++) {
-            test_staged(kind, nranks, segments, 1);
-            test_staged(kind, nranks, segments, 5);
+            test_staged(kind, nranks, segments, NO_CALLBACK, 1, false);
+            test_staged(kind, nranks, segments, NO_CALLBACK, 5, false);
+            if (kind == FLASH_REDUCE_SCATTER) {
+                test_staged(kind, nranks, segments, NO_CALLBACK, 5, true);
+                test_staged(kind, nranks, segments, PENDING, 1, true);
+                if (nranks + segments < 6) { /* there it would take a minute */
+                    test_staged(kind, nranks, segments, PENDING, 1, false);
+                }
+            }
         }
     }
     for (callback_t callback = NO_CALLBACK; callback <= PENDING; callback++) {
