@@ -8,7 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool coll_data_init(coll_data_t *data, size_t bytes)
+#include "bench_device.h"
+
+static size_t recv_room(const coll_data_t *data, size_t bytes)
+{
+    return (coll_operation.reduces ? bytes : (size_t) data->nranks * bytes) + 1;
+}
+
+bool coll_data_init(coll_data_t *data, size_t bytes, bool device)
 {
     bool reduces = coll_operation.reduces;
     size_t nranks;
@@ -20,9 +27,13 @@ bool coll_data_init(coll_data_t *data, size_t bytes)
     data->size = reduces ? sizeof(float) : 1;
     data->counts = malloc(nranks * sizeof(int));
     data->displs = malloc(nranks * sizeof(int));
-    data->send = malloc(bytes + 1);
-    data->recv = malloc((reduces ? bytes : nranks * bytes) + 1);
-    if (data->counts == NULL || data->displs == NULL || data->send == NULL || data->recv == NULL) {
+    data->device = device;
+    data->host_send = malloc(bytes + 1);
+    data->host_recv = malloc(recv_room(data, bytes));
+    data->send = device ? bench_device_allocate(bytes + 1) : data->host_send;
+    data->recv = device ? bench_device_allocate(recv_room(data, bytes)) : data->host_recv;
+    if (data->counts == NULL || data->displs == NULL || data->send == NULL || data->recv == NULL ||
+        data->host_send == NULL || data->host_recv == NULL) {
         coll_data_free(data);
         return false;
     }
@@ -33,8 +44,12 @@ void coll_data_free(coll_data_t *data)
 {
     free(data->counts);
     free(data->displs);
-    free(data->send);
-    free(data->recv);
+    free(data->host_send);
+    free(data->host_recv);
+    if (data->device) {
+        bench_device_free(data->send);
+        bench_device_free(data->recv);
+    }
 }
 
 /* The first blocks of a reduction have one element more where the size does not divide. */
@@ -76,29 +91,44 @@ static int weight(int rank)
     return 1 + rank % 7;
 }
 
+/* Elements of the two buffers. */
+static int sent(const coll_data_t *data)
+{
+    return coll_operation.reduces ? data->total : data->count;
+}
+
+static int received(const coll_data_t *data)
+{
+    return coll_operation.reduces ? data->count : data->total;
+}
+
 void coll_data_fill(coll_data_t *data, int round)
 {
     int i;
 
-    for (i = 0; i < (coll_operation.reduces ? data->total : data->count); i++) {
+    for (i = 0; i < sent(data); i++) {
         if (coll_operation.reduces) {
-            ((float *) data->send)[i] = (float) weight(data->rank) * reduced(i, round);
+            ((float *) data->host_send)[i] = (float) weight(data->rank) * reduced(i, round);
         } else {
-            ((char *) data->send)[i] = gathered(data->rank, i, round);
+            ((char *) data->host_send)[i] = gathered(data->rank, i, round);
         }
     }
-    for (i = 0; i < (coll_operation.reduces ? data->count : data->total); i++) {
+    for (i = 0; i < received(data); i++) {
         if (coll_operation.reduces) {
-            ((float *) data->recv)[i] = -1;
+            ((float *) data->host_recv)[i] = -1;
         } else {
-            ((char *) data->recv)[i] = 0;
+            ((char *) data->host_recv)[i] = 0;
         }
+    }
+    if (data->device) {
+        bench_device_write(data->send, data->host_send, (size_t) sent(data) * data->size);
+        bench_device_write(data->recv, data->host_recv, (size_t) received(data) * data->size);
     }
 }
 
 static bool check_sums(const coll_data_t *data, int round)
 {
-    const float *recv = data->recv;
+    const float *recv = data->host_recv;
     int weights = 0, i;
 
     for (i = 0; i < data->nranks; i++) {
@@ -114,7 +144,7 @@ static bool check_sums(const coll_data_t *data, int round)
 
 static bool check_blocks(const coll_data_t *data, int round)
 {
-    const char *recv = data->recv;
+    const char *recv = data->host_recv;
     int rank, i;
 
     for (rank = 0; rank < data->nranks; rank++) {
@@ -129,5 +159,8 @@ static bool check_blocks(const coll_data_t *data, int round)
 
 bool coll_data_check(const coll_data_t *data, int round)
 {
+    if (data->device) {
+        bench_device_read(data->host_recv, data->recv, (size_t) received(data) * data->size);
+    }
     return coll_operation.reduces ? check_sums(data, round) : check_blocks(data, round);
 }

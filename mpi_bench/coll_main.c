@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "bench_device.h"
 #include "bench_file.h"
 #include "bench_job.h"
 #include "coll_compute.h"
@@ -48,7 +49,12 @@ static bool get_data(coll_data_t *data, const coll_options_t *options, int rank)
         }
         return false;
     }
-    got = coll_data_init(data, options->max_bytes);
+    got = !options->device || bench_device_open(coll_operation.program, rank);
+    MPI_Allreduce(&got, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+    if (!all) {
+        return false;
+    }
+    got = coll_data_init(data, options->max_bytes, options->device);
     MPI_Allreduce(&got, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
     if (!all && rank == 0) {
         fprintf(stderr, "%s: no memory for messages of %zu bytes: give -m a smaller size\n",

@@ -25,7 +25,9 @@ typedef struct coll_data {
     int count;   /* elements of this rank's block */
     int total;   /* of all blocks */
     int *counts, *displs;
-    void *send, *recv;
+    bool device;
+    void *send, *recv;           /* the call's */
+    void *host_send, *host_recv; /* what is in them; the same, unless they are a device's */
 } coll_data_t;
 
 typedef struct coll_operation {
@@ -39,8 +41,8 @@ typedef struct coll_operation {
 /* Defined by each program. */
 extern coll_operation_t coll_operation;
 
-/* Room for messages of up to `bytes`. False if there is none. */
-bool coll_data_init(coll_data_t *data, size_t bytes);
+/* Room for messages of up to `bytes`, in a device's memory if so. False if there is none. */
+bool coll_data_init(coll_data_t *data, size_t bytes, bool device);
 void coll_data_free(coll_data_t *data);
 
 /* Sets the counts for a size. False if it has no element for each rank (equal blocks). */

@@ -59,7 +59,8 @@ static const char help_text[] =
     "                        the progress thread did\n"
     "  -t, --num-test-calls=T  calls of MPI_Test spread over the computation (default 0)\n"
     "  -c, --validation      check results (the default); --no-check does not\n"
-    "  -d, --accelerator=host  whose memory buffers are in (default and only choice: host)\n"
+    "  -d, --accelerator=host|cuda  whose memory buffers are in (default: host); cuda: one of\n"
+    "                        the host's devices for each rank, and --no-own\n"
     "      --compute=cpu|clock|sleep  the computation is so much work (default); keeps the core\n"
     "                        for a time, as in the OSU benchmarks; or sleeps, as while an\n"
     "                        accelerator computes\n"
@@ -128,13 +129,22 @@ static bench_parsed_t parse_real(const char *name, const char *text, double low,
     return bench_read_number(coll_operation.program, name, text, 1000, low, high, value);
 }
 
+static bench_parsed_t parse_accelerator(const char *text, coll_options_t *options)
+{
+    options->device = strcmp(text, "cuda") == 0;
+    if (options->device) {
+        options->own = false;
+    } else if (strcmp(text, "host") != 0) {
+        return complain("-d %s: no memory of that name; give host or cuda", text);
+    }
+    return BENCH_RUN;
+}
+
 static bench_parsed_t parse_words(int option, const char *text, coll_options_t *options)
 {
     switch (option) {
     case 'd':
-        return strcmp(text, "host") == 0
-                   ? BENCH_RUN
-                   : complain("-d %s: buffers are in the host's memory only; give host", text);
+        return parse_accelerator(text, options);
     case OPT_COMPUTE:
         return parse_compute(text, options);
     default:

@@ -22,6 +22,7 @@ typedef struct coll_options {
     bool full;
     bool check;
     coll_compute_kind_t compute;
+    bool device;      /* buffers in the memory of a CUDA device, where Open MPI's own calls are not */
     bool own;         /* measures Open MPI's own calls, too */
     bool same_work;   /* under the computation that flash's are measured under */
     double link_rate; /* bytes per second, headers included; 0: not known */

@@ -112,9 +112,10 @@ static void head_table(FILE *table, const coll_job_t *job)
 {
     int i;
 
-    fprintf(table, "# %s, %d rank%s on %d host%s, computation %s, %d calls of MPI_Test\n",
-            coll_operation.call, job->nranks, job->nranks == 1 ? "" : "s", job->hosts,
-            job->hosts == 1 ? "" : "s", compute_texts[job->options->compute], job->options->tests);
+    fprintf(table, "# %s%s, %d rank%s on %d host%s, computation %s, %d calls of MPI_Test\n",
+            coll_operation.call, job->options->device ? " on CUDA devices" : "", job->nranks,
+            job->nranks == 1 ? "" : "s", job->hosts, job->hosts == 1 ? "" : "s",
+            compute_texts[job->options->compute], job->options->tests);
     if (!job->flash_serves) {
         fprintf(table, "# NOTE: flash does not serve MPI_COMM_WORLD (add --mca coll flash)\n");
     }

@@ -34,6 +34,23 @@ point 'np 3 flash_ireduce_scatter_block: sizes without a block are left out' \
 
 mpi 1 -- test_coll_data
 
+# Buffers of a device, by what stands in for its driver.
+on_device() {
+    LD_LIBRARY_PATH=$top_builddir/tests/gpu/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} measures "$@" &&
+        holds 1 'on CUDA devices'
+}
+if [[ -e $top_builddir/cuda/.libs/flash_cuda.so ]]; then
+    options --mca coll_flash_cuda_plugin "$top_builddir/cuda/.libs/flash_cuda.so"
+    for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
+        point "np 3 flash_$name -d cuda" on_device 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}" -d cuda
+        point "np 2 flash_$name -d cuda: small sizes" \
+            on_device 2 '  below$' 2 "flash_$name" -m 64:128 "${short[@]}" -d cuda
+    done
+    options
+else
+    skip 'benchmarks with buffers of a device' 'built without CUDA'
+fi
+
 # Into a file: mpirun may mix the lines of the standard output and the standard error output.
 csv_is_complete() {
     measures 2 '  below$' 2 flash_iallgather -m 1K:2K "${short[@]}" --csv="$scratch/rows" &&
@@ -49,7 +66,13 @@ refuses() {
     ((status != 0 && status < 124)) && holds 1 "$1"
 }
 point 'flash_iallgather: sizes that are none' refuses 'MAX not less than MIN' flash_iallgather -m 4:2
-point 'flash_iallgather: no such device' refuses 'give host' flash_iallgather -d cuda
+point 'flash_iallgather: no such device' refuses 'give host or cuda' flash_iallgather -d opencl
+without_driver() {
+    mkdir -p "$scratch/empty" && : >"$scratch/empty/libcuda.so.1"
+    ! LD_LIBRARY_PATH=$scratch/empty run 1 -- "$benchmarks/flash_iallgather" -d cuda >"$log" 2>&1 &&
+        holds 1 'there is no CUDA driver'
+}
+point 'flash_iallgather: no driver' without_driver
 point 'flash_iallgather: no such option' refuses 'no option of this program' flash_iallgather -z
 point 'flash_iallgather: no such folder' refuses 'cannot write' flash_iallgather --csv=/nowhere/a.csv
 

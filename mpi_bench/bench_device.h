@@ -1,0 +1,23 @@
+/*
+ * bench_device.h: memory of a CUDA device, by the driver that is on the machine, if it is.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef BENCH_DEVICE_H
+#define BENCH_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Takes one of the host's devices, in turn by `rank`. False: there is none, which it says. */
+bool bench_device_open(const char *program, int rank);
+
+/* NULL: there is none left. */
+void *bench_device_allocate(size_t bytes);
+void bench_device_free(void *memory);
+
+/* Between it and the host, at once. Ends the program if the driver fails. */
+void bench_device_write(void *to, const void *from, size_t bytes);
+void bench_device_read(void *to, const void *from, size_t bytes);
+
+#endif /* BENCH_DEVICE_H */
