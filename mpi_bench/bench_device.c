@@ -80,7 +80,7 @@ void bench_device_free(void *memory)
 static void must(int error)
 {
     if (error != 0) {
-        fprintf(stderr, "-d cuda: a copy fails with the driver's error %d\n", error);
+        fprintf(stderr, "-d cuda: the device fails with the driver's error %d\n", error);
         exit(EXIT_FAILURE);
     }
 }
@@ -89,8 +89,13 @@ void bench_device_write(void *to, const void *from, size_t bytes)
 {
     if (bytes > 0) {
         must(driver.write((uintptr_t) to, from, bytes));
-        must(driver.wait(NULL)); /* it may return before the device has it */
+        bench_device_wait(); /* it may return before the device has it */
     }
+}
+
+void bench_device_wait(void)
+{
+    must(driver.wait(NULL));
 }
 
 void bench_device_read(void *to, const void *from, size_t bytes)

@@ -19,5 +19,7 @@ void bench_device_free(void *memory);
 /* Between it and the host, at once. Ends the program if the driver fails. */
 void bench_device_write(void *to, const void *from, size_t bytes);
 void bench_device_read(void *to, const void *from, size_t bytes);
+/* For what the default stream holds. */
+void bench_device_wait(void);
 
 #endif /* BENCH_DEVICE_H */

@@ -46,6 +46,17 @@ if [[ -e $top_builddir/cuda/.libs/flash_cuda.so ]]; then
         point "np 2 flash_$name -d cuda: small sizes" \
             on_device 2 '  below$' 2 "flash_$name" -m 64:128 "${short[@]}" -d cuda
     done
+    options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$top_builddir/cuda/.libs/flash_cuda.so"
+    # products TYPE PIECES: of both collectives, the same with the extension and without.
+    products() {
+        LD_LIBRARY_PATH=$top_builddir/tests/gpu/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+            run 3 -- "$benchmarks/flash_cublas" -m 96 -n 48 -k 32 -i 2 -x 1 -t "$1" -p "$2" >"$log" 2>&1 &&
+            holds 2 'results agree'
+    }
+    if [[ -e $benchmarks/flash_cublas ]]; then
+        point 'np 3 flash_cublas, fp32' products fp32 1
+        point 'np 3 flash_cublas, bf16, in pieces' products bf16 4
+    fi
     options
 else
     skip 'benchmarks with buffers of a device' 'built without CUDA'
@@ -73,6 +84,10 @@ without_driver() {
         holds 1 'there is no CUDA driver'
 }
 point 'flash_iallgather: no driver' without_driver
+if [[ -e $benchmarks/flash_cublas ]]; then
+    point 'flash_cublas: rows that do not divide' refuses 'a multiple of' flash_cublas -m 7
+    point 'flash_cublas: no such type' refuses 'give fp32' flash_cublas -t fp7
+fi
 point 'flash_iallgather: no such option' refuses 'no option of this program' flash_iallgather -z
 point 'flash_iallgather: no such folder' refuses 'cannot write' flash_iallgather --csv=/nowhere/a.csv
 
