@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 #
 # run.sh [CONFIGURE OPTION]...: the tests that want a real GPU, on a node that has one, with Open MPI, UCX and
-# hwloc (in PATH, or named by the options) and the CUDA Toolkit. Builds in ./build-gpu. No network is needed; where
-# there are no autotools, bring `configure` and what autogen.sh makes beside it. The last line sums up.
+# hwloc (in PATH, or named by the options) and the CUDA Toolkit; and figures, which go to build-gpu/results.txt. Builds
+# in ./build-gpu. No network is needed; where there are no autotools, bring `configure` and what autogen.sh makes beside
+# it. The last line sums up.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
@@ -31,5 +32,33 @@ count() {
     grep -c "^:test-result: $1" tests/mpi/device.trs || true
 }
 ((status == 0)) || cat tests/mpi/device.log
+
+# Figures, of two and four ranks on this node.
+launch() {
+    timeout 120 mpirun -n "$1" --oversubscribe --mca mpi_yield_when_idle 1 \
+        --mca mca_base_component_path "$PWD/ompi_coll_flash/.libs:$(ompi_info --path pkglibdir --parsable | cut -d: -f3)" \
+        --mca coll flash --mca coll_flash_on_node yes --mca coll_flash_cuda_plugin "$PWD/cuda/.libs/flash_cuda.so" \
+        "${@:2}" || echo "run.sh: $* ends with status $?"
+}
+{
+    date --utc +%F
+    nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+    for collective in flash_iallgather flash_ireduce_scatter_block; do
+        launch 2 "mpi_bench/$collective" -d cuda -m 1M:64M --seconds=1 --compute=sleep -f
+    done
+    launch 2 --mca coll_flash_cuda_reduce 0 mpi_bench/flash_ireduce_scatter_block -d cuda -m 1M:64M --seconds=1
+    if [[ -e mpi_bench/flash_cublas ]]; then
+        for rows in 64 512 1024 2048 4096 8192; do
+            for type in fp32 bf16; do
+                launch 2 mpi_bench/flash_cublas -m "$rows" -n 4096 -k 4096 -t "$type" -p 2
+            done
+        done
+        launch 4 mpi_bench/flash_cublas -m 8192 -n 2048 -k 4096 -t bf16
+    fi
+} 2>&1 | tee results.txt
+if command -v compute-sanitizer >/dev/null; then
+    launch 2 compute-sanitizer --error-exitcode 9 tests/mpi/test_device_stream allgather reduce_scatter 2>&1 |
+        grep 'ERROR SUMMARY'
+fi
 echo "$(count PASS) passed, $(count '\(FAIL\|ERROR\|XPASS\)') failed, $(count SKIP) skipped"
 exit "$status"
