@@ -104,6 +104,21 @@ bool flash_cuda_copy(flash_gpu_lane_t *lane, void *const *stream, void *to, cons
     return done;
 }
 
+static bool follow(flash_gpu_lane_t *lane, CUstream stream)
+{
+    CUevent event;
+    bool follows;
+
+    if (!flash_cuda_well(flash_cuda_driver.p_cuEventCreate(&event, CU_EVENT_DISABLE_TIMING))) {
+        return false;
+    }
+    follows =
+        flash_cuda_well(flash_cuda_driver.p_cuEventRecord(event, stream)) &&
+        flash_cuda_well(flash_cuda_driver.p_cuStreamWaitEvent(lane->watch, event, 0));
+    flash_cuda_driver.p_cuEventDestroy(event);
+    return follows;
+}
+
 bool flash_cuda_notify(flash_gpu_lane_t *lane, void *stream, flash_gpu_copy_t *copy)
 {
     flash_cuda_visit_t visit;
@@ -112,7 +127,7 @@ bool flash_cuda_notify(flash_gpu_lane_t *lane, void *stream, flash_gpu_copy_t *c
     go_in(lane);
     begun = flash_cuda_enter(lane->context, &visit);
     if (begun) {
-        begun = tell_end(lane, stream, copy);
+        begun = follow(lane, stream) && tell_end(lane, lane->watch, copy);
         flash_cuda_leave(&visit);
     }
     go_out(lane);

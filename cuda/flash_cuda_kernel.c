@@ -4,7 +4,8 @@
  * They read and write pinned host memory as they do the device's: a sum is one launch, and what
  * arrives from a neighbour needs no copy of its own.
  *
- * Shared between threads: `library` and `kernels`, under `mutex`; what is found stays.
+ * Shared between threads: `library` and `kernels`, under `mutex`; what is found stays. Each device
+ * has its own: one may be too old for what another has.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -12,6 +13,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Enough to keep a bus busy, and little of a device that computes. */
 enum { THREADS = 256, MOST_BLOCKS = 32 };
@@ -25,7 +27,8 @@ struct flash_gpu_kernel {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static CUlibrary library;
-static flash_gpu_kernel_t kernels[FLASH_GPU_OPERATORS][FLASH_GPU_TYPES];
+typedef flash_gpu_kernel_t table_t[FLASH_GPU_OPERATORS][FLASH_GPU_TYPES];
+static table_t *kernels[FLASH_CUDA_DEVICES];
 
 static const char *const operators[FLASH_GPU_OPERATORS] = {
     [FLASH_GPU_SUM] = "sum",   [FLASH_GPU_PROD] = "prod", [FLASH_GPU_MAX] = "max",
@@ -78,21 +81,27 @@ static void find(flash_gpu_kernel_t *kernel, flash_gpu_operator_t operation, fla
 const flash_gpu_kernel_t *flash_cuda_kernel(flash_gpu_lane_t *lane, const void *output,
                                             flash_gpu_operator_t operation, flash_gpu_type_t type)
 {
-    flash_gpu_kernel_t *kernel = &kernels[operation][type];
+    flash_gpu_kernel_t *kernel = NULL;
     flash_cuda_visit_t visit;
     CUdevice device;
 
     if (!flash_cuda_device_of(output, &device) || device != lane->device ||
-        !flash_cuda_enter(lane->context, &visit)) {
+        device >= FLASH_CUDA_DEVICES || !flash_cuda_enter(lane->context, &visit)) {
         return NULL;
     }
     pthread_mutex_lock(&mutex);
-    if (kernel->kernel == NULL && !kernel->missing) {
-        find(kernel, operation, type);
+    if (kernels[device] == NULL) {
+        kernels[device] = calloc(1, sizeof(table_t));
+    }
+    if (kernels[device] != NULL) {
+        kernel = &(*kernels[device])[operation][type];
+        if (kernel->kernel == NULL && !kernel->missing) {
+            find(kernel, operation, type);
+        }
     }
     pthread_mutex_unlock(&mutex);
     flash_cuda_leave(&visit);
-    return kernel->missing ? NULL : kernel;
+    return kernel == NULL || kernel->missing ? NULL : kernel;
 }
 
 CUresult flash_cuda_launch(const flash_gpu_kernel_t *kernel, const void *in, const void *inout,

@@ -14,10 +14,9 @@
 
 /* Memory of a device that its pool keeps for the next operation. */
 #define LARGEST_KEPT ((cuuint64_t) 256 << 20)
-#define MOST_DEVICES 64
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static CUmemoryPool pools[MOST_DEVICES]; /* kept */
+static CUmemoryPool pools[FLASH_CUDA_DEVICES]; /* kept */
 
 /* ------------------------------------------------------------- where it is */
 
@@ -121,7 +120,8 @@ static bool make_streams(flash_gpu_lane_t *lane)
         made = flash_cuda_well(flash_cuda_driver.p_cuStreamCreateWithPriority(
             &lane->streams[k], CU_STREAM_NON_BLOCKING, greatest));
     }
-    return made;
+    return made && flash_cuda_well(flash_cuda_driver.p_cuStreamCreateWithPriority(
+                       &lane->watch, CU_STREAM_NON_BLOCKING, greatest));
 }
 
 /* -------------------------------------------------------------------- lanes */
@@ -154,6 +154,9 @@ void flash_cuda_close(flash_gpu_lane_t *lane)
     wait_for_others(lane);
     for (unsigned k = 0; k < FLASH_CUDA_STREAMS && lane->streams[k] != NULL; k++) {
         flash_cuda_driver.p_cuStreamDestroy(lane->streams[k]);
+    }
+    if (lane->watch != NULL) {
+        flash_cuda_driver.p_cuStreamDestroy(lane->watch);
     }
     if (lane->retained) {
         flash_cuda_driver.p_cuDevicePrimaryCtxRelease(lane->device);
@@ -190,7 +193,7 @@ static CUmemoryPool pool_of(CUdevice device)
     cuuint64_t kept = LARGEST_KEPT;
     CUmemoryPool made;
 
-    if (device >= MOST_DEVICES) {
+    if (device >= FLASH_CUDA_DEVICES) {
         return NULL;
     }
     if (pools[device] == NULL &&

@@ -4,8 +4,8 @@
  * cuBLASLt computes on matrices stored by columns: it is given each one's transpose, and with that
  * the product's, whose columns are the rows here.
  *
- * The handle is the process's: cuBLASLt's may be used by all threads. What a structure keeps is
- * ordered as its operations' callbacks are.
+ * Shared between threads, under `mutex`: each device's handle, kept; which algorithm computes what
+ * kind of product; workspaces, until they are made. cuBLASLt's own functions may be called by any.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -17,28 +17,36 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
-/* Pieces of a block differ by a row at most, and in how they are aligned. */
-enum { PLANS = 8 };
+enum { DEVICES = 64, PLANS = 64 };
 
-/* How products of that many rows are computed, of memory so aligned. */
+/* What a product's algorithm depends on. Compared byte by byte: made of zeros. */
+typedef struct kind {
+    int device, n, k, type, product_type, compute, transposed, biased;
+    long long rows, lda, ldb, ldc;
+    size_t workspace;
+    unsigned aligned[4]; /* B, A, C, the bias */
+} kind_t;
+
 typedef struct plan {
-    MPI_Count rows; /* 0: none */
-    unsigned aligned[2];
+    kind_t kind; /* of no rows: none */
     cublasLtMatmulAlgo_t algorithm;
 } plan_t;
 
-struct MPIX_Flash_cublas_state {
-    cublasLtMatmulDesc_t operation;
-    void *workspace;
-    plan_t plans[PLANS];
-    unsigned next;
-};
-typedef struct MPIX_Flash_cublas_state state_t;
+/* One product. */
+typedef struct product {
+    const MPIX_Flash_cublas_gemm *gemm;
+    MPI_Count rows;
+    const void *a;
+    void *c;
+    long long lda, ldc;
+} product_t;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static cublasLtHandle_t handle; /* under `mutex`; kept */
+static cublasLtHandle_t handles[DEVICES];
+static plan_t plans[PLANS]; /* the latest, in turn */
+static unsigned next_plan;
 
 static bool well(cublasStatus_t status, const char *function)
 {
@@ -51,205 +59,73 @@ static bool well(cublasStatus_t status, const char *function)
 /* cublasStatus_t and its function are one word. */
 #define WELL(function, ...) well(function(__VA_ARGS__), #function)
 
-static cublasLtHandle_t find_handle(void)
+static bool cuda_well(cudaError_t error, const char *function)
 {
-    cublasLtHandle_t found;
-
-    pthread_mutex_lock(&mutex);
-    if (handle == NULL && !WELL(cublasLtCreate, &handle)) {
-        handle = NULL;
-    }
-    found = handle;
-    pthread_mutex_unlock(&mutex);
-    return found;
-}
-
-/* -------------------------------------------------------------------- its state */
-
-static bool set_operation(const MPIX_Flash_cublas_gemm *gemm, cublasLtMatmulDesc_t operation)
-{
-    cublasOperation_t transpose = gemm->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    int32_t bias_type = gemm->product_type;
-
-    return WELL(cublasLtMatmulDescSetAttribute, operation, CUBLASLT_MATMUL_DESC_TRANSA, &transpose,
-                sizeof(transpose)) &&
-           (gemm->bias == NULL ||
-            (WELL(cublasLtMatmulDescSetAttribute, operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
-                  &epilogue, sizeof(epilogue)) &&
-             WELL(cublasLtMatmulDescSetAttribute, operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                  &gemm->bias, sizeof(gemm->bias)) &&
-             WELL(cublasLtMatmulDescSetAttribute, operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
-                  &bias_type, sizeof(bias_type))));
-}
-
-static state_t *make_state(const MPIX_Flash_cublas_gemm *gemm, cudaStream_t stream)
-{
-    state_t *state = calloc(1, sizeof(*state));
-    cudaError_t error = cudaSuccess;
-
-    if (state == NULL) {
-        return NULL;
-    }
-    if (!WELL(cublasLtMatmulDescCreate, &state->operation, gemm->compute, CUDA_R_32F)) {
-        free(state);
-        return NULL;
-    }
-    if (gemm->workspace > 0) {
-        error = cudaMallocAsync(&state->workspace, gemm->workspace, stream);
-    }
     if (error != cudaSuccess) {
-        fprintf(stderr, "mpix_flash_cublas: cudaMallocAsync of %zu bytes: %s\n", gemm->workspace,
-                cudaGetErrorName(error));
+        fprintf(stderr, "mpix_flash_cublas: %s: %s\n", function, cudaGetErrorName(error));
     }
-    if (error != cudaSuccess || !set_operation(gemm, state->operation)) {
-        MPIX_Flash_cublas_gemm made = {.state = state};
+    return error == cudaSuccess;
+}
 
-        MPIX_Flash_cublas_release(&made, stream);
+/* Under the mutex. NULL: there is none. */
+static cublasLtHandle_t find_handle(int device)
+{
+    if (device >= DEVICES) {
         return NULL;
     }
-    return state;
+    if (handles[device] == NULL && !WELL(cublasLtCreate, &handles[device])) {
+        handles[device] = NULL;
+    }
+    return handles[device];
+}
+
+/* Under the mutex. What was there before may be in use by what the stream holds. */
+static bool find_workspace(MPIX_Flash_cublas_gemm *gemm, cudaStream_t stream)
+{
+    if (gemm->state.size < gemm->workspace) {
+        MPIX_Flash_cublas_release(gemm, stream);
+        if (!cuda_well(cudaMallocAsync(&gemm->state.memory, gemm->workspace, stream),
+                       "cudaMallocAsync")) {
+            gemm->state.memory = NULL;
+            return false;
+        }
+        gemm->state.size = gemm->workspace;
+    }
+    return true;
 }
 
 void MPIX_Flash_cublas_release(MPIX_Flash_cublas_gemm *gemm, cudaStream_t stream)
 {
-    state_t *state = gemm->state;
-
-    if (state != NULL) {
-        if (state->workspace != NULL) {
-            cudaFreeAsync(state->workspace, stream);
-        }
-        cublasLtMatmulDescDestroy(state->operation);
-        free(state);
-        gemm->state = NULL;
+    if (gemm->state.memory != NULL) {
+        cudaFreeAsync(gemm->state.memory, stream);
     }
+    gemm->state.memory = NULL;
+    gemm->state.size = 0;
 }
 
 /* ------------------------------------------------------------------ one product */
 
-/* As cuBLASLt sees them: B', A' and C', whose columns are rows of A and C. */
-typedef struct layouts {
+/* What cuBLASLt wants of it. B', A' and C', as it sees them: columns are rows of A and C. */
+typedef struct description {
+    cublasLtMatmulDesc_t operation;
     cublasLtMatrixLayout_t b, a, c;
-} layouts_t;
+} description_t;
 
-static void free_layouts(const layouts_t *layouts)
+static void free_description(const description_t *made)
 {
-    if (layouts->c != NULL) {
-        cublasLtMatrixLayoutDestroy(layouts->c);
+    if (made->c != NULL) {
+        cublasLtMatrixLayoutDestroy(made->c);
     }
-    if (layouts->a != NULL) {
-        cublasLtMatrixLayoutDestroy(layouts->a);
+    if (made->a != NULL) {
+        cublasLtMatrixLayoutDestroy(made->a);
     }
-    if (layouts->b != NULL) {
-        cublasLtMatrixLayoutDestroy(layouts->b);
+    if (made->b != NULL) {
+        cublasLtMatrixLayoutDestroy(made->b);
+    }
+    if (made->operation != NULL) {
+        cublasLtMatmulDescDestroy(made->operation);
     }
 }
-
-static bool make_layouts(const MPIX_Flash_cublas_gemm *gemm, MPI_Count rows, long long lda,
-                         long long ldc, layouts_t *layouts)
-{
-    uint64_t n = (uint64_t) gemm->n, k = (uint64_t) gemm->k;
-
-    *layouts = (layouts_t){NULL, NULL, NULL};
-    return WELL(cublasLtMatrixLayoutCreate, &layouts->b, gemm->type, gemm->transposed ? k : n,
-                gemm->transposed ? n : k, gemm->ldb) &&
-           WELL(cublasLtMatrixLayoutCreate, &layouts->a, gemm->type, k, (uint64_t) rows, lda) &&
-           WELL(cublasLtMatrixLayoutCreate, &layouts->c, gemm->product_type, n, (uint64_t) rows,
-                ldc);
-}
-
-/* The largest power of two, 256 at most, that divides it. */
-static unsigned alignment(const void *address)
-{
-    uintptr_t lowest = (uintptr_t) address & -(uintptr_t) address;
-
-    return lowest == 0 || lowest > 256 ? 256 : (unsigned) lowest;
-}
-
-static bool set_preference(const MPIX_Flash_cublas_gemm *gemm, const plan_t *plan,
-                           cublasLtMatmulPreference_t preference)
-{
-    uint32_t b = alignment(gemm->b), a = plan->aligned[0], c = plan->aligned[1];
-
-    return WELL(cublasLtMatmulPreferenceSetAttribute, preference,
-                CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &gemm->workspace,
-                sizeof(gemm->workspace)) &&
-           WELL(cublasLtMatmulPreferenceSetAttribute, preference,
-                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &b, sizeof(b)) &&
-           WELL(cublasLtMatmulPreferenceSetAttribute, preference,
-                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &a, sizeof(a)) &&
-           WELL(cublasLtMatmulPreferenceSetAttribute, preference,
-                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c, sizeof(c)) &&
-           WELL(cublasLtMatmulPreferenceSetAttribute, preference,
-                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof(c));
-}
-
-static bool choose(const MPIX_Flash_cublas_gemm *gemm, const layouts_t *layouts, plan_t *plan)
-{
-    cublasLtMatmulHeuristicResult_t found;
-    cublasLtMatmulPreference_t preference;
-    int count = 0;
-    bool chosen;
-
-    if (!WELL(cublasLtMatmulPreferenceCreate, &preference)) {
-        return false;
-    }
-    chosen = set_preference(gemm, plan, preference) &&
-             WELL(cublasLtMatmulAlgoGetHeuristic, find_handle(), gemm->state->operation, layouts->b,
-                  layouts->a, layouts->c, layouts->c, preference, 1, &found, &count) &&
-             well(count > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED,
-                  "cublasLtMatmulAlgoGetHeuristic");
-    if (chosen) {
-        plan->algorithm = found.algo;
-    }
-    cublasLtMatmulPreferenceDestroy(preference);
-    return chosen;
-}
-
-/* NULL: cuBLASLt has none. */
-static const plan_t *find_plan(const MPIX_Flash_cublas_gemm *gemm, const layouts_t *layouts,
-                               MPI_Count rows, const void *a, const void *c)
-{
-    plan_t wanted = {.rows = rows, .aligned = {alignment(a), alignment(c)}};
-    state_t *state = gemm->state;
-    plan_t *made;
-
-    for (unsigned i = 0; i < PLANS; i++) {
-        const plan_t *plan = &state->plans[i];
-
-        if (plan->rows == rows && plan->aligned[0] == wanted.aligned[0] &&
-            plan->aligned[1] == wanted.aligned[1]) {
-            return plan;
-        }
-    }
-    if (!choose(gemm, layouts, &wanted)) {
-        return NULL;
-    }
-    made = &state->plans[state->next++ % PLANS];
-    *made = wanted;
-    return made;
-}
-
-static bool multiply(const MPIX_Flash_cublas_gemm *gemm, MPI_Count rows, const void *a,
-                     long long lda, void *c, long long ldc, cudaStream_t stream)
-{
-    layouts_t layouts;
-    const plan_t *plan = NULL;
-    bool done = false;
-
-    if (make_layouts(gemm, rows, lda, ldc, &layouts)) {
-        plan = find_plan(gemm, &layouts, rows, a, c);
-    }
-    if (plan != NULL) {
-        done = WELL(cublasLtMatmul, find_handle(), gemm->state->operation, &gemm->alpha, gemm->b,
-                    layouts.b, a, layouts.a, &gemm->beta, c, layouts.c, c, layouts.c,
-                    &plan->algorithm, gemm->state->workspace, gemm->workspace, stream);
-    }
-    free_layouts(&layouts);
-    return done;
-}
-
-/* -------------------------------------------------------------------- callbacks */
 
 static size_t size_of(cudaDataType_t type)
 {
@@ -267,10 +143,162 @@ static size_t size_of(cudaDataType_t type)
     }
 }
 
+static bool add_bias(const MPIX_Flash_cublas_gemm *gemm, cublasLtMatmulDesc_t operation)
+{
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    int32_t type = size_of(gemm->type) == 1 ? CUDA_R_16BF : gemm->product_type;
+
+    return WELL(cublasLtMatmulDescSetAttribute, operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                sizeof(epilogue)) &&
+           WELL(cublasLtMatmulDescSetAttribute, operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                &gemm->bias, sizeof(gemm->bias)) &&
+           WELL(cublasLtMatmulDescSetAttribute, operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+                &type, sizeof(type));
+}
+
+static bool describe(const product_t *product, description_t *made)
+{
+    const MPIX_Flash_cublas_gemm *gemm = product->gemm;
+    cublasOperation_t transpose = gemm->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    uint64_t n = (uint64_t) gemm->n, k = (uint64_t) gemm->k, rows = (uint64_t) product->rows;
+
+    return WELL(cublasLtMatmulDescCreate, &made->operation, gemm->compute, CUDA_R_32F) &&
+           WELL(cublasLtMatmulDescSetAttribute, made->operation, CUBLASLT_MATMUL_DESC_TRANSA,
+                &transpose, sizeof(transpose)) &&
+           (gemm->bias == NULL || add_bias(gemm, made->operation)) &&
+           WELL(cublasLtMatrixLayoutCreate, &made->b, gemm->type, gemm->transposed ? k : n,
+                gemm->transposed ? n : k, gemm->ldb) &&
+           WELL(cublasLtMatrixLayoutCreate, &made->a, gemm->type, k, rows, product->lda) &&
+           WELL(cublasLtMatrixLayoutCreate, &made->c, gemm->product_type, n, rows, product->ldc);
+}
+
+/* The largest power of two, 256 at most, that divides it. */
+static unsigned alignment(const void *address)
+{
+    uintptr_t lowest = (uintptr_t) address & -(uintptr_t) address;
+
+    return lowest == 0 || lowest > 256 ? 256 : (unsigned) lowest;
+}
+
+static kind_t kind_of(const product_t *product, int device)
+{
+    const MPIX_Flash_cublas_gemm *gemm = product->gemm;
+    kind_t kind;
+
+    memset(&kind, 0, sizeof(kind));
+    kind.device = device;
+    kind.n = gemm->n;
+    kind.k = gemm->k;
+    kind.type = gemm->type;
+    kind.product_type = gemm->product_type;
+    kind.compute = gemm->compute;
+    kind.transposed = gemm->transposed != 0;
+    kind.biased = gemm->bias != NULL;
+    kind.rows = product->rows;
+    kind.lda = product->lda;
+    kind.ldb = gemm->ldb;
+    kind.ldc = product->ldc;
+    kind.workspace = gemm->workspace;
+    kind.aligned[0] = alignment(gemm->b);
+    kind.aligned[1] = alignment(product->a);
+    kind.aligned[2] = alignment(product->c);
+    kind.aligned[3] = alignment(gemm->bias);
+    return kind;
+}
+
+static bool prefer(cublasLtMatmulPreference_t preference,
+                   cublasLtMatmulPreferenceAttributes_t attribute, unsigned alignment_bytes)
+{
+    uint32_t value = alignment_bytes;
+
+    return WELL(cublasLtMatmulPreferenceSetAttribute, preference, attribute, &value, sizeof(value));
+}
+
+static bool set_preference(const kind_t *kind, cublasLtMatmulPreference_t preference)
+{
+    return WELL(cublasLtMatmulPreferenceSetAttribute, preference,
+                CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &kind->workspace,
+                sizeof(kind->workspace)) &&
+           prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, kind->aligned[0]) &&
+           prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, kind->aligned[1]) &&
+           prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, kind->aligned[2]) &&
+           prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, kind->aligned[2]);
+}
+
+static bool choose(cublasLtHandle_t handle, const kind_t *kind, const description_t *what,
+                   cublasLtMatmulAlgo_t *algorithm)
+{
+    cublasLtMatmulHeuristicResult_t found;
+    cublasLtMatmulPreference_t preference;
+    int count = 0;
+    bool chosen;
+
+    if (!WELL(cublasLtMatmulPreferenceCreate, &preference)) {
+        return false;
+    }
+    chosen = set_preference(kind, preference) &&
+             WELL(cublasLtMatmulAlgoGetHeuristic, handle, what->operation, what->b, what->a,
+                  what->c, what->c, preference, 1, &found, &count) &&
+             well(count > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED,
+                  "cublasLtMatmulAlgoGetHeuristic");
+    if (chosen) {
+        *algorithm = found.algo;
+    }
+    cublasLtMatmulPreferenceDestroy(preference);
+    return chosen;
+}
+
+/* Under the mutex. False: cuBLASLt has none. */
+static bool find_plan(cublasLtHandle_t handle, const kind_t *kind, const description_t *what,
+                      cublasLtMatmulAlgo_t *algorithm)
+{
+    for (unsigned i = 0; i < PLANS; i++) {
+        if (memcmp(&plans[i].kind, kind, sizeof(*kind)) == 0) {
+            *algorithm = plans[i].algorithm;
+            return true;
+        }
+    }
+    if (!choose(handle, kind, what, algorithm)) {
+        return false;
+    }
+    plans[next_plan % PLANS] = (plan_t){.kind = *kind, .algorithm = *algorithm};
+    next_plan++;
+    return true;
+}
+
+static bool multiply(MPIX_Flash_cublas_gemm *gemm, const product_t *product, cudaStream_t stream)
+{
+    description_t what = {NULL, NULL, NULL, NULL};
+    cublasLtHandle_t handle = NULL;
+    cublasLtMatmulAlgo_t algorithm;
+    bool done = false;
+    int device = 0;
+
+    if (cuda_well(cudaGetDevice(&device), "cudaGetDevice") && describe(product, &what)) {
+        kind_t kind = kind_of(product, device);
+
+        pthread_mutex_lock(&mutex);
+        handle = find_handle(device);
+        done = handle != NULL && find_plan(handle, &kind, &what, &algorithm) &&
+               find_workspace(gemm, stream);
+        pthread_mutex_unlock(&mutex);
+    }
+    if (done) {
+        done =
+            WELL(cublasLtMatmul, handle, what.operation, &gemm->alpha, gemm->b, what.b, product->a,
+                 what.a, &gemm->beta, product->c, what.c, product->c, what.c, &algorithm,
+                 gemm->workspace > 0 ? gemm->state.memory : NULL, gemm->workspace, stream);
+    }
+    free_description(&what);
+    return done;
+}
+
+/* -------------------------------------------------------------------- callbacks */
+
 static bool is_well_formed(const MPIX_Flash_cublas_gemm *gemm)
 {
     return gemm != NULL && gemm->size == sizeof(*gemm) && gemm->n > 0 && gemm->k > 0 &&
-           size_of(gemm->type) > 0 && size_of(gemm->product_type) > 0 && gemm->b != NULL &&
+           size_of(gemm->type) > 0 && size_of(gemm->product_type) > 1 && gemm->b != NULL &&
            gemm->ldb >= (gemm->transposed ? gemm->k : gemm->n);
 }
 
@@ -284,59 +312,47 @@ static bool may_produce(const MPIX_Flash_cublas_gemm *gemm)
     return is_well_formed(gemm) && gemm->a != NULL && gemm->lda >= gemm->k && gemm->beta == 0;
 }
 
-static bool prepare(MPIX_Flash_cublas_gemm *gemm, cudaStream_t stream)
-{
-    if (gemm->state == NULL && find_handle() != NULL) {
-        gemm->state = make_state(gemm, stream);
-    }
-    return gemm->state != NULL;
-}
-
 /* Where a piece's rows are among all ranks'; `length` elements each. */
-static size_t first_row(const MPIX_Flash_cublas_gemm *gemm, const MPIX_Flash_block *block,
-                        int length)
+static size_t first_row(const MPIX_Flash_block *block, int length)
 {
-    MPI_Count first =
-        gemm->first_rows != NULL ? gemm->first_rows[block->rank] : gemm->rows * block->rank;
-
-    return (size_t) (first + block->offset / length);
+    return (size_t) ((block->displ + block->offset) / length);
 }
 
 static bool has_whole_rows(const MPIX_Flash_block *block, int length)
 {
-    return block->offset % length == 0 && block->count % length == 0;
+    return block->displ % length == 0 && block->offset % length == 0 && block->count % length == 0;
 }
 
 int MPIX_Flash_cublas_consume(const MPIX_Flash_block *block, void *arg)
 {
     MPIX_Flash_cublas_gemm *gemm = arg;
-    char *c;
+    product_t product = {.gemm = gemm, .a = block->data};
 
-    if (!may_consume(gemm) || !has_whole_rows(block, gemm->k)) {
+    if (!block->on_stream || !may_consume(gemm) || !has_whole_rows(block, gemm->k)) {
         return MPI_ERR_ARG;
     }
-    c = (char *) gemm->c +
-        first_row(gemm, block, gemm->k) * (size_t) gemm->ldc * size_of(gemm->product_type);
-    return prepare(gemm, block->stream) && multiply(gemm, block->count / gemm->k, block->data,
-                                                    gemm->k, c, gemm->ldc, block->stream)
-               ? MPI_SUCCESS
-               : MPI_ERR_OTHER;
+    product.rows = block->count / gemm->k;
+    product.lda = gemm->k;
+    product.ldc = gemm->ldc;
+    product.c = (char *) gemm->c +
+                first_row(block, gemm->k) * (size_t) gemm->ldc * size_of(gemm->product_type);
+    return multiply(gemm, &product, block->stream) ? MPI_SUCCESS : MPI_ERR_OTHER;
 }
 
 int MPIX_Flash_cublas_produce(const MPIX_Flash_block *block, void *arg)
 {
     MPIX_Flash_cublas_gemm *gemm = arg;
-    const char *a;
+    product_t product = {.gemm = gemm, .c = block->data};
 
-    if (!may_produce(gemm) || !has_whole_rows(block, gemm->n)) {
+    if (!block->on_stream || !may_produce(gemm) || !has_whole_rows(block, gemm->n)) {
         return MPI_ERR_ARG;
     }
-    a = (const char *) gemm->a +
-        first_row(gemm, block, gemm->n) * (size_t) gemm->lda * size_of(gemm->type);
-    return prepare(gemm, block->stream) && multiply(gemm, block->count / gemm->n, a, gemm->lda,
-                                                    block->data, gemm->n, block->stream)
-               ? MPI_SUCCESS
-               : MPI_ERR_OTHER;
+    product.rows = block->count / gemm->n;
+    product.lda = gemm->lda;
+    product.ldc = gemm->n;
+    product.a = (const char *) gemm->a +
+                first_row(block, gemm->n) * (size_t) gemm->lda * size_of(gemm->type);
+    return multiply(gemm, &product, block->stream) ? MPI_SUCCESS : MPI_ERR_OTHER;
 }
 
 /* ------------------------------------------------------------------------ calls */
@@ -378,7 +394,6 @@ int MPIX_Flash_cublas_iallgather_gemm(const void *a, int rows, void *gathered,
            : size_of(gemm->type) == 2 ? MPI_UINT16_T
                                       : MPI_FLOAT;
     hints = hints_of(pieces, gemm->k, stream);
-    gemm->rows = rows;
     return MPIX_Iallgather_compute(a, rows * gemm->k, type, gathered, rows * gemm->k, type,
                                    MPIX_Flash_cublas_consume, gemm, &hints, comm, request);
 }
@@ -397,7 +412,6 @@ int MPIX_Flash_cublas_igemm_reduce_scatter(MPIX_Flash_cublas_gemm *gemm, int row
         return raise_error(comm, error);
     }
     hints = hints_of(pieces, gemm->n, stream);
-    gemm->rows = rows;
     return MPIX_Ireduce_scatter_block_compute(MPIX_Flash_cublas_produce, gemm, &hints, result,
                                               rows * gemm->n, MPI_FLOAT, MPI_SUM, comm, request);
 }

@@ -33,16 +33,17 @@ extern "C" {
 /*
  * C = alpha A B + beta C + bias, a piece of A's and C's rows at a time: A has k columns, B is k by
  * n, C has n columns. Of the allgather, A is what is gathered, and of the reduce-scatter, C is what
- * is scattered. The caller's, as all that it points to; unchanged while an operation uses it. One
- * that several operations use at a time is for one stream: they share a workspace.
+ * is scattered. The caller's, as all that it points to; unchanged while an operation uses it, and
+ * as the caller likes between operations. Several operations may use one at a time if they have the
+ * same stream: they share its workspace.
  */
 typedef struct MPIX_Flash_cublas_gemm {
     size_t size;         /* sizeof(MPIX_Flash_cublas_gemm) */
     int n, k;            /* at least 1 */
     cudaDataType_t type; /* of A and B: CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF, or, where cuBLASLt
                             has them, CUDA_R_8F_E4M3 and its like */
-    cudaDataType_t
-        product_type; /* of C and the bias: CUDA_R_32F, or another that goes with `type` */
+    cudaDataType_t product_type; /* of C: CUDA_R_32F, or CUDA_R_16F or CUDA_R_16BF as goes
+                                    with `type` */
     cublasComputeType_t compute; /* CUBLAS_COMPUTE_32F; CUBLAS_COMPUTE_32F_FAST_TF32: by tf32 */
     int transposed;    /* 1: B is stored as n rows of k elements, as fp8 demands; else 0 */
     float alpha, beta; /* a producer's beta is 0 */
@@ -52,18 +53,22 @@ typedef struct MPIX_Flash_cublas_gemm {
     long long lda;
     void *c; /* consumer: all ranks' rows, ldc elements apart; a producer's go where it is told */
     long long ldc;
-    const void *bias; /* n elements, which each row gets added; NULL: none. Of a reduce-scatter, on
-                         one rank alone */
-    MPI_Count rows;   /* of each rank's block, where they are equal; set by the calls below */
-    const MPI_Count *first_rows;           /* or where each begins, in rows; NULL: as `rows` says */
-    size_t workspace;                      /* bytes that a product may use besides; 0: none */
-    struct MPIX_Flash_cublas_state *state; /* the library's; NULL at first */
+    const void *bias; /* n elements of C's type, or with fp8 factors, of CUDA_R_16BF, which each
+                         row gets added; NULL: none. Of a reduce-scatter, on one rank alone */
+    size_t workspace; /* bytes that a product may use besides; 0: none */
+    struct {
+        void *memory;
+        size_t size;
+    } state; /* the library's; zeros at first */
 } MPIX_Flash_cublas_gemm;
 
 #define MPIX_FLASH_CUBLAS_GEMM_INIT                                                                \
     {                                                                                              \
         sizeof(MPIX_Flash_cublas_gemm), 0, 0, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, 0, 1, 0, \
-            NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, (size_t) 32 << 20, NULL                      \
+            NULL, 0, NULL, 0, NULL, 0, NULL, (size_t) 32 << 20,                                    \
+        {                                                                                          \
+            NULL, 0                                                                                \
+        }                                                                                          \
     }
 
 /*
@@ -90,15 +95,15 @@ int MPIX_Flash_cublas_igemm_reduce_scatter(MPIX_Flash_cublas_gemm *gemm, int row
 /*
  * The callbacks that these use (MPIX_Flash_compute_fn), for other calls: of an operation with a
  * stream, whose pieces are whole rows (MPIX_Flash_hints), with the structure as argument.
- * MPI_ERR_ARG: malformed, or no stream. MPI_ERR_OTHER: cuBLASLt refuses, and what it says is
- * printed.
+ * A block's rows are where block->displ says. MPI_ERR_ARG: malformed, or no stream. MPI_ERR_OTHER:
+ * cuBLASLt refuses, and what it says is printed.
  */
 int MPIX_Flash_cublas_consume(const MPIX_Flash_block *block, void *gemm);
 int MPIX_Flash_cublas_produce(const MPIX_Flash_block *block, void *gemm);
 
 /*
- * Frees what the library keeps in gemm->state, in the order of `stream`. No operation uses it any
- * more. With nothing there, does nothing. May be used again after that.
+ * Frees the workspace, in the order of `stream`. No operation uses it any more. With nothing there,
+ * does nothing. The structure may be used again.
  */
 void MPIX_Flash_cublas_release(MPIX_Flash_cublas_gemm *gemm, cudaStream_t stream);
 

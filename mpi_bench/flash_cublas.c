@@ -173,7 +173,6 @@ static MPIX_Flash_cublas_gemm describe(const bench_t *bench)
     gemm.ldb = gemm.n;
     gemm.c = bench->c;
     gemm.ldc = gemm.n;
-    gemm.rows = bench->rows;
     return gemm;
 }
 
@@ -219,7 +218,8 @@ static void multiply(bench_t *bench)
     MPIX_Flash_block block = {.pieces = 1,
                               .count = (MPI_Count) bench->options.m * bench->options.k,
                               .datatype = MPI_FLOAT,
-                              .data = bench->a};
+                              .data = bench->a,
+                              .on_stream = 1};
 
     if (MPIX_Flash_cublas_consume(&block, &bench->whole) != MPI_SUCCESS) {
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);

@@ -335,7 +335,8 @@ int mca_coll_flash_refuse_gaps(void);
 int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, const void *output,
                          bool produces);
 /* Of a reduction that is staged: has the device add, if it can. Before the request is started. */
-void mca_coll_flash_add_far(const mca_coll_flash_request_t *request, const void *output);
+void mca_coll_flash_add_far(const mca_coll_flash_request_t *request, const void *input,
+                            const void *output);
 /* The kernel that does the same, of flash_gpu.h's; false: none does. */
 bool mca_coll_flash_kernel_of(MPI_Op op, MPI_Datatype datatype, flash_gpu_operator_t *operation,
                               flash_gpu_type_t *type);

@@ -82,11 +82,22 @@ int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, c
                                       &request->stager);
 }
 
-void mca_coll_flash_add_far(const mca_coll_flash_request_t *request, const void *output)
+/* As a kernel needs it; copies need nothing. */
+static bool is_aligned(const void *address, MPI_Datatype type)
+{
+    size_t size;
+
+    ompi_datatype_type_size(type, &size);
+    return (uintptr_t) address % size == 0;
+}
+
+void mca_coll_flash_add_far(const mca_coll_flash_request_t *request, const void *input,
+                            const void *output)
 {
     flash_gpu_operator_t operation;
     flash_gpu_type_t type;
     bool far = mca_coll_flash_params.cuda_reduce && request->stager != NULL &&
+               is_aligned(input, request->datatype) && is_aligned(output, request->datatype) &&
                mca_coll_flash_kernel_of(request->op, request->datatype, &operation, &type) &&
                flash_stager_add_by(request->stager, output, operation, type);
 
@@ -100,7 +111,7 @@ int mca_coll_flash_await_stream(const mca_coll_flash_request_t *request, const f
 {
     int status = flash_stager_await(request->stager, piece->op, piece->number, error);
 
-    return status == FLASH_PENDING || error != MPI_SUCCESS ? status : fail(status);
+    return status == FLASH_PENDING ? FLASH_PENDING : error != MPI_SUCCESS ? error : fail(status);
 }
 
 int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_op_params_t *params)

@@ -111,7 +111,7 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
     }
     rc = mca_coll_flash_stage(request, far_input, far_output, produces);
     if (rc == MPI_SUCCESS) {
-        mca_coll_flash_add_far(request, far_output);
+        mca_coll_flash_add_far(request, far_input, far_output);
     }
     return rc;
 }

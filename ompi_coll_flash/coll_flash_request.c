@@ -279,16 +279,27 @@ int mca_coll_flash_progress_all(void)
 
 /* ------------------------------------------------------------------- starting */
 
+/* Where the caller's block is; the ring's may be in packed memory. */
+static MPI_Count displ_of(const mca_coll_flash_request_t *request, const flash_op_t *op,
+                          uint32_t rank)
+{
+    flash_displs_t displs = request->prepare == NULL ? NULL : request->deferred.displs;
+
+    return displs == NULL ? (MPI_Count) flash_op_displ(op, rank) : displs[rank];
+}
+
 static int call_back(void *arg, const flash_piece_t *piece)
 {
     mca_coll_flash_request_t *request = arg;
     MPIX_Flash_block block = {.rank = (int) piece->block,
                               .piece = (int) piece->piece,
                               .pieces = (int) piece->pieces,
+                              .displ = displ_of(request, piece->op, piece->block),
                               .offset = (MPI_Count) piece->offset,
                               .count = (MPI_Count) piece->count,
                               .datatype = request->datatype,
                               .data = piece->data,
+                              .on_stream = request->compute.on_stream,
                               .stream = request->compute.stream,
                               .handle = {piece->op, (MPI_Count) piece->number}};
     int error =

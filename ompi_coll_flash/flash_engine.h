@@ -188,6 +188,8 @@ bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params
 void *flash_op_user(const flash_op_t *op);
 /* Bytes of an element. */
 size_t flash_op_element(const flash_op_t *op);
+/* Where a block begins, in elements. */
+ptrdiff_t flash_op_displ(const flash_op_t *op, uint32_t block);
 /* Bytes that it holds. */
 size_t flash_op_memory(const flash_op_t *op);
 /* Of a completed operation: FLASH_OK, one of FLASH_ERR_*, or an MPI error code of a callback. */

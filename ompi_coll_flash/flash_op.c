@@ -247,6 +247,11 @@ size_t flash_op_element(const flash_op_t *op)
     return op->params.element;
 }
 
+ptrdiff_t flash_op_displ(const flash_op_t *op, uint32_t block)
+{
+    return flash_schedule_displ(&op->params.schedule, block);
+}
+
 size_t flash_op_memory(const flash_op_t *op)
 {
     return sizeof(*op) + op->depth * sizeof(*op->slots) + op->scratch_size;

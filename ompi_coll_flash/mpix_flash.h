@@ -43,6 +43,8 @@ typedef struct MPIX_Flash_handle {
 typedef struct MPIX_Flash_block {
     int rank;                 /* whose block, as a rank of the communicator */
     int piece, pieces;        /* which piece of the block, 0 <= piece < pieces */
+    MPI_Count displ;          /* where the block begins, in elements: as displs says, or behind the
+                                 blocks of the ranks before */
     MPI_Count offset;         /* where the piece begins in the block, in elements */
     MPI_Count count;          /* the length of the piece, in elements, at least 1 */
     MPI_Datatype datatype;    /* the type of an element */
@@ -50,7 +52,8 @@ typedef struct MPIX_Flash_block {
                                  type's extent. A consumer's: in the memory of the buffer that it
                                  lies in, of a CUDA device's too. A producer's: in host memory, or
                                  with a stream, in that of the stream's device */
-    void *stream;             /* that of MPIX_Flash_hints; NULL if there is none */
+    int on_stream;            /* these two are MPIX_Flash_hints': is there a stream, and which */
+    void *stream;
     MPIX_Flash_handle handle; /* for a callback that returns MPIX_FLASH_PENDING */
 } MPIX_Flash_block;
 
@@ -133,15 +136,20 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  *   the call is made. (Others are not: managed memory is the host's here.)
  * - A callback enqueues its computation on the stream (block->stream) and returns MPI_SUCCESS. Of
  *   what a producer wrote, nothing departs before what the stream holds by then is done; its
- *   block->data is memory of the stream's device, aligned to 64 bytes. Where the stream fails, the
- *   request does, as if the callback had returned MPI_ERR_OTHER.
+ *   block->data is memory of the stream's device, which other streams may use once they have waited
+ *   for this one. Where the stream fails, the request does, as if the callback had returned
+ *   MPI_ERR_OTHER.
  * - When the request is complete, what is enqueued on the stream from then on sees the result. What
  *   consumers have enqueued may still be running: buffers are to be used again in the stream's
  *   order, or after waiting for it.
  * A callback that returns MPIX_FLASH_PENDING or works without the stream may do so here, too; then
  * it is done when it says so. The stream must not be destroyed before the request is complete, nor
  * be captured into a graph meanwhile, and has the device of the buffers: else MPI_ERR_OTHER at
- * completion, and the driver's word for it is printed.
+ * completion, and the driver's word for it is printed. It is not cudaStreamPerThread, which is
+ * another one in each thread.
+ *
+ * Where flash does not serve the communicator, the result is the same, but the call that starts the
+ * operation waits for the stream.
  */
 typedef struct MPIX_Flash_hints {
     size_t size;   /* sizeof(MPIX_Flash_hints) */

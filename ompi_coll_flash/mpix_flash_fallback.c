@@ -5,7 +5,7 @@
  * collective must begin inside the extension's call. An allgather does, and calls back when it is
  * complete; a reduce-scatter needs all contributions first, and produces them inside the call.
  *
- * A failed producer has nothing to contribute, and the plain collective cannot tell the others: a
+ * A rank that fails has nothing to contribute, and the plain collective cannot tell the others: a
  * second, tiny reduction goes along that does.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -68,69 +68,27 @@ static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t 
     return fallback;
 }
 
-/* The plain collective, which may know no device's memory. */
-static int gather(mca_coll_flash_arguments_t *a, const mca_coll_flash_compute_t *compute,
-                  MPI_Comm comm, MPI_Request *request)
-{
-    flash_stager_order_t order;
-    struct flash_fallback *mirrored;
-    int rc = mca_coll_flash_mirror(a, comm, order_of(compute, false, &order), &mirrored);
-
-    if (rc != MPI_SUCCESS) {
-        return rc;
-    }
-    rc = a->recvcounts == NULL
-             ? PMPI_Iallgather(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
-                               a->recvtype, comm, request)
-             : PMPI_Iallgatherv(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcounts,
-                                a->displs, a->recvtype, comm, request);
-    return mca_coll_flash_mirror_started(mirrored, rc, request);
-}
-
-int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
-                             void *recvbuf, int recvcount, const int recvcounts[],
-                             const int displs[], MPI_Datatype recvtype,
-                             const mca_coll_flash_compute_t *compute, MPI_Comm comm,
-                             MPI_Request *request)
-{
-    flash_fallback_t *fallback =
-        make(FLASH_ALLGATHER, compute, recvcount, recvcounts, displs, recvtype, comm);
-    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
-                                            .sendcount = sendcount,
-                                            .sendtype = sendtype,
-                                            .recvbuf = recvbuf,
-                                            .recvcount = recvcount,
-                                            .recvcounts = recvcounts,
-                                            .displs = displs,
-                                            .recvtype = recvtype};
-    MPI_Request gathered;
-    int rc = gather(&arguments, compute, comm, &gathered);
-
-    if (rc == MPI_SUCCESS && fallback == NULL) {
-        /* The others wait for this rank's block: it takes part all the same. */
-        ompi_request_wait(&gathered, MPI_STATUS_IGNORE);
-        return MPI_ERR_NO_MEM;
-    }
-    if (rc != MPI_SUCCESS) {
-        if (fallback != NULL) {
-            OBJ_RELEASE(fallback);
-        }
-        return rc;
-    }
-    fallback->base = recvbuf;
-    fallback->inner[0] = gathered;
-    flash_fallback_enlist(fallback, request);
-    return MPI_SUCCESS;
-}
-
-/* Bytes for all blocks; the data of the first element is that far behind its address. */
+/* Bytes for all blocks; where they begin, from the address of element 0 on. */
 static size_t contribution_size(const flash_fallback_t *fallback, ptrdiff_t *first)
 {
-    int last = (int) fallback->schedule.ring.nranks - 1;
-    ptrdiff_t elements = fallback->displs[last] + (ptrdiff_t) fallback->counts[last];
+    ptrdiff_t begin = PTRDIFF_MAX, end = PTRDIFF_MIN, gap = 0;
+    size_t bytes;
 
+    for (uint32_t rank = 0; rank < fallback->schedule.ring.nranks; rank++) {
+        ptrdiff_t displ = fallback->displs[rank], count = (ptrdiff_t) fallback->counts[rank];
+
+        if (count > 0) {
+            begin = displ < begin ? displ : begin;
+            end = displ + count > end ? displ + count : end;
+        }
+    }
     *first = 0;
-    return (size_t) opal_datatype_span(&fallback->datatype->super, (size_t) elements, first);
+    if (begin > end) {
+        return 0;
+    }
+    bytes = (size_t) opal_datatype_span(&fallback->datatype->super, (size_t) (end - begin), &gap);
+    *first = begin * fallback->extent + gap;
+    return bytes;
 }
 
 /*
@@ -188,22 +146,107 @@ static void produce(flash_fallback_t *fallback)
     }
 }
 
-/* The plain collective, which may know no device's memory. */
-static int reduce(mca_coll_flash_arguments_t *a, const mca_coll_flash_compute_t *compute,
-                  MPI_Comm comm, MPI_Request *request)
+/*
+ * Before the plain collective, which may know no device's memory. What is not to be had, this rank
+ * takes part without, by zeros in memory of the host: the others are told.
+ */
+static int mirror(flash_fallback_t *fallback, mca_coll_flash_arguments_t *a,
+                  struct flash_fallback **mirrored)
 {
     flash_stager_order_t order;
-    struct flash_fallback *mirrored;
-    int rc = mca_coll_flash_mirror(a, comm, order_of(compute, false, &order), &mirrored);
+    int rc = mca_coll_flash_mirror(a, fallback->comm, order_of(&fallback->compute, false, &order),
+                                   mirrored);
 
+    flash_fallback_fail(fallback, rc);
+    if (rc != MPI_SUCCESS) {
+        rc = fallback->contribution == NULL ? allocate_contribution(fallback) : MPI_SUCCESS;
+        a->sendbuf = MPI_IN_PLACE;
+        a->recvbuf = fallback->base;
+    }
+    fallback->reported = flash_fallback_has_failed(fallback);
+    return rc;
+}
+
+static int begin_collective(const mca_coll_flash_arguments_t *a, MPI_Comm comm,
+                            MPI_Request *request)
+{
+    if (a->op == NULL) {
+        return a->recvcounts == NULL
+                   ? PMPI_Iallgather(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                                     a->recvcount, a->recvtype, comm, request)
+                   : PMPI_Iallgatherv(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                                      a->recvcounts, a->displs, a->recvtype, comm, request);
+    }
+    return a->recvcounts == NULL ? PMPI_Ireduce_scatter_block(a->sendbuf, a->recvbuf, a->recvcount,
+                                                              a->recvtype, a->op, comm, request)
+                                 : PMPI_Ireduce_scatter(a->sendbuf, a->recvbuf, a->recvcounts,
+                                                        a->recvtype, a->op, comm, request);
+}
+
+/* A collective that is under way keeps its buffers: they are given up rather than freed. */
+static int begin(flash_fallback_t *fallback, mca_coll_flash_arguments_t *arguments,
+                 MPI_Request *request)
+{
+    MPI_Comm comm = fallback->comm;
+    struct flash_fallback *mirrored;
+    int rc = mirror(fallback, arguments, &mirrored);
+
+    if (rc != MPI_SUCCESS) {
+        OBJ_RELEASE(fallback);
+        return rc;
+    }
+    rc = begin_collective(arguments, comm, &fallback->inner[0]);
+    rc = mca_coll_flash_mirror_started(mirrored, rc, &fallback->inner[0]);
+    if (rc == MPI_SUCCESS) {
+        rc = PMPI_Iallreduce(&fallback->reported, &fallback->worst, 1, MPI_INT, MPI_MAX, comm,
+                             &fallback->inner[1]);
+    }
+    if (rc == MPI_SUCCESS) {
+        flash_fallback_enlist(fallback, request);
+    }
+    return rc;
+}
+
+/* Without memory: the others wait for this rank's block, and for its report. */
+static int gather_at_least(const mca_coll_flash_arguments_t *arguments, MPI_Comm comm)
+{
+    int none = 0, worst;
+    MPI_Request requests[2];
+    int rc = begin_collective(arguments, comm, &requests[0]);
+
+    if (rc == MPI_SUCCESS) {
+        rc = PMPI_Iallreduce(&none, &worst, 1, MPI_INT, MPI_MAX, comm, &requests[1]);
+    }
     if (rc != MPI_SUCCESS) {
         return rc;
     }
-    rc = a->recvcounts == NULL ? PMPI_Ireduce_scatter_block(a->sendbuf, a->recvbuf, a->recvcount,
-                                                            a->recvtype, a->op, comm, request)
-                               : PMPI_Ireduce_scatter(a->sendbuf, a->recvbuf, a->recvcounts,
-                                                      a->recvtype, a->op, comm, request);
-    return mca_coll_flash_mirror_started(mirrored, rc, request);
+    ompi_request_wait(&requests[0], MPI_STATUS_IGNORE);
+    ompi_request_wait(&requests[1], MPI_STATUS_IGNORE);
+    return MPI_ERR_NO_MEM;
+}
+
+int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
+                             void *recvbuf, int recvcount, const int recvcounts[],
+                             const int displs[], MPI_Datatype recvtype,
+                             const mca_coll_flash_compute_t *compute, MPI_Comm comm,
+                             MPI_Request *request)
+{
+    flash_fallback_t *fallback =
+        make(FLASH_ALLGATHER, compute, recvcount, recvcounts, displs, recvtype, comm);
+    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
+                                            .sendcount = sendcount,
+                                            .sendtype = sendtype,
+                                            .recvbuf = recvbuf,
+                                            .recvcount = recvcount,
+                                            .recvcounts = recvcounts,
+                                            .displs = displs,
+                                            .recvtype = recvtype};
+
+    if (fallback == NULL) {
+        return gather_at_least(&arguments, comm);
+    }
+    fallback->base = recvbuf;
+    return begin(fallback, &arguments, request);
 }
 
 int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void *recvbuf,
@@ -228,17 +271,6 @@ int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void 
         return rc;
     }
     produce(fallback);
-    fallback->reported = flash_fallback_has_failed(fallback);
     arguments.sendbuf = fallback->base;
-    rc = reduce(&arguments, compute, comm, &fallback->inner[0]);
-    if (rc == MPI_SUCCESS) {
-        rc = PMPI_Iallreduce(&fallback->reported, &fallback->worst, 1, MPI_INT, MPI_MAX, comm,
-                             &fallback->inner[1]);
-    }
-    if (rc != MPI_SUCCESS) {
-        /* A collective that is under way keeps its buffers: they are given up rather than freed. */
-        return rc;
-    }
-    flash_fallback_enlist(fallback, request);
-    return MPI_SUCCESS;
+    return begin(fallback, &arguments, request);
 }

@@ -128,9 +128,6 @@ static void complete(flash_fallback_t *fallback)
         }
         error = error == MPI_SUCCESS ? rc : error;
     }
-    if (error == MPI_SUCCESS && fallback->worst != 0) {
-        error = MPI_ERR_OTHER;
-    }
     if (error == MPI_SUCCESS && fallback->finish != NULL) {
         error = fallback->finish(fallback);
     }
@@ -195,10 +192,12 @@ static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_sp
     MPIX_Flash_block block = {.rank = (int) rank,
                               .piece = (int) piece,
                               .pieces = (int) split->pieces,
+                              .displ = flash_schedule_displ(&fallback->schedule, rank),
                               .offset = (MPI_Count) range.offset,
                               .count = (MPI_Count) range.count,
                               .datatype = fallback->datatype,
                               .data = fallback->base + element * fallback->extent,
+                              .on_stream = fallback->compute.on_stream,
                               .stream = fallback->compute.stream,
                               .handle = {fallback, -1 - (MPI_Count) fallback->begun}};
     bool nested = flash_in_callback;
@@ -271,6 +270,19 @@ void flash_fallback_produce(flash_fallback_t *fallback)
 
 /* ---------------------------------------------------------------- progress */
 
+/* Whether the collective is complete. That a rank has failed is known before anything is made of
+ * it.
+ */
+static bool is_over(flash_fallback_t *fallback)
+{
+    bool over = is_complete(fallback->inner[0]) && is_complete(fallback->inner[1]);
+
+    if (over && fallback->worst != 0) {
+        flash_fallback_fail(fallback, MPI_ERR_OTHER);
+    }
+    return over;
+}
+
 /*
  * Takes an operation whose collective is complete, and that has a callback to make or can complete,
  * for this thread alone: inside a callback, one that has none left to call, which that callback may
@@ -282,7 +294,7 @@ static flash_fallback_t *take_ready(void)
 
     pthread_mutex_lock(&mutex);
     for (fallback = list; fallback != NULL; fallback = fallback->next) {
-        if (!fallback->busy && is_complete(fallback->inner[0]) && is_complete(fallback->inner[1]) &&
+        if (!fallback->busy && is_over(fallback) &&
             (find_next(fallback) ? !flash_in_callback && may_begin(fallback)
                                  : undone(fallback) == 0)) {
             fallback->busy = true;

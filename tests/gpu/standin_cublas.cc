@@ -6,6 +6,7 @@
  */
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
 #include <cublasLt.h>
 #include <cuda_bf16.h>
@@ -38,6 +39,7 @@ struct preference_t {
 /* An algorithm is what it may take for granted. */
 struct algorithm_t {
     uint32_t alignment[4];
+    uint64_t kind; /* of product, see kind_of() */
 };
 
 struct product_t {
@@ -108,10 +110,11 @@ int multiply(void *arg)
     void *d_data = standin_reach_far(product->d_data, span(d));
     bool transposed = product->operation.transpose == CUBLAS_OP_T;
     const void *bias = nullptr;
+    cudaDataType_t bias_type = static_cast<cudaDataType_t>(product->operation.bias_type);
 
     if (product->operation.epilogue == CUBLASLT_EPILOGUE_BIAS) {
         bias = standin_reach_far(reinterpret_cast<uintptr_t>(product->operation.bias),
-                                 d.rows * size_of(d.type));
+                                 d.rows * size_of(bias_type));
     }
     if (a_data == nullptr || b_data == nullptr || d_data == nullptr ||
         (bias == nullptr && product->operation.epilogue == CUBLASLT_EPILOGUE_BIAS)) {
@@ -134,12 +137,28 @@ int multiply(void *arg)
                 sum += product->beta * read(d.type, d_data, place);
             }
             if (bias != nullptr) {
-                sum += read(d.type, bias, i);
+                sum += read(bias_type, bias, i);
             }
             write(d.type, d_data, place, sum);
         }
     }
     return SUCCESS;
+}
+
+/* The same for products of one kind, and hardly for others. */
+uint64_t kind_of(const operation_t &operation, const layout_t &a, const layout_t &b,
+                 const layout_t &d)
+{
+    uint64_t kind =
+        static_cast<uint64_t>(operation.transpose) * 8 + static_cast<uint64_t>(operation.epilogue);
+
+    for (const layout_t *layout : {&a, &b, &d}) {
+        for (uint64_t part : {static_cast<uint64_t>(layout->type), layout->rows, layout->columns,
+                              static_cast<uint64_t>(layout->leading)}) {
+            kind = kind * 1000003 + part;
+        }
+    }
+    return kind;
 }
 
 template <class Made, class Handle> cublasStatus_t make(Handle *handle, const Made &content)
@@ -245,22 +264,27 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t h
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
-                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int,
                                               cublasLtMatmulHeuristicResult_t results[], int *count)
 {
     const operation_t *operation = reinterpret_cast<const operation_t *>(desc);
+    const layout_t *output = reinterpret_cast<const layout_t *>(d);
     algorithm_t algorithm;
     bool fp8 = size_of(reinterpret_cast<const layout_t *>(a)->type) == 1;
+    int32_t bias_type = fp8 ? CUDA_R_16BF : output->type;
 
     *count = 0;
     if (standin_fails("cublasLtMatmulAlgoGetHeuristic") ||
-        (fp8 && operation->transpose != CUBLAS_OP_T)) {
+        (fp8 && operation->transpose != CUBLAS_OP_T) ||
+        (operation->epilogue == CUBLASLT_EPILOGUE_BIAS && operation->bias_type != bias_type)) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
     std::memcpy(algorithm.alignment, reinterpret_cast<const preference_t *>(preference)->alignment,
                 sizeof(algorithm.alignment));
+    algorithm.kind = kind_of(*operation, *reinterpret_cast<const layout_t *>(a),
+                             *reinterpret_cast<const layout_t *>(b), *output);
     std::memcpy(&results[0].algo, &algorithm, sizeof(algorithm));
     *count = 1;
     return CUBLAS_STATUS_SUCCESS;
@@ -280,7 +304,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     if (standin_fails("cublasLtMatmul")) {
         return CUBLAS_STATUS_EXECUTION_FAILED;
     }
-    if (c != d || (workspace == nullptr && workspace_size > 0) ||
+    if (c != d ||
+        (workspace_size > 0 &&
+         standin_reach_far(reinterpret_cast<uintptr_t>(workspace), workspace_size) == nullptr) ||
+        algorithm.kind != kind_of(*reinterpret_cast<const operation_t *>(desc),
+                                  *reinterpret_cast<const layout_t *>(a_layout),
+                                  *reinterpret_cast<const layout_t *>(b_layout),
+                                  *reinterpret_cast<const layout_t *>(d_layout)) ||
         !is_aligned(a, algorithm.alignment[0]) || !is_aligned(b, algorithm.alignment[1]) ||
         !is_aligned(c, algorithm.alignment[2]) || !is_aligned(d, algorithm.alignment[3])) {
         return CUBLAS_STATUS_INVALID_VALUE;

@@ -9,6 +9,13 @@
 int cuMemAlloc_v2(unsigned long long *address, size_t size);
 int cuMemFreeAsync(unsigned long long address, void *stream);
 
+int cuCtxGetDevice(int *device);
+
+int cudaGetDevice(int *device)
+{
+    return standin_fails("cudaGetDevice") ? UNKNOWN : cuCtxGetDevice(device);
+}
+
 int cudaMallocAsync(void **memory, size_t size, void *stream)
 {
     unsigned long long address = 0;

@@ -127,6 +127,8 @@ static void run(stream_t *stream, const action_t *action)
         in_callback = true;
         action->callback(stream, stream->result, action->arg);
         in_callback = false;
+    } else if (action->behind != NULL && stream->result == SUCCESS) {
+        stream->result = action->behind->result; /* a context's errors are all of its streams' */
     } else if (action->freed != 0) {
         standin_release(action->freed);
     } else if (stream->result == SUCCESS && action->kernel != NULL) {

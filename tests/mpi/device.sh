@@ -51,7 +51,7 @@ if [[ -e $top_builddir/cuda/.libs/libmpix_flash_cublas.so ]]; then
         export LD_LIBRARY_PATH=$top_builddir/tests/gpu/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     fi
     for np in 2 3 4; do
-        mpi "$np" -- test_device_gemm allgather reduce_scatter refused
+        mpi "$np" -- test_device_gemm allgather reduce_scatter used_again shared refused
     done
 else
     skip 'products by cuBLASLt' 'built without it'
@@ -71,6 +71,7 @@ point 'persistent requests that are passed on: said' \
 mpi 1 -- test_device_stream extension
 for np in 2 3; do
     mpi "$np" -x UCX_FLASH_TLS=self -- test_device_stream extension
+    mpi "$np" -x UCX_FLASH_TLS=self -- test_device_errors streams
 done
 options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
 point 'the path is told' says + 'staged through pinned memory: input and output' \

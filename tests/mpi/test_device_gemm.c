@@ -129,6 +129,11 @@ static MPIX_Flash_cublas_gemm describe(const problem_t *problem, const matrix_t 
     return gemm;
 }
 
+static cudaDataType_t bias_type_of(const problem_t *problem, cudaDataType_t product_type)
+{
+    return problem->type == CUDA_R_8F_E4M3 ? CUDA_R_16BF : product_type;
+}
+
 static int gap_of(const problem_t *problem)
 {
     return problem->unequal_strides ? 3 : 0;
@@ -170,7 +175,8 @@ static void gather(const problem_t *problem, void *stream)
     matrix_t b =
         make_matrix(type, SEED_B, 0, problem->k, problem->n, gap, problem->transposed != 0, stream);
     matrix_t c = make_matrix(product_type, SEED_C, 0, all_rows, problem->n, gap, false, stream);
-    matrix_t bias = make_matrix(product_type, SEED_BIAS, 0, 1, problem->n, 0, false, stream);
+    matrix_t bias = make_matrix(bias_type_of(problem, product_type), SEED_BIAS, 0, 1, problem->n, 0,
+                                false, stream);
     MPIX_Flash_cublas_gemm gemm = describe(problem, &b);
     MPI_Request request;
 
@@ -224,7 +230,8 @@ static void scatter(const problem_t *problem, void *stream)
                              false, stream);
     matrix_t b = make_matrix(problem->type, SEED_B + world_rank, 0, problem->k, problem->n, gap,
                              problem->transposed != 0, stream);
-    matrix_t bias = make_matrix(CUDA_R_32F, SEED_BIAS, 0, 1, problem->n, 0, false, stream);
+    matrix_t bias = make_matrix(bias_type_of(problem, CUDA_R_32F), SEED_BIAS, 0, 1, problem->n, 0,
+                                false, stream);
     buffer_t result =
         buffer_make(IN_DEVICE, (size_t) problem->rows * (size_t) problem->n * sizeof(float));
     MPIX_Flash_cublas_gemm gemm = describe(problem, &b);
@@ -269,7 +276,13 @@ static const problem_t problems[] = {
      .pieces = 2},
     {.name = "fp16", .type = CUDA_R_16F, .rows = 24, .n = 16, .k = 32, .pieces = 3},
     {.name = "bf16", .type = CUDA_R_16BF, .rows = 24, .n = 16, .k = 32, .bias = true},
-    {.name = "fp8", .type = CUDA_R_8F_E4M3, .rows = 32, .n = 32, .k = 32, .transposed = 1}};
+    {.name = "fp8",
+     .type = CUDA_R_8F_E4M3,
+     .rows = 32,
+     .n = 32,
+     .k = 32,
+     .transposed = 1,
+     .bias = true}};
 
 static void products(void (*run)(const problem_t *problem, void *stream))
 {
@@ -308,6 +321,101 @@ static void reduce_scatter(void)
     products(scatter);
 }
 
+/* One structure for three operations, changed between them. */
+static void used_again(void)
+{
+    enum { N = 8, K = 4, MOST = 24, TURNS = 3 };
+    static const int rows[TURNS] = {MOST, 2, 5};
+    void *stream = stream_make(0);
+    matrix_t b = make_matrix(CUDA_R_32F, SEED_B, 0, K, N, 0, false, stream);
+    matrix_t a[TURNS], all[TURNS], c[TURNS], bias[2];
+    MPIX_Flash_cublas_gemm gemm = MPIX_FLASH_CUBLAS_GEMM_INIT;
+    MPI_Request requests[TURNS];
+
+    gemm.n = gemm.ldb = gemm.ldc = N;
+    gemm.k = K;
+    gemm.b = b.buffer.data;
+    device_enter();
+    for (int t = 0; t < TURNS; t++) {
+        a[t] = make_matrix(CUDA_R_32F, SEED_A, world_rank * rows[t], rows[t], K, 0, false, stream);
+        all[t] = make_matrix(CUDA_R_32F, 0, 0, rows[t] * world_size, K, 0, false, stream);
+        c[t] = make_matrix(CUDA_R_32F, 0, 0, rows[t] * world_size, N, 0, false, stream);
+    }
+    bias[0] = make_matrix(CUDA_R_32F, 1, 0, 1, N, 0, false, stream);
+    bias[1] = make_matrix(CUDA_R_32F, SEED_BIAS, 0, 1, N, 0, false, stream);
+    for (int t = 0; t < TURNS; t++) {
+        gemm.c = c[t].buffer.data;
+        gemm.bias = t == 2 ? bias[1].buffer.data : t == 1 ? bias[0].buffer.data : NULL;
+        gemm.workspace = (size_t) (t + 1) << 16;
+        MPIX_Flash_cublas_iallgather_gemm(a[t].buffer.data, rows[t], all[t].buffer.data, &gemm, 1,
+                                          stream, MPI_COMM_WORLD, &requests[t]);
+        MPI_Wait(&requests[t], MPI_STATUS_IGNORE);
+    }
+    check(stream_wait(stream), "the stream of three products");
+    for (int t = 0; t < TURNS; t++) {
+        problem_t problem = {.name = "used again",
+                             .type = CUDA_R_32F,
+                             .rows = rows[t],
+                             .n = N,
+                             .k = K,
+                             .bias = t == 2};
+
+        if (t != 1) { /* that one's bias is another */
+            check_gathered(&problem, &c[t], 1);
+        }
+        free_matrix(&c[t]);
+        free_matrix(&all[t]);
+        free_matrix(&a[t]);
+    }
+    MPIX_Flash_cublas_release(&gemm, stream);
+    stream_wait(stream);
+    device_leave();
+    free_matrix(&bias[1]);
+    free_matrix(&bias[0]);
+    free_matrix(&b);
+    stream_free(stream);
+    nothing_left();
+}
+
+/* One structure for two operations at a time, whose blocks have other lengths. */
+static void shared(void)
+{
+    enum { N = 8, K = 4, MOST = 24 };
+    static const int rows[2] = {MOST, 3};
+    void *stream = stream_make(0);
+    matrix_t a =
+        make_matrix(CUDA_R_32F, SEED_A + world_rank, 0, MOST * world_size, K, 0, false, stream);
+    matrix_t b = make_matrix(CUDA_R_32F, SEED_B + world_rank, 0, K, N, 0, false, stream);
+    buffer_t results[2] = {buffer_make(IN_DEVICE, MOST * N * sizeof(float)),
+                           buffer_make(IN_DEVICE, 3 * N * sizeof(float))};
+    MPIX_Flash_cublas_gemm gemm = MPIX_FLASH_CUBLAS_GEMM_INIT;
+    MPI_Request requests[2];
+
+    gemm.n = gemm.ldb = N;
+    gemm.k = gemm.lda = K;
+    gemm.a = a.buffer.data;
+    gemm.b = b.buffer.data;
+    device_enter();
+    for (int t = 0; t < 2; t++) {
+        MPIX_Flash_cublas_igemm_reduce_scatter(&gemm, rows[t], results[t].data, 2, stream,
+                                               MPI_COMM_WORLD, &requests[t]);
+    }
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPIX_Flash_cublas_release(&gemm, stream);
+    check(stream_wait(stream), "the stream of two operations");
+    device_leave();
+    for (int t = 0; t < 2; t++) {
+        problem_t problem = {.name = "shared", .rows = rows[t], .n = N, .k = K};
+
+        check_scattered(&problem, &results[t]);
+        check(buffer_free(&results[t]), "wrote around a result");
+    }
+    free_matrix(&b);
+    free_matrix(&a);
+    stream_free(stream);
+    nothing_left();
+}
+
 /* What is refused at once, by each rank. */
 static void refused(void)
 {
@@ -329,6 +437,9 @@ static void refused(void)
     check_class(MPIX_Flash_cublas_igemm_reduce_scatter(&gemm, 1, matrix, 1, NULL, comm, &request),
                 MPI_ERR_TYPE, "a sum that MPI does not have");
     gemm.product_type = CUDA_R_32F;
+    check_class(MPIX_Reduce_scatter_block_compute(MPIX_Flash_cublas_produce, &gemm, NULL, matrix, 4,
+                                                  MPI_FLOAT, MPI_SUM, comm),
+                MPI_ERR_ARG, "a producer without a stream");
     gemm.beta = 1;
     check_class(MPIX_Flash_cublas_igemm_reduce_scatter(&gemm, 1, matrix, 1, NULL, comm, &request),
                 MPI_ERR_ARG, "a producer's beta");
@@ -372,10 +483,10 @@ static void cublas_fails(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"allgather", allgather},
-                                        {"reduce_scatter", reduce_scatter},
-                                        {"refused", refused},
-                                        {"cublas_fails", cublas_fails}};
+    static const test_case_t cases[] = {
+        {"allgather", allgather},   {"reduce_scatter", reduce_scatter},
+        {"used_again", used_again}, {"shared", shared},
+        {"refused", refused},       {"cublas_fails", cublas_fails}};
 
     return device_run_cases(argc, argv, cases, LENGTH(cases));
 }
