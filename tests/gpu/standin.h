@@ -28,6 +28,7 @@ enum {
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
     INVALID_DEVICE = 101,
+    INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
@@ -75,6 +76,7 @@ const standin_kernel_t *standin_find_kernel(const char *name);
 int standin_streams(void);
 int standin_pinned(void);
 int standin_retained(void);
+unsigned long standin_launches(void); /* of kernels, ever */
 int standin_pushed(void);
 
 #ifdef __cplusplus

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,9 @@ static stream_t default_stream;                         /* never destroyed */
 static stream_t per_thread = {.next = &default_stream}; /* all threads' */
 static stream_t *streams = &per_thread;
 static bool has_thread;
+static atomic_ulong launches;
+/* What nvcc's output begins with. */
+#define FATBIN UINT32_C(0xba55ed50)
 static _Thread_local bool in_callback;
 
 /* Handles that stand for the default streams. */
@@ -480,9 +484,10 @@ int cuLibraryLoadData(void **library, const void *code, void *options, void *val
     (void) library_values;
     standin_not_in_callback("cuLibraryLoadData");
     *library = &the_library;
-    return standin_fails("cuLibraryLoadData")                 ? UNKNOWN
-           : code == NULL || count != 0 || library_count != 0 ? INVALID_VALUE
-                                                              : SUCCESS;
+    return standin_fails("cuLibraryLoadData")                   ? UNKNOWN
+           : count != 0 || library_count != 0                   ? INVALID_VALUE
+           : code == NULL || *(const uint32_t *) code != FATBIN ? INVALID_IMAGE
+                                                                : SUCCESS;
 }
 
 int cuLibraryGetKernel(const standin_kernel_t **kernel, const void *library, const char *name)
@@ -510,6 +515,7 @@ int cuLaunchKernel(const standin_kernel_t *kernel, unsigned blocks, unsigned blo
     if (standin_fails("cuLaunchKernel")) {
         return UNKNOWN;
     }
+    atomic_fetch_add(&launches, 1);
     return enqueue(stream, (action_t){.kernel = kernel,
                                       .from = *(uintptr_t *) arguments[0],
                                       .with = *(uintptr_t *) arguments[1],
@@ -530,6 +536,11 @@ int cuStreamAddCallback(stream_t *stream, callback_fn *callback, void *arg, unsi
         return UNKNOWN;
     }
     return enqueue(stream, (action_t){.callback = callback, .arg = arg});
+}
+
+unsigned long standin_launches(void)
+{
+    return atomic_load(&launches);
 }
 
 int standin_streams(void)

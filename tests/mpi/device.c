@@ -41,6 +41,7 @@ static struct {
     int (*pinned)(void);
     int (*retained)(void);
     int (*pushed)(void);
+    unsigned long (*launches)(void);
     void (*fail)(const char *name, unsigned long nth);
     void (*exempt)(bool exempt);
 } driver;
@@ -85,6 +86,7 @@ static void load(void)
     *(void **) &driver.streams = dlsym(library, "standin_streams");
     *(void **) &driver.pinned = dlsym(library, "standin_pinned");
     *(void **) &driver.retained = dlsym(library, "standin_retained");
+    *(void **) &driver.launches = dlsym(library, "standin_launches");
     *(void **) &driver.pushed = dlsym(library, "standin_pushed");
     *(void **) &driver.fail = dlsym(library, "standin_fail");
     *(void **) &driver.exempt = dlsym(library, "standin_exempt");
@@ -310,6 +312,16 @@ int device_streams(void)
 int device_pinned(void)
 {
     return driver.pinned == NULL ? 0 : driver.pinned();
+}
+
+bool device_is_standin(void)
+{
+    return driver.launches != NULL;
+}
+
+unsigned long device_launches(void)
+{
+    return driver.launches == NULL ? 0 : driver.launches();
 }
 
 int device_retained(void)

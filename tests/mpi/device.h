@@ -52,6 +52,8 @@ void device_fail(const char *name, unsigned long nth);
 int device_streams(void);
 int device_pinned(void);
 int device_retained(void); /* primary contexts */
+unsigned long device_launches(void);
+bool device_is_standin(void);
 int device_pushed(void);   /* contexts of this thread */
 
 #endif /* DEVICE_H */

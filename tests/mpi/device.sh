@@ -35,10 +35,10 @@ for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}"; do
 done
 
 # Sums made by the device, and by the host.
-mpi 2 -- test_device_reduce
-mpi 3 -- test_device_reduce
-mpi 3 --mca coll_flash_cuda_reduce 0 -- test_device_reduce
+mpi 3 --mca coll_flash_cuda_reduce 0 -- test_device_reduce by_host
 if [[ -e $top_builddir/cuda/flash_kernels.fatbin ]]; then
+    mpi 2 -- test_device_reduce by_device
+    mpi 3 -- test_device_reduce by_device
     point 'who adds is told' says + 'sums are made on the device' \
         2 --mca coll_flash_verbose 2 -- test_device many
 else
