@@ -16,6 +16,9 @@
 
 int mca_coll_flash_check_buffer(const void *address)
 {
+    if (address != NULL && flash_device_gone(address)) {
+        return mca_coll_flash_refuse_device("it has been freed, or is no memory of this process");
+    }
     return address == NULL ? MPI_ERR_BUFFER : MPI_SUCCESS;
 }
 

@@ -14,10 +14,13 @@
 #include "flash_device.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
+#include <unistd.h>
 #include <time.h>
 
 /* Of the driver's interface (CUDA Driver API, "Unified Addressing"); these numbers never change. */
@@ -99,4 +102,15 @@ bool flash_device_owns(const void *address)
     return error == NOT_PERMITTED ||
            (error == 0 && type == TYPE_DEVICE &&
             !(driver(&managed, IS_MANAGED, (uintptr_t) address) == 0 && managed != 0));
+}
+
+/* Memory of a device that has been freed is nobody's: the driver no longer knows it. */
+bool flash_device_gone(const void *address)
+{
+    char content;
+    struct iovec here = {.iov_base = &content, .iov_len = 1};
+    struct iovec there = {.iov_base = (void *) (uintptr_t) address, .iov_len = 1};
+
+    return flash_device_any() && !flash_device_owns(address) &&
+           process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT;
 }

@@ -15,5 +15,10 @@
 bool flash_device_any(void);
 /* Managed memory, which the host may touch, and pinned memory are not a device's. */
 bool flash_device_owns(const void *address);
+/*
+ * Whether a process that has devices would die from touching it, though no device owns it. Takes a
+ * call of the system; false where that is forbidden.
+ */
+bool flash_device_gone(const void *address);
 
 #endif /* FLASH_DEVICE_H */

@@ -24,7 +24,7 @@ options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
 for np in 2 3 4 5; do
     mpi "$np" -- test_device "${all[@]}"
     mpi "$np" -- test_device_stream "${streams[@]}"
-    mpi "$np" -- test_device_errors gaps streams
+    mpi "$np" -- test_device_errors gaps freed streams
 done
 for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}"; do
     read -ra words <<<"$test"

@@ -86,6 +86,40 @@ static void passed_on(void)
     MPI_Comm_free(&comm);
 }
 
+/* Rank 0's buffers have been freed. */
+static void freed(void)
+{
+    MPI_Comm comm = make_counted_comm();
+
+    for (int gather = 0; gather <= 1; gather++) {
+        for (form_t form = PLAIN; form <= IN_PLACE; form++) {
+            job_t job = {.form = form,
+                         .count = 1000,
+                         .gather = gather,
+                         .send_place = IN_DEVICE,
+                         .recv_place = IN_DEVICE,
+                         .comm = comm};
+            int error;
+
+            job_make(&job);
+            if (world_rank == 0) {
+                job_end(&job);
+            }
+            error = job_begin(&job);
+            if (error == MPI_SUCCESS) {
+                error = MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+            }
+            check_class(error, world_rank == 0 ? MPI_ERR_BUFFER : MPI_ERR_OTHER, "a freed buffer");
+            if (world_rank != 0) {
+                job_end(&job);
+            }
+        }
+    }
+    next_works(comm, "after a freed buffer");
+    nothing_left();
+    MPI_Comm_free(&comm);
+}
+
 /* Rank 0's stream is not to be had. */
 static void refused_stream(void *stream, const char *what)
 {
@@ -265,6 +299,7 @@ int main(int argc, char **argv)
 {
     static const test_case_t cases[] = {{"gaps", gaps},
                                         {"passed_on", passed_on},
+                                        {"freed", freed},
                                         {"streams", streams},
                                         {"stream_fails", stream_fails},
                                         {"mirror_fails", mirror_fails},
