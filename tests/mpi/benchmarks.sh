@@ -53,7 +53,7 @@ if [[ -e $top_builddir/cuda/.libs/flash_cuda.so ]]; then
             run 3 -- "$benchmarks/flash_cublas" -m 96 -n 48 -k 32 -i 2 -x 1 -t "$1" -p "$2" >"$log" 2>&1 &&
             holds 2 'results agree'
     }
-    if [[ -e $benchmarks/flash_cublas ]]; then
+    if [[ -e $benchmarks/flash_cublas && -e $top_builddir/tests/gpu/.libs/libcublasLt.so ]]; then
         point 'np 3 flash_cublas, fp32' products fp32 1
         point 'np 3 flash_cublas, bf16, in pieces' products bf16 4
     fi
