@@ -13,7 +13,6 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Enough to keep a bus busy, and little of a device that computes. */
 enum { THREADS = 256, MOST_BLOCKS = 32 };
@@ -27,8 +26,7 @@ struct flash_gpu_kernel {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static CUlibrary library;
-typedef flash_gpu_kernel_t table_t[FLASH_GPU_OPERATORS][FLASH_GPU_TYPES];
-static table_t *kernels[FLASH_CUDA_DEVICES];
+static flash_gpu_kernel_t kernels[FLASH_CUDA_DEVICES][FLASH_GPU_OPERATORS][FLASH_GPU_TYPES];
 
 static const char *const operators[FLASH_GPU_OPERATORS] = {
     [FLASH_GPU_SUM] = "sum",   [FLASH_GPU_PROD] = "prod", [FLASH_GPU_MAX] = "max",
@@ -81,7 +79,7 @@ static void find(flash_gpu_kernel_t *kernel, flash_gpu_operator_t operation, fla
 const flash_gpu_kernel_t *flash_cuda_kernel(flash_gpu_lane_t *lane, const void *output,
                                             flash_gpu_operator_t operation, flash_gpu_type_t type)
 {
-    flash_gpu_kernel_t *kernel = NULL;
+    flash_gpu_kernel_t *kernel;
     flash_cuda_visit_t visit;
     CUdevice device;
 
@@ -89,19 +87,14 @@ const flash_gpu_kernel_t *flash_cuda_kernel(flash_gpu_lane_t *lane, const void *
         device >= FLASH_CUDA_DEVICES || !flash_cuda_enter(lane->context, &visit)) {
         return NULL;
     }
+    kernel = &kernels[device][operation][type];
     pthread_mutex_lock(&mutex);
-    if (kernels[device] == NULL) {
-        kernels[device] = calloc(1, sizeof(table_t));
-    }
-    if (kernels[device] != NULL) {
-        kernel = &(*kernels[device])[operation][type];
-        if (kernel->kernel == NULL && !kernel->missing) {
-            find(kernel, operation, type);
-        }
+    if (kernel->kernel == NULL && !kernel->missing) {
+        find(kernel, operation, type);
     }
     pthread_mutex_unlock(&mutex);
     flash_cuda_leave(&visit);
-    return kernel == NULL || kernel->missing ? NULL : kernel;
+    return kernel->missing ? NULL : kernel;
 }
 
 CUresult flash_cuda_launch(const flash_gpu_kernel_t *kernel, const void *in, const void *inout,
