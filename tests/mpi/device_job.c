@@ -62,11 +62,11 @@ static void fill(job_t *job, const buffer_t *buffer, const int64_t *content)
         buffer_write(buffer, content);
         return;
     }
-    for (int k = 0; k < 20 && buffer->bytes > 0; k++) {
-        stream_copy(job->stream, buffer->data, job->kept, 1);
-    }
     job->input = get_memory(buffer->bytes + 1);
     memcpy(job->input, content, buffer->bytes);
+    for (int k = 0; k < 20 && buffer->bytes > 0; k++) {
+        stream_copy(job->stream, buffer->data, (const char *) job->input + k % 8, 1);
+    }
     stream_copy(job->stream, buffer->data, job->input, buffer->bytes);
 }
 
