@@ -354,6 +354,25 @@ void job_check(job_t *job)
     }
 }
 
+void jobs_run(job_t *jobs, int count)
+{
+    MPI_Request requests[MOST_JOBS];
+
+    for (int k = 0; k < count; k++) {
+        job_start(&jobs[k]);
+        requests[k] = jobs[k].request;
+    }
+    for (int left = count; left > 0; left--) {
+        int k;
+
+        MPI_Waitany(count, requests, &k, MPI_STATUS_IGNORE);
+        job_check(&jobs[k]);
+    }
+    for (int k = 0; k < count; k++) {
+        job_end(&jobs[k]);
+    }
+}
+
 void nothing_left(void)
 {
     check(device_streams() == 0, "%d streams are left", device_streams());

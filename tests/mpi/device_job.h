@@ -41,6 +41,10 @@ int job_start(job_t *job); /* both */
 void job_check(job_t *job);
 void job_end(job_t *job);
 
+/* Many at a time, completed in any order. */
+enum { MOST_JOBS = 16 };
+void jobs_run(job_t *jobs, int count);
+
 /* Each kind of memory to each, and on each rank another one, in forms `first` to `last`. */
 void all_places(bool gather, form_t first, form_t last);
 /* Of what the driver gave flash. */

@@ -90,7 +90,6 @@ static void many(void)
 {
     enum { MANY = 12 };
     static job_t jobs[MANY];
-    MPI_Request requests[MANY];
 
     for (int k = 0; k < MANY; k++) {
         jobs[k] = (job_t){.form = k % COMPUTE,
@@ -99,18 +98,8 @@ static void many(void)
                           .send_place = k % 4 != 0 ? IN_DEVICE : IN_HOST,
                           .recv_place = k % 5 != 0 ? IN_DEVICE : IN_PINNED,
                           .comm = MPI_COMM_WORLD};
-        job_start(&jobs[k]);
-        requests[k] = jobs[k].request;
     }
-    for (int left = MANY; left > 0; left--) {
-        int k;
-
-        MPI_Waitany(MANY, requests, &k, MPI_STATUS_IGNORE);
-        job_check(&jobs[k]);
-    }
-    for (int k = 0; k < MANY; k++) {
-        job_end(&jobs[k]);
-    }
+    jobs_run(jobs, MANY);
     nothing_left();
 }
 

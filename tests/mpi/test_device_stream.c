@@ -44,7 +44,6 @@ static void many(void)
 {
     enum { MANY = 12 };
     static job_t jobs[MANY];
-    MPI_Request requests[MANY];
     void *streams[] = {stream_make(0), stream_make(0)};
 
     for (int k = 0; k < MANY; k++) {
@@ -57,18 +56,8 @@ static void many(void)
                           .recv_place = k % 5 != 0 ? IN_DEVICE : IN_HOST,
                           .stream = streams[k % 2],
                           .comm = MPI_COMM_WORLD};
-        job_start(&jobs[k]);
-        requests[k] = jobs[k].request;
     }
-    for (int left = MANY; left > 0; left--) {
-        int k;
-
-        MPI_Waitany(MANY, requests, &k, MPI_STATUS_IGNORE);
-        job_check(&jobs[k]);
-    }
-    for (int k = 0; k < MANY; k++) {
-        job_end(&jobs[k]);
-    }
+    jobs_run(jobs, MANY);
     stream_free(streams[0]);
     stream_free(streams[1]);
     nothing_left();
