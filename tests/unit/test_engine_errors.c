@@ -7,81 +7,11 @@
  */
 #include <string.h>
 
+#include "judge.h"
 #include "prng.h"
-#include "sim.h"
 #include "tap.h"
 
 #define MOST_RANKS 8
-
-/* Which statuses are right; complains of the others. Operation 0 is the one that goes wrong. */
-typedef void judge_fn(sim_t *sim);
-
-static bool run_case(uint32_t nranks, uint64_t seed, const fake_options_t *net,
-                     const sim_spec_t *wrong, judge_fn *judge)
-{
-    sim_spec_t specs[2] = {*wrong, *wrong};
-    sim_t *sim;
-    bool well;
-
-    /* The next operation, at once or after this one, is an ordinary one of either kind. */
-    specs[1].kind = seed % 2 == 0 ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER;
-    specs[1].users &= specs[1].kind == FLASH_REDUCE_SCATTER;
-    specs[1].refuses = wrong->refuses && seed / 8 % 2 == 0;
-    specs[1].name = wrong->name + !specs[1].refuses; /* a name once refused is good for no other */
-    specs[1].wait = seed / 2 % 4 != 0 || net->failure != FAKE_FAIL_NONE;
-    specs[1].odd_rank = SIM_NOBODY;
-    specs[1].fail_rank = specs[1].refuses ? wrong->fail_rank : SIM_NOBODY;
-    sim = sim_create(nranks, seed, net, specs, 2);
-    sim_run_random(sim);
-    sim_check_end(sim);
-    judge(sim);
-    for (uint32_t rank = 0; rank < nranks && sim_all_complete(sim); rank++) {
-        if (sim_status(sim, rank, 1) != FLASH_OK && net->failure == FAKE_FAIL_NONE &&
-            !specs[1].refuses) {
-            sim_complain(sim, "the next operation fails on rank %u", rank);
-        }
-    }
-    well = sim->problem[0] == '\0';
-    if (!well) {
-        sim_describe(sim);
-    }
-    sim_destroy(sim);
-    return well;
-}
-
-static void expect(sim_t *sim, uint32_t rank, int status)
-{
-    int got = sim_status(sim, rank, 0);
-
-    if (got != status) {
-        sim_complain(sim, "rank %u ends with %d, expected %d", rank, got, status);
-    }
-}
-
-/* Everyone but `rank` is well, or was told of another's failure. */
-static void expect_others_told(sim_t *sim, uint32_t rank)
-{
-    for (uint32_t k = 0; k < sim->nranks; k++) {
-        int status = sim_status(sim, k, 0);
-
-        if (k != rank && status != FLASH_OK && status != FLASH_ERR_PEER) {
-            sim_complain(sim, "rank %u ends with %d, expected OK or PEER", k, status);
-        }
-    }
-}
-
-/* Those that were told were told who, unless it was by an empty message. */
-static void expect_blame(sim_t *sim, uint32_t rank)
-{
-    for (uint32_t k = 0; k < sim->nranks; k++) {
-        uint32_t blamed = sim_blamed(sim, k, 0);
-
-        if (k != rank && sim_status(sim, k, 0) != FLASH_OK && blamed != rank &&
-            blamed != FLASH_NOBODY) {
-            sim_complain(sim, "rank %u blames %u, not %u", k, sim_blamed(sim, k, 0), rank);
-        }
-    }
-}
 
 /* --- a callback fails --- */
 
@@ -115,15 +45,15 @@ static void judge_callback(sim_t *sim)
         uint32_t block = sim_block(sim, spec->kind, spec->fail_rank, step);
 
         if (block == spec->fail_rank) {
-            expect(sim, block, failed < sim->nranks ? SIM_ERR_CALL : FLASH_OK);
+            judge_status(sim, block, failed < sim->nranks ? SIM_ERR_CALL : FLASH_OK);
         } else if (spec->kind == FLASH_REDUCE_SCATTER && step >= failed) {
-            expect(sim, block, FLASH_ERR_PEER);
+            judge_status(sim, block, FLASH_ERR_PEER);
         } else if (spec->kind == FLASH_ALLGATHER || spec->pending == 0) {
-            expect(sim, block, FLASH_OK);
+            judge_status(sim, block, FLASH_OK);
         }
     }
-    expect_others_told(sim, spec->fail_rank);
-    expect_blame(sim, spec->fail_rank);
+    judge_others_told(sim, spec->fail_rank);
+    judge_blame(sim, spec->fail_rank);
 }
 
 static void test_callback(uint64_t seed, flash_kind_t kind, const char *name)
@@ -139,7 +69,7 @@ static void test_callback(uint64_t seed, flash_kind_t kind, const char *name)
         spec.callback = true;
         spec.fail_rank = prng_below(&random, nranks);
         spec.fail_callback = 1 + k / 4 % 16;
-        well = run_case(nranks, random, &net, &spec, judge_callback);
+        well = judge_run(nranks, random, &net, &spec, judge_callback);
     }
     ok(well, "%s: any call of the callback fails", name);
 }
@@ -156,12 +86,12 @@ static void judge_work(sim_t *sim, bool hit, int error)
 {
     uint32_t rank = sim->specs[0].fail_rank;
 
-    expect(sim, rank, hit ? error : FLASH_OK);
+    judge_status(sim, rank, hit ? error : FLASH_OK);
     for (uint32_t k = 0; k < sim->nranks && !hit; k++) {
-        expect(sim, k, FLASH_OK);
+        judge_status(sim, k, FLASH_OK);
     }
-    expect_others_told(sim, rank);
-    expect_blame(sim, rank);
+    judge_others_told(sim, rank);
+    judge_blame(sim, rank);
 }
 
 static void judge_combine(sim_t *sim)
@@ -181,7 +111,7 @@ static void test_combine(uint64_t seed)
 
         spec.fail_rank = prng_below(&random, nranks);
         spec.fail_combine = 1 + k / 4 % 20;
-        well = run_case(nranks, random, &net, &spec, judge_combine);
+        well = judge_run(nranks, random, &net, &spec, judge_combine);
     }
     ok(well, "any call of the operation fails");
 }
@@ -207,7 +137,7 @@ static void test_stage(uint64_t seed, flash_kind_t kind, const char *name)
         spec.far_output = k % 3 != 1;
         spec.fail_rank = prng_below(&random, nranks);
         spec.fail_stage = 1 + k / 4 % 20;
-        well = run_case(nranks, random, &net, &spec, judge_stage);
+        well = judge_run(nranks, random, &net, &spec, judge_stage);
     }
     ok(well, "%s: any copy to or from the scratch fails", name);
 }
@@ -263,9 +193,9 @@ static void judge_sizes(sim_t *sim)
         int status = sim_status(sim, k, 0);
 
         if (seeing == 0) {
-            expect(sim, k, FLASH_OK);
+            judge_status(sim, k, FLASH_OK);
         } else if (seeing == 1 && sees_it(sim, k)) {
-            expect(sim, k, FLASH_ERR_TRUNCATED);
+            judge_status(sim, k, FLASH_ERR_TRUNCATED);
         } else if (status != FLASH_OK && status != FLASH_ERR_PEER &&
                    !(status == FLASH_ERR_TRUNCATED && sees_it(sim, k))) {
             sim_complain(sim, "rank %u ends with %d", k, status);
@@ -318,7 +248,7 @@ static void test_sizes(uint64_t seed, flash_kind_t kind, oddity_t oddity, const 
         fake_options_t net = sim_random_net(&random);
 
         make_odd(&random, &spec, oddity, nranks, counts, odd_counts);
-        well = run_case(nranks, random, &net, &spec, judge_sizes);
+        well = judge_run(nranks, random, &net, &spec, judge_sizes);
     }
     ok(well, "%s: %s", kind == FLASH_ALLGATHER ? "allgather" : "reduce-scatter", name);
 }
@@ -354,12 +284,12 @@ static void judge_transport(sim_t *sim)
         }
         return;
     }
-    expect(sim, injected_rank, FLASH_ERR_TRANSPORT);
-    expect_others_told(sim, injected_rank);
+    judge_status(sim, injected_rank, FLASH_ERR_TRANSPORT);
+    judge_others_told(sim, injected_rank);
     /* Whoever failed to receive takes it for the sender's fault. */
-    expect_blame(sim, sim->options.failure == FAKE_FAIL_RECV
-                          ? sim_neighbour(sim, injected_rank, sim->nranks - 1)
-                          : injected_rank);
+    judge_blame(sim, sim->options.failure == FAKE_FAIL_RECV
+                         ? sim_neighbour(sim, injected_rank, sim->nranks - 1)
+                         : injected_rank);
 }
 
 static void test_transport(uint64_t seed, flash_kind_t kind, fake_failure_t failure,
@@ -374,183 +304,9 @@ static void test_transport(uint64_t seed, flash_kind_t kind, fake_failure_t fail
         fake_options_t net = failing_net(&random, failure, nranks, 1 + k / 7 % 20);
 
         injected_rank = net.fail_rank;
-        well = run_case(nranks, random, &net, &spec, judge_transport);
+        well = judge_run(nranks, random, &net, &spec, judge_transport);
     }
     ok(well, "%s: %s", kind == FLASH_ALLGATHER ? "allgather" : "reduce-scatter", name);
-}
-
-/* --- a rank is lost --- */
-
-/* Whoever's result lacks something says so, and says that it is the lost rank's fault. */
-static void judge_loss(sim_t *sim)
-{
-    uint32_t lost = sim->loss.rank, n = sim->nranks;
-
-    for (uint32_t k = 0; k < n; k++) {
-        int status = sim_status(sim, k, 0);
-        bool neighbour =
-            k == lost || k == sim_neighbour(sim, lost, 1) || k == sim_neighbour(sim, lost, n - 1);
-
-        if (status != FLASH_OK && status != FLASH_ERR_PEER &&
-            !(status == FLASH_ERR_LOST && neighbour)) {
-            sim_complain(sim, "rank %u ends with %d", k, status);
-        }
-    }
-    expect_blame(sim, lost);
-}
-
-static void test_loss(uint64_t seed, flash_kind_t kind, const char *name)
-{
-    bool well = true;
-    unsigned failed = 0;
-
-    for (uint32_t k = 0; k < 3000 && well; k++) {
-        uint64_t random = seed + 29 * k;
-        uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = sim_random_spec(&random, kind);
-        fake_options_t net = sim_random_net(&random);
-        sim_t *sim;
-
-        net.rendezvous = 0;
-        sim = sim_create(nranks, random, &net, &spec, 1);
-        sim->loss.rank = prng_below(&random, nranks);
-        sim->loss.turn = prng_below(&random, 40 * nranks);
-        sim_run_random(sim);
-        sim_check_end(sim);
-        judge_loss(sim);
-        failed += sim_status(sim, sim_neighbour(sim, sim->loss.rank, 1), 0) != FLASH_OK;
-        well = sim->problem[0] == '\0';
-        if (!well) {
-            sim_describe(sim);
-        }
-        sim_destroy(sim);
-    }
-    ok(well && failed > 1000, "%s: a rank is lost (%u of 3000 fail by it)", name, failed);
-}
-
-/* --- a rank refuses --- */
-
-/* Its own block, or its part of each block, is missing everywhere else. */
-static void judge_refusal(sim_t *sim)
-{
-    uint32_t refuser = sim->specs[0].fail_rank;
-
-    for (uint32_t rank = 0; rank < sim->nranks; rank++) {
-        expect(sim, rank, rank == refuser ? FLASH_ERR_NO_MEMORY : FLASH_ERR_PEER);
-        if (sim_blamed(sim, rank, 0) != refuser) {
-            sim_complain(sim, "rank %u blames %u, not %u", rank, sim_blamed(sim, rank, 0), refuser);
-        }
-    }
-}
-
-static void test_refusal(uint64_t seed, flash_kind_t kind, const char *name)
-{
-    bool well = true;
-
-    for (uint32_t k = 0; k < 3000 && well; k += tap_stride()) {
-        uint64_t random = seed + 31 * k;
-        uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = sim_random_spec(&random, kind);
-        fake_options_t net = sim_random_net(&random);
-
-        spec.fail_rank = prng_below(&random, nranks);
-        spec.refuses = true;
-        well = run_case(nranks, random, &net, &spec, judge_refusal);
-    }
-    ok(well, "%s: a rank refuses", name);
-}
-
-/*
- * Two ranks refuse three times as much as they have memory set aside for; one finds no more, once.
- * When that is through, as much again.
- */
-static void test_all_refusals(void)
-{
-    static const fake_options_t options = {.rendezvous = 100,
-                                           .unordered = FLASH_TAG_MARKS,
-                                           .failure = FAKE_FAIL_RESERVE,
-                                           .fail_rank = 1,
-                                           .fail_nth = 2}; /* the first time it is set aside */
-    fake_net_t *net = fake_net_create(2, 1, &options);
-    flash_engine_t *engines[2];
-    unsigned failed = 0, wrong = 0;
-
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        engines[rank] = flash_engine_create(fake_net_transport(net, rank));
-    }
-    for (uint64_t name = 0; name < 6 * FLASH_REFUSALS; name++) {
-        for (uint32_t rank = 0; rank < 2; rank++) {
-            flash_op_params_t params = {.schedule = {.ring = {.nranks = 2, .place = rank}},
-                                        .left = fake_net_peer(net, rank, 1 - rank),
-                                        .right = fake_net_peer(net, rank, 1 - rank),
-                                        .recv_tag = name << FLASH_TAG_SHIFT,
-                                        .send_tag = name << FLASH_TAG_SHIFT};
-
-            if (!flash_engine_refuse(engines[rank], &params)) {
-                failed++;
-                wrong += rank != 1 || name != FLASH_REFUSALS;
-                wrong += !flash_engine_refuse(engines[rank], &params);
-            }
-        }
-        while (name == 3 * FLASH_REFUSALS - 1 &&
-               (flash_engine_progress(engines[0]) != 0 || flash_engine_progress(engines[1]) != 0)) {
-        }
-    }
-    ok(failed == 1 && wrong == 0, "memory is set aside for %d refusals at a time, and more is had",
-       FLASH_REFUSALS);
-    while (flash_engine_progress(engines[0]) != 0 || flash_engine_progress(engines[1]) != 0) {
-    }
-    ok(fake_net_leftovers(net) == 0, "they leave nothing behind");
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        flash_engine_destroy(engines[rank]);
-    }
-    fake_net_destroy(net);
-}
-
-/* --- a rank is silent --- */
-
-static void test_silence(flash_kind_t kind, const char *name)
-{
-    sim_spec_t spec = {.kind = kind,
-                       .shape = {.count = 10, .pieces = 1, .row = 1, .segment = 4},
-                       .depth = 8, /* all of the second rank's segments may come */
-                       .odd_rank = SIM_NOBODY,
-                       .fail_rank = SIM_NOBODY};
-    fake_options_t net = {.rendezvous = 100, .unordered = FLASH_TAG_MARKS};
-    sim_t *sim = sim_create(3, 1, &net, &spec, 1);
-    uint32_t right = sim_neighbour(sim, 0, 1), left = sim_neighbour(sim, 0, 2);
-    flash_silence_t silence[2];
-    size_t at_first, then, still, afterwards;
-
-    sim_start(sim, 0, 0);
-    sim_progress(sim, 0);
-    at_first = flash_engine_watch(sim->engines[0], silence, 2);
-    flash_engine_watch(sim->engines[0], silence, 2);
-    then = flash_engine_watch(sim->engines[0], silence, 2);
-    ok(at_first == 0 && then == 1 && silence[0].watches == 2 && silence[0].sending &&
-           silence[0].rank == right && silence[0].step == 0 && silence[0].segment == 0 &&
-           silence[0].block == sim_block(sim, kind, 0, 0) && silence[0].user != NULL &&
-           silence[0].peer == fake_net_peer(sim->net, 0, right),
-       "%s: nobody takes the first segment, and it shows", name);
-    sim_start(sim, right, 0);
-    for (int k = 0; k < 100; k++) {
-        sim_progress(sim, 0);
-        sim_progress(sim, right);
-        if (sim_take(sim, 0, SIM_ALL_WORK)) {
-            sim_finish_held(sim, 0);
-        }
-    }
-    flash_engine_watch(sim->engines[0], silence, 2);
-    still = flash_engine_watch(sim->engines[0], silence, 2);
-    ok(still == 1 && silence[0].watches == 1 && !silence[0].sending && silence[0].rank == left &&
-           silence[0].step == 1,
-       "%s: nothing comes from the left, and it shows", name);
-    sim_start(sim, left, 0);
-    sim_run_random(sim);
-    sim_check_end(sim);
-    afterwards = flash_engine_watch(sim->engines[0], silence, 2);
-    ok(afterwards == 0 && sim->problem[0] == '\0', "%s: it goes on, and ends", name);
-    sim_destroy(sim);
 }
 
 /* --- everything at once --- */
@@ -584,7 +340,7 @@ static void test_chaos(uint64_t seed)
             spec.fail_callback = prng_below(&random, 8);
             spec.fail_combine = prng_below(&random, 8);
         }
-        well = run_case(nranks, random, &net, &spec, judge_nothing);
+        well = judge_run(nranks, random, &net, &spec, judge_nothing);
     }
     ok(well, "several of these at a time: all complete, nothing is left over");
 }
@@ -607,13 +363,6 @@ int main(int argc, char **argv)
         test_transport(seed, kind, FAKE_FAIL_SEND, "a send fails");
         test_transport(seed, kind, FAKE_FAIL_RECV, "a receive fails");
     }
-    test_loss(seed, FLASH_ALLGATHER, "allgather");
-    test_loss(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
-    test_refusal(seed, FLASH_ALLGATHER, "allgather");
-    test_refusal(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
-    test_all_refusals();
-    test_silence(FLASH_ALLGATHER, "allgather");
-    test_silence(FLASH_REDUCE_SCATTER, "reduce-scatter");
     test_chaos(seed);
     return tap_done();
 }

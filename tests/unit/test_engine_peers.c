@@ -1,0 +1,201 @@
+/*
+ * test_engine_peers.c: ranks that are lost, refuse to take part, or are silent: the others come to
+ * their end, and learn whom they waited for.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <string.h>
+
+#include "judge.h"
+#include "prng.h"
+#include "tap.h"
+
+#define MOST_RANKS 8
+
+/* --- a rank is lost --- */
+
+/* Whoever's result lacks something says so, and says that it is the lost rank's fault. */
+static void judge_loss(sim_t *sim)
+{
+    uint32_t lost = sim->loss.rank, n = sim->nranks;
+
+    for (uint32_t k = 0; k < n; k++) {
+        int status = sim_status(sim, k, 0);
+        bool neighbour =
+            k == lost || k == sim_neighbour(sim, lost, 1) || k == sim_neighbour(sim, lost, n - 1);
+
+        if (status != FLASH_OK && status != FLASH_ERR_PEER &&
+            !(status == FLASH_ERR_LOST && neighbour)) {
+            sim_complain(sim, "rank %u ends with %d", k, status);
+        }
+    }
+    judge_blame(sim, lost);
+}
+
+static void test_loss(uint64_t seed, flash_kind_t kind, const char *name)
+{
+    bool well = true;
+    unsigned failed = 0;
+
+    for (uint32_t k = 0; k < 3000 && well; k++) {
+        uint64_t random = seed + 29 * k;
+        uint32_t nranks = 2 + k % (MOST_RANKS - 1);
+        sim_spec_t spec = sim_random_spec(&random, kind);
+        fake_options_t net = sim_random_net(&random);
+        sim_t *sim;
+
+        net.rendezvous = 0;
+        sim = sim_create(nranks, random, &net, &spec, 1);
+        sim->loss.rank = prng_below(&random, nranks);
+        sim->loss.turn = prng_below(&random, 40 * nranks);
+        sim_run_random(sim);
+        sim_check_end(sim);
+        judge_loss(sim);
+        failed += sim_status(sim, sim_neighbour(sim, sim->loss.rank, 1), 0) != FLASH_OK;
+        well = sim->problem[0] == '\0';
+        if (!well) {
+            sim_describe(sim);
+        }
+        sim_destroy(sim);
+    }
+    ok(well && failed > 1000, "%s: a rank is lost (%u of 3000 fail by it)", name, failed);
+}
+
+/* --- a rank refuses --- */
+
+/* Its own block, or its part of each block, is missing everywhere else. */
+static void judge_refusal(sim_t *sim)
+{
+    uint32_t refuser = sim->specs[0].fail_rank;
+
+    for (uint32_t rank = 0; rank < sim->nranks; rank++) {
+        judge_status(sim, rank, rank == refuser ? FLASH_ERR_NO_MEMORY : FLASH_ERR_PEER);
+        if (sim_blamed(sim, rank, 0) != refuser) {
+            sim_complain(sim, "rank %u blames %u, not %u", rank, sim_blamed(sim, rank, 0), refuser);
+        }
+    }
+}
+
+static void test_refusal(uint64_t seed, flash_kind_t kind, const char *name)
+{
+    bool well = true;
+
+    for (uint32_t k = 0; k < 3000 && well; k += tap_stride()) {
+        uint64_t random = seed + 31 * k;
+        uint32_t nranks = 2 + k % (MOST_RANKS - 1);
+        sim_spec_t spec = sim_random_spec(&random, kind);
+        fake_options_t net = sim_random_net(&random);
+
+        spec.fail_rank = prng_below(&random, nranks);
+        spec.refuses = true;
+        well = judge_run(nranks, random, &net, &spec, judge_refusal);
+    }
+    ok(well, "%s: a rank refuses", name);
+}
+
+/*
+ * Two ranks refuse three times as much as they have memory set aside for; one finds no more, once.
+ * When that is through, as much again.
+ */
+static void test_all_refusals(void)
+{
+    static const fake_options_t options = {.rendezvous = 100,
+                                           .unordered = FLASH_TAG_MARKS,
+                                           .failure = FAKE_FAIL_RESERVE,
+                                           .fail_rank = 1,
+                                           .fail_nth = 2}; /* the first time it is set aside */
+    fake_net_t *net = fake_net_create(2, 1, &options);
+    flash_engine_t *engines[2];
+    unsigned failed = 0, wrong = 0;
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        engines[rank] = flash_engine_create(fake_net_transport(net, rank));
+    }
+    for (uint64_t name = 0; name < 6 * FLASH_REFUSALS; name++) {
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            flash_op_params_t params = {.schedule = {.ring = {.nranks = 2, .place = rank}},
+                                        .left = fake_net_peer(net, rank, 1 - rank),
+                                        .right = fake_net_peer(net, rank, 1 - rank),
+                                        .recv_tag = name << FLASH_TAG_SHIFT,
+                                        .send_tag = name << FLASH_TAG_SHIFT};
+
+            if (!flash_engine_refuse(engines[rank], &params)) {
+                failed++;
+                wrong += rank != 1 || name != FLASH_REFUSALS;
+                wrong += !flash_engine_refuse(engines[rank], &params);
+            }
+        }
+        while (name == 3 * FLASH_REFUSALS - 1 &&
+               (flash_engine_progress(engines[0]) != 0 || flash_engine_progress(engines[1]) != 0)) {
+        }
+    }
+    ok(failed == 1 && wrong == 0, "memory is set aside for %d refusals at a time, and more is had",
+       FLASH_REFUSALS);
+    while (flash_engine_progress(engines[0]) != 0 || flash_engine_progress(engines[1]) != 0) {
+    }
+    ok(fake_net_leftovers(net) == 0, "they leave nothing behind");
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        flash_engine_destroy(engines[rank]);
+    }
+    fake_net_destroy(net);
+}
+
+/* --- a rank is silent --- */
+
+static void test_silence(flash_kind_t kind, const char *name)
+{
+    sim_spec_t spec = {.kind = kind,
+                       .shape = {.count = 10, .pieces = 1, .row = 1, .segment = 4},
+                       .depth = 8, /* all of the second rank's segments may come */
+                       .odd_rank = SIM_NOBODY,
+                       .fail_rank = SIM_NOBODY};
+    fake_options_t net = {.rendezvous = 100, .unordered = FLASH_TAG_MARKS};
+    sim_t *sim = sim_create(3, 1, &net, &spec, 1);
+    uint32_t right = sim_neighbour(sim, 0, 1), left = sim_neighbour(sim, 0, 2);
+    flash_silence_t silence[2];
+    size_t at_first, then, still, afterwards;
+
+    sim_start(sim, 0, 0);
+    sim_progress(sim, 0);
+    at_first = flash_engine_watch(sim->engines[0], silence, 2);
+    flash_engine_watch(sim->engines[0], silence, 2);
+    then = flash_engine_watch(sim->engines[0], silence, 2);
+    ok(at_first == 0 && then == 1 && silence[0].watches == 2 && silence[0].sending &&
+           silence[0].rank == right && silence[0].step == 0 && silence[0].segment == 0 &&
+           silence[0].block == sim_block(sim, kind, 0, 0) && silence[0].user != NULL &&
+           silence[0].peer == fake_net_peer(sim->net, 0, right),
+       "%s: nobody takes the first segment, and it shows", name);
+    sim_start(sim, right, 0);
+    for (int k = 0; k < 100; k++) {
+        sim_progress(sim, 0);
+        sim_progress(sim, right);
+        if (sim_take(sim, 0, SIM_ALL_WORK)) {
+            sim_finish_held(sim, 0);
+        }
+    }
+    flash_engine_watch(sim->engines[0], silence, 2);
+    still = flash_engine_watch(sim->engines[0], silence, 2);
+    ok(still == 1 && silence[0].watches == 1 && !silence[0].sending && silence[0].rank == left &&
+           silence[0].step == 1,
+       "%s: nothing comes from the left, and it shows", name);
+    sim_start(sim, left, 0);
+    sim_run_random(sim);
+    sim_check_end(sim);
+    afterwards = flash_engine_watch(sim->engines[0], silence, 2);
+    ok(afterwards == 0 && sim->problem[0] == '\0', "%s: it goes on, and ends", name);
+    sim_destroy(sim);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long seed = tap_seed(argc, argv);
+
+    test_loss(seed, FLASH_ALLGATHER, "allgather");
+    test_loss(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
+    test_refusal(seed, FLASH_ALLGATHER, "allgather");
+    test_refusal(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
+    test_all_refusals();
+    test_silence(FLASH_ALLGATHER, "allgather");
+    test_silence(FLASH_REDUCE_SCATTER, "reduce-scatter");
+    return tap_done();
+}
