@@ -1,9 +1,9 @@
 /*
- * flash_cuda.c: flash_gpu.h by CUDA's driver: the table, the driver, contexts and pinned memory.
+ * flash_cuda.c: flash_gpu.h by CUDA's driver: the table, the driver, contexts.
  *
  * Shared between threads:
  *   flash_cuda_driver, found   written under `mutex` by whoever gets the table first
- *   home                       written under `mutex`, before the first lane is handed out
+ *   homes                      under `mutex`; what is there stays
  *   complaint                  atomic: the driver's latest error
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -15,7 +15,7 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 flash_cuda_driver_t flash_cuda_driver;
 static bool found;
-static CUcontext home; /* of pinned memory, which all contexts use: a primary one, kept */
+static CUcontext homes[FLASH_GPU_DEVICES]; /* primary ones, kept: of all memory of flash's */
 static atomic_int complaint;
 
 bool flash_cuda_well(CUresult result)
@@ -56,51 +56,53 @@ void flash_cuda_leave(flash_cuda_visit_t *visit)
     flash_cuda_driver.p_cuCtxPopCurrent(&context);
 }
 
-bool flash_cuda_find_home(CUdevice device)
+CUcontext flash_cuda_home(CUdevice device)
 {
-    bool there;
+    CUcontext home;
 
     pthread_mutex_lock(&mutex);
-    there = home != NULL ||
-            flash_cuda_well(flash_cuda_driver.p_cuDevicePrimaryCtxRetain(&home, device));
+    if (homes[device] == NULL && !flash_cuda_well(flash_cuda_driver.p_cuDevicePrimaryCtxRetain(
+                                     &homes[device], device))) {
+        homes[device] = NULL;
+    }
+    home = homes[device];
     pthread_mutex_unlock(&mutex);
-    return there;
+    return home;
 }
 
-/* ------------------------------------------------------------- pinned memory */
-
-static void *allocate(void *unused, size_t size)
+/* For the libraries that the transport uses: any will do. */
+static bool borrow(void)
 {
-    void *memory = NULL;
-    flash_cuda_visit_t visit;
+    CUcontext current = NULL, home = NULL;
 
-    (void) unused;
-    if (!flash_cuda_enter(home, &visit)) {
-        return NULL;
+    if (flash_cuda_driver.p_cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != NULL) {
+        return false;
     }
-    if (!flash_cuda_well(
-            flash_cuda_driver.p_cuMemHostAlloc(&memory, size, CU_MEMHOSTALLOC_PORTABLE))) {
-        memory = NULL;
+    pthread_mutex_lock(&mutex);
+    for (int device = 0; device < FLASH_GPU_DEVICES && home == NULL; device++) {
+        home = homes[device];
     }
-    flash_cuda_leave(&visit);
-    return memory;
+    pthread_mutex_unlock(&mutex);
+    return home != NULL && flash_cuda_well(flash_cuda_driver.p_cuCtxPushCurrent(home));
 }
 
-static void release(void *unused, void *memory)
+static void give_back(void)
 {
-    flash_cuda_visit_t visit;
+    CUcontext context;
 
-    (void) unused;
-    if (memory != NULL && flash_cuda_enter(home, &visit)) {
-        flash_cuda_driver.p_cuMemFreeHost(memory);
-        flash_cuda_leave(&visit);
-    }
+    flash_cuda_driver.p_cuCtxPopCurrent(&context);
 }
 
 static const flash_gpu_ops_t ops = {.open = flash_cuda_open,
                                     .close = flash_cuda_close,
-                                    .allocate = allocate,
-                                    .release = release,
+                                    .device = flash_cuda_device,
+                                    .is_at_home = flash_cuda_is_at_home,
+                                    .allocate_pinned = flash_cuda_allocate_pinned,
+                                    .release_pinned = flash_cuda_release_pinned,
+                                    .allocate_direct = flash_cuda_allocate_direct,
+                                    .release_direct = flash_cuda_release_direct,
+                                    .borrow = borrow,
+                                    .give_back = give_back,
                                     .allocate_far = flash_cuda_allocate_far,
                                     .release_far = flash_cuda_release_far,
                                     .begin = flash_cuda_begin,
@@ -110,9 +112,9 @@ static const flash_gpu_ops_t ops = {.open = flash_cuda_open,
                                     .combine = flash_cuda_combine,
                                     .complaint = last_complaint};
 
-__attribute__((visibility("default"))) const flash_gpu_ops_t *flash_gpu_plugin_2(void);
+__attribute__((visibility("default"))) const flash_gpu_ops_t *flash_gpu_plugin_3(void);
 
-const flash_gpu_ops_t *flash_gpu_plugin_2(void)
+const flash_gpu_ops_t *flash_gpu_plugin_3(void)
 {
     const flash_gpu_ops_t *table;
 

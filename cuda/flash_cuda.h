@@ -1,7 +1,7 @@
 /*
- * flash_cuda.h: what the plugin's files share. flash_cuda.c has the driver and pinned memory,
- * flash_cuda_lane.c the lanes and their order, flash_cuda_copy.c what runs in them,
- * flash_cuda_kernel.c the sums.
+ * flash_cuda.h: what the plugin's files share. flash_cuda.c has the driver and contexts,
+ * flash_cuda_memory.c memory, flash_cuda_lane.c the lanes and their order, flash_cuda_copy.c what
+ * runs in them, flash_cuda_kernel.c the sums.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -16,8 +16,6 @@
 
 /* Copies of a lane in turn: a stream stands still between the end of one and the next. */
 #define FLASH_CUDA_STREAMS 4
-/* Those beyond have neither kernels nor memory for produced pieces. */
-#define FLASH_CUDA_DEVICES 64
 
 struct flash_gpu_lane {
     CUcontext context;
@@ -43,13 +41,21 @@ typedef struct flash_cuda_visit {
 
 bool flash_cuda_enter(CUcontext context, flash_cuda_visit_t *visit);
 void flash_cuda_leave(flash_cuda_visit_t *visit);
-/* Of pinned memory: a device's primary context, kept. */
-bool flash_cuda_find_home(CUdevice device);
+/* A device's primary context, kept; or NULL. */
+CUcontext flash_cuda_home(CUdevice device);
 
 /* flash_cuda_lane.c */
 flash_gpu_lane_t *flash_cuda_open(const void *address, void *const *stream);
 void flash_cuda_close(flash_gpu_lane_t *lane);
+int flash_cuda_device(const flash_gpu_lane_t *lane);
+bool flash_cuda_is_at_home(const flash_gpu_lane_t *lane);
 bool flash_cuda_device_of(const void *address, CUdevice *device);
+
+/* flash_cuda_memory.c */
+void *flash_cuda_allocate_pinned(void *number, size_t size);
+void flash_cuda_release_pinned(void *number, void *memory, size_t size);
+void *flash_cuda_allocate_direct(void *number, size_t size);
+void flash_cuda_release_direct(void *number, void *memory, size_t size);
 void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, void *stream, size_t size);
 void flash_cuda_release_far(flash_gpu_lane_t *lane, void *stream, void *memory);
 

@@ -15,11 +15,13 @@
 /* cuda.h's macros give each its name in the driver, with a version where it has one. */
 /* clang-format off */
 #define FLASH_CUDA_FUNCTIONS(each) \
+    each(cuCtxGetCurrent) \
     each(cuCtxGetDevice) \
     each(cuCtxGetStreamPriorityRange) \
     each(cuCtxPopCurrent) \
     each(cuCtxPushCurrent) \
     each(cuDeviceGet) \
+    each(cuDeviceGetPCIBusId) \
     each(cuDevicePrimaryCtxRelease) \
     each(cuDevicePrimaryCtxRetain) \
     each(cuEventCreate) \
@@ -30,10 +32,14 @@
     each(cuLaunchKernel) \
     each(cuLibraryGetKernel) \
     each(cuLibraryLoadData) \
+    each(cuMemAlloc) \
     each(cuMemAllocFromPoolAsync) \
+    each(cuMemFree) \
     each(cuMemFreeAsync) \
     each(cuMemFreeHost) \
     each(cuMemHostAlloc) \
+    each(cuMemHostRegister) \
+    each(cuMemHostUnregister) \
     each(cuMemPoolCreate) \
     each(cuMemPoolSetAttribute) \
     each(cuMemcpyAsync) \

@@ -26,7 +26,7 @@ struct flash_gpu_kernel {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static CUlibrary library;
-static flash_gpu_kernel_t kernels[FLASH_CUDA_DEVICES][FLASH_GPU_OPERATORS][FLASH_GPU_TYPES];
+static flash_gpu_kernel_t kernels[FLASH_GPU_DEVICES][FLASH_GPU_OPERATORS][FLASH_GPU_TYPES];
 
 static const char *const operators[FLASH_GPU_OPERATORS] = {
     [FLASH_GPU_SUM] = "sum",   [FLASH_GPU_PROD] = "prod", [FLASH_GPU_MAX] = "max",
@@ -84,7 +84,7 @@ const flash_gpu_kernel_t *flash_cuda_kernel(flash_gpu_lane_t *lane, const void *
     CUdevice device;
 
     if (!flash_cuda_device_of(output, &device) || device != lane->device ||
-        device >= FLASH_CUDA_DEVICES || !flash_cuda_enter(lane->context, &visit)) {
+        !flash_cuda_enter(lane->context, &visit)) {
         return NULL;
     }
     kernel = &kernels[device][operation][type];

@@ -1,22 +1,13 @@
 /*
- * flash_cuda_lane.c: lanes: in which context, behind what, and memory of their device.
- *
- * A lane is its operation's. `mutex` orders the pools.
+ * flash_cuda_lane.c: lanes: in which context, and behind what. A lane is its operation's.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "flash_cuda.h"
 
-#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
-
-/* Memory of a device that its pool keeps for the next operation. */
-#define LARGEST_KEPT ((cuuint64_t) 256 << 20)
-
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static CUmemoryPool pools[FLASH_CUDA_DEVICES]; /* kept */
 
 /* ------------------------------------------------------------- where it is */
 
@@ -131,7 +122,10 @@ static bool prepare(flash_gpu_lane_t *lane, void *const *stream)
     flash_cuda_visit_t visit;
     bool ready;
 
-    if (!flash_cuda_find_home(lane->device) || !flash_cuda_enter(lane->context, &visit)) {
+    if (lane->device >= FLASH_GPU_DEVICES) {
+        return flash_cuda_well(CUDA_ERROR_INVALID_DEVICE);
+    }
+    if (flash_cuda_home(lane->device) == NULL || !flash_cuda_enter(lane->context, &visit)) {
         return false;
     }
     ready = make_streams(lane) && wait_for_streams(lane, stream);
@@ -182,54 +176,12 @@ flash_gpu_lane_t *flash_cuda_open(const void *address, void *const *stream)
     return lane;
 }
 
-/* -------------------------------------------------------- memory of the device */
-
-/* Under the mutex. The driver's default pool would give memory back whenever somebody waits. */
-static CUmemoryPool pool_of(CUdevice device)
+int flash_cuda_device(const flash_gpu_lane_t *lane)
 {
-    const CUmemPoolProps properties = {
-        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
-    cuuint64_t kept = LARGEST_KEPT;
-    CUmemoryPool made;
-
-    if (device >= FLASH_CUDA_DEVICES) {
-        return NULL;
-    }
-    if (pools[device] == NULL &&
-        flash_cuda_well(flash_cuda_driver.p_cuMemPoolCreate(&made, &properties))) {
-        flash_cuda_driver.p_cuMemPoolSetAttribute(made, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
-        pools[device] = made;
-    }
-    return pools[device];
+    return lane->device;
 }
 
-void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, void *stream, size_t size)
+bool flash_cuda_is_at_home(const flash_gpu_lane_t *lane)
 {
-    CUdeviceptr memory = 0;
-    flash_cuda_visit_t visit;
-    CUmemoryPool pool;
-
-    if (!flash_cuda_enter(lane->context, &visit)) {
-        return NULL;
-    }
-    pthread_mutex_lock(&mutex);
-    pool = pool_of(lane->device);
-    pthread_mutex_unlock(&mutex);
-    if (pool == NULL || !flash_cuda_well(flash_cuda_driver.p_cuMemAllocFromPoolAsync(
-                            &memory, size, pool, stream))) {
-        memory = 0;
-    }
-    flash_cuda_leave(&visit);
-    return (void *) (uintptr_t) memory;
-}
-
-void flash_cuda_release_far(flash_gpu_lane_t *lane, void *stream, void *memory)
-{
-    flash_cuda_visit_t visit;
-
-    if (memory != NULL && flash_cuda_enter(lane->context, &visit)) {
-        flash_cuda_driver.p_cuMemFreeAsync((CUdeviceptr) (uintptr_t) memory, stream);
-        flash_cuda_leave(&visit);
-    }
+    return lane->context == flash_cuda_home(lane->device);
 }

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define FLASH_GPU_DEVICES 64 /* memory of those beyond is refused */
+
 typedef struct flash_gpu_lane flash_gpu_lane_t; /* where copies to or from a device's memory run */
 
 /* One copy, or sum, under way. Lives until `done` has been called. */
@@ -71,12 +73,23 @@ typedef struct flash_gpu_ops {
     flash_gpu_lane_t *(*open)(const void *address, void *const *stream);
     /* All copies are done. Waits until those who began them, and each `done`, have returned. */
     void (*close)(flash_gpu_lane_t *lane);
+    /* Its device's number, below FLASH_GPU_DEVICES. */
+    int (*device)(const flash_gpu_lane_t *lane);
+    /* Whether its context is its device's primary one, in which allocate_direct()'s memory is. */
+    bool (*is_at_home)(const flash_gpu_lane_t *lane);
     /*
-     * Pinned memory for any lane; one has been opened before. NULL if there is none. Both may wait
-     * for the device, and for whatever its callbacks wait for.
+     * Memory for lanes of the device *number; one has been opened before. NULL if there is none.
+     * Pinned memory of the host's, of the NUMA node that is next to the device, which lanes of
+     * others reach as well; or the device's own, which a network may be told of. All of these may
+     * wait for the device, and for whatever its callbacks wait for.
      */
-    void *(*allocate)(void *unused, size_t size);
-    void (*release)(void *unused, void *memory);
+    void *(*allocate_pinned)(void *number, size_t size);
+    void (*release_pinned)(void *number, void *memory, size_t size);
+    void *(*allocate_direct)(void *number, size_t size);
+    void (*release_direct)(void *number, void *memory, size_t size);
+    /* Gives the calling thread a context if it has none: whether it did; and takes that away. */
+    bool (*borrow)(void);
+    void (*give_back)(void);
     /*
      * Memory of the lane's device, for what `stream` holds from now on; or NULL. It is freed behind
      * what that stream holds then, once the lane does not use it.
@@ -99,7 +112,7 @@ typedef struct flash_gpu_ops {
                                         flash_gpu_operator_t operation, flash_gpu_type_t type);
     /*
      * Begins out[k] = in[k] op inout[k], as a copy is begun: each in memory of the lane's device,
-     * of `output`, or from allocate(). `out` may be `inout`.
+     * of `output`, or from one of allocate_*(). `out` may be `inout`.
      */
     bool (*combine)(flash_gpu_lane_t *lane, const flash_gpu_kernel_t *kernel, const void *in,
                     const void *inout, void *out, size_t count, flash_gpu_copy_t *copy);
@@ -111,7 +124,7 @@ typedef struct flash_gpu_ops {
  * What the plugin exports: NULL if the process has not loaded a driver, or one that is too old. The
  * same table each time.
  */
-#define FLASH_GPU_SYMBOL "flash_gpu_plugin_2"
+#define FLASH_GPU_SYMBOL "flash_gpu_plugin_3"
 typedef const flash_gpu_ops_t *flash_gpu_plugin_fn(void);
 
 #endif /* FLASH_GPU_H */

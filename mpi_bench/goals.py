@@ -8,8 +8,8 @@ DIR is where flash is installed (default: install, as quickstart.sh leaves it). 
 transfer, eight, wire, core, osu, slower, shapes, node, idle, scale (default: all). osu compares
 with MPICH, too, if it was there when flash was built in ./build.
 Every figure is a median over iterations of the maximum over ranks, and a ratio within one run; osu
-compares runs that take turns, by the medians of three of each; hidden (up to 4 MiB) and core take
-the median of three runs, slower and node that of a ratio over five.
+compares runs that take turns, by the medians of three of each; hidden and core take the median of
+three runs, slower and node that of a ratio over five.
 
 Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """
@@ -130,7 +130,7 @@ def hidden(lab):
     sizes = (1, 2, 4, 8, 16)
     for size in sizes:
         runs = [lab.gemm(4, OFFLOAD + ["--bytes={}M".format(size)])["results"]
-                for _ in range(3 if size <= 4 else 1)]
+                for _ in range(3)]
         for results in zip(*runs):
             for name in CASES:
                 hid = statistics.median(100 - exposed(result, name) for result in results)

@@ -47,6 +47,8 @@ enum { FLASH_ORDER_MACHINE, FLASH_ORDER_RANK };
 
 enum { FLASH_ON_NODE_AUTO, FLASH_ON_NODE_YES, FLASH_ON_NODE_NO };
 
+enum { FLASH_DIRECT_AUTO, FLASH_DIRECT_YES, FLASH_DIRECT_NO };
+
 #define FLASH_DEFAULT_PRIORITY 90
 /* That of libnbc, which flash needs below it: it would come first. */
 #define FLASH_TOO_LOW_PRIORITY 10
@@ -68,6 +70,7 @@ typedef struct mca_coll_flash_params {
     char *help_dir;
     char *cuda_plugin; /* its path; NULL or empty: none */
     bool cuda_reduce;
+    int cuda_direct; /* FLASH_DIRECT_* */
 } mca_coll_flash_params_t;
 
 extern mca_coll_flash_params_t mca_coll_flash_params;

@@ -76,7 +76,7 @@ int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, c
     if (input == NULL && output == NULL && !produces) {
         return MPI_SUCCESS;
     }
-    FLASH_VERBOSE(2, "coll:flash: staged through pinned memory: %s%s",
+    FLASH_VERBOSE(2, "coll:flash: in a device's memory: %s%s",
                   output == NULL               ? "the input"
                   : input == NULL && !produces ? "the output"
                                                : "input and output",
@@ -117,9 +117,33 @@ int mca_coll_flash_await_stream(const mca_coll_flash_request_t *request, const f
     return status == FLASH_PENDING ? FLASH_PENDING : error != MPI_SUCCESS ? error : fail(status);
 }
 
+/* Whether UCX is to have the device's memory. */
+static bool wants_direct(void)
+{
+    const flash_transport_t *transport = mca_coll_flash_job_transport();
+
+    switch (mca_coll_flash_params.cuda_direct) {
+    case FLASH_DIRECT_NO:
+        return false;
+    case FLASH_DIRECT_YES:
+        return transport->reaches_devices;
+    default:
+        return transport->prefers_devices;
+    }
+}
+
 int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
-    return request->stager == NULL ? MPI_SUCCESS : fail(flash_stager_fill(request->stager, params));
+    int status;
+
+    if (request->stager == NULL) {
+        return MPI_SUCCESS;
+    }
+    status = flash_stager_fill(request->stager, wants_direct(), params);
+    FLASH_VERBOSE(2, "coll:flash: %s",
+                  params->scratch_far ? "sent and received by UCX from the device's memory"
+                                      : "staged through pinned memory");
+    return fail(status);
 }
 
 int mca_coll_flash_copy_back(const mca_coll_flash_request_t *request, void *to, const void *from,

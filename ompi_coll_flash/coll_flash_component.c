@@ -48,6 +48,13 @@ static mca_base_var_enum_value_t on_node_values[] = {
     {0, NULL},
 };
 
+static mca_base_var_enum_value_t cuda_direct_values[] = {
+    {FLASH_DIRECT_AUTO, "auto"},
+    {FLASH_DIRECT_YES, "yes"},
+    {FLASH_DIRECT_NO, "no"},
+    {0, NULL},
+};
+
 static int register_variable(const char *name, mca_base_var_type_t type,
                              mca_base_var_enum_t *enumerator, mca_base_var_info_lvl_t level,
                              mca_base_var_scope_t scope, void *storage, const char *help)
@@ -173,6 +180,10 @@ static void register_tuning(void)
     register_variable("help_dir", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_9,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.help_dir,
                       "Folder that holds help-mpi-coll-flash.txt, the texts of flash's messages");
+}
+
+static void register_devices(void)
+{
     mca_coll_flash_params.cuda_plugin = FLASH_CUDA_PLUGIN;
     register_variable("cuda_plugin", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_5,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.cuda_plugin,
@@ -184,6 +195,13 @@ static void register_tuning(void)
                       "Whether a CUDA device that holds both buffers of a reduction adds by itself, "
                       "if it has a kernel for the operation and the type; else the host does. The "
                       "results are the same");
+    register_choice("cuda_direct", cuda_direct_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+                    &mca_coll_flash_params.cuda_direct,
+                    "Whether UCX sends and receives the memory of CUDA devices itself (GPUDirect "
+                    "RDMA, NVLink), in place of copies through the host's. Of reductions, those "
+                    "that the device adds. auto: where UCX was built for it, and all ranks share "
+                    "a node or the node has RDMA devices. yes: wherever UCX was built for it. "
+                    "coll_flash_verbose 2 says what an operation does");
 }
 
 static void register_faults(void)
@@ -250,6 +268,7 @@ int mca_coll_flash_register(void)
     register_progress();
     register_order();
     register_tuning();
+    register_devices();
     register_faults();
     mca_coll_flash_counters_register();
     rc = register_the_others();

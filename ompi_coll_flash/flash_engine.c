@@ -374,7 +374,7 @@ int flash_work_run(const flash_work_t *work)
         return params->begin(params->begin_arg, work);
     }
     if (copies(work)) {
-        memcpy(work->inout, work->in, work->count * params->element);
+        memcpy(work->inout, work->in, work->size);
         return FLASH_OK;
     }
     return params->combine(params->combine_arg, work->in, work->inout, work->count);
@@ -390,7 +390,7 @@ static void note_copy(const flash_work_t *work)
                                            .block = flash_op_own_rank(work->op),
                                            .index = (uint32_t) (begin / params->element /
                                                                 params->schedule.segment_elements),
-                                           .bytes = work->count * params->element});
+                                           .bytes = work->size});
 }
 
 static void note_callback(const flash_work_t *work, bool pending)

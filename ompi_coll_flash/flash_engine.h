@@ -118,6 +118,7 @@ typedef struct flash_op_params {
      */
     bool combine_far;
     void *scratch; /* of flash_op_scratch_size() bytes; NULL: ordinary memory of the engine's */
+    bool scratch_far; /* a device's, which the transport reaches, and the processor does not */
     void *pieces;  /* RS with a callback, staged in: where it writes, of flash_op_pieces_size() */
     /*
      * Begins works that copy, and sums that are far, without the lock; NULL: whoever takes one
@@ -248,7 +249,8 @@ typedef struct flash_work {
     const void *in;          /* combine, copy, stage: what to add or copy */
     void *inout;             /* where to */
     void *out;               /* combine, far: where the sum is to be; else as `inout` */
-    size_t count;            /* elements */
+    size_t count;            /* elements to add */
+    size_t size;             /* bytes to copy */
     flash_piece_t piece;     /* callback: its argument */
     uint64_t taken_at;       /* of flash_trace_clock() */
 } flash_work_t;

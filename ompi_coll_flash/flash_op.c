@@ -461,12 +461,13 @@ void flash_op_take_copy(flash_op_t *op, flash_work_t *work)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
     size_t begin = flash_schedule_count(schedule, flash_op_own_rank(op)) - op->uncopied;
-
-    work->count =
+    size_t count =
         op->uncopied < schedule->segment_elements ? op->uncopied : schedule->segment_elements;
+
     work->in = element_at(op, op->params.input, 0, begin);
     work->inout = element_at(op, own_place(op), 0, begin);
-    op->uncopied -= work->count;
+    work->size = count * op->params.element;
+    op->uncopied -= count;
 }
 
 void *flash_op_sum_place(const flash_op_t *op, const flash_slot_t *slot)
@@ -482,9 +483,15 @@ void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
     STAILQ_REMOVE_HEAD(&op->staging, next_staging);
     work->kind = in ? FLASH_WORK_STAGE_IN : FLASH_WORK_STAGE_OUT;
     work->slot = slot;
+    if (slot->staging == FLASH_STAGING_BLAME) {
+        work->in = slot->data;
+        work->inout = &slot->told;
+        work->size = sizeof(slot->told);
+        return;
+    }
     work->in = in ? input_of(op, slot) : slot->data;
     work->inout = in ? slot->local : output_of(op, slot);
-    work->count = slot->range.count;
+    work->size = slot->range.count * op->params.element;
 }
 
 /* ------------------------------------------------------------- callbacks */

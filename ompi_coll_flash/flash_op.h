@@ -29,7 +29,8 @@ typedef enum flash_slot_state {
 typedef enum flash_staging {
     FLASH_STAGING_NONE,
     FLASH_STAGING_IN, /* in op->staging, or taken as work */
-    FLASH_STAGING_OUT
+    FLASH_STAGING_OUT,
+    FLASH_STAGING_BLAME /* what a spoiled message says, from far scratch; nothing else goes on */
 } flash_staging_t;
 
 /* One segment under way. Slots form a ring buffer: segment number n lives in slot n % depth. */
@@ -53,6 +54,7 @@ typedef struct flash_slot {
     bool spoiled;    /* the content is lost: what is sent is the blame alone, and marked */
     bool sent_again; /* the first send failed */
     uint32_t blame;  /* of a spoiled one: the rank whose fault it is, or FLASH_NOBODY */
+    uint32_t told;   /* the blame that came, out of far scratch */
     bool settled;    /* AG: the data is there. RS: the local contribution is used up */
     char *data;  /* AG: its place in the output, or the scratch. RS: what arrives, then the sum */
     char *local; /* AG, first step: the own block. RS: the local contribution */

@@ -15,9 +15,10 @@ static void *allocate(void *arg, size_t size)
     return posix_memalign(&memory, FLASH_POOL_ALIGNMENT, size) == 0 ? memory : NULL;
 }
 
-static void release(void *arg, void *memory)
+static void release(void *arg, void *memory, size_t size)
 {
     (void) arg;
+    (void) size;
     free(memory);
 }
 
@@ -53,7 +54,7 @@ void flash_pool_put(flash_pool_t *pool, void *memory, size_t size)
     int place = 0;
 
     if (memory == NULL || size > pool->largest) {
-        pool->release(pool->arg, memory);
+        pool->release(pool->arg, memory, size);
         return;
     }
     for (int k = 0; k < FLASH_POOL_KEPT; k++) {
@@ -67,10 +68,10 @@ void flash_pool_put(flash_pool_t *pool, void *memory, size_t size)
     }
     /* The smallest gives way: it is the cheapest to make again. */
     if (pool->kept[place].memory != NULL && pool->kept[place].size > size) {
-        pool->release(pool->arg, memory);
+        pool->release(pool->arg, memory, size);
         return;
     }
-    pool->release(pool->arg, pool->kept[place].memory);
+    pool->release(pool->arg, pool->kept[place].memory, pool->kept[place].size);
     pool->kept[place].memory = memory;
     pool->kept[place].size = size;
 }
@@ -78,7 +79,7 @@ void flash_pool_put(flash_pool_t *pool, void *memory, size_t size)
 void flash_pool_clear(flash_pool_t *pool)
 {
     for (int k = 0; k < FLASH_POOL_KEPT; k++) {
-        pool->release(pool->arg, pool->kept[k].memory);
+        pool->release(pool->arg, pool->kept[k].memory, pool->kept[k].size);
         pool->kept[k].memory = NULL;
     }
 }

@@ -19,7 +19,7 @@
 typedef struct flash_pool {
     /* Where its memory comes from and goes to: page aligned. NULL if there is none. */
     void *(*allocate)(void *arg, size_t size);
-    void (*release)(void *arg, void *memory); /* of NULL: does nothing */
+    void (*release)(void *arg, void *memory, size_t size); /* of NULL: does nothing */
     void *arg;
     size_t largest; /* bytes; larger ones are not kept */
     struct {

@@ -15,6 +15,7 @@
  *   ended              atomic: whoever adds to the list releases what it adds, whoever takes the
  *                      list acquires it
  *   idle_polls, wakeups  atomic, relaxed: counters
+ *   context            the lock
  *   flash_in_callback  one for each thread
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -52,6 +53,7 @@ struct flash_progress {
     atomic_uint contenders;
     atomic_uint_fast64_t wakeups;
     _Atomic(flash_ended_t *) ended; /* the latest first */
+    const flash_context_t *context; /* NULL: none is needed */
 };
 
 _Thread_local bool flash_in_callback;
@@ -154,12 +156,24 @@ static bool finish_ended(flash_progress_t *progress)
     return true;
 }
 
+void flash_progress_set_context(flash_progress_t *progress, const flash_context_t *context)
+{
+    flash_progress_lock(progress);
+    progress->context = context;
+    flash_progress_unlock(progress);
+}
+
 /* Moves data, and takes note of what has ended elsewhere. */
 static bool move(flash_progress_t *progress)
 {
+    bool borrowed = progress->context != NULL && progress->context->borrow();
     bool ended = finish_ended(progress);
+    bool moved = flash_engine_progress(progress->engine) != 0;
 
-    return flash_engine_progress(progress->engine) != 0 || ended;
+    if (borrowed) {
+        progress->context->give_back();
+    }
+    return moved || ended;
 }
 
 /* ------------------------------------------------------ the progress thread */
@@ -327,7 +341,7 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
         atomic_fetch_add_explicit(&progress->in_flight, 1, memory_order_relaxed);
         flash_op_start(op);
         if (!flash_progress_has_thread(progress)) {
-            flash_engine_progress(progress->engine);
+            move(progress);
         }
     }
     flash_progress_unlock(progress);

@@ -41,6 +41,17 @@ bool flash_progress_has_thread(const flash_progress_t *progress);
 /* Returns when the thread has ended. Data moves on in flash_progress_poll() only. */
 void flash_progress_stop_thread(flash_progress_t *progress);
 
+/*
+ * From now on the transport moves devices' memory, and wants a device's context in the thread that
+ * has it do so: `borrow` gives the calling thread one if it has none, and says whether it did;
+ * `give_back` takes that away.
+ */
+typedef struct flash_context {
+    bool (*borrow)(void);
+    void (*give_back)(void);
+} flash_context_t;
+void flash_progress_set_context(flash_progress_t *progress, const flash_context_t *context);
+
 /* Around all use of the engine and the transport. */
 void flash_progress_lock(flash_progress_t *progress);
 void flash_progress_unlock(flash_progress_t *progress);

@@ -85,6 +85,14 @@ static void transfer_done(flash_transfer_t *transfer, int status, uint64_t tag, 
     flash_engine_touch(slot->op);
 }
 
+/* Whether what arrives and is sent on, or what is local, lies where the processor cannot reach. */
+static bool is_far(const flash_slot_t *slot, bool local)
+{
+    const flash_op_params_t *params = &slot->op->params;
+
+    return params->scratch_far && (local ? params->stage_in : params->stage_out);
+}
+
 static void slot_receive(flash_slot_t *slot, size_t length)
 {
     flash_op_t *op = slot->op;
@@ -93,6 +101,7 @@ static void slot_receive(flash_slot_t *slot, size_t length)
     slot->state = FLASH_SLOT_RECEIVING;
     slot->posted_at = flash_trace_clock(op->engine->trace);
     slot->posted = slot->beginning = true;
+    slot->transfer.far = is_far(slot, false);
     transport->ops->recv(
         transport, op->params.left,
         segment_tag(op->params.recv_tag, slot->step, slot->segment + slot->overrun),
@@ -119,6 +128,7 @@ static void post_send(flash_slot_t *slot)
     const void *content = first_step(slot) ? slot->local : slot->data;
     size_t length = slot_bytes(slot);
 
+    slot->transfer.far = !slot->spoiled && is_far(slot, first_step(slot));
     if (slot->spoiled) {
         content = &slot->blame;
         length = blame_bytes(slot);
@@ -299,7 +309,8 @@ static uint32_t read_blame(const flash_slot_t *slot)
     uint32_t blame = FLASH_NOBODY;
 
     if (slot->status == FLASH_OK && slot->length == sizeof(blame)) {
-        memcpy(&blame, slot->data, sizeof(blame));
+        memcpy(&blame, is_far(slot, false) ? &slot->told : (const void *) slot->data,
+               sizeof(blame));
     }
     if (blame >= slot->op->params.schedule.ring.nranks) {
         blame = FLASH_NOBODY;
@@ -347,7 +358,14 @@ static bool check_arrival(flash_slot_t *slot)
     return true;
 }
 
-static void slot_arrived(flash_slot_t *slot)
+/* Whether a spoiled message says, where only a copy can find it, who is to blame. */
+static bool brings_far_blame(const flash_slot_t *slot)
+{
+    return is_far(slot, false) && slot->overrun == 0 && slot->status == FLASH_OK &&
+           (slot->tag & FLASH_TAG_SPOILED) != 0 && slot->length == sizeof(slot->told);
+}
+
+static void act_on_arrival(flash_slot_t *slot)
 {
     if (!check_arrival(slot)) {
         return;
@@ -409,6 +427,15 @@ static void slot_sent(flash_slot_t *slot)
     slot_done(slot);
 }
 
+static void slot_arrived(flash_slot_t *slot)
+{
+    if (brings_far_blame(slot)) {
+        slot_stage(slot, FLASH_STAGING_BLAME);
+    } else {
+        act_on_arrival(slot);
+    }
+}
+
 void flash_slot_transferred(flash_slot_t *slot)
 {
     if (slot->state == FLASH_SLOT_RECEIVING) {
@@ -428,11 +455,24 @@ void flash_slot_combined(flash_slot_t *slot, int status)
     slot_leave(slot);
 }
 
+static void blame_staged(flash_slot_t *slot, int status)
+{
+    if (status != FLASH_OK) {
+        slot->told = FLASH_NOBODY;
+    }
+    act_on_arrival(slot);
+}
+
 void flash_slot_staged(flash_slot_t *slot, int status)
 {
     bool in = slot->staging == FLASH_STAGING_IN;
+    bool blame = slot->staging == FLASH_STAGING_BLAME;
 
     slot->staging = FLASH_STAGING_NONE;
+    if (blame) {
+        blame_staged(slot, status);
+        return;
+    }
     if (status != FLASH_OK) {
         flash_op_fail(slot->op, status, own_rank(slot));
         if (in) {

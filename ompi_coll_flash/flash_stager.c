@@ -4,7 +4,7 @@
  * Shared between threads:
  *   gpu      atomic: stored (release) by whoever has loaded the plugin, under `mutex`; it is never
  *            unloaded
- *   pinned   under `mutex`
+ *   pools    under `mutex`
  * A stager is its operation's. What it holds does not change while copies are under way.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -20,8 +20,17 @@
 #include "flash_gpu.h"
 #include "flash_pool.h"
 
-/* Pinned memory that is kept for the next operation: making it takes milliseconds. */
+/*
+ * Pinned memory that is kept for the next operation: making it takes milliseconds, and telling a
+ * network of it as long.
+ */
 #define LARGEST_KEPT ((size_t) 256 << 20)
+
+/* What operations on a device's memory have left for each other. */
+typedef struct pools {
+    int device;
+    flash_pool_t pinned, direct;
+} pools_t;
 
 struct flash_stager {
     flash_progress_t *progress;
@@ -29,7 +38,8 @@ struct flash_stager {
     void *stream;                     /* the application's, of an operation that has one */
     bool produces;
     const flash_gpu_kernel_t *kernel; /* for sums; or NULL */
-    void *scratch;                    /* pinned */
+    flash_pool_t *pool; /* of the scratch; NULL: that one is not to be used again */
+    void *scratch;
     size_t scratch_size;
     void *pieces; /* of the device, where a producer writes; or NULL */
 };
@@ -52,7 +62,8 @@ typedef struct piece {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(const flash_gpu_ops_t *) gpu;
-static flash_pool_t pinned;
+static pools_t pools[FLASH_GPU_DEVICES];
+static flash_context_t context; /* written once, with `gpu` */
 
 static const flash_gpu_ops_t *loaded(void)
 {
@@ -81,6 +92,23 @@ static const flash_gpu_ops_t *load(const char *plugin, char *reason)
     return ops;
 }
 
+static void make_pools(const flash_gpu_ops_t *ops)
+{
+    for (int device = 0; device < FLASH_GPU_DEVICES; device++) {
+        pools_t *made = &pools[device];
+
+        made->device = device;
+        made->pinned = (flash_pool_t){.allocate = ops->allocate_pinned,
+                                      .release = ops->release_pinned,
+                                      .arg = &made->device,
+                                      .largest = LARGEST_KEPT};
+        made->direct = (flash_pool_t){.allocate = ops->allocate_direct,
+                                      .release = ops->release_direct,
+                                      .arg = &made->device,
+                                      .largest = LARGEST_KEPT};
+    }
+}
+
 bool flash_stager_load(const char *plugin, char *reason)
 {
     const flash_gpu_ops_t *ops;
@@ -90,8 +118,8 @@ bool flash_stager_load(const char *plugin, char *reason)
     if (ops == NULL) {
         ops = load(plugin, reason);
         if (ops != NULL) {
-            pinned = (flash_pool_t){
-                .allocate = ops->allocate, .release = ops->release, .largest = LARGEST_KEPT};
+            make_pools(ops);
+            context = (flash_context_t){.borrow = ops->borrow, .give_back = ops->give_back};
             atomic_store_explicit(&gpu, ops, memory_order_release);
         }
     }
@@ -106,8 +134,9 @@ const char *flash_stager_complaint(void)
 
 void flash_stager_fini(void)
 {
-    if (loaded() != NULL) {
-        flash_pool_clear(&pinned);
+    for (int device = 0; loaded() != NULL && device < FLASH_GPU_DEVICES; device++) {
+        flash_pool_clear(&pools[device].pinned);
+        flash_pool_clear(&pools[device].direct);
     }
 }
 
@@ -144,9 +173,9 @@ void flash_stager_close(flash_stager_t *stager)
     if (stager == NULL) {
         return;
     }
-    if (stager->scratch != NULL) {
+    if (stager->pool != NULL) {
         pthread_mutex_lock(&mutex);
-        flash_pool_put(&pinned, stager->scratch, stager->scratch_size);
+        flash_pool_put(stager->pool, stager->scratch, stager->scratch_size);
         pthread_mutex_unlock(&mutex);
     }
     if (stager->pieces != NULL) {
@@ -164,7 +193,7 @@ void flash_stager_close(flash_stager_t *stager)
 void flash_stager_abandon(flash_stager_t *stager)
 {
     if (stager != NULL) {
-        stager->scratch = NULL;
+        stager->pool = NULL;
         flash_stager_close(stager);
     }
 }
@@ -216,7 +245,7 @@ static bool carry(const flash_stager_t *stager, const flash_work_t *work, flash_
                                  work->count, copy);
     }
     return loaded()->begin(lane_of(stager, work->kind == FLASH_WORK_STAGE_IN), work->inout,
-                           work->in, work->count * flash_op_element(work->op), copy);
+                           work->in, work->size, copy);
 }
 
 static int begin(void *arg, const flash_work_t *work)
@@ -282,10 +311,41 @@ static int find_pieces(flash_stager_t *stager, flash_op_params_t *params)
     return size == 0 ? FLASH_OK : flash_stager_make_pieces(stager, size, &params->pieces);
 }
 
-int flash_stager_fill(flash_stager_t *stager, flash_op_params_t *params)
+/*
+ * The transport is not told of the application's memory: of its own there is little, and it stays,
+ * so that a network's hardware learns of it once, and no call's memory is freed under it. A copy
+ * within the device costs next to nothing.
+ */
+static bool goes_direct(const flash_stager_t *stager, const flash_op_params_t *params, bool direct)
 {
-    size_t size;
+    bool reduces = params->schedule.kind == FLASH_REDUCE_SCATTER;
 
+    return direct && loaded()->is_at_home(lane_of(stager, false)) &&
+           (!reduces || params->combine_far);
+}
+
+static int find_scratch(flash_stager_t *stager, flash_op_params_t *params)
+{
+    pools_t *near = &pools[loaded()->device(lane_of(stager, false))];
+    flash_pool_t *pool = params->scratch_far ? &near->direct : &near->pinned;
+    size_t size = flash_op_scratch_size(params);
+
+    if (size == 0) {
+        return FLASH_OK;
+    }
+    pthread_mutex_lock(&mutex);
+    params->scratch = flash_pool_get(pool, size, &stager->scratch_size);
+    pthread_mutex_unlock(&mutex);
+    if (params->scratch == NULL) {
+        return FLASH_ERR_NO_MEMORY;
+    }
+    stager->scratch = params->scratch;
+    stager->pool = pool;
+    return FLASH_OK;
+}
+
+int flash_stager_fill(flash_stager_t *stager, bool direct, flash_op_params_t *params)
+{
     params->stage_in = stager->input != NULL;
     params->stage_out = stager->output != NULL;
     params->combine_far = stager->kernel != NULL;
@@ -294,12 +354,9 @@ int flash_stager_fill(flash_stager_t *stager, flash_op_params_t *params)
     if (stager->produces && find_pieces(stager, params) != FLASH_OK) {
         return FLASH_ERR_DEVICE;
     }
-    size = flash_op_scratch_size(params);
-    if (size > 0) {
-        pthread_mutex_lock(&mutex);
-        stager->scratch = flash_pool_get(&pinned, size, &stager->scratch_size);
-        pthread_mutex_unlock(&mutex);
-        params->scratch = stager->scratch;
+    params->scratch_far = goes_direct(stager, params, direct);
+    if (params->scratch_far) {
+        flash_progress_set_context(stager->progress, &context);
     }
-    return size > 0 && stager->scratch == NULL ? FLASH_ERR_NO_MEMORY : FLASH_OK;
+    return find_scratch(stager, params);
 }

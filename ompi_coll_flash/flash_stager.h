@@ -1,5 +1,6 @@
 /*
- * flash_stager.h: operations on the memory of GPUs, which go through pinned memory of the host.
+ * flash_stager.h: operations on the memory of GPUs, which go through pinned memory of the host, or
+ * through memory of the GPU's that the transport reaches.
  *
  * Knows no MPI, and GPUs by flash_gpu.h alone, whose plugin it loads once a buffer needs it. None
  * of these is to be called under the lock of the progress: the driver may wait for callbacks of the
@@ -40,10 +41,11 @@ void flash_stager_close(flash_stager_t *stager);
 /* The same of one whose scratch something may still write to: that memory is never used again. */
 void flash_stager_abandon(flash_stager_t *stager);
 /*
- * Has an operation staged whose parameters are complete but for that, and finds memory for it.
- * FLASH_OK, FLASH_ERR_NO_MEMORY or FLASH_ERR_DEVICE.
+ * Has an operation staged whose parameters are complete but for that, and finds memory for it:
+ * pinned, or with `direct`, if it can be, of the device (params->scratch_far). FLASH_OK,
+ * FLASH_ERR_NO_MEMORY or FLASH_ERR_DEVICE.
  */
-int flash_stager_fill(flash_stager_t *stager, flash_op_params_t *params);
+int flash_stager_fill(flash_stager_t *stager, bool direct, flash_op_params_t *params);
 /* Has sums made on the device, before flash_stager_fill(): whether it has a kernel for them. */
 bool flash_stager_add_by(flash_stager_t *stager, const void *output, flash_gpu_operator_t operation,
                          flash_gpu_type_t type);

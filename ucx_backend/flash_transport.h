@@ -10,6 +10,7 @@
 #ifndef FLASH_TRANSPORT_H
 #define FLASH_TRANSPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +45,7 @@ struct flash_transfer {
      * errors.
      */
     void (*done)(flash_transfer_t *transfer, int status, uint64_t tag, size_t length);
+    bool far; /* the buffer is in a device's memory: see `reaches_devices` */
     void *handle;
 };
 
@@ -96,6 +98,9 @@ typedef struct flash_transport_ops {
 struct flash_transport {
     const flash_transport_ops_t *ops;
     int event_fd; /* for poll(); -1 if the transport cannot wake a sleeper */
+    /* Whether it sends and receives CUDA devices' memory, and whether it is good at that: better
+       than what copies to the host's and back. */
+    bool reaches_devices, prefers_devices;
 };
 
 #endif /* FLASH_TRANSPORT_H */

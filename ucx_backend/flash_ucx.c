@@ -220,6 +220,14 @@ static int wakeup_fd(flash_ucx_t *ucx)
     return fd;
 }
 
+static bool knows_cuda(const flash_ucx_t *ucx)
+{
+    ucp_context_attr_t attr = {.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES};
+
+    return ucp_context_query(ucx->context, &attr) == UCS_OK &&
+           (attr.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0;
+}
+
 flash_transport_t *flash_ucx_create(bool across_nodes, char reason[FLASH_UCX_REASON_MAX])
 {
     flash_ucx_t *ucx = calloc(1, sizeof(*ucx));
@@ -237,6 +245,9 @@ flash_transport_t *flash_ucx_create(bool across_nodes, char reason[FLASH_UCX_REA
         goto cleanup_context;
     }
     ucx->super.event_fd = wakeup_fd(ucx);
+    ucx->super.reaches_devices = knows_cuda(ucx);
+    /* Eager messages, see prefer_eager(), would have UCX wait for a copy of each fragment. */
+    ucx->super.prefers_devices = ucx->super.reaches_devices && (!across_nodes || has_rdma_device());
     return &ucx->super;
 
 cleanup_context:

@@ -31,6 +31,7 @@ typedef struct flash_message {
     struct flash_message *next_retry;   /* in ucx->retries */
     void *request;                      /* UCX's; NULL: UCX has not taken it yet */
     bool sends;
+    bool far; /* the buffer is a CUDA device's */
     uint64_t tag, mask;
     void *buffer;
     size_t length;

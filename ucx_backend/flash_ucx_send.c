@@ -150,6 +150,11 @@ static void recv_done(void *request, ucs_status_t status, const ucp_tag_recv_inf
 
 /* ------------------------------------------------------------------ beginning */
 
+static ucs_memory_type_t memory_type(const flash_message_t *message)
+{
+    return message->far ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+}
+
 static ucs_status_ptr_t post_send(flash_message_t *message)
 {
     ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
@@ -157,7 +162,7 @@ static ucs_status_ptr_t post_send(flash_message_t *message)
                                                  UCP_OP_ATTR_FIELD_MEMORY_TYPE,
                                  .cb.send = send_done,
                                  .user_data = message,
-                                 .memory_type = UCS_MEMORY_TYPE_HOST};
+                                 .memory_type = memory_type(message)};
 
     /* Done when the receiver has a place for it: see prefer_eager() in flash_ucx.c. */
     return ucp_tag_send_sync_nbx(message->peer->ep, message->buffer, message->length, message->tag,
@@ -173,7 +178,7 @@ static ucs_status_ptr_t post_recv(flash_message_t *message)
                                      UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
                                  .cb.recv = recv_done,
                                  .user_data = message,
-                                 .memory_type = UCS_MEMORY_TYPE_HOST};
+                                 .memory_type = memory_type(message)};
 
     return ucp_tag_recv_nbx(message->peer->ucx->worker, message->buffer, message->length,
                             message->tag, message->mask, &param);
@@ -308,6 +313,7 @@ static void ucx_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t 
 {
     flash_message_t model = {.transfer = transfer,
                              .sends = true,
+                             .far = transfer->far,
                              .tag = tag,
                              .buffer = (void *) (uintptr_t) buffer,
                              .length = length};
@@ -319,8 +325,12 @@ static void ucx_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t 
 static void ucx_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, uint64_t mask,
                      void *buffer, size_t length, flash_transfer_t *transfer)
 {
-    flash_message_t model = {
-        .transfer = transfer, .tag = tag, .mask = mask, .buffer = buffer, .length = length};
+    flash_message_t model = {.transfer = transfer,
+                             .far = transfer->far,
+                             .tag = tag,
+                             .mask = mask,
+                             .buffer = buffer,
+                             .length = length};
 
     (void) transport;
     ucx_transfer(peer, &model);

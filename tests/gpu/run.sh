@@ -43,9 +43,15 @@ launch() {
 {
     date --utc +%F
     nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+    timeout 120 tests/gpu/rates cuda/.libs/flash_cuda.so || echo "run.sh: rates ends with status $?"
     for collective in flash_iallgather flash_ireduce_scatter_block; do
         launch 2 "mpi_bench/$collective" -d cuda -m 1M:64M --seconds=1 --compute=sleep -f
     done
+    if ucx_info -d 2>/dev/null | grep -q 'Component: cuda'; then # the same without UCX's own way
+        for collective in flash_iallgather flash_ireduce_scatter_block; do
+            launch 2 --mca coll_flash_cuda_direct no "mpi_bench/$collective" -d cuda -m 1M:64M --seconds=1 --compute=sleep -f
+        done
+    fi
     launch 2 --mca coll_flash_cuda_reduce 0 mpi_bench/flash_ireduce_scatter_block -d cuda -m 1M:64M --seconds=1
     if [[ -e mpi_bench/flash_cublas ]]; then
         for rows in 64 512 1024 2048 4096 8192; do

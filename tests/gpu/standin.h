@@ -54,6 +54,8 @@ void standin_wait_for_all(void);
 void *standin_reach(uintptr_t address, size_t size);
 /* Where a kernel does, which knows no memory but the driver's. */
 void *standin_reach_far(uintptr_t address, size_t size);
+/* The same of memory that the processor cannot reach. */
+void *standin_reach_device(uintptr_t address, size_t size);
 /* Frees memory of a device. */
 int standin_release(uintptr_t address);
 
@@ -75,6 +77,8 @@ const standin_kernel_t *standin_find_kernel(const char *name);
 /* For tests: how many there are that nobody has freed, and contexts pushed by this thread. */
 int standin_streams(void);
 int standin_pinned(void);
+int standin_registered(void); /* of the host's own memory, now pinned */
+int standin_on_device(void);
 int standin_retained(void);
 unsigned long standin_launches(void); /* of kernels, ever */
 int standin_pushed(void);

@@ -18,7 +18,7 @@ enum { CONTEXT = 1, MEMORY_TYPE = 2, IS_MANAGED = 8, DEVICE_ORDINAL = 9 };
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2 };
 enum { MOST = 256, DEVICES = 2, DEEPEST = 8 };
 
-typedef enum { DEVICE, MANAGED, PINNED } kind_t;
+typedef enum { DEVICE, MANAGED, PINNED, REGISTERED } kind_t;
 
 typedef struct allocation {
     char *begin;  /* NULL: not in use */
@@ -130,6 +130,13 @@ int cuCtxPushCurrent_v2(void *context)
     return SUCCESS;
 }
 
+int cuCtxGetCurrent(void **context)
+{
+    standin_not_in_callback("cuCtxGetCurrent");
+    *context = standin_context();
+    return SUCCESS;
+}
+
 int cuCtxPopCurrent_v2(void **context)
 {
     if (pushed == 0) {
@@ -155,6 +162,14 @@ int cuDeviceGet(int *device, int ordinal)
 {
     *device = ordinal;
     return ordinal >= 0 && ordinal < DEVICES ? SUCCESS : INVALID_DEVICE;
+}
+
+/* That of the first is in the topology of the tests. */
+int cuDeviceGetPCIBusId(char *text, int size, int device)
+{
+    standin_not_in_callback("cuDeviceGetPCIBusId");
+    snprintf(text, (size_t) size, "0000:%02X:00.0", 10 + device);
+    return SUCCESS;
 }
 
 int cuDeviceGetCount(int *count)
@@ -205,26 +220,32 @@ static bool map(allocation_t *made)
     return mapped;
 }
 
-static int allocate(uintptr_t *address, size_t size, kind_t kind)
+static int keep(const allocation_t *made)
 {
     static unsigned count;
-    allocation_t made = {.size = size, .kind = kind, .device = device_of(standin_context())};
     int k = 0;
 
-    if (size == 0 || !map(&made)) {
-        return size == 0 ? INVALID_VALUE : OUT_OF_MEMORY;
-    }
     pthread_mutex_lock(&mutex);
     while (k < MOST && allocations[k].begin != NULL) {
         k++;
     }
     if (k < MOST) {
-        made.context = count++ % 2 == 0 ? &contexts[made.device] : NULL;
-        allocations[k] = made;
+        allocations[k] = *made;
+        allocations[k].context = count++ % 2 == 0 ? &contexts[made->device] : NULL;
     }
     pthread_mutex_unlock(&mutex);
-    *address = (uintptr_t) made.begin;
     return k < MOST ? SUCCESS : OUT_OF_MEMORY;
+}
+
+static int allocate(uintptr_t *address, size_t size, kind_t kind)
+{
+    allocation_t made = {.size = size, .kind = kind, .device = device_of(standin_context())};
+
+    if (size == 0 || !map(&made)) {
+        return size == 0 ? INVALID_VALUE : OUT_OF_MEMORY;
+    }
+    *address = (uintptr_t) made.begin;
+    return keep(&made);
 }
 
 /* Under the mutex. */
@@ -253,8 +274,10 @@ int standin_release(uintptr_t address)
     was = *found;
     found->begin = NULL;
     pthread_mutex_unlock(&mutex);
-    munmap(was.begin, was.size);
-    munmap(was.shadow, was.size);
+    if (was.kind != REGISTERED) {
+        munmap(was.begin, was.size);
+        munmap(was.shadow, was.size);
+    }
     return SUCCESS;
 }
 
@@ -274,6 +297,18 @@ void *standin_reach(uintptr_t address, size_t size)
     return reached;
 }
 
+void *standin_reach_device(uintptr_t address, size_t size)
+{
+    const allocation_t *found;
+    bool on_device;
+
+    pthread_mutex_lock(&mutex);
+    found = find(address);
+    on_device = found != NULL && found->kind == DEVICE;
+    pthread_mutex_unlock(&mutex);
+    return on_device ? standin_reach(address, size) : NULL;
+}
+
 void *standin_reach_far(uintptr_t address, size_t size)
 {
     bool known;
@@ -284,23 +319,64 @@ void *standin_reach_far(uintptr_t address, size_t size)
     return known ? standin_reach(address, size) : NULL;
 }
 
-int standin_pinned(void)
+static int count_of(kind_t kind)
 {
     int count = 0;
 
     pthread_mutex_lock(&mutex);
     for (int k = 0; k < MOST; k++) {
-        count += allocations[k].begin != NULL && allocations[k].kind == PINNED;
+        count += allocations[k].begin != NULL && allocations[k].kind == kind;
     }
     pthread_mutex_unlock(&mutex);
     return count;
 }
 
+int standin_pinned(void)
+{
+    return count_of(PINNED) + count_of(REGISTERED);
+}
+
+int standin_registered(void)
+{
+    return count_of(REGISTERED);
+}
+
+int standin_on_device(void)
+{
+    return count_of(DEVICE);
+}
+
+/* The driver reaches it where the processor does. */
+int cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
+{
+    (void) flags;
+    standin_not_in_callback("cuMemHostRegister");
+    if (standin_fails("cuMemHostRegister")) {
+        return OUT_OF_MEMORY;
+    }
+    if (memory == NULL || size == 0 || standin_context() == NULL) {
+        return INVALID_VALUE;
+    }
+    return keep(&(allocation_t){
+        .begin = memory, .shadow = memory, .size = size, .kind = REGISTERED});
+}
+
+int cuMemHostUnregister(void *memory)
+{
+    standin_not_in_callback("cuMemHostUnregister");
+    standin_wait_for_all();
+    return standin_context() != NULL ? standin_release((uintptr_t) memory) : INVALID_CONTEXT;
+}
+
 int cuMemAlloc_v2(unsigned long long *address, size_t size)
 {
     uintptr_t made = 0;
-    int result = allocate(&made, size, DEVICE);
+    int result;
 
+    standin_not_in_callback("cuMemAlloc");
+    result = standin_fails("cuMemAlloc") ? OUT_OF_MEMORY
+             : standin_context() != NULL ? allocate(&made, size, DEVICE)
+                                         : INVALID_CONTEXT;
     *address = made;
     return result;
 }
@@ -333,6 +409,8 @@ int cuMemHostAlloc(void **memory, size_t size, unsigned flags)
 
 int cuMemFree_v2(unsigned long long address)
 {
+    standin_not_in_callback("cuMemFree");
+    standin_wait_for_all();
     return standin_release(address);
 }
 
@@ -400,7 +478,7 @@ int cuPointerGetAttribute(void *answer, int attribute, unsigned long long addres
         *(void **) answer = context;
         return SUCCESS;
     case MEMORY_TYPE:
-        *(unsigned *) answer = kind == PINNED ? TYPE_HOST : TYPE_DEVICE;
+        *(unsigned *) answer = kind >= PINNED ? TYPE_HOST : TYPE_DEVICE;
         return SUCCESS;
     case IS_MANAGED:
         *(unsigned *) answer = kind == MANAGED;

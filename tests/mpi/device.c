@@ -41,6 +41,10 @@ static struct {
     int (*pinned)(void);
     int (*retained)(void);
     int (*pushed)(void);
+    int (*registered)(void);
+    int (*on_device)(void);
+    void *(*reach)(uintptr_t address, size_t size);
+    void *(*current)(void);
     unsigned long (*launches)(void);
     void (*fail)(const char *name, unsigned long nth);
     void (*exempt)(bool exempt);
@@ -86,6 +90,10 @@ static void load(void)
     *(void **) &driver.streams = dlsym(library, "standin_streams");
     *(void **) &driver.pinned = dlsym(library, "standin_pinned");
     *(void **) &driver.retained = dlsym(library, "standin_retained");
+    *(void **) &driver.registered = dlsym(library, "standin_registered");
+    *(void **) &driver.on_device = dlsym(library, "standin_on_device");
+    *(void **) &driver.reach = dlsym(library, "standin_reach_device");
+    *(void **) &driver.current = dlsym(library, "standin_context");
     *(void **) &driver.launches = dlsym(library, "standin_launches");
     *(void **) &driver.pushed = dlsym(library, "standin_pushed");
     *(void **) &driver.fail = dlsym(library, "standin_fail");
@@ -317,6 +325,26 @@ int device_pinned(void)
 bool device_is_standin(void)
 {
     return driver.launches != NULL;
+}
+
+int device_registered(void)
+{
+    return driver.registered == NULL ? 0 : driver.registered();
+}
+
+int device_on_device(void)
+{
+    return driver.on_device == NULL ? 0 : driver.on_device();
+}
+
+void *device_reach(const void *address, size_t size)
+{
+    return driver.reach == NULL ? NULL : driver.reach((uintptr_t) address, size);
+}
+
+bool device_has_context(void)
+{
+    return driver.current != NULL && driver.current() != NULL;
 }
 
 unsigned long device_launches(void)

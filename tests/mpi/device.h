@@ -48,9 +48,15 @@ void device_leave(void);
 /* The stand-in's nth call of that function fails, from now on; NULL: none does. */
 void device_fail(const char *name, unsigned long nth);
 
+/* Where the processor reaches a device's memory, by the stand-in; NULL if it is none. */
+void *device_reach(const void *address, size_t size);
+bool device_has_context(void); /* the calling thread */
+
 /* What the stand-in has made and nobody has freed; 0 with any other driver. */
 int device_streams(void);
 int device_pinned(void);
+int device_registered(void); /* ordinary memory that is pinned now */
+int device_on_device(void);  /* pieces of devices' memory */
 int device_retained(void); /* primary contexts */
 unsigned long device_launches(void);
 bool device_is_standin(void);

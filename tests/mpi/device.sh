@@ -39,6 +39,18 @@ for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}"; do
     FLASH_TEST_LEVEL=multiple mpi 2 -- "${words[@]}"
 done
 
+# UCX moves devices' memory itself: on all ranks, and on some.
+for ucx in cuda odd; do
+    export FLASH_TEST_UCX=$ucx
+    for np in 2 3 4; do
+        [[ $FLASH_TEST_DRIVER == "$standin" ]] || continue
+        mpi "$np" -- test_device direct many users_operation
+        mpi "$np" -- test_device_stream "${streams[@]}"
+        mpi "$np" -- test_device_errors gaps freed streams
+    done
+done
+unset FLASH_TEST_UCX
+
 # Sums made by the device, and by the host.
 mpi 3 --mca coll_flash_cuda_reduce 0 -- test_device_reduce by_host
 if [[ -e $top_builddir/cuda/flash_kernels.fatbin ]] && stands_in test_operators; then
@@ -79,7 +91,7 @@ for np in 2 3; do
     mpi "$np" -x UCX_FLASH_TLS=self -- test_device_errors streams
 done
 options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
-point 'the path is told' says + 'staged through pinned memory: input and output' \
+point 'the path is told' says + 'staged through pinned memory' \
     2 --mca coll_flash_verbose 2 -- test_device many
 
 if [[ $FLASH_TEST_DRIVER != "$standin" ]]; then
@@ -129,6 +141,27 @@ if [[ -e $top_builddir/cuda/flash_kernels.fatbin ]] && stands_in test_operators;
         FLASH_TEST_FAIL=$failure point "np 3: $failure" run 3 -- test_device_errors driver_fails
     done
 fi
+
+# The same where UCX reaches devices' memory.
+export FLASH_TEST_UCX=cuda
+for failure in 'cuMemAlloc 1' 'cuMemcpyAsync 1' 'cuMemcpyAsync 5' 'copy 1' 'copy 5' 'cuLaunchKernel 1'; do
+    FLASH_TEST_FAIL=$failure point "np 3, by UCX: $failure" run 3 -- test_device_errors driver_fails
+done
+for direct in yes auto; do
+    point "by UCX is told: $direct" says + "sent and received by UCX from the device's memory" \
+        2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_direct "$direct" -- test_device many
+done
+point 'by UCX is refused' says 0 "sent and received by UCX from the device's memory" \
+    2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_direct no -- test_device many
+unset FLASH_TEST_UCX
+
+# Pinned memory is next to the device.
+export FLASH_TEST_TOPOLOGY=$srcdir/two_nodes.xml
+mpi 2 -- test_device pinned_near
+FLASH_TEST_FAIL='cuMemHostRegister 1' point 'np 3: cuMemHostRegister fails, call 1' \
+    run 3 -x HWLOC_XMLFILE="$FLASH_TEST_TOPOLOGY" -x HWLOC_THISSYSTEM=1 -- test_device_errors driver_fails
+
+point 'rates of the plugin' env "FLASH_TEST_DRIVER=$standin" "$top_builddir/tests/gpu/rates" "$plugin" 2
 
 options --mca coll_flash_cuda_plugin "$plugin"
 while read -r name turns; do # the first before the call, later ones after it

@@ -420,5 +420,9 @@ int device_run_cases(int argc, char **argv, const test_case_t *cases, size_t cou
         fprintf(stderr, "%d pieces of pinned memory are left\n", device_pinned());
         status = EXIT_FAILURE;
     }
+    if (device_on_device() != 0) {
+        fprintf(stderr, "%d pieces of a device's memory are left\n", device_on_device());
+        status = EXIT_FAILURE;
+    }
     return status;
 }

@@ -8,6 +8,14 @@
  */
 #include "device_job.h"
 
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "device_ucx.h"
+
 static void allgather(void)
 {
     all_places(true, PLAIN, PERSISTENT);
@@ -138,13 +146,75 @@ static void users_operation(void)
     nothing_left();
 }
 
+/* UCX moves devices' memory itself, where it can. */
+static void direct(void)
+{
+    unsigned long before = device_ucx_carried();
+
+    allgather();
+    reduce_scatter();
+    check(device_ucx_carried() > before || !device_ucx_is_for_cuda(),
+          "UCX has carried nothing of a device's memory");
+}
+
+/* Whether this process may say where its memory is to be. */
+static bool may_bind(void)
+{
+    enum { PAGE = 65536, BIND = 2 };
+    unsigned long first_node = 1;
+    void *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool may = memory != MAP_FAILED &&
+               syscall(SYS_mbind, memory, PAGE, BIND, &first_node, 8 * sizeof(first_node), 0) == 0;
+
+    munmap(memory, PAGE);
+    return may;
+}
+
+/* By the policy that the kernel lists for it: bound, or preferred, to that node. */
+static bool some_memory_is(const char *where)
+{
+    FILE *maps = fopen("/proc/self/numa_maps", "r");
+    char line[1024];
+    bool found = maps == NULL; /* nobody knows */
+
+    while (!found && fgets(line, sizeof(line), maps) != NULL) {
+        found = strstr(line, where) != NULL;
+    }
+    if (maps != NULL) {
+        fclose(maps);
+    }
+    return found;
+}
+
+/* Of a machine with two NUMA nodes, the first of which has the device. */
+static void pinned_near(void)
+{
+    job_t job = {.count = 50000,
+                 .gather = true,
+                 .send_place = IN_DEVICE,
+                 .recv_place = IN_DEVICE,
+                 .comm = MPI_COMM_WORLD};
+
+    setenv("HWLOC_XMLFILE", getenv("FLASH_TEST_TOPOLOGY"), 1);
+    setenv("HWLOC_THISSYSTEM", "1", 1);
+    job_start(&job);
+    MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+    job_check(&job);
+    job_end(&job);
+    check(device_registered() > 0, "pinned memory is the driver's own");
+    check(!may_bind() || some_memory_is(":0 "), "no memory is bound to the device's node");
+    nothing_left();
+}
+
 int main(int argc, char **argv)
 {
     static const test_case_t cases[] = {{"allgather", allgather},
                                         {"reduce_scatter", reduce_scatter},
                                         {"many", many},
                                         {"users_operation", users_operation},
-                                        {"mirrored", mirrored}};
+                                        {"mirrored", mirrored},
+                                        {"direct", direct},
+                                        {"pinned_near", pinned_near}};
 
     return device_run_cases(argc, argv, cases, LENGTH(cases));
 }

@@ -75,6 +75,14 @@ static void end_send_later(const message_t *message, flash_transfer_t *transfer,
 
 /* --- receiving --- */
 
+/* What a device's memory holds looks so to the processor. */
+static void invert(unsigned char *bytes, size_t length)
+{
+    for (size_t k = 0; k < length; k++) {
+        bytes[k] = (unsigned char) ~bytes[k];
+    }
+}
+
 /* Ends a receive with its message: the last use of both. */
 static void complete_receive(node_t *node, receive_t *receive, message_t *message)
 {
@@ -88,6 +96,9 @@ static void complete_receive(node_t *node, receive_t *receive, message_t *messag
     }
     if (length > 0) {
         memcpy(r.buffer, m.content, length);
+    }
+    if (r.far != m.far) {
+        invert(r.buffer, length);
     }
     if (r.fails) { /* neither the content nor tag and length mean anything now */
         node->net->failed = true;
@@ -190,6 +201,7 @@ static void fake_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t
                            .mask = mask,
                            .buffer = buffer,
                            .length = length,
+                           .far = transfer->far,
                            .posted = true,
                            .fails = fails(node, FAKE_FAIL_RECV, node->stats.receives)};
     transfer->handle = receive;
@@ -255,7 +267,7 @@ void fake_net_lose(fake_net_t *net, uint32_t from, uint32_t to)
 /* --- sending --- */
 
 static message_t *new_message(node_t *node, uint64_t tag, const void *content, size_t length,
-                              bool copied)
+                              bool far, bool copied)
 {
     message_t *message = malloc(sizeof(*message) + (copied ? length : 0));
 
@@ -264,6 +276,7 @@ static message_t *new_message(node_t *node, uint64_t tag, const void *content, s
                            .tag = tag,
                            .length = length,
                            .content = content,
+                           .far = far,
                            .sum = checksum(content, length)};
     if (copied) {
         if (length > 0) {
@@ -332,7 +345,7 @@ static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t
         return;
     }
     copied = at_once || status != FLASH_OK || !prng_percent(&net->random, net->options.rendezvous);
-    message = new_message(node, tag, content, length, copied);
+    message = new_message(node, tag, content, length, transfer->far, copied);
     message->sender = copied ? NULL : transfer;
     if (status == FLASH_OK) {
         fake_script_depart(node, peer->to, message);

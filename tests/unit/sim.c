@@ -482,8 +482,8 @@ void sim_describe(const sim_t *sim)
                (unsigned long long) s->name, s->callback ? ", callback" : "",
                s->in_place ? ", in place" : "", s->mix ? ", mix" : "", s->users ? ", user's" : "",
                s->wait ? ", waits" : "");
-        printf("#     input %s, output %s, sums %s\n", s->far_input ? "far" : "near",
-               s->far_output ? "far" : "near", s->far_sums ? "far" : "near");
+        printf("#     input %s, output %s, sums %s, scratch %u\n", s->far_input ? "far" : "near",
+               s->far_output ? "far" : "near", s->far_sums ? "far" : "near", s->far_scratch);
         describe_shape("shape", &s->shape, sim->nranks);
         if (s->odd_rank != SIM_NOBODY) {
             printf("#     on rank %u:\n", s->odd_rank);

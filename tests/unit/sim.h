@@ -56,6 +56,9 @@ typedef struct sim_spec {
      */
     bool far_input, far_output;
     bool far_sums; /* RS, both far, and not the user's: sums are made there */
+    /* The scratch is far, too, of an allgather or with far sums: a bit for ranks of equal parity.
+     */
+    unsigned far_scratch;
     /*
      * Names the operation. Those of equal names follow each other on each rank: the next is
      * started there when the one before is complete there, whatever other ranks do.
@@ -98,6 +101,7 @@ typedef struct sim_instance {
     unsigned char *input_memory, *output_memory; /* with canaries around */
     uint64_t *pieces;                            /* where a callback writes that is far */
     size_t piece_elements;
+    uint64_t *scratch; /* that is far */
     uint64_t *input, *output;
     size_t input_count, output_count;     /* elements of the two, 0 for none */
     uint32_t step, piece;                 /* the next callback's */

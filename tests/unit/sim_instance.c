@@ -177,13 +177,45 @@ static bool is_users(const sim_instance_t *in, const uint64_t *address)
            (address >= in->pieces && address < in->pieces + in->piece_elements);
 }
 
+static bool makes_far_sums(const sim_instance_t *in)
+{
+    return in->spec->kind == FLASH_REDUCE_SCATTER && in->spec->far_sums && !in->spec->users &&
+           sim_instance_is_far(in, true) && sim_instance_is_far(in, false);
+}
+
+static bool has_far_scratch(const sim_instance_t *in)
+{
+    bool staged = sim_instance_is_far(in, true) || sim_instance_is_far(in, false);
+
+    return (in->spec->far_scratch >> in->rank % 2 & 1) != 0 && staged &&
+           (in->spec->kind == FLASH_ALLGATHER || makes_far_sums(in));
+}
+
+static void copy_blame(const sim_instance_t *in, const flash_work_t *work)
+{
+    const unsigned char *from = work->in;
+    unsigned char *to = work->inout;
+
+    if (!has_far_scratch(in)) {
+        sim_complain(in->sim, "op %u rank %u: stages a part of an element", in->index, in->rank);
+    }
+    for (size_t k = 0; k < work->size; k++) {
+        to[k] = (unsigned char) ~from[k];
+    }
+}
+
 int sim_instance_copy(sim_instance_t *in, const flash_work_t *work)
 {
     const uint64_t *from = work->in;
     uint64_t *to = work->inout;
     bool stages = (work->kind & FLASH_WORK_STAGE) != 0;
-    bool differ = stages || sim_instance_is_far(in, true) != sim_instance_is_far(in, false);
+    bool differ = stages ? !has_far_scratch(in)
+                         : sim_instance_is_far(in, true) != sim_instance_is_far(in, false);
 
+    if (work->size % SIM_ELEMENT != 0) {
+        copy_blame(in, work);
+        return FLASH_OK;
+    }
     if (stages && ++in->stages == in->spec->fail_stage && in->rank == in->spec->fail_rank) {
         return SIM_ERR_STAGE;
     }
@@ -191,16 +223,10 @@ int sim_instance_copy(sim_instance_t *in, const flash_work_t *work)
         sim_complain(in->sim, "op %u rank %u: does not stage between user and scratch", in->index,
                      in->rank);
     }
-    for (size_t k = 0; k < work->count; k++) {
+    for (size_t k = 0; k < work->size / SIM_ELEMENT; k++) {
         to[k] = differ ? ~from[k] : from[k];
     }
     return FLASH_OK;
-}
-
-static bool makes_far_sums(const sim_instance_t *in)
-{
-    return in->spec->kind == FLASH_REDUCE_SCATTER && in->spec->far_sums && !in->spec->users &&
-           sim_instance_is_far(in, true) && sim_instance_is_far(in, false);
 }
 
 bool sim_instance_adds_far(const sim_instance_t *in, const flash_work_t *work)
@@ -213,7 +239,7 @@ int sim_instance_add_far(sim_instance_t *in, const flash_work_t *work)
 {
     const uint64_t *from = work->in, *with = work->inout;
     uint64_t *to = work->out;
-    bool ends = is_users(in, to);
+    bool ends = is_users(in, to), far = has_far_scratch(in);
 
     if (!is_users(in, from) || is_users(in, with) || (!ends && to != with)) {
         sim_complain(in->sim, "op %u rank %u: a far sum of other memory", in->index, in->rank);
@@ -222,9 +248,9 @@ int sim_instance_add_far(sim_instance_t *in, const flash_work_t *work)
         return SIM_ERR_ADD;
     }
     for (size_t k = 0; k < work->count; k++) {
-        uint64_t sum = combine(in->spec->mix, ~from[k], with[k]);
+        uint64_t sum = combine(in->spec->mix, ~from[k], far ? ~with[k] : with[k]);
 
-        to[k] = ends ? ~sum : sum;
+        to[k] = ends || far ? ~sum : sum;
     }
     return FLASH_OK;
 }
@@ -375,6 +401,7 @@ void sim_instance_destroy(sim_instance_t *in)
     free(in->input_memory);
     free(in->output_memory);
     free(in->pieces);
+    free(in->scratch);
 }
 
 /* Odd names differ by edge of the ring, even ones are the same all around: both are allowed. */
@@ -400,6 +427,7 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         .stage_in = sim_instance_is_far(in, true),
         .stage_out = sim_instance_is_far(in, false),
         .combine_far = makes_far_sums(in),
+        .scratch_far = has_far_scratch(in),
         .input = in->input,
         .output = in->output,
         .combine = s->kind == FLASH_REDUCE_SCATTER ? on_combine : NULL,
@@ -416,6 +444,10 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         in->pieces = aligned_alloc(PAD, (bytes + PAD) / PAD * PAD);
         in->piece_elements = bytes / SIM_ELEMENT;
         params.pieces = in->pieces;
+    }
+    if (params.scratch_far) {
+        in->scratch = aligned_alloc(PAD, (flash_op_scratch_size(&params) + PAD) / PAD * PAD);
+        params.scratch = in->scratch;
     }
     return params;
 }

@@ -25,6 +25,7 @@ sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind)
         .far_input = prng_percent(random, 30),
         .far_output = prng_percent(random, 30),
         .far_sums = prng_percent(random, 50),
+        .far_scratch = prng_below(random, 4),
         .name = 1 + prng_below(random, 2),
         .odd_rank = SIM_NOBODY,
         .fail_rank = SIM_NOBODY,

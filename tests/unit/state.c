@@ -111,7 +111,7 @@ static void add_op(fingerprint_t *print, const flash_op_t *op)
     for (uint32_t k = 0; k < op->depth; k++) {
         add_slot(print, &op->slots[k]);
     }
-    add_bytes(print, op->scratch, op->scratch == NULL ? 0 : op->scratch_size);
+    add_bytes(print, op->scratch, op->scratch == NULL ? 0 : flash_op_scratch_size(&op->params));
 }
 
 #define ADD_OPS(print, queue, link)                                             \

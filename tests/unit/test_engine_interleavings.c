@@ -154,7 +154,8 @@ static const char *title(const sim_spec_t *spec, uint32_t nranks, const char *re
     snprintf(text, sizeof(text), "%s, %u ranks, %zu segments, depth %u, sends %u%s, %s",
              spec->kind == FLASH_ALLGATHER ? "allgather" : "reduce-scatter", nranks,
              spec->shape.count, spec->depth, spec->sends,
-             spec->far_sums      ? ", far sums"
+             spec->far_scratch   ? ", far scratch"
+             : spec->far_sums    ? ", far sums"
              : spec->far_output  ? ", staged"
              : spec->pending > 0 ? ", pending callback"
              : spec->callback    ? ", callback"

@@ -1,0 +1,86 @@
+/*
+ * layer.h: parallel layers as workloads: written once, by what they compute on rows, and run in
+ * each of the ways to communicate that are compared.
+ *
+ * A layer has nranks x `rows` tokens, `rows` on each rank. Between its products, rows of all ranks
+ * are gathered, or contributions to rows of all ranks are added and scattered. Who computes is told
+ * the *position* of rows: where they stand in the buffers of all rows. Data slicing has them in
+ * slice order (the first slice of each rank's rows, then the second), everything else in the order
+ * of the ranks; a layer need not know, as long as it keeps each row at its position.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef LAYER_H
+#define LAYER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <mpi.h>
+
+typedef enum layer_kind {
+    LAYER_COMPUTATION, /* without any communication */
+    LAYER_BLOCKING,    /* no overlap */
+    LAYER_NONBLOCKING, /* as far as the order of the layer allows */
+    LAYER_SLICED,
+    LAYER_FLASH
+} layer_kind_t;
+
+/* A way to communicate. */
+typedef struct layer_way {
+    layer_kind_t kind;
+    int slices; /* of each rank's rows; 1 if it is not sliced */
+    MPI_Comm comm;
+} layer_way_t;
+
+/*
+ * Where products are computed: by BLAS, or on a stand-in for an accelerator, which takes the time
+ * that such a rate needs, works off in order what it is given, and computes nothing.
+ */
+typedef struct layer_device {
+    bool offload;
+    double rate; /* floating-point operations a second */
+    double idle; /* of bench_now(): when all that it has been given is done */
+} layer_device_t;
+
+typedef struct layer {
+    layer_device_t device;
+    int rank, nranks;
+    int rows;   /* of each rank */
+    int pieces; /* to a block, by flash */
+} layer_t;
+
+/* C = A B + beta C, of row-major matrices, either of A and B transposed or not. */
+typedef struct layer_product {
+    bool transpose_a, transpose_b;
+    int m, n, k;
+    const float *a, *b;
+    int lda, ldb;
+    float beta;
+    float *c;
+    int ldc;
+} layer_product_t;
+void layer_multiply(layer_device_t *device, const layer_product_t *product);
+/* Until the device has done all that it was given. */
+void layer_finish(const layer_device_t *device);
+
+/* Computes on `rows` rows from `position` on: reads `data`, or writes it. */
+typedef void layer_rows_fn(void *arg, int position, int rows, float *data);
+
+/*
+ * Gathers rows of `width` elements, `own` of each rank, into `all`, and has them consumed: each once
+ * all of it is there. `all` is filled beforehand where nothing communicates.
+ */
+void layer_gather(layer_t *layer, const layer_way_t *way, int width, const float *own, float *all,
+                  layer_rows_fn *consume, void *arg);
+/*
+ * Has contributions to all rows produced, and adds those of all ranks: `own` are the sums of this
+ * rank's rows. `all` is room for the contributions, where they are not sent as they are made.
+ * `meanwhile` computes what nothing here depends on; or NULL.
+ */
+void layer_scatter(layer_t *layer, const layer_way_t *way, int width, float *all, float *own,
+                   layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg);
+/* Where row `row` of rank `rank` stands. */
+int layer_position(const layer_t *layer, const layer_way_t *way, int rank, int row);
+
+#endif /* LAYER_H */

@@ -1,0 +1,46 @@
+/*
+ * layer_bench.h: measures a workload in all ways, side by side, and checks it.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef LAYER_BENCH_H
+#define LAYER_BENCH_H
+
+#include "layer.h"
+
+enum { LAYER_MAX_PHASES = 2 };
+
+typedef struct layer_options {
+    int tokens; /* of all ranks */
+    int hidden, inner;
+    int pieces;
+    int iterations, warmup;
+    bool offload;
+    double rate; /* of an accelerator: floating-point operations a second */
+} layer_options_t;
+
+/* A program has one, by this name. */
+typedef struct layer_workload {
+    const char *program, *title;
+    int phases;
+    const char *phase_names[LAYER_MAX_PHASES];
+    void *(*make)(layer_t *layer, const layer_options_t *options);
+    void (*free)(void *state);
+    void (*run)(void *state, const layer_way_t *way, int phase);
+    /* Whatever earlier runs have left is made unusable; without communication, what is gathered is
+       put in its place instead. */
+    void (*prepare)(void *state, const layer_way_t *way);
+    /*
+     * How far the results of all phases are from those of one rank in double precision, relative to
+     * the largest of their kind; NAN counts as wrong.
+     */
+    double (*error)(void *state, const layer_way_t *way);
+} layer_workload_t;
+extern const layer_workload_t layer_workload;
+
+/* From -1 to 1, the same on all ranks: of matrix number `matrix`. */
+float layer_value(unsigned matrix, size_t row, size_t column);
+/* Zeroed, or the program ends. */
+void *layer_alloc(size_t count, size_t size);
+
+#endif /* LAYER_BENCH_H */

@@ -1,0 +1,142 @@
+/*
+ * layer_flash.c: flash's way: computation in callbacks.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <mpix_flash.h>
+
+#include "bench_stats.h"
+#include "layer_ways.h"
+
+/* A piece that the accelerator was asked for. */
+typedef struct queued {
+    MPIX_Flash_handle handle;
+    double end;
+} queued_t;
+
+enum { MOST_QUEUED = 64 }; /* as many as the extension leaves pending at most */
+
+typedef struct call {
+    layer_t *layer;
+    int width;
+    layer_rows_fn *compute;
+    void *arg;
+    bool may_pend;
+    int seen; /* rows */
+    queued_t queued[MOST_QUEUED];
+    unsigned head, tail;
+} call_t;
+
+static void must(int error, const char *what)
+{
+    if (error != MPI_SUCCESS) {
+        fprintf(stderr, "%s fails\n", what);
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    }
+}
+
+static void compute(call_t *call, const MPIX_Flash_block *block)
+{
+    int position = block->rank * call->layer->rows + (int) (block->offset / call->width);
+    int rows = (int) (block->count / call->width);
+
+    call->seen += rows;
+    call->compute(call->arg, position, rows, block->data);
+}
+
+static int consume(const MPIX_Flash_block *block, void *arg)
+{
+    compute(arg, block);
+    return MPI_SUCCESS;
+}
+
+static void finish_oldest(call_t *call)
+{
+    queued_t *oldest = &call->queued[call->head++ % MOST_QUEUED];
+
+    bench_sleep_until(oldest->end);
+    must(MPIX_Flash_complete(oldest->handle, MPI_SUCCESS), "MPIX_Flash_complete");
+}
+
+static int produce(const MPIX_Flash_block *block, void *arg)
+{
+    call_t *call = arg;
+
+    compute(call, block);
+    if (!call->layer->device.offload) {
+        return MPI_SUCCESS;
+    }
+    call->queued[call->tail++ % MOST_QUEUED] =
+        (queued_t){.handle = block->handle, .end = call->layer->device.idle};
+    if (!call->may_pend) {
+        finish_oldest(call);
+    }
+    return MPIX_FLASH_PENDING;
+}
+
+/* The accelerator is asked for as much as the extension takes at a time, and then waited for. */
+static void drive(call_t *call, MPI_Request *request)
+{
+    int done = 0, before, all = call->layer->nranks * call->layer->rows;
+
+    while (!done && call->seen < all) {
+        do {
+            before = call->seen;
+            must(MPI_Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        } while (call->seen > before);
+        if (call->head != call->tail) {
+            finish_oldest(call);
+        }
+    }
+}
+
+static MPIX_Flash_hints hints_of(const layer_t *layer, int width)
+{
+    MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
+
+    hints.pieces = layer->pieces;
+    hints.row = width;
+    return hints;
+}
+
+void layer_flash_gather(layer_t *layer, const layer_way_t *way, int width, const float *own,
+                        float *all, layer_rows_fn *consume_rows, void *arg)
+{
+    call_t call = {.layer = layer, .width = width, .compute = consume_rows, .arg = arg};
+    MPIX_Flash_hints hints = hints_of(layer, width);
+    int count = layer->rows * width;
+
+    must(MPIX_Allgather_compute(own, count, MPI_FLOAT, all, count, MPI_FLOAT, consume, &call,
+                                &hints, way->comm),
+         "MPIX_Allgather_compute");
+}
+
+/* What nothing depends on is the accelerator's behind all pieces, while the last ones travel. */
+void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, float *own,
+                         layer_rows_fn *produce_rows, void (*meanwhile)(void *arg), void *arg)
+{
+    call_t call = {.layer = layer, .width = width, .compute = produce_rows, .arg = arg};
+    MPIX_Flash_hints hints = hints_of(layer, width);
+    MPI_Request request;
+    int served;
+
+    must(MPIX_Flash_active(way->comm, &served), "MPIX_Flash_active");
+    call.may_pend = served != 0;
+    must(MPIX_Ireduce_scatter_block_compute(produce, &call, &hints, own, layer->rows * width,
+                                            MPI_FLOAT, MPI_SUM, way->comm, &request),
+         "MPIX_Ireduce_scatter_block_compute");
+    drive(&call, &request);
+    if (meanwhile != NULL && layer->device.offload) {
+        meanwhile(arg);
+    }
+    while (call.head != call.tail) {
+        finish_oldest(&call);
+    }
+    must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    if (meanwhile != NULL && !layer->device.offload) {
+        meanwhile(arg);
+    }
+}

@@ -1,0 +1,406 @@
+/*
+ * layer_mlp.c: a transformer's MLP, tensor and sequence parallel, forward and backward.
+ *
+ * Each rank has its tokens' rows of X and of dY, and its columns of W1 and rows of W2:
+ *
+ *   forward   AG(X) -> Z = X W1 -> A = GeLU(Z) -> RS(A W2) = Y
+ *   backward  AG(dY) -> dZ = (dY W2') o GeLU'(Z), dW2 += A' dY -> RS(dZ W1') = dX;  dW1 = X' dZ
+ *
+ * so that both gathers and both reductions run beside two products.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench_blocks.h"
+#include "layer_bench.h"
+
+/* Of layer_value(). */
+enum { X = 1, DY, W1, W2 };
+/* Rows of the results, and columns of the inner layer, that are compared. */
+enum { SAMPLES = 3 };
+
+typedef struct mlp {
+    layer_t *layer;
+    int tokens, hidden, inner; /* of all ranks */
+    int first, width;          /* this rank's columns of the inner layer */
+    float *x, *dy;             /* rows x hidden: this rank's */
+    float *all_x, *all_dy;     /* tokens x hidden: gathered */
+    float *w1;                 /* hidden x width */
+    float *w2;                 /* width x hidden */
+    float *z, *a, *dz;         /* tokens x width */
+    float *partial;            /* tokens x hidden: contributions */
+    float *y, *dx;             /* rows x hidden */
+    float *dw1, *dw2;          /* as w1 and w2 */
+} mlp_t;
+
+static double gelu(double z)
+{
+    return 0.5 * z * (1 + erf(z * M_SQRT1_2));
+}
+
+static double gelu_slope(double z)
+{
+    return 0.5 * (1 + erf(z * M_SQRT1_2)) + z * exp(-0.5 * z * z) * (0.5 * M_2_SQRTPI * M_SQRT1_2);
+}
+
+static float *at(float *matrix, int row, int width)
+{
+    return matrix + (size_t) row * (size_t) width;
+}
+
+static double weight(unsigned which, int row, int column, int inner_dimension)
+{
+    return layer_value(which, (size_t) row, (size_t) column) / sqrt(inner_dimension);
+}
+
+static float *make_matrix(int rows, int width)
+{
+    return layer_alloc((size_t) rows * (size_t) width + 1, sizeof(float));
+}
+
+static void *make(layer_t *layer, const layer_options_t *options)
+{
+    mlp_t *mlp = layer_alloc(1, sizeof(*mlp));
+    int last = bench_share_first(options->inner, layer->nranks, layer->rank + 1);
+    int first_row = layer->rank * layer->rows;
+
+    *mlp = (mlp_t){.layer = layer,
+                   .tokens = layer->rows * layer->nranks,
+                   .hidden = options->hidden,
+                   .inner = options->inner,
+                   .first = bench_share_first(options->inner, layer->nranks, layer->rank)};
+    mlp->width = last - mlp->first;
+    mlp->x = make_matrix(layer->rows, mlp->hidden);
+    mlp->dy = make_matrix(layer->rows, mlp->hidden);
+    mlp->y = make_matrix(layer->rows, mlp->hidden);
+    mlp->dx = make_matrix(layer->rows, mlp->hidden);
+    mlp->all_x = make_matrix(mlp->tokens, mlp->hidden);
+    mlp->all_dy = make_matrix(mlp->tokens, mlp->hidden);
+    mlp->partial = make_matrix(mlp->tokens, mlp->hidden);
+    mlp->z = make_matrix(mlp->tokens, mlp->width);
+    mlp->a = make_matrix(mlp->tokens, mlp->width);
+    mlp->dz = make_matrix(mlp->tokens, mlp->width);
+    mlp->w1 = make_matrix(mlp->hidden, mlp->width);
+    mlp->w2 = make_matrix(mlp->width, mlp->hidden);
+    mlp->dw1 = make_matrix(mlp->hidden, mlp->width);
+    mlp->dw2 = make_matrix(mlp->width, mlp->hidden);
+    for (int row = 0; row < layer->rows; row++) {
+        for (int column = 0; column < mlp->hidden; column++) {
+            at(mlp->x, row, mlp->hidden)[column] =
+                layer_value(X, (size_t) (first_row + row), (size_t) column);
+            at(mlp->dy, row, mlp->hidden)[column] =
+                layer_value(DY, (size_t) (first_row + row), (size_t) column);
+        }
+    }
+    for (int row = 0; row < mlp->hidden; row++) {
+        for (int column = 0; column < mlp->width; column++) {
+            at(mlp->w1, row, mlp->width)[column] =
+                (float) weight(W1, row, mlp->first + column, mlp->hidden);
+            at(mlp->w2, column, mlp->hidden)[row] =
+                (float) weight(W2, mlp->first + column, row, mlp->inner);
+        }
+    }
+    return mlp;
+}
+
+static void free_all(void *state)
+{
+    mlp_t *mlp = state;
+    float *all[] = {mlp->x,  mlp->dy, mlp->y,  mlp->dx, mlp->all_x, mlp->all_dy, mlp->partial,
+                    mlp->z,  mlp->a,  mlp->dz, mlp->w1, mlp->w2,    mlp->dw1,    mlp->dw2};
+
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        free(all[k]);
+    }
+    free(mlp);
+}
+
+/* ------------------------------------------------------------------- forward */
+
+static void activate(mlp_t *mlp, int position, int rows)
+{
+    size_t count = (size_t) rows * (size_t) mlp->width;
+    const float *z = at(mlp->z, position, mlp->width);
+    float *a = at(mlp->a, position, mlp->width);
+
+    for (size_t k = 0; k < count && !mlp->layer->device.offload; k++) {
+        a[k] = (float) gelu(z[k]);
+    }
+}
+
+static void inward(void *arg, int position, int rows, float *x)
+{
+    mlp_t *mlp = arg;
+
+    layer_multiply(&mlp->layer->device, &(layer_product_t){.m = rows,
+                                                           .n = mlp->width,
+                                                           .k = mlp->hidden,
+                                                           .a = x,
+                                                           .lda = mlp->hidden,
+                                                           .b = mlp->w1,
+                                                           .ldb = mlp->width,
+                                                           .c = at(mlp->z, position, mlp->width),
+                                                           .ldc = mlp->width});
+    activate(mlp, position, rows);
+}
+
+static void outward(void *arg, int position, int rows, float *y)
+{
+    mlp_t *mlp = arg;
+
+    layer_multiply(&mlp->layer->device, &(layer_product_t){.m = rows,
+                                                           .n = mlp->hidden,
+                                                           .k = mlp->width,
+                                                           .a = at(mlp->a, position, mlp->width),
+                                                           .lda = mlp->width,
+                                                           .b = mlp->w2,
+                                                           .ldb = mlp->hidden,
+                                                           .c = y,
+                                                           .ldc = mlp->hidden});
+}
+
+/* ------------------------------------------------------------------ backward */
+
+static void back_to_inner(void *arg, int position, int rows, float *dy)
+{
+    mlp_t *mlp = arg;
+    size_t count = (size_t) rows * (size_t) mlp->width;
+    const float *z = at(mlp->z, position, mlp->width);
+    float *dz = at(mlp->dz, position, mlp->width);
+
+    layer_multiply(&mlp->layer->device, &(layer_product_t){.transpose_b = true,
+                                                           .m = rows,
+                                                           .n = mlp->width,
+                                                           .k = mlp->hidden,
+                                                           .a = dy,
+                                                           .lda = mlp->hidden,
+                                                           .b = mlp->w2,
+                                                           .ldb = mlp->hidden,
+                                                           .c = dz,
+                                                           .ldc = mlp->width});
+    for (size_t k = 0; k < count && !mlp->layer->device.offload; k++) {
+        dz[k] *= (float) gelu_slope(z[k]);
+    }
+    layer_multiply(&mlp->layer->device, &(layer_product_t){.transpose_a = true,
+                                                           .m = mlp->width,
+                                                           .n = mlp->hidden,
+                                                           .k = rows,
+                                                           .a = at(mlp->a, position, mlp->width),
+                                                           .lda = mlp->width,
+                                                           .b = dy,
+                                                           .ldb = mlp->hidden,
+                                                           .beta = 1,
+                                                           .c = mlp->dw2,
+                                                           .ldc = mlp->hidden});
+}
+
+static void back_to_input(void *arg, int position, int rows, float *dx)
+{
+    mlp_t *mlp = arg;
+
+    layer_multiply(&mlp->layer->device, &(layer_product_t){.transpose_b = true,
+                                                           .m = rows,
+                                                           .n = mlp->hidden,
+                                                           .k = mlp->width,
+                                                           .a = at(mlp->dz, position, mlp->width),
+                                                           .lda = mlp->width,
+                                                           .b = mlp->w1,
+                                                           .ldb = mlp->width,
+                                                           .c = dx,
+                                                           .ldc = mlp->hidden});
+}
+
+static void first_weights(void *arg)
+{
+    mlp_t *mlp = arg;
+
+    layer_multiply(&mlp->layer->device, &(layer_product_t){.transpose_a = true,
+                                                           .m = mlp->hidden,
+                                                           .n = mlp->width,
+                                                           .k = mlp->tokens,
+                                                           .a = mlp->all_x,
+                                                           .lda = mlp->hidden,
+                                                           .b = mlp->dz,
+                                                           .ldb = mlp->width,
+                                                           .c = mlp->dw1,
+                                                           .ldc = mlp->width});
+}
+
+static void run(void *state, const layer_way_t *way, int phase)
+{
+    mlp_t *mlp = state;
+
+    if (phase == 0) {
+        layer_gather(mlp->layer, way, mlp->hidden, mlp->x, mlp->all_x, inward, mlp);
+        layer_scatter(mlp->layer, way, mlp->hidden, mlp->partial, mlp->y, outward, NULL, mlp);
+        return;
+    }
+    memset(mlp->dw2, 0, (size_t) mlp->width * (size_t) mlp->hidden * sizeof(float));
+    layer_gather(mlp->layer, way, mlp->hidden, mlp->dy, mlp->all_dy, back_to_inner, mlp);
+    layer_scatter(mlp->layer, way, mlp->hidden, mlp->partial, mlp->dx, back_to_input, first_weights,
+                  mlp);
+}
+
+/* ------------------------------------------------------------------- the check */
+
+static void spoil(float *matrix, int rows, int width)
+{
+    for (size_t k = 0; k < (size_t) rows * (size_t) width; k++) {
+        matrix[k] = NAN;
+    }
+}
+
+static void prepare(void *state, const layer_way_t *way)
+{
+    mlp_t *mlp = state;
+
+    spoil(mlp->y, mlp->layer->rows, mlp->hidden);
+    spoil(mlp->dx, mlp->layer->rows, mlp->hidden);
+    spoil(mlp->dw1, mlp->hidden, mlp->width);
+    for (int rank = 0; rank < mlp->layer->nranks; rank++) {
+        for (int row = 0; row < mlp->layer->rows; row++) {
+            int position = layer_position(mlp->layer, way, rank, row);
+            size_t token = (size_t) (rank * mlp->layer->rows + row);
+
+            for (int column = 0; column < mlp->hidden; column++) {
+                bool there = way->kind == LAYER_COMPUTATION;
+
+                at(mlp->all_x, position, mlp->hidden)[column] =
+                    there ? layer_value(X, token, (size_t) column) : NAN;
+                at(mlp->all_dy, position, mlp->hidden)[column] =
+                    there ? layer_value(DY, token, (size_t) column) : NAN;
+            }
+        }
+    }
+}
+
+/* The largest difference and the largest value so far, of one kind of result. */
+typedef struct compared {
+    double difference, largest;
+} compared_t;
+
+static void compare(compared_t *compared, double got, double expected)
+{
+    double difference = fabs(got - expected);
+
+    if (isnan(difference) || difference > compared->difference) { /* NAN is greater than nothing */
+        compared->difference = difference;
+    }
+    if (fabs(expected) > compared->largest) {
+        compared->largest = fabs(expected);
+    }
+}
+
+static double inner_of(const mlp_t *mlp, size_t token, int column)
+{
+    double z = 0;
+
+    for (int h = 0; h < mlp->hidden; h++) {
+        z += (double) layer_value(X, token, (size_t) h) *
+             (double) (float) weight(W1, h, column, mlp->hidden);
+    }
+    return z;
+}
+
+static double slope_of(const mlp_t *mlp, size_t token, int column, double z)
+{
+    double da = 0;
+
+    for (int h = 0; h < mlp->hidden; h++) {
+        da += (double) layer_value(DY, token, (size_t) h) *
+              (double) (float) weight(W2, column, h, mlp->inner);
+    }
+    return da * gelu_slope(z);
+}
+
+/* A row of Y and of dX follows from the same of X and dY. */
+static void compare_row(const mlp_t *mlp, int row, compared_t *y, compared_t *dx)
+{
+    size_t token = (size_t) (mlp->layer->rank * mlp->layer->rows + row);
+    double *a = layer_alloc((size_t) mlp->inner, sizeof(*a));
+    double *dz = layer_alloc((size_t) mlp->inner, sizeof(*dz));
+
+    for (int f = 0; f < mlp->inner; f++) {
+        double z = inner_of(mlp, token, f);
+
+        a[f] = gelu(z);
+        dz[f] = slope_of(mlp, token, f, z);
+    }
+    for (int h = 0; h < mlp->hidden; h++) {
+        double sum = 0, back = 0;
+
+        for (int f = 0; f < mlp->inner; f++) {
+            sum += a[f] * (double) (float) weight(W2, f, h, mlp->inner);
+            back += dz[f] * (double) (float) weight(W1, h, f, mlp->hidden);
+        }
+        compare(y, (double) at(mlp->y, row, mlp->hidden)[h], sum);
+        compare(dx, (double) at(mlp->dx, row, mlp->hidden)[h], back);
+    }
+    free(a);
+    free(dz);
+}
+
+/* A column of dW1 and a row of dW2 follow from the same of the inner layer, of all tokens. */
+static void compare_column(const mlp_t *mlp, int column, compared_t *dw1, compared_t *dw2)
+{
+    double *first = layer_alloc((size_t) mlp->hidden, sizeof(*first));
+    double *second = layer_alloc((size_t) mlp->hidden, sizeof(*second));
+
+    for (size_t token = 0; token < (size_t) mlp->tokens; token++) {
+        double z = inner_of(mlp, token, mlp->first + column);
+        double dz = slope_of(mlp, token, mlp->first + column, z);
+
+        for (int h = 0; h < mlp->hidden; h++) {
+            first[h] += (double) layer_value(X, token, (size_t) h) * dz;
+            second[h] += (double) layer_value(DY, token, (size_t) h) * gelu(z);
+        }
+    }
+    for (int h = 0; h < mlp->hidden; h++) {
+        compare(dw1, (double) at(mlp->dw1, h, mlp->width)[column], first[h]);
+        compare(dw2, (double) at(mlp->dw2, column, mlp->hidden)[h], second[h]);
+    }
+    free(first);
+    free(second);
+}
+
+static double error(void *state, const layer_way_t *way)
+{
+    mlp_t *mlp = state;
+    compared_t kinds[4] = {{0, 0}};
+    double worst = 0;
+
+    (void) way; /* what is compared does not depend on positions */
+    for (int k = 0; k < SAMPLES && k < mlp->layer->rows; k++) {
+        int row = SAMPLES < mlp->layer->rows ? k * (mlp->layer->rows - 1) / (SAMPLES - 1) : k;
+
+        compare_row(mlp, row, &kinds[0], &kinds[1]);
+    }
+    for (int k = 0; k < SAMPLES && k < mlp->width; k++) {
+        int column = SAMPLES < mlp->width ? k * (mlp->width - 1) / (SAMPLES - 1) : k;
+
+        compare_column(mlp, column, &kinds[2], &kinds[3]);
+    }
+    for (int k = 0; k < 4; k++) {
+        double relative = kinds[k].largest > 0 ? kinds[k].difference / kinds[k].largest
+                                               : kinds[k].difference;
+
+        if (isnan(relative)) {
+            return NAN;
+        }
+        worst = relative > worst ? relative : worst;
+    }
+    return worst;
+}
+
+const layer_workload_t layer_workload = {.program = "flash_mlp",
+                                         .title = "MLP, tensor and sequence parallel",
+                                         .phases = 2,
+                                         .phase_names = {"forward", "backward"},
+                                         .make = make,
+                                         .free = free_all,
+                                         .run = run,
+                                         .prepare = prepare,
+                                         .error = error};

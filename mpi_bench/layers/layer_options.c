@@ -1,0 +1,154 @@
+/*
+ * layer_options.c: the command line of a layer's benchmark.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "layer_options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OPT_COMPUTE = 256, OPT_RATE, OPT_PIECES, OPT_SLICES, OPT_CSV };
+enum { MOST_TOKENS = 1 << 24, MOST_WIDTH = 1 << 20, MOST_PIECES = 4096, MOST_ITERATIONS = 100000 };
+
+static const struct option long_options[] = {
+    {"tokens", required_argument, NULL, 'm'},
+    {"inner", required_argument, NULL, 'n'},
+    {"hidden", required_argument, NULL, 'k'},
+    {"iterations", required_argument, NULL, 'i'},
+    {"warmup", required_argument, NULL, 'x'},
+    {"compute", required_argument, NULL, OPT_COMPUTE},
+    {"rate", required_argument, NULL, OPT_RATE},
+    {"pieces", required_argument, NULL, OPT_PIECES},
+    {"slices", required_argument, NULL, OPT_SLICES},
+    {"csv", required_argument, NULL, OPT_CSV},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static const char help_text[] =
+    "Times a parallel layer of a transformer without overlap, with non-blocking calls, with data\n"
+    "slicing and with flash, in turn, and checks the results against double precision.\n"
+    "\n"
+    "  -m, --tokens=M       of all ranks together, a multiple of their number (default 256 a rank)\n"
+    "  -k, --hidden=K       width of a token (default 256)\n"
+    "  -n, --inner=N        width of the inner layer, all ranks together (default 4 K)\n"
+    "  -i, --iterations=I   (default 10); -x, --warmup=W  before (default 2)\n"
+    "      --compute=blas|offload  products by BLAS, in single precision (default); or the time of\n"
+    "                       an accelerator, which computes nothing\n"
+    "      --rate=FLOPS     of that: floating-point operations a second (default 1000G)\n"
+    "      --pieces=P       to a block, by flash (default 4)\n"
+    "      --slices=S,...   data slicings (default 2,4,8)\n"
+    "      --csv=FILE       all figures, comma-separated; '-' is the standard output\n"
+    "  -h, --help\n"
+    "\n"
+    "Times are medians over the iterations of the maximum over ranks. Exposed: total - computation.\n";
+
+static bench_parsed_t parse_slices(const char *program, const char *text, layer_settings_t *settings)
+{
+    char copy[128] = "", *rest = copy;
+    const char *word;
+
+    if (strlen(text) < sizeof(copy)) {
+        strcpy(copy, text);
+    }
+    settings->nslicings = 0;
+    while ((word = strsep(&rest, ",")) != NULL) {
+        if (settings->nslicings == LAYER_MAX_SLICINGS ||
+            !bench_parse_int(word, 2, 1024, &settings->slicings[settings->nslicings++])) {
+            return bench_complain(program, "--slices=%s: give up to %d numbers from 2 to 1024", text,
+                                  LAYER_MAX_SLICINGS);
+        }
+    }
+    return BENCH_RUN;
+}
+
+static bench_parsed_t parse_compute(const char *program, const char *text, layer_options_t *options)
+{
+    options->offload = strcmp(text, "offload") == 0;
+    if (!options->offload && strcmp(text, "blas") != 0) {
+        return bench_complain(program, "--compute=%s: give blas or offload", text);
+    }
+    return BENCH_RUN;
+}
+
+static bench_parsed_t parse_one(const char *program, int option, layer_settings_t *settings)
+{
+    layer_options_t *options = &settings->options;
+
+    switch (option) {
+    case 'm':
+        return bench_read_int(program, "--tokens", optarg, 1, MOST_TOKENS, &options->tokens);
+    case 'n':
+        return bench_read_int(program, "--inner", optarg, 1, MOST_WIDTH, &options->inner);
+    case 'k':
+        return bench_read_int(program, "--hidden", optarg, 1, MOST_WIDTH, &options->hidden);
+    case 'i':
+        return bench_read_int(program, "-i", optarg, 1, MOST_ITERATIONS, &options->iterations);
+    case 'x':
+        return bench_read_int(program, "-x", optarg, 0, MOST_ITERATIONS, &options->warmup);
+    case OPT_COMPUTE:
+        return parse_compute(program, optarg, options);
+    case OPT_RATE:
+        return bench_read_number(program, "--rate", optarg, 1000, 1, 1e18, &options->rate);
+    case OPT_PIECES:
+        return bench_read_int(program, "--pieces", optarg, 1, MOST_PIECES, &options->pieces);
+    case OPT_SLICES:
+        return parse_slices(program, optarg, settings);
+    case OPT_CSV:
+        if (strlen(optarg) >= sizeof(settings->csv)) {
+            return bench_complain(program, "--csv: the path is too long");
+        }
+        strcpy(settings->csv, optarg);
+        return BENCH_RUN;
+    case 'h':
+        fputs(help_text, stdout);
+        return BENCH_HELP;
+    default:
+        return bench_complain(program, "no such option");
+    }
+}
+
+static bench_parsed_t check(const char *program, int nranks, layer_options_t *options)
+{
+    if (options->tokens == 0) {
+        options->tokens = 256 * nranks;
+    }
+    if (options->inner == 0) {
+        options->inner = 4 * options->hidden;
+    }
+    if (options->tokens % nranks != 0) {
+        return bench_complain(program, "--tokens=%d: give a multiple of the %d ranks",
+                              options->tokens, nranks);
+    }
+    if ((double) options->tokens * options->hidden > 2147483647.0) {
+        return bench_complain(program, "%d tokens of %d elements are more than MPI counts",
+                              options->tokens, options->hidden);
+    }
+    return BENCH_RUN;
+}
+
+bench_parsed_t layer_options_parse(const char *program, int argc, char **argv, int nranks,
+                                   layer_settings_t *settings)
+{
+    bench_parsed_t parsed = BENCH_RUN;
+    int option;
+
+    *settings = (layer_settings_t){.options = {.hidden = 256,
+                                               .pieces = 4,
+                                               .iterations = 10,
+                                               .warmup = 2,
+                                               .rate = 1e12},
+                                   .slicings = {2, 4, 8},
+                                   .nslicings = 3};
+    opterr = 0;
+    while (parsed == BENCH_RUN &&
+           (option = getopt_long(argc, argv, "m:n:k:i:x:h", long_options, NULL)) != -1) {
+        parsed = parse_one(program, option, settings);
+    }
+    if (parsed == BENCH_RUN && optind < argc) {
+        parsed = bench_complain(program, "%s: no such option", argv[optind]);
+    }
+    return parsed == BENCH_RUN ? check(program, nranks, &settings->options) : parsed;
+}

@@ -1,0 +1,192 @@
+/*
+ * layer_ways.c: the ways to communicate but flash's.
+ *
+ * An accelerator has its next computation waiting where the order of the layer allows it, and while
+ * it computes, the host waits in MPI.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "layer_ways.h"
+
+#include "bench_blocks.h"
+#include "bench_stats.h"
+
+/* A slice of each rank's rows: where it begins there, and how many rows it has. */
+typedef struct slice {
+    int first, rows;
+} slice_t;
+
+static slice_t slice_of(const layer_t *layer, const layer_way_t *way, int number)
+{
+    int first = bench_share_first(layer->rows, way->slices, number);
+
+    return (slice_t){.first = first,
+                     .rows = bench_share_first(layer->rows, way->slices, number + 1) - first};
+}
+
+int layer_position(const layer_t *layer, const layer_way_t *way, int rank, int row)
+{
+    int number = 0;
+    slice_t slice = slice_of(layer, way, 0);
+
+    while (row >= slice.first + slice.rows) {
+        slice = slice_of(layer, way, ++number);
+    }
+    return layer->nranks * slice.first + rank * slice.rows + row - slice.first;
+}
+
+static void start_gather(const layer_t *layer, const layer_way_t *way, slice_t slice, int width,
+                         const float *own, float *all, MPI_Request *request)
+{
+    int count = slice.rows * width;
+
+    MPI_Iallgather(own + (size_t) slice.first * (size_t) width, count, MPI_FLOAT,
+                   all + (size_t) layer->nranks * (size_t) slice.first * (size_t) width, count,
+                   MPI_FLOAT, way->comm, request);
+}
+
+static void gather_whole(layer_t *layer, const layer_way_t *way, int width, const float *own,
+                         float *all, layer_rows_fn *consume, void *arg)
+{
+    int count = layer->rows * width;
+
+    if (way->kind == LAYER_BLOCKING) {
+        MPI_Allgather(own, count, MPI_FLOAT, all, count, MPI_FLOAT, way->comm);
+    }
+    consume(arg, 0, layer->nranks * layer->rows, all);
+}
+
+/* The own rows while the others' travel. */
+static void gather_behind_own(layer_t *layer, const layer_way_t *way, int width, const float *own,
+                              float *all, layer_rows_fn *consume, void *arg)
+{
+    int before = layer->rank * layer->rows, behind = before + layer->rows;
+    int others = (layer->nranks - layer->rank - 1) * layer->rows;
+    MPI_Request request;
+
+    start_gather(layer, way, slice_of(layer, way, 0), width, own, all, &request);
+    consume(arg, before, layer->rows, (float *) (size_t) own);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (before > 0) {
+        consume(arg, 0, before, all);
+    }
+    if (others > 0) {
+        consume(arg, behind, others, all + (size_t) behind * (size_t) width);
+    }
+}
+
+/* Slice s + 1 travels while slice s is computed; nothing hides the first. */
+static void gather_slices(layer_t *layer, const layer_way_t *way, int width, const float *own,
+                          float *all, layer_rows_fn *consume, void *arg)
+{
+    MPI_Request request;
+
+    start_gather(layer, way, slice_of(layer, way, 0), width, own, all, &request);
+    for (int s = 0; s < way->slices; s++) {
+        slice_t slice = slice_of(layer, way, s);
+        int position = layer->nranks * slice.first;
+
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        if (s + 1 < way->slices) {
+            start_gather(layer, way, slice_of(layer, way, s + 1), width, own, all, &request);
+        }
+        consume(arg, position, layer->nranks * slice.rows,
+                all + (size_t) position * (size_t) width);
+    }
+}
+
+void layer_gather(layer_t *layer, const layer_way_t *way, int width, const float *own, float *all,
+                  layer_rows_fn *consume, void *arg)
+{
+    switch (way->kind) {
+    case LAYER_FLASH:
+        layer_flash_gather(layer, way, width, own, all, consume, arg);
+        break;
+    case LAYER_SLICED:
+        gather_slices(layer, way, width, own, all, consume, arg);
+        break;
+    case LAYER_NONBLOCKING:
+        gather_behind_own(layer, way, width, own, all, consume, arg);
+        break;
+    default:
+        gather_whole(layer, way, width, own, all, consume, arg);
+    }
+}
+
+static void start_scatter(const layer_t *layer, const layer_way_t *way, slice_t slice, int width,
+                          const float *all, float *own, MPI_Request *request)
+{
+    MPI_Ireduce_scatter_block(
+        all + (size_t) layer->nranks * (size_t) slice.first * (size_t) width,
+        own + (size_t) slice.first * (size_t) width, slice.rows * width, MPI_FLOAT, MPI_SUM,
+        way->comm, request);
+}
+
+static void produce_slice(const layer_t *layer, slice_t slice, int width, float *all,
+                          layer_rows_fn *produce, void *arg)
+{
+    int position = layer->nranks * slice.first;
+
+    produce(arg, position, layer->nranks * slice.rows, all + (size_t) position * (size_t) width);
+}
+
+/* Slice s travels while slice s + 1 is computed; what nothing depends on hides a part of the last.
+ */
+static void scatter_slices(layer_t *layer, const layer_way_t *way, int width, float *all,
+                           float *own, layer_rows_fn *produce, void (*meanwhile)(void *arg),
+                           void *arg)
+{
+    MPI_Request request, last = MPI_REQUEST_NULL;
+    double computed;
+
+    produce_slice(layer, slice_of(layer, way, 0), width, all, produce, arg);
+    for (int s = 0; s < way->slices; s++) {
+        computed = layer->device.idle;
+        if (s + 1 < way->slices && layer->device.offload) {
+            produce_slice(layer, slice_of(layer, way, s + 1), width, all, produce, arg);
+        } else if (s + 1 == way->slices && meanwhile != NULL && layer->device.offload) {
+            meanwhile(arg);
+        }
+        MPI_Wait(&last, MPI_STATUS_IGNORE);
+        bench_sleep_until(computed);
+        start_scatter(layer, way, slice_of(layer, way, s), width, all, own, &request);
+        last = request;
+        if (s + 1 < way->slices && !layer->device.offload) {
+            produce_slice(layer, slice_of(layer, way, s + 1), width, all, produce, arg);
+        }
+    }
+    if (meanwhile != NULL && !layer->device.offload) {
+        meanwhile(arg);
+    }
+    MPI_Wait(&last, MPI_STATUS_IGNORE);
+}
+
+static void scatter_whole(layer_t *layer, const layer_way_t *way, int width, float *all, float *own,
+                          layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg)
+{
+    produce(arg, 0, layer->nranks * layer->rows, all);
+    if (way->kind == LAYER_BLOCKING) {
+        layer_finish(&layer->device);
+        MPI_Reduce_scatter_block(all, own, layer->rows * width, MPI_FLOAT, MPI_SUM, way->comm);
+    }
+    if (meanwhile != NULL) {
+        meanwhile(arg);
+    }
+}
+
+/* A non-blocking call is a slicing into one. */
+void layer_scatter(layer_t *layer, const layer_way_t *way, int width, float *all, float *own,
+                   layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg)
+{
+    switch (way->kind) {
+    case LAYER_FLASH:
+        layer_flash_scatter(layer, way, width, own, produce, meanwhile, arg);
+        break;
+    case LAYER_SLICED:
+    case LAYER_NONBLOCKING:
+        scatter_slices(layer, way, width, all, own, produce, meanwhile, arg);
+        break;
+    default:
+        scatter_whole(layer, way, width, all, own, produce, meanwhile, arg);
+    }
+}
