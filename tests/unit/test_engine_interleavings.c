@@ -214,6 +214,32 @@ static void test_staged(flash_kind_t kind, uint32_t nranks, size_t segments, cal
     }
 }
 
+/* The scratch is far, too, on all ranks or on some. */
+static void test_direct(flash_kind_t kind, uint32_t nranks, unsigned ranks)
+{
+    sim_spec_t spec = tiny(kind, 2, NO_CALLBACK);
+
+    spec.depth = spec.sends = 5;
+    spec.far_input = spec.far_output = spec.far_sums = true;
+    spec.far_scratch = ranks;
+    for (uint32_t net = 0; net < sizeof(nets) / sizeof(nets[0]); net++) {
+        test_in_net(&spec, nranks, net);
+    }
+}
+
+/* What it says comes to where the processor cannot read it. */
+static void test_direct_blame(flash_kind_t kind)
+{
+    sim_spec_t spec = tiny(kind, 1, CALLBACK);
+    explore_case_t what = case_of(3, &nets[1], &spec, 1, judge_call);
+
+    spec.far_input = spec.far_output = spec.far_sums = true;
+    spec.far_scratch = 3;
+    spec.fail_rank = 0;
+    spec.fail_callback = 1;
+    try_most(title(&spec, 3, "it fails"), &what);
+}
+
 static void test_fails(flash_kind_t kind, uint32_t nranks, size_t segments)
 {
     for (callback_t callback = CALLBACK; callback <= PENDING; callback++) {
@@ -329,6 +355,11 @@ static void test_kind(flash_kind_t kind)
             }
         }
     }
+    for (uint32_t nranks = 2; nranks <= 3; nranks++) {
+        test_direct(kind, nranks, 3);
+        test_direct(kind, nranks, 1);
+    }
+    test_direct_blame(kind);
     for (callback_t callback = NO_CALLBACK; callback <= PENDING; callback++) {
         test_together(kind, 1, callback);
         test_together(kind, 2, callback);
