@@ -4,7 +4,9 @@
  * Shared between threads:
  *   flash_cuda_driver, found   written under `mutex` by whoever gets the table first
  *   homes                      under `mutex`; what is there stays
+ *   settled                    atomic: stored once (release), and acquired by who enters it
  *   complaint                  atomic: the driver's latest error
+ *   visit_home, at_home        one for each thread
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -16,6 +18,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 flash_cuda_driver_t flash_cuda_driver;
 static bool found;
 static CUcontext homes[FLASH_GPU_DEVICES]; /* primary ones, kept: of all memory of flash's */
+static _Atomic(CUcontext) settled;         /* the one of them that a transport works in */
 static atomic_int complaint;
 
 bool flash_cuda_well(CUresult result)
@@ -61,8 +64,8 @@ CUcontext flash_cuda_home(CUdevice device)
     CUcontext home;
 
     pthread_mutex_lock(&mutex);
-    if (homes[device] == NULL && !flash_cuda_well(flash_cuda_driver.p_cuDevicePrimaryCtxRetain(
-                                     &homes[device], device))) {
+    if (homes[device] == NULL &&
+        !flash_cuda_well(flash_cuda_driver.p_cuDevicePrimaryCtxRetain(&homes[device], device))) {
         homes[device] = NULL;
     }
     home = homes[device];
@@ -70,27 +73,33 @@ CUcontext flash_cuda_home(CUdevice device)
     return home;
 }
 
-/* For the libraries that the transport uses: any will do. */
-static bool borrow(void)
+/*
+ * The libraries that the transport uses make what they need in the context that they find first,
+ * and want no other from then on.
+ */
+static bool settle(int device)
 {
-    CUcontext current = NULL, home = NULL;
+    CUcontext here = flash_cuda_home(device), none = NULL;
 
-    if (flash_cuda_driver.p_cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != NULL) {
-        return false;
-    }
-    pthread_mutex_lock(&mutex);
-    for (int device = 0; device < FLASH_GPU_DEVICES && home == NULL; device++) {
-        home = homes[device];
-    }
-    pthread_mutex_unlock(&mutex);
-    return home != NULL && flash_cuda_well(flash_cuda_driver.p_cuCtxPushCurrent(home));
+    return here != NULL &&
+           (atomic_compare_exchange_strong_explicit(&settled, &none, here, memory_order_release,
+                                                    memory_order_relaxed) ||
+            none == here);
 }
 
-static void give_back(void)
-{
-    CUcontext context;
+static _Thread_local flash_cuda_visit_t visit_home;
+static _Thread_local bool at_home;
 
-    flash_cuda_driver.p_cuCtxPopCurrent(&context);
+static void enter_home(void)
+{
+    at_home = flash_cuda_enter(atomic_load_explicit(&settled, memory_order_acquire), &visit_home);
+}
+
+static void leave_home(void)
+{
+    if (at_home) {
+        flash_cuda_leave(&visit_home);
+    }
 }
 
 static const flash_gpu_ops_t ops = {.open = flash_cuda_open,
@@ -101,8 +110,9 @@ static const flash_gpu_ops_t ops = {.open = flash_cuda_open,
                                     .release_pinned = flash_cuda_release_pinned,
                                     .allocate_direct = flash_cuda_allocate_direct,
                                     .release_direct = flash_cuda_release_direct,
-                                    .borrow = borrow,
-                                    .give_back = give_back,
+                                    .settle = settle,
+                                    .enter_home = enter_home,
+                                    .leave_home = leave_home,
                                     .allocate_far = flash_cuda_allocate_far,
                                     .release_far = flash_cuda_release_far,
                                     .begin = flash_cuda_begin,

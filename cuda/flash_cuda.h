@@ -22,7 +22,7 @@ struct flash_gpu_lane {
     CUdevice device;
     bool retained; /* the context is the device's primary one, and not the application's to keep */
     CUstream streams[FLASH_CUDA_STREAMS];
-    CUstream watch; /* waits for the application's, which is not to wait for flash */
+    CUstream watch;     /* waits for the application's, which is not to wait for flash */
     atomic_uint next;   /* relaxed: only spreads copies over streams */
     atomic_uint inside; /* calls that begin something, and `done`, that have not returned: who
                            leaves releases what it did there, who closes acquires that */

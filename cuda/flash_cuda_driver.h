@@ -15,12 +15,12 @@
 /* cuda.h's macros give each its name in the driver, with a version where it has one. */
 /* clang-format off */
 #define FLASH_CUDA_FUNCTIONS(each) \
-    each(cuCtxGetCurrent) \
     each(cuCtxGetDevice) \
     each(cuCtxGetStreamPriorityRange) \
     each(cuCtxPopCurrent) \
     each(cuCtxPushCurrent) \
     each(cuDeviceGet) \
+    each(cuDeviceGetAttribute) \
     each(cuDeviceGetPCIBusId) \
     each(cuDevicePrimaryCtxRelease) \
     each(cuDevicePrimaryCtxRetain) \

@@ -1,8 +1,8 @@
 /*
  * flash_cuda_memory.c: memory of the host's and of devices', from CUDA's driver.
  *
- * Shared between threads: `topology` and `places`, under `mutex`, written when a device's memory is
- * first asked for and never again; `pools`, under `mutex`.
+ * Shared between threads: `topology` and `places` are written under `mutex` when a device's memory
+ * is first asked for, and never again; who reads them had it since. `pools`: under `mutex`.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -32,7 +32,9 @@ static bool load_topology(void)
         looked = true;
         has_topology = hwloc_topology_init(&topology) == 0;
         if (has_topology &&
-            (hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) != 0 ||
+            /* Of input and output, nothing else: to look for more may start other drivers. */
+            (hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PCI_DEVICE,
+                                            HWLOC_TYPE_FILTER_KEEP_IMPORTANT) != 0 ||
              hwloc_topology_load(topology) != 0)) {
             hwloc_topology_destroy(topology);
             has_topology = false;
@@ -41,13 +43,25 @@ static bool load_topology(void)
     return has_topology;
 }
 
+/* Kernels are given the same address. */
+static bool reaches_registered(CUdevice device)
+{
+    int reaches = 0;
+
+    return flash_cuda_driver.p_cuDeviceGetAttribute(
+               &reaches, CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, device) ==
+               CUDA_SUCCESS &&
+           reaches != 0;
+}
+
 /* Where there is more than one node, and the machine says at which the device is. */
 static hwloc_const_nodeset_t find_nodes(CUdevice device)
 {
     char bus_id[32];
     hwloc_obj_t found;
 
-    if (!load_topology() || hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE) < 2 ||
+    if (!reaches_registered(device) || !load_topology() ||
+        hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE) < 2 ||
         flash_cuda_driver.p_cuDeviceGetPCIBusId(bus_id, (int) sizeof(bus_id), device) !=
             CUDA_SUCCESS) {
         return NULL;
@@ -73,11 +87,11 @@ static hwloc_const_nodeset_t nodes_near(int device)
     return nodes;
 }
 
-/* The driver's own pages come from anywhere. */
+/* From those nodes as long as they have some; the driver's own pages come from anywhere. */
 static void *allocate_at(hwloc_const_nodeset_t nodes, size_t size)
 {
-    void *memory = hwloc_alloc_membind(topology, size, nodes, HWLOC_MEMBIND_BIND,
-                                       HWLOC_MEMBIND_BYNODESET);
+    void *memory =
+        hwloc_alloc_membind(topology, size, nodes, HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_BYNODESET);
 
     if (memory != NULL && !flash_cuda_well(flash_cuda_driver.p_cuMemHostRegister(
                               memory, size, CU_MEMHOSTREGISTER_PORTABLE))) {
@@ -99,8 +113,8 @@ void *flash_cuda_allocate_pinned(void *number, size_t size)
     }
     if (nodes != NULL) {
         memory = allocate_at(nodes, size);
-    } else if (!flash_cuda_well(flash_cuda_driver.p_cuMemHostAlloc(&memory, size,
-                                                                   CU_MEMHOSTALLOC_PORTABLE))) {
+    } else if (!flash_cuda_well(
+                   flash_cuda_driver.p_cuMemHostAlloc(&memory, size, CU_MEMHOSTALLOC_PORTABLE))) {
         memory = NULL;
     }
     flash_cuda_leave(&visit);

@@ -87,9 +87,13 @@ typedef struct flash_gpu_ops {
     void (*release_pinned)(void *number, void *memory, size_t size);
     void *(*allocate_direct)(void *number, size_t size);
     void (*release_direct)(void *number, void *memory, size_t size);
-    /* Gives the calling thread a context if it has none: whether it did; and takes that away. */
-    bool (*borrow)(void);
-    void (*give_back)(void);
+    /*
+     * Settles, once for all, in the primary context of a device: false if it is another one's. The
+     * calling thread enters it, whatever context it has, and leaves it again.
+     */
+    bool (*settle)(int device);
+    void (*enter_home)(void);
+    void (*leave_home)(void);
     /*
      * Memory of the lane's device, for what `stream` holds from now on; or NULL. It is freed behind
      * what that stream holds then, once the lane does not use it.

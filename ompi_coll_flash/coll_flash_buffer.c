@@ -1,8 +1,8 @@
 /*
  * coll_flash_buffer.c: what memory a buffer is in, and what follows from that.
  *
- * Host memory is used as it is. A device's goes through pinned memory of the host, where the plugin
- * for its driver is there (flash_stager.h); otherwise it is an error.
+ * Host memory is used as it is. A device's is staged (flash_stager.h), where the plugin for its
+ * driver is there; otherwise it is an error.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -140,9 +140,11 @@ int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_o
         return MPI_SUCCESS;
     }
     status = flash_stager_fill(request->stager, wants_direct(), params);
-    FLASH_VERBOSE(2, "coll:flash: %s",
-                  params->scratch_far ? "sent and received by UCX from the device's memory"
-                                      : "staged through pinned memory");
+    if (status == FLASH_OK) {
+        FLASH_VERBOSE(2, "coll:flash: %s",
+                      params->scratch_far ? "sent and received by UCX from the device's memory"
+                                          : "staged through pinned memory");
+    }
     return fail(status);
 }
 

@@ -199,8 +199,10 @@ static void register_devices(void)
                     &mca_coll_flash_params.cuda_direct,
                     "Whether UCX sends and receives the memory of CUDA devices itself (GPUDirect "
                     "RDMA, NVLink), in place of copies through the host's. Of reductions, those "
-                    "that the device adds. auto: where UCX was built for it, and all ranks share "
-                    "a node or the node has RDMA devices. yes: wherever UCX was built for it. "
+                    "that the device adds. Of one device in a process. auto: where UCX was built "
+                    "for it, and all ranks share a node or the node has RDMA devices, which flash "
+                    "does not ask whether they reach the device. yes: wherever UCX was built for "
+                    "it. "
                     "coll_flash_verbose 2 says what an operation does");
 }
 

@@ -59,13 +59,22 @@ void mca_coll_flash_job_open(void)
 
 void mca_coll_flash_job_close(void)
 {
+    const flash_context_t *context = NULL;
+
     if (job.progress != NULL) {
+        context = flash_progress_context(job.progress);
         FLASH_VERBOSE(1, "coll:flash: the progress thread woke up %llu times",
                       (unsigned long long) flash_progress_wakeups(job.progress));
         flash_progress_destroy(job.progress);
     }
     if (job.transport != NULL) {
+        if (context != NULL) {
+            context->enter();
+        }
         flash_ucx_destroy(job.transport); /* reports what never completed to the engine */
+        if (context != NULL) {
+            context->leave();
+        }
     }
     if (job.engine != NULL) {
         flash_engine_destroy(job.engine);

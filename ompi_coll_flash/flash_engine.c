@@ -419,7 +419,9 @@ void flash_engine_finish(const flash_work_t *work, int status)
             flash_op_fail(op, status, flash_op_own_rank(op));
         }
     } else {
-        flash_slot_note(work->slot, FLASH_TRACE_COMBINE, work->taken_at);
+        if (work->slot->staging != FLASH_STAGING_BLAME) {
+            flash_slot_note(work->slot, FLASH_TRACE_COMBINE, work->taken_at);
+        }
         if ((work->kind & FLASH_WORK_STAGE) != 0) {
             flash_slot_staged(work->slot, status);
         } else {

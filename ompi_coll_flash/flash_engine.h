@@ -117,9 +117,11 @@ typedef struct flash_op_params {
     /* RS, both of them staged: the sums are made by `begin`, without copying what is local first.
      */
     bool combine_far;
-    void *scratch; /* of flash_op_scratch_size() bytes; NULL: ordinary memory of the engine's */
+    void *scratch;    /* of flash_op_scratch_size() bytes; NULL: ordinary memory of the engine's */
     bool scratch_far; /* a device's, which the transport reaches, and the processor does not */
-    void *pieces;  /* RS with a callback, staged in: where it writes, of flash_op_pieces_size() */
+    /* Then: of flash_op_blames_size() bytes that both reach. */
+    uint32_t *blames;
+    void *pieces; /* RS with a callback, staged in: where it writes, of flash_op_pieces_size() */
     /*
      * Begins works that copy, and sums that are far, without the lock; NULL: whoever takes one
      * copies by itself. Returns
@@ -171,6 +173,8 @@ flash_trace_t *flash_engine_trace(const flash_engine_t *engine);
 size_t flash_op_scratch_size(const flash_op_params_t *params);
 /* RS with a callback: bytes that it will write to, of the scratch or apart. */
 size_t flash_op_pieces_size(const flash_op_params_t *params);
+/* Bytes for what spoiled messages say, where the scratch is far. */
+size_t flash_op_blames_size(const flash_op_params_t *params);
 /* Allocates an operation, all the memory it will need included. FLASH_ERR_NO_MEMORY or FLASH_OK. */
 int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **op);
 /* Hands it to the engine: the next flash_engine_progress() posts the first receives and sends. */

@@ -105,6 +105,11 @@ size_t flash_op_scratch_size(const flash_op_params_t *params)
     return received + (params->stage_in ? received : flash_op_pieces_size(params));
 }
 
+size_t flash_op_blames_size(const flash_op_params_t *params)
+{
+    return window(params) * sizeof(*params->blames);
+}
+
 static int allocate_scratch(flash_op_t *op)
 {
     size_t size = flash_op_scratch_size(&op->params);
@@ -475,6 +480,11 @@ void *flash_op_sum_place(const flash_op_t *op, const flash_slot_t *slot)
     return op->params.combine_far && flash_slot_is_last(slot) ? output_of(op, slot) : slot->data;
 }
 
+uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot)
+{
+    return op->params.blames + (slot - op->slots);
+}
+
 void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
 {
     flash_slot_t *slot = STAILQ_FIRST(&op->staging);
@@ -485,8 +495,8 @@ void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
     work->slot = slot;
     if (slot->staging == FLASH_STAGING_BLAME) {
         work->in = slot->data;
-        work->inout = &slot->told;
-        work->size = sizeof(slot->told);
+        work->inout = flash_op_blame_place(op, slot);
+        work->size = sizeof(slot->blame);
         return;
     }
     work->in = in ? input_of(op, slot) : slot->data;

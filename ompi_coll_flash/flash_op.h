@@ -54,7 +54,6 @@ typedef struct flash_slot {
     bool spoiled;    /* the content is lost: what is sent is the blame alone, and marked */
     bool sent_again; /* the first send failed */
     uint32_t blame;  /* of a spoiled one: the rank whose fault it is, or FLASH_NOBODY */
-    uint32_t told;   /* the blame that came, out of far scratch */
     bool settled;    /* AG: the data is there. RS: the local contribution is used up */
     char *data;  /* AG: its place in the output, or the scratch. RS: what arrives, then the sum */
     char *local; /* AG, first step: the own block. RS: the local contribution */
@@ -195,6 +194,8 @@ bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
 void flash_op_take_copy(flash_op_t *op, flash_work_t *work);
 /* RS: where the sum of a segment is to be. */
 void *flash_op_sum_place(const flash_op_t *op, const flash_slot_t *slot);
+/* With far scratch: where what a spoiled message says is to be copied to. */
+uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot);
 /* Takes the next segment that is to be copied to the scratch, or from there. */
 void flash_op_take_staging(flash_op_t *op, flash_work_t *work);
 

@@ -27,7 +27,7 @@ void flash_pool_init(flash_pool_t *pool)
     *pool = (flash_pool_t){.allocate = allocate, .release = release, .largest = FLASH_POOL_LARGEST};
 }
 
-void *flash_pool_get(flash_pool_t *pool, size_t size, size_t *got)
+void *flash_pool_take(flash_pool_t *pool, size_t size, size_t *got)
 {
     void *memory;
     int best = -1;
@@ -39,22 +39,34 @@ void *flash_pool_get(flash_pool_t *pool, size_t size, size_t *got)
         }
     }
     /* A buffer more than twice too large stays for the operation that needs it. */
-    if (best >= 0 && pool->kept[best].size / 2 <= size) {
-        memory = pool->kept[best].memory;
-        *got = pool->kept[best].size;
-        pool->kept[best].memory = NULL;
+    if (best < 0 || pool->kept[best].size / 2 > size) {
+        return NULL;
+    }
+    memory = pool->kept[best].memory;
+    *got = pool->kept[best].size;
+    pool->kept[best].memory = NULL;
+    return memory;
+}
+
+void *flash_pool_get(flash_pool_t *pool, size_t size, size_t *got)
+{
+    void *memory = flash_pool_take(pool, size, got);
+
+    if (memory != NULL) {
         return memory;
     }
     *got = size;
     return pool->allocate(pool->arg, size);
 }
 
-void flash_pool_put(flash_pool_t *pool, void *memory, size_t size)
+/* The smallest gives way: it is the cheapest to make again. */
+void flash_pool_exchange(flash_pool_t *pool, void **memory, size_t *size)
 {
+    void *given = *memory;
+    size_t given_size = *size;
     int place = 0;
 
-    if (memory == NULL || size > pool->largest) {
-        pool->release(pool->arg, memory, size);
+    if (given == NULL || given_size > pool->largest) {
         return;
     }
     for (int k = 0; k < FLASH_POOL_KEPT; k++) {
@@ -66,14 +78,18 @@ void flash_pool_put(flash_pool_t *pool, void *memory, size_t size)
             place = k;
         }
     }
-    /* The smallest gives way: it is the cheapest to make again. */
-    if (pool->kept[place].memory != NULL && pool->kept[place].size > size) {
-        pool->release(pool->arg, memory, size);
-        return;
+    if (pool->kept[place].memory == NULL || pool->kept[place].size <= given_size) {
+        *memory = pool->kept[place].memory;
+        *size = pool->kept[place].size;
+        pool->kept[place].memory = given;
+        pool->kept[place].size = given_size;
     }
-    pool->release(pool->arg, pool->kept[place].memory, pool->kept[place].size);
-    pool->kept[place].memory = memory;
-    pool->kept[place].size = size;
+}
+
+void flash_pool_put(flash_pool_t *pool, void *memory, size_t size)
+{
+    flash_pool_exchange(pool, &memory, &size);
+    pool->release(pool->arg, memory, size);
 }
 
 void flash_pool_clear(flash_pool_t *pool)

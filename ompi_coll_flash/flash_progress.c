@@ -37,6 +37,16 @@
 /* Without a thread, how many polls with nothing in flight go by before one moves data. */
 #define IDLE_POLLS 32
 
+/* Nobody has the lock for so long but who waits for a driver, or for a processor. */
+#define MOMENT_NS 10000000
+
+/* That a pending piece is done. */
+typedef struct note {
+    flash_ended_t ended;
+    flash_op_t *op;
+    uint64_t number;
+} note_t;
+
 struct flash_progress {
     flash_engine_t *engine;
     flash_transport_t *transport;
@@ -83,15 +93,41 @@ void flash_progress_destroy(flash_progress_t *progress)
     free(progress);
 }
 
+static void enter_context(const flash_progress_t *progress)
+{
+    if (progress->context != NULL) {
+        progress->context->enter();
+    }
+}
+
+static void lock(flash_progress_t *progress)
+{
+    pthread_mutex_lock(&progress->lock);
+    enter_context(progress);
+}
+
 void flash_progress_lock(flash_progress_t *progress)
 {
     atomic_fetch_add_explicit(&progress->contenders, 1, memory_order_relaxed);
-    pthread_mutex_lock(&progress->lock);
+    lock(progress);
     atomic_fetch_sub_explicit(&progress->contenders, 1, memory_order_relaxed);
+}
+
+static bool try_lock(flash_progress_t *progress)
+{
+    bool locked = pthread_mutex_trylock(&progress->lock) == 0;
+
+    if (locked) {
+        enter_context(progress);
+    }
+    return locked;
 }
 
 void flash_progress_unlock(flash_progress_t *progress)
 {
+    if (progress->context != NULL) {
+        progress->context->leave();
+    }
     pthread_mutex_unlock(&progress->lock);
 }
 
@@ -135,6 +171,14 @@ void flash_progress_ended(flash_progress_t *progress, flash_ended_t *ended)
     }
 }
 
+static void end_noted(flash_ended_t *ended)
+{
+    note_t *note = (note_t *) ended;
+
+    flash_engine_end_pending(note->op, note->number, ended->status);
+    free(note);
+}
+
 static bool finish_ended(flash_progress_t *progress)
 {
     flash_ended_t *ended = NULL, *oldest = NULL, *next;
@@ -150,30 +194,29 @@ static bool finish_ended(flash_progress_t *progress)
     }
     for (; oldest != NULL; oldest = next) {
         next = oldest->next;
-        flash_engine_finish(&oldest->work, oldest->status);
-        oldest->reclaim(oldest);
+        oldest->end(oldest);
     }
     return true;
 }
 
 void flash_progress_set_context(flash_progress_t *progress, const flash_context_t *context)
 {
-    flash_progress_lock(progress);
+    pthread_mutex_lock(&progress->lock);
     progress->context = context;
-    flash_progress_unlock(progress);
+    pthread_mutex_unlock(&progress->lock);
+}
+
+const flash_context_t *flash_progress_context(const flash_progress_t *progress)
+{
+    return progress->context;
 }
 
 /* Moves data, and takes note of what has ended elsewhere. */
 static bool move(flash_progress_t *progress)
 {
-    bool borrowed = progress->context != NULL && progress->context->borrow();
     bool ended = finish_ended(progress);
-    bool moved = flash_engine_progress(progress->engine) != 0;
 
-    if (borrowed) {
-        progress->context->give_back();
-    }
-    return moved || ended;
+    return flash_engine_progress(progress->engine) != 0 || ended;
 }
 
 /* ------------------------------------------------------ the progress thread */
@@ -187,20 +230,20 @@ static void stand_back(void)
 
 static void sleep_on(flash_progress_t *progress, int event_fd)
 {
-    pthread_mutex_unlock(&progress->lock);
+    flash_progress_unlock(progress);
     flash_alarm_sleep(&progress->alarm, event_fd);
     atomic_fetch_add_explicit(&progress->wakeups, 1, memory_order_relaxed);
-    pthread_mutex_lock(&progress->lock);
+    lock(progress);
 }
 
 /* A mutex is not fair: without this, a thread that keeps finding events would keep the lock. */
 static void let_others_in(flash_progress_t *progress)
 {
-    pthread_mutex_unlock(&progress->lock);
+    flash_progress_unlock(progress);
     while (atomic_load_explicit(&progress->contenders, memory_order_relaxed) > 0) {
         stand_back();
     }
-    pthread_mutex_lock(&progress->lock);
+    lock(progress);
 }
 
 /* A transport that cannot be armed has something to do that needs another moment, or others. */
@@ -245,7 +288,7 @@ static void *thread_main(void *arg)
     if (progress->placed != NULL) {
         progress->placed(progress->placed_arg);
     }
-    pthread_mutex_lock(&progress->lock);
+    lock(progress);
     while (!progress->stop) {
         if (flash_alarm_stands_by(&progress->alarm)) {
             sleep_on(progress, -1);
@@ -255,7 +298,7 @@ static void *thread_main(void *arg)
             sleep_until_event(progress);
         }
     }
-    pthread_mutex_unlock(&progress->lock);
+    flash_progress_unlock(progress);
     return NULL;
 }
 
@@ -372,17 +415,51 @@ void flash_progress_destroy_op(flash_progress_t *progress, flash_op_t *op)
     flash_progress_unlock(progress);
 }
 
+/* For a moment. Without the context, which a driver's callback may not enter. */
+static bool get_lock_soon(flash_progress_t *progress)
+{
+    struct timespec until;
+    bool locked;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += MOMENT_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    atomic_fetch_add_explicit(&progress->contenders, 1, memory_order_relaxed);
+    locked = pthread_mutex_timedlock(&progress->lock, &until) == 0;
+    atomic_fetch_sub_explicit(&progress->contenders, 1, memory_order_relaxed);
+    return locked;
+}
+
+/* False if there is no memory for a note. */
+static bool leave_note(flash_progress_t *progress, flash_op_t *op, uint64_t number, int status)
+{
+    note_t *note = malloc(sizeof(*note));
+
+    if (note == NULL) {
+        return false;
+    }
+    *note = (note_t){.ended = {.status = status, .end = end_noted}, .op = op, .number = number};
+    flash_progress_ended(progress, &note->ended);
+    return true;
+}
+
 bool flash_progress_end_pending(flash_progress_t *progress, flash_op_t *op, uint64_t number,
                                 int status)
 {
     bool pending;
 
-    flash_progress_lock(progress);
+    if (!get_lock_soon(progress)) {
+        if (leave_note(progress, op, number, status)) {
+            return true;
+        }
+        pthread_mutex_lock(&progress->lock);
+    }
     pending = flash_engine_end_pending(op, number, status);
     if (pending) {
         recall(progress, false);
     }
-    flash_progress_unlock(progress); /* from here on the application may finalize MPI */
+    pthread_mutex_unlock(&progress->lock); /* from here on the application may finalize MPI */
     return pending;
 }
 
@@ -478,7 +555,7 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
         return 0;
     }
     locked = atomic_load_explicit(&progress->contenders, memory_order_relaxed) == 0 &&
-             pthread_mutex_trylock(&progress->lock) == 0;
+             try_lock(progress);
     happened = locked && call_back_first(progress);
     if (!happened && flash_progress_has_thread(progress)) {
         flash_alarm_polled(&progress->alarm); /* may take longer than all the rest */

@@ -42,15 +42,16 @@ bool flash_progress_has_thread(const flash_progress_t *progress);
 void flash_progress_stop_thread(flash_progress_t *progress);
 
 /*
- * From now on the transport moves devices' memory, and wants a device's context in the thread that
- * has it do so: `borrow` gives the calling thread one if it has none, and says whether it did;
- * `give_back` takes that away.
+ * From now on the transport moves a device's memory, and wants its context in the thread that has
+ * it do so: who has the lock enters it, and leaves it before the lock. The pointer is kept.
  */
 typedef struct flash_context {
-    bool (*borrow)(void);
-    void (*give_back)(void);
+    void (*enter)(void);
+    void (*leave)(void);
 } flash_context_t;
 void flash_progress_set_context(flash_progress_t *progress, const flash_context_t *context);
+/* NULL if there is none. */
+const flash_context_t *flash_progress_context(const flash_progress_t *progress);
 
 /* Around all use of the engine and the transport. */
 void flash_progress_lock(flash_progress_t *progress);
@@ -69,19 +70,22 @@ bool flash_progress_refuse(flash_progress_t *progress, const flash_op_params_t *
  */
 int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t *op));
 
-/* As flash_engine_end_pending(), in any thread. */
+/*
+ * As flash_engine_end_pending(), in any thread, one of a driver's callbacks included: the driver
+ * may let who has the lock wait for that. So it waits for the lock for a moment only, and leaves a
+ * note then, and true is all that it can say.
+ */
 bool flash_progress_end_pending(flash_progress_t *progress, flash_op_t *op, uint64_t number,
                                 int status);
 
 /*
- * A work that was begun elsewhere is done: any thread may say so, and does not wait for the lock.
- * `reclaim` is called when the engine knows of it.
+ * Something that was begun elsewhere is done: any thread may say so, and does not wait for the
+ * lock. `end` is called under it, tells the engine, and frees.
  */
 typedef struct flash_ended flash_ended_t;
 struct flash_ended {
-    flash_work_t work;
     int status;
-    void (*reclaim)(flash_ended_t *ended);
+    void (*end)(flash_ended_t *ended);
     flash_ended_t *next; /* flash_progress.c's */
 };
 void flash_progress_ended(flash_progress_t *progress, flash_ended_t *ended);

@@ -309,7 +309,9 @@ static uint32_t read_blame(const flash_slot_t *slot)
     uint32_t blame = FLASH_NOBODY;
 
     if (slot->status == FLASH_OK && slot->length == sizeof(blame)) {
-        memcpy(&blame, is_far(slot, false) ? &slot->told : (const void *) slot->data,
+        memcpy(&blame,
+               is_far(slot, false) ? flash_op_blame_place(slot->op, slot)
+                                   : (const void *) slot->data,
                sizeof(blame));
     }
     if (blame >= slot->op->params.schedule.ring.nranks) {
@@ -362,7 +364,7 @@ static bool check_arrival(flash_slot_t *slot)
 static bool brings_far_blame(const flash_slot_t *slot)
 {
     return is_far(slot, false) && slot->overrun == 0 && slot->status == FLASH_OK &&
-           (slot->tag & FLASH_TAG_SPOILED) != 0 && slot->length == sizeof(slot->told);
+           (slot->tag & FLASH_TAG_SPOILED) != 0 && slot->length == sizeof(slot->blame);
 }
 
 static void act_on_arrival(flash_slot_t *slot)
@@ -458,7 +460,7 @@ void flash_slot_combined(flash_slot_t *slot, int status)
 static void blame_staged(flash_slot_t *slot, int status)
 {
     if (status != FLASH_OK) {
-        slot->told = FLASH_NOBODY;
+        *flash_op_blame_place(slot->op, slot) = FLASH_NOBODY;
     }
     act_on_arrival(slot);
 }

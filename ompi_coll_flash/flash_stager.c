@@ -4,7 +4,8 @@
  * Shared between threads:
  *   gpu      atomic: stored (release) by whoever has loaded the plugin, under `mutex`; it is never
  *            unloaded
- *   pools    under `mutex`
+ *   pools    under `mutex`, which nobody has while the driver makes or frees memory
+ *   context  stored before `gpu`, by the same
  * A stager is its operation's. What it holds does not change while copies are under way.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -32,15 +33,20 @@ typedef struct pools {
     flash_pool_t pinned, direct;
 } pools_t;
 
+/* Memory of a pool's; pool NULL: none, or it is not to be used again. */
+typedef struct loan {
+    flash_pool_t *pool;
+    void *memory;
+    size_t size;
+} loan_t;
+
 struct flash_stager {
     flash_progress_t *progress;
     flash_gpu_lane_t *input, *output; /* NULL: that one is the host's */
     void *stream;                     /* the application's, of an operation that has one */
     bool produces;
     const flash_gpu_kernel_t *kernel; /* for sums; or NULL */
-    flash_pool_t *pool; /* of the scratch; NULL: that one is not to be used again */
-    void *scratch;
-    size_t scratch_size;
+    loan_t scratch, blames;
     void *pieces; /* of the device, where a producer writes; or NULL */
 };
 
@@ -48,6 +54,7 @@ struct flash_stager {
 typedef struct carried {
     flash_gpu_copy_t copy;
     flash_ended_t ended;
+    flash_work_t work;
     flash_progress_t *progress;
 } carried_t;
 
@@ -63,7 +70,7 @@ typedef struct piece {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(const flash_gpu_ops_t *) gpu;
 static pools_t pools[FLASH_GPU_DEVICES];
-static flash_context_t context; /* written once, with `gpu` */
+static flash_context_t context;
 
 static const flash_gpu_ops_t *loaded(void)
 {
@@ -119,7 +126,7 @@ bool flash_stager_load(const char *plugin, char *reason)
         ops = load(plugin, reason);
         if (ops != NULL) {
             make_pools(ops);
-            context = (flash_context_t){.borrow = ops->borrow, .give_back = ops->give_back};
+            context = (flash_context_t){.enter = ops->enter_home, .leave = ops->leave_home};
             atomic_store_explicit(&gpu, ops, memory_order_release);
         }
     }
@@ -137,6 +144,31 @@ void flash_stager_fini(void)
     for (int device = 0; loaded() != NULL && device < FLASH_GPU_DEVICES; device++) {
         flash_pool_clear(&pools[device].pinned);
         flash_pool_clear(&pools[device].direct);
+    }
+}
+
+/* -------------------------------------------------------------------- memory */
+
+static bool borrow(flash_pool_t *pool, size_t size, loan_t *loan)
+{
+    pthread_mutex_lock(&mutex);
+    loan->memory = flash_pool_take(pool, size, &loan->size);
+    pthread_mutex_unlock(&mutex);
+    if (loan->memory == NULL) {
+        loan->size = size;
+        loan->memory = pool->allocate(pool->arg, size);
+    }
+    loan->pool = loan->memory == NULL ? NULL : pool;
+    return loan->memory != NULL;
+}
+
+static void give_back(loan_t *loan)
+{
+    if (loan->pool != NULL) {
+        pthread_mutex_lock(&mutex);
+        flash_pool_exchange(loan->pool, &loan->memory, &loan->size);
+        pthread_mutex_unlock(&mutex);
+        loan->pool->release(loan->pool->arg, loan->memory, loan->size);
     }
 }
 
@@ -173,11 +205,8 @@ void flash_stager_close(flash_stager_t *stager)
     if (stager == NULL) {
         return;
     }
-    if (stager->pool != NULL) {
-        pthread_mutex_lock(&mutex);
-        flash_pool_put(stager->pool, stager->scratch, stager->scratch_size);
-        pthread_mutex_unlock(&mutex);
-    }
+    give_back(&stager->blames);
+    give_back(&stager->scratch);
     if (stager->pieces != NULL) {
         loaded()->release_far(stager->input, stager->stream, stager->pieces);
     }
@@ -193,7 +222,7 @@ void flash_stager_close(flash_stager_t *stager)
 void flash_stager_abandon(flash_stager_t *stager)
 {
     if (stager != NULL) {
-        stager->pool = NULL;
+        stager->scratch.pool = NULL;
         flash_stager_close(stager);
     }
 }
@@ -224,9 +253,12 @@ bool flash_stager_fetch_pieces(const flash_stager_t *stager, void *to, size_t si
 
 /* ----------------------------------------------------------------------- copies */
 
-static void reclaim(flash_ended_t *ended)
+static void end(flash_ended_t *ended)
 {
-    free((char *) ended - offsetof(carried_t, ended));
+    carried_t *carried = (carried_t *) ((char *) ended - offsetof(carried_t, ended));
+
+    flash_engine_finish(&carried->work, ended->status);
+    free(carried);
 }
 
 /* In a thread of the driver's. */
@@ -256,9 +288,8 @@ static int begin(void *arg, const flash_work_t *work)
     if (carried == NULL) {
         return FLASH_ERR_NO_MEMORY;
     }
-    *carried = (carried_t){.copy = {.done = done},
-                           .ended = {.work = *work, .reclaim = reclaim},
-                           .progress = stager->progress};
+    *carried = (carried_t){
+        .copy = {.done = done}, .ended = {.end = end}, .work = *work, .progress = stager->progress};
     if (!carry(stager, work, &carried->copy)) {
         free(carried);
         return FLASH_ERR_DEVICE;
@@ -311,36 +342,48 @@ static int find_pieces(flash_stager_t *stager, flash_op_params_t *params)
     return size == 0 ? FLASH_OK : flash_stager_make_pieces(stager, size, &params->pieces);
 }
 
-/*
- * The transport is not told of the application's memory: of its own there is little, and it stays,
- * so that a network's hardware learns of it once, and no call's memory is freed under it. A copy
- * within the device costs next to nothing.
- */
-static bool goes_direct(const flash_stager_t *stager, const flash_op_params_t *params, bool direct)
+static bool is_at_home(const flash_gpu_lane_t *lane, int device)
 {
-    bool reduces = params->schedule.kind == FLASH_REDUCE_SCATTER;
-
-    return direct && loaded()->is_at_home(lane_of(stager, false)) &&
-           (!reduces || params->combine_far);
+    return lane == NULL || (loaded()->device(lane) == device && loaded()->is_at_home(lane));
 }
 
-static int find_scratch(flash_stager_t *stager, flash_op_params_t *params)
+/*
+ * Takes the scratch, and the blames, of device memory for the transport to reach. That is not told
+ * of the application's memory: of its own there is little, and it stays, so that a network's
+ * hardware learns of it once, and no call's memory is freed under it. A copy within the device
+ * costs next to nothing. What would not be kept is not worth making.
+ */
+static bool find_direct(flash_stager_t *stager, flash_op_params_t *params)
 {
-    pools_t *near = &pools[loaded()->device(lane_of(stager, false))];
-    flash_pool_t *pool = params->scratch_far ? &near->direct : &near->pinned;
+    int device = loaded()->device(lane_of(stager, false));
+    bool reduces = params->schedule.kind == FLASH_REDUCE_SCATTER;
     size_t size = flash_op_scratch_size(params);
 
-    if (size == 0) {
-        return FLASH_OK;
+    if (size == 0 || size > LARGEST_KEPT || (reduces && !params->combine_far) ||
+        !is_at_home(stager->input, device) || !is_at_home(stager->output, device) ||
+        !loaded()->settle(device) || !borrow(&pools[device].direct, size, &stager->scratch)) {
+        return false;
     }
-    pthread_mutex_lock(&mutex);
-    params->scratch = flash_pool_get(pool, size, &stager->scratch_size);
-    pthread_mutex_unlock(&mutex);
-    if (params->scratch == NULL) {
+    if (!borrow(&pools[device].pinned, flash_op_blames_size(params), &stager->blames)) {
+        give_back(&stager->scratch);
+        stager->scratch.pool = NULL;
+        return false;
+    }
+    params->scratch = stager->scratch.memory;
+    params->blames = stager->blames.memory;
+    flash_progress_set_context(stager->progress, &context);
+    return true;
+}
+
+static int find_pinned(flash_stager_t *stager, flash_op_params_t *params)
+{
+    flash_pool_t *pool = &pools[loaded()->device(lane_of(stager, false))].pinned;
+    size_t size = flash_op_scratch_size(params);
+
+    if (size > 0 && !borrow(pool, size, &stager->scratch)) {
         return FLASH_ERR_NO_MEMORY;
     }
-    stager->scratch = params->scratch;
-    stager->pool = pool;
+    params->scratch = stager->scratch.memory;
     return FLASH_OK;
 }
 
@@ -354,9 +397,6 @@ int flash_stager_fill(flash_stager_t *stager, bool direct, flash_op_params_t *pa
     if (stager->produces && find_pieces(stager, params) != FLASH_OK) {
         return FLASH_ERR_DEVICE;
     }
-    params->scratch_far = goes_direct(stager, params, direct);
-    if (params->scratch_far) {
-        flash_progress_set_context(stager->progress, &context);
-    }
-    return find_scratch(stager, params);
+    params->scratch_far = direct && find_direct(stager, params);
+    return params->scratch_far ? FLASH_OK : find_pinned(stager, params);
 }

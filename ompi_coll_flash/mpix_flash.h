@@ -41,18 +41,18 @@ typedef struct MPIX_Flash_handle {
  * The structure is valid during the callback only. Callbacks read it and never write it.
  */
 typedef struct MPIX_Flash_block {
-    int rank;                 /* whose block, as a rank of the communicator */
-    int piece, pieces;        /* which piece of the block, 0 <= piece < pieces */
-    MPI_Count displ;          /* where the block begins, in elements: as displs says, or behind the
-                                 blocks of the ranks before */
-    MPI_Count offset;         /* where the piece begins in the block, in elements */
-    MPI_Count count;          /* the length of the piece, in elements, at least 1 */
-    MPI_Datatype datatype;    /* the type of an element */
-    void *data;               /* the first element of the piece; next to it come the others, by the
-                                 type's extent. A consumer's: in the memory of the buffer that it
-                                 lies in, of a CUDA device's too. A producer's: in host memory, or
-                                 with a stream, in that of the stream's device */
-    int on_stream;            /* these two are MPIX_Flash_hints': is there a stream, and which */
+    int rank;              /* whose block, as a rank of the communicator */
+    int piece, pieces;     /* which piece of the block, 0 <= piece < pieces */
+    MPI_Count displ;       /* where the block begins, in elements: as displs says, or behind the
+                              blocks of the ranks before */
+    MPI_Count offset;      /* where the piece begins in the block, in elements */
+    MPI_Count count;       /* the length of the piece, in elements, at least 1 */
+    MPI_Datatype datatype; /* the type of an element */
+    void *data;            /* the first element of the piece; next to it come the others, by the
+                              type's extent. A consumer's: in the memory of the buffer that it
+                              lies in, of a CUDA device's too. A producer's: in host memory, or
+                              with a stream, in that of the stream's device */
+    int on_stream;         /* these two are MPIX_Flash_hints': is there a stream, and which */
     void *stream;
     MPIX_Flash_handle handle; /* for a callback that returns MPIX_FLASH_PENDING */
 } MPIX_Flash_block;
@@ -116,11 +116,11 @@ typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
  *
  * Thread: any, at any level of MPI_Init_thread, also one that runs functions for an accelerator's
  * driver: it calls no MPI, and waits for nothing but flash's lock, which is held while data is
- * handed to or taken from the network. Not a signal handler. What was written to block->data
- * before, by this thread or by one that this thread waited for, is seen by the operation. Returns
- * MPI_ERR_ARG, and calls no error handler, if handle.operation is NULL or, as long as the operation
- * is under way, if the piece is not pending. Else MPI_SUCCESS. Any other handle than one of a
- * callback of an operation that is under way is erroneous.
+ * handed to or taken from the network, and for that only a moment. Not a signal handler. What was
+ * written to block->data before, by this thread or by one that this thread waited for, is seen by
+ * the operation. Returns MPI_ERR_ARG, and calls no error handler, if handle.operation is NULL or,
+ * as long as the operation is under way, if the piece is not pending. Else MPI_SUCCESS. Any other
+ * handle than one of a callback of an operation that is under way is erroneous.
  */
 int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
 

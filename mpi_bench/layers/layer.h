@@ -68,8 +68,8 @@ void layer_finish(const layer_device_t *device);
 typedef void layer_rows_fn(void *arg, int position, int rows, float *data);
 
 /*
- * Gathers rows of `width` elements, `own` of each rank, into `all`, and has them consumed: each once
- * all of it is there. `all` is filled beforehand where nothing communicates.
+ * Gathers rows of `width` elements, `own` of each rank, into `all`, and has them consumed: each
+ * once all of it is there. `all` is filled beforehand where nothing communicates.
  */
 void layer_gather(layer_t *layer, const layer_way_t *way, int width, const float *own, float *all,
                   layer_rows_fn *consume, void *arg);

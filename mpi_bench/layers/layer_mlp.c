@@ -109,8 +109,8 @@ static void *make(layer_t *layer, const layer_options_t *options)
 static void free_all(void *state)
 {
     mlp_t *mlp = state;
-    float *all[] = {mlp->x,  mlp->dy, mlp->y,  mlp->dx, mlp->all_x, mlp->all_dy, mlp->partial,
-                    mlp->z,  mlp->a,  mlp->dz, mlp->w1, mlp->w2,    mlp->dw1,    mlp->dw2};
+    float *all[] = {mlp->x, mlp->dy, mlp->y,  mlp->dx, mlp->all_x, mlp->all_dy, mlp->partial,
+                    mlp->z, mlp->a,  mlp->dz, mlp->w1, mlp->w2,    mlp->dw1,    mlp->dw2};
 
     for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
         free(all[k]);
@@ -384,8 +384,8 @@ static double error(void *state, const layer_way_t *way)
         compare_column(mlp, column, &kinds[2], &kinds[3]);
     }
     for (int k = 0; k < 4; k++) {
-        double relative = kinds[k].largest > 0 ? kinds[k].difference / kinds[k].largest
-                                               : kinds[k].difference;
+        double relative =
+            kinds[k].largest > 0 ? kinds[k].difference / kinds[k].largest : kinds[k].difference;
 
         if (isnan(relative)) {
             return NAN;

@@ -31,11 +31,13 @@ static const char help_text[] =
     "Times a parallel layer of a transformer without overlap, with non-blocking calls, with data\n"
     "slicing and with flash, in turn, and checks the results against double precision.\n"
     "\n"
-    "  -m, --tokens=M       of all ranks together, a multiple of their number (default 256 a rank)\n"
+    "  -m, --tokens=M       of all ranks together, a multiple of their number (default 256 a "
+    "rank)\n"
     "  -k, --hidden=K       width of a token (default 256)\n"
     "  -n, --inner=N        width of the inner layer, all ranks together (default 4 K)\n"
     "  -i, --iterations=I   (default 10); -x, --warmup=W  before (default 2)\n"
-    "      --compute=blas|offload  products by BLAS, in single precision (default); or the time of\n"
+    "      --compute=blas|offload  products by BLAS, in single precision (default); or the time "
+    "of\n"
     "                       an accelerator, which computes nothing\n"
     "      --rate=FLOPS     of that: floating-point operations a second (default 1000G)\n"
     "      --pieces=P       to a block, by flash (default 4)\n"
@@ -43,9 +45,11 @@ static const char help_text[] =
     "      --csv=FILE       all figures, comma-separated; '-' is the standard output\n"
     "  -h, --help\n"
     "\n"
-    "Times are medians over the iterations of the maximum over ranks. Exposed: total - computation.\n";
+    "Times are medians over the iterations of the maximum over ranks. Exposed: total - "
+    "computation.\n";
 
-static bench_parsed_t parse_slices(const char *program, const char *text, layer_settings_t *settings)
+static bench_parsed_t parse_slices(const char *program, const char *text,
+                                   layer_settings_t *settings)
 {
     char copy[128] = "", *rest = copy;
     const char *word;
@@ -57,8 +61,8 @@ static bench_parsed_t parse_slices(const char *program, const char *text, layer_
     while ((word = strsep(&rest, ",")) != NULL) {
         if (settings->nslicings == LAYER_MAX_SLICINGS ||
             !bench_parse_int(word, 2, 1024, &settings->slicings[settings->nslicings++])) {
-            return bench_complain(program, "--slices=%s: give up to %d numbers from 2 to 1024", text,
-                                  LAYER_MAX_SLICINGS);
+            return bench_complain(program, "--slices=%s: give up to %d numbers from 2 to 1024",
+                                  text, LAYER_MAX_SLICINGS);
         }
     }
     return BENCH_RUN;
@@ -135,13 +139,10 @@ bench_parsed_t layer_options_parse(const char *program, int argc, char **argv, i
     bench_parsed_t parsed = BENCH_RUN;
     int option;
 
-    *settings = (layer_settings_t){.options = {.hidden = 256,
-                                               .pieces = 4,
-                                               .iterations = 10,
-                                               .warmup = 2,
-                                               .rate = 1e12},
-                                   .slicings = {2, 4, 8},
-                                   .nslicings = 3};
+    *settings = (layer_settings_t){
+        .options = {.hidden = 256, .pieces = 4, .iterations = 10, .warmup = 2, .rate = 1e12},
+        .slicings = {2, 4, 8},
+        .nslicings = 3};
     opterr = 0;
     while (parsed == BENCH_RUN &&
            (option = getopt_long(argc, argv, "m:n:k:i:x:h", long_options, NULL)) != -1) {

@@ -116,10 +116,9 @@ void layer_gather(layer_t *layer, const layer_way_t *way, int width, const float
 static void start_scatter(const layer_t *layer, const layer_way_t *way, slice_t slice, int width,
                           const float *all, float *own, MPI_Request *request)
 {
-    MPI_Ireduce_scatter_block(
-        all + (size_t) layer->nranks * (size_t) slice.first * (size_t) width,
-        own + (size_t) slice.first * (size_t) width, slice.rows * width, MPI_FLOAT, MPI_SUM,
-        way->comm, request);
+    MPI_Ireduce_scatter_block(all + (size_t) layer->nranks * (size_t) slice.first * (size_t) width,
+                              own + (size_t) slice.first * (size_t) width, slice.rows * width,
+                              MPI_FLOAT, MPI_SUM, way->comm, request);
 }
 
 static void produce_slice(const layer_t *layer, slice_t slice, int width, float *all,

@@ -190,8 +190,9 @@ int main(int argc, char **argv)
         tell("sums, with pinned memory to a device's",
              rate(by_segments, (const float *) (void *) far, pinned, other), in,
              "the copy to the device");
-        tell("sums, within the device", rate(by_segments, (const float *) (void *) far, other, other),
-             within * 2 / 3, "what their bytes allow");
+        tell("sums, within the device",
+             rate(by_segments, (const float *) (void *) far, other, other), within * 2 / 3,
+             "what their bytes allow");
     }
     gpu->release_pinned(&device, pinned, bytes);
     gpu->close(lane);

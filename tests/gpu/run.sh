@@ -47,7 +47,8 @@ launch() {
     for collective in flash_iallgather flash_ireduce_scatter_block; do
         launch 2 "mpi_bench/$collective" -d cuda -m 1M:64M --seconds=1 --compute=sleep -f
     done
-    if ucx_info -d 2>/dev/null | grep -q 'Component: cuda'; then # the same without UCX's own way
+    components=$(ucx_info -d 2>/dev/null || true)
+    if [[ $components == *'Component: cuda'* ]]; then # the same without UCX's own way
         for collective in flash_iallgather flash_ireduce_scatter_block; do
             launch 2 --mca coll_flash_cuda_direct no "mpi_bench/$collective" -d cuda -m 1M:64M --seconds=1 --compute=sleep -f
         done

@@ -45,6 +45,7 @@ static struct {
     int (*on_device)(void);
     void *(*reach)(uintptr_t address, size_t size);
     void *(*current)(void);
+    void (*wait_for_all)(void);
     unsigned long (*launches)(void);
     void (*fail)(const char *name, unsigned long nth);
     void (*exempt)(bool exempt);
@@ -94,6 +95,7 @@ static void load(void)
     *(void **) &driver.on_device = dlsym(library, "standin_on_device");
     *(void **) &driver.reach = dlsym(library, "standin_reach_device");
     *(void **) &driver.current = dlsym(library, "standin_context");
+    *(void **) &driver.wait_for_all = dlsym(library, "standin_wait_for_all");
     *(void **) &driver.launches = dlsym(library, "standin_launches");
     *(void **) &driver.pushed = dlsym(library, "standin_pushed");
     *(void **) &driver.fail = dlsym(library, "standin_fail");
@@ -335,6 +337,13 @@ int device_registered(void)
 int device_on_device(void)
 {
     return driver.on_device == NULL ? 0 : driver.on_device();
+}
+
+void device_drain(void)
+{
+    if (driver.wait_for_all != NULL) {
+        driver.wait_for_all();
+    }
 }
 
 void *device_reach(const void *address, size_t size)

@@ -48,6 +48,8 @@ void device_leave(void);
 /* The stand-in's nth call of that function fails, from now on; NULL: none does. */
 void device_fail(const char *name, unsigned long nth);
 
+/* Waits for all that the stand-in's streams hold, as memory that is made and freed does. */
+void device_drain(void);
 /* Where the processor reaches a device's memory, by the stand-in; NULL if it is none. */
 void *device_reach(const void *address, size_t size);
 bool device_has_context(void); /* the calling thread */
@@ -57,9 +59,9 @@ int device_streams(void);
 int device_pinned(void);
 int device_registered(void); /* ordinary memory that is pinned now */
 int device_on_device(void);  /* pieces of devices' memory */
-int device_retained(void); /* primary contexts */
+int device_retained(void);   /* primary contexts */
 unsigned long device_launches(void);
 bool device_is_standin(void);
-int device_pushed(void);   /* contexts of this thread */
+int device_pushed(void); /* contexts of this thread */
 
 #endif /* DEVICE_H */

@@ -50,6 +50,10 @@ for ucx in cuda odd; do
     done
 done
 unset FLASH_TEST_UCX
+if [[ $FLASH_TEST_DRIVER != "$standin" ]]; then # where a real UCX has done so in all of the above
+    mpi 3 --mca coll_flash_cuda_direct no -- test_device "${all[@]}"
+    mpi 3 --mca coll_flash_cuda_direct no -- test_device_stream "${streams[@]}"
+fi
 
 # Sums made by the device, and by the host.
 mpi 3 --mca coll_flash_cuda_reduce 0 -- test_device_reduce by_host
@@ -91,8 +95,9 @@ for np in 2 3; do
     mpi "$np" -x UCX_FLASH_TLS=self -- test_device_errors streams
 done
 options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
-point 'the path is told' says + 'staged through pinned memory' \
-    2 --mca coll_flash_verbose 2 -- test_device many
+for text in "in a device's memory: input and output" 'staged through pinned memory'; do
+    point "it is told: $text" says + "$text" 2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_direct no -- test_device many
+done
 
 if [[ $FLASH_TEST_DRIVER != "$standin" ]]; then
     skip 'failures of the driver' 'a real one fails when it likes'
@@ -144,9 +149,11 @@ fi
 
 # The same where UCX reaches devices' memory.
 export FLASH_TEST_UCX=cuda
-for failure in 'cuMemAlloc 1' 'cuMemcpyAsync 1' 'cuMemcpyAsync 5' 'copy 1' 'copy 5' 'cuLaunchKernel 1'; do
+for failure in 'cuMemcpyAsync 1' 'cuMemcpyAsync 5' 'copy 1' 'copy 5' 'cuLaunchKernel 1'; do
     FLASH_TEST_FAIL=$failure point "np 3, by UCX: $failure" run 3 -- test_device_errors driver_fails
 done
+point 'no memory for UCX on the device: staged, and told' says + 'staged through pinned memory' \
+    3 --mca coll_flash_verbose 2 -- test_device_errors no_direct_memory
 for direct in yes auto; do
     point "by UCX is told: $direct" says + "sent and received by UCX from the device's memory" \
         2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_direct "$direct" -- test_device many

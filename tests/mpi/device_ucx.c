@@ -4,8 +4,8 @@
  *
  * These stand in for functions of UCX in a test program that is linked with them. What is said to
  * be in a device's memory is carried through the host's, by the stand-in for the driver; UCX itself
- * knows nothing of it. As UCX would, they want a context in the thread that calls them, and nothing
- * but what they are told of a buffer.
+ * knows nothing of it. As UCX would, they want a context in the thread that calls them, go by what
+ * they are told of a buffer alone, and now and then wait for whatever the device does.
  *
  * Shared between threads: `carried` is atomic.
  *
@@ -25,6 +25,9 @@
 #include "device.h"
 
 #define REAL(name) ((__typeof__(name) *) (uintptr_t) dlsym(RTLD_NEXT, #name))
+
+/* One message of so many waits for the device. */
+#define WAITS 64
 
 static atomic_ulong carried;
 
@@ -47,7 +50,8 @@ ucs_status_t ucp_context_query(ucp_context_h context, ucp_context_attr_t *attr)
 {
     ucs_status_t status = REAL(ucp_context_query)(context, attr);
 
-    if (status == UCS_OK && device_ucx_is_for_cuda() && (attr->field_mask & UCP_ATTR_FIELD_MEMORY_TYPES)) {
+    if (status == UCS_OK && device_ucx_is_for_cuda() &&
+        (attr->field_mask & UCP_ATTR_FIELD_MEMORY_TYPES)) {
         attr->memory_types |= UCS_BIT(UCS_MEMORY_TYPE_CUDA);
     }
     return status;
@@ -86,13 +90,25 @@ static message_t *carry(void *place, size_t size, const ucp_request_param_t *par
         return NULL;
     }
     reach(place, size);
-    atomic_fetch_add_explicit(&carried, 1, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&carried, 1, memory_order_relaxed) % WAITS == 0) {
+        device_drain(); /* as memory that is registered may */
+    }
     message = malloc(sizeof(*message) + size);
     if (message == NULL) {
         abort();
     }
     *message = (message_t){.place = place, .size = size, .user_data = param->user_data};
     return message;
+}
+
+/* It may call the driver, too. */
+ucs_status_t ucp_worker_arm(ucp_worker_h worker)
+{
+    if (atomic_load_explicit(&carried, memory_order_relaxed) > 0 && !device_has_context()) {
+        fprintf(stderr, "UCX is armed by a thread without a context\n");
+        abort();
+    }
+    return REAL(ucp_worker_arm)(worker);
 }
 
 static ucp_request_param_t param_of(message_t *message, const ucp_request_param_t *param)

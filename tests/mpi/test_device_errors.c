@@ -242,6 +242,31 @@ static void mirror_fails(void)
     MPI_Comm_free(&comm);
 }
 
+/* Rank 0's device has no memory for UCX to reach: what would have been there is staged. */
+static void no_direct_memory(void)
+{
+    for (int gather = 0; gather <= 1; gather++) {
+        job_t job = {.count = 40000,
+                     .gather = gather,
+                     .send_place = IN_DEVICE,
+                     .recv_place = IN_DEVICE,
+                     .comm = MPI_COMM_WORLD};
+
+        if (world_rank == 0) {
+            device_fail("cuMemAlloc", 1);
+        }
+        check_class(job_start(&job), MPI_SUCCESS, "a start without memory of the device");
+        if (world_rank == 0) {
+            device_fail(NULL, 0);
+        }
+        check_class(MPI_Wait(&job.request, MPI_STATUS_IGNORE), MPI_SUCCESS,
+                    "without memory of the device");
+        job_check(&job);
+        job_end(&job);
+    }
+    nothing_left();
+}
+
 /* Rank 0's driver fails as the environment says: its operation, and no other rank's, is to blame.
  */
 static void driver_fails(void)
@@ -303,6 +328,7 @@ int main(int argc, char **argv)
                                         {"streams", streams},
                                         {"stream_fails", stream_fails},
                                         {"mirror_fails", mirror_fails},
+                                        {"no_direct_memory", no_direct_memory},
                                         {"driver_fails", driver_fails}};
 
     return device_run_cases(argc, argv, cases, LENGTH(cases));

@@ -24,7 +24,7 @@ typedef struct message {
     size_t length;
     uint64_t sum; /* of the content when it was sent */
     const void *content;
-    bool far; /* it comes from a device's memory */
+    bool far;                 /* it comes from a device's memory */
     flash_transfer_t *sender; /* of a rendezvous: waits for the receiver */
     unsigned char copy[];
 } message_t;

@@ -102,6 +102,7 @@ typedef struct sim_instance {
     uint64_t *pieces;                            /* where a callback writes that is far */
     size_t piece_elements;
     uint64_t *scratch; /* that is far */
+    uint32_t *blames;
     uint64_t *input, *output;
     size_t input_count, output_count;     /* elements of the two, 0 for none */
     uint32_t step, piece;                 /* the next callback's */

@@ -402,6 +402,7 @@ void sim_instance_destroy(sim_instance_t *in)
     free(in->output_memory);
     free(in->pieces);
     free(in->scratch);
+    free(in->blames);
 }
 
 /* Odd names differ by edge of the ring, even ones are the same all around: both are allowed. */
@@ -448,6 +449,8 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
     if (params.scratch_far) {
         in->scratch = aligned_alloc(PAD, (flash_op_scratch_size(&params) + PAD) / PAD * PAD);
         params.scratch = in->scratch;
+        in->blames = malloc(flash_op_blames_size(&params));
+        params.blames = in->blames;
     }
     return params;
 }
