@@ -192,8 +192,22 @@ if [[ -x $benchmarks/flash_gemm ]]; then
     point 'np 3 flash_gemm --compute=offload --pieces=2,3 --type=float' \
         measures 1 'GEMM + ReduceScatter: ' 3 flash_gemm "${small[@]}" --compute=offload \
         --block-time=1 --pieces=2,3 --type=float
+    # works TEXT NP ARGUMENT...: ends well, with a line that begins so.
+    works() {
+        run "$2" -- "$benchmarks/flash_mlp" "${@:3}" >"$log" 2>&1 && holds 1 "^$1"
+    }
+    misfits() {
+        ! run 2 -- "$benchmarks/flash_mlp" -m 3 >"$log" 2>&1 && holds 1 'give a multiple of the 2 ranks'
+    }
+    for np in 1 2 3 5; do # odd sizes
+        point "np $np flash_mlp" works 'results: right' "$np" -m $((11 * np)) -k 37 -n 53 \
+            -i 1 -x 1 --slices=2,3,16
+    done
+    point 'np 3 flash_mlp --compute=offload' works 'results: none' 3 -m 96 -k 64 -i 2 -x 0 \
+        --compute=offload --rate=1G --pieces=3
+    point 'flash_mlp: tokens that do not divide: said' misfits
 else
-    skip flash_gemm 'built without OpenBLAS'
+    skip 'flash_gemm and flash_mlp' 'built without OpenBLAS'
 fi
 
 plan
