@@ -98,7 +98,7 @@ bool flash_cuda_copy(flash_gpu_lane_t *lane, void *const *stream, void *to, cons
     if (!flash_cuda_enter(lane->context, &visit)) {
         return false;
     }
-    done = enqueue(&(task_t){.from = from, .to = to, .size = size}, where) &&
+    done = (size == 0 || enqueue(&(task_t){.from = from, .to = to, .size = size}, where)) &&
            flash_cuda_well(flash_cuda_driver.p_cuStreamSynchronize(where));
     flash_cuda_leave(&visit);
     return done;

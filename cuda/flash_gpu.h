@@ -106,7 +106,8 @@ typedef struct flash_gpu_ops {
      */
     bool (*begin)(flash_gpu_lane_t *lane, void *to, const void *from, size_t size,
                   flash_gpu_copy_t *copy);
-    /* Copies, behind what `stream` holds if it is not NULL, and waits for it. */
+    /* Copies, behind what `stream` holds if it is not NULL, and waits for it; of size 0, for that
+       alone. */
     bool (*copy)(flash_gpu_lane_t *lane, void *const *stream, void *to, const void *from,
                  size_t size);
     /* Has `done` called when what `stream` holds now is done. False as of begin(). */

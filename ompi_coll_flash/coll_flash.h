@@ -223,6 +223,8 @@ struct flash_stager_order;
 typedef struct mca_coll_flash_compute {
     MPIX_Flash_compute_fn *fn;
     void *arg;
+    MPIX_Flash_compute_fn *own; /* of the own block alone; or NULL */
+    void *own_arg;
     int pieces;
     MPI_Count row;
     bool on_stream; /* it leaves work in `stream` */

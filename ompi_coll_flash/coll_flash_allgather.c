@@ -263,6 +263,10 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
                                               (ptrdiff_t) params->element;
 
     params->input = own;
+    if (request->compute.own != NULL &&
+        (sendbuf == MPI_IN_PLACE ? request->scratch != NULL : !is_dense(sendtype, sendcount))) {
+        return MPI_ERR_TYPE; /* its callback writes what is sent as it is */
+    }
     if (sendbuf == MPI_IN_PLACE) {
         return request->scratch == NULL
                    ? MPI_SUCCESS
@@ -330,7 +334,8 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
         rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params, &far_input);
     }
     if (rc == MPI_SUCCESS) {
-        rc = mca_coll_flash_stage(made, far_input, far_output, false);
+        rc = mca_coll_flash_stage(made, far_input, far_output,
+                                  made->compute.own != NULL && made->compute.on_stream);
     }
     if (rc != MPI_SUCCESS) {
         return mca_coll_flash_request_refuse(made, rc, request);

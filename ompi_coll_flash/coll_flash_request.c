@@ -288,6 +288,12 @@ static MPI_Count displ_of(const mca_coll_flash_request_t *request, const flash_o
     return displs == NULL ? (MPI_Count) flash_op_displ(op, rank) : displs[rank];
 }
 
+/* Whether what a callback has written is there once the stream's work is done. */
+static bool leaves_work(const mca_coll_flash_request_t *request, const flash_piece_t *piece)
+{
+    return piece->far || (piece->own && request->op == NULL && request->compute.on_stream);
+}
+
 static int call_back(void *arg, const flash_piece_t *piece)
 {
     mca_coll_flash_request_t *request = arg;
@@ -302,17 +308,18 @@ static int call_back(void *arg, const flash_piece_t *piece)
                               .on_stream = request->compute.on_stream,
                               .stream = request->compute.stream,
                               .handle = {piece->op, (MPI_Count) piece->number}};
-    int error =
-        request->prepare == NULL ? MPI_SUCCESS : request->prepare(request, piece, &block.data);
+    bool prepares = request->prepare != NULL && !piece->own;
+    int error = prepares ? request->prepare(request, piece, &block.data) : MPI_SUCCESS;
 
     if (error == MPI_SUCCESS) {
-        error = request->compute.fn(&block, request->compute.arg);
+        error = piece->own ? request->compute.own(&block, request->compute.own_arg)
+                           : request->compute.fn(&block, request->compute.arg);
     }
     if (error == MPIX_FLASH_PENDING) {
         return FLASH_PENDING;
     }
     error = error >= 0 ? error : MPI_ERR_OTHER;
-    return piece->far ? mca_coll_flash_await_stream(request, piece, error) : error;
+    return leaves_work(request, piece) ? mca_coll_flash_await_stream(request, piece, error) : error;
 }
 
 static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *params)
@@ -330,6 +337,8 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     params->sends = mca_coll_flash_params.sends;
     params->callback = compute->fn == NULL ? NULL : call_back;
     params->callback_arg = request;
+    params->own_callback = compute->own == NULL ? NULL : call_back;
+    params->own_callback_arg = request;
     params->user = request;
 }
 

@@ -127,7 +127,7 @@ static flash_op_queue_t *combine_queue(flash_op_t *op)
 
 void flash_engine_offer(flash_op_t *op)
 {
-    if (op->combining.head != NULL || op->uncopied > 0) {
+    if (op->combining.head != NULL || flash_op_may_copy(op)) {
         combine_push(combine_queue(op), op);
     }
     if (flash_op_wants_callback(op)) {
@@ -368,7 +368,8 @@ int flash_work_run(const flash_work_t *work)
     const flash_op_params_t *params = &work->op->params;
 
     if (work->kind == FLASH_WORK_CALLBACK) {
-        return params->callback(params->callback_arg, &work->piece);
+        return work->piece.own ? params->own_callback(params->own_callback_arg, &work->piece)
+                               : params->callback(params->callback_arg, &work->piece);
     }
     if (params->begin != NULL && (copies(work) || params->combine_far)) {
         return params->begin(params->begin_arg, work);

@@ -65,6 +65,7 @@ typedef struct flash_piece {
     uint32_t block, piece, pieces;
     size_t offset, count;
     void *data;
+    bool own;       /* for `own_callback` */
     bool far;       /* RS: in flash_op_params_t's `pieces` */
     flash_op_t *op; /* with `number`, for flash_engine_end_pending() */
     uint64_t number;
@@ -155,6 +156,13 @@ typedef struct flash_op_params {
      */
     flash_callback_fn *callback;
     void *callback_arg;
+    /*
+     * Called for each piece of the own block alone, in order. AG: produce, before all else; writes
+     * it to the input. RS: consume, once it is reduced, behind all else; may change it. NULL for
+     * none.
+     */
+    flash_callback_fn *own_callback;
+    void *own_callback_arg;
 
     void *user; /* for flash_op_user() */
 } flash_op_params_t;

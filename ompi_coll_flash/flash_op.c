@@ -40,7 +40,8 @@ flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue)
 static uint32_t window(const flash_op_params_t *params)
 {
     uint32_t segments = flash_schedule_max_segments(&params->schedule);
-    uint32_t needed = params->callback != NULL ? 2 * segments + 2 : segments + 1;
+    bool calls = params->callback != NULL || params->own_callback != NULL;
+    uint32_t needed = calls ? 2 * segments + 2 : segments + 1;
     uint64_t all = (uint64_t) segments * params->schedule.ring.nranks;
     uint32_t wanted = params->depth < all ? params->depth : (uint32_t) all;
 
@@ -137,6 +138,11 @@ uint32_t flash_op_own_rank(const flash_op_t *op)
     return flash_ring_rank(&op->params.schedule.ring, 0);
 }
 
+static flash_split_t own_split(const flash_op_t *op)
+{
+    return flash_schedule_split(&op->params.schedule, flash_op_own_rank(op));
+}
+
 /* AG: where the own block is to be in the end. */
 static char *own_place(const flash_op_t *op)
 {
@@ -161,6 +167,9 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
         op->params.sends = UINT32_MAX;
     }
     op->pieces = flash_schedule_total_pieces(&params->schedule);
+    if (params->own_callback != NULL) {
+        op->own_pieces = own_split(op).pieces;
+    }
     flash_slot_queue_init(&op->events);
     flash_slot_queue_init(&op->waiting);
     flash_slot_queue_init(&op->combining);
@@ -382,7 +391,7 @@ static void stage_in(flash_op_t *op)
     }
     for (; op->next_stage < op->opened; op->next_stage++) {
         flash_slot_t *slot = &op->slots[op->next_stage % op->depth];
-        bool there = !produces(&op->params) || slot->piece < op->called;
+        bool there = flash_op_is_produced(op, slot);
 
         if (!there && !no_more && slot->range.count > 0) {
             break;
@@ -440,12 +449,40 @@ void flash_op_advance(flash_op_t *op)
     flash_engine_offer(op);
 }
 
+/* Of both kinds. */
+static uint64_t callbacks(const flash_op_t *op)
+{
+    return (op->params.callback == NULL ? 0 : op->pieces) + op->own_pieces;
+}
+
+/* AG: how much of the own block there is. */
+static size_t own_produced(const flash_op_t *op)
+{
+    flash_split_t split = own_split(op);
+
+    return op->called < op->own_pieces
+               ? flash_split_piece(&split, (uint32_t) op->called).offset
+               : flash_schedule_count(&op->params.schedule, flash_op_own_rank(op));
+}
+
+/* Elements of the own block that somebody has taken, or that were in their place. */
+static size_t own_copied(const flash_op_t *op)
+{
+    return flash_schedule_count(&op->params.schedule, flash_op_own_rank(op)) - op->uncopied;
+}
+
+bool flash_op_may_copy(const flash_op_t *op)
+{
+    return op->uncopied > 0 && own_produced(op) > own_copied(op);
+}
+
 bool flash_op_is_complete(const flash_op_t *op)
 {
-    bool callbacks_done = op->params.callback == NULL || op->stopped || op->called == op->pieces;
+    bool callbacks_done = op->stopped || op->called == callbacks(op);
+    bool copied = op->uncopied == 0 || (op->stopped && !flash_op_may_copy(op));
 
     return flash_cursor_at_end(op, &op->open) && op->retired == op->opened && op->held == 0 &&
-           op->undone == 0 && op->uncopied == 0 && callbacks_done;
+           op->undone == 0 && copied && callbacks_done;
 }
 
 void flash_op_settle(flash_op_t *op)
@@ -464,10 +501,9 @@ void flash_op_settle(flash_op_t *op)
 
 void flash_op_take_copy(flash_op_t *op, flash_work_t *work)
 {
-    const flash_schedule_t *schedule = &op->params.schedule;
-    size_t begin = flash_schedule_count(schedule, flash_op_own_rank(op)) - op->uncopied;
-    size_t count =
-        op->uncopied < schedule->segment_elements ? op->uncopied : schedule->segment_elements;
+    size_t most = op->params.schedule.segment_elements;
+    size_t begin = own_copied(op), there = own_produced(op) - begin;
+    size_t count = there < most ? there : most;
 
     work->in = element_at(op, op->params.input, 0, begin);
     work->inout = element_at(op, own_place(op), 0, begin);
@@ -506,29 +542,75 @@ void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
 
 /* ------------------------------------------------------------- callbacks */
 
+/* An allgather's own block has the first numbers, a reduce-scatter's the last. */
+static bool is_own(const flash_op_t *op, uint64_t number)
+{
+    return is_reduction(op) ? number >= callbacks(op) - op->own_pieces : number < op->own_pieces;
+}
+
+bool flash_op_is_produced(const flash_op_t *op, const flash_slot_t *slot)
+{
+    bool waits = produces(&op->params) || (!is_reduction(op) && slot->step == 0);
+
+    return !waits || slot->piece < op->called || (!is_reduction(op) && op->own_pieces == 0);
+}
+
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot)
 {
     if (slot->range.count == 0) {
         return true;
     }
-    if (produces(&op->params) && slot->piece >= op->called) {
+    if (!flash_op_is_produced(op, slot)) {
         return op->stopped;
     }
     return !flash_slot_needs_staging_in(slot) || slot->staged_in;
 }
 
+/* A block's piece is consumed when it is there, the own block's when it is produced, too. */
+static bool wants_of_allgather(const flash_op_t *op)
+{
+    uint64_t piece = op->begun - op->own_pieces;
+
+    return is_own(op, op->begun) ||
+           (piece < op->settled && (piece >= op->own_pieces || piece < op->called));
+}
+
+/* The own block's pieces are the last that settle: then they are sums. */
+static bool wants_of_reduction(const flash_op_t *op)
+{
+    uint64_t left = callbacks(op) - op->begun;
+
+    return is_own(op, op->begun) ? op->settled > op->pieces - left
+                                 : op->begun - op->settled < op->produce_buffers;
+}
+
 bool flash_op_wants_callback(const flash_op_t *op)
 {
-    if (op->params.callback == NULL || op->stopped || op->calling || op->begun == op->pieces ||
+    if (op->stopped || op->calling || op->begun == callbacks(op) ||
         op->begun - op->called == FLASH_MAX_PENDING) {
         return false;
     }
-    return op->params.schedule.kind == FLASH_ALLGATHER
-               ? op->begun < op->settled
-               : op->begun - op->settled < op->produce_buffers;
+    return is_reduction(op) ? wants_of_reduction(op) : wants_of_allgather(op);
 }
 
-void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
+static void take_own(const flash_op_t *op, flash_piece_t *piece)
+{
+    uint64_t first = is_reduction(op) ? callbacks(op) - op->own_pieces : 0;
+    const void *base = is_reduction(op) ? op->params.output : op->params.input;
+    flash_split_t split = own_split(op);
+    flash_range_t range;
+
+    piece->own = true;
+    piece->block = flash_op_own_rank(op);
+    piece->piece = (uint32_t) (op->begun - first);
+    piece->pieces = split.pieces;
+    range = flash_split_piece(&split, piece->piece);
+    piece->offset = range.offset;
+    piece->count = range.count;
+    piece->data = element_at(op, base, 0, range.offset);
+}
+
+static void take_any(flash_op_t *op, flash_piece_t *piece)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
     flash_range_t range;
@@ -536,14 +618,12 @@ void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
     flash_cursor_find_piece(op, &op->call);
     range = flash_split_piece(&op->call.split, op->call.index);
     piece->block = flash_schedule_block(schedule, op->call.step);
-    piece->piece = op->call.index;
+    piece->piece = op->call.index++;
     piece->pieces = op->call.split.pieces;
     piece->offset = range.offset;
     piece->count = range.count;
-    piece->op = op;
-    piece->number = op->begun;
     piece->far = produces(&op->params) && op->params.stage_in;
-    if (schedule->kind == FLASH_REDUCE_SCATTER) {
+    if (is_reduction(op)) {
         piece->data = produce_buffer(op, op->begun);
     } else if (op->call.step == 0) {
         piece->data = element_at(op, op->params.input, 0, range.offset);
@@ -551,9 +631,19 @@ void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
         piece->data = element_at(op, op->params.output,
                                  flash_schedule_displ(schedule, piece->block), range.offset);
     }
+}
+
+void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
+{
+    piece->op = op;
+    piece->number = op->begun;
+    if (is_own(op, op->begun)) {
+        take_own(op, piece);
+    } else {
+        take_any(op, piece);
+    }
     op->calling = true;
     op->undone |= flash_pending_bit(op->begun++);
-    op->call.index++;
 }
 
 /* A failed piece is never done: `called` stays before it, and what needs it is spoiled. */

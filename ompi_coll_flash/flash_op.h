@@ -102,10 +102,11 @@ struct flash_op {
     uint64_t settled_slots;   /* segments before the first one that is not settled */
 
     uint64_t pieces;     /* in all */
+    uint64_t own_pieces; /* of the own block, with a callback for these */
     uint64_t settled;    /* pieces whose segments are all settled */
-    flash_cursor_t call; /* the next piece to call back for */
-    uint64_t begun;      /* pieces called back for */
-    uint64_t called;     /* pieces before the first one that is not done */
+    flash_cursor_t call; /* the next piece to call back for, but for the own block's callback */
+    uint64_t begun;      /* callbacks, of both kinds: see flash_op_is_own() */
+    uint64_t called;     /* callbacks before the first one that is not done */
     uint64_t undone,
         done; /* of the pieces from there on, a bit for each: see flash_pending_bit() */
     uint32_t produce_buffers; /* RS: pieces that may be produced and not used up */
@@ -189,8 +190,12 @@ bool flash_op_wants_callback(const flash_op_t *op);
 void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece);
 void flash_op_finish_callback(flash_op_t *op, uint64_t number, int status);
 bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status);
+/* Whether what a segment contributes has been produced, if it has to be. */
+bool flash_op_is_produced(const flash_op_t *op, const flash_slot_t *slot);
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
-/* AG: takes the next part of the own block, of a segment's length, to be copied to its place. */
+/* AG: whether a part of the own block is there and not in its place. */
+bool flash_op_may_copy(const flash_op_t *op);
+/* AG: takes the next such part, of a segment's length at most, to be copied to its place. */
 void flash_op_take_copy(flash_op_t *op, flash_work_t *work);
 /* RS: where the sum of a segment is to be. */
 void *flash_op_sum_place(const flash_op_t *op, const flash_slot_t *slot);

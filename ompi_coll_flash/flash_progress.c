@@ -369,7 +369,8 @@ static bool is_brief(const flash_op_params_t *params)
     const flash_schedule_t *schedule = &params->schedule;
     size_t own = flash_schedule_count(schedule, flash_ring_rank(&schedule->ring, 0));
 
-    return params->callback == NULL && own * params->element * schedule->ring.nranks < BRIEF_BYTES;
+    return params->callback == NULL && params->own_callback == NULL &&
+           own * params->element * schedule->ring.nranks < BRIEF_BYTES;
 }
 
 int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params)

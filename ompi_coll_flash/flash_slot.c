@@ -206,6 +206,15 @@ static void slot_combine(flash_slot_t *slot)
     flash_engine_offer(slot->op);
 }
 
+/* RS: whether a sum is still to be copied to where it belongs. */
+static bool ends_by_staging(const flash_slot_t *slot)
+{
+    const flash_op_params_t *params = &slot->op->params;
+
+    return is_reduction(slot) && flash_slot_is_last(slot) && !slot->spoiled &&
+           slot->range.count > 0 && params->stage_out && !params->combine_far;
+}
+
 /* The content is as complete as it will get: on it goes, or here it ends. */
 static void slot_leave(flash_slot_t *slot)
 {
@@ -215,8 +224,7 @@ static void slot_leave(flash_slot_t *slot)
     }
     if (slot->spoiled) {
         flash_op_fail(slot->op, FLASH_ERR_PEER, slot->blame);
-    } else if (is_reduction(slot) && slot->op->params.stage_out && slot->range.count > 0 &&
-               !slot->op->params.combine_far) {
+    } else if (ends_by_staging(slot)) {
         slot_stage(slot, FLASH_STAGING_OUT);
     }
     slot_done(slot);
@@ -224,8 +232,7 @@ static void slot_leave(flash_slot_t *slot)
 
 void flash_slot_have_local(flash_slot_t *slot)
 {
-    if (is_reduction(slot) && slot->op->stopped && slot->op->params.callback != NULL &&
-        slot->piece >= slot->op->called && slot->range.count > 0) {
+    if (!flash_op_is_produced(slot->op, slot) && slot->range.count > 0) { /* nor will it be */
         slot_spoil(slot, slot->op->blamed);
     }
     if (first_step(slot)) {
@@ -453,7 +460,9 @@ void flash_slot_combined(flash_slot_t *slot, int status)
         slot_spoil(slot, own_rank(slot));
         flash_op_fail(slot->op, status, own_rank(slot));
     }
-    slot_settled(slot);
+    if (!ends_by_staging(slot)) {
+        slot_settled(slot);
+    }
     slot_leave(slot);
 }
 
@@ -483,7 +492,7 @@ void flash_slot_staged(flash_slot_t *slot, int status)
     }
     if (in) {
         slot->staged_in = true; /* flash_op_advance() lets it go on */
-    } else if (!is_reduction(slot)) {
+    } else {
         slot_settled(slot);
     }
 }

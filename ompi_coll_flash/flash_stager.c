@@ -251,6 +251,11 @@ bool flash_stager_fetch_pieces(const flash_stager_t *stager, void *to, size_t si
     return loaded()->copy(stager->input, &stager->stream, to, stager->pieces, size);
 }
 
+bool flash_stager_wait(const flash_stager_t *stager)
+{
+    return loaded()->copy(stager->input, &stager->stream, NULL, NULL, 0);
+}
+
 /* ----------------------------------------------------------------------- copies */
 
 static void end(flash_ended_t *ended)

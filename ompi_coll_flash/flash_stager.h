@@ -60,6 +60,8 @@ int flash_stager_await(flash_stager_t *stager, flash_op_t *op, uint64_t number, 
  */
 int flash_stager_make_pieces(flash_stager_t *stager, size_t size, void **pieces);
 bool flash_stager_fetch_pieces(const flash_stager_t *stager, void *to, size_t size);
+/* Waits for what the order's stream holds. */
+bool flash_stager_wait(const flash_stager_t *stager);
 /* Copies to or from the memory of its input, or of its output, and waits for it. */
 bool flash_stager_copy(const flash_stager_t *stager, bool input, void *to, const void *from,
                        size_t size);

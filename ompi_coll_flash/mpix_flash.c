@@ -47,9 +47,6 @@ static int check_counts(int count, const int counts[], MPI_Comm comm)
 static int read_compute(MPIX_Flash_compute_fn *fn, void *arg, const MPIX_Flash_hints *hints,
                         mca_coll_flash_compute_t *compute)
 {
-    if (fn == NULL) {
-        return MPI_ERR_ARG;
-    }
     *compute = (mca_coll_flash_compute_t){.fn = fn, .arg = arg};
     if (hints != NULL) {
         if (hints->size != sizeof(*hints) || hints->pieces < 0 ||
@@ -61,8 +58,10 @@ static int read_compute(MPIX_Flash_compute_fn *fn, void *arg, const MPIX_Flash_h
         compute->row = hints->row;
         compute->on_stream = hints->on_stream == 1;
         compute->stream = compute->on_stream ? hints->stream : NULL;
+        compute->own = hints->own;
+        compute->own_arg = hints->own_arg;
     }
-    return MPI_SUCCESS;
+    return fn == NULL && compute->own == NULL ? MPI_ERR_ARG : MPI_SUCCESS;
 }
 
 int MPIX_Flash_active(MPI_Comm comm, int *flag)
@@ -248,7 +247,8 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
     int error = check_comm(comm);
 
     if (error == MPI_SUCCESS) {
-        error = request == NULL ? MPI_ERR_ARG : read_compute(produce, arg, hints, &compute);
+        error = request == NULL || produce == NULL ? MPI_ERR_ARG
+                                                   : read_compute(produce, arg, hints, &compute);
     }
     if (error == MPI_SUCCESS) {
         error = check_reduce_scatter(recvbuf, recvcount, recvcounts, datatype, op, comm);

@@ -112,7 +112,8 @@ typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
  * handle    block->handle of that callback.
  * error     MPI_SUCCESS, or an MPI error code: as if the callback had returned it; a negative
  *           number counts as MPI_ERR_OTHER. A callback that is about to be made is still made. When
- *           a reduce-scatter fails, what is pending, and what came after it, is lost as well.
+ *           an operation fails, what a producer has left pending, and what came after it, is lost
+ *           as well.
  *
  * Thread: any, at any level of MPI_Init_thread, also one that runs functions for an accelerator's
  * driver: it calls no MPI, and waits for nothing but flash's lock, which is held while data is
@@ -150,6 +151,16 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  *
  * Where flash does not serve the communicator, the result is the same, but the call that starts the
  * operation waits for the stream.
+ *
+ * `own` is a second callback, for each piece of this rank's own block, in order, and each rank's own
+ * affair:
+ * - An allgather's produces the block, before it is sent, and before it is consumed: block->data
+ *   lies in the send buffer, or with MPI_IN_PLACE in the receive buffer, and is written to. What is
+ *   produced leaves while the rest is computed. MPI_ERR_TYPE at completion if that type has gaps.
+ *   With it, the operation's other callback may be NULL. An error return counts as a producer's.
+ * - A reduce-scatter's is given the block once it is reduced, in the receive buffer, and may change
+ *   it (a bias, a residual, a norm of its rows): all pieces of all blocks have been produced by then.
+ * Where flash does not serve the communicator, an allgather's own block is produced inside the call.
  */
 typedef struct MPIX_Flash_hints {
     size_t size;   /* sizeof(MPIX_Flash_hints) */
@@ -158,11 +169,13 @@ typedef struct MPIX_Flash_hints {
                       (the last one of a block may end in a broken row). 0 or 1: any element */
     int on_stream; /* whether there is a stream: 0 or 1 */
     void *stream;  /* a cudaStream_t or CUstream, the default one (0) included */
+    MPIX_Flash_compute_fn *own; /* NULL: none */
+    void *own_arg;
 } MPIX_Flash_hints;
 
-#define MPIX_FLASH_HINTS_INIT                   \
-    {                                           \
-        sizeof(MPIX_Flash_hints), 0, 0, 0, NULL \
+#define MPIX_FLASH_HINTS_INIT                               \
+    {                                                       \
+        sizeof(MPIX_Flash_hints), 0, 0, 0, NULL, NULL, NULL \
     }
 
 /*
@@ -191,7 +204,7 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  *           without data are empty. Unless an element lies at its address without gaps, as long as
  *           its extent, the ring gathers into memory of its own, as much as all blocks have data,
  *           and each piece is unpacked before its callback.
- * consume   block->data is the piece inside recvbuf, as an address that goes with recvtype; for the
+ * consume   may be NULL with hints->own. block->data is the piece inside recvbuf, as an address that goes with recvtype; for the
  *           own block, if recvtype has no gaps, it may lie in sendbuf. The callback must not change
  *           it.
  * hints     see MPIX_Flash_hints; may be NULL.

@@ -146,6 +146,38 @@ static void produce(flash_fallback_t *fallback)
     }
 }
 
+static int wait_for_stream(flash_fallback_t *fallback)
+{
+    flash_stager_order_t order;
+    int rc = mca_coll_flash_open_stager(NULL, NULL, order_of(&fallback->compute, true, &order),
+                                        &fallback->stager);
+
+    if (rc == MPI_SUCCESS && !flash_stager_wait(fallback->stager)) {
+        mca_coll_flash_tell_device_failed();
+        rc = MPI_ERR_OTHER;
+    }
+    return rc;
+}
+
+/* Into the send buffer, or its place in the receive buffer. */
+static void produce_own(flash_fallback_t *fallback, const mca_coll_flash_arguments_t *a)
+{
+    bool in_place = a->sendbuf == MPI_IN_PLACE;
+    MPI_Datatype type = in_place ? a->recvtype : a->sendtype;
+    uint32_t rank = fallback->schedule.ring.place;
+    ptrdiff_t displ = fallback->displs[rank] * fallback->extent;
+
+    if (!mca_coll_flash_is_solid(type)) {
+        flash_fallback_fail(fallback, MPI_ERR_TYPE);
+        return;
+    }
+    fallback->own = in_place ? fallback->base + displ : (char *) (uintptr_t) a->sendbuf;
+    flash_fallback_produce(fallback);
+    if (fallback->compute.on_stream) {
+        flash_fallback_fail(fallback, wait_for_stream(fallback));
+    }
+}
+
 /*
  * Before the plain collective, which may know no device's memory. What is not to be had, this rank
  * takes part without, by zeros in memory of the host: the others are told.
@@ -246,6 +278,9 @@ int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype se
         return gather_at_least(&arguments, comm);
     }
     fallback->base = recvbuf;
+    if (compute->own != NULL) {
+        produce_own(fallback, &arguments);
+    }
     return begin(fallback, &arguments, request);
 }
 
@@ -271,6 +306,7 @@ int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void 
         return rc;
     }
     produce(fallback);
+    fallback->own = recvbuf;
     arguments.sendbuf = fallback->base;
     return begin(fallback, &arguments, request);
 }

@@ -69,10 +69,12 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->inner[0] = fallback->inner[1] = MPI_REQUEST_NULL;
     atomic_init(&fallback->error, MPI_SUCCESS);
     fallback->begun = 0;
+    fallback->compute = (mca_coll_flash_compute_t){.fn = NULL};
     atomic_init(&fallback->undone, 0);
     fallback->reported = fallback->worst = 0;
     fallback->comm = NULL;
     fallback->contribution = NULL;
+    fallback->own = NULL;
     fallback->counts = NULL;
     fallback->displs = NULL;
     fallback->step = fallback->piece = 0;
@@ -184,11 +186,14 @@ bool flash_fallback_has_failed(const flash_fallback_t *fallback)
     return atomic_load_explicit(&fallback->error, memory_order_relaxed) != MPI_SUCCESS;
 }
 
-static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_split_t *split,
-                       uint32_t piece)
+/* The own block's callback, or that of all blocks. */
+static void call_piece(flash_fallback_t *fallback, bool own, uint32_t rank,
+                       const flash_split_t *split, uint32_t piece)
 {
+    const mca_coll_flash_compute_t *compute = &fallback->compute;
     flash_range_t range = flash_split_piece(split, piece);
-    ptrdiff_t element = flash_schedule_displ(&fallback->schedule, rank) + (ptrdiff_t) range.offset;
+    ptrdiff_t element = flash_schedule_displ(&fallback->schedule, rank);
+    char *first = own ? fallback->own : fallback->base + element * fallback->extent;
     MPIX_Flash_block block = {.rank = (int) rank,
                               .piece = (int) piece,
                               .pieces = (int) split->pieces,
@@ -196,7 +201,7 @@ static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_sp
                               .offset = (MPI_Count) range.offset,
                               .count = (MPI_Count) range.count,
                               .datatype = fallback->datatype,
-                              .data = fallback->base + element * fallback->extent,
+                              .data = first + (ptrdiff_t) range.offset * fallback->extent,
                               .on_stream = fallback->compute.on_stream,
                               .stream = fallback->compute.stream,
                               .handle = {fallback, -1 - (MPI_Count) fallback->begun}};
@@ -206,7 +211,7 @@ static void call_piece(flash_fallback_t *fallback, uint32_t rank, const flash_sp
     atomic_fetch_or_explicit(&fallback->undone, flash_pending_bit(fallback->begun++),
                              memory_order_relaxed);
     flash_in_callback = true;
-    error = fallback->compute.fn(&block, fallback->compute.arg);
+    error = own ? compute->own(&block, compute->own_arg) : compute->fn(&block, compute->arg);
     flash_in_callback = nested;
     if (error != MPIX_FLASH_PENDING) {
         flash_fallback_end_pending(fallback, block.handle.piece,
@@ -220,14 +225,31 @@ static flash_split_t split_of_step(const flash_fallback_t *fallback, uint32_t *r
     return flash_schedule_split(&fallback->schedule, *rank);
 }
 
+static bool reduces(const flash_fallback_t *fallback)
+{
+    return fallback->schedule.kind == FLASH_REDUCE_SCATTER;
+}
+
+/* Whether something is made of a step's block when the collective is complete: of a reduction, of
+ * the own one alone, which is the last.
+ */
+static bool is_consumed(const flash_fallback_t *fallback)
+{
+    const flash_schedule_t *schedule = &fallback->schedule;
+
+    return reduces(fallback) ? fallback->compute.own != NULL &&
+                                   fallback->step + 1 == schedule->ring.nranks
+                             : fallback->compute.fn != NULL;
+}
+
 /* Moves on to the next piece for a consumer. False if there is none. */
 static bool find_next(flash_fallback_t *fallback)
 {
     uint32_t rank;
 
-    while (fallback->schedule.kind == FLASH_ALLGATHER && !flash_fallback_has_failed(fallback) &&
+    while (!flash_fallback_has_failed(fallback) &&
            fallback->step < fallback->schedule.ring.nranks) {
-        if (fallback->piece < split_of_step(fallback, &rank).pieces) {
+        if (is_consumed(fallback) && fallback->piece < split_of_step(fallback, &rank).pieces) {
             return true;
         }
         fallback->step++;
@@ -241,27 +263,34 @@ static void consume_next(flash_fallback_t *fallback)
     uint32_t rank;
     flash_split_t split = split_of_step(fallback, &rank);
 
-    call_piece(fallback, rank, &split, fallback->piece++);
+    call_piece(fallback, reduces(fallback), rank, &split, fallback->piece++);
+}
+
+static void produce_block(flash_fallback_t *fallback, bool own, uint32_t rank)
+{
+    flash_split_t split = flash_schedule_split(&fallback->schedule, rank);
+
+    for (uint32_t piece = 0; piece < split.pieces && !flash_fallback_has_failed(fallback);
+         piece++) {
+        while (!may_begin(fallback)) {
+            opal_progress();
+        }
+        if (flash_fallback_has_failed(fallback)) {
+            break; /* meanwhile */
+        }
+        call_piece(fallback, own, rank, &split, piece);
+    }
 }
 
 void flash_fallback_produce(flash_fallback_t *fallback)
 {
     const flash_schedule_t *schedule = &fallback->schedule;
 
-    for (uint32_t step = 0; step < schedule->ring.nranks; step++) {
-        uint32_t rank = flash_schedule_block(schedule, step);
-        flash_split_t split = flash_schedule_split(schedule, rank);
-
-        for (uint32_t piece = 0; piece < split.pieces && !flash_fallback_has_failed(fallback);
-             piece++) {
-            while (!may_begin(fallback)) {
-                opal_progress();
-            }
-            if (flash_fallback_has_failed(fallback)) {
-                break; /* meanwhile */
-            }
-            call_piece(fallback, rank, &split, piece);
-        }
+    if (!reduces(fallback)) {
+        produce_block(fallback, true, schedule->ring.place);
+    }
+    for (uint32_t step = 0; step < schedule->ring.nranks && reduces(fallback); step++) {
+        produce_block(fallback, false, flash_schedule_block(schedule, step));
     }
     while (undone(fallback) != 0) {
         opal_progress();

@@ -30,6 +30,7 @@ typedef struct flash_fallback {
     MPI_Datatype datatype;
     ptrdiff_t extent;
     char *base;           /* where the blocks lie: the receive buffer, or in `contribution` */
+    char *own;            /* where the own block lies for its own callback */
     uint32_t step, piece; /* the next callback */
     /* Of a call on mirrors (coll_flash_mirror.c), which are its contribution. */
     struct flash_stager *stager; /* owned */
@@ -43,7 +44,7 @@ OBJ_CLASS_DECLARATION(flash_fallback_t);
 void flash_fallback_fail(flash_fallback_t *fallback, int error);
 /* Whether a callback of this rank has failed. */
 bool flash_fallback_has_failed(const flash_fallback_t *fallback);
-/* Calls the producer for all pieces, and waits for those that it leaves pending. */
+/* Calls the producer for all pieces of its blocks, and waits for those that it leaves pending. */
 void flash_fallback_produce(flash_fallback_t *fallback);
 /* In MPI_Finalize: before the library may go away. */
 void flash_fallback_close(void);

@@ -11,8 +11,11 @@ options --mca coll_flash_min_bytes 0
 for np in 1 2 3 4 5 8; do
     mpi "$np" -- test_extension
     mpi "$np" -- test_extension_ends
+    mpi "$np" -- test_own
 done
 for np in 2 5; do
+    mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_own
+    mpi "$np" --mca coll_flash_progress off -- test_own
     mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_extension
     mpi "$np" --mca coll_flash_progress off -- test_extension
     mpi "$np" --mca coll_flash_progress off -- test_extension_ends
@@ -26,6 +29,7 @@ for np in 1 2 3 8; do
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_allgather
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_extension
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_extension_ends
+    mpi "$np" -- test_own
 done
 
 plan

@@ -49,6 +49,7 @@ typedef struct sim_spec {
     uint32_t sends; /* at a time; 0: no limit */
     bool callback;
     uint32_t pending; /* percent of the callbacks that return FLASH_PENDING */
+    bool own;         /* the own block's callback: AG: makes it; RS: changes it */
     bool in_place;    /* AG: the own block lies in the output */
     bool mix;         /* RS: combine by an operation that is commutative but not associative */
     bool users;       /* RS: which is the user's */
@@ -106,6 +107,7 @@ typedef struct sim_instance {
     uint64_t *input, *output;
     size_t input_count, output_count;     /* elements of the two, 0 for none */
     uint32_t step, piece;                 /* the next callback's */
+    uint32_t own_piece;                   /* that of the own block's */
     uint64_t callbacks, combines, stages; /* so far */
     unsigned works;                       /* taken and not finished, pending pieces included */
     bool in_callback, call_failed;

@@ -131,9 +131,35 @@ static void next_callback(sim_instance_t *in)
     }
 }
 
+static flash_split_t own_split(const sim_instance_t *in)
+{
+    return flash_schedule_split(&in->schedule, in->rank);
+}
+
 bool sim_instance_called(sim_instance_t *in)
 {
-    return !in->spec->callback || in->step == in->sim->nranks;
+    return (!in->spec->callback || in->step == in->sim->nranks) &&
+           (!in->spec->own || in->own_piece == own_split(in).pieces);
+}
+
+/* An allgather's own block comes before all others, a reduction's behind them. */
+static void check_own_piece(sim_instance_t *in, const flash_piece_t *piece)
+{
+    bool gather = in->spec->kind == FLASH_ALLGATHER;
+    flash_split_t split = own_split(in);
+    flash_range_t range = flash_split_piece(&split, in->own_piece);
+    const uint64_t *place = (gather ? in->input : in->output) + range.offset;
+
+    if (piece->block != in->rank || piece->piece != in->own_piece ||
+        piece->pieces != split.pieces || piece->offset != range.offset ||
+        piece->count != range.count || piece->data != place) {
+        sim_complain(in->sim, "op %u rank %u: callback for piece %u of the own block, expected %u",
+                     in->index, in->rank, piece->piece, in->own_piece);
+    }
+    if (in->spec->callback && (gather ? in->step != 0 : in->step != in->sim->nranks)) {
+        sim_complain(in->sim, "op %u rank %u: the own block's callback out of turn", in->index,
+                     in->rank);
+    }
 }
 
 static void check_piece(sim_instance_t *in, const flash_piece_t *piece)
@@ -274,10 +300,40 @@ static void consume(sim_instance_t *in, const flash_piece_t *piece)
     }
 }
 
+/* What is made of a sum of the own block. */
+static uint64_t changed(const sim_instance_t *in, uint64_t sum)
+{
+    return in->spec->own && in->spec->kind == FLASH_REDUCE_SCATTER ? sum ^ 0x5a5a : sum;
+}
+
+static void compute_own(sim_instance_t *in, const flash_piece_t *piece)
+{
+    uint64_t *data = piece->data;
+
+    for (size_t k = 0; k < piece->count; k++) {
+        size_t at = piece->offset + k;
+
+        if (in->spec->kind == FLASH_ALLGATHER) {
+            data[k] = stored(in, true, contribution(in, in->rank, in->rank, at));
+            continue;
+        }
+        if (data[k] != stored(in, false, expected(in, in->rank, at))) {
+            sim_complain(in->sim, "op %u rank %u: not the sum in the own block's callback",
+                         in->index, in->rank);
+            return;
+        }
+        data[k] = stored(in, false, changed(in, expected(in, in->rank, at)));
+    }
+}
+
 void sim_instance_compute(sim_instance_t *in, const flash_piece_t *piece)
 {
     uint64_t *data = piece->data;
 
+    if (piece->own) {
+        compute_own(in, piece);
+        return;
+    }
     if (in->spec->kind == FLASH_ALLGATHER) {
         consume(in, piece);
         return;
@@ -304,9 +360,14 @@ static int on_callback(void *arg, const flash_piece_t *piece)
     sim_instance_t *in = arg;
     int status = FLASH_OK;
 
-    check_piece(in, piece);
-    in->piece++;
-    next_callback(in);
+    if (piece->own) {
+        check_own_piece(in, piece);
+        in->own_piece++;
+    } else {
+        check_piece(in, piece);
+        in->piece++;
+        next_callback(in);
+    }
     if (++in->callbacks == in->spec->fail_callback && in->rank == in->spec->fail_rank) {
         status = SIM_ERR_CALL;
     }
@@ -359,7 +420,9 @@ static void create_buffers(sim_instance_t *in)
     for (uint32_t block = 0; block < in->sim->nranks; block++) {
         place = gather ? in->input : in->input + layout->displs[block];
         for (size_t k = 0; k < layout->counts[block] && (!gather || block == in->rank); k++) {
-            place[k] = stored(in, true, contribution(in, in->rank, block, k));
+            if (!gather || !in->spec->own) { /* else its callback makes it */
+                place[k] = stored(in, true, contribution(in, in->rank, block, k));
+            }
         }
     }
 }
@@ -436,6 +499,8 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         .combine_is_users = s->users,
         .callback = s->callback ? on_callback : NULL,
         .callback_arg = in,
+        .own_callback = s->own ? on_callback : NULL,
+        .own_callback_arg = in,
         .user = in,
     };
 
@@ -473,7 +538,7 @@ static void check_gaps(sim_instance_t *in)
 static void check_result(sim_instance_t *in, uint32_t block, const uint64_t *data)
 {
     for (size_t k = 0; k < in->layout->counts[block]; k++) {
-        if (data[k] != stored(in, false, expected(in, block, k))) {
+        if (data[k] != stored(in, false, changed(in, expected(in, block, k)))) {
             sim_complain(in->sim, "op %u rank %u: OK, but element %zu of block %u is wrong",
                          in->index, in->rank, k, block);
             return;
@@ -492,7 +557,8 @@ void sim_instance_check(sim_instance_t *in)
     if (gather) {
         check_gaps(in);
     }
-    if (in->input_memory != NULL) { /* nobody writes to an input */
+    if (in->input_memory != NULL &&
+        (!in->spec->own || in->status == FLASH_OK)) { /* nobody writes to an input */
         for (uint32_t block = 0; block < in->sim->nranks; block++) {
             ptrdiff_t at = gather ? 0 : in->layout->displs[block];
 

@@ -19,6 +19,7 @@ sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind)
         .sends = prng_below(random, 4),
         .callback = prng_percent(random, 50),
         .pending = 50 * prng_below(random, 3),
+        .own = prng_percent(random, 40),
         .in_place = prng_percent(random, 50),
         .mix = prng_percent(random, 50),
         .users = kind == FLASH_REDUCE_SCATTER && prng_percent(random, 30),

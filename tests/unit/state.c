@@ -238,6 +238,7 @@ static void add_instance(fingerprint_t *print, const sim_instance_t *in)
     fingerprint_add(print, (uint64_t) in->step << 32 | in->piece);
     fingerprint_add(print, in->callbacks);
     fingerprint_add(print, in->combines);
+    fingerprint_add(print, in->own_piece);
     fingerprint_add(print, (uint64_t) in->works << 2 | in->in_callback << 1 | in->call_failed);
     add_bytes(print, in->output_memory, sim_instance_output_bytes(in));
 }

@@ -67,11 +67,59 @@ static void test_callback(uint64_t seed, flash_kind_t kind, const char *name)
         fake_options_t net = sim_random_net(&random);
 
         spec.callback = true;
+        spec.own = false;
         spec.fail_rank = prng_below(&random, nranks);
         spec.fail_callback = 1 + k / 4 % 16;
         well = judge_run(nranks, random, &net, &spec, judge_callback);
     }
     ok(well, "%s: any call of the callback fails", name);
+}
+
+/*
+ * With callbacks for the own block: of an allgather they come first, and are all that others miss;
+ * of a reduction they come last, and nobody misses them. What is pending then is lost as well.
+ */
+static void judge_own_callback(sim_t *sim)
+{
+    const sim_spec_t *spec = &sim->specs[0];
+    const sim_instance_t *in = &sim->instances[(size_t) spec->fail_rank * sim->nspecs];
+    bool gather = spec->kind == FLASH_ALLGATHER;
+    uint64_t own = flash_schedule_split(&in->schedule, spec->fail_rank).pieces;
+    uint64_t others = spec->callback ? flash_schedule_total_pieces(&in->schedule) : 0;
+    uint64_t call = spec->fail_callback;
+    bool missed = gather ? call <= own : call <= others;
+
+    judge_status(sim, spec->fail_rank, call <= own + others ? SIM_ERR_CALL : FLASH_OK);
+    for (uint32_t rank = 0; rank < sim->nranks; rank++) {
+        if (rank == spec->fail_rank) {
+            continue;
+        }
+        if (gather && missed) {
+            judge_status(sim, rank, FLASH_ERR_PEER);
+        } else if (!missed && (!gather || spec->pending == 0)) {
+            judge_status(sim, rank, FLASH_OK);
+        }
+    }
+    judge_others_told(sim, spec->fail_rank);
+    judge_blame(sim, spec->fail_rank);
+}
+
+static void test_own_callback(uint64_t seed, flash_kind_t kind, const char *name)
+{
+    bool well = true;
+
+    for (uint32_t k = 0; k < 4 * 16 * 25 && well; k += tap_stride()) {
+        uint64_t random = seed + 19 * k;
+        uint32_t nranks = 2 + k % 4;
+        sim_spec_t spec = sim_random_spec(&random, kind);
+        fake_options_t net = sim_random_net(&random);
+
+        spec.own = true;
+        spec.fail_rank = prng_below(&random, nranks);
+        spec.fail_callback = 1 + k / 4 % 16;
+        well = judge_run(nranks, random, &net, &spec, judge_own_callback);
+    }
+    ok(well, "%s: any call of a callback fails, of the own block's too", name);
 }
 
 /* --- combining fails --- */
@@ -351,6 +399,8 @@ int main(int argc, char **argv)
 
     test_callback(seed, FLASH_ALLGATHER, "allgather");
     test_callback(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
+    test_own_callback(seed, FLASH_ALLGATHER, "allgather");
+    test_own_callback(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
     test_stage(seed, FLASH_ALLGATHER, "allgather");
     test_stage(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
     test_combine(seed);

@@ -157,6 +157,7 @@ static const char *title(const sim_spec_t *spec, uint32_t nranks, const char *re
              spec->far_scratch   ? ", far scratch"
              : spec->far_sums    ? ", far sums"
              : spec->far_output  ? ", staged"
+             : spec->own         ? ", own callback"
              : spec->pending > 0 ? ", pending callback"
              : spec->callback    ? ", callback"
                                  : "",
@@ -222,6 +223,18 @@ static void test_direct(flash_kind_t kind, uint32_t nranks, unsigned ranks)
     spec.depth = spec.sends = 5;
     spec.far_input = spec.far_output = spec.far_sums = true;
     spec.far_scratch = ranks;
+    for (uint32_t net = 0; net < sizeof(nets) / sizeof(nets[0]); net++) {
+        test_in_net(&spec, nranks, net);
+    }
+}
+
+/* A callback for the own block, alone and beside the other one. */
+static void test_own(flash_kind_t kind, uint32_t nranks, callback_t callback)
+{
+    sim_spec_t spec = tiny(kind, 2, callback);
+
+    spec.own = true;
+    spec.pending = callback == NO_CALLBACK ? 100 : spec.pending;
     for (uint32_t net = 0; net < sizeof(nets) / sizeof(nets[0]); net++) {
         test_in_net(&spec, nranks, net);
     }
@@ -360,6 +373,10 @@ static void test_kind(flash_kind_t kind)
         test_direct(kind, nranks, 1);
     }
     test_direct_blame(kind);
+    for (callback_t callback = NO_CALLBACK; callback <= PENDING; callback++) {
+        test_own(kind, 2, callback);
+        test_own(kind, 3, callback);
+    }
     for (callback_t callback = NO_CALLBACK; callback <= PENDING; callback++) {
         test_together(kind, 1, callback);
         test_together(kind, 2, callback);

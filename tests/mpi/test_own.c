@@ -1,0 +1,354 @@
+/*
+ * test_own.c: a callback for the own block: an allgather whose block is computed in pieces and
+ * leaves as it is ready, a reduce-scatter whose sums are finished where they are.
+ *
+ * FLASH_TEST_ACTIVE=0 in the environment: the communicators are not flash's.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <mpix_flash.h>
+
+#include "aftermath.h"
+#include "mpitest.h"
+
+/* What is chosen of an operation. */
+typedef struct shape {
+    int count, pieces, row;
+    bool unequal; /* a block of rank r has r elements more, each third has none */
+    bool in_place;
+    bool pends;    /* pieces are completed before their callback returns */
+    bool consumes; /* an allgather's other callback is there */
+    int fail_call; /* of the own callback, from 1 on, on rank 0; 0: none */
+} shape_t;
+
+typedef struct run {
+    shape_t shape;
+    int *counts, *displs;
+    int64_t *send, *recv;
+    int own_calls, other_calls;
+    MPI_Count own_seen; /* elements */
+    bool out_of_turn;
+} run_t;
+
+/* An error class that no library returns here. */
+enum { FAILED = MPI_ERR_KEYVAL };
+
+static int64_t value(int rank, int block, MPI_Count index)
+{
+    return rank * INT64_C(1000003) + block * INT64_C(10007) + index;
+}
+
+static int64_t sum_of(int block, MPI_Count index)
+{
+    int64_t sum = 0;
+
+    for (int rank = 0; rank < world_size; rank++) {
+        sum += value(rank, block, index);
+    }
+    return sum;
+}
+
+/* As the two callbacks end. */
+static int end_piece(const run_t *run, const MPIX_Flash_block *block, int error)
+{
+    if (!run->shape.pends) {
+        return error;
+    }
+    check(MPIX_Flash_complete(block->handle, error) == MPI_SUCCESS, "a piece is not pending");
+    return MPIX_FLASH_PENDING;
+}
+
+static int begin_own(run_t *run, const MPIX_Flash_block *block)
+{
+    run->out_of_turn |= block->rank != world_rank || block->offset != run->own_seen ||
+                        block->piece != run->own_calls || block->count < 1;
+    run->own_seen += block->count;
+    return ++run->own_calls == run->shape.fail_call && world_rank == 0 ? FAILED : MPI_SUCCESS;
+}
+
+static int produce_own(const MPIX_Flash_block *block, void *arg)
+{
+    run_t *run = arg;
+    int error = begin_own(run, block);
+    int64_t *data = block->data;
+
+    run->out_of_turn |= run->other_calls > 0;
+    for (MPI_Count k = 0; k < block->count; k++) {
+        data[k] = value(world_rank, world_rank, block->offset + k);
+    }
+    return end_piece(run, block, error);
+}
+
+static int consume(const MPIX_Flash_block *block, void *arg)
+{
+    run_t *run = arg;
+    const int64_t *data = block->data;
+
+    run->other_calls++;
+    for (MPI_Count k = 0; k < block->count; k++) {
+        if (data[k] != value(block->rank, block->rank, block->offset + k)) {
+            run->out_of_turn = true;
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+static int produce(const MPIX_Flash_block *block, void *arg)
+{
+    run_t *run = arg;
+    int64_t *data = block->data;
+
+    run->other_calls++;
+    run->out_of_turn |= run->own_calls > 0;
+    for (MPI_Count k = 0; k < block->count; k++) {
+        data[k] = value(world_rank, block->rank, block->offset + k);
+    }
+    return end_piece(run, block, MPI_SUCCESS);
+}
+
+/* As an epilogue does. */
+static int finish_own(const MPIX_Flash_block *block, void *arg)
+{
+    run_t *run = arg;
+    int error = begin_own(run, block);
+    int64_t *data = block->data;
+
+    for (MPI_Count k = 0; k < block->count; k++) {
+        if (data[k] != sum_of(world_rank, block->offset + k)) {
+            run->out_of_turn = true;
+        }
+        data[k] = -data[k];
+    }
+    return end_piece(run, block, error);
+}
+
+/* -------------------------------------------------------------------- running */
+
+static void make(run_t *run, const shape_t *shape)
+{
+    int all = 0;
+
+    *run = (run_t){.shape = *shape};
+    run->counts = get_memory((size_t) world_size * sizeof(*run->counts));
+    run->displs = get_memory((size_t) world_size * sizeof(*run->displs));
+    for (int rank = 0; rank < world_size; rank++) {
+        run->counts[rank] = !shape->unequal ? shape->count
+                            : rank % 3 == 2 ? 0
+                                            : shape->count + rank;
+        run->displs[rank] = all;
+        all += run->counts[rank];
+    }
+    run->send = get_memory((size_t) (run->counts[world_rank] + 1) * sizeof(*run->send));
+    run->recv = get_memory((size_t) (all + 1) * sizeof(*run->recv));
+}
+
+static void release(run_t *run)
+{
+    free(run->counts);
+    free(run->displs);
+    free(run->send);
+    free(run->recv);
+}
+
+static MPIX_Flash_hints hints_of(run_t *run, MPIX_Flash_compute_fn *own)
+{
+    MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
+
+    hints.pieces = run->shape.pieces;
+    hints.row = run->shape.row;
+    hints.own = own;
+    hints.own_arg = run;
+    return hints;
+}
+
+static int start_allgather(run_t *run, MPI_Comm comm, MPI_Request *request)
+{
+    MPIX_Flash_hints hints = hints_of(run, produce_own);
+    MPIX_Flash_compute_fn *other = run->shape.consumes ? consume : NULL;
+    const void *send = run->shape.in_place ? MPI_IN_PLACE : run->send;
+    int own = run->counts[world_rank];
+
+    return run->shape.unequal
+               ? MPIX_Iallgatherv_compute(send, own, MPI_INT64_T, run->recv, run->counts,
+                                          run->displs, MPI_INT64_T, other, run, &hints, comm,
+                                          request)
+               : MPIX_Iallgather_compute(send, own, MPI_INT64_T, run->recv, own, MPI_INT64_T, other,
+                                         run, &hints, comm, request);
+}
+
+static int start_reduce_scatter(run_t *run, MPI_Comm comm, MPI_Request *request)
+{
+    MPIX_Flash_hints hints = hints_of(run, finish_own);
+
+    return run->shape.unequal
+               ? MPIX_Ireduce_scatter_compute(produce, run, &hints, run->recv, run->counts,
+                                              MPI_INT64_T, MPI_SUM, comm, request)
+               : MPIX_Ireduce_scatter_block_compute(produce, run, &hints, run->recv,
+                                                    run->shape.count, MPI_INT64_T, MPI_SUM, comm,
+                                                    request);
+}
+
+static void check_allgather(const run_t *run)
+{
+    for (int rank = 0; rank < world_size; rank++) {
+        for (int k = 0; k < run->counts[rank]; k++) {
+            if (run->recv[run->displs[rank] + k] != value(rank, rank, k)) {
+                check(false, "allgather: element %d of block %d", k, rank);
+                return;
+            }
+        }
+    }
+}
+
+static void check_reduce_scatter(const run_t *run)
+{
+    for (int k = 0; k < run->counts[world_rank]; k++) {
+        if (run->recv[k] != -sum_of(world_rank, k)) {
+            check(false, "reduce-scatter: element %d", k);
+            return;
+        }
+    }
+}
+
+static void one(bool gather, const shape_t *shape)
+{
+    MPI_Request request;
+    run_t run;
+
+    make(&run, shape);
+    check_class(gather ? start_allgather(&run, MPI_COMM_WORLD, &request)
+                       : start_reduce_scatter(&run, MPI_COMM_WORLD, &request),
+                MPI_SUCCESS, "a start");
+    check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "an operation");
+    check(!run.out_of_turn, "%s: a callback out of turn, or with other data",
+          gather ? "allgather" : "reduce-scatter");
+    check(run.own_seen == run.counts[world_rank], "%ld of %d elements seen", (long) run.own_seen,
+          run.counts[world_rank]);
+    if (gather) {
+        check_allgather(&run);
+    } else {
+        check_reduce_scatter(&run);
+    }
+    release(&run);
+}
+
+/* ----------------------------------------------------------------------- cases */
+
+static void all_shapes(bool gather)
+{
+    static const int counts[] = {0, 1, 2, 7, 1000, 70001}, pieces[] = {0, 1, 3, 8};
+
+    for (size_t c = 0; c < LENGTH(counts); c++) {
+        for (size_t p = 0; p < LENGTH(pieces); p++) {
+            for (int form = 0; form < 16; form++) {
+                one(gather, &(shape_t){.count = counts[c],
+                                       .pieces = pieces[p],
+                                       .row = form % 3,
+                                       .unequal = (form & 1) != 0,
+                                       .in_place = (form & 2) != 0,
+                                       .pends = (form & 4) != 0,
+                                       .consumes = (form & 8) != 0});
+            }
+        }
+    }
+}
+
+static void allgather(void)
+{
+    all_shapes(true);
+}
+
+static void reduce_scatter(void)
+{
+    all_shapes(false);
+}
+
+/* Rank 0's own callback fails: an allgather's spoils its block for all, a reduction's its own. */
+static void fails(void)
+{
+    MPI_Comm comm = make_counted_comm();
+
+    for (int gather = 0; gather <= 1; gather++) {
+        for (int call = 1; call <= 3; call++) {
+            shape_t shape = {.count = 3000,
+                             .pieces = 3,
+                             .consumes = true,
+                             .pends = call == 2,
+                             .fail_call = call};
+            MPI_Request request;
+            run_t run;
+            int expected = world_rank == 0 ? (int) FAILED : gather ? MPI_ERR_OTHER : MPI_SUCCESS;
+
+            make(&run, &shape);
+            if (gather) {
+                start_allgather(&run, comm, &request);
+            } else {
+                start_reduce_scatter(&run, comm, &request);
+            }
+            check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), expected, "a callback that fails");
+            release(&run);
+            next_works(comm, "after a callback of the own block failed");
+        }
+    }
+    MPI_Comm_free(&comm);
+}
+
+/* Rank 0 would send what its callback cannot write. */
+static void gaps(void)
+{
+    MPI_Comm comm = make_counted_comm();
+    shape_t shape = {.count = 100};
+    MPI_Datatype strided;
+    MPI_Request request;
+    run_t run;
+    int64_t send[200];
+
+    MPI_Type_vector(100, 1, 2, MPI_INT64_T, &strided);
+    MPI_Type_commit(&strided);
+    make(&run, &shape);
+    if (world_rank == 0) {
+        MPIX_Flash_hints hints = hints_of(&run, produce_own);
+
+        MPIX_Iallgather_compute(send, 1, strided, run.recv, 100, MPI_INT64_T, NULL, NULL, &hints,
+                                comm, &request);
+    } else {
+        start_allgather(&run, comm, &request);
+    }
+    check_class(MPI_Wait(&request, MPI_STATUS_IGNORE),
+                world_rank == 0 ? MPI_ERR_TYPE : MPI_ERR_OTHER, "an own block with gaps");
+    check(world_rank != 0 || run.own_calls == 0, "called back for an own block with gaps");
+    MPI_Type_free(&strided);
+    release(&run);
+    next_works(comm, "after an own block with gaps");
+    MPI_Comm_free(&comm);
+}
+
+/* Nobody to call at all. */
+static void arguments(void)
+{
+    MPI_Comm comm = make_counted_comm();
+    MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
+    MPI_Request request;
+    int64_t own = 0, *all = get_memory((size_t) world_size * sizeof(*all));
+
+    check_class(MPIX_Iallgather_compute(&own, 1, MPI_INT64_T, all, 1, MPI_INT64_T, NULL, NULL,
+                                        &hints, comm, &request),
+                MPI_ERR_ARG, "an allgather without a callback");
+    hints.own = finish_own;
+    check_class(MPIX_Ireduce_scatter_block_compute(NULL, NULL, &hints, &own, 1, MPI_INT64_T,
+                                                   MPI_SUM, comm, &request),
+                MPI_ERR_ARG, "a reduce-scatter without a producer");
+    free(all);
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    static const test_case_t cases[] = {{"allgather", allgather},
+                                        {"reduce_scatter", reduce_scatter},
+                                        {"fails", fails},
+                                        {"gaps", gaps},
+                                        {"arguments", arguments}};
+
+    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
+}
