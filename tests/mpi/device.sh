@@ -24,7 +24,7 @@ stands_in() {
 }
 
 all=(allgather reduce_scatter many users_operation)
-streams=(allgather reduce_scatter default_stream many)
+streams=(allgather reduce_scatter default_stream many own)
 options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
 for np in 2 3 4 5; do
     mpi "$np" -- test_device "${all[@]}"
@@ -89,9 +89,9 @@ mpi 4 -- test_device mirrored many
 point 'persistent requests that are passed on: said' \
     says + 'persistent requests that take no ring' 2 -- test_device_errors passed_on
 # The extension, where no ring serves it.
-mpi 1 -- test_device_stream extension
+mpi 1 -- test_device_stream extension own
 for np in 2 3; do
-    mpi "$np" -x UCX_FLASH_TLS=self -- test_device_stream extension
+    mpi "$np" -x UCX_FLASH_TLS=self -- test_device_stream extension own
     mpi "$np" -x UCX_FLASH_TLS=self -- test_device_errors streams
 done
 options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"

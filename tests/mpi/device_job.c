@@ -94,7 +94,12 @@ static void make_gather(job_t *job)
         buffer_write(&job->recv, all);
     } else {
         job->send = buffer_make(job->send_place, (size_t) own_count(job) * sizeof(int64_t));
-        fill(job, &job->send, own);
+        if (job->own) { /* its callback copies it, wherever it is to be */
+            job->input = get_memory(job->send.bytes + 1);
+            memcpy(job->input, own, job->send.bytes);
+        } else {
+            fill(job, &job->send, own);
+        }
     }
     free(all);
 }
@@ -162,6 +167,11 @@ static void check_scatter(const job_t *job)
                    job->send_place, job->recv_place, i)) {
             break;
         }
+    }
+    if (job->own) {
+        stream_wait(job->stream);
+        check(job->recv.bytes == 0 || memcmp(job->sums, own, job->recv.bytes) == 0,
+              "the own block's callback saw other sums, of %d", job->count);
     }
     free(own);
 }
@@ -242,15 +252,42 @@ static int produce_on_stream(const MPIX_Flash_block *block, void *arg)
     return MPI_SUCCESS;
 }
 
+static int make_own_on_stream(const MPIX_Flash_block *block, void *arg)
+{
+    job_t *job = arg;
+
+    check(block->stream == job->stream && block->rank == world_rank, "the own block's callback");
+    for (int k = 0; k < 20; k++) {
+        stream_copy(block->stream, block->data, job->input, 1);
+    }
+    stream_copy(block->stream, block->data, job->input + block->offset,
+                (size_t) block->count * sizeof(*job->input));
+    return MPI_SUCCESS;
+}
+
+static int look_at_own_on_stream(const MPIX_Flash_block *block, void *arg)
+{
+    job_t *job = arg;
+
+    check(block->stream == job->stream && block->rank == world_rank, "the own block's callback");
+    stream_copy(block->stream, job->sums + block->offset, block->data,
+                (size_t) block->count * sizeof(*job->sums));
+    return MPI_SUCCESS;
+}
+
 /* ------------------------------------------------------------------------- calls */
 
-static MPIX_Flash_hints hints_of(const job_t *job)
+static MPIX_Flash_hints hints_of(job_t *job)
 {
     MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
 
     hints.pieces = job->pieces;
     hints.on_stream = job->form == STREAM;
     hints.stream = job->stream;
+    if (job->own) {
+        hints.own = job->gather ? make_own_on_stream : look_at_own_on_stream;
+        hints.own_arg = job;
+    }
     return hints;
 }
 
@@ -313,6 +350,7 @@ void job_make(job_t *job)
     job->seen = 0;
     job->input = NULL;
     job->kept = get_memory((size_t) all_count(job) * sizeof(*job->kept) + 1);
+    job->sums = get_memory((size_t) own_count(job) * sizeof(*job->sums) + 1);
     if (job->gather) {
         make_gather(job);
     } else {
@@ -341,6 +379,7 @@ void job_end(job_t *job)
     }
     free(job->input);
     free(job->kept);
+    free(job->sums);
     check(job->form == IN_PLACE || buffer_free(&job->send), "wrote around the send buffer");
     check(buffer_free(&job->recv), "wrote around the receive buffer");
 }

@@ -20,12 +20,14 @@ typedef struct job {
     bool gather;
     place_t send_place, recv_place;
     int pieces;     /* to a block; 0: one */
+    bool own;       /* STREAM: with a callback for the own block: made there, or looked at */
     void *stream;   /* STREAM: made by the caller */
     MPI_Comm comm;  /* as large as the world */
     MPI_Op op;      /* that adds; NULL: MPI_SUM */
     int seen;       /* elements that callbacks have seen */
     int64_t *kept;  /* STREAM: what callbacks copy to or from */
     int64_t *input; /* and what the input is copied from */
+    int64_t *sums;  /* what the own block's callback has seen of a reduction */
     buffer_t send, recv;
     int counts[64], displs[64];
     MPI_Request request;

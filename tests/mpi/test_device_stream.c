@@ -16,6 +16,33 @@ static void reduce_scatter(void)
     all_places(false, STREAM, STREAM);
 }
 
+/* With a callback for the own block, which leaves its work there. */
+static void own(void)
+{
+    static const place_t places[] = {IN_HOST, IN_DEVICE};
+    void *stream = stream_make(0);
+
+    for (int k = 0; k < 32; k++) {
+        job_t job = {.form = STREAM,
+                     .count = k % 2 == 0 ? 7 : 40000,
+                     .gather = k / 2 % 2 == 0,
+                     .unequal = k / 4 % 2 == 1,
+                     .pieces = k / 8,
+                     .own = true,
+                     .send_place = places[(k / 4 + world_rank) % 2],
+                     .recv_place = places[k / 8 % 2],
+                     .stream = stream,
+                     .comm = MPI_COMM_WORLD};
+
+        job_start(&job);
+        MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+        job_check(&job);
+        job_end(&job);
+    }
+    stream_free(stream);
+    nothing_left();
+}
+
 /* The default stream is that of the thread's context. */
 static void default_stream(void)
 {
@@ -76,6 +103,7 @@ int main(int argc, char **argv)
                                         {"reduce_scatter", reduce_scatter},
                                         {"default_stream", default_stream},
                                         {"many", many},
+                                        {"own", own},
                                         {"extension", extension}};
 
     return device_run_cases(argc, argv, cases, LENGTH(cases));
