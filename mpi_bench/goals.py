@@ -8,8 +8,8 @@ DIR is where flash is installed (default: install, as quickstart.sh leaves it). 
 transfer, eight, wire, layers, core, osu, slower, shapes, node, idle, scale (default: all). osu compares
 with MPICH, too, if it was there when flash was built in ./build.
 Every figure is a median over iterations of the maximum over ranks, and a ratio within one run; osu
-compares runs that take turns, by the medians of three of each; hidden, core and shapes take the median
-of three runs, slower and node that of a ratio over five.
+compares runs that take turns, by the medians of three of each; hidden, layers, core and shapes take the
+median of three runs, slower and node that of a ratio over five.
 
 Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """
@@ -18,7 +18,6 @@ import csv
 import io
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -180,25 +179,27 @@ def wire(lab):
 def layers(lab):
     """A transformer's MLP on an accelerator that needs for a product 1.8 times what the network
     needs for its data, as in the paper of the schedules."""
-    path = tempfile.mkdtemp()
-    try:
-        name = os.path.join(path, "mlp.csv")
-        lab.hosts(4, "flash_mlp", ["-m", "4096", "-k", "1024", "-n", "4096", "--compute=offload",
-                                   "--rate=90G", "--pieces=8", "--csv=" + name])
-        with open(name, encoding="ascii") as file:
-            rows = list(csv.DictReader(file))
-    finally:
-        shutil.rmtree(path)
+    runs = []
+    for _ in range(3):
+        with tempfile.NamedTemporaryFile("r", suffix=".csv") as file:
+            lab.hosts(4, "flash_mlp", ["-m", "4096", "-k", "1024", "-n", "4096", "--pieces=8",
+                                       "--compute=offload", "--rate=90G", "--csv=" + file.name])
+            runs.append(list(csv.DictReader(file)))
     for phase in ("forward", "backward", "both"):
-        times = {row["variant"]: row for row in rows if row["phase"] == phase}
-        none, flash = times["no overlap"], times["flash"]
-        left = 100 * float(flash["exposed_s"]) / float(none["exposed_s"])
-        saved = 100 * (1 - float(flash["total_s"]) / float(none["total_s"]))
-        sliced = min(100 * float(row["exposed_s"]) / float(none["exposed_s"])
-                     for name, row in times.items() if name.startswith("sliced"))
+        left, saved, sliced = [], [], []
+        for rows in runs:
+            times = {row["variant"]: row for row in rows if row["phase"] == phase}
+            none = times["no overlap"]
+            share = {name: 100 * float(row["exposed_s"]) / float(none["exposed_s"])
+                     for name, row in times.items()}
+            left.append(share["flash"])
+            saved.append(100 - 100 * float(times["flash"]["total_s"]) / float(none["total_s"]))
+            sliced.append(min(share[name] for name in share if name.startswith("sliced")))
+        value = statistics.median(left)
         yield ("4 hosts, MLP, {}: exposed, % of what no overlap exposes".format(phase),
-               listed([left], 2), "<= 0.2", left <= 0.2,
-               "slicing at best: {:.1f}; end to end {:.1f} % less".format(sliced, saved))
+               listed([value], 2), "<= 0.2", -1 <= value <= 0.2,
+               "slicing at best (of 2 to 32): {:.1f}; end to end {:.1f} % less".format(
+                   statistics.median(sliced), statistics.median(saved)))
 
 
 def core(lab):

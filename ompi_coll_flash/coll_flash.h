@@ -335,10 +335,11 @@ int mca_coll_flash_refuse_device(const char *reason);
 int mca_coll_flash_refuse_gaps(void);
 /*
  * Of buffers in such memory; NULL: not, or none. With `produces`, what the request's callback
- * produces is, too. MPI_SUCCESS, or an error that is explained.
+ * produces is, too; with `awaits`, what it has written, wherever that is, is there when its stream is
+ * done. MPI_SUCCESS, or an error that is explained.
  */
 int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, const void *output,
-                         bool produces);
+                         bool produces, bool awaits);
 /* Of a reduction that is staged: has the device add, if it can. Before the request is started. */
 void mca_coll_flash_add_far(const mca_coll_flash_request_t *request, const void *input,
                             const void *output);
@@ -445,6 +446,9 @@ void mca_coll_flash_persistent_complete(ompi_request_t *request, int error);
 
 /* No gap in an element or between two: a ring carries all that lies in their extent. */
 bool mca_coll_flash_is_solid(MPI_Datatype type);
+/* Whether a callback may write an allgather's own block where it is sent from. */
+bool mca_coll_flash_may_write_own(const void *sendbuf, MPI_Datatype sendtype,
+                                  MPI_Datatype recvtype);
 
 /* Why a ring cannot reduce with `op` on `datatype`, or NULL; equal on all ranks. */
 const char *mca_coll_flash_reduce_obstacle(MPI_Datatype datatype, MPI_Op op);

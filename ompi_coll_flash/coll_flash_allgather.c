@@ -212,6 +212,19 @@ static int place_packed(mca_coll_flash_request_t *request, const layout_t *layou
     return MPI_SUCCESS;
 }
 
+/* Pieces are counted in elements of the type then. */
+static bool calls_back(const mca_coll_flash_request_t *request)
+{
+    return request->compute.fn != NULL || request->compute.own != NULL;
+}
+
+/* Its callback writes elements of the receive type, and they are sent as they are. */
+bool mca_coll_flash_may_write_own(const void *sendbuf, MPI_Datatype sendtype, MPI_Datatype recvtype)
+{
+    return mca_coll_flash_is_solid(recvtype) &&
+           (sendbuf == MPI_IN_PLACE || mca_coll_flash_is_solid(sendtype));
+}
+
 /*
  * Output and blocks of the ring; `far`: an address of it in a device's memory, or NULL. A callback
  * is to find its piece as the type describes it.
@@ -220,8 +233,8 @@ static int place_output(mca_coll_flash_request_t *request, const layout_t *layou
                         flash_op_params_t *params, const void **far)
 {
     int size = ompi_comm_size(request->module->comm);
-    bool packed = request->compute.fn == NULL ? !all_dense(layout, size)
-                                              : !mca_coll_flash_is_solid(layout->type);
+    bool packed =
+        calls_back(request) ? !mca_coll_flash_is_solid(layout->type) : !all_dense(layout, size);
     const void *first;
 
     params->schedule.blocks.count = (size_t) layout->count * layout->size / params->element;
@@ -263,9 +276,9 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
                                               (ptrdiff_t) params->element;
 
     params->input = own;
-    if (request->compute.own != NULL &&
-        (sendbuf == MPI_IN_PLACE ? request->scratch != NULL : !is_dense(sendtype, sendcount))) {
-        return MPI_ERR_TYPE; /* its callback writes what is sent as it is */
+    if (request->compute.own != NULL && own_bytes > 0 &&
+        !mca_coll_flash_may_write_own(sendbuf, sendtype, layout->type)) {
+        return MPI_ERR_TYPE;
     }
     if (sendbuf == MPI_IN_PLACE) {
         return request->scratch == NULL
@@ -334,8 +347,10 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
         rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params, &far_input);
     }
     if (rc == MPI_SUCCESS) {
-        rc = mca_coll_flash_stage(made, far_input, far_output,
-                                  made->compute.own != NULL && made->compute.on_stream);
+        bool awaits = made->compute.own != NULL && made->compute.on_stream &&
+                      block_count(&layout, ompi_comm_rank(module->comm)) > 0;
+
+        rc = mca_coll_flash_stage(made, far_input, far_output, false, awaits);
     }
     if (rc != MPI_SUCCESS) {
         return mca_coll_flash_request_refuse(made, rc, request);

@@ -69,17 +69,18 @@ int mca_coll_flash_open_stager(const void *input, const void *output,
 }
 
 int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, const void *output,
-                         bool produces)
+                         bool produces, bool awaits)
 {
-    flash_stager_order_t order = {.stream = request->compute.stream, .produces = produces};
+    flash_stager_order_t order = {
+        .stream = request->compute.stream, .produces = produces, .awaits = awaits};
 
-    if (input == NULL && output == NULL && !produces) {
+    if (input == NULL && output == NULL && !produces && !awaits) {
         return MPI_SUCCESS;
     }
     FLASH_VERBOSE(2, "coll:flash: in a device's memory: %s%s",
-                  output == NULL               ? "the input"
-                  : input == NULL && !produces ? "the output"
-                                               : "input and output",
+                  input == NULL && !produces ? output == NULL ? "none" : "the output"
+                  : output == NULL           ? "the input"
+                                             : "input and output",
                   request->compute.on_stream ? ", in the order of a stream" : "");
     return mca_coll_flash_open_stager(input, output, request->compute.on_stream ? &order : NULL,
                                       &request->stager);

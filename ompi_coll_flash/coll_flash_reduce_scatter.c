@@ -109,7 +109,7 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
         params->output = request->scratch;
         request->finish = copy_result;
     }
-    rc = mca_coll_flash_stage(request, far_input, far_output, produces);
+    rc = mca_coll_flash_stage(request, far_input, far_output, produces, false);
     if (rc == MPI_SUCCESS) {
         mca_coll_flash_add_far(request, far_input, far_output);
     }

@@ -16,6 +16,8 @@
  *                      list acquires it
  *   idle_polls, wakeups  atomic, relaxed: counters
  *   context            the lock
+ *   visitors           atomic: who leaves releases all that it did with the progress, who destroys
+ *                      that acquires it
  *   flash_in_callback  one for each thread
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -25,6 +27,7 @@
 #include "flash_alarm.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -38,7 +41,7 @@
 #define IDLE_POLLS 32
 
 /* Nobody has the lock for so long but who waits for a driver, or for a processor. */
-#define MOMENT_NS 10000000
+enum { NEAR = 16, MOMENT = 200 }; /* turns given away; and then pauses */
 
 /* That a pending piece is done. */
 typedef struct note {
@@ -64,9 +67,17 @@ struct flash_progress {
     atomic_uint_fast64_t wakeups;
     _Atomic(flash_ended_t *) ended; /* the latest first */
     const flash_context_t *context; /* NULL: none is needed */
+    atomic_uint visitors;           /* that end a pending piece */
 };
 
 _Thread_local bool flash_in_callback;
+
+static void stand_back(void)
+{
+    static const struct timespec pause = {.tv_nsec = FLASH_STAND_BACK_NS};
+
+    nanosleep(&pause, NULL);
+}
 
 flash_progress_t *flash_progress_create(flash_engine_t *engine, flash_transport_t *transport)
 {
@@ -88,6 +99,9 @@ flash_progress_t *flash_progress_create(flash_engine_t *engine, flash_transport_
 void flash_progress_destroy(flash_progress_t *progress)
 {
     flash_progress_stop_thread(progress);
+    while (atomic_load_explicit(&progress->visitors, memory_order_acquire) > 0) {
+        stand_back();
+    }
     pthread_mutex_destroy(&progress->lock);
     flash_alarm_fini(&progress->alarm);
     free(progress);
@@ -220,13 +234,6 @@ static bool move(flash_progress_t *progress)
 }
 
 /* ------------------------------------------------------ the progress thread */
-
-static void stand_back(void)
-{
-    static const struct timespec pause = {.tv_nsec = FLASH_STAND_BACK_NS};
-
-    nanosleep(&pause, NULL);
-}
 
 static void sleep_on(flash_progress_t *progress, int event_fd)
 {
@@ -419,15 +426,17 @@ void flash_progress_destroy_op(flash_progress_t *progress, flash_op_t *op)
 /* For a moment. Without the context, which a driver's callback may not enter. */
 static bool get_lock_soon(flash_progress_t *progress)
 {
-    struct timespec until;
-    bool locked;
+    bool locked = false;
 
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += MOMENT_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
     atomic_fetch_add_explicit(&progress->contenders, 1, memory_order_relaxed);
-    locked = pthread_mutex_timedlock(&progress->lock, &until) == 0;
+    for (int k = 0; k < MOMENT && !locked; k++) {
+        if (k > NEAR) {
+            stand_back();
+        } else if (k > 0) {
+            sched_yield();
+        }
+        locked = pthread_mutex_trylock(&progress->lock) == 0;
+    }
     atomic_fetch_sub_explicit(&progress->contenders, 1, memory_order_relaxed);
     return locked;
 }
@@ -448,19 +457,23 @@ static bool leave_note(flash_progress_t *progress, flash_op_t *op, uint64_t numb
 bool flash_progress_end_pending(flash_progress_t *progress, flash_op_t *op, uint64_t number,
                                 int status)
 {
-    bool pending;
+    bool pending = true, locked;
 
-    if (!get_lock_soon(progress)) {
-        if (leave_note(progress, op, number, status)) {
-            return true;
-        }
+    atomic_fetch_add_explicit(&progress->visitors, 1, memory_order_relaxed);
+    locked = get_lock_soon(progress);
+    if (!locked && !leave_note(progress, op, number, status)) {
         pthread_mutex_lock(&progress->lock);
+        locked = true;
     }
-    pending = flash_engine_end_pending(op, number, status);
-    if (pending) {
-        recall(progress, false);
+    if (locked) {
+        pending = flash_engine_end_pending(op, number, status);
+        if (pending) {
+            recall(progress, false);
+        }
+        pthread_mutex_unlock(&progress->lock);
     }
-    pthread_mutex_unlock(&progress->lock); /* from here on the application may finalize MPI */
+    /* The application may finalize MPI already. */
+    atomic_fetch_sub_explicit(&progress->visitors, 1, memory_order_release);
     return pending;
 }
 

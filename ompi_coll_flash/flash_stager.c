@@ -44,6 +44,7 @@ struct flash_stager {
     flash_progress_t *progress;
     flash_gpu_lane_t *input, *output; /* NULL: that one is the host's */
     void *stream;                     /* the application's, of an operation that has one */
+    bool stages_in; /* what `input` is for; else it is there for the stream alone */
     bool produces;
     const flash_gpu_kernel_t *kernel; /* for sums; or NULL */
     loan_t scratch, blames;
@@ -179,7 +180,7 @@ int flash_stager_open(flash_progress_t *progress, const void *input, const void 
 {
     flash_stager_t *stager = calloc(1, sizeof(*stager));
     void *const *stream = order == NULL ? NULL : &order->stream;
-    bool reads, writes = output != NULL;
+    bool writes = output != NULL, asks;
 
     if (stager == NULL) {
         return FLASH_ERR_NO_MEMORY;
@@ -189,10 +190,11 @@ int flash_stager_open(flash_progress_t *progress, const void *input, const void 
         stager->stream = order->stream;
         stager->produces = order->produces;
     }
-    reads = input != NULL || stager->produces;
-    stager->input = reads ? loaded()->open(input, stream) : NULL;
+    stager->stages_in = input != NULL || stager->produces;
+    asks = stager->stages_in || (order != NULL && order->awaits);
+    stager->input = asks ? loaded()->open(input, stream) : NULL;
     stager->output = writes ? loaded()->open(output, stream) : NULL;
-    if ((reads && stager->input == NULL) || (writes && stager->output == NULL)) {
+    if ((asks && stager->input == NULL) || (writes && stager->output == NULL)) {
         flash_stager_close(stager);
         return FLASH_ERR_DEVICE;
     }
@@ -366,12 +368,14 @@ static bool find_direct(flash_stager_t *stager, flash_op_params_t *params)
 
     if (size == 0 || size > LARGEST_KEPT || (reduces && !params->combine_far) ||
         !is_at_home(stager->input, device) || !is_at_home(stager->output, device) ||
-        !loaded()->settle(device) || !borrow(&pools[device].direct, size, &stager->scratch)) {
+        !borrow(&pools[device].direct, size, &stager->scratch)) {
         return false;
     }
-    if (!borrow(&pools[device].pinned, flash_op_blames_size(params), &stager->blames)) {
+    if (!borrow(&pools[device].pinned, flash_op_blames_size(params), &stager->blames) ||
+        !loaded()->settle(device)) {
+        give_back(&stager->blames);
         give_back(&stager->scratch);
-        stager->scratch.pool = NULL;
+        stager->blames = stager->scratch = (loan_t){.pool = NULL};
         return false;
     }
     params->scratch = stager->scratch.memory;
@@ -394,7 +398,7 @@ static int find_pinned(flash_stager_t *stager, flash_op_params_t *params)
 
 int flash_stager_fill(flash_stager_t *stager, bool direct, flash_op_params_t *params)
 {
-    params->stage_in = stager->input != NULL;
+    params->stage_in = stager->stages_in;
     params->stage_out = stager->output != NULL;
     params->combine_far = stager->kernel != NULL;
     params->begin = begin;

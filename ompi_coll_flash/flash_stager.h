@@ -27,6 +27,7 @@ bool flash_stager_load(const char *plugin, char *reason);
 typedef struct flash_stager_order {
     void *stream;
     bool produces; /* the callback's results are to be in memory of the stream's device */
+    bool awaits;   /* what it writes elsewhere is there when the stream is done */
 } flash_stager_order_t;
 
 /*

@@ -5,6 +5,8 @@
  */
 #include "coll_flash.h"
 
+#include <string.h>
+
 #include "mpix_flash_fallback.h"
 
 #define FLASH_MAX_PIECES 4096 /* as mpix_flash.h says: the ring keeps a place for each */
@@ -44,22 +46,34 @@ static int check_counts(int count, const int counts[], MPI_Comm comm)
     return MPI_SUCCESS;
 }
 
+/* A program may have been compiled without `own`; false: with more, or they make no sense. */
+static bool read_hints(const MPIX_Flash_hints *hints, MPIX_Flash_hints *known)
+{
+    if (hints->size != offsetof(MPIX_Flash_hints, own) && hints->size != sizeof(*known)) {
+        return false;
+    }
+    memset(known, 0, sizeof(*known));
+    memcpy(known, hints, hints->size);
+    return known->pieces >= 0 && known->pieces <= FLASH_MAX_PIECES && known->row >= 0 &&
+           known->on_stream >= 0 && known->on_stream <= 1;
+}
+
 static int read_compute(MPIX_Flash_compute_fn *fn, void *arg, const MPIX_Flash_hints *hints,
                         mca_coll_flash_compute_t *compute)
 {
+    MPIX_Flash_hints known;
+
     *compute = (mca_coll_flash_compute_t){.fn = fn, .arg = arg};
     if (hints != NULL) {
-        if (hints->size != sizeof(*hints) || hints->pieces < 0 ||
-            hints->pieces > FLASH_MAX_PIECES || hints->row < 0 || hints->on_stream < 0 ||
-            hints->on_stream > 1) {
+        if (!read_hints(hints, &known)) {
             return MPI_ERR_ARG;
         }
-        compute->pieces = hints->pieces;
-        compute->row = hints->row;
-        compute->on_stream = hints->on_stream == 1;
-        compute->stream = compute->on_stream ? hints->stream : NULL;
-        compute->own = hints->own;
-        compute->own_arg = hints->own_arg;
+        compute->pieces = known.pieces;
+        compute->row = known.row;
+        compute->on_stream = known.on_stream == 1;
+        compute->stream = compute->on_stream ? known.stream : NULL;
+        compute->own = known.own;
+        compute->own_arg = known.own_arg;
     }
     return fn == NULL && compute->own == NULL ? MPI_ERR_ARG : MPI_SUCCESS;
 }

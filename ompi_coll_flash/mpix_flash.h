@@ -70,7 +70,8 @@ typedef struct MPIX_Flash_block {
  * further callback comes, as after an error.
  *
  * Where flash does not serve the communicator (MPIX_Flash_active()), the call that starts a
- * reduce-scatter waits for all pieces before it returns: another thread has to complete them.
+ * reduce-scatter, or an allgather whose own block is produced, waits for all these pieces before it
+ * returns: another thread has to complete them.
  *
  *   static int produce(const MPIX_Flash_block *block, void *arg)
  *   {
@@ -91,8 +92,8 @@ typedef struct MPIX_Flash_block {
  * flash's progress thread. Under MPI_THREAD_MULTIPLE it may be any thread that progresses MPI.
  * Callbacks of one request are called one at a time, and callbacks do not nest: an MPI call made
  * inside a callback progresses communication, but runs no further callback. (One exception: where
- * flash does not serve the communicator, see MPIX_Flash_active(), the call that starts a
- * reduce-scatter produces all blocks, wherever it stands.)
+ * flash does not serve the communicator, see MPIX_Flash_active(), the call that starts an operation
+ * produces what there is to produce, wherever it stands.)
  *
  * A callback may call MPI. It must not wait for its own request, nor for a request that depends
  * on another pending callback.
@@ -120,8 +121,8 @@ typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
  * handed to or taken from the network, and for that only a moment. Not a signal handler. What was
  * written to block->data before, by this thread or by one that this thread waited for, is seen by
  * the operation. Returns MPI_ERR_ARG, and calls no error handler, if handle.operation is NULL or,
- * as long as the operation is under way, if the piece is not pending. Else MPI_SUCCESS. Any other
- * handle than one of a callback of an operation that is under way is erroneous.
+ * as long as the operation is under way, if the piece is not pending and the lock was to be had.
+ * Else MPI_SUCCESS. Any other handle than one of a callback of an operation that is under way is erroneous.
  */
 int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
 
@@ -155,12 +156,15 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  * `own` is a second callback, for each piece of this rank's own block, in order, and each rank's own
  * affair:
  * - An allgather's produces the block, before it is sent, and before it is consumed: block->data
- *   lies in the send buffer, or with MPI_IN_PLACE in the receive buffer, and is written to. What is
- *   produced leaves while the rest is computed. MPI_ERR_TYPE at completion if that type has gaps.
- *   With it, the operation's other callback may be NULL. An error return counts as a producer's.
+ *   lies in the send buffer, or with MPI_IN_PLACE in the receive buffer, and is written to: elements
+ *   of recvtype. What is produced leaves while the rest is computed. Neither of the two types may
+ *   have gaps: else MPI_ERR_TYPE at completion. With it, the operation's other callback may be NULL.
+ *   An error return counts as a producer's.
  * - A reduce-scatter's is given the block once it is reduced, in the receive buffer, and may change
- *   it (a bias, a residual, a norm of its rows): all pieces of all blocks have been produced by then.
- * Where flash does not serve the communicator, an allgather's own block is produced inside the call.
+ *   it (a bias, a residual, a norm of its rows). Every callback that produces has been made by then,
+ *   and what is given is done; pieces behind it may still be pending.
+ * Where flash does not serve the communicator, an allgather's own block is produced inside the call,
+ * which waits for what is pending of it, as a reduce-scatter's does.
  */
 typedef struct MPIX_Flash_hints {
     size_t size;   /* sizeof(MPIX_Flash_hints) */
@@ -193,7 +197,7 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * (coll_flash_ring_order), and is the same in each call on `comm`.
  *
  * sendbuf   sendcount elements of sendtype, or MPI_IN_PLACE (the own block then lies in recvbuf
- *           already). Must not change before the request is complete. Either buffer may be in host
+ *           already). Must not change before the request is complete, but by hints->own. Either buffer may be in host
  *           memory or, where a ring serves `comm` and the types have no gaps, in that of a CUDA
  *           device; what the calling thread's default streams hold comes first. Not from within a
  *           callback of the driver's, which forbids all that flash would do there.
@@ -214,7 +218,8 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * data meanwhile. (Where flash does not serve `comm` and there is no memory, it waits for the
  * others before it returns MPI_ERR_NO_MEM.) Ordered with the other collectives of `comm` as MPI
  * demands. Errors, through the error handler of `comm`: MPI_ERR_COMM (null, freed or
- * inter-communicator), MPI_ERR_ARG (consume or request is NULL, hints malformed), MPI_ERR_COUNT,
+ * inter-communicator), MPI_ERR_ARG (request is NULL, or consume without
+ * hints->own, hints malformed), MPI_ERR_COUNT,
  * MPI_ERR_TYPE, MPI_ERR_BUFFER (MPI_IN_PLACE for recvbuf), MPI_ERR_NO_MEM; at completion
  * MPI_ERR_BUFFER (where a ring serves `comm`: NULL for a buffer that is not empty, or a CUDA
  * device's memory with a type that has gaps, or without a plugin for it, and then nothing of it is

@@ -163,12 +163,23 @@ static int wait_for_stream(flash_fallback_t *fallback)
 static void produce_own(flash_fallback_t *fallback, const mca_coll_flash_arguments_t *a)
 {
     bool in_place = a->sendbuf == MPI_IN_PLACE;
-    MPI_Datatype type = in_place ? a->recvtype : a->sendtype;
     uint32_t rank = fallback->schedule.ring.place;
     ptrdiff_t displ = fallback->displs[rank] * fallback->extent;
+    size_t own = fallback->counts[rank] * (size_t) fallback->extent, given = own;
 
-    if (!mca_coll_flash_is_solid(type)) {
+    if (fallback->counts[rank] == 0) {
+        return;
+    }
+    if (!mca_coll_flash_may_write_own(a->sendbuf, a->sendtype, a->recvtype)) {
         flash_fallback_fail(fallback, MPI_ERR_TYPE);
+        return;
+    }
+    if (!in_place) {
+        ompi_datatype_type_size(a->sendtype, &given);
+        given *= (size_t) a->sendcount;
+    }
+    if (given != own) {
+        flash_fallback_fail(fallback, MPI_ERR_TRUNCATE);
         return;
     }
     fallback->own = in_place ? fallback->base + displ : (char *) (uintptr_t) a->sendbuf;
@@ -240,14 +251,15 @@ static int begin(flash_fallback_t *fallback, mca_coll_flash_arguments_t *argumen
 }
 
 /* Without memory: the others wait for this rank's block, and for its report. */
-static int gather_at_least(const mca_coll_flash_arguments_t *arguments, MPI_Comm comm)
+static int gather_at_least(const mca_coll_flash_arguments_t *arguments, bool produces,
+                           MPI_Comm comm)
 {
-    int none = 0, worst;
+    int missing = produces, worst;
     MPI_Request requests[2];
     int rc = begin_collective(arguments, comm, &requests[0]);
 
     if (rc == MPI_SUCCESS) {
-        rc = PMPI_Iallreduce(&none, &worst, 1, MPI_INT, MPI_MAX, comm, &requests[1]);
+        rc = PMPI_Iallreduce(&missing, &worst, 1, MPI_INT, MPI_MAX, comm, &requests[1]);
     }
     if (rc != MPI_SUCCESS) {
         return rc;
@@ -275,7 +287,7 @@ int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype se
                                             .recvtype = recvtype};
 
     if (fallback == NULL) {
-        return gather_at_least(&arguments, comm);
+        return gather_at_least(&arguments, compute->own != NULL, comm);
     }
     fallback->base = recvbuf;
     if (compute->own != NULL) {

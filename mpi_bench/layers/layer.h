@@ -2,11 +2,12 @@
  * layer.h: parallel layers as workloads: written once, by what they compute on rows, and run in
  * each of the ways to communicate that are compared.
  *
- * A layer has nranks x `rows` tokens, `rows` on each rank. Between its products, rows of all ranks
- * are gathered, or contributions to rows of all ranks are added and scattered. Who computes is told
- * the *position* of rows: where they stand in the buffers of all rows. Data slicing has them in
- * slice order (the first slice of each rank's rows, then the second), everything else in the order
- * of the ranks; a layer need not know, as long as it keeps each row at its position.
+ * A layer has nranks x `rows` rows of something, `rows` on each rank. Between its products, rows of
+ * all ranks are gathered, or contributions to rows of all ranks are added and scattered. Who
+ * computes is told the *position* of rows: where they stand in the buffers of all rows. Data
+ * slicing has them in slice order (the first slice of each rank's rows, then the second),
+ * everything else in the order of the ranks; a layer need not know, as long as it keeps each row at
+ * its position.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -46,7 +47,7 @@ typedef struct layer_device {
 typedef struct layer {
     layer_device_t device;
     int rank, nranks;
-    int rows;   /* of each rank */
+    int rows;   /* of each rank, in a block */
     int pieces; /* to a block, by flash */
 } layer_t;
 
@@ -80,7 +81,8 @@ void layer_gather(layer_t *layer, const layer_way_t *way, int width, const float
  */
 void layer_scatter(layer_t *layer, const layer_way_t *way, int width, float *all, float *own,
                    layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg);
-/* Where row `row` of rank `rank` stands. */
+/* Where row `row` of rank `rank` stands; and which row of all ranks' stands there. */
 int layer_position(const layer_t *layer, const layer_way_t *way, int rank, int row);
+int layer_row(const layer_t *layer, const layer_way_t *way, int position);
 
 #endif /* LAYER_H */

@@ -243,7 +243,7 @@ static int run(const layer_settings_t *settings, FILE *csv)
 
     MPI_Comm_rank(MPI_COMM_WORLD, &bench.layer.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &bench.layer.nranks);
-    bench.layer.rows = settings->options.tokens / bench.layer.nranks;
+    bench.layer.rows = layer_workload.block_rows(&settings->options, bench.layer.nranks);
     bench.layer.pieces = settings->options.pieces;
     bench.layer.device =
         (layer_device_t){.offload = settings->options.offload, .rate = settings->options.rate};

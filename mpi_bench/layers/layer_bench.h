@@ -13,6 +13,7 @@ enum { LAYER_MAX_PHASES = 2 };
 typedef struct layer_options {
     int tokens; /* of all ranks */
     int hidden, inner;
+    int layers;
     int pieces;
     int iterations, warmup;
     bool offload;
@@ -24,6 +25,8 @@ typedef struct layer_workload {
     const char *program, *title;
     int phases;
     const char *phase_names[LAYER_MAX_PHASES];
+    /* Of the blocks that travel: 0 if the shape does not divide. */
+    int (*block_rows)(const layer_options_t *options, int nranks);
     void *(*make)(layer_t *layer, const layer_options_t *options);
     void (*free)(void *state);
     void (*run)(void *state, const layer_way_t *way, int phase);

@@ -38,6 +38,13 @@ static void must(int error, const char *what)
     }
 }
 
+/* Where nothing is computed, nothing else would tell. */
+static void must_have_seen(const call_t *call)
+{
+    must(call->seen == call->layer->nranks * call->layer->rows ? MPI_SUCCESS : MPI_ERR_OTHER,
+         "some callback");
+}
+
 static void compute(call_t *call, const MPIX_Flash_block *block)
 {
     int position = block->rank * call->layer->rows + (int) (block->offset / call->width);
@@ -112,6 +119,7 @@ void layer_flash_gather(layer_t *layer, const layer_way_t *way, int width, const
     must(MPIX_Allgather_compute(own, count, MPI_FLOAT, all, count, MPI_FLOAT, consume, &call,
                                 &hints, way->comm),
          "MPIX_Allgather_compute");
+    must_have_seen(&call);
 }
 
 /* What nothing depends on is the accelerator's behind all pieces, while the last ones travel. */
@@ -136,6 +144,7 @@ void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, floa
         finish_oldest(&call);
     }
     must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    must_have_seen(&call);
     if (meanwhile != NULL && !layer->device.offload) {
         meanwhile(arg);
     }

@@ -16,6 +16,7 @@
 
 #include "bench_blocks.h"
 #include "layer_bench.h"
+#include "layer_math.h"
 
 /* Of layer_value(). */
 enum { X = 1, DY, W1, W2 };
@@ -35,16 +36,6 @@ typedef struct mlp {
     float *y, *dx;             /* rows x hidden */
     float *dw1, *dw2;          /* as w1 and w2 */
 } mlp_t;
-
-static double gelu(double z)
-{
-    return 0.5 * z * (1 + erf(z * M_SQRT1_2));
-}
-
-static double gelu_slope(double z)
-{
-    return 0.5 * (1 + erf(z * M_SQRT1_2)) + z * exp(-0.5 * z * z) * (0.5 * M_2_SQRTPI * M_SQRT1_2);
-}
 
 static float *at(float *matrix, int row, int width)
 {
@@ -127,7 +118,7 @@ static void activate(mlp_t *mlp, int position, int rows)
     float *a = at(mlp->a, position, mlp->width);
 
     for (size_t k = 0; k < count && !mlp->layer->device.offload; k++) {
-        a[k] = (float) gelu(z[k]);
+        a[k] = (float) layer_gelu(z[k]);
     }
 }
 
@@ -182,7 +173,7 @@ static void back_to_inner(void *arg, int position, int rows, float *dy)
                                                            .c = dz,
                                                            .ldc = mlp->width});
     for (size_t k = 0; k < count && !mlp->layer->device.offload; k++) {
-        dz[k] *= (float) gelu_slope(z[k]);
+        dz[k] *= (float) layer_gelu_slope(z[k]);
     }
     layer_multiply(&mlp->layer->device, &(layer_product_t){.transpose_a = true,
                                                            .m = mlp->width,
@@ -246,20 +237,19 @@ static void run(void *state, const layer_way_t *way, int phase)
 
 /* ------------------------------------------------------------------- the check */
 
-static void spoil(float *matrix, int rows, int width)
-{
-    for (size_t k = 0; k < (size_t) rows * (size_t) width; k++) {
-        matrix[k] = NAN;
-    }
-}
-
 static void prepare(void *state, const layer_way_t *way)
 {
     mlp_t *mlp = state;
 
-    spoil(mlp->y, mlp->layer->rows, mlp->hidden);
-    spoil(mlp->dx, mlp->layer->rows, mlp->hidden);
-    spoil(mlp->dw1, mlp->hidden, mlp->width);
+    layer_spoil(mlp->y, mlp->layer->rows, mlp->hidden);
+    layer_spoil(mlp->dx, mlp->layer->rows, mlp->hidden);
+    layer_spoil(mlp->dw1, mlp->hidden, mlp->width);
+    if (way->kind != LAYER_COMPUTATION) {
+        layer_spoil(mlp->z, mlp->tokens, mlp->width);
+        layer_spoil(mlp->a, mlp->tokens, mlp->width);
+        layer_spoil(mlp->dz, mlp->tokens, mlp->width);
+        layer_spoil(mlp->partial, mlp->tokens, mlp->hidden);
+    }
     for (int rank = 0; rank < mlp->layer->nranks; rank++) {
         for (int row = 0; row < mlp->layer->rows; row++) {
             int position = layer_position(mlp->layer, way, rank, row);
@@ -274,23 +264,6 @@ static void prepare(void *state, const layer_way_t *way)
                     there ? layer_value(DY, token, (size_t) column) : NAN;
             }
         }
-    }
-}
-
-/* The largest difference and the largest value so far, of one kind of result. */
-typedef struct compared {
-    double difference, largest;
-} compared_t;
-
-static void compare(compared_t *compared, double got, double expected)
-{
-    double difference = fabs(got - expected);
-
-    if (isnan(difference) || difference > compared->difference) { /* NAN is greater than nothing */
-        compared->difference = difference;
-    }
-    if (fabs(expected) > compared->largest) {
-        compared->largest = fabs(expected);
     }
 }
 
@@ -313,11 +286,11 @@ static double slope_of(const mlp_t *mlp, size_t token, int column, double z)
         da += (double) layer_value(DY, token, (size_t) h) *
               (double) (float) weight(W2, column, h, mlp->inner);
     }
-    return da * gelu_slope(z);
+    return da * layer_gelu_slope(z);
 }
 
 /* A row of Y and of dX follows from the same of X and dY. */
-static void compare_row(const mlp_t *mlp, int row, compared_t *y, compared_t *dx)
+static void compare_row(const mlp_t *mlp, int row, layer_compared_t *y, layer_compared_t *dx)
 {
     size_t token = (size_t) (mlp->layer->rank * mlp->layer->rows + row);
     double *a = layer_alloc((size_t) mlp->inner, sizeof(*a));
@@ -326,7 +299,7 @@ static void compare_row(const mlp_t *mlp, int row, compared_t *y, compared_t *dx
     for (int f = 0; f < mlp->inner; f++) {
         double z = inner_of(mlp, token, f);
 
-        a[f] = gelu(z);
+        a[f] = layer_gelu(z);
         dz[f] = slope_of(mlp, token, f, z);
     }
     for (int h = 0; h < mlp->hidden; h++) {
@@ -336,15 +309,16 @@ static void compare_row(const mlp_t *mlp, int row, compared_t *y, compared_t *dx
             sum += a[f] * (double) (float) weight(W2, f, h, mlp->inner);
             back += dz[f] * (double) (float) weight(W1, h, f, mlp->hidden);
         }
-        compare(y, (double) at(mlp->y, row, mlp->hidden)[h], sum);
-        compare(dx, (double) at(mlp->dx, row, mlp->hidden)[h], back);
+        layer_compare(y, (double) at(mlp->y, row, mlp->hidden)[h], sum);
+        layer_compare(dx, (double) at(mlp->dx, row, mlp->hidden)[h], back);
     }
     free(a);
     free(dz);
 }
 
 /* A column of dW1 and a row of dW2 follow from the same of the inner layer, of all tokens. */
-static void compare_column(const mlp_t *mlp, int column, compared_t *dw1, compared_t *dw2)
+static void compare_column(const mlp_t *mlp, int column, layer_compared_t *dw1,
+                           layer_compared_t *dw2)
 {
     double *first = layer_alloc((size_t) mlp->hidden, sizeof(*first));
     double *second = layer_alloc((size_t) mlp->hidden, sizeof(*second));
@@ -355,12 +329,12 @@ static void compare_column(const mlp_t *mlp, int column, compared_t *dw1, compar
 
         for (int h = 0; h < mlp->hidden; h++) {
             first[h] += (double) layer_value(X, token, (size_t) h) * dz;
-            second[h] += (double) layer_value(DY, token, (size_t) h) * gelu(z);
+            second[h] += (double) layer_value(DY, token, (size_t) h) * layer_gelu(z);
         }
     }
     for (int h = 0; h < mlp->hidden; h++) {
-        compare(dw1, (double) at(mlp->dw1, h, mlp->width)[column], first[h]);
-        compare(dw2, (double) at(mlp->dw2, column, mlp->hidden)[h], second[h]);
+        layer_compare(dw1, (double) at(mlp->dw1, h, mlp->width)[column], first[h]);
+        layer_compare(dw2, (double) at(mlp->dw2, column, mlp->hidden)[h], second[h]);
     }
     free(first);
     free(second);
@@ -369,8 +343,7 @@ static void compare_column(const mlp_t *mlp, int column, compared_t *dw1, compar
 static double error(void *state, const layer_way_t *way)
 {
     mlp_t *mlp = state;
-    compared_t kinds[4] = {{0, 0}};
-    double worst = 0;
+    layer_compared_t kinds[4] = {{0, 0}};
 
     (void) way; /* what is compared does not depend on positions */
     for (int k = 0; k < SAMPLES && k < mlp->layer->rows; k++) {
@@ -383,22 +356,20 @@ static double error(void *state, const layer_way_t *way)
 
         compare_column(mlp, column, &kinds[2], &kinds[3]);
     }
-    for (int k = 0; k < 4; k++) {
-        double relative =
-            kinds[k].largest > 0 ? kinds[k].difference / kinds[k].largest : kinds[k].difference;
+    return layer_error(kinds, 4);
+}
 
-        if (isnan(relative)) {
-            return NAN;
-        }
-        worst = relative > worst ? relative : worst;
-    }
-    return worst;
+/* The blocks are rows of tokens. */
+static int block_rows(const layer_options_t *options, int nranks)
+{
+    return options->tokens / nranks;
 }
 
 const layer_workload_t layer_workload = {.program = "flash_mlp",
                                          .title = "MLP, tensor and sequence parallel",
                                          .phases = 2,
                                          .phase_names = {"forward", "backward"},
+                                         .block_rows = block_rows,
                                          .make = make,
                                          .free = free_all,
                                          .run = run,

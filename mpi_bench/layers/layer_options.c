@@ -9,13 +9,20 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPT_COMPUTE = 256, OPT_RATE, OPT_PIECES, OPT_SLICES, OPT_CSV };
-enum { MOST_TOKENS = 1 << 24, MOST_WIDTH = 1 << 20, MOST_PIECES = 4096, MOST_ITERATIONS = 100000 };
+enum { OPT_COMPUTE = 256, OPT_LAYERS, OPT_RATE, OPT_PIECES, OPT_SLICES, OPT_CSV };
+enum {
+    MOST_TOKENS = 1 << 24,
+    MOST_WIDTH = 1 << 20,
+    MOST_PIECES = 4096,
+    MOST_LAYERS = 1000,
+    MOST_ITERATIONS = 100000
+};
 
 static const struct option long_options[] = {
     {"tokens", required_argument, NULL, 'm'},
     {"inner", required_argument, NULL, 'n'},
     {"hidden", required_argument, NULL, 'k'},
+    {"layers", required_argument, NULL, OPT_LAYERS},
     {"iterations", required_argument, NULL, 'i'},
     {"warmup", required_argument, NULL, 'x'},
     {"compute", required_argument, NULL, OPT_COMPUTE},
@@ -35,13 +42,14 @@ static const char help_text[] =
     "rank)\n"
     "  -k, --hidden=K       width of a token (default 256)\n"
     "  -n, --inner=N        width of the inner layer, all ranks together (default 4 K)\n"
+    "      --layers=L       of a training step (default 4; the MLP is one)\n"
     "  -i, --iterations=I   (default 10); -x, --warmup=W  before (default 2)\n"
     "      --compute=blas|offload  products by BLAS, in single precision (default); or the time "
     "of\n"
     "                       an accelerator, which computes nothing\n"
     "      --rate=FLOPS     of that: floating-point operations a second (default 1000G)\n"
     "      --pieces=P       to a block, by flash (default 4)\n"
-    "      --slices=S,...   data slicings (default 2,4,8)\n"
+    "      --slices=S,...   data slicings (default 2,4,8,16,32)\n"
     "      --csv=FILE       all figures, comma-separated; '-' is the standard output\n"
     "  -h, --help\n"
     "\n"
@@ -88,6 +96,8 @@ static bench_parsed_t parse_one(const char *program, int option, layer_settings_
         return bench_read_int(program, "--inner", optarg, 1, MOST_WIDTH, &options->inner);
     case 'k':
         return bench_read_int(program, "--hidden", optarg, 1, MOST_WIDTH, &options->hidden);
+    case OPT_LAYERS:
+        return bench_read_int(program, "--layers", optarg, 1, MOST_LAYERS, &options->layers);
     case 'i':
         return bench_read_int(program, "-i", optarg, 1, MOST_ITERATIONS, &options->iterations);
     case 'x':
@@ -122,11 +132,12 @@ static bench_parsed_t check(const char *program, int nranks, layer_options_t *op
     if (options->inner == 0) {
         options->inner = 4 * options->hidden;
     }
-    if (options->tokens % nranks != 0) {
-        return bench_complain(program, "--tokens=%d: give a multiple of the %d ranks",
-                              options->tokens, nranks);
+    if (options->tokens % nranks != 0 || layer_workload.block_rows(options, nranks) == 0) {
+        return bench_complain(program, "%d tokens, width %d: give multiples of the %d ranks",
+                              options->tokens, options->hidden, nranks);
     }
-    if ((double) options->tokens * options->hidden > 2147483647.0) {
+    if ((double) options->tokens * options->hidden > 2147483647.0 ||
+        (double) options->hidden * options->hidden > 2147483647.0) {
         return bench_complain(program, "%d tokens of %d elements are more than MPI counts",
                               options->tokens, options->hidden);
     }
@@ -140,9 +151,10 @@ bench_parsed_t layer_options_parse(const char *program, int argc, char **argv, i
     int option;
 
     *settings = (layer_settings_t){
-        .options = {.hidden = 256, .pieces = 4, .iterations = 10, .warmup = 2, .rate = 1e12},
-        .slicings = {2, 4, 8},
-        .nslicings = 3};
+        .options =
+            {.hidden = 256, .layers = 4, .pieces = 4, .iterations = 10, .warmup = 2, .rate = 1e12},
+        .slicings = {2, 4, 8, 16, 32},
+        .nslicings = 5};
     opterr = 0;
     while (parsed == BENCH_RUN &&
            (option = getopt_long(argc, argv, "m:n:k:i:x:h", long_options, NULL)) != -1) {

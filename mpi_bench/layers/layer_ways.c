@@ -35,6 +35,18 @@ int layer_position(const layer_t *layer, const layer_way_t *way, int rank, int r
     return layer->nranks * slice.first + rank * slice.rows + row - slice.first;
 }
 
+int layer_row(const layer_t *layer, const layer_way_t *way, int position)
+{
+    int number = 0;
+    slice_t slice = slice_of(layer, way, 0);
+
+    while (position >= layer->nranks * (slice.first + slice.rows)) {
+        slice = slice_of(layer, way, ++number);
+    }
+    position -= layer->nranks * slice.first;
+    return position / slice.rows * layer->rows + slice.first + position % slice.rows;
+}
+
 static void start_gather(const layer_t *layer, const layer_way_t *way, slice_t slice, int width,
                          const float *own, float *all, MPI_Request *request)
 {

@@ -192,18 +192,20 @@ if [[ -x $benchmarks/flash_gemm ]]; then
     point 'np 3 flash_gemm --compute=offload --pieces=2,3 --type=float' \
         measures 1 'GEMM + ReduceScatter: ' 3 flash_gemm "${small[@]}" --compute=offload \
         --block-time=1 --pieces=2,3 --type=float
-    # works TEXT NP ARGUMENT...: ends well, with a line that begins so.
+    # works TEXT NP PROGRAM ARGUMENT...: ends well, with a line that begins so.
     works() {
-        run "$2" -- "$benchmarks/flash_mlp" "${@:3}" >"$log" 2>&1 && holds 1 "^$1"
+        run "$2" -- "$benchmarks/$3" "${@:4}" >"$log" 2>&1 && holds 1 "^$1"
     }
     misfits() {
-        ! run 2 -- "$benchmarks/flash_mlp" -m 3 >"$log" 2>&1 && holds 1 'give a multiple of the 2 ranks'
+        ! run 2 -- "$benchmarks/flash_mlp" -m 3 >"$log" 2>&1 && holds 1 'give multiples of the 2 ranks'
     }
     for np in 1 2 3 5; do # odd sizes
-        point "np $np flash_mlp" works 'results: right' "$np" -m $((11 * np)) -k 37 -n 53 \
+        point "np $np flash_mlp" works 'results: right' "$np" flash_mlp -m $((11 * np)) -k 37 -n 53 \
             -i 1 -x 1 --slices=2,3,16
+        point "np $np flash_dp" works 'results: right' "$np" flash_dp -m $((5 * np)) -k $((13 * np)) \
+            --layers=3 -i 1 -x 1 --slices=2,3,16
     done
-    point 'np 3 flash_mlp --compute=offload' works 'results: none' 3 -m 96 -k 64 -i 2 -x 0 \
+    point 'np 3 flash_mlp --compute=offload' works 'results: none' 3 flash_mlp -m 96 -k 64 -i 2 -x 0 \
         --compute=offload --rate=1G --pieces=3
     point 'flash_mlp: tokens that do not divide: said' misfits
 else

@@ -2,10 +2,14 @@
  * test_own.c: a callback for the own block: an allgather whose block is computed in pieces and
  * leaves as it is ready, a reduce-scatter whose sums are finished where they are.
  *
- * FLASH_TEST_ACTIVE=0 in the environment: the communicators are not flash's.
+ * FLASH_TEST_ACTIVE in the environment: the communicators are not flash's.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
 #include <mpix_flash.h>
 
 #include "aftermath.h"
@@ -18,6 +22,8 @@ typedef struct shape {
     bool in_place;
     bool pends;    /* pieces are completed before their callback returns */
     bool consumes; /* an allgather's other callback is there */
+    bool late;     /* pieces are completed by another thread, the latest first */
+    bool some;     /* a reduce-scatter's own callback is there on ranks of odd numbers alone */
     int fail_call; /* of the own callback, from 1 on, on rank 0; 0: none */
 } shape_t;
 
@@ -26,31 +32,69 @@ typedef struct run {
     int *counts, *displs;
     int64_t *send, *recv;
     int own_calls, other_calls;
-    MPI_Count own_seen; /* elements */
+    MPI_Count own_seen;    /* elements */
+    int64_t salt;          /* of the values: no two runs have the same */
+    pthread_mutex_t mutex; /* orders the next three */
+    MPIX_Flash_handle late[64];
+    int nlate;
+    bool over; /* no more of these will come */
     bool out_of_turn;
 } run_t;
 
 /* An error class that no library returns here. */
 enum { FAILED = MPI_ERR_KEYVAL };
 
-static int64_t value(int rank, int block, MPI_Count index)
+static int64_t value(const run_t *run, int rank, int block, MPI_Count index)
 {
-    return rank * INT64_C(1000003) + block * INT64_C(10007) + index;
+    return run->salt + rank * INT64_C(1000003) + block * INT64_C(10007) + index;
 }
 
-static int64_t sum_of(int block, MPI_Count index)
+static int64_t sum_of(const run_t *run, int block, MPI_Count index)
 {
     int64_t sum = 0;
 
     for (int rank = 0; rank < world_size; rank++) {
-        sum += value(rank, block, index);
+        sum += value(run, rank, block, index);
     }
     return sum;
 }
 
-/* As the two callbacks end. */
-static int end_piece(const run_t *run, const MPIX_Flash_block *block, int error)
+static bool has_own(const run_t *run)
 {
+    return !run->shape.some || world_rank % 2 == 1;
+}
+
+/* Completes what is pending, the latest first. */
+static void *complete_late(void *arg)
+{
+    run_t *run = arg;
+    bool over = false;
+
+    while (!over) {
+        usleep(200);
+        pthread_mutex_lock(&run->mutex);
+        over = run->over;
+        while (run->nlate > 0) {
+            MPIX_Flash_handle handle = run->late[--run->nlate];
+
+            pthread_mutex_unlock(&run->mutex);
+            MPIX_Flash_complete(handle, MPI_SUCCESS);
+            pthread_mutex_lock(&run->mutex);
+        }
+        pthread_mutex_unlock(&run->mutex);
+    }
+    return NULL;
+}
+
+/* As the callbacks that write end. */
+static int end_piece(run_t *run, const MPIX_Flash_block *block, int error)
+{
+    if (run->shape.late) {
+        pthread_mutex_lock(&run->mutex);
+        run->late[run->nlate++] = block->handle;
+        pthread_mutex_unlock(&run->mutex);
+        return MPIX_FLASH_PENDING;
+    }
     if (!run->shape.pends) {
         return error;
     }
@@ -74,7 +118,7 @@ static int produce_own(const MPIX_Flash_block *block, void *arg)
 
     run->out_of_turn |= run->other_calls > 0;
     for (MPI_Count k = 0; k < block->count; k++) {
-        data[k] = value(world_rank, world_rank, block->offset + k);
+        data[k] = value(run, world_rank, world_rank, block->offset + k);
     }
     return end_piece(run, block, error);
 }
@@ -86,7 +130,7 @@ static int consume(const MPIX_Flash_block *block, void *arg)
 
     run->other_calls++;
     for (MPI_Count k = 0; k < block->count; k++) {
-        if (data[k] != value(block->rank, block->rank, block->offset + k)) {
+        if (data[k] != value(run, block->rank, block->rank, block->offset + k)) {
             run->out_of_turn = true;
         }
     }
@@ -101,7 +145,7 @@ static int produce(const MPIX_Flash_block *block, void *arg)
     run->other_calls++;
     run->out_of_turn |= run->own_calls > 0;
     for (MPI_Count k = 0; k < block->count; k++) {
-        data[k] = value(world_rank, block->rank, block->offset + k);
+        data[k] = value(run, world_rank, block->rank, block->offset + k);
     }
     return end_piece(run, block, MPI_SUCCESS);
 }
@@ -114,7 +158,7 @@ static int finish_own(const MPIX_Flash_block *block, void *arg)
     int64_t *data = block->data;
 
     for (MPI_Count k = 0; k < block->count; k++) {
-        if (data[k] != sum_of(world_rank, block->offset + k)) {
+        if (data[k] != sum_of(run, world_rank, block->offset + k)) {
             run->out_of_turn = true;
         }
         data[k] = -data[k];
@@ -126,9 +170,11 @@ static int finish_own(const MPIX_Flash_block *block, void *arg)
 
 static void make(run_t *run, const shape_t *shape)
 {
+    static int64_t turn;
     int all = 0;
 
-    *run = (run_t){.shape = *shape};
+    *run = (run_t){.shape = *shape, .salt = ++turn * INT64_C(1000000007)};
+    pthread_mutex_init(&run->mutex, NULL);
     run->counts = get_memory((size_t) world_size * sizeof(*run->counts));
     run->displs = get_memory((size_t) world_size * sizeof(*run->displs));
     for (int rank = 0; rank < world_size; rank++) {
@@ -140,6 +186,11 @@ static void make(run_t *run, const shape_t *shape)
     }
     run->send = get_memory((size_t) (run->counts[world_rank] + 1) * sizeof(*run->send));
     run->recv = get_memory((size_t) (all + 1) * sizeof(*run->recv));
+    memset(run->send, 0x5a, (size_t) (run->counts[world_rank] + 1) * sizeof(*run->send));
+    memset(run->recv, 0xa5, (size_t) (all + 1) * sizeof(*run->recv));
+    for (int k = 0; k < run->counts[world_rank] && !has_own(run); k++) {
+        run->send[k] = value(run, world_rank, world_rank, k);
+    }
 }
 
 static void release(run_t *run)
@@ -148,6 +199,7 @@ static void release(run_t *run)
     free(run->displs);
     free(run->send);
     free(run->recv);
+    pthread_mutex_destroy(&run->mutex);
 }
 
 static MPIX_Flash_hints hints_of(run_t *run, MPIX_Flash_compute_fn *own)
@@ -156,7 +208,7 @@ static MPIX_Flash_hints hints_of(run_t *run, MPIX_Flash_compute_fn *own)
 
     hints.pieces = run->shape.pieces;
     hints.row = run->shape.row;
-    hints.own = own;
+    hints.own = has_own(run) ? own : NULL;
     hints.own_arg = run;
     return hints;
 }
@@ -164,7 +216,7 @@ static MPIX_Flash_hints hints_of(run_t *run, MPIX_Flash_compute_fn *own)
 static int start_allgather(run_t *run, MPI_Comm comm, MPI_Request *request)
 {
     MPIX_Flash_hints hints = hints_of(run, produce_own);
-    MPIX_Flash_compute_fn *other = run->shape.consumes ? consume : NULL;
+    MPIX_Flash_compute_fn *other = run->shape.consumes || !has_own(run) ? consume : NULL;
     const void *send = run->shape.in_place ? MPI_IN_PLACE : run->send;
     int own = run->counts[world_rank];
 
@@ -192,7 +244,7 @@ static void check_allgather(const run_t *run)
 {
     for (int rank = 0; rank < world_size; rank++) {
         for (int k = 0; k < run->counts[rank]; k++) {
-            if (run->recv[run->displs[rank] + k] != value(rank, rank, k)) {
+            if (run->recv[run->displs[rank] + k] != value(run, rank, rank, k)) {
                 check(false, "allgather: element %d of block %d", k, rank);
                 return;
             }
@@ -203,7 +255,7 @@ static void check_allgather(const run_t *run)
 static void check_reduce_scatter(const run_t *run)
 {
     for (int k = 0; k < run->counts[world_rank]; k++) {
-        if (run->recv[k] != -sum_of(world_rank, k)) {
+        if (run->recv[k] != (has_own(run) ? -1 : 1) * sum_of(run, world_rank, k)) {
             check(false, "reduce-scatter: element %d", k);
             return;
         }
@@ -213,17 +265,23 @@ static void check_reduce_scatter(const run_t *run)
 static void one(bool gather, const shape_t *shape)
 {
     MPI_Request request;
+    pthread_t thread;
     run_t run;
 
     make(&run, shape);
+    pthread_create(&thread, NULL, complete_late, &run);
     check_class(gather ? start_allgather(&run, MPI_COMM_WORLD, &request)
                        : start_reduce_scatter(&run, MPI_COMM_WORLD, &request),
                 MPI_SUCCESS, "a start");
     check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "an operation");
+    pthread_mutex_lock(&run.mutex);
+    run.over = true;
+    pthread_mutex_unlock(&run.mutex);
+    pthread_join(thread, NULL);
     check(!run.out_of_turn, "%s: a callback out of turn, or with other data",
           gather ? "allgather" : "reduce-scatter");
-    check(run.own_seen == run.counts[world_rank], "%ld of %d elements seen", (long) run.own_seen,
-          run.counts[world_rank]);
+    check(run.own_seen == (has_own(&run) ? run.counts[world_rank] : 0), "%ld of %d elements seen",
+          (long) run.own_seen, run.counts[world_rank]);
     if (gather) {
         check_allgather(&run);
     } else {
@@ -253,14 +311,33 @@ static void all_shapes(bool gather)
     }
 }
 
+/* By another thread, and beside ranks that have no such callback. */
+static void others(bool gather)
+{
+    static const int counts[] = {1, 1000, 70001};
+
+    for (size_t c = 0; c < LENGTH(counts); c++) {
+        for (int form = 0; form < 8; form++) {
+            one(gather, &(shape_t){.count = counts[c],
+                                   .pieces = 5,
+                                   .unequal = (form & 1) != 0,
+                                   .late = (form & 2) != 0,
+                                   .some = (form & 4) != 0,
+                                   .consumes = form % 3 == 0});
+        }
+    }
+}
+
 static void allgather(void)
 {
     all_shapes(true);
+    others(true);
 }
 
 static void reduce_scatter(void)
 {
     all_shapes(false);
+    others(false);
 }
 
 /* Rank 0's own callback fails: an allgather's spoils its block for all, a reduction's its own. */
@@ -290,6 +367,61 @@ static void fails(void)
             next_works(comm, "after a callback of the own block failed");
         }
     }
+    MPI_Comm_free(&comm);
+}
+
+/* An allgather's two types differ; and ranks' receive types, which is their own affair. */
+static void types(void)
+{
+    MPI_Comm comm = make_counted_comm();
+    shape_t shape = {.count = 60, .pieces = 4};
+    MPI_Datatype three;
+    MPI_Request request;
+    MPIX_Flash_hints hints;
+    run_t run;
+
+    MPI_Type_contiguous(3, MPI_INT64_T, &three);
+    MPI_Type_commit(&three);
+    make(&run, &shape);
+    hints = hints_of(&run, produce_own);
+    check_class(MPIX_Iallgather_compute(run.send, 20, three, run.recv, 60, MPI_INT64_T, NULL, NULL,
+                                        &hints, comm, &request),
+                MPI_SUCCESS, "a start with two types");
+    check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "two types");
+    check_allgather(&run);
+    MPI_Type_free(&three);
+    release(&run);
+    MPI_Comm_free(&comm);
+}
+
+/* Where no consumer looks, and blocks overlap in the extents of their type: not for a callback. */
+static void resized(void)
+{
+    MPI_Comm comm = make_counted_comm();
+    shape_t shape = {.count = 3};
+    MPI_Datatype three, apart;
+    MPI_Request request;
+    MPIX_Flash_hints hints;
+    run_t run;
+    int *ones = get_memory((size_t) world_size * sizeof(*ones));
+
+    MPI_Type_contiguous(3, MPI_INT64_T, &three);
+    MPI_Type_create_resized(three, 0, sizeof(int64_t), &apart);
+    MPI_Type_commit(&apart);
+    make(&run, &shape);
+    hints = hints_of(&run, produce_own);
+    for (int rank = 0; rank < world_size; rank++) {
+        ones[rank] = 1;
+    }
+    check_class(MPIX_Iallgatherv_compute(run.send, 3, MPI_INT64_T, run.recv, ones, run.displs,
+                                         apart, NULL, NULL, &hints, comm, &request),
+                MPI_SUCCESS, "a start with a resized type");
+    check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_TYPE, "a resized type");
+    MPI_Type_free(&three);
+    MPI_Type_free(&apart);
+    free(ones);
+    release(&run);
+    next_works(comm, "after a resized type");
     MPI_Comm_free(&comm);
 }
 
@@ -330,7 +462,21 @@ static void arguments(void)
     MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
     MPI_Request request;
     int64_t own = 0, *all = get_memory((size_t) world_size * sizeof(*all));
+    const char *active = getenv("FLASH_TEST_ACTIVE");
+    int flag = -1;
 
+    MPIX_Flash_active(comm, &flag);
+    check(flag == (world_size > 1 && active == NULL), "active is %d", flag);
+    hints.size = sizeof(hints) + 1;
+    check_class(MPIX_Iallgather_compute(&own, 1, MPI_INT64_T, all, 1, MPI_INT64_T, consume, NULL,
+                                        &hints, comm, &request),
+                MPI_ERR_ARG, "hints of a later version");
+    hints.size = offsetof(MPIX_Flash_hints, own);
+    hints.own = finish_own; /* which an earlier version does not have */
+    check_class(MPIX_Iallgather_compute(&own, 1, MPI_INT64_T, all, 1, MPI_INT64_T, NULL, NULL,
+                                        &hints, comm, &request),
+                MPI_ERR_ARG, "hints of an earlier version");
+    hints = (MPIX_Flash_hints) MPIX_FLASH_HINTS_INIT;
     check_class(MPIX_Iallgather_compute(&own, 1, MPI_INT64_T, all, 1, MPI_INT64_T, NULL, NULL,
                                         &hints, comm, &request),
                 MPI_ERR_ARG, "an allgather without a callback");
@@ -344,11 +490,11 @@ static void arguments(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"allgather", allgather},
-                                        {"reduce_scatter", reduce_scatter},
-                                        {"fails", fails},
-                                        {"gaps", gaps},
-                                        {"arguments", arguments}};
+    static const test_case_t cases[] = {
+        {"allgather", allgather}, {"reduce_scatter", reduce_scatter},
+        {"fails", fails},         {"types", types},
+        {"resized", resized},     {"gaps", gaps},
+        {"arguments", arguments}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }
