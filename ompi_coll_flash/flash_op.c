@@ -56,11 +56,6 @@ static size_t max_segment(const flash_schedule_t *schedule)
     return piece < schedule->segment_elements ? piece : schedule->segment_elements;
 }
 
-static bool is_reduction(const flash_op_t *op)
-{
-    return op->params.schedule.kind == FLASH_REDUCE_SCATTER;
-}
-
 static size_t align(size_t size)
 {
     return (size + 63) / 64 * 64;
@@ -85,14 +80,9 @@ static uint32_t produce_buffers(const flash_op_params_t *params)
     return wanted < pieces ? wanted : (uint32_t) pieces;
 }
 
-static bool produces(const flash_op_params_t *params)
-{
-    return params->schedule.kind == FLASH_REDUCE_SCATTER && params->callback != NULL;
-}
-
 size_t flash_op_pieces_size(const flash_op_params_t *params)
 {
-    return produces(params) ? produce_buffers(params) * piece_bytes(params) : 0;
+    return flash_op_produces(params) ? produce_buffers(params) * piece_bytes(params) : 0;
 }
 
 size_t flash_op_scratch_size(const flash_op_params_t *params)
@@ -115,7 +105,7 @@ static int allocate_scratch(flash_op_t *op)
 {
     size_t size = flash_op_scratch_size(&op->params);
 
-    if (produces(&op->params)) {
+    if (flash_op_produces(&op->params)) {
         op->produce_buffers = produce_buffers(&op->params);
         op->piece_bytes = piece_bytes(&op->params);
     }
@@ -128,19 +118,9 @@ static int allocate_scratch(flash_op_t *op)
     return op->scratch == NULL ? FLASH_ERR_NO_MEMORY : FLASH_OK;
 }
 
-static char *element_at(const flash_op_t *op, const void *base, ptrdiff_t displ, size_t offset)
-{
-    return (char *) base + (displ + (ptrdiff_t) offset) * (ptrdiff_t) op->params.element;
-}
-
 uint32_t flash_op_own_rank(const flash_op_t *op)
 {
     return flash_ring_rank(&op->params.schedule.ring, 0);
-}
-
-static flash_split_t own_split(const flash_op_t *op)
-{
-    return flash_schedule_split(&op->params.schedule, flash_op_own_rank(op));
 }
 
 /* AG: where the own block is to be in the end. */
@@ -148,7 +128,7 @@ static char *own_place(const flash_op_t *op)
 {
     ptrdiff_t displ = flash_schedule_displ(&op->params.schedule, flash_op_own_rank(op));
 
-    return element_at(op, op->params.output, displ, 0);
+    return flash_op_at(op, op->params.output, displ, 0);
 }
 
 static bool is_in_place(const flash_op_t *op)
@@ -168,7 +148,7 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     }
     op->pieces = flash_schedule_total_pieces(&params->schedule);
     if (params->own_callback != NULL) {
-        op->own_pieces = own_split(op).pieces;
+        op->own_pieces = flash_op_own_split(op).pieces;
     }
     flash_slot_queue_init(&op->events);
     flash_slot_queue_init(&op->waiting);
@@ -283,7 +263,7 @@ uint32_t flash_op_blamed(const flash_op_t *op)
 
 /* ------------------------------------------------------------ the window */
 
-static char *produce_buffer(const flash_op_t *op, uint64_t piece)
+char *flash_op_produce_buffer(const flash_op_t *op, uint64_t piece)
 {
     char *buffers = op->params.stage_in ? op->params.pieces
                                         : (char *) op->scratch + op->depth * op->segment_bytes;
@@ -297,28 +277,29 @@ static char *produced_at(const flash_op_t *op, const flash_slot_t *slot)
     flash_split_t split = flash_schedule_split(&op->params.schedule, slot->block);
     flash_range_t piece = flash_split_piece(&split, slot->segment / split.segments_per_piece);
 
-    return element_at(op, produce_buffer(op, slot->piece), 0, slot->range.offset - piece.offset);
+    return flash_op_at(op, flash_op_produce_buffer(op, slot->piece), 0,
+                       slot->range.offset - piece.offset);
 }
 
 /* The segment's place in the user's memory, or where the user has written it. */
 static char *input_of(const flash_op_t *op, const flash_slot_t *slot)
 {
-    if (produces(&op->params)) {
+    if (flash_op_produces(&op->params)) {
         return slot->range.count > 0 ? produced_at(op, slot) : NULL;
     }
 
     ptrdiff_t displ =
-        is_reduction(op) ? flash_schedule_displ(&op->params.schedule, slot->block) : 0;
+        flash_op_is_reduction(op) ? flash_schedule_displ(&op->params.schedule, slot->block) : 0;
 
-    return element_at(op, op->params.input, displ, slot->range.offset);
+    return flash_op_at(op, op->params.input, displ, slot->range.offset);
 }
 
 static char *output_of(const flash_op_t *op, const flash_slot_t *slot)
 {
     ptrdiff_t displ =
-        is_reduction(op) ? 0 : flash_schedule_displ(&op->params.schedule, slot->block);
+        flash_op_is_reduction(op) ? 0 : flash_schedule_displ(&op->params.schedule, slot->block);
 
-    return element_at(op, op->params.output, displ, slot->range.offset);
+    return flash_op_at(op, op->params.output, displ, slot->range.offset);
 }
 
 /* Its place in the scratch; of a reduction that is staged in, also that of what is local. */
@@ -449,22 +430,6 @@ void flash_op_advance(flash_op_t *op)
     flash_engine_offer(op);
 }
 
-/* Of both kinds. */
-static uint64_t callbacks(const flash_op_t *op)
-{
-    return (op->params.callback == NULL ? 0 : op->pieces) + op->own_pieces;
-}
-
-/* AG: how much of the own block there is. */
-static size_t own_produced(const flash_op_t *op)
-{
-    flash_split_t split = own_split(op);
-
-    return op->called < op->own_pieces
-               ? flash_split_piece(&split, (uint32_t) op->called).offset
-               : flash_schedule_count(&op->params.schedule, flash_op_own_rank(op));
-}
-
 /* Elements of the own block that somebody has taken, or that were in their place. */
 static size_t own_copied(const flash_op_t *op)
 {
@@ -473,16 +438,15 @@ static size_t own_copied(const flash_op_t *op)
 
 bool flash_op_may_copy(const flash_op_t *op)
 {
-    return op->uncopied > 0 && own_produced(op) > own_copied(op);
+    return op->uncopied > 0 && flash_op_own_produced(op) > own_copied(op);
 }
 
 bool flash_op_is_complete(const flash_op_t *op)
 {
-    bool callbacks_done = op->stopped || op->called == callbacks(op);
     bool copied = op->uncopied == 0 || (op->stopped && !flash_op_may_copy(op));
 
     return flash_cursor_at_end(op, &op->open) && op->retired == op->opened && op->held == 0 &&
-           op->undone == 0 && copied && callbacks_done;
+           op->undone == 0 && copied && flash_op_has_called(op);
 }
 
 void flash_op_settle(flash_op_t *op)
@@ -502,11 +466,11 @@ void flash_op_settle(flash_op_t *op)
 void flash_op_take_copy(flash_op_t *op, flash_work_t *work)
 {
     size_t most = op->params.schedule.segment_elements;
-    size_t begin = own_copied(op), there = own_produced(op) - begin;
+    size_t begin = own_copied(op), there = flash_op_own_produced(op) - begin;
     size_t count = there < most ? there : most;
 
-    work->in = element_at(op, op->params.input, 0, begin);
-    work->inout = element_at(op, own_place(op), 0, begin);
+    work->in = flash_op_at(op, op->params.input, 0, begin);
+    work->inout = flash_op_at(op, own_place(op), 0, begin);
     work->size = count * op->params.element;
     op->uncopied -= count;
 }
@@ -540,21 +504,6 @@ void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
     work->size = slot->range.count * op->params.element;
 }
 
-/* ------------------------------------------------------------- callbacks */
-
-/* An allgather's own block has the first numbers, a reduce-scatter's the last. */
-static bool is_own(const flash_op_t *op, uint64_t number)
-{
-    return is_reduction(op) ? number >= callbacks(op) - op->own_pieces : number < op->own_pieces;
-}
-
-bool flash_op_is_produced(const flash_op_t *op, const flash_slot_t *slot)
-{
-    bool waits = produces(&op->params) || (!is_reduction(op) && slot->step == 0);
-
-    return !waits || slot->piece < op->called || (!is_reduction(op) && op->own_pieces == 0);
-}
-
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot)
 {
     if (slot->range.count == 0) {
@@ -566,113 +515,7 @@ bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot)
     return !flash_slot_needs_staging_in(slot) || slot->staged_in;
 }
 
-/* A block's piece is consumed when it is there, the own block's when it is produced, too. */
-static bool wants_of_allgather(const flash_op_t *op)
-{
-    uint64_t piece = op->begun - op->own_pieces;
-
-    return is_own(op, op->begun) ||
-           (piece < op->settled && (piece >= op->own_pieces || piece < op->called));
-}
-
-/* The own block's pieces are the last that settle: then they are sums. */
-static bool wants_of_reduction(const flash_op_t *op)
-{
-    uint64_t left = callbacks(op) - op->begun;
-
-    return is_own(op, op->begun) ? op->settled > op->pieces - left
-                                 : op->begun - op->settled < op->produce_buffers;
-}
-
-bool flash_op_wants_callback(const flash_op_t *op)
-{
-    if (op->stopped || op->calling || op->begun == callbacks(op) ||
-        op->begun - op->called == FLASH_MAX_PENDING) {
-        return false;
-    }
-    return is_reduction(op) ? wants_of_reduction(op) : wants_of_allgather(op);
-}
-
-static void take_own(const flash_op_t *op, flash_piece_t *piece)
-{
-    uint64_t first = is_reduction(op) ? callbacks(op) - op->own_pieces : 0;
-    const void *base = is_reduction(op) ? op->params.output : op->params.input;
-    flash_split_t split = own_split(op);
-    flash_range_t range;
-
-    piece->own = true;
-    piece->block = flash_op_own_rank(op);
-    piece->piece = (uint32_t) (op->begun - first);
-    piece->pieces = split.pieces;
-    range = flash_split_piece(&split, piece->piece);
-    piece->offset = range.offset;
-    piece->count = range.count;
-    piece->data = element_at(op, base, 0, range.offset);
-}
-
-static void take_any(flash_op_t *op, flash_piece_t *piece)
-{
-    const flash_schedule_t *schedule = &op->params.schedule;
-    flash_range_t range;
-
-    flash_cursor_find_piece(op, &op->call);
-    range = flash_split_piece(&op->call.split, op->call.index);
-    piece->block = flash_schedule_block(schedule, op->call.step);
-    piece->piece = op->call.index++;
-    piece->pieces = op->call.split.pieces;
-    piece->offset = range.offset;
-    piece->count = range.count;
-    piece->far = produces(&op->params) && op->params.stage_in;
-    if (is_reduction(op)) {
-        piece->data = produce_buffer(op, op->begun);
-    } else if (op->call.step == 0) {
-        piece->data = element_at(op, op->params.input, 0, range.offset);
-    } else {
-        piece->data = element_at(op, op->params.output,
-                                 flash_schedule_displ(schedule, piece->block), range.offset);
-    }
-}
-
-void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
-{
-    piece->op = op;
-    piece->number = op->begun;
-    if (is_own(op, op->begun)) {
-        take_own(op, piece);
-    } else {
-        take_any(op, piece);
-    }
-    op->calling = true;
-    op->undone |= flash_pending_bit(op->begun++);
-}
-
-/* A failed piece is never done: `called` stays before it, and what needs it is spoiled. */
-bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status)
-{
-    if (number < op->called || number >= op->begun ||
-        (op->undone & flash_pending_bit(number)) == 0) {
-        return false;
-    }
-    op->undone &= ~flash_pending_bit(number);
-    if (status == FLASH_OK) {
-        op->done |= flash_pending_bit(number);
-    } else {
-        flash_op_fail(op, status, flash_op_own_rank(op));
-    }
-    while ((op->done & flash_pending_bit(op->called)) != 0) {
-        op->done &= ~flash_pending_bit(op->called++);
-    }
-    return true;
-}
-
-void flash_op_finish_callback(flash_op_t *op, uint64_t number, int status)
-{
-    op->calling = false;
-    if (status != FLASH_PENDING) {
-        flash_op_end_piece(op, number, status);
-    }
-    flash_engine_offer(op);
-}
+/* ---------------------------------------------------------------- failures */
 
 void flash_op_fail(flash_op_t *op, int status, uint32_t blamed)
 {

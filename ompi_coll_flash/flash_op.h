@@ -1,9 +1,10 @@
 /*
  * flash_op.h: the engine's own view of an operation and its segments.
  *
- * Four files share it: flash_engine.c (queues, work, completion), flash_op.c (an operation's
- * window, pieces and memory), flash_cursor.c (the order of its segments and pieces) and
- * flash_slot.c (one segment's way). All of it is ordered by the engine's lock, see flash_engine.h.
+ * Five files share it: flash_engine.c (queues, work, completion), flash_op.c (an operation's window
+ * and memory), flash_op_calls.c (its callbacks), flash_cursor.c (the order of its segments and
+ * pieces) and flash_slot.c (one segment's way). All of it is ordered by the engine's lock, see
+ * flash_engine.h.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -105,7 +106,7 @@ struct flash_op {
     uint64_t own_pieces; /* of the own block, with a callback for these */
     uint64_t settled;    /* pieces whose segments are all settled */
     flash_cursor_t call; /* the next piece to call back for, but for the own block's callback */
-    uint64_t begun;      /* callbacks, of both kinds: see flash_op_is_own() */
+    uint64_t begun;      /* callbacks, of both kinds: see flash_op_calls.c */
     uint64_t called;     /* callbacks before the first one that is not done */
     uint64_t undone,
         done; /* of the pieces from there on, a bit for each: see flash_pending_bit() */
@@ -178,6 +179,27 @@ void flash_cursor_find_piece(const flash_op_t *op, flash_cursor_t *cursor);
 
 /* flash_op.c */
 uint32_t flash_op_own_rank(const flash_op_t *op);
+static inline bool flash_op_is_reduction(const flash_op_t *op)
+{
+    return op->params.schedule.kind == FLASH_REDUCE_SCATTER;
+}
+/* Whether its callback writes what it contributes. */
+static inline bool flash_op_produces(const flash_op_params_t *params)
+{
+    return params->schedule.kind == FLASH_REDUCE_SCATTER && params->callback != NULL;
+}
+static inline flash_split_t flash_op_own_split(const flash_op_t *op)
+{
+    return flash_schedule_split(&op->params.schedule, flash_op_own_rank(op));
+}
+/* The address of an element of a block that begins at `displ`. */
+static inline char *flash_op_at(const flash_op_t *op, const void *base, ptrdiff_t displ,
+                                size_t offset)
+{
+    return (char *) base + (displ + (ptrdiff_t) offset) * (ptrdiff_t) op->params.element;
+}
+/* Where a produced piece is written to. */
+char *flash_op_produce_buffer(const flash_op_t *op, uint64_t piece);
 /* Of memory that is all zeros. `slots`: params->depth, or more if the ring needs more. */
 void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params_t *params,
                    flash_slot_t *slots);
@@ -186,12 +208,6 @@ void flash_op_free(flash_op_t *op);
 void flash_op_advance(flash_op_t *op); /* acts on all events */
 bool flash_op_is_complete(const flash_op_t *op);
 void flash_op_settle(flash_op_t *op); /* after slot->settled became true */
-bool flash_op_wants_callback(const flash_op_t *op);
-void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece);
-void flash_op_finish_callback(flash_op_t *op, uint64_t number, int status);
-bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status);
-/* Whether what a segment contributes has been produced, if it has to be. */
-bool flash_op_is_produced(const flash_op_t *op, const flash_slot_t *slot);
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
 /* AG: whether a part of the own block is there and not in its place. */
 bool flash_op_may_copy(const flash_op_t *op);
@@ -203,6 +219,18 @@ void *flash_op_sum_place(const flash_op_t *op, const flash_slot_t *slot);
 uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot);
 /* Takes the next segment that is to be copied to the scratch, or from there. */
 void flash_op_take_staging(flash_op_t *op, flash_work_t *work);
+
+/* flash_op_calls.c */
+bool flash_op_wants_callback(const flash_op_t *op);
+void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece);
+void flash_op_finish_callback(flash_op_t *op, uint64_t number, int status);
+bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status);
+/* Whether what a segment contributes has been produced, if it has to be. */
+bool flash_op_is_produced(const flash_op_t *op, const flash_slot_t *slot);
+/* Whether there is none left to make, nor one to end. */
+bool flash_op_has_called(const flash_op_t *op);
+/* AG: how many elements of the own block there are. */
+size_t flash_op_own_produced(const flash_op_t *op);
 
 /* flash_slot.c */
 void flash_slot_init(flash_slot_t *slot,
