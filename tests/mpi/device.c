@@ -148,15 +148,33 @@ static void leave(void)
     exempt(false);
 }
 
+/* Makes the last device's context the current one, until device_leave(). */
+static void enter_other(void)
+{
+    int count = 0, ordinal;
+    void *of_device;
+
+    must(driver.device_count(&count), "cuDeviceGetCount");
+    must(driver.device_get(&ordinal, count - 1), "cuDeviceGet");
+    must(driver.retain(&of_device, ordinal), "cuDevicePrimaryCtxRetain"); /* kept */
+    must(driver.push(of_device), "cuCtxPushCurrent");
+}
+
 static char *allocate(place_t place, size_t size)
 {
     address_t address = 0;
     void *memory = NULL;
 
     enter();
-    if (place == IN_DEVICE) {
+    if (is_in_device(place)) {
+        if (place == IN_OTHER) {
+            enter_other();
+        }
         must(driver.allocate(&address, size), "cuMemAlloc");
         memory = (void *) (uintptr_t) address;
+        if (place == IN_OTHER) {
+            device_leave();
+        }
     } else if (place == IN_MANAGED) {
         must(driver.allocate_managed(&address, size, 1), "cuMemAllocManaged");
         memory = (void *) (uintptr_t) address;
@@ -173,7 +191,7 @@ static char *allocate(place_t place, size_t size)
 /* Of any kind: the driver tells them apart. */
 static void copy(place_t place, void *to, const void *from, size_t size, bool to_buffer)
 {
-    if (place != IN_DEVICE) {
+    if (!is_in_device(place)) {
         memcpy(to, from, size);
         return;
     }
@@ -297,7 +315,7 @@ bool buffer_free(buffer_t *buffer)
                 guard_holds(buffer, (const char *) buffer->data + buffer->bytes);
 
     enter();
-    if (buffer->place == IN_DEVICE || buffer->place == IN_MANAGED) {
+    if (is_in_device(buffer->place) || buffer->place == IN_MANAGED) {
         must(driver.release((uintptr_t) memory), "cuMemFree");
     } else if (buffer->place == IN_PINNED) {
         must(driver.release_pinned(memory), "cuMemFreeHost");

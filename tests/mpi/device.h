@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum { IN_HOST, IN_PINNED, IN_MANAGED, IN_DEVICE, PLACES } place_t;
+/* IN_OTHER: in another device's, where there is one; beside what PLACES counts. */
+typedef enum { IN_HOST, IN_PINNED, IN_MANAGED, IN_DEVICE, PLACES, IN_OTHER } place_t;
 
 /* Memory between two canaries. */
 typedef struct buffer {
@@ -19,6 +20,12 @@ typedef struct buffer {
     size_t bytes;
     void *data;
 } buffer_t;
+
+/* Whether it is a device's memory. */
+static inline bool is_in_device(place_t place)
+{
+    return place == IN_DEVICE || place == IN_OTHER;
+}
 
 /* Loads the driver, once, and gives the thread a context. Ends the program if it cannot. */
 void device_open(void);

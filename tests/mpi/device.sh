@@ -23,7 +23,7 @@ stands_in() {
     [[ $FLASH_TEST_DRIVER != "$standin" || -e $top_builddir/tests/gpu/$1 ]]
 }
 
-all=(allgather reduce_scatter many users_operation)
+all=(allgather reduce_scatter many users_operation two_devices)
 streams=(allgather reduce_scatter default_stream many own)
 options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
 for np in 2 3 4 5; do
@@ -44,7 +44,7 @@ for ucx in cuda odd; do
     export FLASH_TEST_UCX=$ucx
     for np in 2 3 4; do
         [[ $FLASH_TEST_DRIVER == "$standin" ]] || continue
-        mpi "$np" -- test_device direct many users_operation
+        mpi "$np" -- test_device direct many users_operation two_devices
         mpi "$np" -- test_device_stream "${streams[@]}"
         mpi "$np" -- test_device_errors gaps freed streams
     done
@@ -82,7 +82,7 @@ fi
 on_node=no
 options --mca coll_flash_cuda_plugin "$plugin"
 for np in 2 3 5; do
-    mpi "$np" -- test_device mirrored many users_operation
+    mpi "$np" -- test_device mirrored many users_operation two_devices
 done
 on_node=yes
 mpi 4 -- test_device mirrored many

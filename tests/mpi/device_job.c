@@ -179,12 +179,12 @@ static void check_scatter(const job_t *job)
 /* ---------------------------------------------------------------------- callbacks */
 
 /* Whether a consumer's piece is in a device's memory: in that of the buffer that it lies in. */
-static bool is_in_device(const job_t *job, const MPIX_Flash_block *block)
+static bool piece_is_in_device(const job_t *job, const MPIX_Flash_block *block)
 {
     const int64_t *place =
         (const int64_t *) job->recv.data + job->displs[block->rank] + block->offset;
 
-    return (block->data == place ? job->recv_place : job->send_place) == IN_DEVICE;
+    return is_in_device(block->data == place ? job->recv_place : job->send_place);
 }
 
 static int consume_on_stream(const MPIX_Flash_block *block, void *arg)
@@ -194,7 +194,7 @@ static int consume_on_stream(const MPIX_Flash_block *block, void *arg)
     size_t bytes = (size_t) block->count * sizeof(*place);
 
     check(block->stream == job->stream, "a consumer's stream");
-    if (is_in_device(job, block)) {
+    if (piece_is_in_device(job, block)) {
         stream_copy(block->stream, place, block->data, bytes);
     } else {
         memcpy(place, block->data, bytes);
@@ -206,7 +206,7 @@ static int consume_on_stream(const MPIX_Flash_block *block, void *arg)
 static int consume(const MPIX_Flash_block *block, void *arg)
 {
     job_t *job = arg;
-    bool in_device = is_in_device(job, block);
+    bool in_device = piece_is_in_device(job, block);
     int64_t *data = get_memory((size_t) block->count * sizeof(*data) + 1);
 
     if (in_device) {

@@ -146,6 +146,32 @@ static void users_operation(void)
     nothing_left();
 }
 
+/* Of one process, and of several at a time. */
+static void two_devices(void)
+{
+    static const place_t pairs[][2] = {{IN_DEVICE, IN_OTHER},
+                                       {IN_OTHER, IN_DEVICE},
+                                       {IN_OTHER, IN_OTHER},
+                                       {IN_HOST, IN_OTHER},
+                                       {IN_OTHER, IN_HOST}};
+    enum { MANY = 2 * 2 * LENGTH(pairs) };
+    static job_t jobs[MANY];
+
+    for (size_t k = 0; k < MANY; k++) {
+        const place_t *pair = pairs[(k / 4 + (size_t) world_rank) % LENGTH(pairs)];
+
+        jobs[k] = (job_t){.form = k % 2 == 0 ? PLAIN : COMPUTE,
+                          .count = 20000 + 7 * (int) k,
+                          .gather = k / 2 % 2 == 0,
+                          .send_place = pair[0],
+                          .recv_place = pair[1],
+                          .comm = MPI_COMM_WORLD};
+    }
+    jobs_run(jobs, 8);
+    jobs_run(jobs + 8, MANY - 8);
+    nothing_left();
+}
+
 /* UCX moves devices' memory itself, where it can. */
 static void direct(void)
 {
@@ -208,13 +234,11 @@ static void pinned_near(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"allgather", allgather},
-                                        {"reduce_scatter", reduce_scatter},
-                                        {"many", many},
-                                        {"users_operation", users_operation},
-                                        {"mirrored", mirrored},
-                                        {"direct", direct},
-                                        {"pinned_near", pinned_near}};
+    static const test_case_t cases[] = {
+        {"allgather", allgather}, {"reduce_scatter", reduce_scatter},
+        {"many", many},           {"users_operation", users_operation},
+        {"mirrored", mirrored},   {"two_devices", two_devices},
+        {"direct", direct},       {"pinned_near", pinned_near}};
 
     return device_run_cases(argc, argv, cases, LENGTH(cases));
 }
