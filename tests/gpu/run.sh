@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
 # run.sh [CONFIGURE OPTION]...: the tests that want a real GPU, on a node that has one, with Open MPI, UCX and
-# hwloc (in PATH, or named by the options) and the CUDA Toolkit; and figures, which go to build-gpu/results.txt. Builds
-# in ./build-gpu. No network is needed; where there are no autotools, bring `configure` and what autogen.sh makes beside
-# it. The last line sums up.
+# hwloc (in PATH, or named by the options) and the CUDA Toolkit; and figures, which go to build-gpu/results.txt, with
+# traces beside it. Builds in ./build-gpu. No network is needed; where there are no autotools, bring `configure` and
+# what autogen.sh makes beside it. The last line sums up.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
@@ -61,6 +61,9 @@ launch() {
             done
         done
         launch 4 mpi_bench/flash_cublas -m 8192 -n 2048 -k 4096 -t bf16
+        # Opens in Perfetto, and by flash_timeline where matplotlib is.
+        launch 2 --mca coll_flash_trace "$PWD/trace" mpi_bench/flash_cublas -m 2048 -n 4096 -k 4096 -t bf16 -p 2
+        ls trace.* || echo "run.sh: no trace"
     fi
 } 2>&1 | tee results.txt
 if command -v compute-sanitizer >/dev/null; then
