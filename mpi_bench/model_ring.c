@@ -102,9 +102,13 @@ static bool make_rank(model_rank_t *rank, const model_ring_t *ring, model_networ
         .input = &input,
         .output = &output,
         .combine = combine,
-        .callback = ring->block_seconds > 0 ? compute : NULL,
         .user = rank};
 
+    if (ring->block_seconds > 0 && ring->allgather) {
+        params.consume = compute;
+    } else if (ring->block_seconds > 0) {
+        params.produce = compute;
+    }
     *rank = (model_rank_t){.ring = ring, .network = network};
     rank->application = (model_worker_t){.rank = rank, .kinds = FLASH_WORK_CALLBACK};
     rank->thread = (model_worker_t){.rank = rank, .kinds = FLASH_WORK_COMBINE | FLASH_WORK_COPY};

@@ -19,6 +19,8 @@
  *   coll_flash_trace.c           what a timeline shows of it all
  *   coll_flash_allgather.c       MPI's arguments to an allgather ring's
  *   coll_flash_reduce_scatter.c  MPI's arguments to a reduce-scatter ring's
+ *   coll_flash_allreduce.c       and those of the extension's allreduce,
+ *   coll_flash_alltoall.c        and all-to-all
  *   coll_flash_persistent.c      requests that start such a ring each time
  *   mpix_flash*.c                the extension, on top of the same functions
  *
@@ -192,7 +194,8 @@ typedef struct mca_coll_flash_module {
        their order; see coll_flash_number.c. */
     uint64_t taken[FLASH_CALL_SEQUENCES / 64];
     opal_list_t waiting;
-    flash_peer_t *left, *right; /* NULL before the first operation */
+    flash_peer_t *left, *right; /* NULL before the first ring */
+    flash_pair_t *pairs;        /* owned; NULL before the first all-to-all */
 } mca_coll_flash_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
@@ -207,6 +210,12 @@ bool mca_coll_flash_ring_on_one_node(ompi_communicator_t *comm);
 /* Where this rank stands in the communicator's ring. False if there is no memory. */
 bool mca_coll_flash_ring_form(ompi_communicator_t *comm, flash_ring_t *ring);
 
+/*
+ * Before the first all-to-all: an array for each distance, with the communicator's part of the
+ * tags, and without peers. Ends the job if there is no memory.
+ */
+void mca_coll_flash_module_pair(mca_coll_flash_module_t *module);
+
 /* The module that serves `comm`, or NULL. */
 mca_coll_flash_module_t *mca_coll_flash_module_of(ompi_communicator_t *comm);
 
@@ -219,12 +228,12 @@ struct flash_stager_order;
 
 /* ---------------------------------------------------------------- requests */
 
-/* A user's callback, with what it is told about the pieces. */
+/* A user's callbacks, with what they are told about the pieces. */
 typedef struct mca_coll_flash_compute {
-    MPIX_Flash_compute_fn *fn;
-    void *arg;
-    MPIX_Flash_compute_fn *own; /* of the own block alone; or NULL */
-    void *own_arg;
+    MPIX_Flash_compute_fn *produce; /* or NULL; an allgather's: the own block alone */
+    void *produce_arg;
+    MPIX_Flash_compute_fn *consume; /* or NULL; a reduce-scatter's: the own block alone */
+    void *consume_arg;
     int pieces;
     MPI_Count row;
     bool on_stream; /* it leaves work in `stream` */
@@ -252,9 +261,10 @@ typedef struct mca_coll_flash_request {
     int known_error;                  /* from the start; or MPI_SUCCESS */
     bool told_stuck;                  /* the lock of the progress orders it */
     bool refused;                     /* see mca_coll_flash_request_refuse() */
-    mca_coll_flash_compute_t compute; /* fn == NULL: a plain call */
+    flash_kind_t kind;
+    mca_coll_flash_compute_t compute; /* without callbacks: a plain call */
     MPI_Datatype datatype;
-    MPI_Op op;                   /* NULL: an allgather */
+    MPI_Op op;                   /* NULL: no reduction */
     size_t *counts;              /* blocks, if unequal; owned */
     ptrdiff_t *displs;           /* owned */
     void *scratch;               /* owned: packed blocks, or the result of a call in place */
@@ -291,11 +301,11 @@ bool mca_coll_flash_number_take_or_wait(mca_coll_flash_request_t *request,
                                         const flash_op_params_t *params);
 /* Gives it back. The request that has waited for it, has it now and is to be started, or NULL. */
 mca_coll_flash_request_t *mca_coll_flash_number_leave(const mca_coll_flash_request_t *request);
-/* What the first operation of a communicator, and of the process, needs. */
-int mca_coll_flash_prepare(mca_coll_flash_module_t *module);
+/* What the first operation of a kind on a communicator, and of the process, needs. */
+int mca_coll_flash_prepare(mca_coll_flash_module_t *module, flash_kind_t kind);
 /* NULL if there is no memory. */
 mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
-                                                     uint32_t sequence);
+                                                     uint32_t sequence, flash_kind_t kind);
 /* Room for unequal blocks: the request's counts and displs, to be filled in. */
 int mca_coll_flash_request_blocks(mca_coll_flash_request_t *request, flash_blocks_t *blocks);
 /*
@@ -400,6 +410,38 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
                                         flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
                                         const mca_coll_flash_compute_t *compute,
                                         ompi_request_t **request);
+
+/* What a reduction is of. */
+void mca_coll_flash_reduce_by(mca_coll_flash_request_t *request, MPI_Datatype datatype, MPI_Op op,
+                              flash_op_params_t *params);
+
+/* MPIX_Iallreduce_compute. */
+int mca_coll_flash_start_allreduce(mca_coll_flash_module_t *module, uint32_t sequence,
+                                   void *recvbuf, flash_count_t count, MPI_Datatype datatype,
+                                   MPI_Op op, const mca_coll_flash_compute_t *compute,
+                                   ompi_request_t **request);
+/* Which of `count` elements are the block of a rank. */
+flash_range_t mca_coll_flash_allreduce_block(size_t count, size_t row, int ranks, int rank);
+
+/* An all-to-all's, both of whose types have no gaps and the same size. */
+typedef struct mca_coll_flash_alltoall {
+    void *sendbuf;
+    flash_counts_t sendcounts; /* NULL: equal blocks of recvcount */
+    flash_displs_t sdispls;
+    void *recvbuf;
+    flash_count_t recvcount;
+    flash_counts_t recvcounts; /* NULL: likewise */
+    flash_displs_t rdispls;
+    MPI_Datatype recvtype;
+} mca_coll_flash_alltoall_t;
+
+/* MPIX_Ialltoall(v)_compute. */
+int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, uint32_t sequence,
+                                  const mca_coll_flash_alltoall_t *arguments,
+                                  const mca_coll_flash_compute_t *compute,
+                                  ompi_request_t **request);
+/* Why there cannot be one, or NULL. */
+const char *mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm);
 
 /* The arguments of a call, as MPI gives them. */
 typedef struct mca_coll_flash_arguments {

@@ -203,7 +203,7 @@ static int place_packed(mca_coll_flash_request_t *request, const layout_t *layou
     request->deferred.recvcounts = kept > 0 ? counts : NULL;
     request->deferred.displs = kept > 0 ? counts + size : NULL;
     request->deferred.packed = (char *) counts + header;
-    if (request->compute.fn == NULL) {
+    if (request->compute.consume == NULL) {
         request->finish = unpack_blocks;
     } else {
         request->prepare = unpack_piece;
@@ -215,7 +215,7 @@ static int place_packed(mca_coll_flash_request_t *request, const layout_t *layou
 /* Pieces are counted in elements of the type then. */
 static bool calls_back(const mca_coll_flash_request_t *request)
 {
-    return request->compute.fn != NULL || request->compute.own != NULL;
+    return request->compute.consume != NULL || request->compute.produce != NULL;
 }
 
 /* Its callback writes elements of the receive type, and they are sent as they are. */
@@ -276,7 +276,7 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
                                               (ptrdiff_t) params->element;
 
     params->input = own;
-    if (request->compute.own != NULL && own_bytes > 0 &&
+    if (request->compute.produce != NULL && own_bytes > 0 &&
         !mca_coll_flash_may_write_own(sendbuf, sendtype, layout->type)) {
         return MPI_ERR_TYPE;
     }
@@ -322,7 +322,7 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
                                    MPI_Datatype recvtype, const mca_coll_flash_compute_t *compute,
                                    ompi_request_t **request)
 {
-    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence);
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence, FLASH_ALLGATHER);
     layout_t layout = {
         .type = recvtype, .count = recvcount, .counts = recvcounts, .displs = displs};
     flash_op_params_t params = {.element = 1};
@@ -340,14 +340,13 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
             params.element = layout.size; /* pieces are counted in elements */
         }
     }
-    params.schedule.kind = FLASH_ALLGATHER;
     rc = place_output(made, &layout, recvbuf, &params, &far_output);
     far_input = far_output;
     if (rc == MPI_SUCCESS) {
         rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params, &far_input);
     }
     if (rc == MPI_SUCCESS) {
-        bool awaits = made->compute.own != NULL && made->compute.on_stream &&
+        bool awaits = made->compute.produce != NULL && made->compute.on_stream &&
                       block_count(&layout, ompi_comm_rank(module->comm)) > 0;
 
         rc = mca_coll_flash_stage(made, far_input, far_output, false, awaits);

@@ -141,7 +141,7 @@ static int copy_in(const flash_fallback_t *call, char *mirror, const void *buffe
 static void take_result(flash_fallback_t *call, mca_coll_flash_arguments_t *a, char *mirror)
 {
     call->far = a->recvbuf;
-    call->base = mirror;
+    call->output = mirror;
     a->recvbuf = mirror;
 }
 
@@ -191,7 +191,7 @@ static int copy_back(flash_fallback_t *call)
 
         at += call->displs[rank] * call->extent;
         if (size > 0 &&
-            !flash_stager_copy(call->stager, false, call->far + at, call->base + at, size)) {
+            !flash_stager_copy(call->stager, false, call->far + at, call->output + at, size)) {
             mca_coll_flash_tell_device_failed();
             return MPI_ERR_OTHER;
         }

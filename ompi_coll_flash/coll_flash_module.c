@@ -15,10 +15,17 @@
 
 #include <pthread.h>
 
-/* comm id | generation | sequence | step, segment, marks (flash_engine.h) */
-#define COMM_BITS        17
+/*
+ * comm id | generation | all-to-all | sequence | step, segment, marks (flash_engine.h)
+ *
+ * An all-to-all's messages come from ranks of which a ring knows nothing, and they may be far ahead:
+ * one mark keeps them apart from those of a ring that had the same sequence number.
+ */
+#define COMM_BITS        16
 #define GENERATION_BITS  8
-#define GENERATION_SHIFT (FLASH_TAG_SHIFT + FLASH_SEQUENCE_BITS)
+#define ALLTOALL_SHIFT   (FLASH_TAG_SHIFT + FLASH_SEQUENCE_BITS)
+#define ALLTOALL         (UINT64_C(1) << ALLTOALL_SHIFT)
+#define GENERATION_SHIFT (ALLTOALL_SHIFT + 1)
 #define COMM_SHIFT       (GENERATION_SHIFT + GENERATION_BITS)
 
 _Static_assert(COMM_SHIFT + COMM_BITS == 64, "the parts of a tag fill it");
@@ -78,6 +85,36 @@ static uint64_t comm_tag(ompi_communicator_t *comm, uint32_t neighbour, bool inc
            next_generation(comm, neighbour, incoming) << GENERATION_SHIFT;
 }
 
+/*
+ * Counted by all ranks in this communicator's first all-to-all: as ordered among the communicators of
+ * its number as their making is. The next neighbours are the ring's.
+ */
+void mca_coll_flash_module_pair(mca_coll_flash_module_t *module)
+{
+    const flash_ring_t *ring = &module->ring;
+    ompi_group_t *group = module->comm->c_local_group;
+
+    if (module->pairs != NULL) {
+        return;
+    }
+    module->pairs = calloc(ring->nranks - 1, sizeof(*module->pairs));
+    if (module->pairs == NULL) {
+        no_memory(module->comm);
+    }
+    module->pairs[0] = (flash_pair_t){.recv_tag = module->recv_tag | ALLTOALL,
+                                      .send_tag = module->send_tag | ALLTOALL};
+    for (uint32_t distance = 2; distance < ring->nranks; distance++) {
+        int left = (int) flash_ring_rank(ring, ring->nranks - distance);
+        int right = (int) flash_ring_rank(ring, distance);
+
+        module->pairs[distance - 1] = (flash_pair_t){
+            .recv_tag = ALLTOALL | comm_tag(module->comm,
+                                            ompi_group_get_proc_name(group, left).vpid, true),
+            .send_tag = ALLTOALL | comm_tag(module->comm,
+                                            ompi_group_get_proc_name(group, right).vpid, false)};
+    }
+}
+
 static void module_construct(mca_coll_flash_module_t *module)
 {
     module->comm = NULL;
@@ -87,6 +124,7 @@ static void module_construct(mca_coll_flash_module_t *module)
     OBJ_CONSTRUCT(&module->waiting, opal_list_t);
     module->ring = (flash_ring_t){.ranks = NULL};
     module->left = module->right = NULL;
+    module->pairs = NULL;
 }
 
 static void release(mca_coll_base_module_t *module)
@@ -100,6 +138,7 @@ static void module_destruct(mca_coll_flash_module_t *module)
 {
     OBJ_DESTRUCT(&module->waiting);
     free((void *) module->ring.ranks);
+    free(module->pairs);
     release(module->previous.iallgather_module);
     release(module->previous.iallgatherv_module);
     release(module->previous.ireduce_scatter_module);

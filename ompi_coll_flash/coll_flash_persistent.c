@@ -121,14 +121,19 @@ void mca_coll_flash_persistent_complete(ompi_request_t *request, int error)
     complete((mca_coll_flash_persistent_t *) request, error);
 }
 
+static flash_kind_t kind_of(const mca_coll_flash_persistent_t *persistent)
+{
+    return persistent->arguments.op == NULL ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER;
+}
+
 /*
  * The other ranks cannot tell one round's messages from another's: where one was refused, there is
  * no going back (flash_engine_refuse()).
  */
 static int refuse_again(mca_coll_flash_persistent_t *persistent, ompi_request_t **ring)
 {
-    mca_coll_flash_request_t *request =
-        mca_coll_flash_request_new(persistent->module, persistent->sequence);
+    mca_coll_flash_request_t *request = mca_coll_flash_request_new(
+        persistent->module, persistent->sequence, kind_of(persistent));
 
     return request == NULL ? persistent->refused
                            : mca_coll_flash_request_refuse(request, persistent->refused, ring);
@@ -276,11 +281,11 @@ int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
     }
     persistent->module = module;
     persistent->sequence = FLASH_CALL_SEQUENCES | number;
+    persistent->arguments = *arguments;
     /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
-    (void) mca_coll_flash_prepare(module);
+    (void) mca_coll_flash_prepare(module, kind_of(persistent));
     persistent->super.super.req_mpi_object.comm = module->comm;
     OBJ_RETAIN(module->comm);
-    persistent->arguments = *arguments;
     retain_type(arguments->sendtype);
     retain_type(arguments->recvtype);
     retain_op(arguments->op);

@@ -51,6 +51,20 @@ static int combine(void *arg, const void *in, void *inout, size_t count)
     return MPI_SUCCESS;
 }
 
+void mca_coll_flash_reduce_by(mca_coll_flash_request_t *request, MPI_Datatype datatype, MPI_Op op,
+                              flash_op_params_t *params)
+{
+    ptrdiff_t extent;
+
+    ompi_datatype_type_extent(datatype, &extent);
+    params->element = (size_t) extent;
+    params->combine = combine;
+    params->combine_arg = request;
+    params->combine_is_users = !ompi_op_is_intrinsic(op);
+    request->datatype = datatype;
+    request->op = op;
+}
+
 /* The result of a call in place lies where input lay that was needed until now. */
 static int copy_result(mca_coll_flash_request_t *request)
 {
@@ -81,13 +95,13 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
                         const void *sendbuf, void *recvbuf, size_t own_count, bool any)
 {
     bool in_place = sendbuf == MPI_IN_PLACE;
-    bool produces = any && request->compute.fn != NULL && request->compute.on_stream;
+    bool produces = any && request->compute.produce != NULL && request->compute.on_stream;
     const void *far_input = NULL, *far_output = NULL;
     int rc;
 
     params->input = in_place ? recvbuf : sendbuf;
     params->output = recvbuf;
-    if (any && request->compute.fn == NULL) {
+    if (any && request->compute.produce == NULL) {
         if (mca_coll_flash_check_buffer(params->input) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
@@ -122,22 +136,15 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
                                         const mca_coll_flash_compute_t *compute,
                                         ompi_request_t **request)
 {
-    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence);
-    flash_op_params_t params = {.schedule = {.kind = FLASH_REDUCE_SCATTER}};
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence, FLASH_REDUCE_SCATTER);
+    flash_op_params_t params = {.input = NULL};
     bool any = mca_coll_flash_bytes(recvcount, recvcounts, datatype, module->comm) > 0;
-    ptrdiff_t extent;
     int rc = MPI_SUCCESS;
 
     if (made == NULL) {
         return MPI_ERR_NO_MEM;
     }
-    ompi_datatype_type_extent(datatype, &extent);
-    params.element = (size_t) extent;
-    params.combine = combine;
-    params.combine_arg = made;
-    params.combine_is_users = !ompi_op_is_intrinsic(op);
-    made->datatype = datatype;
-    made->op = op;
+    mca_coll_flash_reduce_by(made, datatype, op, &params);
     if (compute != NULL) {
         made->compute = *compute;
     }

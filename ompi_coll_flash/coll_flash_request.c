@@ -98,36 +98,47 @@ void mca_coll_flash_requests_fini(void)
     }
 }
 
-/* Who takes part, and by which name the operation goes among them. */
-static void set_ring(const mca_coll_flash_module_t *module, uint64_t sequence,
+/* Who takes part in what, and by which name it goes among them. */
+static void set_ring(const mca_coll_flash_module_t *module, uint64_t sequence, flash_kind_t kind,
                      flash_op_params_t *params)
 {
+    params->schedule.kind = kind;
     params->schedule.ring = module->ring;
     params->left = module->left;
     params->right = module->right;
-    params->recv_tag = module->recv_tag | sequence << FLASH_TAG_SHIFT;
-    params->send_tag = module->send_tag | sequence << FLASH_TAG_SHIFT;
+    params->pairs = module->pairs;
+    params->recv_tag = params->send_tag = sequence << FLASH_TAG_SHIFT;
+    if (kind != FLASH_ALLTOALL) {
+        params->recv_tag |= module->recv_tag;
+        params->send_tag |= module->send_tag;
+    }
 }
 
-/* Without a request to wait for its end: not for a number that is soon used again. */
-static void refuse_at_once(mca_coll_flash_module_t *module, uint32_t sequence)
+/*
+ * Without a request to wait for its end: not for a number that is soon used again. What an
+ * all-to-all needs of the module stays for good then.
+ */
+static void refuse_at_once(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind)
 {
     flash_op_params_t params = {.user = NULL};
 
-    if (sequence < FLASH_CALL_SEQUENCES && mca_coll_flash_prepare(module) == MPI_SUCCESS) {
-        set_ring(module, sequence, &params);
+    if (sequence < FLASH_CALL_SEQUENCES && mca_coll_flash_prepare(module, kind) == MPI_SUCCESS) {
+        if (kind == FLASH_ALLTOALL) {
+            OBJ_RETAIN(module);
+        }
+        set_ring(module, sequence, kind, &params);
         flash_progress_refuse(mca_coll_flash_job_progress(), &params);
     }
 }
 
 mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
-                                                     uint32_t sequence)
+                                                     uint32_t sequence, flash_kind_t kind)
 {
     mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) opal_free_list_get(&requests);
 
     mca_coll_flash_settle();
     if (request == NULL) {
-        refuse_at_once(module, sequence);
+        refuse_at_once(module, sequence, kind);
         return NULL;
     }
     OMPI_REQUEST_INIT(&request->super.super, false);
@@ -139,7 +150,8 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->persistent = NULL;
     request->module = module;
     request->sequence = sequence;
-    request->compute = (mca_coll_flash_compute_t){.fn = NULL};
+    request->kind = kind;
+    request->compute = (mca_coll_flash_compute_t){.produce = NULL};
     request->op = NULL;
     request->told_stuck = request->refused = false;
     request->known_error = MPI_SUCCESS;
@@ -280,18 +292,17 @@ int mca_coll_flash_progress_all(void)
 /* ------------------------------------------------------------------- starting */
 
 /* Where the caller's block is; the ring's may be in packed memory. */
-static MPI_Count displ_of(const mca_coll_flash_request_t *request, const flash_op_t *op,
-                          uint32_t rank)
+static MPI_Count displ_of(const mca_coll_flash_request_t *request, const flash_piece_t *piece)
 {
     flash_displs_t displs = request->prepare == NULL ? NULL : request->deferred.displs;
 
-    return displs == NULL ? (MPI_Count) flash_op_displ(op, rank) : displs[rank];
+    return displs == NULL ? (MPI_Count) piece->displ : displs[piece->block];
 }
 
 /* Whether what a callback has written is there once the stream's work is done. */
 static bool leaves_work(const mca_coll_flash_request_t *request, const flash_piece_t *piece)
 {
-    return piece->far || (piece->own && request->op == NULL && request->compute.on_stream);
+    return piece->far || (piece->produces && request->op == NULL && request->compute.on_stream);
 }
 
 static int call_back(void *arg, const flash_piece_t *piece)
@@ -300,7 +311,7 @@ static int call_back(void *arg, const flash_piece_t *piece)
     MPIX_Flash_block block = {.rank = (int) piece->block,
                               .piece = (int) piece->piece,
                               .pieces = (int) piece->pieces,
-                              .displ = displ_of(request, piece->op, piece->block),
+                              .displ = displ_of(request, piece),
                               .offset = (MPI_Count) piece->offset,
                               .count = (MPI_Count) piece->count,
                               .datatype = request->datatype,
@@ -308,12 +319,13 @@ static int call_back(void *arg, const flash_piece_t *piece)
                               .on_stream = request->compute.on_stream,
                               .stream = request->compute.stream,
                               .handle = {piece->op, (MPI_Count) piece->number}};
-    bool prepares = request->prepare != NULL && !piece->own;
+    const mca_coll_flash_compute_t *compute = &request->compute;
+    bool prepares = request->prepare != NULL && !piece->produces;
     int error = prepares ? request->prepare(request, piece, &block.data) : MPI_SUCCESS;
 
     if (error == MPI_SUCCESS) {
-        error = piece->own ? request->compute.own(&block, request->compute.own_arg)
-                           : request->compute.fn(&block, request->compute.arg);
+        error = piece->produces ? compute->produce(&block, compute->produce_arg)
+                                : compute->consume(&block, compute->consume_arg);
     }
     if (error == MPIX_FLASH_PENDING) {
         return FLASH_PENDING;
@@ -326,7 +338,7 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
 {
     const mca_coll_flash_compute_t *compute = &request->compute;
 
-    set_ring(request->module, request->sequence, params);
+    set_ring(request->module, request->sequence, request->kind, params);
     params->schedule.pieces = compute->pieces > 1 ? (uint32_t) compute->pieces : 1;
     params->schedule.row = compute->row > 1 ? (size_t) compute->row : 1;
     params->schedule.segment_elements = mca_coll_flash_params.segment_bytes / params->element;
@@ -335,10 +347,10 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     }
     params->depth = mca_coll_flash_params.depth;
     params->sends = mca_coll_flash_params.sends;
-    params->callback = compute->fn == NULL ? NULL : call_back;
-    params->callback_arg = request;
-    params->own_callback = compute->own == NULL ? NULL : call_back;
-    params->own_callback_arg = request;
+    params->produce = compute->produce == NULL ? NULL : call_back;
+    params->produce_arg = request;
+    params->consume = compute->consume == NULL ? NULL : call_back;
+    params->consume_arg = request;
     params->user = request;
 }
 
@@ -352,11 +364,10 @@ static int find_neighbour(mca_coll_flash_module_t *module, uint32_t ahead, flash
 }
 
 /*
- * What the first operation of a communicator, and of the process, needs. Nothing is sent to the
- * left but UCX's own replies. For these it would make an endpoint by itself; one of its own it
+ * What the first operation of a communicator needs. Nothing is sent to the left of a ring but UCX's own replies. For these it would make an endpoint by itself; one of its own it
  * destroys when that process dies, and stumbles over messages of it that it finds later.
  */
-int mca_coll_flash_prepare(mca_coll_flash_module_t *module)
+static int find_neighbours(mca_coll_flash_module_t *module)
 {
     flash_peer_t *right;
     int rc;
@@ -371,8 +382,43 @@ int mca_coll_flash_prepare(mca_coll_flash_module_t *module)
         }
         module->right = right;
     }
-    mca_coll_flash_job_start();
     return MPI_SUCCESS;
+}
+
+/* An all-to-all's. Who has been found stays so. */
+static int find_pairs(mca_coll_flash_module_t *module)
+{
+    uint32_t ranks = module->ring.nranks;
+
+    mca_coll_flash_module_pair(module);
+    for (uint32_t distance = 1; distance < ranks; distance++) {
+        flash_pair_t *pair = &module->pairs[distance - 1];
+        flash_peer_t *left;
+        int rc;
+
+        if (pair->left != NULL) {
+            continue;
+        }
+        rc = find_neighbour(module, distance, &pair->right);
+        if (rc == MPI_SUCCESS) {
+            rc = find_neighbour(module, ranks - distance, &left);
+        }
+        if (rc != MPI_SUCCESS) {
+            return rc;
+        }
+        pair->left = left;
+    }
+    return MPI_SUCCESS;
+}
+
+int mca_coll_flash_prepare(mca_coll_flash_module_t *module, flash_kind_t kind)
+{
+    int rc = kind == FLASH_ALLTOALL ? find_pairs(module) : find_neighbours(module);
+
+    if (rc == MPI_SUCCESS) {
+        mca_coll_flash_job_start();
+    }
+    return rc;
 }
 
 /*
@@ -395,7 +441,7 @@ static void begin(mca_coll_flash_request_t *request, const flash_op_params_t *pa
     }
     release_memory(request);
     request->finish = NULL;
-    set_ring(request->module, request->sequence, &refusal);
+    set_ring(request->module, request->sequence, request->kind, &refusal);
     if (!flash_progress_refuse(progress, &refusal)) {
         end(request, request->known_error);
     }
@@ -423,7 +469,7 @@ int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
     const flash_op_params_t none = {.user = NULL};
 
     release_memory(request);
-    if (mca_coll_flash_prepare(request->module) != MPI_SUCCESS) {
+    if (mca_coll_flash_prepare(request->module, request->kind) != MPI_SUCCESS) {
         recycle(request);
         return error;
     }
@@ -436,7 +482,7 @@ int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
 int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
                                  ompi_request_t **started)
 {
-    int rc = mca_coll_flash_prepare(request->module);
+    int rc = mca_coll_flash_prepare(request->module, request->kind);
 
     if (rc != MPI_SUCCESS) {
         return mca_coll_flash_request_refuse(request, rc, started);

@@ -1,5 +1,5 @@
 /*
- * flash_cursor.c: going through an operation's segments or pieces, in the order of the ring.
+ * flash_cursor.c: going through an operation's segments or pieces, in one of its orders.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -7,29 +7,35 @@
 
 bool flash_cursor_at_end(const flash_op_t *op, const flash_cursor_t *cursor)
 {
-    return cursor->step == op->params.schedule.ring.nranks;
+    return cursor->at == flash_schedule_length(&op->params.schedule, cursor->walk);
 }
 
-void flash_cursor_enter(const flash_op_t *op, flash_cursor_t *cursor, uint32_t step)
+static void enter(const flash_op_t *op, flash_cursor_t *cursor, uint32_t at)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
 
-    cursor->step = step;
+    cursor->at = at;
     cursor->index = 0;
-    if (step < schedule->ring.nranks) {
-        cursor->split = flash_schedule_split(schedule, flash_schedule_block(schedule, step));
+    if (!flash_cursor_at_end(op, cursor)) {
+        cursor->block = flash_schedule_block(schedule, cursor->walk, at);
+        cursor->split = flash_schedule_split(schedule, cursor->block);
     }
 }
 
-void flash_cursor_next_step(const flash_op_t *op, flash_cursor_t *cursor)
+void flash_cursor_init(const flash_op_t *op, flash_cursor_t *cursor, flash_walk_t walk)
 {
-    cursor->piece += cursor->split.pieces;
-    flash_cursor_enter(op, cursor, cursor->step + 1);
+    cursor->walk = walk;
+    enter(op, cursor, 0);
+}
+
+void flash_cursor_next_block(const flash_op_t *op, flash_cursor_t *cursor)
+{
+    enter(op, cursor, cursor->at + 1);
 }
 
 void flash_cursor_find_piece(const flash_op_t *op, flash_cursor_t *cursor)
 {
     while (!flash_cursor_at_end(op, cursor) && cursor->index == cursor->split.pieces) {
-        flash_cursor_next_step(op, cursor);
+        flash_cursor_next_block(op, cursor);
     }
 }

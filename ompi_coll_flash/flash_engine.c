@@ -114,12 +114,12 @@ void flash_engine_touch(flash_op_t *op)
     dirty_push(&op->engine->dirty, op);
 }
 
-/* An allgather copies, a reduce-scatter combines. */
+/* A reduction combines, the others copy. */
 static flash_op_queue_t *combine_queue(flash_op_t *op)
 {
     flash_engine_t *engine = op->engine;
 
-    if (op->params.schedule.kind == FLASH_ALLGATHER) {
+    if (!flash_op_reduces(&op->params)) {
         return &engine->copy;
     }
     return op->params.combine_is_users ? &engine->users_combine : &engine->combine;
@@ -146,14 +146,17 @@ static bool has_user(const flash_op_t *op)
 
 static void note_operation(const flash_op_t *op)
 {
+    static const flash_trace_kind_t kinds[FLASH_KINDS] = {
+        [FLASH_ALLGATHER] = FLASH_TRACE_ALLGATHER,
+        [FLASH_REDUCE_SCATTER] = FLASH_TRACE_REDUCE_SCATTER,
+        [FLASH_ALLREDUCE] = FLASH_TRACE_ALLREDUCE,
+        [FLASH_ALLTOALL] = FLASH_TRACE_ALLTOALL};
     const flash_schedule_t *schedule = &op->params.schedule;
-    bool allgather = schedule->kind == FLASH_ALLGATHER;
     size_t own = flash_schedule_count(schedule, flash_op_own_rank(op));
 
     flash_engine_note(
         op, op->started_at,
-        (flash_trace_span_t){.kind = allgather ? FLASH_TRACE_ALLGATHER : FLASH_TRACE_REDUCE_SCATTER,
-                             .bytes = own * op->params.element});
+        (flash_trace_span_t){.kind = kinds[schedule->kind], .bytes = own * op->params.element});
 }
 
 static void complete(flash_op_t *op)
@@ -237,16 +240,17 @@ static const flash_slot_t *waits_for_neighbour(const flash_op_t *op)
 static flash_silence_t silence_of(const flash_op_t *op, const flash_slot_t *slot)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
+    flash_pair_t pair = flash_slot_pair(slot);
     bool sending = slot->state == FLASH_SLOT_SENDING;
 
     return (flash_silence_t){
         .user = op->params.user,
         .watches = op->watches,
-        .peer = sending ? op->params.right : op->params.left,
-        .rank = flash_ring_rank(&schedule->ring, sending ? 1 : schedule->ring.nranks - 1),
+        .peer = sending ? pair.right : pair.left,
+        .rank = flash_slot_neighbour(slot, sending),
         .sending = sending,
         .step = slot->step,
-        .block = slot->block,
+        .block = flash_schedule_rank(schedule, slot->block),
         .segment = slot->segment};
 }
 
@@ -368,8 +372,8 @@ int flash_work_run(const flash_work_t *work)
     const flash_op_params_t *params = &work->op->params;
 
     if (work->kind == FLASH_WORK_CALLBACK) {
-        return work->piece.own ? params->own_callback(params->own_callback_arg, &work->piece)
-                               : params->callback(params->callback_arg, &work->piece);
+        return work->piece.produces ? params->produce(params->produce_arg, &work->piece)
+                                    : params->consume(params->consume_arg, &work->piece);
     }
     if (params->begin != NULL && (copies(work) || params->combine_far)) {
         return params->begin(params->begin_arg, work);
@@ -384,7 +388,9 @@ int flash_work_run(const flash_work_t *work)
 static void note_copy(const flash_work_t *work)
 {
     const flash_op_params_t *params = &work->op->params;
-    size_t begin = (size_t) ((const char *) work->in - (const char *) params->input);
+    uint32_t own = flash_schedule_own_input(&params->schedule);
+    size_t begin =
+        (size_t) ((const char *) work->in - flash_op_input_block(work->op, own));
 
     flash_engine_note(work->op, work->taken_at,
                       (flash_trace_span_t){.kind = FLASH_TRACE_COMBINE,

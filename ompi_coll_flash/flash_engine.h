@@ -1,11 +1,13 @@
 /*
  * flash_engine.h: the ring engine. Knows no MPI and no UCX.
  *
- * An operation is one Flash-AG or Flash-RS on one rank: a state machine over a schedule
+ * An operation is one Flash-AG, say, on one rank: a state machine over a schedule
  * (flash_schedule.h) that turns arrivals into departures. Each segment goes its way through
  *
  *   AG   [receive] -> [send on] -> done; meanwhile the own block is copied to its place
  *   RS   [receive] -> [wait for the local contribution] -> [combine] -> [send on] -> done
+ *   allreduce: as RS, and once all is added, as AG
+ *   A2A  [wait for the local contribution] -> [send] -> done, and [receive] -> done
  *
  * where the first step of a ring has nothing to receive and the last nothing to send. A window of
  * segments is under way at a time, receives posted ahead.
@@ -63,10 +65,11 @@ typedef struct flash_op flash_op_t;
 /* What a callback is called for. Lengths in elements. */
 typedef struct flash_piece {
     uint32_t block, piece, pieces;
+    ptrdiff_t displ; /* where the block begins */
     size_t offset, count;
     void *data;
-    bool own;       /* for `own_callback` */
-    bool far;       /* RS: in flash_op_params_t's `pieces` */
+    bool produces;  /* for `produce`; else for `consume` */
+    bool far;       /* in flash_op_params_t's `pieces` */
     flash_op_t *op; /* with `number`, for flash_engine_end_pending() */
     uint64_t number;
 } flash_piece_t;
@@ -85,6 +88,12 @@ static inline uint64_t flash_pending_bit(uint64_t number)
     return UINT64_C(1) << number % FLASH_MAX_PENDING;
 }
 
+/* One of an all-to-all's neighbours to the left and to the right, at equal distances. */
+typedef struct flash_pair {
+    flash_peer_t *left, *right;
+    uint64_t recv_tag, send_tag; /* to be completed by the parameters' */
+} flash_pair_t;
+
 /* inout[k] = in[k] op inout[k] for `count` elements. FLASH_OK or an MPI error code. */
 typedef int flash_combine_fn(void *arg, const void *in, void *inout, size_t count);
 
@@ -102,10 +111,15 @@ typedef struct flash_op_params {
      */
     uint64_t recv_tag, send_tag;
     /*
+     * A2A: the neighbours at distances 1 to nranks - 1, in place of `left` and `right`; the
+     * caller's. The tags are completed by the bits of `recv_tag` and `send_tag`.
+     */
+    const flash_pair_t *pairs;
+    /*
      * Segments under way at a time, at least. The engine takes more where the ring needs it:
      * one block's segments and one, so that a rank that cannot send can still receive and the
      * ring never locks up; twice that with a callback, so that one block arrives while the sums
-     * of the one before it leave.
+     * of the one before it leave. A2A: a block's segments each way.
      */
     uint32_t depth;
     uint32_t sends; /* messages on their way to the right at a time; 0: no limit */
@@ -115,14 +129,17 @@ typedef struct flash_op_params {
      * to the scratch before it is used, and what arrives is copied from there to the output.
      */
     bool stage_in, stage_out;
-    /* RS, both of them staged: the sums are made by `begin`, without copying what is local first.
+    /*
+     * Of a reduction, both of them staged: the sums are made by `begin`, without copying what is
+     * local first.
      */
     bool combine_far;
     void *scratch;    /* of flash_op_scratch_size() bytes; NULL: ordinary memory of the engine's */
     bool scratch_far; /* a device's, which the transport reaches, and the processor does not */
     /* Then: of flash_op_blames_size() bytes that both reach. */
     uint32_t *blames;
-    void *pieces; /* RS with a callback, staged in: where it writes, of flash_op_pieces_size() */
+    /* Of a reduction that produces, staged in: where to, of flash_op_pieces_size() bytes. */
+    void *pieces;
     /*
      * Begins works that copy, and sums that are far, without the lock; NULL: whoever takes one
      * copies by itself. Returns
@@ -134,35 +151,35 @@ typedef struct flash_op_params {
 
     /*
      * AG: the own block; the engine copies it to its place in the output unless it lies there.
-     * RS: the contributions to all blocks, placed as blocks.displs says; not used if `callback`
-     * produces them.
+     * RS, allreduce: the contributions to all blocks, placed as blocks.displs says; not used if
+     * they are produced.
+     * A2A: the base of all blocks that go out, placed as out.displs says; the own one is copied.
      */
     const void *input;
     bool spoiled; /* AG: it is no good; the other ranks are told so, and their operations fail */
     /*
-     * AG: the base of all blocks, placed as blocks.displs says.
-     * RS: the own block's result; must not overlap the input.
+     * AG, allreduce, A2A: the base of all blocks, placed as blocks.displs says.
+     * RS: the own block's result. Must not overlap the input, but for AG's own block.
      */
     void *output;
 
-    flash_combine_fn *combine; /* RS only */
+    flash_combine_fn *combine; /* of a reduction */
     void *combine_arg;
     bool combine_is_users; /* for application threads alone */
 
     /*
-     * AG: consume, called for each piece in the order of the ring once it has arrived.
-     * RS: produce, called in the order of the ring; writes the contribution to piece->data.
-     * NULL for none.
+     * Called for each piece that this rank contributes (AG: of its own block), in the order of
+     * FLASH_PRODUCED, and ahead of all calls of `consume`: writes it to piece->data. AG, A2A: in the
+     * input. RS, allreduce: in the engine's memory, or in `pieces`. NULL for none.
      */
-    flash_callback_fn *callback;
-    void *callback_arg;
+    flash_callback_fn *produce;
+    void *produce_arg;
     /*
-     * Called for each piece of the own block alone, in order. AG: produce, before all else; writes
-     * it to the input. RS: consume, once it is reduced, behind all else; may change it. NULL for
-     * none.
+     * Called for each piece of the results (RS: of the own block), in the order of FLASH_CONSUMED,
+     * once it is there, and where it is this rank's, produced. RS: may change it. NULL for none.
      */
-    flash_callback_fn *own_callback;
-    void *own_callback_arg;
+    flash_callback_fn *consume;
+    void *consume_arg;
 
     void *user; /* for flash_op_user() */
 } flash_op_params_t;
@@ -179,7 +196,7 @@ flash_trace_t *flash_engine_trace(const flash_engine_t *engine);
 
 /* Bytes of scratch memory that an operation will use. */
 size_t flash_op_scratch_size(const flash_op_params_t *params);
-/* RS with a callback: bytes that it will write to, of the scratch or apart. */
+/* Of a reduction that produces: bytes that it will write to, of the scratch or apart. */
 size_t flash_op_pieces_size(const flash_op_params_t *params);
 /* Bytes for what spoiled messages say, where the scratch is far. */
 size_t flash_op_blames_size(const flash_op_params_t *params);
@@ -190,7 +207,7 @@ void flash_op_start(flash_op_t *op);
 /*
  * Takes part in an operation that this rank cannot perform, with memory set aside for it, so that
  * the others need not wait: their operations end with FLASH_ERR_PEER and this rank to blame. Of the
- * parameters it uses the ranks, the neighbours, the tags and the user: with one, it completes like
+ * parameters it uses the kind, the ranks, the neighbours, the tags and the user: with one, it completes like
  * any other operation, with FLASH_ERR_NO_MEMORY; without, nothing is reported. The operation's
  * tags are not to be used again but for another refusal by this rank, once it has ended: a
  * neighbour may still have receives for the messages that did not come. False if FLASH_REFUSALS are
@@ -201,8 +218,6 @@ bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params
 void *flash_op_user(const flash_op_t *op);
 /* Bytes of an element. */
 size_t flash_op_element(const flash_op_t *op);
-/* Where a block begins, in elements. */
-ptrdiff_t flash_op_displ(const flash_op_t *op, uint32_t block);
 /* Bytes that it holds. */
 size_t flash_op_memory(const flash_op_t *op);
 /* Of a completed operation: FLASH_OK, one of FLASH_ERR_*, or an MPI error code of a callback. */
@@ -247,7 +262,7 @@ enum flash_work_kind {
     FLASH_WORK_COMBINE = 1,       /* for any thread */
     FLASH_WORK_CALLBACK = 2,      /* for application threads, never inside another callback */
     FLASH_WORK_USERS_COMBINE = 4, /* for application threads */
-    FLASH_WORK_COPY = 8, /* AG's own block, a segment's length at a time: nobody waits for it */
+    FLASH_WORK_COPY = 8, /* the own block, a segment's length at a time: nobody waits for it */
     FLASH_WORK_STAGE_IN = 16,  /* a segment, from the user's memory to the scratch */
     FLASH_WORK_STAGE_OUT = 32, /* or back */
     FLASH_WORK_STAGE = FLASH_WORK_STAGE_IN | FLASH_WORK_STAGE_OUT

@@ -37,12 +37,21 @@ flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue)
 /* ------------------------------------------------------------- making one */
 
 /* See `depth` in flash_engine.h. */
+static uint32_t needed_window(const flash_op_params_t *params, uint32_t segments)
+{
+    bool calls = params->produce != NULL || params->consume != NULL;
+
+    if (params->schedule.kind == FLASH_ALLTOALL) {
+        return 2 * segments;
+    }
+    return calls ? 2 * segments + 2 : segments + 1;
+}
+
 static uint32_t window(const flash_op_params_t *params)
 {
     uint32_t segments = flash_schedule_max_segments(&params->schedule);
-    bool calls = params->callback != NULL || params->own_callback != NULL;
-    uint32_t needed = calls ? 2 * segments + 2 : segments + 1;
-    uint64_t all = (uint64_t) segments * params->schedule.ring.nranks;
+    uint32_t needed = needed_window(params, segments);
+    uint64_t all = (uint64_t) segments * flash_schedule_length(&params->schedule, FLASH_STEPS);
     uint32_t wanted = params->depth < all ? params->depth : (uint32_t) all;
 
     return wanted > needed ? wanted : needed;
@@ -74,7 +83,7 @@ static size_t piece_bytes(const flash_op_params_t *params)
 /* Of a producer: one block ahead of the ring, and the piece that is being produced. */
 static uint32_t produce_buffers(const flash_op_params_t *params)
 {
-    uint64_t pieces = flash_schedule_total_pieces(&params->schedule);
+    uint64_t pieces = flash_schedule_pieces(&params->schedule, FLASH_PRODUCED);
     uint32_t wanted = params->schedule.pieces + 1;
 
     return wanted < pieces ? wanted : (uint32_t) pieces;
@@ -82,15 +91,14 @@ static uint32_t produce_buffers(const flash_op_params_t *params)
 
 size_t flash_op_pieces_size(const flash_op_params_t *params)
 {
-    return flash_op_produces(params) ? produce_buffers(params) * piece_bytes(params) : 0;
+    return flash_op_lends(params) ? produce_buffers(params) * piece_bytes(params) : 0;
 }
 
 size_t flash_op_scratch_size(const flash_op_params_t *params)
 {
-    bool reduces = params->schedule.kind == FLASH_REDUCE_SCATTER;
     size_t received = window(params) * segment_bytes(params);
 
-    if (!reduces) {
+    if (!flash_op_reduces(params)) {
         return params->stage_in || params->stage_out ? received : 0;
     }
     return received + (params->stage_in ? received : flash_op_pieces_size(params));
@@ -105,7 +113,7 @@ static int allocate_scratch(flash_op_t *op)
 {
     size_t size = flash_op_scratch_size(&op->params);
 
-    if (flash_op_produces(&op->params)) {
+    if (flash_op_lends(&op->params)) {
         op->produce_buffers = produce_buffers(&op->params);
         op->piece_bytes = piece_bytes(&op->params);
     }
@@ -123,17 +131,53 @@ uint32_t flash_op_own_rank(const flash_op_t *op)
     return flash_ring_rank(&op->params.schedule.ring, 0);
 }
 
-/* AG: where the own block is to be in the end. */
+char *flash_op_input_block(const flash_op_t *op, uint32_t block)
+{
+    const flash_schedule_t *schedule = &op->params.schedule;
+    bool one = schedule->kind == FLASH_ALLGATHER;
+
+    return flash_op_at(op, op->params.input, one ? 0 : flash_schedule_displ(schedule, block), 0);
+}
+
+char *flash_op_output_block(const flash_op_t *op, uint32_t block)
+{
+    const flash_schedule_t *schedule = &op->params.schedule;
+    bool one = schedule->kind == FLASH_REDUCE_SCATTER;
+
+    return flash_op_at(op, op->params.output, one ? 0 : flash_schedule_displ(schedule, block), 0);
+}
+
+/* Where the own block is, and where it is to be in the end; not of a reduction. */
+static char *own_input(const flash_op_t *op)
+{
+    return flash_op_input_block(op, flash_schedule_own_input(&op->params.schedule));
+}
+
 static char *own_place(const flash_op_t *op)
 {
-    ptrdiff_t displ = flash_schedule_displ(&op->params.schedule, flash_op_own_rank(op));
-
-    return flash_op_at(op, op->params.output, displ, 0);
+    return flash_op_output_block(op, flash_schedule_own_result(&op->params.schedule));
 }
 
 static bool is_in_place(const flash_op_t *op)
 {
-    return op->params.schedule.kind != FLASH_ALLGATHER || op->params.input == own_place(op);
+    return flash_op_reduces(&op->params) || own_input(op) == own_place(op);
+}
+
+/* How many callbacks there will be, and what settles when. */
+static void count_pieces(flash_op_t *op)
+{
+    const flash_schedule_t *schedule = &op->params.schedule;
+    uint64_t all = flash_schedule_pieces(schedule, FLASH_STEPS);
+    uint64_t results = flash_schedule_pieces(schedule, FLASH_CONSUMED);
+
+    op->produced_pieces =
+        op->params.produce == NULL ? 0 : flash_schedule_pieces(schedule, FLASH_PRODUCED);
+    op->consumed_pieces = op->params.consume == NULL ? 0 : results;
+    if (flash_op_reduces(&op->params)) {
+        op->other_pieces = all - results;
+    } else {
+        op->settled = flash_op_own_split(op).pieces; /* so that computing need not wait for sending */
+    }
 }
 
 void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params_t *params,
@@ -146,10 +190,7 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     if (params->sends == 0) {
         op->params.sends = UINT32_MAX;
     }
-    op->pieces = flash_schedule_total_pieces(&params->schedule);
-    if (params->own_callback != NULL) {
-        op->own_pieces = flash_op_own_split(op).pieces;
-    }
+    count_pieces(op);
     flash_slot_queue_init(&op->events);
     flash_slot_queue_init(&op->waiting);
     flash_slot_queue_init(&op->combining);
@@ -160,11 +201,9 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     for (uint32_t k = 0; k < op->depth; k++) {
         flash_slot_init(&op->slots[k], op);
     }
-    flash_cursor_enter(op, &op->open, 0);
-    flash_cursor_enter(op, &op->call, 0);
-    if (params->schedule.kind == FLASH_ALLGATHER) {
-        op->settled = op->call.split.pieces; /* so that computing need not wait for sending */
-    }
+    flash_cursor_init(op, &op->open, FLASH_STEPS);
+    flash_cursor_init(op, &op->produce, FLASH_PRODUCED);
+    flash_cursor_init(op, &op->consume, FLASH_CONSUMED);
     op->stopped = params->spoiled;
 }
 
@@ -241,11 +280,6 @@ size_t flash_op_element(const flash_op_t *op)
     return op->params.element;
 }
 
-ptrdiff_t flash_op_displ(const flash_op_t *op, uint32_t block)
-{
-    return flash_schedule_displ(&op->params.schedule, block);
-}
-
 size_t flash_op_memory(const flash_op_t *op)
 {
     return sizeof(*op) + op->depth * sizeof(*op->slots) + op->scratch_size;
@@ -284,22 +318,15 @@ static char *produced_at(const flash_op_t *op, const flash_slot_t *slot)
 /* The segment's place in the user's memory, or where the user has written it. */
 static char *input_of(const flash_op_t *op, const flash_slot_t *slot)
 {
-    if (flash_op_produces(&op->params)) {
+    if (flash_op_lends(&op->params)) {
         return slot->range.count > 0 ? produced_at(op, slot) : NULL;
     }
-
-    ptrdiff_t displ =
-        flash_op_is_reduction(op) ? flash_schedule_displ(&op->params.schedule, slot->block) : 0;
-
-    return flash_op_at(op, op->params.input, displ, slot->range.offset);
+    return flash_op_input_block(op, slot->block) + slot->range.offset * op->params.element;
 }
 
 static char *output_of(const flash_op_t *op, const flash_slot_t *slot)
 {
-    ptrdiff_t displ =
-        flash_op_is_reduction(op) ? 0 : flash_schedule_displ(&op->params.schedule, slot->block);
-
-    return flash_op_at(op, op->params.output, displ, slot->range.offset);
+    return flash_op_output_block(op, slot->block) + slot->range.offset * op->params.element;
 }
 
 /* Its place in the scratch; of a reduction that is staged in, also that of what is local. */
@@ -310,18 +337,20 @@ static char *scratch_of(const flash_op_t *op, const flash_slot_t *slot, bool of_
     return (char *) op->scratch + number * op->segment_bytes;
 }
 
-static void place_allgather(flash_op_t *op, flash_slot_t *slot)
+/* What arrives has a place in the output, or in the scratch; what is local in the input or there. */
+static void place(flash_op_t *op, flash_slot_t *slot)
 {
-    slot->data = op->params.stage_out ? scratch_of(op, slot, false) : output_of(op, slot);
-    slot->local = op->params.stage_in ? scratch_of(op, slot, false) : input_of(op, slot);
-}
+    bool reduces = flash_op_reduces(&op->params);
 
-static void place_reduce_scatter(flash_op_t *op, flash_slot_t *slot)
-{
-    slot->data = flash_slot_is_last(slot) && !op->params.stage_out ? output_of(op, slot)
-                                                                   : scratch_of(op, slot, false);
-    slot->local =
-        flash_slot_needs_staging_in(slot) ? scratch_of(op, slot, true) : input_of(op, slot);
+    slot->data = slot->local = NULL;
+    if (slot->way.receives) {
+        slot->data = slot->way.delivers && !op->params.stage_out ? output_of(op, slot)
+                                                                 : scratch_of(op, slot, false);
+    }
+    if (slot->way.contributes) {
+        slot->local = flash_slot_needs_staging_in(slot) ? scratch_of(op, slot, reduces)
+                                                        : input_of(op, slot);
+    }
 }
 
 /* Puts the segment under `open` under way, in the slot of the one that retired `depth` ago. */
@@ -331,30 +360,28 @@ static void open_segment(flash_op_t *op)
     flash_cursor_t *open = &op->open;
     uint32_t segment = open->index, per_piece = open->split.segments_per_piece;
 
-    slot->step = open->step;
-    slot->block = flash_schedule_block(&op->params.schedule, open->step);
+    slot->step = open->at;
+    slot->way = flash_schedule_step(&op->params.schedule, open->at);
+    slot->block = open->block;
     slot->segment = segment;
     slot->overrun = 0;
     slot->range = flash_split_segment(&open->split, segment);
-    slot->piece = open->piece + segment / per_piece;
+    slot->piece = op->open_piece + segment / per_piece;
     slot->last_of_step = segment + 1 == flash_split_segments(&open->split);
     slot->last_of_piece = open->split.pieces > 0 && (segment + 1) % per_piece == 0;
-    if (op->params.schedule.kind == FLASH_ALLGATHER && open->step == 0) {
+    if (!slot->way.receives && !flash_op_reduces(&op->params)) {
         slot->last_of_piece = false; /* the own block's pieces are settled from the start */
     }
     slot->sent_again = slot->settled = slot->staged_in = false;
-    slot->spoiled = op->refused || (op->params.spoiled && open->step == 0);
+    slot->spoiled = op->refused || (op->params.spoiled && !slot->way.receives);
     slot->blame = !slot->spoiled ? FLASH_NOBODY : op->refused ? op->blamed : flash_op_own_rank(op);
-    if (op->params.schedule.kind == FLASH_ALLGATHER) {
-        place_allgather(op, slot);
-    } else {
-        place_reduce_scatter(op, slot);
-    }
+    place(op, slot);
     op->opened++;
     flash_slot_open(slot);
     open->index++;
     if (slot->last_of_step) {
-        flash_cursor_next_step(op, open);
+        op->open_piece += slot->way.contributes ? open->split.pieces : 0;
+        flash_cursor_next_block(op, open);
         op->open_step_ended = false;
     }
 }
@@ -433,7 +460,7 @@ void flash_op_advance(flash_op_t *op)
 /* Elements of the own block that somebody has taken, or that were in their place. */
 static size_t own_copied(const flash_op_t *op)
 {
-    return flash_schedule_count(&op->params.schedule, flash_op_own_rank(op)) - op->uncopied;
+    return flash_op_own_split(op).count - op->uncopied;
 }
 
 bool flash_op_may_copy(const flash_op_t *op)
@@ -469,15 +496,21 @@ void flash_op_take_copy(flash_op_t *op, flash_work_t *work)
     size_t begin = own_copied(op), there = flash_op_own_produced(op) - begin;
     size_t count = there < most ? there : most;
 
-    work->in = flash_op_at(op, op->params.input, 0, begin);
+    work->in = flash_op_at(op, own_input(op), 0, begin);
     work->inout = flash_op_at(op, own_place(op), 0, begin);
     work->size = count * op->params.element;
     op->uncopied -= count;
 }
 
+bool flash_op_sums_in_place(const flash_op_t *op, const flash_slot_t *slot)
+{
+    return op->params.combine_far && slot->way.contributes && slot->way.delivers &&
+           !slot->way.sends;
+}
+
 void *flash_op_sum_place(const flash_op_t *op, const flash_slot_t *slot)
 {
-    return op->params.combine_far && flash_slot_is_last(slot) ? output_of(op, slot) : slot->data;
+    return flash_op_sums_in_place(op, slot) ? output_of(op, slot) : slot->data;
 }
 
 uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot)

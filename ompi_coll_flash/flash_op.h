@@ -45,19 +45,20 @@ typedef struct flash_slot {
     uint32_t overrun; /* messages beyond the step's expected last one */
     flash_staging_t staging;
     bool staged_in;      /* the local contribution is in the scratch */
+    flash_step_t way;    /* of its step */
     bool posted;         /* the transfer is under way */
     bool beginning;      /* and the transport's function that begins it has not returned */
     uint64_t posted_at;  /* of flash_trace_clock() */
     flash_range_t range; /* of the block */
-    uint64_t piece;      /* the piece it belongs to, counted over the whole operation */
+    uint64_t piece;      /* of a contribution: its piece, counted over the whole operation */
     bool last_of_step;
     bool last_of_piece;
     bool spoiled;    /* the content is lost: what is sent is the blame alone, and marked */
     bool sent_again; /* the first send failed */
     uint32_t blame;  /* of a spoiled one: the rank whose fault it is, or FLASH_NOBODY */
-    bool settled;    /* AG: the data is there. RS: the local contribution is used up */
-    char *data;  /* AG: its place in the output, or the scratch. RS: what arrives, then the sum */
-    char *local; /* AG, first step: the own block. RS: the local contribution */
+    bool settled; /* a result is there; of another one, the local contribution is used up */
+    char *data;   /* where it arrives, and is added to: its place in the output, or the scratch */
+    char *local;  /* the local contribution */
     int status;  /* of the transfer that is done, with its tag and length */
     uint64_t tag;
     size_t length;
@@ -67,12 +68,13 @@ typedef struct flash_slot_queue {
     flash_slot_t *head, **tail;
 } flash_slot_queue_t;
 
-/* A place in the order in which an operation handles segments or pieces. */
+/* A place in one of the orders in which an operation handles segments or pieces. */
 typedef struct flash_cursor {
-    uint32_t step;       /* nranks: past the end */
-    uint32_t index;      /* segment or piece of the step's block */
-    flash_split_t split; /* of the step's block */
-    uint64_t piece;      /* pieces in the steps before */
+    flash_walk_t walk;
+    uint32_t at;    /* the walk's length: past the end */
+    uint32_t index; /* segment or piece of the block */
+    uint32_t block;
+    flash_split_t split; /* of the block */
 } flash_cursor_t;
 
 struct flash_op {
@@ -88,13 +90,14 @@ struct flash_op {
 
     uint32_t depth;
     flash_slot_t *slots;
-    /* RS, or staged: a segment for each slot. RS, staged in: one more for each, for what is local.
-       With a producer, else: the produced pieces. */
+    /* Of a reduction, or staged: a segment for each slot. Of a reduction, staged in: one more for
+       each, for what is local. If it produces, else: the produced pieces. */
     void *scratch;
     size_t scratch_size;
     size_t segment_bytes, piece_bytes; /* strides in the scratch */
 
     flash_cursor_t open;      /* the next segment to put under way */
+    uint64_t open_piece;      /* pieces of contributions in the steps before */
     bool open_step_ended;     /* the step it is in has fewer messages than expected */
     uint64_t opened, retired; /* segments */
     uint64_t next_stage;      /* segments before the first one that may yet have to be staged in */
@@ -102,23 +105,26 @@ struct flash_op {
     uint32_t sending;         /* sends under way */
     uint64_t settled_slots;   /* segments before the first one that is not settled */
 
-    uint64_t pieces;     /* in all */
-    uint64_t own_pieces; /* of the own block, with a callback for these */
-    uint64_t settled;    /* pieces whose segments are all settled */
-    flash_cursor_t call; /* the next piece to call back for, but for the own block's callback */
-    uint64_t begun;      /* callbacks, of both kinds: see flash_op_calls.c */
-    uint64_t called;     /* callbacks before the first one that is not done */
+    uint64_t settled;         /* pieces whose segments are all settled, the own ones of an
+                                 allgather or an all-to-all included */
+    flash_cursor_t produce;   /* the next piece to produce */
+    flash_cursor_t consume;   /* and to consume */
+    uint64_t produced_pieces; /* in all, with a callback for them */
+    uint64_t consumed_pieces;
+    uint64_t other_pieces; /* of a reduction: of all blocks but the own one */
+    uint64_t begun;  /* callbacks, of both kinds: see flash_op_calls.c */
+    uint64_t called; /* callbacks before the first one that is not done */
     uint64_t undone,
         done; /* of the pieces from there on, a bit for each: see flash_pending_bit() */
-    uint32_t produce_buffers; /* RS: pieces that may be produced and not used up */
+    uint32_t produce_buffers; /* of a reduction: pieces that may be produced and not used up */
     bool calling;             /* a callback is taken as work */
     bool stopped;             /* no further callbacks */
 
     flash_slot_queue_t events;                            /* transfers done, not yet acted on */
     flash_slot_queue_t waiting;                           /* for the local contribution */
-    flash_slot_queue_t combining;                         /* RS: for a thread that combines */
+    flash_slot_queue_t combining;                         /* for a thread that combines */
     STAILQ_HEAD(flash_staging_queue, flash_slot) staging; /* for a thread that copies */
-    size_t uncopied; /* AG: elements at the own block's end that nobody has taken */
+    size_t uncopied; /* elements at the own block's end that nobody has taken to its place */
     unsigned held;   /* works taken and not finished */
     bool refused;    /* one of engine->refusals, and in use: what it sends is spoiled */
     bool haunted;    /* a lost peer's message may still touch its memory, see flash_op_destroy() */
@@ -172,25 +178,29 @@ void flash_refusals_free(flash_refusal_t *refusals);
 
 /* flash_cursor.c */
 bool flash_cursor_at_end(const flash_op_t *op, const flash_cursor_t *cursor);
-void flash_cursor_enter(const flash_op_t *op, flash_cursor_t *cursor, uint32_t step);
-void flash_cursor_next_step(const flash_op_t *op, flash_cursor_t *cursor);
+void flash_cursor_init(const flash_op_t *op, flash_cursor_t *cursor, flash_walk_t walk);
+void flash_cursor_next_block(const flash_op_t *op, flash_cursor_t *cursor);
 /* Of a cursor over pieces: moves past empty blocks, which have none. */
 void flash_cursor_find_piece(const flash_op_t *op, flash_cursor_t *cursor);
 
 /* flash_op.c */
 uint32_t flash_op_own_rank(const flash_op_t *op);
-static inline bool flash_op_is_reduction(const flash_op_t *op)
+static inline bool flash_op_reduces(const flash_op_params_t *params)
 {
-    return op->params.schedule.kind == FLASH_REDUCE_SCATTER;
+    return params->schedule.kind == FLASH_REDUCE_SCATTER ||
+           params->schedule.kind == FLASH_ALLREDUCE;
 }
-/* Whether its callback writes what it contributes. */
-static inline bool flash_op_produces(const flash_op_params_t *params)
+/* Whether a callback writes what it contributes to memory of the engine's. */
+static inline bool flash_op_lends(const flash_op_params_t *params)
 {
-    return params->schedule.kind == FLASH_REDUCE_SCATTER && params->callback != NULL;
+    return flash_op_reduces(params) && params->produce != NULL;
 }
+/* Of what this rank contributes to the block of its own. */
 static inline flash_split_t flash_op_own_split(const flash_op_t *op)
 {
-    return flash_schedule_split(&op->params.schedule, flash_op_own_rank(op));
+    const flash_schedule_t *schedule = &op->params.schedule;
+
+    return flash_schedule_split(schedule, flash_schedule_own_input(schedule));
 }
 /* The address of an element of a block that begins at `displ`. */
 static inline char *flash_op_at(const flash_op_t *op, const void *base, ptrdiff_t displ,
@@ -209,11 +219,16 @@ void flash_op_advance(flash_op_t *op); /* acts on all events */
 bool flash_op_is_complete(const flash_op_t *op);
 void flash_op_settle(flash_op_t *op); /* after slot->settled became true */
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
-/* AG: whether a part of the own block is there and not in its place. */
+/* Whether a part of the own block is there and not in its place. */
 bool flash_op_may_copy(const flash_op_t *op);
-/* AG: takes the next such part, of a segment's length at most, to be copied to its place. */
+/* Takes the next such part, of a segment's length at most, to be copied to its place. */
 void flash_op_take_copy(flash_op_t *op, flash_work_t *work);
-/* RS: where the sum of a segment is to be. */
+/* The blocks of the input, and of the output: AG's input and RS's output are one block each. */
+char *flash_op_input_block(const flash_op_t *op, uint32_t block);
+char *flash_op_output_block(const flash_op_t *op, uint32_t block);
+/* Whether a sum is made right where the user has it. */
+bool flash_op_sums_in_place(const flash_op_t *op, const flash_slot_t *slot);
+/* Where the sum of a segment is to be. */
 void *flash_op_sum_place(const flash_op_t *op, const flash_slot_t *slot);
 /* With far scratch: where what a spoiled message says is to be copied to. */
 uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot);
@@ -229,7 +244,7 @@ bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status);
 bool flash_op_is_produced(const flash_op_t *op, const flash_slot_t *slot);
 /* Whether there is none left to make, nor one to end. */
 bool flash_op_has_called(const flash_op_t *op);
-/* AG: how many elements of the own block there are. */
+/* How many elements of what is to be copied there are. */
 size_t flash_op_own_produced(const flash_op_t *op);
 
 /* flash_slot.c */
@@ -238,11 +253,13 @@ void flash_slot_init(flash_slot_t *slot,
 void flash_slot_open(flash_slot_t *slot);
 bool flash_slot_needs_staging_in(const flash_slot_t *slot);
 void flash_slot_stage_in(flash_slot_t *slot);
-bool flash_slot_is_last(const flash_slot_t *slot); /* of its block's way */
 void flash_slot_transferred(flash_slot_t *slot);   /* acts on the transfer that is done */
 void flash_slot_have_local(flash_slot_t *slot); /* of a waiting slot: it is there, or never will */
 void flash_slot_combined(flash_slot_t *slot, int status);
 void flash_slot_staged(flash_slot_t *slot, int status);
+/* With whom its step exchanges, and the rank of who receives what is sent, or of the other. */
+flash_pair_t flash_slot_pair(const flash_slot_t *slot);
+uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending);
 /* flash_engine_note() of something that the segment has been through. */
 void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin);
 

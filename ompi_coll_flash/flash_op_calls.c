@@ -1,8 +1,8 @@
 /*
  * flash_op_calls.c: an operation's callbacks: which is next, for which piece, and what is done.
  *
- * Callbacks of both kinds have numbers, in the order in which they are made. An allgather's own
- * block has the first, a reduce-scatter's the last.
+ * Callbacks of both kinds have numbers, in the order in which they are made: first all that produce,
+ * then all that consume.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -11,7 +11,7 @@
 /* Of both kinds. */
 static uint64_t callbacks(const flash_op_t *op)
 {
-    return (op->params.callback == NULL ? 0 : op->pieces) + op->own_pieces;
+    return op->produced_pieces + op->consumed_pieces;
 }
 
 bool flash_op_has_called(const flash_op_t *op)
@@ -19,45 +19,53 @@ bool flash_op_has_called(const flash_op_t *op)
     return op->stopped || op->called == callbacks(op);
 }
 
-size_t flash_op_own_produced(const flash_op_t *op)
+/* How many pieces of the own block have been produced: it is the last one. */
+static uint32_t own_produced(const flash_op_t *op, const flash_split_t *own)
 {
-    flash_split_t split = flash_op_own_split(op);
+    uint64_t left = op->produced_pieces > op->called ? op->produced_pieces - op->called : 0;
 
-    return op->called < op->own_pieces
-               ? flash_split_piece(&split, (uint32_t) op->called).offset
-               : flash_schedule_count(&op->params.schedule, flash_op_own_rank(op));
+    return left < own->pieces ? own->pieces - (uint32_t) left : 0;
 }
 
-static bool is_own(const flash_op_t *op, uint64_t number)
+size_t flash_op_own_produced(const flash_op_t *op)
 {
-    return flash_op_is_reduction(op) ? number >= callbacks(op) - op->own_pieces
-                                     : number < op->own_pieces;
+    flash_split_t own = flash_op_own_split(op);
+    uint32_t pieces = own_produced(op, &own);
+
+    return pieces < own.pieces ? flash_split_piece(&own, pieces).offset : own.count;
 }
 
 bool flash_op_is_produced(const flash_op_t *op, const flash_slot_t *slot)
 {
-    bool waits = flash_op_is_reduction(op) ? flash_op_produces(&op->params)
-                                           : slot->step == 0 && op->own_pieces > 0;
+    bool waits = slot->way.contributes && op->params.produce != NULL;
 
     return !waits || slot->piece < op->called;
 }
 
-/* A block's piece is consumed when it is there, the own block's when it is produced, too. */
-static bool wants_of_allgather(const flash_op_t *op)
+/* What the engine has lent comes back in the order of the ring. */
+static bool may_produce(const flash_op_t *op)
 {
-    uint64_t piece = op->begun - op->own_pieces;
-
-    return is_own(op, op->begun) ||
-           (piece < op->settled && (piece >= op->own_pieces || piece < op->called));
+    return !flash_op_lends(&op->params) || op->begun - op->settled < op->produce_buffers;
 }
 
-/* The own block's pieces are the last that settle: then they are sums. */
-static bool wants_of_reduction(const flash_op_t *op)
+/*
+ * Results settle in the order in which they are consumed: of a reduction, behind all that is none.
+ * The own block of the other kinds counts as settled from the start, and is there once produced.
+ */
+static bool may_consume(const flash_op_t *op)
 {
-    uint64_t left = callbacks(op) - op->begun;
+    uint64_t piece = op->begun - op->produced_pieces;
+    flash_split_t own = flash_op_own_split(op);
 
-    return is_own(op, op->begun) ? op->settled > op->pieces - left
-                                 : op->begun - op->settled < op->produce_buffers;
+    if (flash_op_reduces(&op->params)) {
+        return piece + op->other_pieces < op->settled;
+    }
+    return piece < op->settled && (piece >= own.pieces || piece < own_produced(op, &own));
+}
+
+static bool produces_next(const flash_op_t *op)
+{
+    return op->begun < op->produced_pieces;
 }
 
 bool flash_op_wants_callback(const flash_op_t *op)
@@ -66,46 +74,41 @@ bool flash_op_wants_callback(const flash_op_t *op)
         op->begun - op->called == FLASH_MAX_PENDING) {
         return false;
     }
-    return flash_op_is_reduction(op) ? wants_of_reduction(op) : wants_of_allgather(op);
+    return produces_next(op) ? may_produce(op) : may_consume(op);
 }
 
-static void take_own(const flash_op_t *op, flash_piece_t *piece)
-{
-    uint64_t first = flash_op_is_reduction(op) ? callbacks(op) - op->own_pieces : 0;
-    const void *base = flash_op_is_reduction(op) ? op->params.output : op->params.input;
-    flash_split_t split = flash_op_own_split(op);
-    flash_range_t range;
-
-    piece->own = true;
-    piece->block = flash_op_own_rank(op);
-    piece->piece = (uint32_t) (op->begun - first);
-    piece->pieces = split.pieces;
-    range = flash_split_piece(&split, piece->piece);
-    piece->offset = range.offset;
-    piece->count = range.count;
-    piece->data = flash_op_at(op, base, 0, range.offset);
-}
-
-static void take_any(flash_op_t *op, flash_piece_t *piece)
+/* Where a piece is that is about to be called back for. */
+static char *piece_data(const flash_op_t *op, const flash_cursor_t *cursor)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
+    uint32_t own = flash_schedule_own_input(schedule);
+
+    if (cursor->walk == FLASH_PRODUCED) {
+        return flash_op_input_block(op, cursor->block);
+    }
+    /* Nobody waits for the copy of the own block. */
+    return cursor->at == 0 && !flash_op_reduces(&op->params)
+               ? flash_op_input_block(op, own)
+               : flash_op_output_block(op, cursor->block);
+}
+
+static void take_piece(flash_op_t *op, flash_cursor_t *cursor, flash_piece_t *piece)
+{
     flash_range_t range;
 
-    flash_cursor_find_piece(op, &op->call);
-    range = flash_split_piece(&op->call.split, op->call.index);
-    piece->block = flash_schedule_block(schedule, op->call.step);
-    piece->piece = op->call.index++;
-    piece->pieces = op->call.split.pieces;
+    flash_cursor_find_piece(op, cursor);
+    range = flash_split_piece(&cursor->split, cursor->index);
+    piece->block = flash_schedule_rank(&op->params.schedule, cursor->block);
+    piece->piece = cursor->index++;
+    piece->pieces = cursor->split.pieces;
+    piece->displ = flash_schedule_displ(&op->params.schedule, cursor->block);
     piece->offset = range.offset;
     piece->count = range.count;
-    piece->far = flash_op_produces(&op->params) && op->params.stage_in;
-    if (flash_op_is_reduction(op)) {
+    if (piece->produces && flash_op_lends(&op->params)) {
         piece->data = flash_op_produce_buffer(op, op->begun);
-    } else if (op->call.step == 0) {
-        piece->data = flash_op_at(op, op->params.input, 0, range.offset);
+        piece->far = op->params.stage_in;
     } else {
-        piece->data = flash_op_at(op, op->params.output,
-                                  flash_schedule_displ(schedule, piece->block), range.offset);
+        piece->data = piece_data(op, cursor) + range.offset * op->params.element;
     }
 }
 
@@ -113,11 +116,8 @@ void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
 {
     piece->op = op;
     piece->number = op->begun;
-    if (is_own(op, op->begun)) {
-        take_own(op, piece);
-    } else {
-        take_any(op, piece);
-    }
+    piece->produces = produces_next(op);
+    take_piece(op, piece->produces ? &op->produce : &op->consume, piece);
     op->calling = true;
     op->undone |= flash_pending_bit(op->begun++);
 }

@@ -376,7 +376,7 @@ static bool is_brief(const flash_op_params_t *params)
     const flash_schedule_t *schedule = &params->schedule;
     size_t own = flash_schedule_count(schedule, flash_ring_rank(&schedule->ring, 0));
 
-    return params->callback == NULL && params->own_callback == NULL &&
+    return params->produce == NULL && params->consume == NULL &&
            own * params->element * schedule->ring.nranks < BRIEF_BYTES;
 }
 

@@ -76,7 +76,7 @@ static flash_refusal_t *find_unused(flash_engine_t *engine)
 bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params)
 {
     flash_refusal_t *refusal = find_unused(engine);
-    flash_op_params_t empty = {.schedule = {.kind = FLASH_ALLGATHER,
+    flash_op_params_t empty = {.schedule = {.kind = params->schedule.kind,
                                             .ring = params->schedule.ring,
                                             .pieces = 1,
                                             .row = 1,
@@ -86,6 +86,7 @@ bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params
                                .right = params->right,
                                .recv_tag = params->recv_tag,
                                .send_tag = params->send_tag,
+                               .pairs = params->pairs,
                                .depth = SLOTS,
                                .input = refusal,
                                .output = refusal,
@@ -101,6 +102,7 @@ bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params
     memset(&refusal->op, 0, sizeof(refusal->op));
     memset(refusal->slots, 0, sizeof(refusal->slots));
     flash_op_init(&refusal->op, engine, &empty, refusal->slots);
+    refusal->op.scratch = refusal; /* of segments without length */
     refusal->op.refused = true;
     flash_op_fail(&refusal->op, FLASH_ERR_NO_MEMORY, flash_ring_rank(&params->schedule.ring, 0));
     flash_op_start(&refusal->op);

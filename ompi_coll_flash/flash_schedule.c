@@ -12,23 +12,137 @@ uint32_t flash_ring_rank(const flash_ring_t *ring, uint32_t ahead)
     return ring->ranks == NULL ? place : ring->ranks[place];
 }
 
-uint32_t flash_schedule_block(const flash_schedule_t *schedule, uint32_t step)
-{
-    uint32_t behind = schedule->kind == FLASH_ALLGATHER ? step : step + 1; /* at most nranks */
+/* ------------------------------------------------------------ which block when */
 
-    return flash_ring_rank(&schedule->ring, schedule->ring.nranks - behind);
+static bool is_alltoall(const flash_schedule_t *schedule)
+{
+    return schedule->kind == FLASH_ALLTOALL;
+}
+
+static bool reduces(const flash_schedule_t *schedule)
+{
+    return schedule->kind == FLASH_REDUCE_SCATTER || schedule->kind == FLASH_ALLREDUCE;
+}
+
+uint32_t flash_schedule_blocks(const flash_schedule_t *schedule)
+{
+    return schedule->ring.nranks * (is_alltoall(schedule) ? 2 : 1);
+}
+
+static uint32_t steps(const flash_schedule_t *schedule)
+{
+    uint32_t n = schedule->ring.nranks;
+
+    switch (schedule->kind) {
+    case FLASH_ALLREDUCE:
+        return 2 * n - 1;
+    case FLASH_ALLTOALL:
+        return 2 * (n - 1);
+    default:
+        return n;
+    }
+}
+
+uint32_t flash_schedule_length(const flash_schedule_t *schedule, flash_walk_t walk)
+{
+    if (walk == FLASH_STEPS) {
+        return steps(schedule);
+    }
+    if (schedule->kind == (walk == FLASH_PRODUCED ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER)) {
+        return 1; /* the own block */
+    }
+    return schedule->ring.nranks;
+}
+
+/* The block that goes to the rank so many places to the right. */
+static uint32_t out_block(const flash_schedule_t *schedule, uint32_t ahead)
+{
+    return schedule->ring.nranks + flash_ring_rank(&schedule->ring, ahead);
+}
+
+/* The block of the rank so many places to the left. */
+static uint32_t block_behind(const flash_schedule_t *schedule, uint32_t behind)
+{
+    uint32_t n = schedule->ring.nranks;
+
+    return flash_ring_rank(&schedule->ring, n - behind % n);
+}
+
+uint32_t flash_schedule_block(const flash_schedule_t *schedule, flash_walk_t walk, uint32_t at)
+{
+    if (walk == FLASH_CONSUMED || schedule->kind == FLASH_ALLGATHER) {
+        return block_behind(schedule, at);
+    }
+    if (reduces(schedule)) {
+        return block_behind(schedule, at + 1);
+    }
+    if (walk == FLASH_PRODUCED) {
+        return out_block(schedule, at + 1);
+    }
+    return at % 2 == 0 ? out_block(schedule, at / 2 + 1) : block_behind(schedule, at / 2 + 1);
+}
+
+uint32_t flash_schedule_rank(const flash_schedule_t *schedule, uint32_t block)
+{
+    return block % schedule->ring.nranks;
+}
+
+uint32_t flash_schedule_own_input(const flash_schedule_t *schedule)
+{
+    uint32_t rank = flash_ring_rank(&schedule->ring, 0);
+
+    return is_alltoall(schedule) ? schedule->ring.nranks + rank : rank;
+}
+
+uint32_t flash_schedule_own_result(const flash_schedule_t *schedule)
+{
+    return flash_ring_rank(&schedule->ring, 0);
+}
+
+flash_step_t flash_schedule_step(const flash_schedule_t *schedule, uint32_t step)
+{
+    uint32_t last = steps(schedule) - 1;
+
+    if (is_alltoall(schedule)) {
+        bool out = step % 2 == 0;
+
+        return (flash_step_t){
+            .receives = !out, .contributes = out, .sends = out, .delivers = !out};
+    }
+    return (flash_step_t){
+        .receives = step > 0,
+        .contributes = step < (reduces(schedule) ? schedule->ring.nranks : 1),
+        .sends = step < last,
+        .delivers = reduces(schedule) ? step + 1 >= schedule->ring.nranks : step > 0};
+}
+
+uint32_t flash_schedule_distance(const flash_schedule_t *schedule, uint32_t step)
+{
+    return is_alltoall(schedule) ? step / 2 + 1 : 1;
+}
+
+/* ------------------------------------------------------------ how it is cut */
+
+/* The blocks among which one is, and its number there. */
+static const flash_blocks_t *blocks_of(const flash_schedule_t *schedule, uint32_t *block)
+{
+    if (*block < schedule->ring.nranks) {
+        return &schedule->blocks;
+    }
+    *block -= schedule->ring.nranks;
+    return &schedule->out;
 }
 
 size_t flash_schedule_count(const flash_schedule_t *schedule, uint32_t block)
 {
-    const flash_blocks_t *blocks = &schedule->blocks;
+    const flash_blocks_t *blocks = blocks_of(schedule, &block);
 
     return blocks->counts == NULL ? blocks->count : blocks->counts[block];
 }
 
 ptrdiff_t flash_schedule_displ(const flash_schedule_t *schedule, uint32_t block)
 {
-    const flash_blocks_t *blocks = &schedule->blocks;
+    const flash_blocks_t *blocks = blocks_of(schedule, &block);
 
     return blocks->displs == NULL ? (ptrdiff_t) (block * blocks->count) : blocks->displs[block];
 }
@@ -95,22 +209,29 @@ flash_range_t flash_split_segment(const flash_split_t *split, uint32_t segment)
 
 /*
  * Equal blocks are all alike, so that one stands for all: the loops below take constant time
- * for them.
+ * for them. (An all-to-all's go out as they come in.)
  */
-static uint32_t distinct_blocks(const flash_schedule_t *schedule)
+static bool alike(const flash_schedule_t *schedule)
 {
-    return schedule->blocks.counts == NULL ? 1 : schedule->ring.nranks;
+    return schedule->blocks.counts == NULL;
 }
 
-uint64_t flash_schedule_total_pieces(const flash_schedule_t *schedule)
+static uint32_t distinct_blocks(const flash_schedule_t *schedule)
 {
-    uint32_t distinct = distinct_blocks(schedule);
+    return alike(schedule) ? 1 : flash_schedule_blocks(schedule);
+}
+
+uint64_t flash_schedule_pieces(const flash_schedule_t *schedule, flash_walk_t walk)
+{
+    uint32_t length = flash_schedule_length(schedule, walk);
+    uint32_t distinct = alike(schedule) ? 1 : length;
     uint64_t total = 0;
 
-    for (uint32_t block = 0; block < distinct; block++) {
-        total += flash_schedule_split(schedule, block).pieces;
+    for (uint32_t at = 0; at < distinct; at++) {
+        total +=
+            flash_schedule_split(schedule, flash_schedule_block(schedule, walk, at)).pieces;
     }
-    return total * (schedule->ring.nranks / distinct);
+    return total * (length / distinct);
 }
 
 size_t flash_schedule_max_piece(const flash_schedule_t *schedule)

@@ -1,14 +1,22 @@
 /*
  * flash_schedule.h: which block, which piece, which segment, in which step. Pure arithmetic.
  *
- * N ranks stand in a ring, each sends to its right neighbour and receives from its left. There are
- * N steps; in each, the rank at place p handles the block of the rank at another place:
+ * N ranks stand in a ring. Three kinds of operation go around it: each rank sends to its right
+ * neighbour and receives from its left one, and in each step the rank at place p handles the block of
+ * the rank at another place:
  *
- *   Flash-AG (allgather)       step i: place (p - i) mod N, the own block first
- *   Flash-RS (reduce-scatter)  step i: place (p - 1 - i) mod N, the own block last
+ *   Flash-AG (allgather)       step i < N: place (p - i) mod N, the own block first
+ *   Flash-RS (reduce-scatter)  step i < N: place (p - 1 - i) mod N, the own block last
+ *   allreduce                  step i < 2N - 1: likewise, so that the last N are an allgather
  *
- * In step i > 0 a rank receives that block (AG) or the partial sum of it (RS) from the left; in
- * step i < N - 1 it sends the block or the sum on to the right (arXiv 2604.24013).
+ * In step i > 0 a rank receives that block, or the partial sum of it, from the left; in all steps but
+ * the last it sends the block or the sum on to the right (arXiv 2604.24013).
+ *
+ *   Flash-A2A (all-to-all)     step i < 2(N - 1): even ones send to place p + 1 + i / 2,
+ *                              odd ones receive from place p - 1 - i / 2
+ *
+ * An all-to-all has two blocks for each rank: the one that comes from it, which has its number, and
+ * the one that goes to it, numbered N further on. The own ones do not travel.
  *
  * A block is cut twice. *Pieces* are what the user's callback sees: a whole number of rows.
  * *Segments* are what travels: each piece is cut into equally many segments of nearly equal
@@ -21,10 +29,24 @@
 #ifndef FLASH_SCHEDULE_H
 #define FLASH_SCHEDULE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum flash_kind { FLASH_ALLGATHER, FLASH_REDUCE_SCATTER } flash_kind_t;
+typedef enum flash_kind {
+    FLASH_ALLGATHER,
+    FLASH_REDUCE_SCATTER,
+    FLASH_ALLREDUCE,
+    FLASH_ALLTOALL
+} flash_kind_t;
+#define FLASH_KINDS 4
+
+/* The orders in which an operation goes through blocks. */
+typedef enum flash_walk {
+    FLASH_STEPS,    /* as they travel */
+    FLASH_PRODUCED, /* as this rank may compute what it contributes: the own block last */
+    FLASH_CONSUMED  /* as it may use the results: the own block first */
+} flash_walk_t;
 
 /* Where this rank stands among the others. */
 typedef struct flash_ring {
@@ -51,7 +73,16 @@ typedef struct flash_schedule {
     size_t row;              /* elements that no piece separates, at least 1 */
     size_t segment_elements; /* wanted elements in a segment, at least 1 */
     flash_blocks_t blocks;
+    flash_blocks_t out; /* of an all-to-all: those that go to the ranks */
 } flash_schedule_t;
+
+/* What a rank does with a block in a step. */
+typedef struct flash_step {
+    bool receives;    /* it, or a partial sum of it */
+    bool contributes; /* what this rank has of it; to what it receives, if it does */
+    bool sends;       /* it on, or away */
+    bool delivers;    /* it to the user: what the step ends with is a result */
+} flash_step_t;
 
 /* How one block is cut. Segment s belongs to piece s / segments_per_piece. */
 typedef struct flash_split {
@@ -70,13 +101,26 @@ typedef struct flash_range {
  */
 uint32_t flash_ring_rank(const flash_ring_t *ring, uint32_t ahead);
 
-uint32_t flash_schedule_block(const flash_schedule_t *schedule, uint32_t step);
+/* How many blocks there are, and how many a walk comes to. */
+uint32_t flash_schedule_blocks(const flash_schedule_t *schedule);
+uint32_t flash_schedule_length(const flash_schedule_t *schedule, flash_walk_t walk);
+uint32_t flash_schedule_block(const flash_schedule_t *schedule, flash_walk_t walk, uint32_t at);
+/* The rank whose a block is, or that it goes to. */
+uint32_t flash_schedule_rank(const flash_schedule_t *schedule, uint32_t block);
+/* The block of this rank's that it contributes to, and the one that is its result. */
+uint32_t flash_schedule_own_input(const flash_schedule_t *schedule);
+uint32_t flash_schedule_own_result(const flash_schedule_t *schedule);
+flash_step_t flash_schedule_step(const flash_schedule_t *schedule, uint32_t step);
+/* How far to the right the rank stands to which a step sends, and to the left the other. */
+uint32_t flash_schedule_distance(const flash_schedule_t *schedule, uint32_t step);
+
 size_t flash_schedule_count(const flash_schedule_t *schedule, uint32_t block);
 ptrdiff_t flash_schedule_displ(const flash_schedule_t *schedule, uint32_t block);
 flash_split_t flash_schedule_split(const flash_schedule_t *schedule, uint32_t block);
 
-/* The sum of the pieces of all blocks. Takes time proportional to the number of ranks. */
-uint64_t flash_schedule_total_pieces(const flash_schedule_t *schedule);
+/* The sum of the pieces of all blocks of a walk. Takes time proportional to their number, but for
+ * equal blocks. */
+uint64_t flash_schedule_pieces(const flash_schedule_t *schedule, flash_walk_t walk);
 
 /* The longest piece and the most segments of any block. */
 size_t flash_schedule_max_piece(const flash_schedule_t *schedule);

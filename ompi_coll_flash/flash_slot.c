@@ -10,36 +10,43 @@
 
 #include <string.h>
 
-static bool first_step(const flash_slot_t *slot)
-{
-    return slot->step == 0;
-}
-
-bool flash_slot_is_last(const flash_slot_t *slot)
-{
-    return slot->step == slot->op->params.schedule.ring.nranks - 1;
-}
-
-static bool is_reduction(const flash_slot_t *slot)
-{
-    return slot->op->params.schedule.kind == FLASH_REDUCE_SCATTER;
-}
-
 static uint32_t own_rank(const flash_slot_t *slot)
 {
     return flash_op_own_rank(slot->op);
 }
 
-static uint32_t left_rank(const flash_slot_t *slot)
+uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending)
 {
     const flash_schedule_t *schedule = &slot->op->params.schedule;
+    uint32_t distance = flash_schedule_distance(schedule, slot->step);
 
-    return flash_ring_rank(&schedule->ring, schedule->ring.nranks - 1);
+    return flash_ring_rank(&schedule->ring,
+                           sending ? distance : schedule->ring.nranks - distance);
 }
 
-static uint32_t right_rank(const flash_slot_t *slot)
+flash_pair_t flash_slot_pair(const flash_slot_t *slot)
 {
-    return flash_ring_rank(&slot->op->params.schedule.ring, 1);
+    const flash_op_params_t *params = &slot->op->params;
+    flash_pair_t pair = {.left = params->left,
+                         .right = params->right,
+                         .recv_tag = params->recv_tag,
+                         .send_tag = params->send_tag};
+
+    if (params->schedule.kind == FLASH_ALLTOALL) {
+        pair = params->pairs[flash_schedule_distance(&params->schedule, slot->step) - 1];
+        pair.recv_tag |= params->recv_tag;
+        pair.send_tag |= params->send_tag;
+    }
+    return pair;
+}
+
+/* A message's step, as its sender and its receiver both count. */
+static uint32_t tag_step(const flash_slot_t *slot, bool sending)
+{
+    if (slot->op->params.schedule.kind == FLASH_ALLTOALL) {
+        return flash_schedule_distance(&slot->op->params.schedule, slot->step);
+    }
+    return slot->step + sending;
 }
 
 static size_t slot_bytes(const flash_slot_t *slot)
@@ -97,15 +104,16 @@ static void slot_receive(flash_slot_t *slot, size_t length)
 {
     flash_op_t *op = slot->op;
     flash_transport_t *transport = op->engine->transport;
+    flash_pair_t pair = flash_slot_pair(slot);
+    uint64_t tag =
+        segment_tag(pair.recv_tag, tag_step(slot, false), slot->segment + slot->overrun);
 
     slot->state = FLASH_SLOT_RECEIVING;
     slot->posted_at = flash_trace_clock(op->engine->trace);
     slot->posted = slot->beginning = true;
     slot->transfer.far = is_far(slot, false);
-    transport->ops->recv(
-        transport, op->params.left,
-        segment_tag(op->params.recv_tag, slot->step, slot->segment + slot->overrun),
-        ~FLASH_TAG_MARKS, slot->data, length, &slot->transfer);
+    transport->ops->recv(transport, pair.left, tag, ~FLASH_TAG_MARKS, slot->data, length,
+                         &slot->transfer);
     slot->beginning = false;
 }
 
@@ -124,11 +132,12 @@ static void post_send(flash_slot_t *slot)
 {
     flash_op_t *op = slot->op;
     flash_transport_t *transport = op->engine->transport;
-    uint64_t tag = segment_tag(op->params.send_tag, slot->step + 1, slot->segment);
-    const void *content = first_step(slot) ? slot->local : slot->data;
+    flash_pair_t pair = flash_slot_pair(slot);
+    uint64_t tag = segment_tag(pair.send_tag, tag_step(slot, true), slot->segment);
+    const void *content = slot->way.receives ? slot->data : slot->local;
     size_t length = slot_bytes(slot);
 
-    slot->transfer.far = !slot->spoiled && is_far(slot, first_step(slot));
+    slot->transfer.far = !slot->spoiled && is_far(slot, !slot->way.receives);
     if (slot->spoiled) {
         content = &slot->blame;
         length = blame_bytes(slot);
@@ -138,7 +147,7 @@ static void post_send(flash_slot_t *slot)
     slot->state = FLASH_SLOT_SENDING;
     slot->posted_at = flash_trace_clock(op->engine->trace);
     slot->posted = slot->beginning = true;
-    transport->ops->send(transport, op->params.right, tag, content, length, &slot->transfer);
+    transport->ops->send(transport, pair.right, tag, content, length, &slot->transfer);
     slot->beginning = false;
 }
 
@@ -151,12 +160,12 @@ static void post_send(flash_slot_t *slot)
 static void post_sends(flash_op_t *op)
 {
     if (op->next_send < op->retired) {
-        op->next_send = op->retired; /* past segments of the last step, which are not sent */
+        op->next_send = op->retired; /* past segments that are not sent */
     }
     while (op->next_send < op->opened && op->sending < op->params.sends) {
         flash_slot_t *slot = &op->slots[op->next_send % op->depth];
 
-        if (!flash_slot_is_last(slot)) {
+        if (slot->way.sends) {
             if (slot->state != FLASH_SLOT_DEPARTING) {
                 break;
             }
@@ -206,28 +215,29 @@ static void slot_combine(flash_slot_t *slot)
     flash_engine_offer(slot->op);
 }
 
-/* RS: whether a sum is still to be copied to where it belongs. */
+/* Whether what is a result now is still to be copied to where it belongs. */
 static bool ends_by_staging(const flash_slot_t *slot)
 {
-    const flash_op_params_t *params = &slot->op->params;
-
-    return is_reduction(slot) && flash_slot_is_last(slot) && !slot->spoiled &&
-           slot->range.count > 0 && params->stage_out && !params->combine_far;
+    return slot->op->params.stage_out && slot->way.delivers && !slot->spoiled &&
+           slot->range.count > 0 && !flash_op_sums_in_place(slot->op, slot);
 }
 
-/* The content is as complete as it will get: on it goes, or here it ends. */
+/* The content is as complete as it will get: the user has it, on it goes, or here it ends. */
 static void slot_leave(flash_slot_t *slot)
 {
-    if (!flash_slot_is_last(slot)) {
-        slot_send(slot);
-        return;
-    }
-    if (slot->spoiled) {
+    if (slot->way.delivers && slot->spoiled) {
         flash_op_fail(slot->op, FLASH_ERR_PEER, slot->blame);
-    } else if (ends_by_staging(slot)) {
-        slot_stage(slot, FLASH_STAGING_OUT);
     }
-    slot_done(slot);
+    if (ends_by_staging(slot)) {
+        slot_stage(slot, FLASH_STAGING_OUT);
+    } else {
+        slot_settled(slot);
+    }
+    if (slot->way.sends) {
+        slot_send(slot);
+    } else {
+        slot_done(slot);
+    }
 }
 
 void flash_slot_have_local(flash_slot_t *slot)
@@ -235,10 +245,9 @@ void flash_slot_have_local(flash_slot_t *slot)
     if (!flash_op_is_produced(slot->op, slot) && slot->range.count > 0) { /* nor will it be */
         slot_spoil(slot, slot->op->blamed);
     }
-    if (first_step(slot)) {
+    if (!slot->way.receives) {
         slot_send(slot);
     } else if (slot->spoiled || slot->range.count == 0) {
-        slot_settled(slot);
         slot_leave(slot);
     } else {
         slot_combine(slot);
@@ -255,13 +264,13 @@ static void slot_need_local(flash_slot_t *slot)
     }
 }
 
-/* A reduction needs its contribution in each step, an allgather in the first. */
+/* Where nothing arrives, what is local leaves; else it is added. */
 bool flash_slot_needs_staging_in(const flash_slot_t *slot)
 {
     const flash_op_params_t *params = &slot->op->params;
 
     return params->stage_in && slot->range.count > 0 && !slot->spoiled &&
-           (first_step(slot) || (is_reduction(slot) && !params->combine_far));
+           slot->way.contributes && (!slot->way.receives || !params->combine_far);
 }
 
 void flash_slot_stage_in(flash_slot_t *slot)
@@ -273,7 +282,7 @@ void flash_slot_open(flash_slot_t *slot)
 {
     flash_op_t *op = slot->op;
 
-    if (!first_step(slot)) {
+    if (slot->way.receives) {
         if (op->open_step_ended) { /* the left neighbour has no such segment */
             slot_spoil(slot, op->blamed);
             slot->status = FLASH_ERR_CANCELED;
@@ -285,7 +294,7 @@ void flash_slot_open(flash_slot_t *slot)
         }
         return;
     }
-    if (!is_reduction(slot)) {
+    if (!flash_op_reduces(&op->params)) {
         slot_settled(slot);
     }
     slot_need_local(slot);
@@ -308,7 +317,7 @@ static void end_step(flash_slot_t *last)
             transport->ops->cancel(transport, &slot->transfer);
         }
     }
-    op->open_step_ended |= op->open.step == last->step;
+    op->open_step_ended |= op->open.at == last->step;
 }
 
 static uint32_t read_blame(const flash_slot_t *slot)
@@ -337,7 +346,8 @@ static bool check_arrival(flash_slot_t *slot)
         if (slot->status != FLASH_ERR_CANCELED) {
             bool here = slot->status == FLASH_ERR_NO_MEMORY || slot->status == FLASH_ERR_REFUSED;
 
-            flash_op_fail(op, slot->status, here ? own_rank(slot) : left_rank(slot));
+            flash_op_fail(op, slot->status,
+                          here ? own_rank(slot) : flash_slot_neighbour(slot, false));
         }
         slot_spoil(slot, op->blamed);
         return true;
@@ -379,19 +389,11 @@ static void act_on_arrival(flash_slot_t *slot)
     if (!check_arrival(slot)) {
         return;
     }
-    if (is_reduction(slot)) {
+    if (slot->way.contributes) {
         slot_need_local(slot);
-        return;
-    }
-    if (slot->spoiled) {
-        flash_op_fail(slot->op, FLASH_ERR_PEER, slot->blame);
-    }
-    if (slot->op->params.stage_out && !slot->spoiled && slot->range.count > 0) {
-        slot_stage(slot, FLASH_STAGING_OUT);
     } else {
-        slot_settled(slot);
+        slot_leave(slot);
     }
-    slot_leave(slot);
 }
 
 /*
@@ -407,7 +409,7 @@ static bool send_again(flash_slot_t *slot)
         return false;
     }
     if (slot->sent_again) {
-        op->engine->transport->ops->give_up(op->engine->transport, op->params.right);
+        op->engine->transport->ops->give_up(op->engine->transport, flash_slot_pair(slot).right);
         return false;
     }
     slot->sent_again = true;
@@ -423,14 +425,15 @@ static void slot_sent(flash_slot_t *slot)
     if (slot->status != FLASH_OK) {
         bool lost = slot->status == FLASH_ERR_LOST;
 
-        flash_op_fail(op, slot->status, lost ? right_rank(slot) : own_rank(slot));
+        flash_op_fail(op, slot->status,
+                      lost ? flash_slot_neighbour(slot, true) : own_rank(slot));
         if (send_again(slot)) {
             return;
         }
     }
     op->sending--;
     post_sends(op);
-    if (first_step(slot) && is_reduction(slot)) {
+    if (!slot->way.receives && flash_op_reduces(&op->params)) {
         slot_settled(slot);
     }
     slot_done(slot);
@@ -459,9 +462,6 @@ void flash_slot_combined(flash_slot_t *slot, int status)
     if (status != FLASH_OK) {
         slot_spoil(slot, own_rank(slot));
         flash_op_fail(slot->op, status, own_rank(slot));
-    }
-    if (!ends_by_staging(slot)) {
-        slot_settled(slot);
     }
     slot_leave(slot);
 }

@@ -363,7 +363,7 @@ static bool is_at_home(const flash_gpu_lane_t *lane, int device)
 static bool find_direct(flash_stager_t *stager, flash_op_params_t *params)
 {
     int device = loaded()->device(lane_of(stager, false));
-    bool reduces = params->schedule.kind == FLASH_REDUCE_SCATTER;
+    bool reduces = params->combine != NULL;
     size_t size = flash_op_scratch_size(params);
 
     if (size == 0 || size > LARGEST_KEPT || (reduces && !params->combine_far) ||

@@ -138,6 +138,8 @@ static const struct {
     int lane; /* NO_LANE: may lie beside others of its kind */
 } kinds[FLASH_TRACE_KINDS] = {[FLASH_TRACE_ALLGATHER] = {"allgather", NO_LANE},
                               [FLASH_TRACE_REDUCE_SCATTER] = {"reduce-scatter", NO_LANE},
+                              [FLASH_TRACE_ALLREDUCE] = {"allreduce", NO_LANE},
+                              [FLASH_TRACE_ALLTOALL] = {"all-to-all", NO_LANE},
                               [FLASH_TRACE_CALLBACK] = {"callback", CALLBACKS},
                               [FLASH_TRACE_PENDING] = {"callback", CALLBACKS},
                               [FLASH_TRACE_DONE] = {"pending piece", NO_LANE},
@@ -175,7 +177,7 @@ static void end_event(const writer_t *writer, const flash_trace_span_t *span)
     }
     fprintf(writer->file, ",\"args\":{\"operation\":%" PRIu64 ",\"bytes\":%" PRIu64,
             span->operation, span->bytes);
-    if (span->kind > FLASH_TRACE_REDUCE_SCATTER) {
+    if (span->kind > FLASH_TRACE_OPERATIONS) {
         fprintf(writer->file, ",\"block\":%u,\"index\":%u", (unsigned) span->block,
                 (unsigned) span->index);
     }
@@ -189,7 +191,7 @@ static void write_end(const writer_t *writer, const flash_trace_span_t *span, co
     begin_event(writer, name, phase, NO_LANE);
     fprintf(writer->file, ",\"cat\":\"%s\",\"id\":\"%d.%" PRIu64, name, writer->rank,
             span->operation);
-    if (span->kind > FLASH_TRACE_REDUCE_SCATTER) {
+    if (span->kind > FLASH_TRACE_OPERATIONS) {
         fprintf(writer->file, ".%u", (unsigned) span->index);
     }
     fputc('"', writer->file);

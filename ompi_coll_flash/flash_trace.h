@@ -21,6 +21,9 @@ typedef struct flash_trace flash_trace_t;
 typedef enum flash_trace_kind {
     FLASH_TRACE_ALLGATHER, /* an operation, from its start to its completion */
     FLASH_TRACE_REDUCE_SCATTER,
+    FLASH_TRACE_ALLREDUCE,
+    FLASH_TRACE_ALLTOALL,
+    FLASH_TRACE_OPERATIONS = FLASH_TRACE_ALLTOALL, /* the last of these */
     FLASH_TRACE_CALLBACK,
     FLASH_TRACE_PENDING, /* a callback that left its piece pending */
     FLASH_TRACE_DONE,    /* an instant: that piece is done */

@@ -58,24 +58,35 @@ static bool read_hints(const MPIX_Flash_hints *hints, MPIX_Flash_hints *known)
            known->on_stream >= 0 && known->on_stream <= 1;
 }
 
-static int read_compute(MPIX_Flash_compute_fn *fn, void *arg, const MPIX_Flash_hints *hints,
+/* A callback, and what it is called with. */
+typedef struct call {
+    MPIX_Flash_compute_fn *fn;
+    void *arg;
+} call_t;
+
+/* `own`: the hints' callback, or NULL: they are to have none. */
+static int read_compute(call_t produce, call_t consume, const MPIX_Flash_hints *hints, call_t *own,
                         mca_coll_flash_compute_t *compute)
 {
-    MPIX_Flash_hints known;
+    MPIX_Flash_hints known = MPIX_FLASH_HINTS_INIT;
 
-    *compute = (mca_coll_flash_compute_t){.fn = fn, .arg = arg};
-    if (hints != NULL) {
-        if (!read_hints(hints, &known)) {
-            return MPI_ERR_ARG;
-        }
-        compute->pieces = known.pieces;
-        compute->row = known.row;
-        compute->on_stream = known.on_stream == 1;
-        compute->stream = compute->on_stream ? known.stream : NULL;
-        compute->own = known.own;
-        compute->own_arg = known.own_arg;
+    if (hints != NULL && !read_hints(hints, &known)) {
+        return MPI_ERR_ARG;
     }
-    return fn == NULL && compute->own == NULL ? MPI_ERR_ARG : MPI_SUCCESS;
+    if (own != NULL) {
+        *own = (call_t){known.own, known.own_arg};
+    } else if (known.own != NULL) {
+        return MPI_ERR_ARG;
+    }
+    *compute = (mca_coll_flash_compute_t){.produce = produce.fn,
+                                          .produce_arg = produce.arg,
+                                          .consume = consume.fn,
+                                          .consume_arg = consume.arg,
+                                          .pieces = known.pieces,
+                                          .row = known.row,
+                                          .on_stream = known.on_stream == 1};
+    compute->stream = compute->on_stream ? known.stream : NULL;
+    return MPI_SUCCESS;
 }
 
 int MPIX_Flash_active(MPI_Comm comm, int *flag)
@@ -106,6 +117,14 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error)
                                              (uint64_t) handle.piece, status);
     }
     return pending ? MPI_SUCCESS : MPI_ERR_ARG;
+}
+
+static size_t type_bytes(MPI_Datatype type, int count)
+{
+    size_t size;
+
+    ompi_datatype_type_size(type, &size);
+    return size * (size_t) count;
 }
 
 static const char *module_obstacle(const mca_coll_flash_module_t *module)
@@ -149,10 +168,18 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
     const char *obstacle;
+    call_t own;
     int error = check_comm(comm);
 
     if (error == MPI_SUCCESS) {
-        error = request == NULL ? MPI_ERR_ARG : read_compute(consume, arg, hints, &compute);
+        error = request == NULL ? MPI_ERR_ARG
+                                : read_compute((call_t){NULL, NULL}, (call_t){consume, arg}, hints,
+                                               &own, &compute);
+    }
+    if (error == MPI_SUCCESS) {
+        compute.produce = own.fn;
+        compute.produce_arg = own.arg;
+        error = consume == NULL && own.fn == NULL ? MPI_ERR_ARG : MPI_SUCCESS;
     }
     if (error == MPI_SUCCESS) {
         error = check_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvcounts,
@@ -258,11 +285,18 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
     const char *obstacle;
+    call_t own;
     int error = check_comm(comm);
 
     if (error == MPI_SUCCESS) {
-        error = request == NULL || produce == NULL ? MPI_ERR_ARG
-                                                   : read_compute(produce, arg, hints, &compute);
+        error = request == NULL || produce == NULL
+                    ? MPI_ERR_ARG
+                    : read_compute((call_t){produce, arg}, (call_t){NULL, NULL}, hints, &own,
+                                   &compute);
+    }
+    if (error == MPI_SUCCESS) {
+        compute.consume = own.fn;
+        compute.consume_arg = own.arg;
     }
     if (error == MPI_SUCCESS) {
         error = check_reduce_scatter(recvbuf, recvcount, recvcounts, datatype, op, comm);
@@ -335,6 +369,219 @@ int MPIX_Reduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
     MPI_Request request;
     int error = MPIX_Ireduce_scatter_compute(produce, arg, hints, recvbuf, recvcounts, datatype, op,
                                              comm, &request);
+
+    return error != MPI_SUCCESS ? error : PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* -------------------------------------------------------------- allreduce */
+
+static int allreduce(call_t produce, call_t consume, const MPIX_Flash_hints *hints, void *recvbuf,
+                     int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
+                     MPI_Request *request)
+{
+    mca_coll_flash_module_t *module;
+    mca_coll_flash_compute_t compute;
+    const char *obstacle;
+    int error = check_comm(comm);
+
+    if (error == MPI_SUCCESS) {
+        error = request == NULL || produce.fn == NULL
+                    ? MPI_ERR_ARG
+                    : read_compute(produce, consume, hints, NULL, &compute);
+    }
+    if (error == MPI_SUCCESS) {
+        error = check_reduce_scatter(recvbuf, count, NULL, datatype, op, comm);
+    }
+    if (error != MPI_SUCCESS) {
+        return error;
+    }
+    module = mca_coll_flash_module_of(comm);
+    obstacle = module_obstacle(module);
+    if (obstacle == NULL) {
+        obstacle = mca_coll_flash_reduce_obstacle(datatype, op);
+    }
+    mca_coll_flash_tell_path("Iallreduce_compute", type_bytes(datatype, count), comm,
+                             "plain collective", obstacle);
+    if (obstacle != NULL) {
+        error = flash_fallback_allreduce(&compute, recvbuf, count, datatype, op, comm, request);
+    } else {
+        error = mca_coll_flash_start_allreduce(module, mca_coll_flash_next_sequence(module),
+                                               recvbuf, count, datatype, op, &compute, request);
+    }
+    if (error == MPI_SUCCESS) {
+        ompi_coll_base_retain_op(*request, op, datatype);
+    }
+    return error;
+}
+
+int MPIX_Iallreduce_compute(MPIX_Flash_compute_fn *produce, void *produce_arg,
+                            MPIX_Flash_compute_fn *consume, void *consume_arg,
+                            const MPIX_Flash_hints *hints, void *recvbuf, int count,
+                            MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request)
+{
+    return raise_error(comm,
+                       allreduce((call_t){produce, produce_arg}, (call_t){consume, consume_arg},
+                                 hints, recvbuf, count, datatype, op, comm, request),
+                       __func__);
+}
+
+int MPIX_Allreduce_compute(MPIX_Flash_compute_fn *produce, void *produce_arg,
+                           MPIX_Flash_compute_fn *consume, void *consume_arg,
+                           const MPIX_Flash_hints *hints, void *recvbuf, int count,
+                           MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
+{
+    MPI_Request request;
+    int error = MPIX_Iallreduce_compute(produce, produce_arg, consume, consume_arg, hints, recvbuf,
+                                        count, datatype, op, comm, &request);
+
+    return error != MPI_SUCCESS ? error : PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* ------------------------------------------------------------- all-to-all */
+
+static bool is_solid_or_empty(MPI_Datatype type)
+{
+    return type_bytes(type, 1) == 0 || mca_coll_flash_is_solid(type);
+}
+
+/* One side of it. */
+static int check_side(const void *buffer, int count, const int counts[], MPI_Datatype type,
+                      MPI_Comm comm)
+{
+    int error = check_type(type);
+
+    if (error == MPI_SUCCESS) {
+        error = check_counts(count, counts, comm);
+    }
+    if (error == MPI_SUCCESS && buffer == MPI_IN_PLACE) {
+        error = MPI_ERR_BUFFER;
+    }
+    return error == MPI_SUCCESS && !is_solid_or_empty(type) ? MPI_ERR_TYPE : error;
+}
+
+/* Blocks are cut by elements, and the own one is copied. */
+static int check_sides(const mca_coll_flash_alltoall_t *a, int sendcount, MPI_Datatype sendtype,
+                       MPI_Comm comm)
+{
+    int rank = ompi_comm_rank(comm);
+    int own_in = a->recvcounts == NULL ? a->recvcount : a->recvcounts[rank];
+    int own_out = a->recvcounts == NULL ? sendcount : a->sendcounts[rank];
+
+    if (type_bytes(sendtype, 1) != type_bytes(a->recvtype, 1)) {
+        return MPI_ERR_TYPE;
+    }
+    return own_in == own_out ? MPI_SUCCESS : MPI_ERR_COUNT;
+}
+
+static int alltoall(const mca_coll_flash_alltoall_t *a, int sendcount, MPI_Datatype sendtype,
+                    call_t produce, call_t consume, const MPIX_Flash_hints *hints, MPI_Comm comm,
+                    MPI_Request *request)
+{
+    mca_coll_flash_module_t *module;
+    mca_coll_flash_compute_t compute;
+    const char *obstacle;
+    int error = check_comm(comm);
+
+    if (error == MPI_SUCCESS) {
+        error = request == NULL || (produce.fn == NULL && consume.fn == NULL)
+                    ? MPI_ERR_ARG
+                    : read_compute(produce, consume, hints, NULL, &compute);
+    }
+    if (error == MPI_SUCCESS) {
+        error = check_side(a->sendbuf, sendcount, a->sendcounts, sendtype, comm);
+    }
+    if (error == MPI_SUCCESS) {
+        error = check_side(a->recvbuf, a->recvcount, a->recvcounts, a->recvtype, comm);
+    }
+    if (error == MPI_SUCCESS) {
+        error = check_sides(a, sendcount, sendtype, comm);
+    }
+    if (error != MPI_SUCCESS) {
+        return error;
+    }
+    module = mca_coll_flash_module_of(comm);
+    obstacle = module_obstacle(module);
+    if (obstacle == NULL) {
+        obstacle = mca_coll_flash_alltoall_obstacle(comm);
+    }
+    tell_path(a->recvcounts == NULL ? "Ialltoall_compute" : "Ialltoallv_compute", a->recvcount,
+              a->recvcounts, a->recvtype, comm, obstacle);
+    if (obstacle != NULL) {
+        error = flash_fallback_alltoall(&compute, a, comm, request);
+    } else {
+        error = mca_coll_flash_start_alltoall(module, mca_coll_flash_next_sequence(module), a,
+                                              &compute, request);
+    }
+    if (error == MPI_SUCCESS) {
+        ompi_coll_base_retain_datatypes(*request, NULL, a->recvtype);
+    }
+    return error;
+}
+
+int MPIX_Ialltoall_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+                           int recvcount, MPI_Datatype recvtype, MPIX_Flash_compute_fn *produce,
+                           void *produce_arg, MPIX_Flash_compute_fn *consume, void *consume_arg,
+                           const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request)
+{
+    mca_coll_flash_alltoall_t a = {.sendbuf = (void *) (uintptr_t) sendbuf,
+                                   .recvbuf = recvbuf,
+                                   .recvcount = recvcount,
+                                   .recvtype = recvtype};
+
+    return raise_error(comm,
+                       alltoall(&a, sendcount, sendtype, (call_t){produce, produce_arg},
+                                (call_t){consume, consume_arg}, hints, comm, request),
+                       __func__);
+}
+
+int MPIX_Ialltoallv_compute(const void *sendbuf, const int sendcounts[], const int sdispls[],
+                            MPI_Datatype sendtype, void *recvbuf, const int recvcounts[],
+                            const int rdispls[], MPI_Datatype recvtype,
+                            MPIX_Flash_compute_fn *produce, void *produce_arg,
+                            MPIX_Flash_compute_fn *consume, void *consume_arg,
+                            const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request)
+{
+    mca_coll_flash_alltoall_t a = {.sendbuf = (void *) (uintptr_t) sendbuf,
+                                   .sendcounts = sendcounts,
+                                   .sdispls = sdispls,
+                                   .recvbuf = recvbuf,
+                                   .recvcounts = recvcounts,
+                                   .rdispls = rdispls,
+                                   .recvtype = recvtype};
+
+    if (sendcounts == NULL || sdispls == NULL || recvcounts == NULL || rdispls == NULL) {
+        return raise_error(comm, MPI_ERR_ARG, __func__);
+    }
+    return raise_error(comm,
+                       alltoall(&a, 0, sendtype, (call_t){produce, produce_arg},
+                                (call_t){consume, consume_arg}, hints, comm, request),
+                       __func__);
+}
+
+int MPIX_Alltoall_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+                          int recvcount, MPI_Datatype recvtype, MPIX_Flash_compute_fn *produce,
+                          void *produce_arg, MPIX_Flash_compute_fn *consume, void *consume_arg,
+                          const MPIX_Flash_hints *hints, MPI_Comm comm)
+{
+    MPI_Request request;
+    int error = MPIX_Ialltoall_compute(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+                                       produce, produce_arg, consume, consume_arg, hints, comm,
+                                       &request);
+
+    return error != MPI_SUCCESS ? error : PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+int MPIX_Alltoallv_compute(const void *sendbuf, const int sendcounts[], const int sdispls[],
+                           MPI_Datatype sendtype, void *recvbuf, const int recvcounts[],
+                           const int rdispls[], MPI_Datatype recvtype,
+                           MPIX_Flash_compute_fn *produce, void *produce_arg,
+                           MPIX_Flash_compute_fn *consume, void *consume_arg,
+                           const MPIX_Flash_hints *hints, MPI_Comm comm)
+{
+    MPI_Request request;
+    int error = MPIX_Ialltoallv_compute(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts,
+                                        rdispls, recvtype, produce, produce_arg, consume,
+                                        consume_arg, hints, comm, &request);
 
     return error != MPI_SUCCESS ? error : PMPI_Wait(&request, MPI_STATUS_IGNORE);
 }

@@ -1,16 +1,17 @@
 /*
  * mpix_flash.h: collectives that compute while they communicate.
  *
- * An allgather that hands each block to the caller as it arrives, and a reduce-scatter that asks
- * the caller for each block just before it is needed. The data moves around a ring of
- * point-to-point steps while the caller's function computes, so that the communication costs no
- * time of its own as long as a step's transfer is shorter than a step's computation. The
- * schedules are Flash-AG and Flash-RS of CommFuse/FlashOverlap (arXiv 2604.24013).
+ * An allgather that hands each block to the caller as it arrives, a reduce-scatter that asks
+ * the caller for each block just before it is needed, an allreduce and an all-to-all that do both.
+ * The data moves in point-to-point steps while the caller's function computes, so that the
+ * communication costs no time of its own as long as a step's transfer is shorter than a step's
+ * computation. The schedules are Flash-AG, Flash-RS and Flash-A2A of CommFuse/FlashOverlap
+ * (arXiv 2604.24013).
  *
  * Link with -lmpix_flash and run with `mpirun --mca coll flash`. Where the component is not
  * selected, or does not serve a communicator, every call below still gives the same result: it
- * runs the plain MPI collective and calls back before it (reduce-scatter) or after it
- * (allgather). MPIX_Flash_active() tells which of the two a communicator has.
+ * runs the plain MPI collective, calls back for what is produced before it, and for what is
+ * consumed after it. MPIX_Flash_active() tells which of the two a communicator has.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -34,14 +35,15 @@ typedef struct MPIX_Flash_handle {
 /*
  * One piece of one rank's block: what a compute callback is asked to work on.
  *
- * A block is what one rank contributes to an allgather, or what one rank receives from a
- * reduce-scatter. A piece is a contiguous range of a block: the whole block by default, less when
+ * A block is what one rank contributes to an allgather, what one rank receives from a
+ * reduce-scatter, what one rank sends to another in an all-to-all, or a part of an allreduce. A piece is a contiguous range of a block: the whole block by default, less when
  * the caller asks for several pieces (MPIX_Flash_hints). An empty block has no pieces.
  *
  * The structure is valid during the callback only. Callbacks read it and never write it.
  */
 typedef struct MPIX_Flash_block {
-    int rank;              /* whose block, as a rank of the communicator */
+    int rank;              /* whose block, as a rank of the communicator; one that an all-to-all
+                              produces: whom it goes to */
     int piece, pieces;     /* which piece of the block, 0 <= piece < pieces */
     MPI_Count displ;       /* where the block begins, in elements: as displs says, or behind the
                               blocks of the ranks before */
@@ -69,9 +71,9 @@ typedef struct MPIX_Flash_block {
  * all of its pending pieces have been completed: the caller is to complete each of them even if no
  * further callback comes, as after an error.
  *
- * Where flash does not serve the communicator (MPIX_Flash_active()), the call that starts a
- * reduce-scatter, or an allgather whose own block is produced, waits for all these pieces before it
- * returns: another thread has to complete them.
+ * Where flash does not serve the communicator (MPIX_Flash_active()), the call that starts an
+ * operation waits for all pieces that are produced before it returns: another thread has to
+ * complete them.
  *
  *   static int produce(const MPIX_Flash_block *block, void *arg)
  *   {
@@ -101,8 +103,8 @@ typedef struct MPIX_Flash_block {
  * An error return stops further callbacks of this request on this rank. The communication is
  * still carried through on every rank, and the communicator stays usable. The request of this
  * rank completes with the returned code (a negative one counts as MPI_ERR_OTHER), and what its
- * buffers hold is undefined. For a reduce-scatter, where the other ranks' results
- * lack this rank's contribution, their requests complete with MPI_ERR_OTHER.
+ * buffers hold is undefined. Where other ranks' results lack what this one was to produce, their
+ * requests complete with MPI_ERR_OTHER.
  */
 typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
 
@@ -153,8 +155,8 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  * Where flash does not serve the communicator, the result is the same, but the call that starts the
  * operation waits for the stream.
  *
- * `own` is a second callback, for each piece of this rank's own block, in order, and each rank's own
- * affair:
+ * `own` is a second callback of an allgather or a reduce-scatter, for each piece of this rank's own
+ * block, in order, and each rank's own affair (the other calls take two by themselves, and refuse it):
  * - An allgather's produces the block, before it is sent, and before it is consumed: block->data
  *   lies in the send buffer, or with MPI_IN_PLACE in the receive buffer, and is written to: elements
  *   of recvtype. What is produced leaves while the rest is computed. Neither of the two types may
@@ -282,6 +284,80 @@ int MPIX_Ireduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
                                  MPI_Comm comm, MPI_Request *request);
 
 /*
+ * MPI_Iallreduce (MPI 3.1, section 5.12.7) with a producer, as the calls above, and a consumer: a
+ * reduce-scatter whose sums go around the ring once more. The vector of `count` elements is cut into
+ * as many blocks as there are ranks, nearly equal and of whole rows (hints->row); a block's rank says
+ * no more than who has its sum first. The sums of what has been added up travel under the additions
+ * of the rest, and the first half of the transfer hides behind `produce`, the second one behind
+ * `consume`.
+ *
+ * produce   as of MPIX_Ireduce_scatter_block_compute, for each piece of each block: block->displ +
+ *           block->offset is the piece's place in the vector. This rank's own block comes last.
+ * consume   may be NULL. Called, behind all calls of `produce`, for each piece of the result as soon
+ *           as it is there, this rank's own block first. block->data is the piece inside recvbuf. It
+ *           must not change it: it may still be on its way to another rank.
+ * hints     see MPIX_Flash_hints; may be NULL. Not its `own`.
+ * recvbuf   room for count elements of datatype, in host memory or in that of a CUDA device (where
+ *           a ring serves `comm`; else MPI_ERR_BUFFER at completion, on the other ranks
+ *           MPI_ERR_OTHER). Not to be touched before the request is complete.
+ * count, datatype, op   equal on all ranks; as of MPIX_Ireduce_scatter_block_compute. All ranks have
+ *           the same bits as result.
+ *
+ * Thread, order, errors: as of MPIX_Ireduce_scatter_block_compute. An error of a producer's reaches
+ * all ranks, one of a consumer's none.
+ */
+int MPIX_Iallreduce_compute(MPIX_Flash_compute_fn *produce, void *produce_arg,
+                            MPIX_Flash_compute_fn *consume, void *consume_arg,
+                            const MPIX_Flash_hints *hints, void *recvbuf, int count,
+                            MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request);
+
+/*
+ * MPI_Ialltoall (MPI 3.1, section 5.12.6) with a producer and a consumer: each block goes straight
+ * to its receiver once it has been produced, to the ranks one after another as they stand in the
+ * ring, so that no rank receives from two at a time; and what has arrived is consumed meanwhile.
+ * Each rank connects to all others with the first call on a communicator.
+ *
+ * sendbuf   sendcount elements of sendtype for each rank, in rank order. `produce` writes to it;
+ *           nobody else may before the request is complete. Not MPI_IN_PLACE.
+ * recvbuf   room for recvcount elements of recvtype from each rank, in rank order; does not overlap
+ *           sendbuf. Not to be touched before the request is complete, except by `consume` for its
+ *           piece. Either buffer may be in host memory or, where a ring serves `comm`, in that of a
+ *           CUDA device (else MPI_ERR_BUFFER at completion, on the other ranks MPI_ERR_OTHER).
+ * sendtype, recvtype   types without gaps, of one size, which is equal on all ranks, as are
+ *           sendcount and recvcount, and the two to each other: blocks are cut by elements.
+ * produce   writes the piece, block->count elements of sendtype for block->rank, to block->data,
+ *           which lies in sendbuf. NULL: what is to be sent is there already. Called for the blocks
+ *           in the order in which they leave, this rank's own one last.
+ * consume   may be NULL if `produce` is not. Called, behind all calls of `produce`, for each piece
+ *           that has come from block->rank, in the order of the ring, this rank's own block first.
+ *           block->data lies in recvbuf; the own block's may lie in sendbuf. The callback must not
+ *           change it.
+ * hints     see MPIX_Flash_hints; may be NULL. Not its `own`.
+ *
+ * Thread, order, errors: as of MPIX_Iallgather_compute, and in the call MPI_ERR_TYPE (a type with
+ * gaps, or of another size than the other), MPI_ERR_COUNT (the own block is not as long as it is).
+ * An error of a producer's reaches the ranks whose blocks have not left, and may reach all through
+ * them, one of a consumer's none.
+ * A communicator of more than 4096 ranks takes the plain MPI_Ialltoall.
+ */
+int MPIX_Ialltoall_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+                           int recvcount, MPI_Datatype recvtype, MPIX_Flash_compute_fn *produce,
+                           void *produce_arg, MPIX_Flash_compute_fn *consume, void *consume_arg,
+                           const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request);
+
+/*
+ * The same for blocks of unequal length, as MPI_Ialltoallv: sendcounts[i] elements at element
+ * sdispls[i] of sendbuf go to rank i, recvcounts[i] at rdispls[i] of recvbuf come from there, as
+ * many as that rank sends. The arrays must not change before the request is complete.
+ */
+int MPIX_Ialltoallv_compute(const void *sendbuf, const int sendcounts[], const int sdispls[],
+                            MPI_Datatype sendtype, void *recvbuf, const int recvcounts[],
+                            const int rdispls[], MPI_Datatype recvtype,
+                            MPIX_Flash_compute_fn *produce, void *produce_arg,
+                            MPIX_Flash_compute_fn *consume, void *consume_arg,
+                            const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request);
+
+/*
  * The blocking forms: the call above, then MPI_Wait. Callbacks run inside the call. Errors of
  * the call and of the request are both returned through the error handler of `comm`.
  */
@@ -299,6 +375,20 @@ int MPIX_Reduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
                                 const MPIX_Flash_hints *hints, void *recvbuf,
                                 const int recvcounts[], MPI_Datatype datatype, MPI_Op op,
                                 MPI_Comm comm);
+int MPIX_Allreduce_compute(MPIX_Flash_compute_fn *produce, void *produce_arg,
+                           MPIX_Flash_compute_fn *consume, void *consume_arg,
+                           const MPIX_Flash_hints *hints, void *recvbuf, int count,
+                           MPI_Datatype datatype, MPI_Op op, MPI_Comm comm);
+int MPIX_Alltoall_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+                          int recvcount, MPI_Datatype recvtype, MPIX_Flash_compute_fn *produce,
+                          void *produce_arg, MPIX_Flash_compute_fn *consume, void *consume_arg,
+                          const MPIX_Flash_hints *hints, MPI_Comm comm);
+int MPIX_Alltoallv_compute(const void *sendbuf, const int sendcounts[], const int sdispls[],
+                           MPI_Datatype sendtype, void *recvbuf, const int recvcounts[],
+                           const int rdispls[], MPI_Datatype recvtype,
+                           MPIX_Flash_compute_fn *produce, void *produce_arg,
+                           MPIX_Flash_compute_fn *consume, void *consume_arg,
+                           const MPIX_Flash_hints *hints, MPI_Comm comm);
 
 #ifdef __cplusplus
 }

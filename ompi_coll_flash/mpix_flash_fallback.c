@@ -2,8 +2,8 @@
  * mpix_flash_fallback.c: see mpix_flash_fallback.h.
  *
  * Collectives of one communicator match in the order in which they are called, so that the plain
- * collective must begin inside the extension's call. An allgather does, and calls back when it is
- * complete; a reduce-scatter needs all contributions first, and produces them inside the call.
+ * collective must begin inside the extension's call. What there is to produce is produced before it,
+ * inside the call, then; consumers are called when the collective is complete.
  *
  * A rank that fails has nothing to contribute, and the plain collective cannot tell the others: a
  * second, tiny reduction goes along that does.
@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+#include "flash_device.h"
 #include "flash_stager.h"
 
 /* What comes before it: NULL if there is no stream. */
@@ -24,14 +25,13 @@ static const flash_stager_order_t *order_of(const mca_coll_flash_compute_t *comp
     return compute->on_stream ? order : NULL;
 }
 
-static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t *compute,
-                              int recvcount, const int recvcounts[], const int displs[],
-                              MPI_Datatype datatype, MPI_Comm comm)
+/* Without blocks. */
+static flash_fallback_t *make_without(flash_kind_t kind, const mca_coll_flash_compute_t *compute,
+                                      MPI_Datatype datatype, MPI_Comm comm)
 {
     flash_fallback_t *fallback = OBJ_NEW(flash_fallback_t);
-    int size = ompi_comm_size(comm);
-    ptrdiff_t next = 0;
-    size_t element;
+    size_t size = (size_t) ompi_comm_size(comm);
+    size_t blocks = kind == FLASH_ALLTOALL ? 2 * size : size;
 
     mca_coll_flash_settle();
     if (fallback == NULL) {
@@ -43,20 +43,11 @@ static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t 
     fallback->compute = *compute;
     fallback->datatype = datatype;
     ompi_datatype_type_extent(datatype, &fallback->extent);
-    fallback->base = NULL;
-    fallback->counts = malloc((size_t) size * sizeof(*fallback->counts));
-    fallback->displs = malloc((size_t) size * sizeof(*fallback->displs));
+    fallback->counts = malloc(blocks * sizeof(*fallback->counts));
+    fallback->displs = malloc(blocks * sizeof(*fallback->displs));
     if (fallback->counts == NULL || fallback->displs == NULL) {
         OBJ_RELEASE(fallback);
         return NULL;
-    }
-    ompi_datatype_type_size(datatype, &element);
-    for (int rank = 0; rank < size; rank++) {
-        int count = recvcounts != NULL ? recvcounts[rank] : recvcount;
-
-        fallback->counts[rank] = element > 0 ? (size_t) count : 0;
-        fallback->displs[rank] = displs != NULL ? displs[rank] : next;
-        next += count;
     }
     fallback->schedule = (flash_schedule_t){
         .kind = kind,
@@ -64,7 +55,36 @@ static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t 
         .pieces = compute->pieces > 1 ? (uint32_t) compute->pieces : 1,
         .row = compute->row > 1 ? (size_t) compute->row : 1,
         .segment_elements = SIZE_MAX,
-        .blocks = {.counts = fallback->counts, .displs = fallback->displs}};
+        .blocks = {.counts = fallback->counts, .displs = fallback->displs},
+        .out = {.counts = fallback->counts + size, .displs = fallback->displs + size}};
+    return fallback;
+}
+
+/* `first`: the first of the ranks' blocks in the schedule. counts == NULL: equal ones of `count`. */
+static void set_blocks(flash_fallback_t *fallback, uint32_t first, int count, const int counts[],
+                       const int displs[])
+{
+    ptrdiff_t next = 0;
+    size_t element;
+
+    ompi_datatype_type_size(fallback->datatype, &element);
+    for (uint32_t rank = 0; rank < fallback->schedule.ring.nranks; rank++) {
+        count = counts != NULL ? counts[rank] : count;
+        fallback->counts[first + rank] = element > 0 ? (size_t) count : 0;
+        fallback->displs[first + rank] = displs != NULL ? displs[rank] : next;
+        next += count;
+    }
+}
+
+static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t *compute, int count,
+                              const int counts[], const int displs[], MPI_Datatype datatype,
+                              MPI_Comm comm)
+{
+    flash_fallback_t *fallback = make_without(kind, compute, datatype, comm);
+
+    if (fallback != NULL) {
+        set_blocks(fallback, 0, count, counts, displs);
+    }
     return fallback;
 }
 
@@ -103,7 +123,7 @@ static int allocate_contribution(flash_fallback_t *fallback)
     ptrdiff_t before = (first % align + align) % align; /* to a multiple of `align` below */
 
     fallback->contribution = calloc(1, (size_t) before + bytes + 1);
-    fallback->base = (char *) fallback->contribution + before - first;
+    fallback->input = (char *) fallback->contribution + before - first;
     return fallback->contribution == NULL ? MPI_ERR_NO_MEM : MPI_SUCCESS;
 }
 
@@ -112,7 +132,7 @@ static int allocate_contribution(flash_fallback_t *fallback)
 static int produce_far(flash_fallback_t *fallback)
 {
     flash_stager_order_t order;
-    char *base = fallback->base;
+    char *input = fallback->input;
     ptrdiff_t first;
     size_t bytes = contribution_size(fallback, &first);
     void *far;
@@ -126,10 +146,10 @@ static int produce_far(flash_fallback_t *fallback)
         mca_coll_flash_tell_device_failed();
         return MPI_ERR_OTHER;
     }
-    fallback->base = (char *) far - first;
+    fallback->input = (char *) far - first;
     flash_fallback_produce(fallback);
-    fallback->base = base;
-    if (!flash_stager_fetch_pieces(fallback->stager, base + first, bytes)) {
+    fallback->input = input;
+    if (!flash_stager_fetch_pieces(fallback->stager, input + first, bytes)) {
         mca_coll_flash_tell_device_failed();
         return MPI_ERR_OTHER;
     }
@@ -159,6 +179,15 @@ static int wait_for_stream(flash_fallback_t *fallback)
     return rc;
 }
 
+/* Where the user's memory is, and maybe in the order of a stream. */
+static void produce_there(flash_fallback_t *fallback)
+{
+    flash_fallback_produce(fallback);
+    if (fallback->compute.on_stream) {
+        flash_fallback_fail(fallback, wait_for_stream(fallback));
+    }
+}
+
 /* Into the send buffer, or its place in the receive buffer. */
 static void produce_own(flash_fallback_t *fallback, const mca_coll_flash_arguments_t *a)
 {
@@ -182,11 +211,8 @@ static void produce_own(flash_fallback_t *fallback, const mca_coll_flash_argumen
         flash_fallback_fail(fallback, MPI_ERR_TRUNCATE);
         return;
     }
-    fallback->own = in_place ? fallback->base + displ : (char *) (uintptr_t) a->sendbuf;
-    flash_fallback_produce(fallback);
-    if (fallback->compute.on_stream) {
-        flash_fallback_fail(fallback, wait_for_stream(fallback));
-    }
+    fallback->input = in_place ? fallback->output + displ : (char *) (uintptr_t) a->sendbuf;
+    produce_there(fallback);
 }
 
 /*
@@ -204,7 +230,7 @@ static int mirror(flash_fallback_t *fallback, mca_coll_flash_arguments_t *a,
     if (rc != MPI_SUCCESS) {
         rc = fallback->contribution == NULL ? allocate_contribution(fallback) : MPI_SUCCESS;
         a->sendbuf = MPI_IN_PLACE;
-        a->recvbuf = fallback->base;
+        a->recvbuf = fallback->input;
     }
     fallback->reported = flash_fallback_has_failed(fallback);
     return rc;
@@ -226,11 +252,25 @@ static int begin_collective(const mca_coll_flash_arguments_t *a, MPI_Comm comm,
                                                         a->recvtype, a->op, comm, request);
 }
 
-/* A collective that is under way keeps its buffers: they are given up rather than freed. */
+/*
+ * With the collective begun, or not: `rc`. One that is under way keeps its buffers: they are given up
+ * rather than freed.
+ */
+static int begin_report(flash_fallback_t *fallback, int rc, MPI_Request *request)
+{
+    if (rc == MPI_SUCCESS) {
+        rc = PMPI_Iallreduce(&fallback->reported, &fallback->worst, 1, MPI_INT, MPI_MAX,
+                             fallback->comm, &fallback->inner[1]);
+    }
+    if (rc == MPI_SUCCESS) {
+        flash_fallback_enlist(fallback, request);
+    }
+    return rc;
+}
+
 static int begin(flash_fallback_t *fallback, mca_coll_flash_arguments_t *arguments,
                  MPI_Request *request)
 {
-    MPI_Comm comm = fallback->comm;
     struct flash_fallback *mirrored;
     int rc = mirror(fallback, arguments, &mirrored);
 
@@ -238,16 +278,9 @@ static int begin(flash_fallback_t *fallback, mca_coll_flash_arguments_t *argumen
         OBJ_RELEASE(fallback);
         return rc;
     }
-    rc = begin_collective(arguments, comm, &fallback->inner[0]);
+    rc = begin_collective(arguments, fallback->comm, &fallback->inner[0]);
     rc = mca_coll_flash_mirror_started(mirrored, rc, &fallback->inner[0]);
-    if (rc == MPI_SUCCESS) {
-        rc = PMPI_Iallreduce(&fallback->reported, &fallback->worst, 1, MPI_INT, MPI_MAX, comm,
-                             &fallback->inner[1]);
-    }
-    if (rc == MPI_SUCCESS) {
-        flash_fallback_enlist(fallback, request);
-    }
-    return rc;
+    return begin_report(fallback, rc, request);
 }
 
 /* Without memory: the others wait for this rank's block, and for its report. */
@@ -287,10 +320,10 @@ int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype se
                                             .recvtype = recvtype};
 
     if (fallback == NULL) {
-        return gather_at_least(&arguments, compute->own != NULL, comm);
+        return gather_at_least(&arguments, compute->produce != NULL, comm);
     }
-    fallback->base = recvbuf;
-    if (compute->own != NULL) {
+    fallback->output = recvbuf;
+    if (compute->produce != NULL) {
         produce_own(fallback, &arguments);
     }
     return begin(fallback, &arguments, request);
@@ -318,7 +351,119 @@ int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void 
         return rc;
     }
     produce(fallback);
-    fallback->own = recvbuf;
-    arguments.sendbuf = fallback->base;
+    fallback->output = recvbuf;
+    arguments.sendbuf = fallback->input;
     return begin(fallback, &arguments, request);
+}
+
+/* ------------------------------------------------- without mirrors of devices' memory */
+
+/* Whether a buffer that is not empty is there, and the processor's. */
+static int check_near(const void *buffer, size_t bytes)
+{
+    if (bytes == 0) {
+        return MPI_SUCCESS;
+    }
+    if (flash_device_owns(buffer)) {
+        return mca_coll_flash_refuse_device(
+            "where no ring serves the communicator, this call cannot reach it");
+    }
+    return mca_coll_flash_check_buffer(buffer);
+}
+
+int flash_fallback_allreduce(const mca_coll_flash_compute_t *compute, void *recvbuf, int count,
+                             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request)
+{
+    flash_fallback_t *fallback = make_without(FLASH_ALLREDUCE, compute, datatype, comm);
+    uint32_t size = (uint32_t) ompi_comm_size(comm);
+    size_t element;
+    int rc;
+
+    if (fallback == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    ompi_datatype_type_size(datatype, &element);
+    for (uint32_t rank = 0; rank < size; rank++) {
+        flash_range_t range = mca_coll_flash_allreduce_block(
+            element > 0 ? (size_t) count : 0, fallback->schedule.row, (int) size, (int) rank);
+
+        fallback->counts[rank] = range.count;
+        fallback->displs[rank] = (ptrdiff_t) range.offset;
+    }
+    rc = allocate_contribution(fallback);
+    if (rc != MPI_SUCCESS) {
+        OBJ_RELEASE(fallback);
+        return rc;
+    }
+    flash_fallback_fail(fallback, check_near(recvbuf, (size_t) count * element));
+    fallback->output = flash_fallback_has_failed(fallback) ? fallback->input : recvbuf;
+    produce(fallback);
+    fallback->reported = flash_fallback_has_failed(fallback);
+    rc = fallback->output == fallback->input
+             ? PMPI_Iallreduce(MPI_IN_PLACE, fallback->output, count, datatype, op, comm,
+                               &fallback->inner[0])
+             : PMPI_Iallreduce(fallback->input, fallback->output, count, datatype, op, comm,
+                               &fallback->inner[0]);
+    return begin_report(fallback, rc, request);
+}
+
+/* Zeros, as much as goes out and as comes in: for who cannot take part by its own buffers. */
+static int stand_in(flash_fallback_t *fallback, mca_coll_flash_alltoall_t *a)
+{
+    ptrdiff_t ends[2] = {0, 0};
+    uint32_t ranks = fallback->schedule.ring.nranks;
+
+    for (uint32_t block = 0; block < 2 * ranks; block++) {
+        ptrdiff_t end = fallback->displs[block] + (ptrdiff_t) fallback->counts[block];
+
+        if (fallback->counts[block] > 0 && end > ends[block / ranks]) {
+            ends[block / ranks] = end;
+        }
+    }
+    fallback->contribution = calloc((size_t) (ends[0] + ends[1]) + 1, (size_t) fallback->extent);
+    a->recvbuf = fallback->contribution;
+    a->sendbuf = (char *) fallback->contribution + ends[0] * fallback->extent;
+    return fallback->contribution == NULL ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+}
+
+static int begin_alltoall(const mca_coll_flash_alltoall_t *a, MPI_Comm comm, MPI_Request *request)
+{
+    return a->recvcounts == NULL
+               ? PMPI_Ialltoall(a->sendbuf, a->recvcount, a->recvtype, a->recvbuf, a->recvcount,
+                                a->recvtype, comm, request)
+               : PMPI_Ialltoallv(a->sendbuf, a->sendcounts, a->sdispls, a->recvtype, a->recvbuf,
+                                 a->recvcounts, a->rdispls, a->recvtype, comm, request);
+}
+
+int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,
+                            const mca_coll_flash_alltoall_t *arguments, MPI_Comm comm,
+                            MPI_Request *request)
+{
+    mca_coll_flash_alltoall_t a = *arguments;
+    flash_fallback_t *fallback = make_without(FLASH_ALLTOALL, compute, a.recvtype, comm);
+    int rc;
+
+    if (fallback == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    set_blocks(fallback, 0, a.recvcount, a.recvcounts, a.rdispls);
+    set_blocks(fallback, fallback->schedule.ring.nranks, a.recvcount, a.sendcounts, a.sdispls);
+    rc = check_near(a.sendbuf, mca_coll_flash_bytes(a.recvcount, a.sendcounts, a.recvtype, comm));
+    if (rc == MPI_SUCCESS) {
+        rc = check_near(a.recvbuf,
+                        mca_coll_flash_bytes(a.recvcount, a.recvcounts, a.recvtype, comm));
+    }
+    flash_fallback_fail(fallback, rc);
+    fallback->input = a.sendbuf;
+    fallback->output = a.recvbuf;
+    if (rc == MPI_SUCCESS && compute->produce != NULL) {
+        produce_there(fallback);
+    }
+    rc = rc == MPI_SUCCESS ? rc : stand_in(fallback, &a);
+    if (rc != MPI_SUCCESS) {
+        OBJ_RELEASE(fallback);
+        return rc;
+    }
+    fallback->reported = flash_fallback_has_failed(fallback);
+    return begin_report(fallback, begin_alltoall(&a, comm, &fallback->inner[0]), request);
 }

@@ -1,7 +1,7 @@
 /*
  * mpix_flash_fallback.h: the extension where flash's rings do not serve the communicator.
  *
- * The plain collective, and the callbacks before it (reduce-scatter) or after it (allgather).
+ * The plain collective, what produces before it, and what consumes after it.
  * Nothing overlaps, everything is right. The arguments have been checked.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -21,6 +21,13 @@ int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype se
 int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void *recvbuf,
                                   int recvcount, const int recvcounts[], MPI_Datatype datatype,
                                   MPI_Op op, MPI_Comm comm, MPI_Request *request);
+
+/* These two reach no device's memory. */
+int flash_fallback_allreduce(const mca_coll_flash_compute_t *compute, void *recvbuf, int count,
+                             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request);
+int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,
+                            const mca_coll_flash_alltoall_t *arguments, MPI_Comm comm,
+                            MPI_Request *request);
 
 /* For the handles of these operations, whose pieces have negative numbers. */
 bool flash_fallback_end_pending(void *operation, MPI_Count piece, int error);

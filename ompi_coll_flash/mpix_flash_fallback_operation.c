@@ -69,15 +69,15 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->inner[0] = fallback->inner[1] = MPI_REQUEST_NULL;
     atomic_init(&fallback->error, MPI_SUCCESS);
     fallback->begun = 0;
-    fallback->compute = (mca_coll_flash_compute_t){.fn = NULL};
+    fallback->compute = (mca_coll_flash_compute_t){.produce = NULL};
     atomic_init(&fallback->undone, 0);
     fallback->reported = fallback->worst = 0;
     fallback->comm = NULL;
     fallback->contribution = NULL;
-    fallback->own = NULL;
+    fallback->input = fallback->output = NULL;
     fallback->counts = NULL;
     fallback->displs = NULL;
-    fallback->step = fallback->piece = 0;
+    fallback->at = fallback->piece = 0;
     fallback->schedule = (flash_schedule_t){.ring = {.nranks = 0}};
     fallback->stager = NULL;
     fallback->far = NULL;
@@ -186,22 +186,30 @@ bool flash_fallback_has_failed(const flash_fallback_t *fallback)
     return atomic_load_explicit(&fallback->error, memory_order_relaxed) != MPI_SUCCESS;
 }
 
-/* The own block's callback, or that of all blocks. */
-static void call_piece(flash_fallback_t *fallback, bool own, uint32_t rank,
-                       const flash_split_t *split, uint32_t piece)
+static char *first_of(const flash_fallback_t *fallback, bool produces, uint32_t block)
+{
+    const flash_schedule_t *schedule = &fallback->schedule;
+    bool one = schedule->kind == (produces ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER);
+    ptrdiff_t element = one ? 0 : flash_schedule_displ(schedule, block);
+
+    return (produces ? fallback->input : fallback->output) + element * fallback->extent;
+}
+
+static void call_piece(flash_fallback_t *fallback, bool produces, uint32_t number, uint32_t piece)
 {
     const mca_coll_flash_compute_t *compute = &fallback->compute;
-    flash_range_t range = flash_split_piece(split, piece);
-    ptrdiff_t element = flash_schedule_displ(&fallback->schedule, rank);
-    char *first = own ? fallback->own : fallback->base + element * fallback->extent;
-    MPIX_Flash_block block = {.rank = (int) rank,
+    const flash_schedule_t *schedule = &fallback->schedule;
+    flash_split_t split = flash_schedule_split(schedule, number);
+    flash_range_t range = flash_split_piece(&split, piece);
+    MPIX_Flash_block block = {.rank = (int) flash_schedule_rank(schedule, number),
                               .piece = (int) piece,
-                              .pieces = (int) split->pieces,
-                              .displ = flash_schedule_displ(&fallback->schedule, rank),
+                              .pieces = (int) split.pieces,
+                              .displ = flash_schedule_displ(schedule, number),
                               .offset = (MPI_Count) range.offset,
                               .count = (MPI_Count) range.count,
                               .datatype = fallback->datatype,
-                              .data = first + (ptrdiff_t) range.offset * fallback->extent,
+                              .data = first_of(fallback, produces, number) +
+                                      (ptrdiff_t) range.offset * fallback->extent,
                               .on_stream = fallback->compute.on_stream,
                               .stream = fallback->compute.stream,
                               .handle = {fallback, -1 - (MPI_Count) fallback->begun}};
@@ -211,7 +219,8 @@ static void call_piece(flash_fallback_t *fallback, bool own, uint32_t rank,
     atomic_fetch_or_explicit(&fallback->undone, flash_pending_bit(fallback->begun++),
                              memory_order_relaxed);
     flash_in_callback = true;
-    error = own ? compute->own(&block, compute->own_arg) : compute->fn(&block, compute->arg);
+    error = produces ? compute->produce(&block, compute->produce_arg)
+                     : compute->consume(&block, compute->consume_arg);
     flash_in_callback = nested;
     if (error != MPIX_FLASH_PENDING) {
         flash_fallback_end_pending(fallback, block.handle.piece,
@@ -219,40 +228,20 @@ static void call_piece(flash_fallback_t *fallback, bool own, uint32_t rank,
     }
 }
 
-static flash_split_t split_of_step(const flash_fallback_t *fallback, uint32_t *rank)
-{
-    *rank = flash_schedule_block(&fallback->schedule, fallback->step);
-    return flash_schedule_split(&fallback->schedule, *rank);
-}
-
-static bool reduces(const flash_fallback_t *fallback)
-{
-    return fallback->schedule.kind == FLASH_REDUCE_SCATTER;
-}
-
-/* Whether something is made of a step's block when the collective is complete: of a reduction, of
- * the own one alone, which is the last.
- */
-static bool is_consumed(const flash_fallback_t *fallback)
-{
-    const flash_schedule_t *schedule = &fallback->schedule;
-
-    return reduces(fallback) ? fallback->compute.own != NULL &&
-                                   fallback->step + 1 == schedule->ring.nranks
-                             : fallback->compute.fn != NULL;
-}
-
 /* Moves on to the next piece for a consumer. False if there is none. */
 static bool find_next(flash_fallback_t *fallback)
 {
-    uint32_t rank;
+    const flash_schedule_t *schedule = &fallback->schedule;
 
-    while (!flash_fallback_has_failed(fallback) &&
-           fallback->step < fallback->schedule.ring.nranks) {
-        if (is_consumed(fallback) && fallback->piece < split_of_step(fallback, &rank).pieces) {
+    if (fallback->compute.consume == NULL || flash_fallback_has_failed(fallback)) {
+        return false;
+    }
+    for (; fallback->at < flash_schedule_length(schedule, FLASH_CONSUMED); fallback->at++) {
+        uint32_t block = flash_schedule_block(schedule, FLASH_CONSUMED, fallback->at);
+
+        if (fallback->piece < flash_schedule_split(schedule, block).pieces) {
             return true;
         }
-        fallback->step++;
         fallback->piece = 0;
     }
     return false;
@@ -260,25 +249,23 @@ static bool find_next(flash_fallback_t *fallback)
 
 static void consume_next(flash_fallback_t *fallback)
 {
-    uint32_t rank;
-    flash_split_t split = split_of_step(fallback, &rank);
+    uint32_t block = flash_schedule_block(&fallback->schedule, FLASH_CONSUMED, fallback->at);
 
-    call_piece(fallback, reduces(fallback), rank, &split, fallback->piece++);
+    call_piece(fallback, false, block, fallback->piece++);
 }
 
-static void produce_block(flash_fallback_t *fallback, bool own, uint32_t rank)
+static void produce_block(flash_fallback_t *fallback, uint32_t block)
 {
-    flash_split_t split = flash_schedule_split(&fallback->schedule, rank);
+    uint32_t pieces = flash_schedule_split(&fallback->schedule, block).pieces;
 
-    for (uint32_t piece = 0; piece < split.pieces && !flash_fallback_has_failed(fallback);
-         piece++) {
+    for (uint32_t piece = 0; piece < pieces && !flash_fallback_has_failed(fallback); piece++) {
         while (!may_begin(fallback)) {
             opal_progress();
         }
         if (flash_fallback_has_failed(fallback)) {
             break; /* meanwhile */
         }
-        call_piece(fallback, own, rank, &split, piece);
+        call_piece(fallback, true, block, piece);
     }
 }
 
@@ -286,11 +273,8 @@ void flash_fallback_produce(flash_fallback_t *fallback)
 {
     const flash_schedule_t *schedule = &fallback->schedule;
 
-    if (!reduces(fallback)) {
-        produce_block(fallback, true, schedule->ring.place);
-    }
-    for (uint32_t step = 0; step < schedule->ring.nranks && reduces(fallback); step++) {
-        produce_block(fallback, false, flash_schedule_block(schedule, step));
+    for (uint32_t at = 0; at < flash_schedule_length(schedule, FLASH_PRODUCED); at++) {
+        produce_block(fallback, flash_schedule_block(schedule, FLASH_PRODUCED, at));
     }
     while (undone(fallback) != 0) {
         opal_progress();

@@ -23,18 +23,19 @@ typedef struct flash_fallback {
     atomic_uint_fast64_t
         undone;          /* a bit for each of those that is not done, see flash_pending_bit() */
     int reported, worst; /* whether a producer failed: here, anywhere */
-    void *contribution;  /* reduce-scatter: all blocks; owned */
+    void *contribution;  /* of a reduction: all blocks; owned */
     flash_schedule_t schedule;
     size_t *counts;    /* owned */
     ptrdiff_t *displs; /* owned */
     MPI_Datatype datatype;
     ptrdiff_t extent;
-    char *base;           /* where the blocks lie: the receive buffer, or in `contribution` */
-    char *own;            /* where the own block lies for its own callback */
-    uint32_t step, piece; /* the next callback */
+    /* Where the blocks are that this rank contributes, and where the results: those of the ranks,
+       as the schedule has them, or an allgather's one block there, and a reduce-scatter's here. */
+    char *input, *output;
+    uint32_t at, piece; /* the next call of a consumer's: of the walk, and of its block */
     /* Of a call on mirrors (coll_flash_mirror.c), which are its contribution. */
     struct flash_stager *stager; /* owned */
-    char *far;                   /* the receive buffer whose mirror is `base`; or NULL */
+    char *far;                   /* the receive buffer whose mirror is `output`; or NULL */
     int (*finish)(struct flash_fallback *call); /* what remains to be done at the end; or NULL */
 } flash_fallback_t;
 

@@ -13,7 +13,12 @@ for np in 1 2 3 4 5 8; do
     mpi "$np" -- test_extension_ends
     mpi "$np" -- test_own
 done
+for np in 1 2 3 4 5 6 7 8; do
+    mpi "$np" -- test_both
+done
 for np in 2 5; do
+    mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_both
+    mpi "$np" --mca coll_flash_progress off -- test_both
     mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_own
     mpi "$np" --mca coll_flash_progress off -- test_own
     mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_extension
@@ -22,6 +27,8 @@ for np in 2 5; do
 done
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_extension
 mpi 5 --mca coll_flash_ring_order rank -- test_extension
+mpi 3 -x UCX_FLASH_TLS=tcp -- test_both
+mpi 5 --mca coll_flash_ring_order rank -- test_both
 
 # The same without flash's component.
 select_coll ^flash
@@ -30,6 +37,7 @@ for np in 1 2 3 8; do
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_extension
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_extension_ends
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_own
+    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_both
 done
 
 plan

@@ -47,18 +47,17 @@ typedef struct sim_spec {
     sim_shape_t shape;
     uint32_t depth;
     uint32_t sends; /* at a time; 0: no limit */
-    bool callback;
+    bool callback;    /* AG, A2A: consumes; RS, allreduce: produces */
+    bool other;       /* the other way round; RS: and changes what it consumes */
     uint32_t pending; /* percent of the callbacks that return FLASH_PENDING */
-    bool own;         /* the own block's callback: AG: makes it; RS: changes it */
     bool in_place;    /* AG: the own block lies in the output */
-    bool mix;         /* RS: combine by an operation that is commutative but not associative */
-    bool users;       /* RS: which is the user's */
+    bool mix;         /* combine by an operation that is commutative but not associative */
+    bool users;       /* which is the user's */
     /* The memory is far: only staging and copies get at what it holds. See sim_instance_is_far().
      */
     bool far_input, far_output;
-    bool far_sums; /* RS, both far, and not the user's: sums are made there */
-    /* The scratch is far, too, of an allgather or with far sums: a bit for ranks of equal parity.
-     */
+    bool far_sums; /* both far, and not the user's: sums are made there */
+    /* The scratch is far, too, with far sums or without sums: a bit for ranks of equal parity. */
     unsigned far_scratch;
     /*
      * Names the operation. Those of equal names follow each other on each rank: the next is
@@ -82,7 +81,6 @@ typedef struct sim_loss {
 } sim_loss_t;
 
 typedef struct sim_layout {
-    const sim_shape_t *shape;
     size_t *counts;
     ptrdiff_t *displs;
     size_t gap, span;
@@ -90,11 +88,17 @@ typedef struct sim_layout {
 
 typedef struct sim sim_t;
 
+/* Where a callback is in its walk through the blocks. */
+typedef struct sim_next {
+    uint32_t at, piece;
+} sim_next_t;
+
 /* One operation on one rank. */
 typedef struct sim_instance {
     sim_t *sim;
     const sim_spec_t *spec;
-    const sim_layout_t *layout;
+    /* Of the blocks that the ranks have; A2A: of those that come, and of those that go. */
+    sim_layout_t in_layout, out_layout;
     uint32_t index, rank; /* which operation, where */
     int status;           /* SIM_UNSTARTED, SIM_UNFINISHED, or what the operation ended with */
     uint32_t blamed;      /* with it */
@@ -104,10 +108,10 @@ typedef struct sim_instance {
     size_t piece_elements;
     uint64_t *scratch; /* that is far */
     uint32_t *blames;
+    flash_pair_t *pairs; /* A2A */
     uint64_t *input, *output;
     size_t input_count, output_count;     /* elements of the two, 0 for none */
-    uint32_t step, piece;                 /* the next callback's */
-    uint32_t own_piece;                   /* that of the own block's */
+    sim_next_t produce, consume;          /* the next callbacks */
     uint64_t callbacks, combines, stages; /* so far */
     unsigned works;                       /* taken and not finished, pending pieces included */
     bool in_callback, call_failed;
@@ -133,7 +137,6 @@ struct sim {
     sim_loss_t loss; /* of nobody, unless changed before the run */
     uint32_t alone;  /* the one rank that runs; SIM_NOBODY: all do */
     sim_spec_t specs[SIM_MAX_OPS];
-    sim_layout_t layouts[SIM_MAX_OPS], odd_layouts[SIM_MAX_OPS];
     bool shuffled;             /* the ring; else each rank stands at the place of its number */
     uint32_t *ring, *places;   /* the rank at each place of the ring, the place of each rank */
     sim_instance_t *instances; /* [rank][spec] */
@@ -174,6 +177,8 @@ void sim_run_random(sim_t *sim);
 void sim_check_contract(sim_t *sim);
 void sim_check_end(sim_t *sim);
 
+/* Whether each rank has all others for neighbours: in an all-to-all. */
+bool sim_exchanges_with_all(const sim_t *sim);
 /* The rank that stands `ahead` places to the right of `rank`. */
 uint32_t sim_neighbour(const sim_t *sim, uint32_t rank, uint32_t ahead);
 int sim_status(const sim_t *sim, uint32_t rank, uint32_t spec);
@@ -188,8 +193,6 @@ fake_options_t sim_random_net(uint64_t *random);
 sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind);
 
 /* sim_instance.c */
-void sim_layout_create(sim_layout_t *layout, const sim_shape_t *shape, uint32_t nranks);
-void sim_layout_destroy(sim_layout_t *layout);
 void sim_instance_create(sim_t *sim, uint32_t rank, uint32_t spec);
 void sim_instance_destroy(sim_instance_t *instance);
 flash_op_params_t sim_instance_params(sim_instance_t *instance);
@@ -208,7 +211,11 @@ bool sim_instance_adds_far(const sim_instance_t *instance, const flash_work_t *w
 int sim_instance_add_far(sim_instance_t *instance, const flash_work_t *work);
 /* Nothing outside the output's blocks changed, and if the operation is OK, its data is right. */
 void sim_instance_check(sim_instance_t *instance);
-/* The block that a rank handles in a step, by the words of flash_schedule.h. */
-uint32_t sim_block(const sim_t *sim, flash_kind_t kind, uint32_t rank, uint32_t step);
+/* The block that a rank produces or consumes in its turn, by the words of flash_schedule.h. */
+uint32_t sim_block(const sim_t *sim, flash_kind_t kind, bool produces, uint32_t rank, uint32_t at);
+extern const char *const sim_kinds[FLASH_KINDS]; /* their names */
+bool sim_reduces(flash_kind_t kind);
+/* Whether there are callbacks that produce, or that consume. */
+bool sim_spec_calls(const sim_spec_t *spec, bool produces);
 
 #endif /* SIM_H */

@@ -19,10 +19,10 @@ sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind)
         .sends = prng_below(random, 4),
         .callback = prng_percent(random, 50),
         .pending = 50 * prng_below(random, 3),
-        .own = prng_percent(random, 40),
+        .other = prng_percent(random, 40),
         .in_place = prng_percent(random, 50),
         .mix = prng_percent(random, 50),
-        .users = kind == FLASH_REDUCE_SCATTER && prng_percent(random, 30),
+        .users = sim_reduces(kind) && prng_percent(random, 30),
         .far_input = prng_percent(random, 30),
         .far_output = prng_percent(random, 30),
         .far_sums = prng_percent(random, 50),
@@ -154,14 +154,18 @@ static uint64_t enough_turns(const sim_t *sim)
     return 100000 + 1000 * messages;
 }
 
+/* All that exchange anything with it. */
 static void lose(sim_t *sim)
 {
     uint32_t rank = sim->loss.rank, n = sim->nranks;
-    uint32_t neighbours[] = {sim_neighbour(sim, rank, 1), sim_neighbour(sim, rank, n - 1)};
 
-    for (int k = 0; k < 2; k++) {
-        fake_net_lose(sim->net, rank, neighbours[k]);
-        fake_net_lose(sim->net, neighbours[k], rank);
+    for (uint32_t ahead = 1; ahead < n; ahead++) {
+        uint32_t other = sim_neighbour(sim, rank, ahead);
+
+        if (ahead == 1 || ahead == n - 1 || sim_exchanges_with_all(sim)) {
+            fake_net_lose(sim->net, rank, other);
+            fake_net_lose(sim->net, other, rank);
+        }
     }
 }
 

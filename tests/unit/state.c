@@ -235,10 +235,10 @@ static void add_instance(fingerprint_t *print, const sim_instance_t *in)
 {
     fingerprint_add(print, (uint64_t) in->status);
     fingerprint_add(print, in->blamed);
-    fingerprint_add(print, (uint64_t) in->step << 32 | in->piece);
+    fingerprint_add(print, (uint64_t) in->produce.at << 32 | in->produce.piece);
+    fingerprint_add(print, (uint64_t) in->consume.at << 32 | in->consume.piece);
     fingerprint_add(print, in->callbacks);
     fingerprint_add(print, in->combines);
-    fingerprint_add(print, in->own_piece);
     fingerprint_add(print, (uint64_t) in->works << 2 | in->in_callback << 1 | in->call_failed);
     add_bytes(print, in->output_memory, sim_instance_output_bytes(in));
 }

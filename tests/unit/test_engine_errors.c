@@ -15,69 +15,78 @@
 
 /* --- a callback fails --- */
 
-/* The step in which call number `call` happens; the number of steps if there are too few calls. */
-static uint32_t step_of_call(const sim_t *sim, const sim_spec_t *spec, uint64_t call)
+/* What the rank's operation calls back for, of one kind. */
+static uint64_t calls_of(const sim_t *sim, uint32_t rank, bool produces)
 {
-    const sim_instance_t *in = &sim->instances[(size_t) spec->fail_rank * sim->nspecs];
+    const sim_spec_t *spec = &sim->specs[0];
+    const sim_instance_t *in = &sim->instances[(size_t) rank * sim->nspecs];
 
-    for (uint32_t step = 0; step < sim->nranks; step++) {
-        uint32_t block = sim_block(sim, spec->kind, spec->fail_rank, step);
-        uint32_t pieces = flash_schedule_split(&in->schedule, block).pieces;
+    return !sim_spec_calls(spec, produces)
+               ? 0
+               : flash_schedule_pieces(&in->schedule, produces ? FLASH_PRODUCED : FLASH_CONSUMED);
+}
 
-        if (call <= pieces) {
-            return step;
-        }
-        call -= pieces;
+/* Where in the order of production a rank's block is, or the piece that a call produces. */
+static uint32_t turn_of_rank(const sim_t *sim, uint32_t rank)
+{
+    const sim_spec_t *spec = &sim->specs[0];
+    uint32_t turn = 0;
+
+    while (sim_block(sim, spec->kind, true, spec->fail_rank, turn) % sim->nranks != rank) {
+        turn++;
     }
-    return sim->nranks;
+    return turn;
+}
+
+static uint32_t turn_of_call(const sim_t *sim, uint64_t call)
+{
+    const sim_spec_t *spec = &sim->specs[0];
+    const sim_instance_t *in = &sim->instances[(size_t) spec->fail_rank * sim->nspecs];
+    uint32_t turn = 0, pieces;
+
+    while (call > (pieces = flash_schedule_split(&in->schedule,
+                                                 sim_block(sim, spec->kind, true, spec->fail_rank,
+                                                           turn))
+                                .pieces)) {
+        call -= pieces;
+        turn++;
+    }
+    return turn;
+}
+
+/* Whether the others need of a rank what it produces of its own block. */
+static bool needs_own_block(flash_kind_t kind)
+{
+    return kind == FLASH_ALLGATHER || kind == FLASH_ALLREDUCE;
+}
+
+/* Whether a rank's result lacks what a call was to produce. */
+static bool misses(const sim_t *sim, uint32_t rank, uint64_t call)
+{
+    flash_kind_t kind = sim->specs[0].kind;
+
+    return needs_own_block(kind) ||
+           turn_of_rank(sim, rank) >= turn_of_call(sim, call);
 }
 
 /*
- * A consumer's failure is its own rank's affair. A producer's spoils all blocks from there on, and
- * those before whose pieces were pending.
+ * A consumer's failure is its own rank's affair. A producer's spoils all that follows, and what
+ * came before and was pending; as does a consumer's where one's own block is still pending. In an
+ * all-to-all, who misses something produces no more for others.
  */
 static void judge_callback(sim_t *sim)
 {
     const sim_spec_t *spec = &sim->specs[0];
-    uint32_t failed = step_of_call(sim, spec, spec->fail_callback);
+    uint64_t produced = calls_of(sim, spec->fail_rank, true);
+    uint64_t consumed = calls_of(sim, spec->fail_rank, false), call = spec->fail_callback;
 
-    for (uint32_t step = 0; step < sim->nranks; step++) {
-        uint32_t block = sim_block(sim, spec->kind, spec->fail_rank, step);
-
-        if (block == spec->fail_rank) {
-            judge_status(sim, block, failed < sim->nranks ? SIM_ERR_CALL : FLASH_OK);
-        } else if (spec->kind == FLASH_REDUCE_SCATTER && step >= failed) {
-            judge_status(sim, block, FLASH_ERR_PEER);
-        } else if (spec->kind == FLASH_ALLGATHER || spec->pending == 0) {
-            judge_status(sim, block, FLASH_OK);
-        }
-    }
-    judge_others_told(sim, spec->fail_rank);
-    judge_blame(sim, spec->fail_rank);
-}
-
-/*
- * With callbacks for the own block: of an allgather they come first, and are all that others miss;
- * of a reduction they come last, and nobody misses them. What is pending then is lost as well.
- */
-static void judge_own_callback(sim_t *sim)
-{
-    const sim_spec_t *spec = &sim->specs[0];
-    const sim_instance_t *in = &sim->instances[(size_t) spec->fail_rank * sim->nspecs];
-    bool gather = spec->kind == FLASH_ALLGATHER;
-    uint64_t own = flash_schedule_split(&in->schedule, spec->fail_rank).pieces;
-    uint64_t others = spec->callback ? flash_schedule_total_pieces(&in->schedule) : 0;
-    uint64_t call = spec->fail_callback;
-    bool missed = gather ? call <= own : call <= others;
-
-    judge_status(sim, spec->fail_rank, call <= own + others ? SIM_ERR_CALL : FLASH_OK);
     for (uint32_t rank = 0; rank < sim->nranks; rank++) {
         if (rank == spec->fail_rank) {
-            continue;
-        }
-        if (gather && missed) {
+            judge_status(sim, rank, call <= produced + consumed ? SIM_ERR_CALL : FLASH_OK);
+        } else if (call <= produced && misses(sim, rank, call)) {
             judge_status(sim, rank, FLASH_ERR_PEER);
-        } else if (!missed && (!gather || spec->pending == 0)) {
+        } else if (call > produced ? spec->pending == 0 || !needs_own_block(spec->kind)
+                                   : spec->pending == 0 && spec->kind != FLASH_ALLTOALL) {
             judge_status(sim, rank, FLASH_OK);
         }
     }
@@ -85,25 +94,25 @@ static void judge_own_callback(sim_t *sim)
     judge_blame(sim, spec->fail_rank);
 }
 
-/* Any call, on any rank; `own`: with callbacks for the own block, and perhaps no others. */
-static void test_callback(uint64_t seed, flash_kind_t kind, bool own, const char *name)
+/* Any call, on any rank; `other`: of either callback, of which there may be one alone. */
+static void test_callback(uint64_t seed, flash_kind_t kind, bool other)
 {
     bool well = true;
 
     for (uint32_t k = 0; k < 4 * 16 * 25 && well; k += tap_stride()) {
-        uint64_t random = seed + (own ? 19 : 11) * k;
+        uint64_t random = seed + (other ? 19 : 11) * k;
         uint32_t nranks = 2 + k % 4;
         sim_spec_t spec = sim_random_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
 
-        spec.callback |= !own;
-        spec.own = own;
+        spec.callback |= !other;
+        spec.other = other;
         spec.fail_rank = prng_below(&random, nranks);
         spec.fail_callback = 1 + k / 4 % 16;
-        well = judge_run(nranks, random, &net, &spec, own ? judge_own_callback : judge_callback);
+        well = judge_run(nranks, random, &net, &spec, judge_callback);
     }
-    ok(well, "%s: any call of %s fails", name,
-       own ? "a callback, the own block's too," : "the callback");
+    ok(well, "%s: any call of %s fails", sim_kinds[kind],
+       other ? "either callback" : "the callback");
 }
 
 /* --- combining fails --- */
@@ -131,21 +140,21 @@ static void judge_combine(sim_t *sim)
     judge_work(sim, failing(sim)->combines >= sim->specs[0].fail_combine, SIM_ERR_ADD);
 }
 
-static void test_combine(uint64_t seed)
+static void test_combine(uint64_t seed, flash_kind_t kind)
 {
     bool well = true;
 
     for (uint32_t k = 0; k < 4 * 20 * 25 && well; k += tap_stride()) {
         uint64_t random = seed + 13 * k;
         uint32_t nranks = 2 + k % 4;
-        sim_spec_t spec = sim_random_spec(&random, FLASH_REDUCE_SCATTER);
+        sim_spec_t spec = sim_random_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
 
         spec.fail_rank = prng_below(&random, nranks);
         spec.fail_combine = 1 + k / 4 % 20;
         well = judge_run(nranks, random, &net, &spec, judge_combine);
     }
-    ok(well, "any call of the operation fails");
+    ok(well, "%s: any call of the operation fails", sim_kinds[kind]);
 }
 
 /* --- staging fails --- */
@@ -155,7 +164,7 @@ static void judge_stage(sim_t *sim)
     judge_work(sim, failing(sim)->stages >= sim->specs[0].fail_stage, SIM_ERR_STAGE);
 }
 
-static void test_stage(uint64_t seed, flash_kind_t kind, const char *name)
+static void test_stage(uint64_t seed, flash_kind_t kind)
 {
     bool well = true;
 
@@ -171,15 +180,16 @@ static void test_stage(uint64_t seed, flash_kind_t kind, const char *name)
         spec.fail_stage = 1 + k / 4 % 20;
         well = judge_run(nranks, random, &net, &spec, judge_stage);
     }
-    ok(well, "%s: any copy to or from the scratch fails", name);
+    ok(well, "%s: any copy to or from the scratch fails", sim_kinds[kind]);
 }
 
 /* --- ranks disagree --- */
 
 /* The lengths of the messages that make up a block are the same by both schedules. */
-static bool alike(const flash_schedule_t *a, const flash_schedule_t *b, uint32_t block)
+static bool alike(const flash_schedule_t *a, uint32_t received, const flash_schedule_t *b,
+                  uint32_t sent)
 {
-    flash_split_t x = flash_schedule_split(a, block), y = flash_schedule_split(b, block);
+    flash_split_t x = flash_schedule_split(a, received), y = flash_schedule_split(b, sent);
     uint32_t segments = flash_split_segments(&x);
 
     if (segments != flash_split_segments(&y)) {
@@ -193,15 +203,25 @@ static bool alike(const flash_schedule_t *a, const flash_schedule_t *b, uint32_t
     return true;
 }
 
-/* `rank` gets a message from its left neighbour whose length it does not expect. */
+static const flash_schedule_t *schedule_of(const sim_t *sim, uint32_t rank)
+{
+    return &sim->instances[(size_t) rank * sim->nspecs].schedule;
+}
+
+/* `rank` gets a message whose length it does not expect. */
 static bool sees_it(const sim_t *sim, uint32_t rank)
 {
-    uint32_t n = sim->nranks, left = sim_neighbour(sim, rank, n - 1);
-    const flash_schedule_t *mine = &sim->instances[(size_t) rank * sim->nspecs].schedule;
-    const flash_schedule_t *theirs = &sim->instances[(size_t) left * sim->nspecs].schedule;
+    uint32_t n = sim->nranks;
+    const flash_schedule_t *mine = schedule_of(sim, rank);
 
-    for (uint32_t step = 1; step < n; step++) {
-        if (!alike(mine, theirs, sim_block(sim, mine->kind, rank, step))) {
+    for (uint32_t step = 0; step < flash_schedule_length(mine, FLASH_STEPS); step++) {
+        uint32_t block = flash_schedule_block(mine, FLASH_STEPS, step);
+        uint32_t left =
+            sim_neighbour(sim, rank, n - flash_schedule_distance(mine, step));
+        uint32_t sent = mine->kind == FLASH_ALLTOALL ? n + rank : block;
+
+        if (flash_schedule_step(mine, step).receives &&
+            !alike(mine, block, schedule_of(sim, left), sent)) {
             return true;
         }
     }
@@ -282,7 +302,7 @@ static void test_sizes(uint64_t seed, flash_kind_t kind, oddity_t oddity, const 
         make_odd(&random, &spec, oddity, nranks, counts, odd_counts);
         well = judge_run(nranks, random, &net, &spec, judge_sizes);
     }
-    ok(well, "%s: %s", kind == FLASH_ALLGATHER ? "allgather" : "reduce-scatter", name);
+    ok(well, "%s: %s", sim_kinds[kind], name);
 }
 
 /* --- the transport fails --- */
@@ -318,6 +338,9 @@ static void judge_transport(sim_t *sim)
     }
     judge_status(sim, injected_rank, FLASH_ERR_TRANSPORT);
     judge_others_told(sim, injected_rank);
+    if (sim->options.failure == FAKE_FAIL_RECV && sim_exchanges_with_all(sim)) {
+        return; /* any of them may be to blame */
+    }
     /* Whoever failed to receive takes it for the sender's fault. */
     judge_blame(sim, sim->options.failure == FAKE_FAIL_RECV
                          ? sim_neighbour(sim, injected_rank, sim->nranks - 1)
@@ -338,7 +361,7 @@ static void test_transport(uint64_t seed, flash_kind_t kind, fake_failure_t fail
         injected_rank = net.fail_rank;
         well = judge_run(nranks, random, &net, &spec, judge_transport);
     }
-    ok(well, "%s: %s", kind == FLASH_ALLGATHER ? "allgather" : "reduce-scatter", name);
+    ok(well, "%s: %s", sim_kinds[kind], name);
 }
 
 /* --- everything at once --- */
@@ -356,7 +379,7 @@ static void test_chaos(uint64_t seed)
     for (uint32_t k = 0; k < 3000 && well; k += tap_stride()) {
         uint64_t random = seed + 23 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = sim_random_spec(&random, k % 2 ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER);
+        sim_spec_t spec = sim_random_spec(&random, k % FLASH_KINDS);
         fake_options_t net = sim_random_net(&random);
 
         if (prng_percent(&random, 50)) {
@@ -381,14 +404,13 @@ int main(int argc, char **argv)
 {
     unsigned long seed = tap_seed(argc, argv);
 
-    for (int own = 0; own <= 1; own++) {
-        test_callback(seed, FLASH_ALLGATHER, own, "allgather");
-        test_callback(seed, FLASH_REDUCE_SCATTER, own, "reduce-scatter");
-    }
-    test_stage(seed, FLASH_ALLGATHER, "allgather");
-    test_stage(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
-    test_combine(seed);
-    for (flash_kind_t kind = FLASH_ALLGATHER; kind <= FLASH_REDUCE_SCATTER; kind++) {
+    for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
+        test_callback(seed, kind, false);
+        test_callback(seed, kind, true);
+        test_stage(seed, kind);
+        if (sim_reduces(kind)) {
+            test_combine(seed, kind);
+        }
         test_sizes(seed, kind, OTHER_COUNT, "one rank has all blocks of another size");
         test_sizes(seed, kind, OTHER_BLOCK, "one rank has one block of another size");
         test_sizes(seed, kind, OTHER_SEGMENT, "one rank cuts into other segments");

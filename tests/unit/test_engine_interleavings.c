@@ -152,12 +152,12 @@ static const char *title(const sim_spec_t *spec, uint32_t nranks, const char *re
     static char text[160];
 
     snprintf(text, sizeof(text), "%s, %u ranks, %zu segments, depth %u, sends %u%s, %s",
-             spec->kind == FLASH_ALLGATHER ? "allgather" : "reduce-scatter", nranks,
+             sim_kinds[spec->kind], nranks,
              spec->shape.count, spec->depth, spec->sends,
              spec->far_scratch   ? ", far scratch"
              : spec->far_sums    ? ", far sums"
              : spec->far_output  ? ", staged"
-             : spec->own         ? ", own callback"
+             : spec->other       ? ", other callback"
              : spec->pending > 0 ? ", pending callback"
              : spec->callback    ? ", callback"
                                  : "",
@@ -228,12 +228,12 @@ static void test_direct(flash_kind_t kind, uint32_t nranks, unsigned ranks)
     }
 }
 
-/* A callback for the own block, alone and beside the other one. */
-static void test_own(flash_kind_t kind, uint32_t nranks, callback_t callback)
+/* The other callback, alone and beside the first one. */
+static void test_other(flash_kind_t kind, uint32_t nranks, callback_t callback)
 {
     sim_spec_t spec = tiny(kind, 2, callback);
 
-    spec.own = true;
+    spec.other = true;
     spec.pending = callback == NO_CALLBACK ? 100 : spec.pending;
     for (uint32_t net = 0; net < sizeof(nets) / sizeof(nets[0]); net++) {
         test_in_net(&spec, nranks, net);
@@ -359,7 +359,7 @@ static void test_kind(flash_kind_t kind)
         for (size_t segments = 1; segments <= 3; segments++) {
             test_staged(kind, nranks, segments, NO_CALLBACK, 1, false);
             test_staged(kind, nranks, segments, NO_CALLBACK, 5, false);
-            if (kind == FLASH_REDUCE_SCATTER) {
+            if (sim_reduces(kind)) {
                 test_staged(kind, nranks, segments, NO_CALLBACK, 5, true);
                 test_staged(kind, nranks, segments, PENDING, 1, true);
                 if (nranks + segments < 6) { /* there it would take a minute */
@@ -374,8 +374,8 @@ static void test_kind(flash_kind_t kind)
     }
     test_direct_blame(kind);
     for (callback_t callback = NO_CALLBACK; callback <= PENDING; callback++) {
-        test_own(kind, 2, callback);
-        test_own(kind, 3, callback);
+        test_other(kind, 2, callback);
+        test_other(kind, 3, callback);
     }
     for (callback_t callback = NO_CALLBACK; callback <= PENDING; callback++) {
         test_together(kind, 1, callback);
@@ -394,7 +394,7 @@ int main(int argc, char **argv)
     /* Nothing is random here but the data. A second number is how many runs a case may take. */
     most_runs = argc > 2 ? strtoul(argv[2], NULL, 0) : 40000 / tap_stride();
     data_seed = tap_seed(argc, argv);
-    for (flash_kind_t kind = FLASH_ALLGATHER; kind <= FLASH_REDUCE_SCATTER; kind++) {
+    for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
         test_kind(kind);
     }
     for (uint32_t nranks = 2; nranks <= 4; nranks++) {

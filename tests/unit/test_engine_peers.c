@@ -22,7 +22,7 @@ static void judge_loss(sim_t *sim)
     for (uint32_t k = 0; k < n; k++) {
         int status = sim_status(sim, k, 0);
         bool neighbour =
-            k == lost || k == sim_neighbour(sim, lost, 1) || k == sim_neighbour(sim, lost, n - 1);
+            sim_exchanges_with_all(sim) || k == lost || k == sim_neighbour(sim, lost, 1) || k == sim_neighbour(sim, lost, n - 1);
 
         if (status != FLASH_OK && status != FLASH_ERR_PEER &&
             !(status == FLASH_ERR_LOST && neighbour)) {
@@ -32,7 +32,7 @@ static void judge_loss(sim_t *sim)
     judge_blame(sim, lost);
 }
 
-static void test_loss(uint64_t seed, flash_kind_t kind, const char *name)
+static void test_loss(uint64_t seed, flash_kind_t kind)
 {
     bool well = true;
     unsigned failed = 0;
@@ -58,7 +58,8 @@ static void test_loss(uint64_t seed, flash_kind_t kind, const char *name)
         }
         sim_destroy(sim);
     }
-    ok(well && failed > 1000, "%s: a rank is lost (%u of 3000 fail by it)", name, failed);
+    ok(well && failed > 1000, "%s: a rank is lost (%u of 3000 fail by it)", sim_kinds[kind],
+       failed);
 }
 
 /* --- a rank refuses --- */
@@ -76,7 +77,7 @@ static void judge_refusal(sim_t *sim)
     }
 }
 
-static void test_refusal(uint64_t seed, flash_kind_t kind, const char *name)
+static void test_refusal(uint64_t seed, flash_kind_t kind)
 {
     bool well = true;
 
@@ -90,7 +91,7 @@ static void test_refusal(uint64_t seed, flash_kind_t kind, const char *name)
         spec.refuses = true;
         well = judge_run(nranks, random, &net, &spec, judge_refusal);
     }
-    ok(well, "%s: a rank refuses", name);
+    ok(well, "%s: a rank refuses", sim_kinds[kind]);
 }
 
 /*
@@ -162,7 +163,7 @@ static void test_silence(flash_kind_t kind, const char *name)
     then = flash_engine_watch(sim->engines[0], silence, 2);
     ok(at_first == 0 && then == 1 && silence[0].watches == 2 && silence[0].sending &&
            silence[0].rank == right && silence[0].step == 0 && silence[0].segment == 0 &&
-           silence[0].block == sim_block(sim, kind, 0, 0) && silence[0].user != NULL &&
+           silence[0].block == sim_block(sim, kind, true, 0, 0) % sim->nranks && silence[0].user != NULL &&
            silence[0].peer == fake_net_peer(sim->net, 0, right),
        "%s: nobody takes the first segment, and it shows", name);
     sim_start(sim, right, 0);
@@ -190,12 +191,11 @@ int main(int argc, char **argv)
 {
     unsigned long seed = tap_seed(argc, argv);
 
-    test_loss(seed, FLASH_ALLGATHER, "allgather");
-    test_loss(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
-    test_refusal(seed, FLASH_ALLGATHER, "allgather");
-    test_refusal(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
+    for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
+        test_loss(seed, kind);
+        test_refusal(seed, kind);
+        test_silence(kind, sim_kinds[kind]);
+    }
     test_all_refusals();
-    test_silence(FLASH_ALLGATHER, "allgather");
-    test_silence(FLASH_REDUCE_SCATTER, "reduce-scatter");
     return tap_done();
 }

@@ -73,10 +73,11 @@ static sim_spec_t random_spec(uint64_t *random, uint32_t nranks, flash_kind_t ki
         .depth = prng_percent(random, 10) ? 1000 : 1 + prng_below(random, 8),
         .sends = prng_below(random, 4),
         .callback = prng_percent(random, 60),
+        .other = prng_percent(random, 40),
         .pending = 50 * prng_below(random, 3),
         .in_place = prng_percent(random, 50),
         .mix = prng_percent(random, 50),
-        .users = kind == FLASH_REDUCE_SCATTER && prng_percent(random, 30),
+        .users = sim_reduces(kind) && prng_percent(random, 30),
         .name = 5 + index,
         .odd_rank = SIM_NOBODY,
         .fail_rank = SIM_NOBODY,
@@ -97,7 +98,7 @@ static void test_alone(uint64_t seed, flash_kind_t kind, sizes_t sizes, const ch
             well = run_case(nranks, random, &net, &spec, 1);
         }
     }
-    ok(well, "%s, 2 to 31 ranks", name);
+    ok(well, "%s, %s blocks, 2 to 31 ranks", sim_kinds[kind], name);
 }
 
 /* Several at a time: of different names, or of one name as soon as the one before is over. */
@@ -113,7 +114,7 @@ static void test_together(uint64_t seed, unsigned same_name, const char *name)
         sim_spec_t specs[SIM_MAX_OPS];
 
         for (uint32_t op = 0; op < nspecs; op++) {
-            flash_kind_t kind = prng_percent(&random, 50) ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER;
+            flash_kind_t kind = prng_below(&random, FLASH_KINDS);
 
             specs[op] = random_spec(&random, nranks, kind, ANY, op);
             if (prng_percent(&random, same_name)) {
@@ -126,7 +127,7 @@ static void test_together(uint64_t seed, unsigned same_name, const char *name)
 }
 
 /* Every depth with one and with many segments: the window's ends are where mistakes live. */
-static void test_depths(uint64_t seed, flash_kind_t kind, const char *name)
+static void test_depths(uint64_t seed, flash_kind_t kind)
 {
     bool well = true;
 
@@ -144,11 +145,11 @@ static void test_depths(uint64_t seed, flash_kind_t kind, const char *name)
         spec.callback = k / 189 % 2;
         well = run_case(nranks, random, &net, &spec, 1);
     }
-    ok(well, "%s: depths 1 to 9, segments 1 to 7", name);
+    ok(well, "%s: depths 1 to 9, segments 1 to 7", sim_kinds[kind]);
 }
 
 /* More steps and segments than the tag has numbers for: they are counted modulo. */
-static void test_wrapping(uint64_t seed, flash_kind_t kind, const char *name)
+static void test_wrapping(uint64_t seed, flash_kind_t kind)
 {
     uint64_t random = seed + 4;
     fake_options_t net = sim_random_net(&random);
@@ -159,12 +160,11 @@ static void test_wrapping(uint64_t seed, flash_kind_t kind, const char *name)
     spec.shape.row = 1;
     spec.shape.pieces = 3;
     spec.depth = 16;
-    ok(run_case(3, random, &net, &spec, 1), "%s: more segments than the tag can count", name);
+    ok(run_case(3, random, &net, &spec, 1), "%s: more segments than the tag can count", sim_kinds[kind]);
 }
 
 /* Few but large. Work and messages grow as the square. */
-static void test_large(uint64_t seed, uint32_t nranks, flash_kind_t kind, bool callback,
-                       const char *name)
+static void test_large(uint64_t seed, uint32_t nranks, flash_kind_t kind, bool callback)
 {
     uint64_t random = seed + nranks;
     fake_options_t net = {.inline_sends = 30,
@@ -183,8 +183,8 @@ static void test_large(uint64_t seed, uint32_t nranks, flash_kind_t kind, bool c
     spec.shape.segment = nranks > 500 ? 2 : 3;
     spec.depth = 4;
     spec.callback = callback;
-    ok(run_case(nranks, random, &net, &spec, 1), "%s: %u ranks%s", name, nranks,
-       callback ? ", with callbacks" : "");
+    ok(run_case(nranks, random, &net, &spec, 1), "%s: %u ranks%s", sim_kinds[kind],
+       nranks, callback ? ", with callbacks" : "");
 }
 
 /*
@@ -220,26 +220,20 @@ int main(int argc, char **argv)
 {
     unsigned long seed = tap_seed(argc, argv);
 
-    test_alone(seed, FLASH_ALLGATHER, EQUAL, "allgather, equal blocks");
-    test_alone(seed, FLASH_ALLGATHER, UNEQUAL, "allgather, unequal blocks");
-    test_alone(seed, FLASH_ALLGATHER, EMPTY, "allgather, empty blocks");
-    test_alone(seed, FLASH_REDUCE_SCATTER, EQUAL, "reduce-scatter, equal blocks");
-    test_alone(seed, FLASH_REDUCE_SCATTER, UNEQUAL, "reduce-scatter, unequal blocks");
-    test_alone(seed, FLASH_REDUCE_SCATTER, EMPTY, "reduce-scatter, empty blocks");
+    for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
+        test_alone(seed, kind, EQUAL, "equal");
+        test_alone(seed, kind, UNEQUAL, "unequal");
+        test_alone(seed, kind, EMPTY, "empty");
+        test_depths(seed, kind);
+        test_wrapping(seed, kind);
+        test_large(seed, 100, kind, false);
+        test_large(seed, 100, kind, true);
+        if (tap_stride() == 1) {
+            test_large(seed, MOST_RANKS, kind, true);
+        }
+    }
     test_own_block(seed);
-    test_depths(seed, FLASH_ALLGATHER, "allgather");
-    test_depths(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
     test_together(seed, 0, "several operations at a time");
     test_together(seed, 60, "names used again");
-    test_wrapping(seed, FLASH_ALLGATHER, "allgather");
-    test_wrapping(seed, FLASH_REDUCE_SCATTER, "reduce-scatter");
-    for (int callback = 0; callback < 2; callback++) {
-        test_large(seed, 100, FLASH_ALLGATHER, callback, "allgather");
-        test_large(seed, 100, FLASH_REDUCE_SCATTER, callback, "reduce-scatter");
-    }
-    if (tap_stride() == 1) {
-        test_large(seed, MOST_RANKS, FLASH_ALLGATHER, true, "allgather");
-        test_large(seed, MOST_RANKS, FLASH_REDUCE_SCATTER, true, "reduce-scatter");
-    }
     return tap_done();
 }

@@ -25,53 +25,112 @@ static flash_schedule_t ring(flash_kind_t kind, uint32_t nranks, uint32_t rank)
 
 /* --- which block in which step --- */
 
-static bool each_block_once(flash_kind_t kind, uint32_t nranks, uint32_t rank)
+/* A walk comes to each block once, and to the own one in its place. */
+static bool each_block_once(const flash_schedule_t *schedule, flash_walk_t walk, uint32_t own_at)
 {
-    flash_schedule_t schedule = ring(kind, nranks, rank);
-    uint32_t own_step = kind == FLASH_ALLGATHER ? 0 : nranks - 1;
-    unsigned char seen[MOST_RANKS] = {0};
+    unsigned char seen[2 * MOST_RANKS] = {0};
+    uint32_t rank = schedule->ring.place;
 
-    for (uint32_t step = 0; step < nranks; step++) {
-        uint32_t block = flash_schedule_block(&schedule, step);
+    for (uint32_t at = 0; at < flash_schedule_length(schedule, walk); at++) {
+        uint32_t block = flash_schedule_block(schedule, walk, at);
 
-        if (block >= nranks || seen[block]++ > 0 || (block == rank) != (step == own_step)) {
+        if (block >= flash_schedule_blocks(schedule) || seen[block]++ > 0 ||
+            (flash_schedule_rank(schedule, block) == rank) != (at == own_at)) {
             return false;
         }
     }
     return true;
 }
 
-static bool left_sent_it(flash_kind_t kind, uint32_t nranks, uint32_t rank)
+/* All blocks are produced and consumed, or the own one. */
+static bool walks_are_right(flash_kind_t kind, uint32_t nranks, uint32_t rank)
 {
     flash_schedule_t schedule = ring(kind, nranks, rank);
-    flash_schedule_t left = ring(kind, nranks, (rank + nranks - 1) % nranks);
+    uint32_t produced = kind == FLASH_ALLGATHER ? 1 : nranks;
+    uint32_t consumed = kind == FLASH_REDUCE_SCATTER ? 1 : nranks;
 
-    for (uint32_t step = 1; step < nranks; step++) {
-        if (flash_schedule_block(&schedule, step) != flash_schedule_block(&left, step - 1)) {
+    return flash_schedule_length(&schedule, FLASH_PRODUCED) == produced &&
+           flash_schedule_length(&schedule, FLASH_CONSUMED) == consumed &&
+           each_block_once(&schedule, FLASH_PRODUCED, produced - 1) &&
+           each_block_once(&schedule, FLASH_CONSUMED, 0) &&
+           flash_schedule_block(&schedule, FLASH_PRODUCED, produced - 1) ==
+               flash_schedule_own_input(&schedule) &&
+           flash_schedule_block(&schedule, FLASH_CONSUMED, 0) ==
+               flash_schedule_own_result(&schedule);
+}
+
+/* What is sent is what is received, by the rank where it goes, and nothing else. */
+static bool sent_is_received(flash_kind_t kind, uint32_t nranks, uint32_t rank)
+{
+    flash_schedule_t schedule = ring(kind, nranks, rank);
+    uint32_t steps = flash_schedule_length(&schedule, FLASH_STEPS), sends = 0, receives = 0;
+
+    for (uint32_t step = 0; step < steps; step++) {
+        uint32_t to = (rank + flash_schedule_distance(&schedule, step)) % nranks;
+        flash_schedule_t other = ring(kind, nranks, to);
+        uint32_t then = step + 1, sent, received;
+
+        receives += flash_schedule_step(&schedule, step).receives;
+        if (!flash_schedule_step(&schedule, step).sends) {
+            continue;
+        }
+        sends++;
+        sent = flash_schedule_block(&schedule, FLASH_STEPS, step);
+        received = flash_schedule_block(&other, FLASH_STEPS, then);
+        if (then >= steps || !flash_schedule_step(&other, then).receives ||
+            flash_schedule_distance(&other, then) != flash_schedule_distance(&schedule, step) ||
+            (kind == FLASH_ALLTOALL ? sent != nranks + to || received != rank
+                                    : sent != received)) {
             return false;
         }
     }
-    return true;
+    return sends == receives;
+}
+
+/* What a rank contributes leaves or is added in the order of production; results likewise. */
+static bool steps_follow_walks(flash_kind_t kind, uint32_t nranks, uint32_t rank)
+{
+    flash_schedule_t schedule = ring(kind, nranks, rank);
+    uint32_t contributed = 0, delivered = kind == FLASH_ALLGATHER || kind == FLASH_ALLTOALL;
+
+    for (uint32_t step = 0; step < flash_schedule_length(&schedule, FLASH_STEPS); step++) {
+        uint32_t block = flash_schedule_block(&schedule, FLASH_STEPS, step);
+        flash_step_t way = flash_schedule_step(&schedule, step);
+
+        if ((way.contributes &&
+             block != flash_schedule_block(&schedule, FLASH_PRODUCED, contributed++)) ||
+            (way.delivers &&
+             block != flash_schedule_block(&schedule, FLASH_CONSUMED, delivered++))) {
+            return false;
+        }
+    }
+    return contributed == flash_schedule_length(&schedule, FLASH_PRODUCED) -
+                              (kind == FLASH_ALLTOALL) &&
+           delivered == flash_schedule_length(&schedule, FLASH_CONSUMED);
 }
 
 static void test_ring(flash_kind_t kind, const char *name)
 {
-    bool once = true, followed = true, words = true;
+    bool walks = true, messages = true, orders = true, words = true;
 
     for (size_t k = 0; k < RING_SIZES; k++) {
         uint32_t n = ring_sizes[k];
 
         for (uint32_t rank = 0; rank < n; rank++) {
             flash_schedule_t schedule = ring(kind, n, rank);
+            uint32_t first = kind == FLASH_ALLGATHER  ? rank
+                             : kind == FLASH_ALLTOALL ? n + (rank + 1) % n
+                                                      : (rank + n - 1) % n;
 
-            once &= each_block_once(kind, n, rank);
-            followed &= left_sent_it(kind, n, rank);
-            words &= flash_schedule_block(&schedule, 0) ==
-                     (kind == FLASH_ALLGATHER ? rank : (rank + n - 1) % n);
+            walks &= walks_are_right(kind, n, rank);
+            messages &= sent_is_received(kind, n, rank);
+            orders &= steps_follow_walks(kind, n, rank);
+            words &= flash_schedule_block(&schedule, FLASH_STEPS, 0) == first;
         }
     }
-    ok(once, "%s: each block in one step, the own block in its place", name);
-    ok(followed, "%s: what is received is what the left neighbour sent a step before", name);
+    ok(walks, "%s: each block once, the own block in its place", name);
+    ok(messages, "%s: what is received is what another rank sent", name);
+    ok(orders, "%s: blocks travel as they are produced, and arrive as they are consumed", name);
     ok(words, "%s: begins with the block that the paper says", name);
 }
 
@@ -203,17 +262,27 @@ static void test_large_splits(uint64_t *random)
 
 /* --- what is summed over blocks --- */
 
-static bool totals_hold(const flash_schedule_t *schedule)
+static bool pieces_hold(const flash_schedule_t *schedule, flash_walk_t walk)
 {
     uint64_t pieces = 0;
+
+    for (uint32_t at = 0; at < flash_schedule_length(schedule, walk); at++) {
+        uint32_t block = flash_schedule_block(schedule, walk, at);
+
+        pieces += flash_schedule_split(schedule, block).pieces;
+    }
+    return flash_schedule_pieces(schedule, walk) == pieces;
+}
+
+static bool totals_hold(const flash_schedule_t *schedule)
+{
     size_t longest = 0;
     uint32_t most = 0;
 
-    for (uint32_t block = 0; block < schedule->ring.nranks; block++) {
+    for (uint32_t block = 0; block < flash_schedule_blocks(schedule); block++) {
         flash_split_t split = flash_schedule_split(schedule, block);
         uint32_t segments = flash_split_segments(&split);
 
-        pieces += split.pieces;
         most = segments > most ? segments : most;
         for (uint32_t piece = 0; piece < split.pieces; piece++) {
             size_t count = flash_split_piece(&split, piece).count;
@@ -221,19 +290,20 @@ static bool totals_hold(const flash_schedule_t *schedule)
             longest = count > longest ? count : longest;
         }
     }
-    return flash_schedule_total_pieces(schedule) == pieces &&
-           flash_schedule_max_piece(schedule) == longest &&
+    return pieces_hold(schedule, FLASH_STEPS) && pieces_hold(schedule, FLASH_PRODUCED) &&
+           pieces_hold(schedule, FLASH_CONSUMED) && flash_schedule_max_piece(schedule) == longest &&
            flash_schedule_max_segments(schedule) == most;
 }
 
 static flash_schedule_t random_schedule(uint64_t *random)
 {
-    flash_schedule_t schedule = ring(FLASH_ALLGATHER, 2 + prng_below(random, 30), 0);
+    flash_schedule_t schedule =
+        ring(prng_below(random, FLASH_KINDS), 2 + prng_below(random, 30), 0);
 
     schedule.pieces = 1 + prng_below(random, 6);
     schedule.row = 1 + prng_below(random, 5);
     schedule.segment_elements = 1 + prng_below(random, 20);
-    schedule.blocks.count = prng_below(random, 60);
+    schedule.blocks.count = schedule.out.count = prng_below(random, 60);
     return schedule;
 }
 
@@ -243,16 +313,19 @@ static void test_totals(uint64_t *random)
 
     for (int k = 0; k < 2000; k++) {
         flash_schedule_t schedule = random_schedule(random), arrays = schedule;
-        size_t counts[32];
-        ptrdiff_t displs[32];
+        uint32_t ranks = schedule.ring.nranks, blocks = flash_schedule_blocks(&schedule);
+        size_t counts[64];
+        ptrdiff_t displs[64];
 
         equal &= totals_hold(&schedule);
-        for (uint32_t block = 0; block < schedule.ring.nranks; block++) {
+        for (uint32_t block = 0; block < blocks; block++) {
             counts[block] = schedule.blocks.count;
-            displs[block] = (ptrdiff_t) (block * schedule.blocks.count);
+            displs[block] = (ptrdiff_t) (block % ranks * schedule.blocks.count);
         }
         arrays.blocks = (flash_blocks_t){.count = 12345, .counts = counts, .displs = displs};
-        for (uint32_t block = 0; block < schedule.ring.nranks; block++) {
+        arrays.out = (flash_blocks_t){
+            .count = 12345, .counts = counts + ranks, .displs = displs + ranks};
+        for (uint32_t block = 0; block < blocks; block++) {
             flash_split_t a = flash_schedule_split(&schedule, block);
             flash_split_t b = flash_schedule_split(&arrays, block);
 
@@ -261,7 +334,7 @@ static void test_totals(uint64_t *random)
                     flash_schedule_displ(&schedule, block) == flash_schedule_displ(&arrays, block);
         }
         same &= totals_hold(&arrays);
-        for (uint32_t block = 0; block < schedule.ring.nranks; block++) {
+        for (uint32_t block = 0; block < blocks; block++) {
             counts[block] = prng_percent(random, 30) ? 0 : prng_below(random, 60);
         }
         unequal &= totals_hold(&arrays);
@@ -277,6 +350,8 @@ int main(int argc, char **argv)
 
     test_ring(FLASH_ALLGATHER, "allgather");
     test_ring(FLASH_REDUCE_SCATTER, "reduce-scatter");
+    test_ring(FLASH_ALLREDUCE, "allreduce");
+    test_ring(FLASH_ALLTOALL, "all-to-all");
     test_small_splits();
     test_large_splits(&random);
     test_totals(&random);

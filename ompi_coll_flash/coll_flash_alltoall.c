@@ -1,0 +1,110 @@
+/*
+ * coll_flash_alltoall.c: MPI's arguments to an all-to-all's, and whom it goes to.
+ *
+ * A ring's neighbours are two, an all-to-all's are all. What a communicator needs to know of them is
+ * made with its first one, and stays.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_flash.h"
+
+#include <stdlib.h>
+
+/* A message's step, which is told modulo that many, is all that tells its senders apart. */
+#define MOST_RANKS (1 << FLASH_TAG_STEP_BITS)
+
+const char *mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm)
+{
+    return ompi_comm_size(comm) > MOST_RANKS ? "too many ranks for an all-to-all" : NULL;
+}
+
+/* Counts of what comes, and behind them of what goes; places likewise. */
+static int unequal_blocks(mca_coll_flash_request_t *request,
+                          const mca_coll_flash_alltoall_t *arguments, bool empty,
+                          flash_schedule_t *schedule)
+{
+    size_t size = (size_t) ompi_comm_size(request->module->comm);
+
+    request->counts = malloc(2 * size * sizeof(*request->counts));
+    request->displs = malloc(2 * size * sizeof(*request->displs));
+    if (request->counts == NULL || request->displs == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    for (size_t rank = 0; rank < size; rank++) {
+        request->counts[rank] = empty ? 0 : (size_t) arguments->recvcounts[rank];
+        request->displs[rank] = arguments->rdispls[rank];
+        request->counts[size + rank] = empty ? 0 : (size_t) arguments->sendcounts[rank];
+        request->displs[size + rank] = arguments->sdispls[rank];
+    }
+    schedule->blocks = (flash_blocks_t){.counts = request->counts, .displs = request->displs};
+    schedule->out =
+        (flash_blocks_t){.counts = request->counts + size, .displs = request->displs + size};
+    return MPI_SUCCESS;
+}
+
+/* `far`: an address of it in a device's memory, or NULL. */
+static int check_side(const void *buffer, flash_count_t count, flash_counts_t counts,
+                      flash_displs_t displs, MPI_Datatype type, ompi_communicator_t *comm,
+                      const void **far)
+{
+    const void *first =
+        mca_coll_flash_first_data(buffer, count, counts, displs, type, ompi_comm_size(comm));
+
+    *far = NULL;
+    if (mca_coll_flash_bytes(count, counts, type, comm) == 0) {
+        return MPI_SUCCESS;
+    }
+    *far = mca_coll_flash_is_far(first) ? first : NULL;
+    return mca_coll_flash_check_buffer(buffer);
+}
+
+static int place(mca_coll_flash_request_t *request, const mca_coll_flash_alltoall_t *a,
+                 flash_op_params_t *params)
+{
+    ompi_communicator_t *comm = request->module->comm;
+    const void *far_input = NULL, *far_output = NULL;
+    bool awaits = request->compute.produce != NULL && request->compute.on_stream;
+    size_t size;
+    int rc;
+
+    ompi_datatype_type_size(a->recvtype, &size);
+    params->element = size > 0 ? size : 1;
+    params->schedule.blocks.count = size > 0 ? (size_t) a->recvcount : 0;
+    params->schedule.out.count = params->schedule.blocks.count;
+    params->input = a->sendbuf;
+    params->output = a->recvbuf;
+    rc = a->recvcounts == NULL ? MPI_SUCCESS
+                               : unequal_blocks(request, a, size == 0, &params->schedule);
+    if (rc == MPI_SUCCESS) {
+        rc = check_side(a->sendbuf, a->recvcount, a->sendcounts, a->sdispls, a->recvtype, comm,
+                        &far_input);
+    }
+    if (rc == MPI_SUCCESS) {
+        rc = check_side(a->recvbuf, a->recvcount, a->recvcounts, a->rdispls, a->recvtype, comm,
+                        &far_output);
+    }
+    return rc != MPI_SUCCESS
+               ? rc
+               : mca_coll_flash_stage(request, far_input, far_output, false, awaits);
+}
+
+int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, uint32_t sequence,
+                                  const mca_coll_flash_alltoall_t *arguments,
+                                  const mca_coll_flash_compute_t *compute,
+                                  ompi_request_t **request)
+{
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence, FLASH_ALLTOALL);
+    flash_op_params_t params = {.input = NULL};
+    int rc;
+
+    if (made == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    made->datatype = arguments->recvtype;
+    made->compute = *compute;
+    rc = place(made, arguments, &params);
+    if (rc != MPI_SUCCESS) {
+        return mca_coll_flash_request_refuse(made, rc, request);
+    }
+    return mca_coll_flash_request_start(made, &params, request);
+}
