@@ -126,11 +126,11 @@ uint32_t flash_schedule_distance(const flash_schedule_t *schedule, uint32_t step
 /* The blocks among which one is, and its number there. */
 static const flash_blocks_t *blocks_of(const flash_schedule_t *schedule, uint32_t *block)
 {
-    if (*block < schedule->ring.nranks) {
-        return &schedule->blocks;
+    if (is_alltoall(schedule) && *block >= schedule->ring.nranks) {
+        *block -= schedule->ring.nranks;
+        return &schedule->out;
     }
-    *block -= schedule->ring.nranks;
-    return &schedule->out;
+    return &schedule->blocks;
 }
 
 size_t flash_schedule_count(const flash_schedule_t *schedule, uint32_t block)
