@@ -3,7 +3,7 @@
  * each of the ways to communicate that are compared.
  *
  * A layer has nranks x `rows` rows of something, `rows` on each rank. Between its products, rows of
- * all ranks are gathered, or contributions to rows of all ranks are added and scattered. Who
+ * all ranks are gathered or exchanged, or contributions to rows of all ranks are added and scattered. Who
  * computes is told the *position* of rows: where they stand in the buffers of all rows. Data
  * slicing has them in slice order (the first slice of each rank's rows, then the second),
  * everything else in the order of the ranks; a layer need not know, as long as it keeps each row at
@@ -30,7 +30,8 @@ typedef enum layer_kind {
 /* A way to communicate. */
 typedef struct layer_way {
     layer_kind_t kind;
-    int slices; /* of each rank's rows; 1 if it is not sliced */
+    int slices;  /* of each rank's rows; 1 if it is not sliced */
+    int variant; /* of flash's, where a layer has several */
     MPI_Comm comm;
 } layer_way_t;
 
@@ -81,6 +82,12 @@ void layer_gather(layer_t *layer, const layer_way_t *way, int width, const float
  */
 void layer_scatter(layer_t *layer, const layer_way_t *way, int width, float *all, float *own,
                    layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg);
+/*
+ * Has rows produced for all ranks, `rows` for each, exchanges them, and has those consumed that come
+ * from all ranks; or NULL. The position says which rank's it is; a call has rows of one rank alone.
+ */
+void layer_exchange(layer_t *layer, const layer_way_t *way, int width, float *out, float *in,
+                    layer_rows_fn *produce, layer_rows_fn *consume, void *arg);
 /* Where row `row` of rank `rank` stands; and which row of all ranks' stands there. */
 int layer_position(const layer_t *layer, const layer_way_t *way, int rank, int row);
 int layer_row(const layer_t *layer, const layer_way_t *way, int position);

@@ -20,7 +20,7 @@
 /* Of single precision, through two products: what rounding makes of it is some 1e-6. */
 #define MOST_ERROR 1e-4
 
-enum { MOST_WAYS = 3 + LAYER_MAX_SLICINGS + 1 };
+enum { MOST_WAYS = 3 + LAYER_MAX_SLICINGS + LAYER_MAX_VARIANTS };
 
 typedef struct measured {
     layer_way_t way;
@@ -85,7 +85,14 @@ static void list_ways(bench_t *bench, MPI_Comm own)
             add_way(bench, LAYER_SLICED, settings->slicings[k], own, "sliced");
         }
     }
-    add_way(bench, LAYER_FLASH, 1, MPI_COMM_WORLD, "flash");
+    for (int k = 0; k < LAYER_MAX_VARIANTS; k++) {
+        const char *name = layer_workload.flash_variants[k];
+
+        if (name != NULL || k == 0) {
+            add_way(bench, LAYER_FLASH, 1, MPI_COMM_WORLD, name == NULL ? "flash" : name);
+            bench->ways[bench->count - 1].way.variant = k;
+        }
+    }
 }
 
 static void run_once(bench_t *bench, measured_t *measured, int iteration)
@@ -189,9 +196,11 @@ static void report(const bench_t *bench, int hosts, bool served, FILE *csv)
 {
     const layer_options_t *options = &bench->settings.options;
 
-    printf("%s: %d ranks, %d hosts, tokens x hidden x inner = %d x %d x %d, %s\n",
-           layer_workload.title, bench->layer.nranks, hosts, options->tokens, options->hidden,
-           options->inner, options->offload ? "an accelerator's time" : "BLAS");
+    printf("%s: %d ranks, %d hosts, tokens x hidden x %s = %d x %d x %d%s, %s\n",
+           layer_workload.title, bench->layer.nranks, hosts,
+           layer_workload.has_heads ? "heads" : "inner", options->tokens, options->hidden,
+           layer_workload.has_heads ? options->heads : options->inner,
+           options->causal ? ", causal" : "", options->offload ? "an accelerator's time" : "BLAS");
     if (!served) {
         printf("flash does not serve this job: its rows are Open MPI's\n");
     }
@@ -201,7 +210,9 @@ static void report(const bench_t *bench, int hosts, bool served, FILE *csv)
     for (int phase = 0; phase < layer_workload.phases; phase++) {
         report_phase(bench, phase, csv);
     }
-    report_phase(bench, -1, csv);
+    if (layer_workload.phases > 1) {
+        report_phase(bench, -1, csv);
+    }
     printf("exposed %%: of what no overlap exposes; E_overlap = 1 - exposed / that\n");
 }
 

@@ -8,12 +8,13 @@
 
 #include "layer.h"
 
-enum { LAYER_MAX_PHASES = 2 };
+enum { LAYER_MAX_PHASES = 2, LAYER_MAX_VARIANTS = 2 };
 
 typedef struct layer_options {
     int tokens; /* of all ranks */
     int hidden, inner;
-    int layers;
+    int layers, heads;
+    bool causal;
     int pieces;
     int iterations, warmup;
     bool offload;
@@ -25,6 +26,9 @@ typedef struct layer_workload {
     const char *program, *title;
     int phases;
     const char *phase_names[LAYER_MAX_PHASES];
+    /* The names of flash's ways, if there are several: numbered as layer_way_t's `variant`. */
+    const char *flash_variants[LAYER_MAX_VARIANTS];
+    bool has_heads; /* its options say how many */
     /* Of the blocks that travel: 0 if the shape does not divide. */
     int (*block_rows)(const layer_options_t *options, int nranks);
     void *(*make)(layer_t *layer, const layer_options_t *options);

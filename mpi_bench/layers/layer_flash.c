@@ -149,3 +149,30 @@ void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, floa
         meanwhile(arg);
     }
 }
+
+/* Once all is produced, what comes is the accelerator's next. */
+void layer_flash_exchange(layer_t *layer, const layer_way_t *way, int width, float *out, float *in,
+                          layer_rows_fn *produce_rows, layer_rows_fn *consume_rows, void *arg)
+{
+    call_t makes = {.layer = layer, .width = width, .compute = produce_rows, .arg = arg};
+    call_t uses = {.layer = layer, .width = width, .compute = consume_rows, .arg = arg};
+    MPIX_Flash_hints hints = hints_of(layer, width);
+    int count = layer->rows * width, served;
+    MPI_Request request;
+
+    must(MPIX_Flash_active(way->comm, &served), "MPIX_Flash_active");
+    makes.may_pend = served != 0;
+    must(MPIX_Ialltoall_compute(out, count, MPI_FLOAT, in, count, MPI_FLOAT, produce, &makes,
+                                consume_rows == NULL ? NULL : consume, &uses, &hints, way->comm,
+                                &request),
+         "MPIX_Ialltoall_compute");
+    drive(&makes, &request);
+    while (makes.head != makes.tail) {
+        finish_oldest(&makes);
+    }
+    must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+    must_have_seen(&makes);
+    if (consume_rows != NULL) {
+        must_have_seen(&uses);
+    }
+}

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPT_COMPUTE = 256, OPT_LAYERS, OPT_RATE, OPT_PIECES, OPT_SLICES, OPT_CSV };
+enum { OPT_COMPUTE = 256, OPT_CAUSAL, OPT_HEADS, OPT_LAYERS, OPT_RATE, OPT_PIECES, OPT_SLICES, OPT_CSV };
 enum {
     MOST_TOKENS = 1 << 24,
     MOST_WIDTH = 1 << 20,
@@ -23,6 +23,8 @@ static const struct option long_options[] = {
     {"inner", required_argument, NULL, 'n'},
     {"hidden", required_argument, NULL, 'k'},
     {"layers", required_argument, NULL, OPT_LAYERS},
+    {"heads", required_argument, NULL, OPT_HEADS},
+    {"causal", no_argument, NULL, OPT_CAUSAL},
     {"iterations", required_argument, NULL, 'i'},
     {"warmup", required_argument, NULL, 'x'},
     {"compute", required_argument, NULL, OPT_COMPUTE},
@@ -43,6 +45,9 @@ static const char help_text[] =
     "  -k, --hidden=K       width of a token (default 256)\n"
     "  -n, --inner=N        width of the inner layer, all ranks together (default 4 K)\n"
     "      --layers=L       of a training step (default 4; the MLP is one)\n"
+    "      --heads=H        of attention: a multiple of the ranks that divides K (default 2 a rank)\n"
+    "      --causal         a token attends to those before it alone; an accelerator's time is the\n"
+    "                       same\n"
     "  -i, --iterations=I   (default 10); -x, --warmup=W  before (default 2)\n"
     "      --compute=blas|offload  products by BLAS, in single precision (default); or the time "
     "of\n"
@@ -102,6 +107,11 @@ static bench_parsed_t parse_one(const char *program, int option, layer_settings_
         return bench_read_int(program, "-i", optarg, 1, MOST_ITERATIONS, &options->iterations);
     case 'x':
         return bench_read_int(program, "-x", optarg, 0, MOST_ITERATIONS, &options->warmup);
+    case OPT_HEADS:
+        return bench_read_int(program, "--heads", optarg, 1, MOST_WIDTH, &options->heads);
+    case OPT_CAUSAL:
+        options->causal = true;
+        return BENCH_RUN;
     case OPT_COMPUTE:
         return parse_compute(program, optarg, options);
     case OPT_RATE:
@@ -124,6 +134,18 @@ static bench_parsed_t parse_one(const char *program, int option, layer_settings_
     }
 }
 
+static bench_parsed_t misfits(const char *program, int nranks, const layer_options_t *options)
+{
+    if (layer_workload.has_heads) {
+        return bench_complain(program,
+                              "%d tokens, width %d, %d heads: give multiples of the %d ranks, and a "
+                              "width that the heads divide",
+                              options->tokens, options->hidden, options->heads, nranks);
+    }
+    return bench_complain(program, "%d tokens, width %d: give multiples of the %d ranks",
+                          options->tokens, options->hidden, nranks);
+}
+
 static bench_parsed_t check(const char *program, int nranks, layer_options_t *options)
 {
     if (options->tokens == 0) {
@@ -132,9 +154,11 @@ static bench_parsed_t check(const char *program, int nranks, layer_options_t *op
     if (options->inner == 0) {
         options->inner = 4 * options->hidden;
     }
+    if (options->heads == 0) {
+        options->heads = 2 * nranks;
+    }
     if (options->tokens % nranks != 0 || layer_workload.block_rows(options, nranks) == 0) {
-        return bench_complain(program, "%d tokens, width %d: give multiples of the %d ranks",
-                              options->tokens, options->hidden, nranks);
+        return misfits(program, nranks, options);
     }
     if ((double) options->tokens * options->hidden > 2147483647.0 ||
         (double) options->hidden * options->hidden > 2147483647.0) {

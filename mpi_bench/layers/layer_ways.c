@@ -201,3 +201,110 @@ void layer_scatter(layer_t *layer, const layer_way_t *way, int width, float *all
         scatter_whole(layer, way, width, all, own, produce, meanwhile, arg);
     }
 }
+
+/* ------------------------------------------------------------------ exchanging */
+
+/* The rows of some ranks, from one on, in a slice. */
+static void for_ranks(const layer_t *layer, slice_t slice, int first, int count, int width,
+                      float *matrix, layer_rows_fn *compute, void *arg)
+{
+    for (int rank = first; rank < first + count && compute != NULL; rank++) {
+        int position = layer->nranks * slice.first + rank * slice.rows;
+
+        compute(arg, position, slice.rows, matrix + (size_t) position * (size_t) width);
+    }
+}
+
+static void for_all(const layer_t *layer, slice_t slice, int width, float *matrix,
+                    layer_rows_fn *compute, void *arg)
+{
+    for_ranks(layer, slice, 0, layer->nranks, width, matrix, compute, arg);
+}
+
+static void start_exchange(const layer_t *layer, const layer_way_t *way, slice_t slice, int width,
+                           const float *out, float *in, MPI_Request *request)
+{
+    size_t first = (size_t) layer->nranks * (size_t) slice.first * (size_t) width;
+    int count = slice.rows * width;
+
+    MPI_Ialltoall(out + first, count, MPI_FLOAT, in + first, count, MPI_FLOAT, way->comm, request);
+}
+
+static void exchange_whole(layer_t *layer, const layer_way_t *way, int width, float *out, float *in,
+                           layer_rows_fn *produce, layer_rows_fn *consume, void *arg)
+{
+    slice_t all = slice_of(layer, way, 0);
+    int count = layer->rows * width;
+
+    for_all(layer, all, width, out, produce, arg);
+    if (way->kind == LAYER_BLOCKING) {
+        layer_finish(&layer->device);
+        MPI_Alltoall(out, count, MPI_FLOAT, in, count, MPI_FLOAT, way->comm);
+    }
+    for_all(layer, all, width, in, consume, arg);
+}
+
+/* The own rows are used while the others' travel. */
+static void exchange_behind_own(layer_t *layer, const layer_way_t *way, int width, float *out,
+                                float *in, layer_rows_fn *produce, layer_rows_fn *consume,
+                                void *arg)
+{
+    slice_t all = slice_of(layer, way, 0);
+    MPI_Request request;
+
+    for_all(layer, all, width, out, produce, arg);
+    layer_finish(&layer->device);
+    start_exchange(layer, way, all, width, out, in, &request);
+    for_ranks(layer, all, layer->rank, 1, width, out, consume, arg);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for_ranks(layer, all, 0, layer->rank, width, in, consume, arg);
+    for_ranks(layer, all, layer->rank + 1, layer->nranks - layer->rank - 1, width, in, consume,
+              arg);
+}
+
+/* Slice s travels while slice s + 1 is produced and slice s - 1 consumed. */
+static void exchange_slices(layer_t *layer, const layer_way_t *way, int width, float *out,
+                            float *in, layer_rows_fn *produce, layer_rows_fn *consume, void *arg)
+{
+    bool offload = layer->device.offload;
+    MPI_Request last = MPI_REQUEST_NULL;
+
+    for_all(layer, slice_of(layer, way, 0), width, out, produce, arg);
+    for (int s = 0; s < way->slices; s++) {
+        double computed = layer->device.idle;
+        bool more = s + 1 < way->slices;
+
+        if (offload && more) {
+            for_all(layer, slice_of(layer, way, s + 1), width, out, produce, arg);
+        }
+        MPI_Wait(&last, MPI_STATUS_IGNORE);
+        bench_sleep_until(computed);
+        start_exchange(layer, way, slice_of(layer, way, s), width, out, in, &last);
+        if (!offload && more) {
+            for_all(layer, slice_of(layer, way, s + 1), width, out, produce, arg);
+        }
+        if (s > 0) {
+            for_all(layer, slice_of(layer, way, s - 1), width, in, consume, arg);
+        }
+    }
+    MPI_Wait(&last, MPI_STATUS_IGNORE);
+    for_all(layer, slice_of(layer, way, way->slices - 1), width, in, consume, arg);
+}
+
+void layer_exchange(layer_t *layer, const layer_way_t *way, int width, float *out, float *in,
+                    layer_rows_fn *produce, layer_rows_fn *consume, void *arg)
+{
+    switch (way->kind) {
+    case LAYER_FLASH:
+        layer_flash_exchange(layer, way, width, out, in, produce, consume, arg);
+        break;
+    case LAYER_SLICED:
+        exchange_slices(layer, way, width, out, in, produce, consume, arg);
+        break;
+    case LAYER_NONBLOCKING:
+        exchange_behind_own(layer, way, width, out, in, produce, consume, arg);
+        break;
+    default:
+        exchange_whole(layer, way, width, out, in, produce, consume, arg);
+    }
+}

@@ -13,4 +13,7 @@ void layer_flash_gather(layer_t *layer, const layer_way_t *way, int width, const
 void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, float *own,
                          layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg);
 
+void layer_flash_exchange(layer_t *layer, const layer_way_t *way, int width, float *out, float *in,
+                          layer_rows_fn *produce, layer_rows_fn *consume, void *arg);
+
 #endif /* LAYER_WAYS_H */

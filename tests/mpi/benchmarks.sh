@@ -197,19 +197,29 @@ if [[ -x $benchmarks/flash_gemm ]]; then
         run "$2" -- "$benchmarks/$3" "${@:4}" >"$log" 2>&1 && holds 1 "^$1"
     }
     misfits() {
-        ! run 2 -- "$benchmarks/flash_mlp" -m 3 >"$log" 2>&1 && holds 1 'give multiples of the 2 ranks'
+        ! run 2 -- "$benchmarks/$1" "${@:2}" >"$log" 2>&1 && holds 1 'give multiples of the 2 ranks'
     }
     for np in 1 2 3 5; do # odd sizes
         point "np $np flash_mlp" works 'results: right' "$np" flash_mlp -m $((11 * np)) -k 37 -n 53 \
             -i 1 -x 1 --slices=2,3,16
         point "np $np flash_dp" works 'results: right' "$np" flash_dp -m $((5 * np)) -k $((13 * np)) \
             --layers=3 -i 1 -x 1 --slices=2,3,16
+        point "np $np flash_attention" works 'results: right' "$np" flash_attention -m $((9 * np)) \
+            -k $((12 * np)) --heads=$((2 * np)) -i 1 -x 1 --slices=2,7
+        point "np $np flash_ulysses --causal" works 'results: right' "$np" flash_ulysses \
+            -m $((9 * np)) -k $((12 * np)) --heads=$((2 * np)) --causal -i 1 -x 1 --slices=2,7
     done
+    point 'np 3 flash_attention --causal' works 'results: right' 3 flash_attention -m 51 -k 36 \
+        --heads=6 --causal -i 1 -x 0
+    point 'np 3 flash_ulysses' works 'results: right' 3 flash_ulysses -m 51 -k 36 --heads=6 -i 1 -x 0
+    point 'np 3 flash_ulysses --compute=offload' works 'results: none' 3 flash_ulysses -m 96 -k 72 \
+        --heads=6 -i 2 -x 0 --compute=offload --rate=1G --pieces=3
     point 'np 3 flash_mlp --compute=offload' works 'results: none' 3 flash_mlp -m 96 -k 64 -i 2 -x 0 \
         --compute=offload --rate=1G --pieces=3
-    point 'flash_mlp: tokens that do not divide: said' misfits
+    point 'flash_mlp: tokens that do not divide: said' misfits flash_mlp -m 3
+    point 'flash_ulysses: heads that do not divide: said' misfits flash_ulysses --heads=3
 else
-    skip 'flash_gemm and flash_mlp' 'built without OpenBLAS'
+    skip 'flash_gemm and the layers' 'built without OpenBLAS'
 fi
 
 plan

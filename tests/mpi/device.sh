@@ -29,9 +29,11 @@ options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
 for np in 2 3 4 5; do
     mpi "$np" -- test_device "${all[@]}"
     mpi "$np" -- test_device_stream "${streams[@]}"
+    mpi "$np" -- test_device_both allreduce alltoall
     mpi "$np" -- test_device_errors gaps freed streams
 done
-for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}"; do
+for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}" \
+    'test_device_both allreduce alltoall'; do
     read -ra words <<<"$test"
     mpi 3 --mca coll_flash_segment_bytes 4096 -- "${words[@]}"
     mpi 4 --mca coll_flash_progress off -- "${words[@]}"
@@ -46,6 +48,7 @@ for ucx in cuda odd; do
         [[ $FLASH_TEST_DRIVER == "$standin" ]] || continue
         mpi "$np" -- test_device direct many users_operation two_devices
         mpi "$np" -- test_device_stream "${streams[@]}"
+        mpi "$np" -- test_device_both allreduce alltoall
         mpi "$np" -- test_device_errors gaps freed streams
     done
 done
@@ -93,6 +96,7 @@ mpi 1 -- test_device_stream extension own
 for np in 2 3; do
     mpi "$np" -x UCX_FLASH_TLS=self -- test_device_stream extension own
     mpi "$np" -x UCX_FLASH_TLS=self -- test_device_errors streams
+    mpi "$np" -x UCX_FLASH_TLS=self -- test_device_both refused
 done
 options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
 for text in "in a device's memory: input and output" 'staged through pinned memory'; do
