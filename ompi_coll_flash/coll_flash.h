@@ -248,7 +248,7 @@ typedef struct mca_coll_flash_debt {
 } mca_coll_flash_debt_t;
 
 /*
- * An operation as the MPI layer sees it. Made from a free list, filled in by the two files that
+ * An operation as the MPI layer sees it. Made from a free list, filled in by the files that
  * know the operations, handed to mca_coll_flash_request_start().
  */
 typedef struct mca_coll_flash_request {
@@ -264,6 +264,7 @@ typedef struct mca_coll_flash_request {
     flash_kind_t kind;
     mca_coll_flash_compute_t compute; /* without callbacks: a plain call */
     MPI_Datatype datatype;
+    MPI_Datatype sendtype;       /* of what is produced; NULL: the same */
     MPI_Op op;                   /* NULL: no reduction */
     size_t *counts;              /* blocks, if unequal; owned */
     ptrdiff_t *displs;           /* owned */
@@ -426,11 +427,13 @@ flash_range_t mca_coll_flash_allreduce_block(size_t count, size_t row, int ranks
 /* An all-to-all's, both of whose types have no gaps and the same size. */
 typedef struct mca_coll_flash_alltoall {
     void *sendbuf;
-    flash_counts_t sendcounts; /* NULL: equal blocks of recvcount */
+    flash_count_t sendcount;
+    flash_counts_t sendcounts; /* NULL: equal blocks of sendcount */
     flash_displs_t sdispls;
+    MPI_Datatype sendtype;
     void *recvbuf;
     flash_count_t recvcount;
-    flash_counts_t recvcounts; /* NULL: likewise */
+    flash_counts_t recvcounts; /* NULL: of recvcount */
     flash_displs_t rdispls;
     MPI_Datatype recvtype;
 } mca_coll_flash_alltoall_t;
@@ -442,6 +445,9 @@ int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, uint32_t sequ
                                   ompi_request_t **request);
 /* Why there cannot be one, or NULL. */
 const char *mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm);
+/* MPI_SUCCESS, or MPI_ERR_TRUNCATE: what this rank has for itself does not fit. */
+int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,
+                                 ompi_communicator_t *comm);
 
 /* The arguments of a call, as MPI gives them. */
 typedef struct mca_coll_flash_arguments {

@@ -18,6 +18,18 @@ const char *mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm)
     return ompi_comm_size(comm) > MOST_RANKS ? "too many ranks for an all-to-all" : NULL;
 }
 
+int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,
+                                 ompi_communicator_t *comm)
+{
+    int rank = ompi_comm_rank(comm);
+    flash_count_t in =
+        arguments->recvcounts == NULL ? arguments->recvcount : arguments->recvcounts[rank];
+    flash_count_t out =
+        arguments->sendcounts == NULL ? arguments->sendcount : arguments->sendcounts[rank];
+
+    return in == out ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
+}
+
 /* Counts of what comes, and behind them of what goes; places likewise. */
 static int unequal_blocks(mca_coll_flash_request_t *request,
                           const mca_coll_flash_alltoall_t *arguments, bool empty,
@@ -63,10 +75,14 @@ static int place(mca_coll_flash_request_t *request, const mca_coll_flash_alltoal
 {
     ompi_communicator_t *comm = request->module->comm;
     const void *far_input = NULL, *far_output = NULL;
-    bool awaits = request->compute.produce != NULL && request->compute.on_stream;
+    bool sends = mca_coll_flash_bytes(a->sendcount, a->sendcounts, a->sendtype, comm) > 0;
+    bool awaits = sends && request->compute.produce != NULL && request->compute.on_stream;
     size_t size;
-    int rc;
+    int rc = mca_coll_flash_alltoall_fits(a, comm);
 
+    if (rc != MPI_SUCCESS) {
+        return rc;
+    }
     ompi_datatype_type_size(a->recvtype, &size);
     params->element = size > 0 ? size : 1;
     params->schedule.blocks.count = size > 0 ? (size_t) a->recvcount : 0;
@@ -76,7 +92,7 @@ static int place(mca_coll_flash_request_t *request, const mca_coll_flash_alltoal
     rc = a->recvcounts == NULL ? MPI_SUCCESS
                                : unequal_blocks(request, a, size == 0, &params->schedule);
     if (rc == MPI_SUCCESS) {
-        rc = check_side(a->sendbuf, a->recvcount, a->sendcounts, a->sdispls, a->recvtype, comm,
+        rc = check_side(a->sendbuf, a->sendcount, a->sendcounts, a->sdispls, a->sendtype, comm,
                         &far_input);
     }
     if (rc == MPI_SUCCESS) {
@@ -101,6 +117,7 @@ int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, uint32_t sequ
         return MPI_ERR_NO_MEM;
     }
     made->datatype = arguments->recvtype;
+    made->sendtype = arguments->sendtype;
     made->compute = *compute;
     rc = place(made, arguments, &params);
     if (rc != MPI_SUCCESS) {

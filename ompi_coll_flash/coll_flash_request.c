@@ -106,9 +106,10 @@ static void set_ring(const mca_coll_flash_module_t *module, uint64_t sequence, f
     params->schedule.ring = module->ring;
     params->left = module->left;
     params->right = module->right;
-    params->pairs = module->pairs;
     params->recv_tag = params->send_tag = sequence << FLASH_TAG_SHIFT;
-    if (kind != FLASH_ALLTOALL) {
+    if (kind == FLASH_ALLTOALL) {
+        params->pairs = module->pairs;
+    } else {
         params->recv_tag |= module->recv_tag;
         params->send_tag |= module->send_tag;
     }
@@ -123,11 +124,11 @@ static void refuse_at_once(mca_coll_flash_module_t *module, uint32_t sequence, f
     flash_op_params_t params = {.user = NULL};
 
     if (sequence < FLASH_CALL_SEQUENCES && mca_coll_flash_prepare(module, kind) == MPI_SUCCESS) {
-        if (kind == FLASH_ALLTOALL) {
+        set_ring(module, sequence, kind, &params);
+        if (flash_progress_refuse(mca_coll_flash_job_progress(), &params) &&
+            kind == FLASH_ALLTOALL) {
             OBJ_RETAIN(module);
         }
-        set_ring(module, sequence, kind, &params);
-        flash_progress_refuse(mca_coll_flash_job_progress(), &params);
     }
 }
 
@@ -151,6 +152,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->module = module;
     request->sequence = sequence;
     request->kind = kind;
+    request->sendtype = NULL;
     request->compute = (mca_coll_flash_compute_t){.produce = NULL};
     request->op = NULL;
     request->told_stuck = request->refused = false;
@@ -314,7 +316,9 @@ static int call_back(void *arg, const flash_piece_t *piece)
                               .displ = displ_of(request, piece),
                               .offset = (MPI_Count) piece->offset,
                               .count = (MPI_Count) piece->count,
-                              .datatype = request->datatype,
+                              .datatype = piece->produces && request->sendtype != NULL
+                                              ? request->sendtype
+                                              : request->datatype,
                               .data = piece->data,
                               .on_stream = request->compute.on_stream,
                               .stream = request->compute.stream,
@@ -385,7 +389,21 @@ static int find_neighbours(mca_coll_flash_module_t *module)
     return MPI_SUCCESS;
 }
 
-/* An all-to-all's. Who has been found stays so. */
+/*
+ * An all-to-all's. Who cannot be connected to is lost: the operation goes on with all others, who
+ * would wait, and ends with an error that names it.
+ */
+static flash_peer_t *find_or_lose(mca_coll_flash_module_t *module, uint32_t ahead)
+{
+    flash_peer_t *peer;
+
+    if (find_neighbour(module, ahead, &peer) != MPI_SUCCESS && peer != NULL) {
+        mca_coll_flash_peer_lose(peer);
+    }
+    return peer;
+}
+
+/* Who has been found stays so; half way round, each has been, on the other side. */
 static int find_pairs(mca_coll_flash_module_t *module)
 {
     uint32_t ranks = module->ring.nranks;
@@ -393,20 +411,15 @@ static int find_pairs(mca_coll_flash_module_t *module)
     mca_coll_flash_module_pair(module);
     for (uint32_t distance = 1; distance < ranks; distance++) {
         flash_pair_t *pair = &module->pairs[distance - 1];
-        flash_peer_t *left;
-        int rc;
+        flash_pair_t *opposite = &module->pairs[ranks - distance - 1];
 
-        if (pair->left != NULL) {
-            continue;
+        if (pair->right == NULL) {
+            pair->right = find_or_lose(module, distance);
         }
-        rc = find_neighbour(module, distance, &pair->right);
-        if (rc == MPI_SUCCESS) {
-            rc = find_neighbour(module, ranks - distance, &left);
+        if (pair->right == NULL) {
+            return MPI_ERR_NO_MEM;
         }
-        if (rc != MPI_SUCCESS) {
-            return rc;
-        }
-        pair->left = left;
+        opposite->left = pair->right;
     }
     return MPI_SUCCESS;
 }

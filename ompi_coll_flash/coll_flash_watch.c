@@ -56,9 +56,15 @@ static void describe(void *reports, size_t k, const flash_silence_t *silence)
     mca_coll_flash_request_t *request = silence->user;
     ompi_communicator_t *comm = request->module->comm;
 
-    report->operation = request->op == NULL ? "allgather" : "reduce-scatter";
+    static const char *const names[FLASH_KINDS] = {[FLASH_ALLGATHER] = "allgather",
+                                                   [FLASH_REDUCE_SCATTER] = "reduce-scatter",
+                                                   [FLASH_ALLREDUCE] = "allreduce",
+                                                   [FLASH_ALLTOALL] = "all-to-all"};
+    const flash_schedule_t steps = {.kind = request->kind, .ring = request->module->ring};
+
+    report->operation = names[request->kind];
     report->sequence = request->sequence;
-    report->steps = (uint32_t) ompi_comm_size(comm);
+    report->steps = flash_schedule_length(&steps, FLASH_STEPS);
     report->peer = ompi_group_get_proc_name(comm->c_local_group, (int) silence->rank);
     report->group = comm->c_local_group;
     OBJ_RETAIN(report->group);

@@ -543,7 +543,7 @@ bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot)
         return true;
     }
     if (!flash_op_is_produced(op, slot)) {
-        return op->stopped;
+        return op->stopped && !flash_op_may_be_produced(op, slot);
     }
     return !flash_slot_needs_staging_in(slot) || slot->staged_in;
 }

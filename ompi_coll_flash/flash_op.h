@@ -242,6 +242,8 @@ void flash_op_finish_callback(flash_op_t *op, uint64_t number, int status);
 bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status);
 /* Whether what a segment contributes has been produced, if it has to be. */
 bool flash_op_is_produced(const flash_op_t *op, const flash_slot_t *slot);
+/* Of one that is not: whether it may yet be, though no further callbacks are made. */
+bool flash_op_may_be_produced(const flash_op_t *op, const flash_slot_t *slot);
 /* Whether there is none left to make, nor one to end. */
 bool flash_op_has_called(const flash_op_t *op);
 /* How many elements of what is to be copied there are. */

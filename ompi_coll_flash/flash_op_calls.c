@@ -42,6 +42,18 @@ bool flash_op_is_produced(const flash_op_t *op, const flash_slot_t *slot)
     return !waits || slot->piece < op->called;
 }
 
+/* It is pending, or waits for one that is; none of these has failed. */
+bool flash_op_may_be_produced(const flash_op_t *op, const flash_slot_t *slot)
+{
+    for (uint64_t number = op->called; number <= slot->piece; number++) {
+        if (number >= op->begun ||
+            ((op->undone | op->done) & flash_pending_bit(number)) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* What the engine has lent comes back in the order of the ring. */
 static bool may_produce(const flash_op_t *op)
 {

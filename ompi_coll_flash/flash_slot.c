@@ -68,7 +68,10 @@ void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t
     flash_engine_note(
         slot->op, begin,
         (flash_trace_span_t){
-            .kind = kind, .block = slot->block, .index = slot->segment, .bytes = slot_bytes(slot)});
+            .kind = kind,
+            .block = flash_schedule_rank(&slot->op->params.schedule, slot->block),
+            .index = slot->segment,
+            .bytes = slot_bytes(slot)});
 }
 
 /*

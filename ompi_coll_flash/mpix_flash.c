@@ -459,23 +459,8 @@ static int check_side(const void *buffer, int count, const int counts[], MPI_Dat
     return error == MPI_SUCCESS && !is_solid_or_empty(type) ? MPI_ERR_TYPE : error;
 }
 
-/* Blocks are cut by elements, and the own one is copied. */
-static int check_sides(const mca_coll_flash_alltoall_t *a, int sendcount, MPI_Datatype sendtype,
-                       MPI_Comm comm)
-{
-    int rank = ompi_comm_rank(comm);
-    int own_in = a->recvcounts == NULL ? a->recvcount : a->recvcounts[rank];
-    int own_out = a->recvcounts == NULL ? sendcount : a->sendcounts[rank];
-
-    if (type_bytes(sendtype, 1) != type_bytes(a->recvtype, 1)) {
-        return MPI_ERR_TYPE;
-    }
-    return own_in == own_out ? MPI_SUCCESS : MPI_ERR_COUNT;
-}
-
-static int alltoall(const mca_coll_flash_alltoall_t *a, int sendcount, MPI_Datatype sendtype,
-                    call_t produce, call_t consume, const MPIX_Flash_hints *hints, MPI_Comm comm,
-                    MPI_Request *request)
+static int alltoall(const mca_coll_flash_alltoall_t *a, call_t produce, call_t consume,
+                    const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request)
 {
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
@@ -488,13 +473,13 @@ static int alltoall(const mca_coll_flash_alltoall_t *a, int sendcount, MPI_Datat
                     : read_compute(produce, consume, hints, NULL, &compute);
     }
     if (error == MPI_SUCCESS) {
-        error = check_side(a->sendbuf, sendcount, a->sendcounts, sendtype, comm);
+        error = check_side(a->sendbuf, a->sendcount, a->sendcounts, a->sendtype, comm);
     }
     if (error == MPI_SUCCESS) {
         error = check_side(a->recvbuf, a->recvcount, a->recvcounts, a->recvtype, comm);
     }
-    if (error == MPI_SUCCESS) {
-        error = check_sides(a, sendcount, sendtype, comm);
+    if (error == MPI_SUCCESS && type_bytes(a->sendtype, 1) != type_bytes(a->recvtype, 1)) {
+        error = MPI_ERR_TYPE; /* blocks are cut by elements */
     }
     if (error != MPI_SUCCESS) {
         return error;
@@ -513,7 +498,7 @@ static int alltoall(const mca_coll_flash_alltoall_t *a, int sendcount, MPI_Datat
                                               &compute, request);
     }
     if (error == MPI_SUCCESS) {
-        ompi_coll_base_retain_datatypes(*request, NULL, a->recvtype);
+        ompi_coll_base_retain_datatypes(*request, a->sendtype, a->recvtype);
     }
     return error;
 }
@@ -524,13 +509,15 @@ int MPIX_Ialltoall_compute(const void *sendbuf, int sendcount, MPI_Datatype send
                            const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request)
 {
     mca_coll_flash_alltoall_t a = {.sendbuf = (void *) (uintptr_t) sendbuf,
+                                   .sendcount = sendcount,
+                                   .sendtype = sendtype,
                                    .recvbuf = recvbuf,
                                    .recvcount = recvcount,
                                    .recvtype = recvtype};
 
     return raise_error(comm,
-                       alltoall(&a, sendcount, sendtype, (call_t){produce, produce_arg},
-                                (call_t){consume, consume_arg}, hints, comm, request),
+                       alltoall(&a, (call_t){produce, produce_arg}, (call_t){consume, consume_arg},
+                                hints, comm, request),
                        __func__);
 }
 
@@ -544,6 +531,7 @@ int MPIX_Ialltoallv_compute(const void *sendbuf, const int sendcounts[], const i
     mca_coll_flash_alltoall_t a = {.sendbuf = (void *) (uintptr_t) sendbuf,
                                    .sendcounts = sendcounts,
                                    .sdispls = sdispls,
+                                   .sendtype = sendtype,
                                    .recvbuf = recvbuf,
                                    .recvcounts = recvcounts,
                                    .rdispls = rdispls,
@@ -553,8 +541,8 @@ int MPIX_Ialltoallv_compute(const void *sendbuf, const int sendcounts[], const i
         return raise_error(comm, MPI_ERR_ARG, __func__);
     }
     return raise_error(comm,
-                       alltoall(&a, 0, sendtype, (call_t){produce, produce_arg},
-                                (call_t){consume, consume_arg}, hints, comm, request),
+                       alltoall(&a, (call_t){produce, produce_arg}, (call_t){consume, consume_arg},
+                                hints, comm, request),
                        __func__);
 }
 

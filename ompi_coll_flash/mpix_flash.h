@@ -52,8 +52,9 @@ typedef struct MPIX_Flash_block {
     MPI_Datatype datatype; /* the type of an element */
     void *data;            /* the first element of the piece; next to it come the others, by the
                               type's extent. A consumer's: in the memory of the buffer that it
-                              lies in, of a CUDA device's too. A producer's: in host memory, or
-                              with a stream, in that of the stream's device */
+                              lies in, of a CUDA device's too. An allgather's or all-to-all's
+                              producer: likewise. A reduction's: in host memory, or with a stream,
+                              in that of the stream's device */
     int on_stream;         /* these two are MPIX_Flash_hints': is there a stream, and which */
     void *stream;
     MPIX_Flash_handle handle; /* for a callback that returns MPIX_FLASH_PENDING */
@@ -64,8 +65,8 @@ typedef struct MPIX_Flash_block {
  * accelerator, a thread pool or a task runtime works on. The caller copies block->handle, and
  * says by MPIX_Flash_complete() when it is done, from then on or already before the callback has
  * returned. block->data stays valid until then. Meanwhile the callbacks of the next pieces are
- * called, in order, as far as there is data (allgather) or memory for their results
- * (reduce-scatter: one piece more than a block has), so that an accelerator finds its next piece
+ * called, in order, as far as there is data to consume, or memory for what is produced
+ * (a reduction's: one piece more than a block has), so that an accelerator finds its next piece
  * waiting. At most 64 of a request are pending at a time, and where flash does not serve the
  * communicator that is the only limit. Pieces may complete in any order. A request completes when
  * all of its pending pieces have been completed: the caller is to complete each of them even if no
@@ -115,8 +116,7 @@ typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
  * handle    block->handle of that callback.
  * error     MPI_SUCCESS, or an MPI error code: as if the callback had returned it; a negative
  *           number counts as MPI_ERR_OTHER. A callback that is about to be made is still made. When
- *           an operation fails, what a producer has left pending, and what came after it, is lost
- *           as well.
+ *           a piece that is produced fails, those after it are lost as well, pending ones too.
  *
  * Thread: any, at any level of MPI_Init_thread, also one that runs functions for an accelerator's
  * driver: it calls no MPI, and waits for nothing but flash's lock, which is held while data is
@@ -139,9 +139,9 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  * - Buffers in the memory of a CUDA device are read and written after what the stream holds when
  *   the call is made. (Others are not: managed memory is the host's here.)
  * - A callback enqueues its computation on the stream (block->stream) and returns MPI_SUCCESS. Of
- *   what a producer wrote, nothing departs before what the stream holds by then is done; its
- *   block->data is memory of the stream's device, which other streams may use once they have waited
- *   for this one. Where the stream fails, the request does, as if the callback had returned
+ *   what a producer wrote, nothing departs before what the stream holds by then is done; a
+ *   reduction's block->data is memory of the stream's device, which other streams may use once they
+ *   have waited for this one. Where the stream fails, the request does, as if the callback had returned
  *   MPI_ERR_OTHER.
  * - When the request is complete, what is enqueued on the stream from then on sees the result. What
  *   consumers have enqueued may still be running: buffers are to be used again in the stream's
@@ -298,13 +298,14 @@ int MPIX_Ireduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
  *           must not change it: it may still be on its way to another rank.
  * hints     see MPIX_Flash_hints; may be NULL. Not its `own`.
  * recvbuf   room for count elements of datatype, in host memory or in that of a CUDA device (where
- *           a ring serves `comm`; else MPI_ERR_BUFFER at completion, on the other ranks
+ *           a ring serves `comm` and `op`; else MPI_ERR_BUFFER at completion, on the other ranks
  *           MPI_ERR_OTHER). Not to be touched before the request is complete.
- * count, datatype, op   equal on all ranks; as of MPIX_Ireduce_scatter_block_compute. All ranks have
- *           the same bits as result.
+ * count, datatype, op   equal on all ranks; as of MPIX_Ireduce_scatter_block_compute. By a ring, all
+ *           ranks have the same bits as result.
  *
  * Thread, order, errors: as of MPIX_Ireduce_scatter_block_compute. An error of a producer's reaches
- * all ranks, one of a consumer's none.
+ * all ranks, one of a consumer's none. (Where no ring serves it and a rank has no memory, that one
+ * returns MPI_ERR_NO_MEM, and the others wait: as of a reduce-scatter.)
  */
 int MPIX_Iallreduce_compute(MPIX_Flash_compute_fn *produce, void *produce_arg,
                             MPIX_Flash_compute_fn *consume, void *consume_arg,
@@ -313,9 +314,11 @@ int MPIX_Iallreduce_compute(MPIX_Flash_compute_fn *produce, void *produce_arg,
 
 /*
  * MPI_Ialltoall (MPI 3.1, section 5.12.6) with a producer and a consumer: each block goes straight
- * to its receiver once it has been produced, to the ranks one after another as they stand in the
- * ring, so that no rank receives from two at a time; and what has arrived is consumed meanwhile.
- * Each rank connects to all others with the first call on a communicator.
+ * to its receiver once it has been produced, to the ranks in turn as they stand in the ring from the
+ * right neighbour on, so that they do not all send to one; and what has arrived is consumed
+ * meanwhile. Each rank connects to all others with the first call on a communicator (without memory
+ * for that, the job ends; whom it cannot connect to counts as lost, and the call ends with an error
+ * that names it).
  *
  * sendbuf   sendcount elements of sendtype for each rank, in rank order. `produce` writes to it;
  *           nobody else may before the request is complete. Not MPI_IN_PLACE.
@@ -335,10 +338,12 @@ int MPIX_Iallreduce_compute(MPIX_Flash_compute_fn *produce, void *produce_arg,
  * hints     see MPIX_Flash_hints; may be NULL. Not its `own`.
  *
  * Thread, order, errors: as of MPIX_Iallgather_compute, and in the call MPI_ERR_TYPE (a type with
- * gaps, or of another size than the other), MPI_ERR_COUNT (the own block is not as long as it is).
+ * gaps, or of another size than the other); at completion MPI_ERR_TRUNCATE also where what a rank
+ * has for itself is not as long as what it has room for (the others get MPI_ERR_OTHER).
  * An error of a producer's reaches the ranks whose blocks have not left, and may reach all through
  * them, one of a consumer's none.
- * A communicator of more than 4096 ranks takes the plain MPI_Ialltoall.
+ * A communicator of more than 4096 ranks takes the plain MPI_Ialltoall, which reaches no device's
+ * memory here.
  */
 int MPIX_Ialltoall_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
                            int recvcount, MPI_Datatype recvtype, MPIX_Flash_compute_fn *produce,

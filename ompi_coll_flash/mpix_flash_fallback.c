@@ -13,6 +13,7 @@
 #include "mpix_flash_fallback_operation.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "flash_device.h"
 #include "flash_stager.h"
@@ -283,23 +284,29 @@ static int begin(flash_fallback_t *fallback, mca_coll_flash_arguments_t *argumen
     return begin_report(fallback, rc, request);
 }
 
+/* Completes a collective that is under way, and tells the others whether this rank failed them. */
+static int wait_and_report(MPI_Request *collective, int missing, MPI_Comm comm)
+{
+    MPI_Request report;
+    int worst, rc;
+
+    rc = PMPI_Iallreduce(&missing, &worst, 1, MPI_INT, MPI_MAX, comm, &report);
+    if (rc != MPI_SUCCESS) {
+        return rc;
+    }
+    ompi_request_wait(collective, MPI_STATUS_IGNORE);
+    ompi_request_wait(&report, MPI_STATUS_IGNORE);
+    return MPI_ERR_NO_MEM;
+}
+
 /* Without memory: the others wait for this rank's block, and for its report. */
 static int gather_at_least(const mca_coll_flash_arguments_t *arguments, bool produces,
                            MPI_Comm comm)
 {
-    int missing = produces, worst;
-    MPI_Request requests[2];
-    int rc = begin_collective(arguments, comm, &requests[0]);
+    MPI_Request request;
+    int rc = begin_collective(arguments, comm, &request);
 
-    if (rc == MPI_SUCCESS) {
-        rc = PMPI_Iallreduce(&missing, &worst, 1, MPI_INT, MPI_MAX, comm, &requests[1]);
-    }
-    if (rc != MPI_SUCCESS) {
-        return rc;
-    }
-    ompi_request_wait(&requests[0], MPI_STATUS_IGNORE);
-    ompi_request_wait(&requests[1], MPI_STATUS_IGNORE);
-    return MPI_ERR_NO_MEM;
+    return rc == MPI_SUCCESS ? wait_and_report(&request, produces, comm) : rc;
 }
 
 int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
@@ -407,32 +414,88 @@ int flash_fallback_allreduce(const mca_coll_flash_compute_t *compute, void *recv
     return begin_report(fallback, rc, request);
 }
 
+/* Of one side's blocks: the first element, and behind the last. */
+static void find_ends(const flash_fallback_t *fallback, uint32_t first, ptrdiff_t *begin,
+                      ptrdiff_t *end)
+{
+    *begin = *end = 0;
+    for (uint32_t block = first; block < first + fallback->schedule.ring.nranks; block++) {
+        ptrdiff_t displ = fallback->displs[block], count = (ptrdiff_t) fallback->counts[block];
+
+        if (count > 0) {
+            *begin = displ < *begin ? displ : *begin;
+            *end = displ + count > *end ? displ + count : *end;
+        }
+    }
+}
+
+/* The same counts as integers, but for the own block, which need not fit. */
+static const int *without_own(const flash_fallback_t *fallback, const int counts[], int copy[])
+{
+    memcpy(copy, counts, fallback->schedule.ring.nranks * sizeof(*copy));
+    copy[fallback->schedule.ring.place] = 0;
+    return copy;
+}
+
 /* Zeros, as much as goes out and as comes in: for who cannot take part by its own buffers. */
 static int stand_in(flash_fallback_t *fallback, mca_coll_flash_alltoall_t *a)
 {
-    ptrdiff_t ends[2] = {0, 0};
     uint32_t ranks = fallback->schedule.ring.nranks;
+    ptrdiff_t begins[2], ends[2];
+    size_t room;
+    int *counts;
 
-    for (uint32_t block = 0; block < 2 * ranks; block++) {
-        ptrdiff_t end = fallback->displs[block] + (ptrdiff_t) fallback->counts[block];
-
-        if (fallback->counts[block] > 0 && end > ends[block / ranks]) {
-            ends[block / ranks] = end;
-        }
+    if (a->recvcounts == NULL) {
+        a->sendcount = a->recvcount;
+        set_blocks(fallback, ranks, a->sendcount, NULL, NULL);
     }
-    fallback->contribution = calloc((size_t) (ends[0] + ends[1]) + 1, (size_t) fallback->extent);
-    a->recvbuf = fallback->contribution;
-    a->sendbuf = (char *) fallback->contribution + ends[0] * fallback->extent;
-    return fallback->contribution == NULL ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+    find_ends(fallback, 0, &begins[0], &ends[0]);
+    find_ends(fallback, ranks, &begins[1], &ends[1]);
+    room = (size_t) (ends[0] - begins[0] + ends[1] - begins[1]) * (size_t) fallback->extent;
+    fallback->contribution = calloc(1, room + 2 * ranks * sizeof(*counts));
+    if (fallback->contribution == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    counts = fallback->contribution;
+    a->recvbuf = (char *) (counts + 2 * ranks) - begins[0] * fallback->extent;
+    a->sendbuf = (char *) a->recvbuf + (ends[0] - begins[1]) * fallback->extent;
+    if (a->recvcounts != NULL) {
+        a->recvcounts = without_own(fallback, a->recvcounts, counts);
+        a->sendcounts = without_own(fallback, a->sendcounts, counts + ranks);
+    }
+    return MPI_SUCCESS;
 }
 
 static int begin_alltoall(const mca_coll_flash_alltoall_t *a, MPI_Comm comm, MPI_Request *request)
 {
     return a->recvcounts == NULL
-               ? PMPI_Ialltoall(a->sendbuf, a->recvcount, a->recvtype, a->recvbuf, a->recvcount,
+               ? PMPI_Ialltoall(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
                                 a->recvtype, comm, request)
-               : PMPI_Ialltoallv(a->sendbuf, a->sendcounts, a->sdispls, a->recvtype, a->recvbuf,
+               : PMPI_Ialltoallv(a->sendbuf, a->sendcounts, a->sdispls, a->sendtype, a->recvbuf,
                                  a->recvcounts, a->rdispls, a->recvtype, comm, request);
+}
+
+/* Without memory: the others wait for what this rank has for them, and for its report. */
+static int exchange_at_least(const mca_coll_flash_alltoall_t *a, MPI_Comm comm)
+{
+    MPI_Request request;
+    int rc = begin_alltoall(a, comm, &request);
+
+    return rc == MPI_SUCCESS ? wait_and_report(&request, true, comm) : rc;
+}
+
+static int check_buffers(const mca_coll_flash_alltoall_t *a, MPI_Comm comm)
+{
+    int rc = mca_coll_flash_alltoall_fits(a, comm);
+
+    if (rc == MPI_SUCCESS) {
+        rc = check_near(a->sendbuf,
+                        mca_coll_flash_bytes(a->sendcount, a->sendcounts, a->sendtype, comm));
+    }
+    return rc != MPI_SUCCESS
+               ? rc
+               : check_near(a->recvbuf, mca_coll_flash_bytes(a->recvcount, a->recvcounts,
+                                                             a->recvtype, comm));
 }
 
 int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,
@@ -444,19 +507,17 @@ int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,
     int rc;
 
     if (fallback == NULL) {
-        return MPI_ERR_NO_MEM;
+        return exchange_at_least(&a, comm);
     }
+    fallback->sendtype = a.sendtype;
     set_blocks(fallback, 0, a.recvcount, a.recvcounts, a.rdispls);
-    set_blocks(fallback, fallback->schedule.ring.nranks, a.recvcount, a.sendcounts, a.sdispls);
-    rc = check_near(a.sendbuf, mca_coll_flash_bytes(a.recvcount, a.sendcounts, a.recvtype, comm));
-    if (rc == MPI_SUCCESS) {
-        rc = check_near(a.recvbuf,
-                        mca_coll_flash_bytes(a.recvcount, a.recvcounts, a.recvtype, comm));
-    }
+    set_blocks(fallback, fallback->schedule.ring.nranks, a.sendcount, a.sendcounts, a.sdispls);
+    rc = check_buffers(&a, comm);
     flash_fallback_fail(fallback, rc);
     fallback->input = a.sendbuf;
     fallback->output = a.recvbuf;
-    if (rc == MPI_SUCCESS && compute->produce != NULL) {
+    if (rc == MPI_SUCCESS && compute->produce != NULL &&
+        flash_schedule_pieces(&fallback->schedule, FLASH_PRODUCED) > 0) {
         produce_there(fallback);
     }
     rc = rc == MPI_SUCCESS ? rc : stand_in(fallback, &a);

@@ -75,6 +75,7 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->comm = NULL;
     fallback->contribution = NULL;
     fallback->input = fallback->output = NULL;
+    fallback->sendtype = NULL;
     fallback->counts = NULL;
     fallback->displs = NULL;
     fallback->at = fallback->piece = 0;
@@ -207,7 +208,9 @@ static void call_piece(flash_fallback_t *fallback, bool produces, uint32_t numbe
                               .displ = flash_schedule_displ(schedule, number),
                               .offset = (MPI_Count) range.offset,
                               .count = (MPI_Count) range.count,
-                              .datatype = fallback->datatype,
+                              .datatype = produces && fallback->sendtype != NULL
+                                              ? fallback->sendtype
+                                              : fallback->datatype,
                               .data = first_of(fallback, produces, number) +
                                       (ptrdiff_t) range.offset * fallback->extent,
                               .on_stream = fallback->compute.on_stream,

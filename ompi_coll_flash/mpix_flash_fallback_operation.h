@@ -28,6 +28,7 @@ typedef struct flash_fallback {
     size_t *counts;    /* owned */
     ptrdiff_t *displs; /* owned */
     MPI_Datatype datatype;
+    MPI_Datatype sendtype; /* of what is produced, of the same extent; NULL: the same */
     ptrdiff_t extent;
     /* Where the blocks are that this rank contributes, and where the results: those of the ranks,
        as the schedule has them, or an allgather's one block there, and a reduce-scatter's here. */

@@ -155,7 +155,8 @@ static int apply_environment(ucp_config_t *config, char *reason)
 
 static int open_context(flash_ucx_t *ucx, bool across_nodes, char *reason)
 {
-    /* A ring has two neighbours: this tells UCX to choose transports for few endpoints. */
+    /* A ring has two neighbours: this tells UCX to choose transports for few endpoints. All-to-alls
+       have more: UCX_FLASH_NUM_EPS in the environment says otherwise. */
     ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES |
                                          UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME,
                            .features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,

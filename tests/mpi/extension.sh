@@ -29,6 +29,7 @@ mpi 3 -x UCX_FLASH_TLS=tcp -- test_extension
 mpi 5 --mca coll_flash_ring_order rank -- test_extension
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_both
 mpi 5 --mca coll_flash_ring_order rank -- test_both
+FLASH_TEST_LEVEL=multiple mpi 3 -- test_both
 
 # The same without flash's component.
 select_coll ^flash

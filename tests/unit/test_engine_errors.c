@@ -70,9 +70,9 @@ static bool misses(const sim_t *sim, uint32_t rank, uint64_t call)
 }
 
 /*
- * A consumer's failure is its own rank's affair. A producer's spoils all that follows, and what
- * came before and was pending; as does a consumer's where one's own block is still pending. In an
- * all-to-all, who misses something produces no more for others.
+ * A consumer's failure is its own rank's affair. A producer's spoils all that follows, and nothing
+ * that came before, though it be pending. In an all-to-all, who misses something produces no more
+ * for others.
  */
 static void judge_callback(sim_t *sim)
 {
@@ -85,8 +85,7 @@ static void judge_callback(sim_t *sim)
             judge_status(sim, rank, call <= produced + consumed ? SIM_ERR_CALL : FLASH_OK);
         } else if (call <= produced && misses(sim, rank, call)) {
             judge_status(sim, rank, FLASH_ERR_PEER);
-        } else if (call > produced ? spec->pending == 0 || !needs_own_block(spec->kind)
-                                   : spec->pending == 0 && spec->kind != FLASH_ALLTOALL) {
+        } else if (call > produced || spec->kind != FLASH_ALLTOALL) {
             judge_status(sim, rank, FLASH_OK);
         }
     }
