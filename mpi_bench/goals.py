@@ -176,30 +176,53 @@ def wire(lab):
                    listed(values, 3), "<= 1.03", max(values) <= 1.03, cores(lab))
 
 
-def layers(lab):
-    """A transformer's MLP on an accelerator that needs for a product 1.8 times what the network
-    needs for its data, as in the paper of the schedules."""
-    runs = []
+def layer_runs(lab, program, arguments):
+    """Of three runs on four hosts, each phase: the rows by variant."""
+    phases = {}
     for _ in range(3):
         with tempfile.NamedTemporaryFile("r", suffix=".csv") as file:
-            lab.hosts(4, "flash_mlp", ["-m", "4096", "-k", "1024", "-n", "4096", "--pieces=8",
-                                       "--compute=offload", "--rate=90G", "--csv=" + file.name])
-            runs.append(list(csv.DictReader(file)))
-    for phase in ("forward", "backward", "both"):
+            lab.hosts(4, program, arguments + ["--pieces=8", "--compute=offload",
+                                               "--csv=" + file.name])
+            for row in csv.DictReader(file):
+                runs = phases.setdefault(row["phase"], [])
+                if not runs or row["variant"] in runs[-1]:
+                    runs.append({})
+                runs[-1][row["variant"]] = row
+    return phases
+
+
+def layer_lines(title, phases, variant="flash"):
+    """What flash leaves exposed, and beside it what the best slicing does."""
+    for phase, runs in phases.items():
         left, saved, sliced = [], [], []
-        for rows in runs:
-            times = {row["variant"]: row for row in rows if row["phase"] == phase}
+        for times in runs:
             none = times["no overlap"]
             share = {name: 100 * float(row["exposed_s"]) / float(none["exposed_s"])
                      for name, row in times.items()}
-            left.append(share["flash"])
-            saved.append(100 - 100 * float(times["flash"]["total_s"]) / float(none["total_s"]))
+            left.append(share[variant])
+            saved.append(100 - 100 * float(times[variant]["total_s"]) / float(none["total_s"]))
             sliced.append(min(share[name] for name in share if name.startswith("sliced")))
         value = statistics.median(left)
-        yield ("4 hosts, MLP, {}: exposed, % of what no overlap exposes".format(phase),
+        yield ("4 hosts, {}, {}: exposed, % of what no overlap exposes".format(title, phase),
                listed([value], 2), "<= 0.2", -1 <= value <= 0.2,
                "slicing at best (of 2 to 32): {:.1f}; end to end {:.1f} % less".format(
                    statistics.median(sliced), statistics.median(saved)))
+
+
+def layers(lab):
+    """Parts of a transformer on an accelerator that needs more for a product than the network for
+    its data: for the MLP 1.8 times as much, as in the paper of the schedules."""
+    yield from layer_lines("MLP", layer_runs(lab, "flash_mlp", [
+        "-m", "4096", "-k", "1024", "-n", "4096", "--rate=90G"]))
+    heads = ["-m", "4096", "-k", "1024", "--heads=16", "--rate=100G"]
+    attention = layer_runs(lab, "flash_attention", heads)
+    yield from layer_lines("attention, query-split", attention, "flash queries")
+    value = statistics.median(float(times["flash queries"]["total_s"]) /
+                              float(times["flash rows"]["total_s"])
+                              for times in attention["forward"])
+    yield ("4 hosts, attention, forward: query-split / row-parallel", listed([value], 3), "< 1",
+           value < 1)
+    yield from layer_lines("attention by exchanged heads", layer_runs(lab, "flash_ulysses", heads))
 
 
 def core(lab):
