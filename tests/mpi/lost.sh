@@ -74,7 +74,7 @@ rank_is_late() {
     holds 3 'at last: success' && holds 0 'called right' &&
         tells 2 'has done so for 2 seconds' &&
         tells + 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
-        tells + 'In the ring: *step . of 3, block of rank . of the communicator' &&
+        tells + 'Progress: *step . of 3, block of rank . of the communicator' &&
         tells 2 "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD" &&
         tells 2 'The operation waits on'
 }
