@@ -21,6 +21,7 @@
  *   coll_flash_reduce_scatter.c  MPI's arguments to a reduce-scatter ring's
  *   coll_flash_allreduce.c       and those of the extension's allreduce,
  *   coll_flash_alltoall.c        and all-to-all
+ *   coll_flash_halves.c          16-bit floating point
  *   coll_flash_persistent.c      requests that start such a ring each time
  *   mpix_flash*.c                the extension, on top of the same functions
  *
@@ -411,6 +412,14 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
                                         flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
                                         const mca_coll_flash_compute_t *compute,
                                         ompi_request_t **request);
+
+/* MPIX_Flash_type(), but for the error handler. */
+int mca_coll_flash_halves_type(int which, MPI_Datatype *type);
+/* On such a type: puts its own operation in the place of MPI's. MPI_SUCCESS or MPI_ERR_OP. */
+int mca_coll_flash_halves_op(MPI_Datatype datatype, MPI_Op *op);
+/* Whether an operation is one of these; then any thread may run it, and a device's kernel does the
+ * same. */
+bool mca_coll_flash_halves_find(MPI_Op op, flash_gpu_operator_t *operation, flash_gpu_type_t *type);
 
 /* What a reduction is of. */
 void mca_coll_flash_reduce_by(mca_coll_flash_request_t *request, MPI_Datatype datatype, MPI_Op op,

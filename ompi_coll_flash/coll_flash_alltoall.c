@@ -1,8 +1,8 @@
 /*
  * coll_flash_alltoall.c: MPI's arguments to an all-to-all's, and whom it goes to.
  *
- * A ring's neighbours are two, an all-to-all's are all. What a communicator needs to know of them is
- * made with its first one, and stays.
+ * A ring's neighbours are two, an all-to-all's are all. What a communicator needs to know of them
+ * is made with its first one, and stays.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -99,15 +99,13 @@ static int place(mca_coll_flash_request_t *request, const mca_coll_flash_alltoal
         rc = check_side(a->recvbuf, a->recvcount, a->recvcounts, a->rdispls, a->recvtype, comm,
                         &far_output);
     }
-    return rc != MPI_SUCCESS
-               ? rc
-               : mca_coll_flash_stage(request, far_input, far_output, false, awaits);
+    return rc != MPI_SUCCESS ? rc
+                             : mca_coll_flash_stage(request, far_input, far_output, false, awaits);
 }
 
 int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, uint32_t sequence,
                                   const mca_coll_flash_alltoall_t *arguments,
-                                  const mca_coll_flash_compute_t *compute,
-                                  ompi_request_t **request)
+                                  const mca_coll_flash_compute_t *compute, ompi_request_t **request)
 {
     mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence, FLASH_ALLTOALL);
     flash_op_params_t params = {.input = NULL};

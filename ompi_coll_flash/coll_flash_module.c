@@ -18,8 +18,8 @@
 /*
  * comm id | generation | all-to-all | sequence | step, segment, marks (flash_engine.h)
  *
- * An all-to-all's messages come from ranks of which a ring knows nothing, and they may be far ahead:
- * one mark keeps them apart from those of a ring that had the same sequence number.
+ * An all-to-all's messages come from ranks of which a ring knows nothing, and they may be far
+ * ahead: one mark keeps them apart from those of a ring that had the same sequence number.
  */
 #define COMM_BITS        16
 #define GENERATION_BITS  8
@@ -86,8 +86,8 @@ static uint64_t comm_tag(ompi_communicator_t *comm, uint32_t neighbour, bool inc
 }
 
 /*
- * Counted by all ranks in this communicator's first all-to-all: as ordered among the communicators of
- * its number as their making is. The next neighbours are the ring's.
+ * Counted by all ranks in this communicator's first all-to-all: as ordered among the communicators
+ * of its number as their making is. The next neighbours are the ring's.
  */
 void mca_coll_flash_module_pair(mca_coll_flash_module_t *module)
 {
@@ -108,10 +108,10 @@ void mca_coll_flash_module_pair(mca_coll_flash_module_t *module)
         int right = (int) flash_ring_rank(ring, distance);
 
         module->pairs[distance - 1] = (flash_pair_t){
-            .recv_tag = ALLTOALL | comm_tag(module->comm,
-                                            ompi_group_get_proc_name(group, left).vpid, true),
-            .send_tag = ALLTOALL | comm_tag(module->comm,
-                                            ompi_group_get_proc_name(group, right).vpid, false)};
+            .recv_tag =
+                ALLTOALL | comm_tag(module->comm, ompi_group_get_proc_name(group, left).vpid, true),
+            .send_tag = ALLTOALL |
+                        comm_tag(module->comm, ompi_group_get_proc_name(group, right).vpid, false)};
     }
 }
 

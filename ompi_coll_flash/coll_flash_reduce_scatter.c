@@ -54,13 +54,16 @@ static int combine(void *arg, const void *in, void *inout, size_t count)
 void mca_coll_flash_reduce_by(mca_coll_flash_request_t *request, MPI_Datatype datatype, MPI_Op op,
                               flash_op_params_t *params)
 {
+    flash_gpu_operator_t operation;
+    flash_gpu_type_t type;
     ptrdiff_t extent;
 
     ompi_datatype_type_extent(datatype, &extent);
     params->element = (size_t) extent;
     params->combine = combine;
     params->combine_arg = request;
-    params->combine_is_users = !ompi_op_is_intrinsic(op);
+    params->combine_is_users =
+        !ompi_op_is_intrinsic(op) && !mca_coll_flash_halves_find(op, &operation, &type);
     request->datatype = datatype;
     request->op = op;
 }

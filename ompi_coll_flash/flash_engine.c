@@ -146,11 +146,11 @@ static bool has_user(const flash_op_t *op)
 
 static void note_operation(const flash_op_t *op)
 {
-    static const flash_trace_kind_t kinds[FLASH_KINDS] = {
-        [FLASH_ALLGATHER] = FLASH_TRACE_ALLGATHER,
-        [FLASH_REDUCE_SCATTER] = FLASH_TRACE_REDUCE_SCATTER,
-        [FLASH_ALLREDUCE] = FLASH_TRACE_ALLREDUCE,
-        [FLASH_ALLTOALL] = FLASH_TRACE_ALLTOALL};
+    static const flash_trace_kind_t kinds[FLASH_KINDS] = {[FLASH_ALLGATHER] = FLASH_TRACE_ALLGATHER,
+                                                          [FLASH_REDUCE_SCATTER] =
+                                                              FLASH_TRACE_REDUCE_SCATTER,
+                                                          [FLASH_ALLREDUCE] = FLASH_TRACE_ALLREDUCE,
+                                                          [FLASH_ALLTOALL] = FLASH_TRACE_ALLTOALL};
     const flash_schedule_t *schedule = &op->params.schedule;
     size_t own = flash_schedule_count(schedule, flash_op_own_rank(op));
 
@@ -243,15 +243,14 @@ static flash_silence_t silence_of(const flash_op_t *op, const flash_slot_t *slot
     flash_pair_t pair = flash_slot_pair(slot);
     bool sending = slot->state == FLASH_SLOT_SENDING;
 
-    return (flash_silence_t){
-        .user = op->params.user,
-        .watches = op->watches,
-        .peer = sending ? pair.right : pair.left,
-        .rank = flash_slot_neighbour(slot, sending),
-        .sending = sending,
-        .step = slot->step,
-        .block = flash_schedule_rank(schedule, slot->block),
-        .segment = slot->segment};
+    return (flash_silence_t){.user = op->params.user,
+                             .watches = op->watches,
+                             .peer = sending ? pair.right : pair.left,
+                             .rank = flash_slot_neighbour(slot, sending),
+                             .sending = sending,
+                             .step = slot->step,
+                             .block = flash_schedule_rank(schedule, slot->block),
+                             .segment = slot->segment};
 }
 
 static bool is_among(const flash_silence_t *silences, size_t count, const flash_peer_t *peer)
@@ -389,8 +388,7 @@ static void note_copy(const flash_work_t *work)
 {
     const flash_op_params_t *params = &work->op->params;
     uint32_t own = flash_schedule_own_input(&params->schedule);
-    size_t begin =
-        (size_t) ((const char *) work->in - flash_op_input_block(work->op, own));
+    size_t begin = (size_t) ((const char *) work->in - flash_op_input_block(work->op, own));
 
     flash_engine_note(work->op, work->taken_at,
                       (flash_trace_span_t){.kind = FLASH_TRACE_COMBINE,

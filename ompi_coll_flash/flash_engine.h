@@ -169,8 +169,8 @@ typedef struct flash_op_params {
 
     /*
      * Called for each piece that this rank contributes (AG: of its own block), in the order of
-     * FLASH_PRODUCED, and ahead of all calls of `consume`: writes it to piece->data. AG, A2A: in the
-     * input. RS, allreduce: in the engine's memory, or in `pieces`. NULL for none.
+     * FLASH_PRODUCED, and ahead of all calls of `consume`: writes it to piece->data. AG, A2A: in
+     * the input. RS, allreduce: in the engine's memory, or in `pieces`. NULL for none.
      */
     flash_callback_fn *produce;
     void *produce_arg;
@@ -207,11 +207,11 @@ void flash_op_start(flash_op_t *op);
 /*
  * Takes part in an operation that this rank cannot perform, with memory set aside for it, so that
  * the others need not wait: their operations end with FLASH_ERR_PEER and this rank to blame. Of the
- * parameters it uses the kind, the ranks, the neighbours, the tags and the user: with one, it completes like
- * any other operation, with FLASH_ERR_NO_MEMORY; without, nothing is reported. The operation's
- * tags are not to be used again but for another refusal by this rank, once it has ended: a
- * neighbour may still have receives for the messages that did not come. False if FLASH_REFUSALS are
- * under way and there is no memory for another: then the others wait.
+ * parameters it uses the kind, the ranks, the neighbours, the tags and the user: with one, it
+ * completes like any other operation, with FLASH_ERR_NO_MEMORY; without, nothing is reported. The
+ * operation's tags are not to be used again but for another refusal by this rank, once it has
+ * ended: a neighbour may still have receives for the messages that did not come. False if
+ * FLASH_REFUSALS are under way and there is no memory for another: then the others wait.
  */
 bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params);
 #define FLASH_REFUSALS 32
@@ -262,8 +262,8 @@ enum flash_work_kind {
     FLASH_WORK_COMBINE = 1,       /* for any thread */
     FLASH_WORK_CALLBACK = 2,      /* for application threads, never inside another callback */
     FLASH_WORK_USERS_COMBINE = 4, /* for application threads */
-    FLASH_WORK_COPY = 8, /* the own block, a segment's length at a time: nobody waits for it */
-    FLASH_WORK_STAGE_IN = 16,  /* a segment, from the user's memory to the scratch */
+    FLASH_WORK_COPY = 8,      /* the own block, a segment's length at a time: nobody waits for it */
+    FLASH_WORK_STAGE_IN = 16, /* a segment, from the user's memory to the scratch */
     FLASH_WORK_STAGE_OUT = 32, /* or back */
     FLASH_WORK_STAGE = FLASH_WORK_STAGE_IN | FLASH_WORK_STAGE_OUT
 };

@@ -176,7 +176,8 @@ static void count_pieces(flash_op_t *op)
     if (flash_op_reduces(&op->params)) {
         op->other_pieces = all - results;
     } else {
-        op->settled = flash_op_own_split(op).pieces; /* so that computing need not wait for sending */
+        op->settled =
+            flash_op_own_split(op).pieces; /* so that computing need not wait for sending */
     }
 }
 
@@ -337,7 +338,8 @@ static char *scratch_of(const flash_op_t *op, const flash_slot_t *slot, bool of_
     return (char *) op->scratch + number * op->segment_bytes;
 }
 
-/* What arrives has a place in the output, or in the scratch; what is local in the input or there. */
+/* What arrives has a place in the output, or in the scratch; what is local in the input or there.
+ */
 static void place(flash_op_t *op, flash_slot_t *slot)
 {
     bool reduces = flash_op_reduces(&op->params);
@@ -348,8 +350,8 @@ static void place(flash_op_t *op, flash_slot_t *slot)
                                                                  : scratch_of(op, slot, false);
     }
     if (slot->way.contributes) {
-        slot->local = flash_slot_needs_staging_in(slot) ? scratch_of(op, slot, reduces)
-                                                        : input_of(op, slot);
+        slot->local =
+            flash_slot_needs_staging_in(slot) ? scratch_of(op, slot, reduces) : input_of(op, slot);
     }
 }
 

@@ -56,9 +56,9 @@ typedef struct flash_slot {
     bool spoiled;    /* the content is lost: what is sent is the blame alone, and marked */
     bool sent_again; /* the first send failed */
     uint32_t blame;  /* of a spoiled one: the rank whose fault it is, or FLASH_NOBODY */
-    bool settled; /* a result is there; of another one, the local contribution is used up */
-    char *data;   /* where it arrives, and is added to: its place in the output, or the scratch */
-    char *local;  /* the local contribution */
+    bool settled;    /* a result is there; of another one, the local contribution is used up */
+    char *data;  /* where it arrives, and is added to: its place in the output, or the scratch */
+    char *local; /* the local contribution */
     int status;  /* of the transfer that is done, with its tag and length */
     uint64_t tag;
     size_t length;
@@ -112,8 +112,8 @@ struct flash_op {
     uint64_t produced_pieces; /* in all, with a callback for them */
     uint64_t consumed_pieces;
     uint64_t other_pieces; /* of a reduction: of all blocks but the own one */
-    uint64_t begun;  /* callbacks, of both kinds: see flash_op_calls.c */
-    uint64_t called; /* callbacks before the first one that is not done */
+    uint64_t begun;        /* callbacks, of both kinds: see flash_op_calls.c */
+    uint64_t called;       /* callbacks before the first one that is not done */
     uint64_t undone,
         done; /* of the pieces from there on, a bit for each: see flash_pending_bit() */
     uint32_t produce_buffers; /* of a reduction: pieces that may be produced and not used up */
@@ -255,8 +255,8 @@ void flash_slot_init(flash_slot_t *slot,
 void flash_slot_open(flash_slot_t *slot);
 bool flash_slot_needs_staging_in(const flash_slot_t *slot);
 void flash_slot_stage_in(flash_slot_t *slot);
-void flash_slot_transferred(flash_slot_t *slot);   /* acts on the transfer that is done */
-void flash_slot_have_local(flash_slot_t *slot); /* of a waiting slot: it is there, or never will */
+void flash_slot_transferred(flash_slot_t *slot); /* acts on the transfer that is done */
+void flash_slot_have_local(flash_slot_t *slot);  /* of a waiting slot: it is there, or never will */
 void flash_slot_combined(flash_slot_t *slot, int status);
 void flash_slot_staged(flash_slot_t *slot, int status);
 /* With whom its step exchanges, and the rank of who receives what is sent, or of the other. */

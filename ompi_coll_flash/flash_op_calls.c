@@ -1,8 +1,8 @@
 /*
  * flash_op_calls.c: an operation's callbacks: which is next, for which piece, and what is done.
  *
- * Callbacks of both kinds have numbers, in the order in which they are made: first all that produce,
- * then all that consume.
+ * Callbacks of both kinds have numbers, in the order in which they are made: first all that
+ * produce, then all that consume.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -46,8 +46,7 @@ bool flash_op_is_produced(const flash_op_t *op, const flash_slot_t *slot)
 bool flash_op_may_be_produced(const flash_op_t *op, const flash_slot_t *slot)
 {
     for (uint64_t number = op->called; number <= slot->piece; number++) {
-        if (number >= op->begun ||
-            ((op->undone | op->done) & flash_pending_bit(number)) == 0) {
+        if (number >= op->begun || ((op->undone | op->done) & flash_pending_bit(number)) == 0) {
             return false;
         }
     }

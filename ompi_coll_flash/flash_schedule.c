@@ -106,14 +106,13 @@ flash_step_t flash_schedule_step(const flash_schedule_t *schedule, uint32_t step
     if (is_alltoall(schedule)) {
         bool out = step % 2 == 0;
 
-        return (flash_step_t){
-            .receives = !out, .contributes = out, .sends = out, .delivers = !out};
+        return (flash_step_t){.receives = !out, .contributes = out, .sends = out, .delivers = !out};
     }
-    return (flash_step_t){
-        .receives = step > 0,
-        .contributes = step < (reduces(schedule) ? schedule->ring.nranks : 1),
-        .sends = step < last,
-        .delivers = reduces(schedule) ? step + 1 >= schedule->ring.nranks : step > 0};
+    return (flash_step_t){.receives = step > 0,
+                          .contributes = step < (reduces(schedule) ? schedule->ring.nranks : 1),
+                          .sends = step < last,
+                          .delivers =
+                              reduces(schedule) ? step + 1 >= schedule->ring.nranks : step > 0};
 }
 
 uint32_t flash_schedule_distance(const flash_schedule_t *schedule, uint32_t step)
@@ -228,8 +227,7 @@ uint64_t flash_schedule_pieces(const flash_schedule_t *schedule, flash_walk_t wa
     uint64_t total = 0;
 
     for (uint32_t at = 0; at < distinct; at++) {
-        total +=
-            flash_schedule_split(schedule, flash_schedule_block(schedule, walk, at)).pieces;
+        total += flash_schedule_split(schedule, flash_schedule_block(schedule, walk, at)).pieces;
     }
     return total * (length / distinct);
 }

@@ -2,15 +2,15 @@
  * flash_schedule.h: which block, which piece, which segment, in which step. Pure arithmetic.
  *
  * N ranks stand in a ring. Three kinds of operation go around it: each rank sends to its right
- * neighbour and receives from its left one, and in each step the rank at place p handles the block of
- * the rank at another place:
+ * neighbour and receives from its left one, and in each step the rank at place p handles the block
+ * of the rank at another place:
  *
  *   Flash-AG (allgather)       step i < N: place (p - i) mod N, the own block first
  *   Flash-RS (reduce-scatter)  step i < N: place (p - 1 - i) mod N, the own block last
  *   allreduce                  step i < 2N - 1: likewise, so that the last N are an allgather
  *
- * In step i > 0 a rank receives that block, or the partial sum of it, from the left; in all steps but
- * the last it sends the block or the sum on to the right (arXiv 2604.24013).
+ * In step i > 0 a rank receives that block, or the partial sum of it, from the left; in all steps
+ * but the last it sends the block or the sum on to the right (arXiv 2604.24013).
  *
  *   Flash-A2A (all-to-all)     step i < 2(N - 1): even ones send to place p + 1 + i / 2,
  *                              odd ones receive from place p - 1 - i / 2

@@ -20,8 +20,7 @@ uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending)
     const flash_schedule_t *schedule = &slot->op->params.schedule;
     uint32_t distance = flash_schedule_distance(schedule, slot->step);
 
-    return flash_ring_rank(&schedule->ring,
-                           sending ? distance : schedule->ring.nranks - distance);
+    return flash_ring_rank(&schedule->ring, sending ? distance : schedule->ring.nranks - distance);
 }
 
 flash_pair_t flash_slot_pair(const flash_slot_t *slot)
@@ -67,11 +66,10 @@ void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t
 {
     flash_engine_note(
         slot->op, begin,
-        (flash_trace_span_t){
-            .kind = kind,
-            .block = flash_schedule_rank(&slot->op->params.schedule, slot->block),
-            .index = slot->segment,
-            .bytes = slot_bytes(slot)});
+        (flash_trace_span_t){.kind = kind,
+                             .block = flash_schedule_rank(&slot->op->params.schedule, slot->block),
+                             .index = slot->segment,
+                             .bytes = slot_bytes(slot)});
 }
 
 /*
@@ -108,8 +106,7 @@ static void slot_receive(flash_slot_t *slot, size_t length)
     flash_op_t *op = slot->op;
     flash_transport_t *transport = op->engine->transport;
     flash_pair_t pair = flash_slot_pair(slot);
-    uint64_t tag =
-        segment_tag(pair.recv_tag, tag_step(slot, false), slot->segment + slot->overrun);
+    uint64_t tag = segment_tag(pair.recv_tag, tag_step(slot, false), slot->segment + slot->overrun);
 
     slot->state = FLASH_SLOT_RECEIVING;
     slot->posted_at = flash_trace_clock(op->engine->trace);
@@ -272,8 +269,8 @@ bool flash_slot_needs_staging_in(const flash_slot_t *slot)
 {
     const flash_op_params_t *params = &slot->op->params;
 
-    return params->stage_in && slot->range.count > 0 && !slot->spoiled &&
-           slot->way.contributes && (!slot->way.receives || !params->combine_far);
+    return params->stage_in && slot->range.count > 0 && !slot->spoiled && slot->way.contributes &&
+           (!slot->way.receives || !params->combine_far);
 }
 
 void flash_slot_stage_in(flash_slot_t *slot)
@@ -428,8 +425,7 @@ static void slot_sent(flash_slot_t *slot)
     if (slot->status != FLASH_OK) {
         bool lost = slot->status == FLASH_ERR_LOST;
 
-        flash_op_fail(op, slot->status,
-                      lost ? flash_slot_neighbour(slot, true) : own_rank(slot));
+        flash_op_fail(op, slot->status, lost ? flash_slot_neighbour(slot, true) : own_rank(slot));
         if (send_again(slot)) {
             return;
         }

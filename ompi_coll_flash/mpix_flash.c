@@ -102,6 +102,13 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag)
     return raise_error(comm, error, __func__);
 }
 
+int MPIX_Flash_type(int which, MPI_Datatype *type)
+{
+    int error = type == NULL ? MPI_ERR_ARG : mca_coll_flash_halves_type(which, type);
+
+    return raise_error(MPI_COMM_WORLD, error, __func__);
+}
+
 int MPIX_Flash_complete(MPIX_Flash_handle handle, int error)
 {
     int status = error >= 0 ? error : MPI_ERR_OTHER;
@@ -289,14 +296,17 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
     int error = check_comm(comm);
 
     if (error == MPI_SUCCESS) {
-        error = request == NULL || produce == NULL
-                    ? MPI_ERR_ARG
-                    : read_compute((call_t){produce, arg}, (call_t){NULL, NULL}, hints, &own,
-                                   &compute);
+        error =
+            request == NULL || produce == NULL
+                ? MPI_ERR_ARG
+                : read_compute((call_t){produce, arg}, (call_t){NULL, NULL}, hints, &own, &compute);
     }
     if (error == MPI_SUCCESS) {
         compute.consume = own.fn;
         compute.consume_arg = own.arg;
+    }
+    if (error == MPI_SUCCESS) {
+        error = mca_coll_flash_halves_op(datatype, &op);
     }
     if (error == MPI_SUCCESS) {
         error = check_reduce_scatter(recvbuf, recvcount, recvcounts, datatype, op, comm);
@@ -388,6 +398,9 @@ static int allreduce(call_t produce, call_t consume, const MPIX_Flash_hints *hin
         error = request == NULL || produce.fn == NULL
                     ? MPI_ERR_ARG
                     : read_compute(produce, consume, hints, NULL, &compute);
+    }
+    if (error == MPI_SUCCESS) {
+        error = mca_coll_flash_halves_op(datatype, &op);
     }
     if (error == MPI_SUCCESS) {
         error = check_reduce_scatter(recvbuf, count, NULL, datatype, op, comm);
@@ -552,9 +565,9 @@ int MPIX_Alltoall_compute(const void *sendbuf, int sendcount, MPI_Datatype sendt
                           const MPIX_Flash_hints *hints, MPI_Comm comm)
 {
     MPI_Request request;
-    int error = MPIX_Ialltoall_compute(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-                                       produce, produce_arg, consume, consume_arg, hints, comm,
-                                       &request);
+    int error =
+        MPIX_Ialltoall_compute(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, produce,
+                               produce_arg, consume, consume_arg, hints, comm, &request);
 
     return error != MPI_SUCCESS ? error : PMPI_Wait(&request, MPI_STATUS_IGNORE);
 }

@@ -36,8 +36,9 @@ typedef struct MPIX_Flash_handle {
  * One piece of one rank's block: what a compute callback is asked to work on.
  *
  * A block is what one rank contributes to an allgather, what one rank receives from a
- * reduce-scatter, what one rank sends to another in an all-to-all, or a part of an allreduce. A piece is a contiguous range of a block: the whole block by default, less when
- * the caller asks for several pieces (MPIX_Flash_hints). An empty block has no pieces.
+ * reduce-scatter, what one rank sends to another in an all-to-all, or a part of an allreduce. A
+ * piece is a contiguous range of a block: the whole block by default, less when the caller asks for
+ * several pieces (MPIX_Flash_hints). An empty block has no pieces.
  *
  * The structure is valid during the callback only. Callbacks read it and never write it.
  */
@@ -124,7 +125,8 @@ typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
  * written to block->data before, by this thread or by one that this thread waited for, is seen by
  * the operation. Returns MPI_ERR_ARG, and calls no error handler, if handle.operation is NULL or,
  * as long as the operation is under way, if the piece is not pending and the lock was to be had.
- * Else MPI_SUCCESS. Any other handle than one of a callback of an operation that is under way is erroneous.
+ * Else MPI_SUCCESS. Any other handle than one of a callback of an operation that is under way is
+ * erroneous.
  */
 int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
 
@@ -141,8 +143,8 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  * - A callback enqueues its computation on the stream (block->stream) and returns MPI_SUCCESS. Of
  *   what a producer wrote, nothing departs before what the stream holds by then is done; a
  *   reduction's block->data is memory of the stream's device, which other streams may use once they
- *   have waited for this one. Where the stream fails, the request does, as if the callback had returned
- *   MPI_ERR_OTHER.
+ *   have waited for this one. Where the stream fails, the request does, as if the callback had
+ * returned MPI_ERR_OTHER.
  * - When the request is complete, what is enqueued on the stream from then on sees the result. What
  *   consumers have enqueued may still be running: buffers are to be used again in the stream's
  *   order, or after waiting for it.
@@ -156,17 +158,18 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  * operation waits for the stream.
  *
  * `own` is a second callback of an allgather or a reduce-scatter, for each piece of this rank's own
- * block, in order, and each rank's own affair (the other calls take two by themselves, and refuse it):
+ * block, in order, and each rank's own affair (the other calls take two by themselves, and refuse
+ * it):
  * - An allgather's produces the block, before it is sent, and before it is consumed: block->data
- *   lies in the send buffer, or with MPI_IN_PLACE in the receive buffer, and is written to: elements
- *   of recvtype. What is produced leaves while the rest is computed. Neither of the two types may
- *   have gaps: else MPI_ERR_TYPE at completion. With it, the operation's other callback may be NULL.
- *   An error return counts as a producer's.
+ *   lies in the send buffer, or with MPI_IN_PLACE in the receive buffer, and is written to:
+ * elements of recvtype. What is produced leaves while the rest is computed. Neither of the two
+ * types may have gaps: else MPI_ERR_TYPE at completion. With it, the operation's other callback may
+ * be NULL. An error return counts as a producer's.
  * - A reduce-scatter's is given the block once it is reduced, in the receive buffer, and may change
- *   it (a bias, a residual, a norm of its rows). Every callback that produces has been made by then,
- *   and what is given is done; pieces behind it may still be pending.
- * Where flash does not serve the communicator, an allgather's own block is produced inside the call,
- * which waits for what is pending of it, as a reduce-scatter's does.
+ *   it (a bias, a residual, a norm of its rows). Every callback that produces has been made by
+ * then, and what is given is done; pieces behind it may still be pending. Where flash does not
+ * serve the communicator, an allgather's own block is produced inside the call, which waits for
+ * what is pending of it, as a reduce-scatter's does.
  */
 typedef struct MPIX_Flash_hints {
     size_t size;   /* sizeof(MPIX_Flash_hints) */
@@ -185,6 +188,23 @@ typedef struct MPIX_Flash_hints {
     }
 
 /*
+ * Floating-point numbers of 16 bits, as datatypes: bfloat16 and IEEE 754's binary16.
+ *
+ * type      the handle, the same in each call. It is the library's, must not be freed, and lasts
+ *           until MPI_Finalize; size, extent and alignment are 2 bytes.
+ *
+ * All of MPI that moves data takes it. The reductions of this header take MPI_SUM, MPI_PROD,
+ * MPI_MAX and MPI_MIN on it, or a user's operation, else MPI_ERR_OP; MPI's own reductions take a
+ * user's operation alone. Each result of two numbers is made in single precision and rounded to the
+ * nearest, of two to the even one: a ring of N ranks rounds N - 1 times.
+ *
+ * Local; between MPI_Init and MPI_Finalize, any thread that may call MPI. Errors, through the error
+ * handler of MPI_COMM_WORLD: MPI_ERR_ARG (no such type, or type is NULL), MPI_ERR_NO_MEM.
+ */
+enum { MPIX_FLASH_BF16 = 1, MPIX_FLASH_FP16 = 2 };
+int MPIX_Flash_type(int which, MPI_Datatype *type);
+
+/*
  * Whether flash's rings serve the calls of this header on `comm` (*flag = 1), or the plain
  * collectives do (*flag = 0: the component is not selected, the communicator has one rank, spans
  * several jobs, or UCX was not usable on some rank). Local; any thread that may call MPI.
@@ -199,9 +219,9 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * (coll_flash_ring_order), and is the same in each call on `comm`.
  *
  * sendbuf   sendcount elements of sendtype, or MPI_IN_PLACE (the own block then lies in recvbuf
- *           already). Must not change before the request is complete, but by hints->own. Either buffer may be in host
- *           memory or, where a ring serves `comm` and the types have no gaps, in that of a CUDA
- *           device; what the calling thread's default streams hold comes first. Not from within a
+ *           already). Must not change before the request is complete, but by hints->own. Either
+ * buffer may be in host memory or, where a ring serves `comm` and the types have no gaps, in that
+ * of a CUDA device; what the calling thread's default streams hold comes first. Not from within a
  *           callback of the driver's, which forbids all that flash would do there.
  * recvbuf   room for recvcount elements of recvtype for each rank, in rank order. Not to be
  *           touched before the request is complete, except by `consume` for its piece.
@@ -210,11 +230,10 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  *           without data are empty. Unless an element lies at its address without gaps, as long as
  *           its extent, the ring gathers into memory of its own, as much as all blocks have data,
  *           and each piece is unpacked before its callback.
- * consume   may be NULL with hints->own. block->data is the piece inside recvbuf, as an address that goes with recvtype; for the
- *           own block, if recvtype has no gaps, it may lie in sendbuf. The callback must not change
- *           it.
- * hints     see MPIX_Flash_hints; may be NULL.
- * request   completed by MPI_Wait, MPI_Test and their kin, after the last callback.
+ * consume   may be NULL with hints->own. block->data is the piece inside recvbuf, as an address
+ * that goes with recvtype; for the own block, if recvtype has no gaps, it may lie in sendbuf. The
+ * callback must not change it. hints     see MPIX_Flash_hints; may be NULL. request   completed by
+ * MPI_Wait, MPI_Test and their kin, after the last callback.
  *
  * Collective over `comm`, non-blocking: calls `consume` from later MPI calls only, and moves the
  * data meanwhile. (Where flash does not serve `comm` and there is no memory, it waits for the
@@ -258,12 +277,12 @@ int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype se
  *
  * datatype  any type, the same on all ranks.
  *
- * op        an operation that is defined for the type: else MPI_ERR_OP. Non-commutative ones, and
- *           user-defined ones on types with gaps, work without flash's rings. A ring adds a block
- *           in the order in which the ranks stand in it, from the right neighbour of the block's
- *           rank on to that rank itself: the same bits in each run with the same mapping, and with
- *           any mapping where coll_flash_ring_order is rank. User-defined ones are called in
- *           application threads alone, inside MPI calls: without any, their ring waits.
+ * op        an operation that is defined for the type: else MPI_ERR_OP (see also
+ * MPIX_Flash_type()). Non-commutative ones, and user-defined ones on types with gaps, work without
+ * flash's rings. A ring adds a block in the order in which the ranks stand in it, from the right
+ * neighbour of the block's rank on to that rank itself: the same bits in each run with the same
+ * mapping, and with any mapping where coll_flash_ring_order is rank. User-defined ones are called
+ * in application threads alone, inside MPI calls: without any, their ring waits.
  *
  * The rest as for MPIX_Iallgather_compute. Where flash does not serve the communicator, `produce`
  * is called for all blocks inside this call, which then waits for those that are pending: what
@@ -285,23 +304,23 @@ int MPIX_Ireduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
 
 /*
  * MPI_Iallreduce (MPI 3.1, section 5.12.7) with a producer, as the calls above, and a consumer: a
- * reduce-scatter whose sums go around the ring once more. The vector of `count` elements is cut into
- * as many blocks as there are ranks, nearly equal and of whole rows (hints->row); a block's rank says
- * no more than who has its sum first. The sums of what has been added up travel under the additions
- * of the rest, and the first half of the transfer hides behind `produce`, the second one behind
- * `consume`.
+ * reduce-scatter whose sums go around the ring once more. The vector of `count` elements is cut
+ * into as many blocks as there are ranks, nearly equal and of whole rows (hints->row); a block's
+ * rank says no more than who has its sum first. The sums of what has been added up travel under the
+ * additions of the rest, and the first half of the transfer hides behind `produce`, the second one
+ * behind `consume`.
  *
  * produce   as of MPIX_Ireduce_scatter_block_compute, for each piece of each block: block->displ +
  *           block->offset is the piece's place in the vector. This rank's own block comes last.
- * consume   may be NULL. Called, behind all calls of `produce`, for each piece of the result as soon
- *           as it is there, this rank's own block first. block->data is the piece inside recvbuf. It
+ * consume   may be NULL. Called, behind all calls of `produce`, for each piece of the result as
+ * soon as it is there, this rank's own block first. block->data is the piece inside recvbuf. It
  *           must not change it: it may still be on its way to another rank.
  * hints     see MPIX_Flash_hints; may be NULL. Not its `own`.
  * recvbuf   room for count elements of datatype, in host memory or in that of a CUDA device (where
  *           a ring serves `comm` and `op`; else MPI_ERR_BUFFER at completion, on the other ranks
  *           MPI_ERR_OTHER). Not to be touched before the request is complete.
- * count, datatype, op   equal on all ranks; as of MPIX_Ireduce_scatter_block_compute. By a ring, all
- *           ranks have the same bits as result.
+ * count, datatype, op   equal on all ranks; as of MPIX_Ireduce_scatter_block_compute. By a ring,
+ * all ranks have the same bits as result.
  *
  * Thread, order, errors: as of MPIX_Ireduce_scatter_block_compute. An error of a producer's reaches
  * all ranks, one of a consumer's none. (Where no ring serves it and a rank has no memory, that one
@@ -314,8 +333,8 @@ int MPIX_Iallreduce_compute(MPIX_Flash_compute_fn *produce, void *produce_arg,
 
 /*
  * MPI_Ialltoall (MPI 3.1, section 5.12.6) with a producer and a consumer: each block goes straight
- * to its receiver once it has been produced, to the ranks in turn as they stand in the ring from the
- * right neighbour on, so that they do not all send to one; and what has arrived is consumed
+ * to its receiver once it has been produced, to the ranks in turn as they stand in the ring from
+ * the right neighbour on, so that they do not all send to one; and what has arrived is consumed
  * meanwhile. Each rank connects to all others with the first call on a communicator (without memory
  * for that, the job ends; whom it cannot connect to counts as lost, and the call ends with an error
  * that names it).

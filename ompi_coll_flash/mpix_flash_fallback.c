@@ -2,8 +2,8 @@
  * mpix_flash_fallback.c: see mpix_flash_fallback.h.
  *
  * Collectives of one communicator match in the order in which they are called, so that the plain
- * collective must begin inside the extension's call. What there is to produce is produced before it,
- * inside the call, then; consumers are called when the collective is complete.
+ * collective must begin inside the extension's call. What there is to produce is produced before
+ * it, inside the call, then; consumers are called when the collective is complete.
  *
  * A rank that fails has nothing to contribute, and the plain collective cannot tell the others: a
  * second, tiny reduction goes along that does.
@@ -61,7 +61,8 @@ static flash_fallback_t *make_without(flash_kind_t kind, const mca_coll_flash_co
     return fallback;
 }
 
-/* `first`: the first of the ranks' blocks in the schedule. counts == NULL: equal ones of `count`. */
+/* `first`: the first of the ranks' blocks in the schedule. counts == NULL: equal ones of `count`.
+ */
 static void set_blocks(flash_fallback_t *fallback, uint32_t first, int count, const int counts[],
                        const int displs[])
 {
@@ -254,8 +255,8 @@ static int begin_collective(const mca_coll_flash_arguments_t *a, MPI_Comm comm,
 }
 
 /*
- * With the collective begun, or not: `rc`. One that is under way keeps its buffers: they are given up
- * rather than freed.
+ * With the collective begun, or not: `rc`. One that is under way keeps its buffers: they are given
+ * up rather than freed.
  */
 static int begin_report(flash_fallback_t *fallback, int rc, MPI_Request *request)
 {
@@ -494,8 +495,8 @@ static int check_buffers(const mca_coll_flash_alltoall_t *a, MPI_Comm comm)
     }
     return rc != MPI_SUCCESS
                ? rc
-               : check_near(a->recvbuf, mca_coll_flash_bytes(a->recvcount, a->recvcounts,
-                                                             a->recvtype, comm));
+               : check_near(a->recvbuf,
+                            mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, comm));
 }
 
 int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,

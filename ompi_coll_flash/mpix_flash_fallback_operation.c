@@ -202,20 +202,19 @@ static void call_piece(flash_fallback_t *fallback, bool produces, uint32_t numbe
     const flash_schedule_t *schedule = &fallback->schedule;
     flash_split_t split = flash_schedule_split(schedule, number);
     flash_range_t range = flash_split_piece(&split, piece);
-    MPIX_Flash_block block = {.rank = (int) flash_schedule_rank(schedule, number),
-                              .piece = (int) piece,
-                              .pieces = (int) split.pieces,
-                              .displ = flash_schedule_displ(schedule, number),
-                              .offset = (MPI_Count) range.offset,
-                              .count = (MPI_Count) range.count,
-                              .datatype = produces && fallback->sendtype != NULL
-                                              ? fallback->sendtype
-                                              : fallback->datatype,
-                              .data = first_of(fallback, produces, number) +
-                                      (ptrdiff_t) range.offset * fallback->extent,
-                              .on_stream = fallback->compute.on_stream,
-                              .stream = fallback->compute.stream,
-                              .handle = {fallback, -1 - (MPI_Count) fallback->begun}};
+    MPIX_Flash_block block = {
+        .rank = (int) flash_schedule_rank(schedule, number),
+        .piece = (int) piece,
+        .pieces = (int) split.pieces,
+        .displ = flash_schedule_displ(schedule, number),
+        .offset = (MPI_Count) range.offset,
+        .count = (MPI_Count) range.count,
+        .datatype =
+            produces && fallback->sendtype != NULL ? fallback->sendtype : fallback->datatype,
+        .data = first_of(fallback, produces, number) + (ptrdiff_t) range.offset * fallback->extent,
+        .on_stream = fallback->compute.on_stream,
+        .stream = fallback->compute.stream,
+        .handle = {fallback, -1 - (MPI_Count) fallback->begun}};
     bool nested = flash_in_callback;
     int error;
 

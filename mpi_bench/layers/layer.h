@@ -3,11 +3,11 @@
  * each of the ways to communicate that are compared.
  *
  * A layer has nranks x `rows` rows of something, `rows` on each rank. Between its products, rows of
- * all ranks are gathered or exchanged, or contributions to rows of all ranks are added and scattered. Who
- * computes is told the *position* of rows: where they stand in the buffers of all rows. Data
- * slicing has them in slice order (the first slice of each rank's rows, then the second),
- * everything else in the order of the ranks; a layer need not know, as long as it keeps each row at
- * its position.
+ * all ranks are gathered or exchanged, or contributions to rows of all ranks are added and
+ * scattered. Who computes is told the *position* of rows: where they stand in the buffers of all
+ * rows. Data slicing has them in slice order (the first slice of each rank's rows, then the
+ * second), everything else in the order of the ranks; a layer need not know, as long as it keeps
+ * each row at its position.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -83,8 +83,9 @@ void layer_gather(layer_t *layer, const layer_way_t *way, int width, const float
 void layer_scatter(layer_t *layer, const layer_way_t *way, int width, float *all, float *own,
                    layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg);
 /*
- * Has rows produced for all ranks, `rows` for each, exchanges them, and has those consumed that come
- * from all ranks; or NULL. The position says which rank's it is; a call has rows of one rank alone.
+ * Has rows produced for all ranks, `rows` for each, exchanges them, and has those consumed that
+ * come from all ranks; or NULL. The position says which rank's it is; a call has rows of one rank
+ * alone.
  */
 void layer_exchange(layer_t *layer, const layer_way_t *way, int width, float *out, float *in,
                     layer_rows_fn *produce, layer_rows_fn *consume, void *arg);

@@ -174,8 +174,9 @@ static void attend(const layer_reference_t *reference, int token, int head, doub
         double query = project(reference, LAYER_QUERIES, token, first + d) / sqrt(dimension);
 
         for (int k = 0; k < seen; k++) {
-            weights[k] += query * reference->keys[(size_t) k * (size_t) reference->hidden +
-                                                  (size_t) (first + d)];
+            weights[k] +=
+                query *
+                reference->keys[(size_t) k * (size_t) reference->hidden + (size_t) (first + d)];
         }
     }
     for (int k = 0; k < seen; k++) {
@@ -188,9 +189,9 @@ static void attend(const layer_reference_t *reference, int token, int head, doub
     for (int d = 0; d < dimension; d++) {
         out[first + d] = 0;
         for (int k = 0; k < seen; k++) {
-            out[first + d] += weights[k] / sum *
-                              reference->values[(size_t) k * (size_t) reference->hidden +
-                                                (size_t) (first + d)];
+            out[first + d] +=
+                weights[k] / sum *
+                reference->values[(size_t) k * (size_t) reference->hidden + (size_t) (first + d)];
         }
     }
     free(weights);
@@ -207,8 +208,8 @@ static void make_row(const layer_reference_t *reference, int token, double *out)
     for (int to = 0; to < reference->hidden; to++) {
         out[to] = 0;
         for (int from = 0; from < reference->hidden; from++) {
-            out[to] += inner[from] * (double) layer_attention_weight(LAYER_OUTPUT, from, to,
-                                                                     reference->hidden);
+            out[to] += inner[from] *
+                       (double) layer_attention_weight(LAYER_OUTPUT, from, to, reference->hidden);
         }
     }
     free(inner);

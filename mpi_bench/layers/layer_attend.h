@@ -21,8 +21,8 @@ typedef struct layer_heads {
     float *scores; /* tokens x tokens; NULL where nothing is computed */
 } layer_heads_t;
 
-/* What the tokens from `position` on attend to: rows of count * dimension elements into `out`, which
- * are `stride` apart. */
+/* What the tokens from `position` on attend to: rows of count * dimension elements into `out`,
+ * which are `stride` apart. */
 void layer_attend(layer_device_t *device, const layer_heads_t *heads, int position, int rows,
                   float *out, int stride);
 

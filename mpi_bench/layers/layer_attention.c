@@ -23,14 +23,14 @@ typedef struct attention {
     layer_t *layer;
     const layer_way_t *way;
     int tokens, hidden;
-    int width;       /* of this rank's heads */
-    float *x, *y;    /* rows x hidden */
-    float *all_x;    /* tokens x hidden */
-    float *in;       /* hidden x 3 width: weights */
-    float *out;      /* width x hidden */
-    float *qkv;      /* tokens x 3 width */
-    float *inner;    /* tokens x width: what the heads make of it */
-    float *partial;  /* tokens x hidden: contributions */
+    int width;      /* of this rank's heads */
+    float *x, *y;   /* rows x hidden */
+    float *all_x;   /* tokens x hidden */
+    float *in;      /* hidden x 3 width: weights */
+    float *out;     /* width x hidden */
+    float *qkv;     /* tokens x 3 width */
+    float *inner;   /* tokens x width: what the heads make of it */
+    float *partial; /* tokens x hidden: contributions */
     layer_heads_t heads;
     layer_reference_t reference;
 } attention_t;
@@ -94,8 +94,7 @@ static void *make(layer_t *layer, const layer_options_t *options)
 static void free_all(void *state)
 {
     attention_t *a = state;
-    float *all[] = {a->x,     a->y,       a->all_x,        a->in, a->out, a->qkv,
-                    a->inner, a->partial};
+    float *all[] = {a->x, a->y, a->all_x, a->in, a->out, a->qkv, a->inner, a->partial};
 
     for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
         free(all[k]);
@@ -109,16 +108,15 @@ static void project(void *arg, int position, int rows, float *x)
 {
     attention_t *a = arg;
 
-    layer_multiply(&a->layer->device,
-                   &(layer_product_t){.m = rows,
-                                      .n = 3 * a->width,
-                                      .k = a->hidden,
-                                      .a = x,
-                                      .lda = a->hidden,
-                                      .b = a->in,
-                                      .ldb = 3 * a->width,
-                                      .c = at(a->qkv, position, 3 * a->width),
-                                      .ldc = 3 * a->width});
+    layer_multiply(&a->layer->device, &(layer_product_t){.m = rows,
+                                                         .n = 3 * a->width,
+                                                         .k = a->hidden,
+                                                         .a = x,
+                                                         .lda = a->hidden,
+                                                         .b = a->in,
+                                                         .ldb = 3 * a->width,
+                                                         .c = at(a->qkv, position, 3 * a->width),
+                                                         .ldc = 3 * a->width});
 }
 
 static void attend(attention_t *a, int position, int rows)

@@ -9,7 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPT_COMPUTE = 256, OPT_CAUSAL, OPT_HEADS, OPT_LAYERS, OPT_RATE, OPT_PIECES, OPT_SLICES, OPT_CSV };
+enum {
+    OPT_COMPUTE = 256,
+    OPT_CAUSAL,
+    OPT_HEADS,
+    OPT_LAYERS,
+    OPT_RATE,
+    OPT_PIECES,
+    OPT_SLICES,
+    OPT_CSV
+};
 enum {
     MOST_TOKENS = 1 << 24,
     MOST_WIDTH = 1 << 20,
@@ -45,8 +54,10 @@ static const char help_text[] =
     "  -k, --hidden=K       width of a token (default 256)\n"
     "  -n, --inner=N        width of the inner layer, all ranks together (default 4 K)\n"
     "      --layers=L       of a training step (default 4; the MLP is one)\n"
-    "      --heads=H        of attention: a multiple of the ranks that divides K (default 2 a rank)\n"
-    "      --causal         a token attends to those before it alone; an accelerator's time is the\n"
+    "      --heads=H        of attention: a multiple of the ranks that divides K (default 2 a "
+    "rank)\n"
+    "      --causal         a token attends to those before it alone; an accelerator's time is "
+    "the\n"
     "                       same\n"
     "  -i, --iterations=I   (default 10); -x, --warmup=W  before (default 2)\n"
     "      --compute=blas|offload  products by BLAS, in single precision (default); or the time "
@@ -137,10 +148,11 @@ static bench_parsed_t parse_one(const char *program, int option, layer_settings_
 static bench_parsed_t misfits(const char *program, int nranks, const layer_options_t *options)
 {
     if (layer_workload.has_heads) {
-        return bench_complain(program,
-                              "%d tokens, width %d, %d heads: give multiples of the %d ranks, and a "
-                              "width that the heads divide",
-                              options->tokens, options->hidden, options->heads, nranks);
+        return bench_complain(
+            program,
+            "%d tokens, width %d, %d heads: give multiples of the %d ranks, and a "
+            "width that the heads divide",
+            options->tokens, options->hidden, options->heads, nranks);
     }
     return bench_complain(program, "%d tokens, width %d: give multiples of the %d ranks",
                           options->tokens, options->hidden, nranks);

@@ -8,8 +8,8 @@
  *   X -> Q, K, V -> A2A -> softmax(Q K') V = O -> A2A -> Y = sum of O Wo over the heads' groups
  *
  * The first exchange runs beside the projection, which is made for one receiver after another; the
- * second beside the attention, which is that of one receiver's queries after another, and beside the
- * output's projection of what has come.
+ * second beside the attention, which is that of one receiver's queries after another, and beside
+ * the output's projection of what has come.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -23,14 +23,14 @@ typedef struct ulysses {
     layer_t *layer;
     const layer_way_t *way;
     int tokens, hidden;
-    int width;          /* of a rank's heads */
-    float *x, *y;       /* rows x hidden */
-    float *in;          /* hidden x 3 hidden: weights, by groups of heads */
-    float *out;         /* hidden x hidden */
-    float *made;        /* tokens x 3 width: for all ranks' heads, of this rank's tokens */
-    float *qkv;         /* tokens x 3 width: of this rank's heads, of all tokens */
-    float *inner;       /* tokens x width: of this rank's heads */
-    float *mine;        /* tokens x width: of all heads, of this rank's tokens */
+    int width;    /* of a rank's heads */
+    float *x, *y; /* rows x hidden */
+    float *in;    /* hidden x 3 hidden: weights, by groups of heads */
+    float *out;   /* hidden x hidden */
+    float *made;  /* tokens x 3 width: for all ranks' heads, of this rank's tokens */
+    float *qkv;   /* tokens x 3 width: of this rank's heads, of all tokens */
+    float *inner; /* tokens x width: of this rank's heads */
+    float *mine;  /* tokens x width: of all heads, of this rank's tokens */
     layer_heads_t heads;
     layer_reference_t reference;
 } ulysses_t;
@@ -94,8 +94,7 @@ static void *make(layer_t *layer, const layer_options_t *options)
 static void free_all(void *state)
 {
     ulysses_t *u = state;
-    float *all[] = {u->x,   u->y,     u->in,   u->out,          u->made,
-                    u->qkv, u->inner, u->mine};
+    float *all[] = {u->x, u->y, u->in, u->out, u->made, u->qkv, u->inner, u->mine};
 
     for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
         free(all[k]);

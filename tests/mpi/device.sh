@@ -62,6 +62,7 @@ fi
 mpi 3 --mca coll_flash_cuda_reduce 0 -- test_device_reduce by_host
 if [[ -e $top_builddir/cuda/flash_kernels.fatbin ]] && stands_in test_operators; then
     mpi 2 -- test_device_reduce by_device
+    mpi 3 -- test_device_both halves
     mpi 3 -- test_device_reduce by_device
     point 'who adds is told' says + 'sums are made on the device' \
         2 --mca coll_flash_verbose 2 -- test_device many

@@ -1,5 +1,6 @@
 /*
- * test_both.c: the calls with two callbacks: an allreduce and an all-to-all that produce and consume.
+ * test_both.c: the calls with two callbacks: an allreduce and an all-to-all that produce and
+ * consume.
  *
  * FLASH_TEST_ACTIVE in the environment: the communicators are not flash's.
  *
@@ -19,10 +20,10 @@ typedef struct shape {
     bool reduces; /* an allreduce; else an all-to-all */
     int count;    /* of the vector, or of a block */
     int pieces, row;
-    bool unequal;            /* blocks */
-    bool produces, consumes; /* an allreduce always produces */
-    bool pends;              /* pieces are completed before their callback returns */
-    bool late;               /* or by another thread, the latest first */
+    bool unequal;                   /* blocks */
+    bool produces, consumes;        /* an allreduce always produces */
+    bool pends;                     /* pieces are completed before their callback returns */
+    bool late;                      /* or by another thread, the latest first */
     int fail_produce, fail_consume; /* which call fails on rank 0, from 1 on; 0: none */
 } shape_t;
 
@@ -124,9 +125,9 @@ static int produce(const MPIX_Flash_block *block, void *arg)
 
     run->wrong |= run->consume_calls > 0 || (run->own_produced && block->rank != run->rank);
     run->own_produced |= block->rank == run->rank;
-    run->wrong |= !run->shape.reduces &&
-                  (block->displ != run->sdispls[block->rank] ||
-                   data != run->send + run->sdispls[block->rank] + block->offset);
+    run->wrong |=
+        !run->shape.reduces && (block->displ != run->sdispls[block->rank] ||
+                                data != run->send + run->sdispls[block->rank] + block->offset);
     note(run, run->produced, (size_t) block->displ, block);
     for (MPI_Count k = 0; k < block->count; k++) {
         data[k] = value(run, run->rank, block->rank, base + k);
@@ -342,8 +343,8 @@ static void all_shapes(bool reduces)
     for (size_t c = 0; c < LENGTH(counts); c++) {
         for (size_t p = 0; p < LENGTH(pieces); p++) {
             /* Many ranks on few cores take long: they have a part of the forms each time. */
-            for (int form = world_size > 4 ? (int) (c + p) % 3 : 0; form < 8;
-                 form += world_size > 4 ? 3 : 1) {
+            for (int form = world_size > 4 ? (int) (c + p) % 3 : 0;
+                 form<8; form += world_size> 4 ? 3 : 1) {
                 shape_t shape = shape_of(reduces, counts[c], form);
 
                 shape.pieces = pieces[p];
@@ -423,13 +424,13 @@ static int blocking_calls(run_t *run, const MPIX_Flash_hints *hints)
         return MPIX_Allreduce_compute(produce, run, consume, run, hints, run->recv, shape->count,
                                       MPI_INT64_T, MPI_SUM, run->comm);
     }
-    return shape->unequal ? MPIX_Alltoallv_compute(run->send, run->sendcounts, run->sdispls,
-                                                   MPI_INT64_T, run->recv, run->recvcounts,
-                                                   run->rdispls, MPI_INT64_T, produce, run, consume,
-                                                   run, hints, run->comm)
-                          : MPIX_Alltoall_compute(run->send, shape->count, MPI_INT64_T, run->recv,
-                                                  shape->count, MPI_INT64_T, produce, run, consume,
-                                                  run, hints, run->comm);
+    return shape->unequal
+               ? MPIX_Alltoallv_compute(run->send, run->sendcounts, run->sdispls, MPI_INT64_T,
+                                        run->recv, run->recvcounts, run->rdispls, MPI_INT64_T,
+                                        produce, run, consume, run, hints, run->comm)
+               : MPIX_Alltoall_compute(run->send, shape->count, MPI_INT64_T, run->recv,
+                                       shape->count, MPI_INT64_T, produce, run, consume, run, hints,
+                                       run->comm);
 }
 
 static void blocking(void)
@@ -449,7 +450,8 @@ static void blocking(void)
     }
 }
 
-/* Any call of rank 0's fails: a producer's where others miss something, a consumer's there alone. */
+/* Any call of rank 0's fails: a producer's where others miss something, a consumer's there alone.
+ */
 static void fails(void)
 {
     MPI_Comm comm = make_counted_comm();
@@ -517,7 +519,8 @@ static int look(const MPIX_Flash_block *block, void *arg)
     return MPI_SUCCESS;
 }
 
-/* Operations that take the ring and those that do not; floating point has the same bits everywhere. */
+/* Operations that take the ring and those that do not; floating point has the same bits everywhere.
+ */
 static void operations(void)
 {
     enum { COUNT = 1013 };
@@ -573,9 +576,9 @@ static void types(void)
     for (int k = 0; k < world_size * 12; k++) {
         send[k] = world_rank * 1000 + k;
     }
-    check_class(MPIX_Alltoall_compute(send, 4, three, recv, 4, other, NULL, NULL, look, &seen,
-                                      NULL, comm),
-                MPI_SUCCESS, "two types");
+    check_class(
+        MPIX_Alltoall_compute(send, 4, three, recv, 4, other, NULL, NULL, look, &seen, NULL, comm),
+        MPI_SUCCESS, "two types");
     MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, send, 12, MPI_INT64_T, MPI_COMM_WORLD);
     check(memcmp(send, recv, (size_t) world_size * 12 * sizeof(*send)) == 0 &&
               seen == 4 * world_size,
@@ -629,8 +632,8 @@ static void arguments(void)
     check_class(MPIX_Ialltoall_compute(all, 1, MPI_INT64_T, all, 1, MPI_INT64_T, NULL, NULL, NULL,
                                        NULL, NULL, comm, &request),
                 MPI_ERR_ARG, "an all-to-all without callbacks");
-    check_class(MPIX_Ialltoall_compute(all, 1, MPI_INT64_T, all, 1, MPI_INT64_T, produce_ones,
-                                       NULL, NULL, NULL, &hints, comm, &request),
+    check_class(MPIX_Ialltoall_compute(all, 1, MPI_INT64_T, all, 1, MPI_INT64_T, produce_ones, NULL,
+                                       NULL, NULL, &hints, comm, &request),
                 MPI_ERR_ARG, "an all-to-all with `own`");
     check_class(MPIX_Ialltoall_compute(MPI_IN_PLACE, 1, MPI_INT64_T, all, 1, MPI_INT64_T, NULL,
                                        NULL, consume, NULL, NULL, comm, &request),
@@ -655,12 +658,11 @@ static void no_buffer(void)
         int wanted = world_rank == 0 ? MPI_ERR_BUFFER : MPI_ERR_OTHER;
         void *recv = world_rank == 0 ? NULL : all;
 
-        check_class(reduces ? MPIX_Iallreduce_compute(produce_ones, NULL, NULL, NULL, NULL, recv,
-                                                      world_size, MPI_INT64_T, MPI_SUM, comm,
-                                                      &request)
-                            : MPIX_Ialltoall_compute(all, 1, MPI_INT64_T, recv, 1, MPI_INT64_T,
-                                                     NULL, NULL, look, &seen, NULL, comm,
-                                                     &request),
+        check_class(reduces
+                        ? MPIX_Iallreduce_compute(produce_ones, NULL, NULL, NULL, NULL, recv,
+                                                  world_size, MPI_INT64_T, MPI_SUM, comm, &request)
+                        : MPIX_Ialltoall_compute(all, 1, MPI_INT64_T, recv, 1, MPI_INT64_T, NULL,
+                                                 NULL, look, &seen, NULL, comm, &request),
                     MPI_SUCCESS, "a start without a buffer");
         check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), wanted, "an operation without a buffer");
         next_works(comm, "after an operation without a buffer");
@@ -677,7 +679,8 @@ static int start_v(const int64_t *send, const int sendcounts[], int64_t *recv,
                                    MPI_INT64_T, NULL, NULL, look, seen, NULL, comm, request);
 }
 
-/* Blocks lie before the buffers' addresses; at last rank 0's own does not fit, and all hear of it. */
+/* Blocks lie before the buffers' addresses; at last rank 0's own does not fit, and all hear of it.
+ */
 static void places(void)
 {
     MPI_Comm comm = make_counted_comm();
@@ -704,7 +707,8 @@ static void places(void)
     check_class(start_v(send + size, own, recv + size, counts, displs, &seen, comm, &request),
                 MPI_SUCCESS, "a start with an own block that does not fit");
     check_class(MPI_Wait(&request, MPI_STATUS_IGNORE),
-                world_rank == 0 ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER, "an own block that does not fit");
+                world_rank == 0 ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER,
+                "an own block that does not fit");
     next_works(comm, "after an own block that did not fit");
     free(send);
     free(recv);
@@ -717,12 +721,10 @@ static void places(void)
 int main(int argc, char **argv)
 {
     static const test_case_t cases[] = {
-        {"allreduce", allreduce}, {"alltoall", alltoall},
-        {"communicators", communicators}, {"together", together},
-        {"blocking", blocking}, {"fails", fails},
-        {"operations", operations}, {"types", types},
-        {"arguments", arguments}, {"no_buffer", no_buffer},
-        {"places", places}};
+        {"allreduce", allreduce},   {"alltoall", alltoall}, {"communicators", communicators},
+        {"together", together},     {"blocking", blocking}, {"fails", fails},
+        {"operations", operations}, {"types", types},       {"arguments", arguments},
+        {"no_buffer", no_buffer},   {"places", places}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

@@ -193,6 +193,59 @@ static void alltoall(void)
     all_kinds(false, true);
 }
 
+/* bfloat16 of a small whole number: the upper half of single precision. */
+static uint16_t half_of(int number)
+{
+    float x = (float) number;
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof(bits));
+    return (uint16_t) (bits >> 16);
+}
+
+static int produce_half(const MPIX_Flash_block *block, void *arg)
+{
+    uint16_t *made = (uint16_t *) arg + block->displ + block->offset;
+
+    for (MPI_Count k = 0; k < block->count; k++) {
+        made[k] = half_of(world_rank + 1);
+    }
+    stream_copy(block->stream, block->data, made, (size_t) block->count * sizeof(*made));
+    return MPI_SUCCESS;
+}
+
+/* 16-bit floating point, on a stream: the device adds, or the host. */
+static void halves(void)
+{
+    enum { COUNT = 3000 };
+    uint16_t made[COUNT], got[COUNT];
+    buffer_t recv = buffer_make(IN_DEVICE, sizeof(got));
+    MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
+    unsigned long launches = device_launches();
+    const char *reduce = getenv("OMPI_MCA_coll_flash_cuda_reduce");
+    bool by_device = device_is_standin() && (reduce == NULL || strcmp(reduce, "0") != 0);
+    MPI_Datatype type;
+
+    hints.on_stream = 1;
+    hints.stream = stream_make(0);
+    MPIX_Flash_type(MPIX_FLASH_BF16, &type);
+    check_class(MPIX_Allreduce_compute(produce_half, made, NULL, NULL, &hints, recv.data, COUNT,
+                                       type, MPI_SUM, MPI_COMM_WORLD),
+                MPI_SUCCESS, "an allreduce of 16 bits");
+    stream_wait(hints.stream);
+    buffer_read(&recv, got);
+    for (int k = 0; k < COUNT; k++) {
+        if (!check(got[k] == half_of(world_size * (world_size + 1) / 2), "element %d: %x", k,
+                   (unsigned) got[k])) {
+            break;
+        }
+    }
+    check(!by_device || device_launches() > launches, "the device has not added");
+    check(buffer_free(&recv), "wrote around a buffer");
+    stream_free(hints.stream);
+    nothing_left();
+}
+
 /* Without a ring, rank 0's buffer is refused; the others are told, and the next call works. */
 static void refused(void)
 {
@@ -219,7 +272,7 @@ static void refused(void)
 int main(int argc, char **argv)
 {
     static const test_case_t cases[] = {
-        {"allreduce", allreduce}, {"alltoall", alltoall}, {"refused", refused}};
+        {"allreduce", allreduce}, {"alltoall", alltoall}, {"halves", halves}, {"refused", refused}};
 
     return device_run_cases(argc, argv, cases, LENGTH(cases));
 }

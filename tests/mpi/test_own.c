@@ -299,8 +299,8 @@ static void all_shapes(bool gather)
     for (size_t c = 0; c < LENGTH(counts); c++) {
         for (size_t p = 0; p < LENGTH(pieces); p++) {
             /* Many ranks on few cores take long: they have a part of the forms each time. */
-            for (int form = world_size > 4 ? (int) (c + p) % 5 : 0; form < 16;
-                 form += world_size > 4 ? 5 : 1) {
+            for (int form = world_size > 4 ? (int) (c + p) % 5 : 0;
+                 form<16; form += world_size> 4 ? 5 : 1) {
                 one(gather, &(shape_t){.count = counts[c],
                                        .pieces = pieces[p],
                                        .row = form % 3,

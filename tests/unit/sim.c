@@ -479,10 +479,10 @@ void sim_describe(const sim_t *sim)
         const sim_spec_t *s = &sim->specs[k];
 
         printf("#   op %u: %s, depth %u, sends %u, pending %u, name %llu%s%s%s%s%s%s\n", k,
-               sim_kinds[s->kind], s->depth, s->sends, s->pending,
-               (unsigned long long) s->name, s->callback ? ", callback" : "",
-               s->other ? ", other callback" : "", s->in_place ? ", in place" : "",
-               s->mix ? ", mix" : "", s->users ? ", user's" : "", s->wait ? ", waits" : "");
+               sim_kinds[s->kind], s->depth, s->sends, s->pending, (unsigned long long) s->name,
+               s->callback ? ", callback" : "", s->other ? ", other callback" : "",
+               s->in_place ? ", in place" : "", s->mix ? ", mix" : "", s->users ? ", user's" : "",
+               s->wait ? ", waits" : "");
         printf("#     input %s, output %s, sums %s, scratch %u\n", s->far_input ? "far" : "near",
                s->far_output ? "far" : "near", s->far_sums ? "far" : "near", s->far_scratch);
         describe_shape("shape", &s->shape, sim->nranks);

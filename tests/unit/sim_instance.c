@@ -80,10 +80,8 @@ static void create_layouts(sim_instance_t *in, const sim_shape_t *shape)
     in->in_layout = layout_of(shape, n);
     in->out_layout = layout_of(shape, n);
     for (uint32_t rank = 0; rank < n; rank++) {
-        in->in_layout.counts[rank] =
-            count_of(shape, pairs ? (2 * rank + in->rank) % n : rank);
-        in->out_layout.counts[rank] =
-            count_of(shape, pairs ? (2 * in->rank + rank) % n : rank);
+        in->in_layout.counts[rank] = count_of(shape, pairs ? (2 * rank + in->rank) % n : rank);
+        in->out_layout.counts[rank] = count_of(shape, pairs ? (2 * in->rank + rank) % n : rank);
     }
     place_blocks(&in->in_layout, shape, n);
     place_blocks(&in->out_layout, shape, n);
@@ -222,9 +220,8 @@ static void check_piece(sim_instance_t *in, const flash_piece_t *piece)
     block = sim_block(in->sim, in->spec->kind, piece->produces, in->rank, next->at);
     split = flash_schedule_split(&in->schedule, block);
     range = flash_split_piece(&split, next->piece);
-    if (piece->block != block % n || piece->piece != next->piece ||
-        piece->pieces != split.pieces || piece->offset != range.offset ||
-        piece->count != range.count ||
+    if (piece->block != block % n || piece->piece != next->piece || piece->pieces != split.pieces ||
+        piece->offset != range.offset || piece->count != range.count ||
         piece->displ != flash_schedule_displ(&in->schedule, block)) {
         sim_complain(in->sim, "op %u rank %u: callback for %u/%u, expected %u/%u", in->index,
                      in->rank, piece->block, piece->piece, block % n, next->piece);
@@ -331,8 +328,8 @@ int sim_instance_add_far(sim_instance_t *in, const flash_work_t *work)
     return FLASH_OK;
 }
 
-/* Where this rank has what it contributes to a block, and the result; AG's input and RS's output are
- * of one block. */
+/* Where this rank has what it contributes to a block, and the result; AG's input and RS's output
+ * are of one block. */
 static uint64_t *input_of(const sim_instance_t *in, uint32_t block)
 {
     bool one = in->spec->kind == FLASH_ALLGATHER;
@@ -382,9 +379,9 @@ static void consume(sim_instance_t *in, const flash_piece_t *piece)
 static void check_produced_place(sim_instance_t *in, const flash_piece_t *piece)
 {
     const uint64_t *data = piece->data;
-    bool wrong = sim_reduces(in->spec->kind)
-                     ? piece->far != is_users(in, data) || piece->far != sim_instance_is_far(in, true)
-                     : data != input_of(in, piece->block) + piece->offset;
+    bool wrong = sim_reduces(in->spec->kind) ? piece->far != is_users(in, data) ||
+                                                   piece->far != sim_instance_is_far(in, true)
+                                             : data != input_of(in, piece->block) + piece->offset;
 
     if (wrong) {
         sim_complain(in->sim, "op %u rank %u: a producer's piece in other memory", in->index,
@@ -642,8 +639,8 @@ static void check_input(sim_instance_t *in, uint32_t block)
 void sim_instance_check(sim_instance_t *in)
 {
     bool scatters = in->spec->kind == FLASH_REDUCE_SCATTER;
-    bool has_input = in->input_memory != NULL &&
-                     (!sim_spec_calls(in->spec, true) || in->status == FLASH_OK);
+    bool has_input =
+        in->input_memory != NULL && (!sim_spec_calls(in->spec, true) || in->status == FLASH_OK);
 
     if (!guards_hold(in->output_memory, in->output_count) ||
         (in->input_memory != NULL && !guards_hold(in->input_memory, in->input_count))) {

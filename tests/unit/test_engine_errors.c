@@ -44,9 +44,8 @@ static uint32_t turn_of_call(const sim_t *sim, uint64_t call)
     const sim_instance_t *in = &sim->instances[(size_t) spec->fail_rank * sim->nspecs];
     uint32_t turn = 0, pieces;
 
-    while (call > (pieces = flash_schedule_split(&in->schedule,
-                                                 sim_block(sim, spec->kind, true, spec->fail_rank,
-                                                           turn))
+    while (call > (pieces = flash_schedule_split(&in->schedule, sim_block(sim, spec->kind, true,
+                                                                          spec->fail_rank, turn))
                                 .pieces)) {
         call -= pieces;
         turn++;
@@ -65,8 +64,7 @@ static bool misses(const sim_t *sim, uint32_t rank, uint64_t call)
 {
     flash_kind_t kind = sim->specs[0].kind;
 
-    return needs_own_block(kind) ||
-           turn_of_rank(sim, rank) >= turn_of_call(sim, call);
+    return needs_own_block(kind) || turn_of_rank(sim, rank) >= turn_of_call(sim, call);
 }
 
 /*
@@ -215,8 +213,7 @@ static bool sees_it(const sim_t *sim, uint32_t rank)
 
     for (uint32_t step = 0; step < flash_schedule_length(mine, FLASH_STEPS); step++) {
         uint32_t block = flash_schedule_block(mine, FLASH_STEPS, step);
-        uint32_t left =
-            sim_neighbour(sim, rank, n - flash_schedule_distance(mine, step));
+        uint32_t left = sim_neighbour(sim, rank, n - flash_schedule_distance(mine, step));
         uint32_t sent = mine->kind == FLASH_ALLTOALL ? n + rank : block;
 
         if (flash_schedule_step(mine, step).receives &&

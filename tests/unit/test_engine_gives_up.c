@@ -68,7 +68,8 @@ static void test_loss(uint64_t seed, flash_kind_t kind, fake_failure_t failure, 
         }
         well = ends_well(sim);
     }
-    ok(well && failed > RUNS / 2, "%s: %s (%u of %u fail by it)", sim_kinds[kind], name, failed, RUNS);
+    ok(well && failed > RUNS / 2, "%s: %s (%u of %u fail by it)", sim_kinds[kind], name, failed,
+       RUNS);
 }
 
 /* --- nothing can be reserved --- */

@@ -152,8 +152,7 @@ static const char *title(const sim_spec_t *spec, uint32_t nranks, const char *re
     static char text[160];
 
     snprintf(text, sizeof(text), "%s, %u ranks, %zu segments, depth %u, sends %u%s, %s",
-             sim_kinds[spec->kind], nranks,
-             spec->shape.count, spec->depth, spec->sends,
+             sim_kinds[spec->kind], nranks, spec->shape.count, spec->depth, spec->sends,
              spec->far_scratch   ? ", far scratch"
              : spec->far_sums    ? ", far sums"
              : spec->far_output  ? ", staged"

@@ -21,8 +21,8 @@ static void judge_loss(sim_t *sim)
 
     for (uint32_t k = 0; k < n; k++) {
         int status = sim_status(sim, k, 0);
-        bool neighbour =
-            sim_exchanges_with_all(sim) || k == lost || k == sim_neighbour(sim, lost, 1) || k == sim_neighbour(sim, lost, n - 1);
+        bool neighbour = sim_exchanges_with_all(sim) || k == lost ||
+                         k == sim_neighbour(sim, lost, 1) || k == sim_neighbour(sim, lost, n - 1);
 
         if (status != FLASH_OK && status != FLASH_ERR_PEER &&
             !(status == FLASH_ERR_LOST && neighbour)) {
@@ -163,8 +163,8 @@ static void test_silence(flash_kind_t kind, const char *name)
     then = flash_engine_watch(sim->engines[0], silence, 2);
     ok(at_first == 0 && then == 1 && silence[0].watches == 2 && silence[0].sending &&
            silence[0].rank == right && silence[0].step == 0 && silence[0].segment == 0 &&
-           silence[0].block == sim_block(sim, kind, true, 0, 0) % sim->nranks && silence[0].user != NULL &&
-           silence[0].peer == fake_net_peer(sim->net, 0, right),
+           silence[0].block == sim_block(sim, kind, true, 0, 0) % sim->nranks &&
+           silence[0].user != NULL && silence[0].peer == fake_net_peer(sim->net, 0, right),
        "%s: nobody takes the first segment, and it shows", name);
     sim_start(sim, right, 0);
     for (int k = 0; k < 100; k++) {

@@ -160,7 +160,8 @@ static void test_wrapping(uint64_t seed, flash_kind_t kind)
     spec.shape.row = 1;
     spec.shape.pieces = 3;
     spec.depth = 16;
-    ok(run_case(3, random, &net, &spec, 1), "%s: more segments than the tag can count", sim_kinds[kind]);
+    ok(run_case(3, random, &net, &spec, 1), "%s: more segments than the tag can count",
+       sim_kinds[kind]);
 }
 
 /* Few but large. Work and messages grow as the square. */
@@ -183,8 +184,8 @@ static void test_large(uint64_t seed, uint32_t nranks, flash_kind_t kind, bool c
     spec.shape.segment = nranks > 500 ? 2 : 3;
     spec.depth = 4;
     spec.callback = callback;
-    ok(run_case(nranks, random, &net, &spec, 1), "%s: %u ranks%s", sim_kinds[kind],
-       nranks, callback ? ", with callbacks" : "");
+    ok(run_case(nranks, random, &net, &spec, 1), "%s: %u ranks%s", sim_kinds[kind], nranks,
+       callback ? ", with callbacks" : "");
 }
 
 /*

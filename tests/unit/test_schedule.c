@@ -79,8 +79,7 @@ static bool sent_is_received(flash_kind_t kind, uint32_t nranks, uint32_t rank)
         received = flash_schedule_block(&other, FLASH_STEPS, then);
         if (then >= steps || !flash_schedule_step(&other, then).receives ||
             flash_schedule_distance(&other, then) != flash_schedule_distance(&schedule, step) ||
-            (kind == FLASH_ALLTOALL ? sent != nranks + to || received != rank
-                                    : sent != received)) {
+            (kind == FLASH_ALLTOALL ? sent != nranks + to || received != rank : sent != received)) {
             return false;
         }
     }
@@ -104,8 +103,8 @@ static bool steps_follow_walks(flash_kind_t kind, uint32_t nranks, uint32_t rank
             return false;
         }
     }
-    return contributed == flash_schedule_length(&schedule, FLASH_PRODUCED) -
-                              (kind == FLASH_ALLTOALL) &&
+    return contributed ==
+               flash_schedule_length(&schedule, FLASH_PRODUCED) - (kind == FLASH_ALLTOALL) &&
            delivered == flash_schedule_length(&schedule, FLASH_CONSUMED);
 }
 
@@ -323,8 +322,8 @@ static void test_totals(uint64_t *random)
             displs[block] = (ptrdiff_t) (block % ranks * schedule.blocks.count);
         }
         arrays.blocks = (flash_blocks_t){.count = 12345, .counts = counts, .displs = displs};
-        arrays.out = (flash_blocks_t){
-            .count = 12345, .counts = counts + ranks, .displs = displs + ranks};
+        arrays.out =
+            (flash_blocks_t){.count = 12345, .counts = counts + ranks, .displs = displs + ranks};
         for (uint32_t block = 0; block < blocks; block++) {
             flash_split_t a = flash_schedule_split(&schedule, block);
             flash_split_t b = flash_schedule_split(&arrays, block);
