@@ -197,6 +197,7 @@ typedef struct mca_coll_flash_module {
     opal_list_t waiting;
     flash_peer_t *left, *right; /* NULL before the first ring */
     flash_pair_t *pairs;        /* owned; NULL before the first all-to-all */
+    atomic_bool told_peer_failed; /* by any thread that completes a request; relaxed: no more */
 } mca_coll_flash_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);

@@ -205,11 +205,22 @@ int mca_coll_flash_error(int status)
 
 /* ------------------------------------------------------------------ completing */
 
+/* mpirun takes badly to many messages at a time: what fails elsewhere is told once a communicator.
+ */
+static bool is_told(mca_coll_flash_module_t *module, int status)
+{
+    return status == FLASH_ERR_PEER &&
+           atomic_exchange_explicit(&module->told_peer_failed, true, memory_order_relaxed);
+}
+
 static void explain(const mca_coll_flash_request_t *request, int status, uint32_t blamed)
 {
     ompi_group_t *group = request->module->comm->c_local_group;
     char rank[64] = "another rank";
 
+    if (is_told(request->module, status)) {
+        return;
+    }
     if (blamed != FLASH_NOBODY) {
         snprintf(rank, sizeof(rank), "rank %u of MPI_COMM_WORLD",
                  (unsigned) ompi_group_get_proc_name(group, (int) blamed).vpid);

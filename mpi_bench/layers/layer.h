@@ -84,8 +84,8 @@ void layer_scatter(layer_t *layer, const layer_way_t *way, int width, float *all
                    layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg);
 /*
  * Has rows produced for all ranks, `rows` for each, exchanges them, and has those consumed that
- * come from all ranks; or NULL. The position says which rank's it is; a call has rows of one rank
- * alone.
+ * come from all ranks; one of both may be NULL. The position says which rank's it is; a call has
+ * rows of one rank alone.
  */
 void layer_exchange(layer_t *layer, const layer_way_t *way, int width, float *out, float *in,
                     layer_rows_fn *produce, layer_rows_fn *consume, void *arg);

@@ -5,27 +5,12 @@
  */
 #include "layer_attend.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "layer_math.h"
 
-/* Of layer_value(). */
-enum { X = 1, WEIGHTS = 2 };
-/* Rows of the output that are compared. */
+/* Rows and columns of the results that are compared. */
 enum { SAMPLES = 3 };
-
-float layer_attention_input(int token, int column)
-{
-    return layer_value(X, (size_t) token, (size_t) column);
-}
-
-float layer_attention_weight(layer_projection_t which, int from, int to, int hidden)
-{
-    double value = layer_value(WEIGHTS + (unsigned) which, (size_t) from, (size_t) to);
-
-    return (float) (value / sqrt(hidden));
-}
 
 int layer_attention_rows(const layer_options_t *options, int nranks)
 {
@@ -34,203 +19,158 @@ int layer_attention_rows(const layer_options_t *options, int nranks)
     return divides ? options->tokens / nranks : 0;
 }
 
-/* --------------------------------------------------------------------- heads */
-
-layer_heads_t layer_heads_make(const layer_t *layer, const layer_options_t *options,
-                               const float *qkv)
+/* Which of all heads' elements one of this rank's weights belongs to. */
+static int element_of(const layer_attention_t *base, int column)
 {
-    size_t tokens = (size_t) options->tokens;
-
-    return (layer_heads_t){
-        .count = options->heads / layer->nranks,
-        .dimension = options->hidden / options->heads,
-        .tokens = options->tokens,
-        .qkv = qkv,
-        .causal = options->causal,
-        .token = layer_alloc(tokens, sizeof(int)),
-        .scores = layer->device.offload ? NULL : layer_alloc(tokens * tokens, sizeof(float))};
+    return (base->groups == 1 ? base->layer->rank * base->width : 0) + column;
 }
 
-void layer_heads_free(layer_heads_t *heads)
+/* Where the weight to an element stands in a row of `in`. */
+static int place_of(const layer_attention_t *base, int which, int column)
 {
-    free(heads->token);
-    free(heads->scores);
+    return (3 * (column / base->width) + which) * base->width + column % base->width;
 }
 
-void layer_heads_place(layer_heads_t *heads, const layer_t *layer, const layer_way_t *way)
+static void fill(layer_attention_t *base)
 {
-    for (int position = 0; position < heads->tokens; position++) {
-        heads->token[position] = layer_row(layer, way, position);
-    }
-}
+    int first = base->layer->rank * base->layer->rows;
 
-/* Of one row: the weights of what it attends to. */
-static void softmax(const layer_heads_t *heads, int position, float *scores)
-{
-    const int *token = heads->token;
-    float most = -INFINITY, sum = 0;
-
-    for (int k = 0; k < heads->tokens; k++) {
-        if (heads->causal && token[k] > token[position]) {
-            scores[k] = -INFINITY;
+    for (int row = 0; row < base->layer->rows; row++) {
+        for (int column = 0; column < base->hidden; column++) {
+            layer_at(base->x, row, base->hidden)[column] =
+                layer_attention_input(first + row, column);
+            layer_at(base->dy, row, base->hidden)[column] =
+                layer_attention_slope(first + row, column);
         }
-        most = scores[k] > most ? scores[k] : most;
     }
-    for (int k = 0; k < heads->tokens; k++) {
-        scores[k] = expf(scores[k] - most);
-        sum += scores[k];
-    }
-    for (int k = 0; k < heads->tokens; k++) {
-        scores[k] /= sum;
-    }
-}
+    for (int column = 0; column < base->out_width; column++) {
+        int element = element_of(base, column);
 
-void layer_attend(layer_device_t *device, const layer_heads_t *heads, int position, int rows,
-                  float *out, int stride)
-{
-    int width = heads->count * heads->dimension;
-    const float *queries = heads->qkv + (size_t) position * 3 * (size_t) width;
-    float scale = 1 / sqrtf((float) heads->dimension);
-
-    for (int head = 0; head < heads->count; head++) {
-        const float *keys = heads->qkv + width + head * heads->dimension;
-
-        layer_multiply(device, &(layer_product_t){.transpose_b = true,
-                                                  .m = rows,
-                                                  .n = heads->tokens,
-                                                  .k = heads->dimension,
-                                                  .a = queries + head * heads->dimension,
-                                                  .lda = 3 * width,
-                                                  .b = keys,
-                                                  .ldb = 3 * width,
-                                                  .c = heads->scores,
-                                                  .ldc = heads->tokens});
-        for (int row = 0; row < rows && !device->offload; row++) {
-            float *scores = heads->scores + (size_t) row * (size_t) heads->tokens;
-
-            for (int k = 0; k < heads->tokens; k++) {
-                scores[k] *= scale;
+        for (int h = 0; h < base->hidden; h++) {
+            for (int which = LAYER_QUERIES; which <= LAYER_VALUES; which++) {
+                layer_at(base->in, h, base->in_width)[place_of(base, which, column)] =
+                    layer_attention_weight((layer_projection_t) which, h, element, base->hidden);
             }
-            softmax(heads, position + row, scores);
-        }
-        layer_multiply(device, &(layer_product_t){.m = rows,
-                                                  .n = heads->dimension,
-                                                  .k = heads->tokens,
-                                                  .a = heads->scores,
-                                                  .lda = heads->tokens,
-                                                  .b = keys + width,
-                                                  .ldb = 3 * width,
-                                                  .c = out + head * heads->dimension,
-                                                  .ldc = stride});
-    }
-}
-
-/* ----------------------------------------------------------------- reference */
-
-static double project(const layer_reference_t *reference, layer_projection_t which, int token,
-                      int to)
-{
-    double sum = 0;
-
-    for (int from = 0; from < reference->hidden; from++) {
-        sum += (double) layer_attention_input(token, from) *
-               (double) layer_attention_weight(which, from, to, reference->hidden);
-    }
-    return sum;
-}
-
-void layer_reference_make(layer_reference_t *reference, const layer_options_t *options)
-{
-    size_t count = (size_t) options->tokens * (size_t) options->hidden;
-
-    *reference = (layer_reference_t){.tokens = options->tokens,
-                                     .hidden = options->hidden,
-                                     .heads = options->heads,
-                                     .causal = options->causal,
-                                     .keys = layer_alloc(count, sizeof(double)),
-                                     .values = layer_alloc(count, sizeof(double))};
-    for (size_t k = 0; k < count; k++) {
-        int token = (int) (k / (size_t) options->hidden), to = (int) (k % (size_t) options->hidden);
-
-        reference->keys[k] = project(reference, LAYER_KEYS, token, to);
-        reference->values[k] = project(reference, LAYER_VALUES, token, to);
-    }
-}
-
-void layer_reference_free(layer_reference_t *reference)
-{
-    free(reference->keys);
-    free(reference->values);
-}
-
-/* What one head of a token's attends to, by its queries. */
-static void attend(const layer_reference_t *reference, int token, int head, double *out)
-{
-    int dimension = reference->hidden / reference->heads, first = head * dimension;
-    int seen = reference->causal ? token + 1 : reference->tokens;
-    double *weights = layer_alloc((size_t) seen, sizeof(*weights)), most = -INFINITY, sum = 0;
-
-    for (int d = 0; d < dimension; d++) {
-        double query = project(reference, LAYER_QUERIES, token, first + d) / sqrt(dimension);
-
-        for (int k = 0; k < seen; k++) {
-            weights[k] +=
-                query *
-                reference->keys[(size_t) k * (size_t) reference->hidden + (size_t) (first + d)];
+            layer_at(base->out, column, base->hidden)[h] =
+                layer_attention_weight(LAYER_OUTPUT, element, h, base->hidden);
         }
     }
-    for (int k = 0; k < seen; k++) {
-        most = weights[k] > most ? weights[k] : most;
-    }
-    for (int k = 0; k < seen; k++) {
-        weights[k] = exp(weights[k] - most);
-        sum += weights[k];
-    }
-    for (int d = 0; d < dimension; d++) {
-        out[first + d] = 0;
-        for (int k = 0; k < seen; k++) {
-            out[first + d] +=
-                weights[k] / sum *
-                reference->values[(size_t) k * (size_t) reference->hidden + (size_t) (first + d)];
-        }
-    }
-    free(weights);
 }
 
-/* The output of a token: `hidden` elements. */
-static void make_row(const layer_reference_t *reference, int token, double *out)
+void layer_attention_make(layer_attention_t *base, layer_t *layer, const layer_options_t *options,
+                          bool all_weights)
 {
-    double *inner = layer_alloc((size_t) reference->hidden, sizeof(*inner));
+    int width = options->hidden / layer->nranks, groups = all_weights ? layer->nranks : 1;
 
-    for (int head = 0; head < reference->heads; head++) {
-        attend(reference, token, head, inner);
+    *base = (layer_attention_t){.layer = layer,
+                                .tokens = options->tokens,
+                                .hidden = options->hidden,
+                                .width = width,
+                                .groups = groups,
+                                .in_width = 3 * groups * width,
+                                .out_width = groups * width};
+    base->x = layer_matrix(layer->rows, base->hidden);
+    base->y = layer_matrix(layer->rows, base->hidden);
+    base->dy = layer_matrix(layer->rows, base->hidden);
+    base->dx = layer_matrix(layer->rows, base->hidden);
+    base->qkv = layer_matrix(base->tokens, 3 * width);
+    base->dqkv = layer_matrix(base->tokens, 3 * width);
+    base->in = layer_matrix(base->hidden, base->in_width);
+    base->din = layer_matrix(base->hidden, base->in_width);
+    base->out = layer_matrix(base->out_width, base->hidden);
+    base->dout = layer_matrix(base->out_width, base->hidden);
+    layer_heads_make(&base->heads, layer, options, base->qkv, base->dqkv);
+    fill(base);
+    if (!layer->device.offload) {
+        base->reference = layer_reference_make(options);
     }
-    for (int to = 0; to < reference->hidden; to++) {
-        out[to] = 0;
-        for (int from = 0; from < reference->hidden; from++) {
-            out[to] += inner[from] *
-                       (double) layer_attention_weight(LAYER_OUTPUT, from, to, reference->hidden);
-        }
-    }
-    free(inner);
 }
 
-double layer_reference_error(const layer_reference_t *reference, const layer_t *layer,
-                             const float *y)
+void layer_attention_free(layer_attention_t *base)
 {
-    double *expected = layer_alloc((size_t) reference->hidden, sizeof(*expected));
-    layer_compared_t compared = {0, 0};
+    float *all[] = {base->x,    base->y,  base->dy,  base->dx,  base->qkv,
+                    base->dqkv, base->in, base->din, base->out, base->dout};
 
-    for (int k = 0; k < SAMPLES && k < layer->rows; k++) {
-        int row = SAMPLES < layer->rows ? k * (layer->rows - 1) / (SAMPLES - 1) : k;
+    layer_matrices_free(all, sizeof(all) / sizeof(all[0]));
+    layer_heads_free(&base->heads);
+    layer_reference_free(base->reference);
+}
 
-        make_row(reference, layer->rank * layer->rows + row, expected);
-        for (int h = 0; h < reference->hidden; h++) {
-            layer_compare(&compared,
-                          (double) y[(size_t) row * (size_t) reference->hidden + (size_t) h],
-                          expected[h]);
-        }
+void layer_attention_prepare(layer_attention_t *base)
+{
+    layer_spoil(base->y, base->layer->rows, base->hidden);
+    layer_spoil(base->dx, base->layer->rows, base->hidden);
+    layer_spoil(base->qkv, base->tokens, 3 * base->width);
+    layer_spoil(base->dqkv, base->tokens, 3 * base->width);
+    layer_spoil(base->din, base->hidden, base->in_width);
+    layer_spoil(base->dout, base->out_width, base->hidden);
+}
+
+void layer_attention_forward(layer_attention_t *base, int position, int rows, float *inner)
+{
+    layer_attend(&base->layer->device, &base->heads, position, rows, inner);
+}
+
+void layer_attention_backward(layer_attention_t *base, int position, int rows, const float *dinner)
+{
+    layer_attend_back(&base->layer->device, &base->heads, position, rows, dinner);
+}
+
+/* ------------------------------------------------------------------- the check */
+
+static int sample(int number, int count)
+{
+    return SAMPLES < count ? number * (count - 1) / (SAMPLES - 1) : number;
+}
+
+static void compare_row(const layer_attention_t *base, int row, layer_compared_t *y,
+                        layer_compared_t *dx)
+{
+    int token = base->layer->rank * base->layer->rows + row;
+
+    for (int h = 0; h < base->hidden; h++) {
+        layer_compare(y, (double) layer_at(base->y, row, base->hidden)[h],
+                      layer_reference_output(base->reference, token, h));
+        layer_compare(dx, (double) layer_at(base->dx, row, base->hidden)[h],
+                      layer_reference_input_slope(base->reference, token, h));
     }
-    free(expected);
-    return layer_error(&compared, 1);
+}
+
+/* Who has all weights adds what its own tokens contribute; else that of all tokens. */
+static void compare_column(const layer_attention_t *base, int column, layer_compared_t *in,
+                           layer_compared_t *out)
+{
+    bool all_weights = base->groups == base->layer->nranks;
+    int first = all_weights ? base->layer->rank * base->layer->rows : 0;
+    int last = all_weights ? first + base->layer->rows : base->tokens;
+    int element = element_of(base, column);
+
+    for (int h = 0; h < base->hidden; h++) {
+        for (int which = LAYER_QUERIES; which <= LAYER_VALUES; which++) {
+            const float *row = layer_at(base->din, h, base->in_width);
+
+            layer_compare(in, (double) row[place_of(base, which, column)],
+                          layer_reference_weight_slope(base->reference, (layer_projection_t) which,
+                                                       h, element, first, last));
+        }
+        layer_compare(
+            out, (double) layer_at(base->dout, column, base->hidden)[h],
+            layer_reference_weight_slope(base->reference, LAYER_OUTPUT, element, h, first, last));
+    }
+}
+
+/* What is compared does not depend on positions. */
+double layer_attention_error(void *state, const layer_way_t *way)
+{
+    const layer_attention_t *base = state;
+    layer_compared_t kinds[4] = {{0, 0}};
+
+    (void) way;
+    for (int k = 0; k < SAMPLES && k < base->layer->rows; k++) {
+        compare_row(base, sample(k, base->layer->rows), &kinds[0], &kinds[1]);
+    }
+    for (int k = 0; k < SAMPLES && k < base->out_width; k++) {
+        compare_column(base, sample(k, base->out_width), &kinds[2], &kinds[3]);
+    }
+    return layer_error(kinds, 4);
 }

@@ -1,57 +1,48 @@
 /*
- * layer_attend.h: attention of some heads, and what one rank would make of all of it.
+ * layer_attend.h: what the programs of attention have in common: the input, the weights, this
+ * rank's heads, and the check.
+ *
+ *   X -> Q, K, V -> softmax(Q K') V = O -> O Wo = Y
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #ifndef LAYER_ATTEND_H
 #define LAYER_ATTEND_H
 
-#include "layer_bench.h"
+#include "layer_heads.h"
+#include "layer_reference.h"
 
-/*
- * Heads of `dimension` elements over a sequence whose tokens stand in any order: a row of `qkv` for
- * each, with the queries of all heads, then their keys, then their values.
- */
-typedef struct layer_heads {
-    int count, dimension;
-    int tokens;
-    const float *qkv;
-    bool causal;   /* a token attends to itself and to those before it */
-    int *token;    /* which one stands where; for `causal` */
-    float *scores; /* tokens x tokens; NULL where nothing is computed */
-} layer_heads_t;
+/* What each program's state begins with. Heads come in nranks groups, of `width` elements each. */
+typedef struct layer_attention {
+    layer_t *layer;
+    const layer_way_t *way; /* the current one */
+    int tokens, hidden;
+    int width;
+    int groups;    /* whose weights this rank has: all, or its own alone */
+    int in_width;  /* groups x 3 width */
+    int out_width; /* groups x width */
+    /* Of this rank's tokens, rows x hidden: */
+    float *x, *y, *dy, *dx;
+    /* Of its heads, tokens x 3 width: */
+    float *qkv, *dqkv;
+    /* hidden x in_width, by groups their queries, keys and values; out_width x hidden: */
+    float *in, *out, *din, *dout;
+    layer_heads_t heads;
+    layer_reference_t *reference; /* NULL where nothing is computed */
+} layer_attention_t;
 
-/* What the tokens from `position` on attend to: rows of count * dimension elements into `out`,
- * which are `stride` apart. */
-void layer_attend(layer_device_t *device, const layer_heads_t *heads, int position, int rows,
-                  float *out, int stride);
-
-/* A layer of attention as one rank in double precision has it: X -> Q, K, V -> heads -> output. */
-typedef struct layer_reference {
-    int tokens, hidden, heads;
-    bool causal;
-    double *keys, *values; /* of all tokens, hidden elements each */
-} layer_reference_t;
-void layer_reference_make(layer_reference_t *reference, const layer_options_t *options);
-void layer_reference_free(layer_reference_t *reference);
-/* How far some rows of `y`, this rank's rows of the output, are from it. */
-double layer_reference_error(const layer_reference_t *reference, const layer_t *layer,
-                             const float *y);
-
-/* The numbers that all of it begins with: of the input, and of a weight from one element to
-   another. */
-float layer_attention_input(int token, int column);
-typedef enum { LAYER_QUERIES, LAYER_KEYS, LAYER_VALUES, LAYER_OUTPUT } layer_projection_t;
-float layer_attention_weight(layer_projection_t which, int from, int to, int hidden);
-
-/* This rank's heads, of all tokens, on their `qkv`. */
-layer_heads_t layer_heads_make(const layer_t *layer, const layer_options_t *options,
-                               const float *qkv);
-void layer_heads_free(layer_heads_t *heads);
-/* Notes where the tokens stand. */
-void layer_heads_place(layer_heads_t *heads, const layer_t *layer, const layer_way_t *way);
+/* What is given is filled in. */
+void layer_attention_make(layer_attention_t *base, layer_t *layer, const layer_options_t *options,
+                          bool all_weights);
+void layer_attention_free(layer_attention_t *base);
+/* layer_workload_t's `prepare`, of this part. */
+void layer_attention_prepare(layer_attention_t *base);
+/* Of this rank's heads: what follows from tokens' attention, tokens x width, `inner`. */
+void layer_attention_forward(layer_attention_t *base, int position, int rows, float *inner);
+void layer_attention_backward(layer_attention_t *base, int position, int rows, const float *dinner);
 
 /* layer_workload_t's. */
 int layer_attention_rows(const layer_options_t *options, int nranks);
+double layer_attention_error(void *state, const layer_way_t *way);
 
 #endif /* LAYER_ATTEND_H */

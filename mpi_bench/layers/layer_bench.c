@@ -173,7 +173,9 @@ static double time_of(const measured_t *measured, int phase)
 
 static void report_phase(const bench_t *bench, int phase, FILE *csv)
 {
-    const char *name = phase < 0 ? "both" : layer_workload.phase_names[phase];
+    const char *name = phase >= 0                   ? layer_workload.phase_names[phase]
+                       : layer_workload.phases == 2 ? "both"
+                                                    : "all";
     double computation = time_of(&bench->ways[0], phase);
     double unhidden = time_of(&bench->ways[1], phase) - computation;
 

@@ -8,7 +8,7 @@
 
 #include "layer.h"
 
-enum { LAYER_MAX_PHASES = 2, LAYER_MAX_VARIANTS = 2 };
+enum { LAYER_MAX_PHASES = 4, LAYER_MAX_VARIANTS = 2 };
 
 typedef struct layer_options {
     int tokens; /* of all ranks */

@@ -162,16 +162,20 @@ void layer_flash_exchange(layer_t *layer, const layer_way_t *way, int width, flo
 
     must(MPIX_Flash_active(way->comm, &served), "MPIX_Flash_active");
     makes.may_pend = served != 0;
-    must(MPIX_Ialltoall_compute(out, count, MPI_FLOAT, in, count, MPI_FLOAT, produce, &makes,
-                                consume_rows == NULL ? NULL : consume, &uses, &hints, way->comm,
-                                &request),
+    must(MPIX_Ialltoall_compute(
+             out, count, MPI_FLOAT, in, count, MPI_FLOAT, produce_rows == NULL ? NULL : produce,
+             &makes, consume_rows == NULL ? NULL : consume, &uses, &hints, way->comm, &request),
          "MPIX_Ialltoall_compute");
-    drive(&makes, &request);
+    if (produce_rows != NULL) {
+        drive(&makes, &request);
+    }
     while (makes.head != makes.tail) {
         finish_oldest(&makes);
     }
     must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
-    must_have_seen(&makes);
+    if (produce_rows != NULL) {
+        must_have_seen(&makes);
+    }
     if (consume_rows != NULL) {
         must_have_seen(&uses);
     }

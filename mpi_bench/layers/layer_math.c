@@ -6,7 +6,26 @@
 #include "layer_math.h"
 
 #include <math.h>
-#include <stddef.h>
+#include <stdlib.h>
+
+#include "layer_bench.h"
+
+float *layer_matrix(int rows, int width)
+{
+    return layer_alloc((size_t) rows * (size_t) width + 1, sizeof(float));
+}
+
+void layer_matrices_free(float *const matrices[], size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        free(matrices[k]);
+    }
+}
+
+float *layer_at(float *matrix, int row, int width)
+{
+    return matrix + (size_t) row * (size_t) width;
+}
 
 double layer_gelu(double z)
 {

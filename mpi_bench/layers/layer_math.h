@@ -1,10 +1,17 @@
 /*
- * layer_math.h: an activation, and how far results are from what they should be.
+ * layer_math.h: matrices, an activation, and how far results are from what they should be.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #ifndef LAYER_MATH_H
 #define LAYER_MATH_H
+
+#include <stddef.h>
+
+/* Row-major and zeroed, or the program ends. */
+float *layer_matrix(int rows, int width);
+void layer_matrices_free(float *const matrices[], size_t count);
+float *layer_at(float *matrix, int row, int width);
 
 double layer_gelu(double z);
 double layer_gelu_slope(double z);

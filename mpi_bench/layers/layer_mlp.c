@@ -37,19 +37,9 @@ typedef struct mlp {
     float *dw1, *dw2;          /* as w1 and w2 */
 } mlp_t;
 
-static float *at(float *matrix, int row, int width)
-{
-    return matrix + (size_t) row * (size_t) width;
-}
-
 static double weight(unsigned which, int row, int column, int inner_dimension)
 {
     return layer_value(which, (size_t) row, (size_t) column) / sqrt(inner_dimension);
-}
-
-static float *make_matrix(int rows, int width)
-{
-    return layer_alloc((size_t) rows * (size_t) width + 1, sizeof(float));
 }
 
 static void *make(layer_t *layer, const layer_options_t *options)
@@ -64,33 +54,33 @@ static void *make(layer_t *layer, const layer_options_t *options)
                    .inner = options->inner,
                    .first = bench_share_first(options->inner, layer->nranks, layer->rank)};
     mlp->width = last - mlp->first;
-    mlp->x = make_matrix(layer->rows, mlp->hidden);
-    mlp->dy = make_matrix(layer->rows, mlp->hidden);
-    mlp->y = make_matrix(layer->rows, mlp->hidden);
-    mlp->dx = make_matrix(layer->rows, mlp->hidden);
-    mlp->all_x = make_matrix(mlp->tokens, mlp->hidden);
-    mlp->all_dy = make_matrix(mlp->tokens, mlp->hidden);
-    mlp->partial = make_matrix(mlp->tokens, mlp->hidden);
-    mlp->z = make_matrix(mlp->tokens, mlp->width);
-    mlp->a = make_matrix(mlp->tokens, mlp->width);
-    mlp->dz = make_matrix(mlp->tokens, mlp->width);
-    mlp->w1 = make_matrix(mlp->hidden, mlp->width);
-    mlp->w2 = make_matrix(mlp->width, mlp->hidden);
-    mlp->dw1 = make_matrix(mlp->hidden, mlp->width);
-    mlp->dw2 = make_matrix(mlp->width, mlp->hidden);
+    mlp->x = layer_matrix(layer->rows, mlp->hidden);
+    mlp->dy = layer_matrix(layer->rows, mlp->hidden);
+    mlp->y = layer_matrix(layer->rows, mlp->hidden);
+    mlp->dx = layer_matrix(layer->rows, mlp->hidden);
+    mlp->all_x = layer_matrix(mlp->tokens, mlp->hidden);
+    mlp->all_dy = layer_matrix(mlp->tokens, mlp->hidden);
+    mlp->partial = layer_matrix(mlp->tokens, mlp->hidden);
+    mlp->z = layer_matrix(mlp->tokens, mlp->width);
+    mlp->a = layer_matrix(mlp->tokens, mlp->width);
+    mlp->dz = layer_matrix(mlp->tokens, mlp->width);
+    mlp->w1 = layer_matrix(mlp->hidden, mlp->width);
+    mlp->w2 = layer_matrix(mlp->width, mlp->hidden);
+    mlp->dw1 = layer_matrix(mlp->hidden, mlp->width);
+    mlp->dw2 = layer_matrix(mlp->width, mlp->hidden);
     for (int row = 0; row < layer->rows; row++) {
         for (int column = 0; column < mlp->hidden; column++) {
-            at(mlp->x, row, mlp->hidden)[column] =
+            layer_at(mlp->x, row, mlp->hidden)[column] =
                 layer_value(X, (size_t) (first_row + row), (size_t) column);
-            at(mlp->dy, row, mlp->hidden)[column] =
+            layer_at(mlp->dy, row, mlp->hidden)[column] =
                 layer_value(DY, (size_t) (first_row + row), (size_t) column);
         }
     }
     for (int row = 0; row < mlp->hidden; row++) {
         for (int column = 0; column < mlp->width; column++) {
-            at(mlp->w1, row, mlp->width)[column] =
+            layer_at(mlp->w1, row, mlp->width)[column] =
                 (float) weight(W1, row, mlp->first + column, mlp->hidden);
-            at(mlp->w2, column, mlp->hidden)[row] =
+            layer_at(mlp->w2, column, mlp->hidden)[row] =
                 (float) weight(W2, mlp->first + column, row, mlp->inner);
         }
     }
@@ -103,9 +93,7 @@ static void free_all(void *state)
     float *all[] = {mlp->x, mlp->dy, mlp->y,  mlp->dx, mlp->all_x, mlp->all_dy, mlp->partial,
                     mlp->z, mlp->a,  mlp->dz, mlp->w1, mlp->w2,    mlp->dw1,    mlp->dw2};
 
-    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
-        free(all[k]);
-    }
+    layer_matrices_free(all, sizeof(all) / sizeof(all[0]));
     free(mlp);
 }
 
@@ -114,8 +102,8 @@ static void free_all(void *state)
 static void activate(mlp_t *mlp, int position, int rows)
 {
     size_t count = (size_t) rows * (size_t) mlp->width;
-    const float *z = at(mlp->z, position, mlp->width);
-    float *a = at(mlp->a, position, mlp->width);
+    const float *z = layer_at(mlp->z, position, mlp->width);
+    float *a = layer_at(mlp->a, position, mlp->width);
 
     for (size_t k = 0; k < count && !mlp->layer->device.offload; k++) {
         a[k] = (float) layer_gelu(z[k]);
@@ -126,15 +114,16 @@ static void inward(void *arg, int position, int rows, float *x)
 {
     mlp_t *mlp = arg;
 
-    layer_multiply(&mlp->layer->device, &(layer_product_t){.m = rows,
-                                                           .n = mlp->width,
-                                                           .k = mlp->hidden,
-                                                           .a = x,
-                                                           .lda = mlp->hidden,
-                                                           .b = mlp->w1,
-                                                           .ldb = mlp->width,
-                                                           .c = at(mlp->z, position, mlp->width),
-                                                           .ldc = mlp->width});
+    layer_multiply(&mlp->layer->device,
+                   &(layer_product_t){.m = rows,
+                                      .n = mlp->width,
+                                      .k = mlp->hidden,
+                                      .a = x,
+                                      .lda = mlp->hidden,
+                                      .b = mlp->w1,
+                                      .ldb = mlp->width,
+                                      .c = layer_at(mlp->z, position, mlp->width),
+                                      .ldc = mlp->width});
     activate(mlp, position, rows);
 }
 
@@ -142,15 +131,16 @@ static void outward(void *arg, int position, int rows, float *y)
 {
     mlp_t *mlp = arg;
 
-    layer_multiply(&mlp->layer->device, &(layer_product_t){.m = rows,
-                                                           .n = mlp->hidden,
-                                                           .k = mlp->width,
-                                                           .a = at(mlp->a, position, mlp->width),
-                                                           .lda = mlp->width,
-                                                           .b = mlp->w2,
-                                                           .ldb = mlp->hidden,
-                                                           .c = y,
-                                                           .ldc = mlp->hidden});
+    layer_multiply(&mlp->layer->device,
+                   &(layer_product_t){.m = rows,
+                                      .n = mlp->hidden,
+                                      .k = mlp->width,
+                                      .a = layer_at(mlp->a, position, mlp->width),
+                                      .lda = mlp->width,
+                                      .b = mlp->w2,
+                                      .ldb = mlp->hidden,
+                                      .c = y,
+                                      .ldc = mlp->hidden});
 }
 
 /* ------------------------------------------------------------------ backward */
@@ -159,8 +149,8 @@ static void back_to_inner(void *arg, int position, int rows, float *dy)
 {
     mlp_t *mlp = arg;
     size_t count = (size_t) rows * (size_t) mlp->width;
-    const float *z = at(mlp->z, position, mlp->width);
-    float *dz = at(mlp->dz, position, mlp->width);
+    const float *z = layer_at(mlp->z, position, mlp->width);
+    float *dz = layer_at(mlp->dz, position, mlp->width);
 
     layer_multiply(&mlp->layer->device, &(layer_product_t){.transpose_b = true,
                                                            .m = rows,
@@ -175,33 +165,35 @@ static void back_to_inner(void *arg, int position, int rows, float *dy)
     for (size_t k = 0; k < count && !mlp->layer->device.offload; k++) {
         dz[k] *= (float) layer_gelu_slope(z[k]);
     }
-    layer_multiply(&mlp->layer->device, &(layer_product_t){.transpose_a = true,
-                                                           .m = mlp->width,
-                                                           .n = mlp->hidden,
-                                                           .k = rows,
-                                                           .a = at(mlp->a, position, mlp->width),
-                                                           .lda = mlp->width,
-                                                           .b = dy,
-                                                           .ldb = mlp->hidden,
-                                                           .beta = 1,
-                                                           .c = mlp->dw2,
-                                                           .ldc = mlp->hidden});
+    layer_multiply(&mlp->layer->device,
+                   &(layer_product_t){.transpose_a = true,
+                                      .m = mlp->width,
+                                      .n = mlp->hidden,
+                                      .k = rows,
+                                      .a = layer_at(mlp->a, position, mlp->width),
+                                      .lda = mlp->width,
+                                      .b = dy,
+                                      .ldb = mlp->hidden,
+                                      .beta = 1,
+                                      .c = mlp->dw2,
+                                      .ldc = mlp->hidden});
 }
 
 static void back_to_input(void *arg, int position, int rows, float *dx)
 {
     mlp_t *mlp = arg;
 
-    layer_multiply(&mlp->layer->device, &(layer_product_t){.transpose_b = true,
-                                                           .m = rows,
-                                                           .n = mlp->hidden,
-                                                           .k = mlp->width,
-                                                           .a = at(mlp->dz, position, mlp->width),
-                                                           .lda = mlp->width,
-                                                           .b = mlp->w1,
-                                                           .ldb = mlp->width,
-                                                           .c = dx,
-                                                           .ldc = mlp->hidden});
+    layer_multiply(&mlp->layer->device,
+                   &(layer_product_t){.transpose_b = true,
+                                      .m = rows,
+                                      .n = mlp->hidden,
+                                      .k = mlp->width,
+                                      .a = layer_at(mlp->dz, position, mlp->width),
+                                      .lda = mlp->width,
+                                      .b = mlp->w1,
+                                      .ldb = mlp->width,
+                                      .c = dx,
+                                      .ldc = mlp->hidden});
 }
 
 static void first_weights(void *arg)
@@ -258,9 +250,9 @@ static void prepare(void *state, const layer_way_t *way)
             for (int column = 0; column < mlp->hidden; column++) {
                 bool there = way->kind == LAYER_COMPUTATION;
 
-                at(mlp->all_x, position, mlp->hidden)[column] =
+                layer_at(mlp->all_x, position, mlp->hidden)[column] =
                     there ? layer_value(X, token, (size_t) column) : NAN;
-                at(mlp->all_dy, position, mlp->hidden)[column] =
+                layer_at(mlp->all_dy, position, mlp->hidden)[column] =
                     there ? layer_value(DY, token, (size_t) column) : NAN;
             }
         }
@@ -309,8 +301,8 @@ static void compare_row(const mlp_t *mlp, int row, layer_compared_t *y, layer_co
             sum += a[f] * (double) (float) weight(W2, f, h, mlp->inner);
             back += dz[f] * (double) (float) weight(W1, h, f, mlp->hidden);
         }
-        layer_compare(y, (double) at(mlp->y, row, mlp->hidden)[h], sum);
-        layer_compare(dx, (double) at(mlp->dx, row, mlp->hidden)[h], back);
+        layer_compare(y, (double) layer_at(mlp->y, row, mlp->hidden)[h], sum);
+        layer_compare(dx, (double) layer_at(mlp->dx, row, mlp->hidden)[h], back);
     }
     free(a);
     free(dz);
@@ -333,8 +325,8 @@ static void compare_column(const mlp_t *mlp, int column, layer_compared_t *dw1,
         }
     }
     for (int h = 0; h < mlp->hidden; h++) {
-        layer_compare(dw1, (double) at(mlp->dw1, h, mlp->width)[column], first[h]);
-        layer_compare(dw2, (double) at(mlp->dw2, column, mlp->hidden)[h], second[h]);
+        layer_compare(dw1, (double) layer_at(mlp->dw1, h, mlp->width)[column], first[h]);
+        layer_compare(dw2, (double) layer_at(mlp->dw2, column, mlp->hidden)[h], second[h]);
     }
     free(first);
     free(second);

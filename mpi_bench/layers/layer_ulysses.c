@@ -1,209 +1,274 @@
 /*
- * layer_ulysses.c: attention whose sequence is split, and whose heads are exchanged (Ulysses).
+ * layer_ulysses.c: attention whose sequence is split, and whose heads are exchanged (Ulysses), with
+ * its gradients.
  *
  * Each rank has its tokens' rows of X, and all weights. It makes queries, keys and values of all
  * heads for its tokens, and exchanges them for those of its own heads for all tokens; and what the
- * heads make of these, the other way round:
+ * heads make of these, the other way round. The gradients go the same way back:
  *
  *   X -> Q, K, V -> A2A -> softmax(Q K') V = O -> A2A -> Y = sum of O Wo over the heads' groups
+ *   dY -> dO = dY Wo', dWo = O' dY -> A2A -> dQ, dK, dV -> A2A -> dX, dWq, dWk, dWv
  *
  * The first exchange runs beside the projection, which is made for one receiver after another; the
  * second beside the attention, which is that of one receiver's queries after another, and beside
- * the output's projection of what has come.
+ * the output's projection of what has come; the third beside what makes dO, and the gradient of the
+ * attention of the queries that have come; the last beside the products with what has come. The
+ * weights' gradients are those of this rank's tokens: to add them over the ranks is not a part.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "layer_attend.h"
 #include "layer_math.h"
 
+enum { PROJECTION, ATTENTION, ATTENTION_BACK, PROJECTION_BACK };
+
+/* What is of all heads is of this rank's tokens, group by group: nranks x rows. */
 typedef struct ulysses {
-    layer_t *layer;
-    const layer_way_t *way;
-    int tokens, hidden;
-    int width;    /* of a rank's heads */
-    float *x, *y; /* rows x hidden */
-    float *in;    /* hidden x 3 hidden: weights, by groups of heads */
-    float *out;   /* hidden x hidden */
-    float *made;  /* tokens x 3 width: for all ranks' heads, of this rank's tokens */
-    float *qkv;   /* tokens x 3 width: of this rank's heads, of all tokens */
-    float *inner; /* tokens x width: of this rank's heads */
-    float *mine;  /* tokens x width: of all heads, of this rank's tokens */
-    layer_heads_t heads;
-    layer_reference_t reference;
+    layer_attention_t base;
+    float *made, *dmade;   /* tokens x 3 width: all heads' queries, keys and values */
+    float *inner, *dinner; /* tokens x width: of this rank's heads, of all tokens */
+    float *mine, *dmine;   /* tokens x width: all heads' */
 } ulysses_t;
-
-static float *at(float *matrix, int row, int width)
-{
-    return matrix + (size_t) row * (size_t) width;
-}
-
-static float *make_matrix(int rows, int width)
-{
-    return layer_alloc((size_t) rows * (size_t) width + 1, sizeof(float));
-}
-
-static void fill(ulysses_t *u)
-{
-    for (int row = 0; row < u->layer->rows; row++) {
-        for (int column = 0; column < u->hidden; column++) {
-            at(u->x, row, u->hidden)[column] =
-                layer_attention_input(u->layer->rank * u->layer->rows + row, column);
-        }
-    }
-    for (int h = 0; h < u->hidden; h++) {
-        for (int column = 0; column < u->hidden; column++) {
-            int group = column / u->width, place = column % u->width;
-
-            for (int which = LAYER_QUERIES; which <= LAYER_VALUES; which++) {
-                at(u->in, h, 3 * u->hidden)[(3 * group + which) * u->width + place] =
-                    layer_attention_weight((layer_projection_t) which, h, column, u->hidden);
-            }
-            at(u->out, h, u->hidden)[column] =
-                layer_attention_weight(LAYER_OUTPUT, h, column, u->hidden);
-        }
-    }
-}
 
 static void *make(layer_t *layer, const layer_options_t *options)
 {
     ulysses_t *u = layer_alloc(1, sizeof(*u));
 
-    *u = (ulysses_t){.layer = layer,
-                     .tokens = layer->rows * layer->nranks,
-                     .hidden = options->hidden,
-                     .width = options->hidden / layer->nranks};
-    u->x = make_matrix(layer->rows, u->hidden);
-    u->y = make_matrix(layer->rows, u->hidden);
-    u->in = make_matrix(u->hidden, 3 * u->hidden);
-    u->out = make_matrix(u->hidden, u->hidden);
-    u->made = make_matrix(u->tokens, 3 * u->width);
-    u->qkv = make_matrix(u->tokens, 3 * u->width);
-    u->inner = make_matrix(u->tokens, u->width);
-    u->mine = make_matrix(u->tokens, u->width);
-    u->heads = layer_heads_make(layer, options, u->qkv);
-    fill(u);
-    if (!layer->device.offload) {
-        layer_reference_make(&u->reference, options);
-    }
+    layer_attention_make(&u->base, layer, options, true);
+    u->made = layer_matrix(u->base.tokens, 3 * u->base.width);
+    u->dmade = layer_matrix(u->base.tokens, 3 * u->base.width);
+    u->inner = layer_matrix(u->base.tokens, u->base.width);
+    u->dinner = layer_matrix(u->base.tokens, u->base.width);
+    u->mine = layer_matrix(u->base.tokens, u->base.width);
+    u->dmine = layer_matrix(u->base.tokens, u->base.width);
     return u;
 }
 
 static void free_all(void *state)
 {
     ulysses_t *u = state;
-    float *all[] = {u->x, u->y, u->in, u->out, u->made, u->qkv, u->inner, u->mine};
+    float *all[] = {u->made, u->dmade, u->inner, u->dinner, u->mine, u->dmine};
 
-    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
-        free(all[k]);
-    }
-    layer_heads_free(&u->heads);
-    layer_reference_free(&u->reference);
+    layer_matrices_free(all, sizeof(all) / sizeof(all[0]));
+    layer_attention_free(&u->base);
     free(u);
 }
 
-/* For the heads of the rank whose rows these are; the tokens are this rank's. */
+/* What stands at a position of all heads': a group, and this rank's rows of X and Y. */
+typedef struct part {
+    int row;
+    float *in, *din;   /* the group's columns of the weights */
+    float *out, *dout; /* its rows */
+} part_t;
+
+static part_t part_of(const ulysses_t *u, int position)
+{
+    const layer_attention_t *base = &u->base;
+    int row = layer_row(base->layer, base->way, position), group = row / base->layer->rows;
+
+    return (part_t){.row = row % base->layer->rows,
+                    .in = base->in + 3 * group * base->width,
+                    .din = base->din + 3 * group * base->width,
+                    .out = layer_at(base->out, group * base->width, base->hidden),
+                    .dout = layer_at(base->dout, group * base->width, base->hidden)};
+}
+
+/* --------------------------------------------------------------------- forward */
+
 static void project(void *arg, int position, int rows, float *made)
 {
     ulysses_t *u = arg;
-    int row = layer_row(u->layer, u->way, position);
-    int rank = row / u->layer->rows, token = row % u->layer->rows;
+    const layer_attention_t *base = &u->base;
+    part_t part = part_of(u, position);
 
-    layer_multiply(&u->layer->device, &(layer_product_t){.m = rows,
-                                                         .n = 3 * u->width,
-                                                         .k = u->hidden,
-                                                         .a = at(u->x, token, u->hidden),
-                                                         .lda = u->hidden,
-                                                         .b = u->in + 3 * rank * u->width,
-                                                         .ldb = 3 * u->hidden,
-                                                         .c = made,
-                                                         .ldc = 3 * u->width});
+    layer_multiply(&base->layer->device,
+                   &(layer_product_t){.m = rows,
+                                      .n = 3 * base->width,
+                                      .k = base->hidden,
+                                      .a = layer_at(base->x, part.row, base->hidden),
+                                      .lda = base->hidden,
+                                      .b = part.in,
+                                      .ldb = base->in_width,
+                                      .c = made,
+                                      .ldc = 3 * base->width});
 }
 
-/* For the tokens of the rank whose rows these are; the heads are this rank's. */
 static void attend(void *arg, int position, int rows, float *inner)
 {
     ulysses_t *u = arg;
 
-    layer_attend(&u->layer->device, &u->heads, position, rows, inner, u->width);
+    layer_attention_forward(&u->base, position, rows, inner);
 }
 
-/* What the heads of the rank whose rows these are make of this rank's tokens. */
-static void project_out(void *arg, int position, int rows, float *inner)
+static void project_out(void *arg, int position, int rows, float *mine)
 {
     ulysses_t *u = arg;
-    int row = layer_row(u->layer, u->way, position);
-    int rank = row / u->layer->rows, token = row % u->layer->rows;
+    const layer_attention_t *base = &u->base;
+    part_t part = part_of(u, position);
 
-    layer_multiply(&u->layer->device,
+    layer_multiply(&base->layer->device,
                    &(layer_product_t){.m = rows,
-                                      .n = u->hidden,
-                                      .k = u->width,
-                                      .a = inner,
-                                      .lda = u->width,
-                                      .b = at(u->out, rank * u->width, u->hidden),
-                                      .ldb = u->hidden,
+                                      .n = base->hidden,
+                                      .k = base->width,
+                                      .a = mine,
+                                      .lda = base->width,
+                                      .b = part.out,
+                                      .ldb = base->hidden,
                                       .beta = 1,
-                                      .c = at(u->y, token, u->hidden),
-                                      .ldc = u->hidden});
+                                      .c = layer_at(base->y, part.row, base->hidden),
+                                      .ldc = base->hidden});
+}
+
+/* -------------------------------------------------------------------- backward */
+
+static void project_out_back(void *arg, int position, int rows, float *dmine)
+{
+    ulysses_t *u = arg;
+    const layer_attention_t *base = &u->base;
+    part_t part = part_of(u, position);
+    const float *dy = layer_at(base->dy, part.row, base->hidden);
+
+    layer_multiply(&base->layer->device, &(layer_product_t){.transpose_b = true,
+                                                            .m = rows,
+                                                            .n = base->width,
+                                                            .k = base->hidden,
+                                                            .a = dy,
+                                                            .lda = base->hidden,
+                                                            .b = part.out,
+                                                            .ldb = base->hidden,
+                                                            .c = dmine,
+                                                            .ldc = base->width});
+    layer_multiply(&base->layer->device,
+                   &(layer_product_t){.transpose_a = true,
+                                      .m = base->width,
+                                      .n = base->hidden,
+                                      .k = rows,
+                                      .a = layer_at(u->mine, position, base->width),
+                                      .lda = base->width,
+                                      .b = dy,
+                                      .ldb = base->hidden,
+                                      .beta = 1,
+                                      .c = part.dout,
+                                      .ldc = base->hidden});
+}
+
+static void attend_back(void *arg, int position, int rows, float *dinner)
+{
+    ulysses_t *u = arg;
+
+    layer_attention_backward(&u->base, position, rows, dinner);
+}
+
+static void project_back(void *arg, int position, int rows, float *dmade)
+{
+    ulysses_t *u = arg;
+    const layer_attention_t *base = &u->base;
+    part_t part = part_of(u, position);
+
+    layer_multiply(&base->layer->device,
+                   &(layer_product_t){.transpose_b = true,
+                                      .m = rows,
+                                      .n = base->hidden,
+                                      .k = 3 * base->width,
+                                      .a = dmade,
+                                      .lda = 3 * base->width,
+                                      .b = part.in,
+                                      .ldb = base->in_width,
+                                      .beta = 1,
+                                      .c = layer_at(base->dx, part.row, base->hidden),
+                                      .ldc = base->hidden});
+    layer_multiply(&base->layer->device,
+                   &(layer_product_t){.transpose_a = true,
+                                      .m = base->hidden,
+                                      .n = 3 * base->width,
+                                      .k = rows,
+                                      .a = layer_at(base->x, part.row, base->hidden),
+                                      .lda = base->hidden,
+                                      .b = dmade,
+                                      .ldb = 3 * base->width,
+                                      .beta = 1,
+                                      .c = part.din,
+                                      .ldc = base->in_width});
+}
+
+/* -------------------------------------------------------------------------- run */
+
+static void clear(float *matrix, int rows, int width)
+{
+    memset(matrix, 0, (size_t) rows * (size_t) width * sizeof(float));
 }
 
 static void run(void *state, const layer_way_t *way, int phase)
 {
     ulysses_t *u = state;
+    layer_attention_t *base = &u->base;
+    layer_t *layer = base->layer;
 
-    u->way = way;
-    layer_heads_place(&u->heads, u->layer, way);
-    if (phase == 0) {
-        layer_exchange(u->layer, way, 3 * u->width, u->made, u->qkv, project, NULL, u);
-        return;
+    base->way = way;
+    layer_heads_place(&base->heads, layer, way);
+    switch (phase) {
+    case PROJECTION:
+        layer_exchange(layer, way, 3 * base->width, u->made, base->qkv, project, NULL, u);
+        break;
+    case ATTENTION:
+        clear(base->y, layer->rows, base->hidden);
+        layer_exchange(layer, way, base->width, u->inner, u->mine, attend, project_out, u);
+        break;
+    case ATTENTION_BACK:
+        clear(base->dout, base->out_width, base->hidden);
+        layer_attend_begin(&base->heads);
+        layer_exchange(layer, way, base->width, u->dmine, u->dinner, project_out_back, attend_back,
+                       u);
+        break;
+    default:
+        clear(base->dx, layer->rows, base->hidden);
+        clear(base->din, base->hidden, base->in_width);
+        layer_exchange(layer, way, 3 * base->width, base->dqkv, u->dmade, NULL, project_back, u);
     }
-    memset(u->y, 0, (size_t) u->layer->rows * (size_t) u->hidden * sizeof(float));
-    layer_exchange(u->layer, way, u->width, u->inner, u->mine, attend, project_out, u);
 }
 
-/* ------------------------------------------------------------------- the check */
-
-static void prepare(void *state, const layer_way_t *way)
+/* What comes is unusable; without communication, it is there. */
+static void prepare_coming(const layer_way_t *way, float *matrix, int rows, int width)
 {
-    ulysses_t *u = state;
-
-    layer_spoil(u->y, u->layer->rows, u->hidden);
-    if (way->kind != LAYER_COMPUTATION) {
-        layer_spoil(u->made, u->tokens, 3 * u->width);
-        layer_spoil(u->qkv, u->tokens, 3 * u->width);
-        layer_spoil(u->inner, u->tokens, u->width);
-        layer_spoil(u->mine, u->tokens, u->width);
-        return;
-    }
-    for (int row = 0; row < u->tokens; row++) {
-        for (int column = 0; column < 3 * u->width; column++) {
-            at(u->qkv, row, 3 * u->width)[column] = layer_attention_input(row, column);
-            if (column < u->width) {
-                at(u->mine, row, u->width)[column] = layer_attention_input(row, column);
-            }
+    for (int row = 0; row < rows; row++) {
+        for (int column = 0; column < width; column++) {
+            layer_at(matrix, row, width)[column] =
+                way->kind == LAYER_COMPUTATION ? layer_attention_input(row, column) : NAN;
         }
     }
 }
 
-static double error(void *state, const layer_way_t *way)
+static void prepare(void *state, const layer_way_t *way)
 {
     ulysses_t *u = state;
+    layer_attention_t *base = &u->base;
+    int tokens = base->tokens, width = base->width;
 
-    (void) way;
-    return layer_reference_error(&u->reference, u->layer, u->y);
+    layer_attention_prepare(base);
+    layer_spoil(u->made, tokens, 3 * width);
+    layer_spoil(u->inner, tokens, width);
+    layer_spoil(u->dmine, tokens, width);
+    prepare_coming(way, base->qkv, tokens, 3 * width);
+    prepare_coming(way, u->mine, tokens, width);
+    prepare_coming(way, u->dinner, tokens, width);
+    prepare_coming(way, u->dmade, tokens, 3 * width);
 }
 
 const layer_workload_t layer_workload = {.program = "flash_ulysses",
                                          .title = "attention, its heads exchanged (Ulysses)",
-                                         .phases = 2,
-                                         .phase_names = {"projection", "attention"},
+                                         .phases = 4,
+                                         .phase_names = {[PROJECTION] = "projection",
+                                                         [ATTENTION] = "attention",
+                                                         [ATTENTION_BACK] = "attention back",
+                                                         [PROJECTION_BACK] = "projection back"},
                                          .has_heads = true,
                                          .block_rows = layer_attention_rows,
                                          .make = make,
                                          .free = free_all,
                                          .run = run,
                                          .prepare = prepare,
-                                         .error = error};
+                                         .error = layer_attention_error};

@@ -15,6 +15,7 @@ for np in 1 2 3 4 5 8; do
 done
 for np in 1 2 3 4 5 6 7 8; do
     mpi "$np" -- test_both
+    mpi "$np" -- test_both_arguments
     mpi "$np" -- test_halves
 done
 for np in 2 5; do
@@ -40,6 +41,7 @@ for np in 1 2 3 8; do
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_extension_ends
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_own
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_both
+    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_both_arguments
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_halves
 done
 

@@ -6,13 +6,12 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <mpix_flash.h>
 
 #include "aftermath.h"
+#include "late.h"
 #include "mpitest.h"
 
 /* What is chosen of an operation. */
@@ -32,12 +31,9 @@ typedef struct run {
     int *counts, *displs;
     int64_t *send, *recv;
     int own_calls, other_calls;
-    MPI_Count own_seen;    /* elements */
-    int64_t salt;          /* of the values: no two runs have the same */
-    pthread_mutex_t mutex; /* orders the next three */
-    MPIX_Flash_handle late[64];
-    int nlate;
-    bool over; /* no more of these will come */
+    MPI_Count own_seen; /* elements */
+    int64_t salt;       /* of the values: no two runs have the same */
+    late_t late;
     bool out_of_turn;
 } run_t;
 
@@ -64,42 +60,10 @@ static bool has_own(const run_t *run)
     return !run->shape.some || world_rank % 2 == 1;
 }
 
-/* Completes what is pending, the latest first. */
-static void *complete_late(void *arg)
-{
-    run_t *run = arg;
-    bool over = false;
-
-    while (!over) {
-        usleep(200);
-        pthread_mutex_lock(&run->mutex);
-        over = run->over;
-        while (run->nlate > 0) {
-            MPIX_Flash_handle handle = run->late[--run->nlate];
-
-            pthread_mutex_unlock(&run->mutex);
-            MPIX_Flash_complete(handle, MPI_SUCCESS);
-            pthread_mutex_lock(&run->mutex);
-        }
-        pthread_mutex_unlock(&run->mutex);
-    }
-    return NULL;
-}
-
 /* As the callbacks that write end. */
-static int end_piece(run_t *run, const MPIX_Flash_block *block, int error)
+static int end(run_t *run, const MPIX_Flash_block *block, int error)
 {
-    if (run->shape.late) {
-        pthread_mutex_lock(&run->mutex);
-        run->late[run->nlate++] = block->handle;
-        pthread_mutex_unlock(&run->mutex);
-        return MPIX_FLASH_PENDING;
-    }
-    if (!run->shape.pends) {
-        return error;
-    }
-    check(MPIX_Flash_complete(block->handle, error) == MPI_SUCCESS, "a piece is not pending");
-    return MPIX_FLASH_PENDING;
+    return end_piece(block, error, run->shape.pends, run->shape.late ? &run->late : NULL);
 }
 
 static int begin_own(run_t *run, const MPIX_Flash_block *block)
@@ -120,7 +84,7 @@ static int produce_own(const MPIX_Flash_block *block, void *arg)
     for (MPI_Count k = 0; k < block->count; k++) {
         data[k] = value(run, world_rank, world_rank, block->offset + k);
     }
-    return end_piece(run, block, error);
+    return end(run, block, error);
 }
 
 static int consume(const MPIX_Flash_block *block, void *arg)
@@ -147,7 +111,7 @@ static int produce(const MPIX_Flash_block *block, void *arg)
     for (MPI_Count k = 0; k < block->count; k++) {
         data[k] = value(run, world_rank, block->rank, block->offset + k);
     }
-    return end_piece(run, block, MPI_SUCCESS);
+    return end(run, block, MPI_SUCCESS);
 }
 
 /* As an epilogue does. */
@@ -163,7 +127,7 @@ static int finish_own(const MPIX_Flash_block *block, void *arg)
         }
         data[k] = -data[k];
     }
-    return end_piece(run, block, error);
+    return end(run, block, error);
 }
 
 /* -------------------------------------------------------------------- running */
@@ -174,7 +138,6 @@ static void make(run_t *run, const shape_t *shape)
     int all = 0;
 
     *run = (run_t){.shape = *shape, .salt = ++turn * INT64_C(1000000007)};
-    pthread_mutex_init(&run->mutex, NULL);
     run->counts = get_memory((size_t) world_size * sizeof(*run->counts));
     run->displs = get_memory((size_t) world_size * sizeof(*run->displs));
     for (int rank = 0; rank < world_size; rank++) {
@@ -199,7 +162,6 @@ static void release(run_t *run)
     free(run->displs);
     free(run->send);
     free(run->recv);
-    pthread_mutex_destroy(&run->mutex);
 }
 
 static MPIX_Flash_hints hints_of(run_t *run, MPIX_Flash_compute_fn *own)
@@ -265,19 +227,15 @@ static void check_reduce_scatter(const run_t *run)
 static void one(bool gather, const shape_t *shape)
 {
     MPI_Request request;
-    pthread_t thread;
     run_t run;
 
     make(&run, shape);
-    pthread_create(&thread, NULL, complete_late, &run);
+    late_start(&run.late);
     check_class(gather ? start_allgather(&run, MPI_COMM_WORLD, &request)
                        : start_reduce_scatter(&run, MPI_COMM_WORLD, &request),
                 MPI_SUCCESS, "a start");
     check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "an operation");
-    pthread_mutex_lock(&run.mutex);
-    run.over = true;
-    pthread_mutex_unlock(&run.mutex);
-    pthread_join(thread, NULL);
+    late_stop(&run.late);
     check(!run.out_of_turn, "%s: a callback out of turn, or with other data",
           gather ? "allgather" : "reduce-scatter");
     check(run.own_seen == (has_own(&run) ? run.counts[world_rank] : 0), "%ld of %d elements seen",

@@ -192,7 +192,7 @@ fake_options_t sim_random_net(uint64_t *random);
 /* An operation of that kind in which nothing goes wrong; likewise. */
 sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind);
 
-/* sim_instance.c */
+/* sim_instance.c, sim_data.c, sim_work.c */
 void sim_instance_create(sim_t *sim, uint32_t rank, uint32_t spec);
 void sim_instance_destroy(sim_instance_t *instance);
 flash_op_params_t sim_instance_params(sim_instance_t *instance);

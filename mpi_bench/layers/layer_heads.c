@@ -1,0 +1,191 @@
+/*
+ * layer_heads.c: see layer_heads.h. The gradient computes the weights once more, rather than keep
+ * those of all queries of all heads.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "layer_heads.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int width_of(const layer_heads_t *heads)
+{
+    return heads->count * heads->dimension;
+}
+
+static size_t row_at(const layer_heads_t *heads, int position)
+{
+    return (size_t) position * 3 * (size_t) width_of(heads);
+}
+
+void layer_heads_make(layer_heads_t *heads, const layer_t *layer, const layer_options_t *options,
+                      const float *qkv, float *dqkv)
+{
+    size_t tokens = (size_t) options->tokens;
+
+    *heads = (layer_heads_t){.count = options->heads / layer->nranks,
+                             .dimension = options->hidden / options->heads,
+                             .tokens = options->tokens,
+                             .qkv = qkv,
+                             .dqkv = dqkv,
+                             .causal = options->causal,
+                             .token = layer_alloc(tokens, sizeof(int))};
+    if (!layer->device.offload) {
+        heads->weights = layer_alloc(tokens * tokens, sizeof(float));
+        heads->slopes = layer_alloc(tokens * tokens, sizeof(float));
+    }
+}
+
+void layer_heads_free(layer_heads_t *heads)
+{
+    free(heads->token);
+    free(heads->weights);
+    free(heads->slopes);
+}
+
+void layer_heads_place(layer_heads_t *heads, const layer_t *layer, const layer_way_t *way)
+{
+    for (int position = 0; position < heads->tokens; position++) {
+        heads->token[position] = layer_row(layer, way, position);
+    }
+}
+
+/* ------------------------------------------------------------------- softmax */
+
+/* Of one row: the weights of what it attends to, from its scores. */
+static void softmax(const layer_heads_t *heads, int position, float *row)
+{
+    const int *token = heads->token;
+    float scale = 1 / sqrtf((float) heads->dimension), most = -INFINITY, sum = 0;
+
+    for (int k = 0; k < heads->tokens; k++) {
+        row[k] = heads->causal && token[k] > token[position] ? -INFINITY : scale * row[k];
+        most = row[k] > most ? row[k] : most;
+    }
+    for (int k = 0; k < heads->tokens; k++) {
+        row[k] = expf(row[k] - most);
+        sum += row[k];
+    }
+    for (int k = 0; k < heads->tokens; k++) {
+        row[k] /= sum;
+    }
+}
+
+/* Of one row: the gradient by its scores, from that by its weights. */
+static void softmax_back(const layer_heads_t *heads, const float *weights, float *row)
+{
+    float scale = 1 / sqrtf((float) heads->dimension), sum = 0;
+
+    for (int k = 0; k < heads->tokens; k++) {
+        sum += weights[k] * row[k];
+    }
+    for (int k = 0; k < heads->tokens; k++) {
+        row[k] = scale * weights[k] * (row[k] - sum);
+    }
+}
+
+/* `rows` x tokens = A B', of two matrices whose rows belong to tokens. */
+static void pair(layer_device_t *device, const layer_heads_t *heads, int rows, const float *a,
+                 int lda, const float *b, float *c)
+{
+    layer_multiply(device, &(layer_product_t){.transpose_b = true,
+                                              .m = rows,
+                                              .n = heads->tokens,
+                                              .k = heads->dimension,
+                                              .a = a,
+                                              .lda = lda,
+                                              .b = b,
+                                              .ldb = 3 * width_of(heads),
+                                              .c = c,
+                                              .ldc = heads->tokens});
+}
+
+/* Of one head, for the tokens whose queries these are. */
+static void weigh(layer_device_t *device, const layer_heads_t *heads, int head, int position,
+                  int rows)
+{
+    const float *queries = heads->qkv + row_at(heads, position) + head * heads->dimension;
+    const float *keys = heads->qkv + width_of(heads) + head * heads->dimension;
+
+    pair(device, heads, rows, queries, 3 * width_of(heads), keys, heads->weights);
+    for (int row = 0; row < rows && !device->offload; row++) {
+        softmax(heads, position + row, heads->weights + (size_t) row * (size_t) heads->tokens);
+    }
+}
+
+/* --------------------------------------------------------------------- heads */
+
+/* C = weights B. */
+static void mix(layer_device_t *device, const layer_heads_t *heads, int rows, const float *weights,
+                const float *b, float *c, int ldc)
+{
+    layer_multiply(device, &(layer_product_t){.m = rows,
+                                              .n = heads->dimension,
+                                              .k = heads->tokens,
+                                              .a = weights,
+                                              .lda = heads->tokens,
+                                              .b = b,
+                                              .ldb = 3 * width_of(heads),
+                                              .c = c,
+                                              .ldc = ldc});
+}
+
+/* C += weights' B. */
+static void unmix(layer_device_t *device, const layer_heads_t *heads, int rows,
+                  const float *weights, const float *b, int ldb, float *c)
+{
+    layer_multiply(device, &(layer_product_t){.transpose_a = true,
+                                              .m = heads->tokens,
+                                              .n = heads->dimension,
+                                              .k = rows,
+                                              .a = weights,
+                                              .lda = heads->tokens,
+                                              .b = b,
+                                              .ldb = ldb,
+                                              .beta = 1,
+                                              .c = c,
+                                              .ldc = 3 * width_of(heads)});
+}
+
+void layer_attend(layer_device_t *device, const layer_heads_t *heads, int position, int rows,
+                  float *out)
+{
+    int width = width_of(heads);
+
+    for (int head = 0; head < heads->count; head++) {
+        int at = head * heads->dimension;
+
+        weigh(device, heads, head, position, rows);
+        mix(device, heads, rows, heads->weights, heads->qkv + 2 * width + at, out + at, width);
+    }
+}
+
+void layer_attend_begin(const layer_heads_t *heads)
+{
+    memset(heads->dqkv, 0, row_at(heads, heads->tokens) * sizeof(*heads->dqkv));
+}
+
+void layer_attend_back(layer_device_t *device, const layer_heads_t *heads, int position, int rows,
+                       const float *dout)
+{
+    int width = width_of(heads), tokens = heads->tokens;
+    size_t first = row_at(heads, position);
+
+    for (int head = 0; head < heads->count; head++) {
+        int at = head * heads->dimension;
+
+        weigh(device, heads, head, position, rows);
+        unmix(device, heads, rows, heads->weights, dout + at, width, heads->dqkv + 2 * width + at);
+        pair(device, heads, rows, dout + at, width, heads->qkv + 2 * width + at, heads->slopes);
+        for (int row = 0; row < rows && !device->offload; row++) {
+            softmax_back(heads, heads->weights + (size_t) row * (size_t) tokens,
+                         heads->slopes + (size_t) row * (size_t) tokens);
+        }
+        mix(device, heads, rows, heads->slopes, heads->qkv + width + at, heads->dqkv + first + at,
+            3 * width);
+        unmix(device, heads, rows, heads->slopes, heads->qkv + first + at, 3 * width,
+              heads->dqkv + width + at);
+    }
+}

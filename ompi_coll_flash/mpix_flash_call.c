@@ -1,0 +1,134 @@
+/*
+ * mpix_flash_call.c: see mpix_flash_call.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "mpix_flash_call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FLASH_MAX_PIECES 4096 /* as mpix_flash.h says: the ring keeps a place for each */
+
+int flash_call_raise(MPI_Comm comm, int error, const char *function)
+{
+    if (error != MPI_SUCCESS) {
+        OMPI_ERRHANDLER_INVOKE(ompi_comm_invalid(comm) ? MPI_COMM_WORLD : comm, error, function);
+    }
+    return error;
+}
+
+int flash_call_check_comm(MPI_Comm comm)
+{
+    return ompi_comm_invalid(comm) || OMPI_COMM_IS_INTER(comm) ? MPI_ERR_COMM : MPI_SUCCESS;
+}
+
+int flash_call_check_type(MPI_Datatype type)
+{
+    bool usable = type != NULL && type != MPI_DATATYPE_NULL && ompi_datatype_is_valid(type) &&
+                  (ompi_datatype_is_predefined(type) || ompi_datatype_is_committed(type));
+
+    return usable ? MPI_SUCCESS : MPI_ERR_TYPE;
+}
+
+int flash_call_check_counts(int count, const int counts[], MPI_Comm comm)
+{
+    if (counts == NULL) {
+        return count < 0 ? MPI_ERR_COUNT : MPI_SUCCESS;
+    }
+    for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
+        if (counts[rank] < 0) {
+            return MPI_ERR_COUNT;
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+/* A program may have been compiled without `own`; false: with more, or they make no sense. */
+static bool read_hints(const MPIX_Flash_hints *hints, MPIX_Flash_hints *known)
+{
+    if (hints->size != offsetof(MPIX_Flash_hints, own) && hints->size != sizeof(*known)) {
+        return false;
+    }
+    memset(known, 0, sizeof(*known));
+    memcpy(known, hints, hints->size);
+    return known->pieces >= 0 && known->pieces <= FLASH_MAX_PIECES && known->row >= 0 &&
+           known->on_stream >= 0 && known->on_stream <= 1;
+}
+
+int flash_call_read(flash_call_t produce, flash_call_t consume, const MPIX_Flash_hints *hints,
+                    flash_call_t *own, mca_coll_flash_compute_t *compute)
+{
+    MPIX_Flash_hints known = MPIX_FLASH_HINTS_INIT;
+
+    if (hints != NULL && !read_hints(hints, &known)) {
+        return MPI_ERR_ARG;
+    }
+    if (own != NULL) {
+        *own = (flash_call_t){known.own, known.own_arg};
+    } else if (known.own != NULL) {
+        return MPI_ERR_ARG;
+    }
+    *compute = (mca_coll_flash_compute_t){.produce = produce.fn,
+                                          .produce_arg = produce.arg,
+                                          .consume = consume.fn,
+                                          .consume_arg = consume.arg,
+                                          .pieces = known.pieces,
+                                          .row = known.row,
+                                          .on_stream = known.on_stream == 1};
+    compute->stream = compute->on_stream ? known.stream : NULL;
+    return MPI_SUCCESS;
+}
+
+size_t flash_call_bytes(MPI_Datatype type, int count)
+{
+    size_t size;
+
+    ompi_datatype_type_size(type, &size);
+    return size * (size_t) count;
+}
+
+const char *flash_call_obstacle(const mca_coll_flash_module_t *module)
+{
+    return module == NULL ? "flash does not serve it" : NULL;
+}
+
+void flash_call_tell(const char *name, int count, const int counts[], MPI_Datatype type,
+                     MPI_Comm comm, const char *obstacle)
+{
+    mca_coll_flash_tell_path(name, mca_coll_flash_bytes(count, counts, type, comm), comm,
+                             "plain collective", obstacle);
+}
+
+int flash_call_check_reduction(const void *recvbuf, int recvcount, const int recvcounts[],
+                               MPI_Datatype datatype, MPI_Op *op, MPI_Comm comm)
+{
+    char *message = NULL;
+    int error = mca_coll_flash_halves_op(datatype, op);
+
+    if (error == MPI_SUCCESS) {
+        error = flash_call_check_type(datatype);
+    }
+    if (error == MPI_SUCCESS && (*op == NULL || *op == MPI_OP_NULL)) {
+        error = MPI_ERR_OP;
+    }
+    if (error == MPI_SUCCESS && !ompi_op_is_valid(*op, datatype, &message, "MPIX_Flash")) {
+        free(message);
+        error = MPI_ERR_OP;
+    }
+    if (error == MPI_SUCCESS) {
+        error = flash_call_check_counts(recvcount, recvcounts, comm);
+    }
+    if (error == MPI_SUCCESS && recvbuf == MPI_IN_PLACE) {
+        error = MPI_ERR_BUFFER;
+    }
+    return error;
+}
+
+const char *flash_call_reduce_obstacle(const mca_coll_flash_module_t *module, MPI_Datatype datatype,
+                                       MPI_Op op)
+{
+    const char *obstacle = flash_call_obstacle(module);
+
+    return obstacle != NULL ? obstacle : mca_coll_flash_reduce_obstacle(datatype, op);
+}

@@ -1,0 +1,41 @@
+/*
+ * mpix_flash_call.h: what the extension's calls do with their arguments before anything starts.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef MPIX_FLASH_CALL_H
+#define MPIX_FLASH_CALL_H
+
+#include "coll_flash.h"
+
+/* A callback, and what it is called with. */
+typedef struct call {
+    MPIX_Flash_compute_fn *fn;
+    void *arg;
+} flash_call_t;
+
+/* Hands a function's error to the communicator's handler, or to MPI_COMM_WORLD's if it has none. */
+int flash_call_raise(MPI_Comm comm, int error, const char *function);
+
+/* MPI_SUCCESS or an error class. */
+int flash_call_check_comm(MPI_Comm comm);
+int flash_call_check_type(MPI_Datatype type);
+int flash_call_check_counts(int count, const int counts[], MPI_Comm comm);
+/* *op becomes what serves the extension's own types. */
+int flash_call_check_reduction(const void *recvbuf, int recvcount, const int recvcounts[],
+                               MPI_Datatype datatype, MPI_Op *op, MPI_Comm comm);
+/* `own`: the hints' callback, or NULL: they are to have none. */
+int flash_call_read(flash_call_t produce, flash_call_t consume, const MPIX_Flash_hints *hints,
+                    flash_call_t *own, mca_coll_flash_compute_t *compute);
+
+size_t flash_call_bytes(MPI_Datatype type, int count);
+
+/* Why there is no ring, or NULL; size does not matter: callbacks between the steps of a ring are
+   what the user asked for. */
+const char *flash_call_obstacle(const mca_coll_flash_module_t *module);
+const char *flash_call_reduce_obstacle(const mca_coll_flash_module_t *module, MPI_Datatype datatype,
+                                       MPI_Op op);
+void flash_call_tell(const char *name, int count, const int counts[], MPI_Datatype type,
+                     MPI_Comm comm, const char *obstacle);
+
+#endif /* MPIX_FLASH_CALL_H */

@@ -1,0 +1,242 @@
+/*
+ * both.c: see both.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "both.h"
+
+#include <string.h>
+
+#include "mpitest.h"
+
+/* What a rank contributes to an element: to the vector's, or to a block of another rank's. */
+static int64_t value(const both_run_t *run, int from, int to, MPI_Count index)
+{
+    return run->salt + from * INT64_C(1000003) + (run->shape.reduces ? 0 : to * INT64_C(10007)) +
+           index;
+}
+
+static int64_t result(const both_run_t *run, int from, MPI_Count index)
+{
+    int64_t sum = 0;
+
+    if (!run->shape.reduces) {
+        return value(run, from, run->rank, index);
+    }
+    for (int rank = 0; rank < run->size; rank++) {
+        sum += value(run, rank, 0, index);
+    }
+    return sum;
+}
+
+/* ------------------------------------------------------------------ callbacks */
+
+static int end(both_run_t *run, const MPIX_Flash_block *block, bool fails)
+{
+    return end_piece(block, fails && world_rank == 0 ? (int) BOTH_FAILED : MPI_SUCCESS,
+                     run->shape.pends, run->shape.late ? &run->late : NULL);
+}
+
+/* Notes the elements of a piece, each of which is to come once. */
+static void note(both_run_t *run, unsigned char *seen, size_t first, const MPIX_Flash_block *block)
+{
+    for (MPI_Count k = 0; k < block->count; k++) {
+        run->wrong |= seen[first + (size_t) (block->offset + k)]++ > 0;
+    }
+    run->wrong |= block->count < 1 || block->piece < 0 || block->piece >= block->pieces ||
+                  block->datatype != MPI_INT64_T || block->on_stream != 0;
+}
+
+/* The own block is the last. */
+int both_produce(const MPIX_Flash_block *block, void *arg)
+{
+    both_run_t *run = arg;
+    int64_t *data = block->data;
+    MPI_Count base = run->shape.reduces ? block->displ + block->offset : block->offset;
+
+    run->wrong |= run->consume_calls > 0 || (run->own_produced && block->rank != run->rank);
+    run->own_produced |= block->rank == run->rank;
+    run->wrong |=
+        !run->shape.reduces && (block->displ != run->sdispls[block->rank] ||
+                                data != run->send + run->sdispls[block->rank] + block->offset);
+    note(run, run->produced, (size_t) block->displ, block);
+    for (MPI_Count k = 0; k < block->count; k++) {
+        data[k] = value(run, run->rank, block->rank, base + k);
+    }
+    return end(run, block, ++run->produce_calls == run->shape.fail_produce);
+}
+
+/* The own block is the first. */
+int both_consume(const MPIX_Flash_block *block, void *arg)
+{
+    both_run_t *run = arg;
+    const int64_t *data = block->data;
+    MPI_Count base = run->shape.reduces ? block->displ + block->offset : block->offset;
+    size_t own = run->shape.reduces ? 1 : (size_t) run->recvcounts[run->rank];
+    bool in_send = !run->shape.reduces && block->rank == run->rank &&
+                   data == run->send + run->sdispls[run->rank] + block->offset;
+
+    run->wrong |= block->rank != run->rank && own > 0 && !run->own_consumed && !run->shape.reduces;
+    run->own_consumed |= block->rank == run->rank;
+    run->wrong |= !in_send && data != run->recv + block->displ + block->offset;
+    note(run, run->consumed, (size_t) block->displ, block);
+    for (MPI_Count k = 0; k < block->count; k++) {
+        run->wrong |= data[k] != result(run, block->rank, base + k);
+    }
+    return end(run, block, ++run->consume_calls == run->shape.fail_consume);
+}
+
+/* -------------------------------------------------------------------- running */
+
+/* What a rank sends to another. */
+static int count_between(const both_shape_t *shape, int from, int to)
+{
+    return !shape->unequal            ? shape->count
+           : (2 * from + to) % 3 == 2 ? 0
+                                      : shape->count + (from + 3 * to) % 5;
+}
+
+static void make_blocks(both_run_t *run)
+{
+    int out = 0, in = 0;
+
+    run->sendcounts = get_memory((size_t) run->size * sizeof(*run->sendcounts));
+    run->recvcounts = get_memory((size_t) run->size * sizeof(*run->recvcounts));
+    run->sdispls = get_memory((size_t) run->size * sizeof(*run->sdispls));
+    run->rdispls = get_memory((size_t) run->size * sizeof(*run->rdispls));
+    for (int rank = 0; rank < run->size; rank++) {
+        run->sendcounts[rank] = count_between(&run->shape, run->rank, rank);
+        run->recvcounts[rank] = count_between(&run->shape, rank, run->rank);
+        run->sdispls[rank] = out;
+        run->rdispls[rank] = in;
+        out += run->sendcounts[rank];
+        in += run->recvcounts[rank];
+    }
+    run->to_produce = run->shape.reduces ? (size_t) run->shape.count : (size_t) out;
+    run->to_consume = run->shape.reduces ? (size_t) run->shape.count : (size_t) in;
+}
+
+void both_make(both_run_t *run, const both_shape_t *shape, MPI_Comm comm)
+{
+    static int64_t turn;
+
+    *run = (both_run_t){.shape = *shape, .comm = comm, .salt = ++turn * INT64_C(1000000007)};
+    MPI_Comm_rank(comm, &run->rank);
+    MPI_Comm_size(comm, &run->size);
+    make_blocks(run);
+    run->send = get_memory((run->to_produce + 1) * sizeof(*run->send));
+    run->recv = get_memory((run->to_consume + 1) * sizeof(*run->recv));
+    run->produced = get_memory(run->to_produce + 1);
+    run->consumed = get_memory(run->to_consume + 1);
+    memset(run->send, 0x5a, (run->to_produce + 1) * sizeof(*run->send));
+    memset(run->recv, 0xa5, (run->to_consume + 1) * sizeof(*run->recv));
+    memset(run->produced, 0, run->to_produce + 1);
+    memset(run->consumed, 0, run->to_consume + 1);
+    for (int rank = 0; rank < run->size && !shape->reduces && !shape->produces; rank++) {
+        for (int k = 0; k < run->sendcounts[rank]; k++) {
+            run->send[run->sdispls[rank] + k] = value(run, run->rank, rank, k);
+        }
+    }
+}
+
+void both_free(both_run_t *run)
+{
+    free(run->sendcounts);
+    free(run->recvcounts);
+    free(run->sdispls);
+    free(run->rdispls);
+    free(run->send);
+    free(run->recv);
+    free(run->produced);
+    free(run->consumed);
+}
+
+int both_start(both_run_t *run, MPI_Request *request)
+{
+    const both_shape_t *shape = &run->shape;
+    MPIX_Flash_compute_fn *make_it = shape->produces || shape->reduces ? both_produce : NULL;
+    MPIX_Flash_compute_fn *use_it = shape->consumes ? both_consume : NULL;
+    MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
+
+    hints.pieces = shape->pieces;
+    hints.row = shape->row;
+    if (shape->reduces) {
+        return MPIX_Iallreduce_compute(make_it, run, use_it, run, &hints, run->recv, shape->count,
+                                       MPI_INT64_T, MPI_SUM, run->comm, request);
+    }
+    return shape->unequal
+               ? MPIX_Ialltoallv_compute(run->send, run->sendcounts, run->sdispls, MPI_INT64_T,
+                                         run->recv, run->recvcounts, run->rdispls, MPI_INT64_T,
+                                         make_it, run, use_it, run, &hints, run->comm, request)
+               : MPIX_Ialltoall_compute(run->send, shape->count, MPI_INT64_T, run->recv,
+                                        shape->count, MPI_INT64_T, make_it, run, use_it, run,
+                                        &hints, run->comm, request);
+}
+
+static bool all_seen_once(const unsigned char *seen, size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        if (seen[k] != 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void check_vector(const both_run_t *run)
+{
+    for (int k = 0; k < run->shape.count; k++) {
+        if (run->recv[k] != result(run, 0, k)) {
+            check(false, "allreduce: element %d of %d", k, run->shape.count);
+            return;
+        }
+    }
+}
+
+static void check_blocks(const both_run_t *run)
+{
+    for (int rank = 0; rank < run->size; rank++) {
+        for (int k = 0; k < run->recvcounts[rank]; k++) {
+            if (run->recv[run->rdispls[rank] + k] != result(run, rank, k)) {
+                check(false, "all-to-all: element %d from rank %d", k, rank);
+                return;
+            }
+        }
+    }
+}
+
+void both_check(const both_run_t *run)
+{
+    const both_shape_t *shape = &run->shape;
+    const char *name = shape->reduces ? "allreduce" : "all-to-all";
+
+    check(!run->wrong, "%s of %d: a callback out of turn, or with other data", name, shape->count);
+    if (shape->reduces) {
+        check_vector(run);
+    } else {
+        check_blocks(run);
+    }
+    check((!shape->produces && !shape->reduces) || all_seen_once(run->produced, run->to_produce),
+          "%s of %d: not all was produced", name, shape->count);
+    check(!shape->consumes || all_seen_once(run->consumed, run->to_consume),
+          "%s of %d: not all was consumed", name, shape->count);
+    check(run->recv[run->to_consume] == INT64_C(-0x5a5a5a5a5a5a5a5b), "%s: wrote too much", name);
+}
+
+void both_one(const both_shape_t *shape, MPI_Comm comm)
+{
+    MPI_Request request;
+    both_run_t run;
+
+    both_make(&run, shape, comm);
+    if (shape->late) {
+        late_start(&run.late);
+    }
+    check_class(both_start(&run, &request), MPI_SUCCESS, "a start");
+    check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "an operation");
+    if (shape->late) {
+        late_stop(&run.late);
+    }
+    both_check(&run);
+    both_free(&run);
+}
