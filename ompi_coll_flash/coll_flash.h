@@ -7,6 +7,7 @@
  *   coll_flash_peer.c            finding each other, and losing each other
  *   coll_flash_thread.c          where the progress thread runs
  *   coll_flash_module.c          one communicator: serve it or not, take over, give back
+ *   coll_flash_info.c            its info keys
  *   coll_flash_number.c          the numbers that tell a communicator's operations apart
  *   coll_flash_ring.c            in which order a communicator's ranks stand in its ring
  *   coll_flash_request.c         an operation as an MPI request
@@ -182,12 +183,31 @@ typedef struct mca_coll_flash_previous {
 /* The lower half numbers calls, in turn; the upper half persistent requests, each once. */
 #define FLASH_CALL_SEQUENCES (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1))
 
+/* The least a segment may have, and the most pieces to a block: the engine keeps a place for each.
+ */
+#define FLASH_LEAST_SEGMENT 64
+#define FLASH_MAX_PIECES    4096
+
+/* What holds for one communicator: the parameters, unless its info keys say otherwise. */
+typedef struct mca_coll_flash_settings {
+    size_t min_bytes, step_bytes;
+    size_t segment_bytes;
+    size_t pieces; /* where a call's hints do not say */
+} mca_coll_flash_settings_t;
+
+/* coll_flash_info.c */
+void mca_coll_flash_default_settings(mca_coll_flash_settings_t *settings);
+/* Once, while the communicator is made: follows its info keys from then on. OPAL_SUCCESS, or none.
+ */
+int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_settings_t *settings);
+
 typedef struct mca_coll_flash_module {
     mca_coll_base_module_t super;
     ompi_communicator_t *comm;
     mca_coll_flash_previous_t previous;
-    flash_ring_t ring;           /* its order of ranks is owned */
-    bool on_node;                /* all ranks share this node */
+    flash_ring_t ring;                  /* its order of ranks is owned */
+    bool on_node;                       /* all ranks share this node */
+    mca_coll_flash_settings_t settings; /* changed by the user's collective calls alone */
     uint64_t recv_tag, send_tag; /* this communicator's part of the tags, see coll_flash_module.c */
     uint32_t sequence;           /* operations started; collective calls are ordered by the user */
     uint32_t persistent_sequence; /* persistent requests made; likewise */
@@ -195,8 +215,8 @@ typedef struct mca_coll_flash_module {
        their order; see coll_flash_number.c. */
     uint64_t taken[FLASH_CALL_SEQUENCES / 64];
     opal_list_t waiting;
-    flash_peer_t *left, *right; /* NULL before the first ring */
-    flash_pair_t *pairs;        /* owned; NULL before the first all-to-all */
+    flash_peer_t *left, *right;   /* NULL before the first ring */
+    flash_pair_t *pairs;          /* owned; NULL before the first all-to-all */
     atomic_bool told_peer_failed; /* by any thread that completes a request; relaxed: no more */
 } mca_coll_flash_module_t;
 
@@ -259,10 +279,11 @@ typedef struct mca_coll_flash_request {
     atomic_int state;           /* who recycles it, see coll_flash_request.c */
     ompi_request_t *persistent; /* the one that completes when this one is recycled, or NULL */
     mca_coll_flash_module_t *module;
-    uint32_t sequence;                /* which operation of the communicator */
-    int known_error;                  /* from the start; or MPI_SUCCESS */
-    bool told_stuck;                  /* the lock of the progress orders it */
-    bool refused;                     /* see mca_coll_flash_request_refuse() */
+    uint32_t sequence;    /* which operation of the communicator */
+    size_t segment_bytes; /* when it was called */
+    int known_error;      /* from the start; or MPI_SUCCESS */
+    bool told_stuck;      /* the lock of the progress orders it */
+    bool refused;         /* see mca_coll_flash_request_refuse() */
     flash_kind_t kind;
     mca_coll_flash_compute_t compute; /* without callbacks: a plain call */
     MPI_Datatype datatype;
@@ -348,8 +369,8 @@ int mca_coll_flash_refuse_device(const char *reason);
 int mca_coll_flash_refuse_gaps(void);
 /*
  * Of buffers in such memory; NULL: not, or none. With `produces`, what the request's callback
- * produces is, too; with `awaits`, what it has written, wherever that is, is there when its stream is
- * done. MPI_SUCCESS, or an error that is explained.
+ * produces is, too; with `awaits`, what it has written, wherever that is, is there when its stream
+ * is done. MPI_SUCCESS, or an error that is explained.
  */
 int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, const void *output,
                          bool produces, bool awaits);

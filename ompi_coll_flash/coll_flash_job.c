@@ -167,7 +167,8 @@ static void set_mine(int64_t mine[VALUES], bool usable)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
     /* The longest predefined type that can be reduced is shorter than a segment. */
-    size_t segment_bytes = params->segment_bytes < 64 ? 64 : params->segment_bytes;
+    size_t segment_bytes =
+        params->segment_bytes < FLASH_LEAST_SEGMENT ? FLASH_LEAST_SEGMENT : params->segment_bytes;
 
     mine[PRIORITY] = params->priority;
     mine[MIN_BYTES] = comparable(params->min_bytes);

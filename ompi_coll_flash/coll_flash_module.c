@@ -211,6 +211,9 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     if (rc != OMPI_SUCCESS) {
         return rc;
     }
+    if (mca_coll_flash_read_settings(comm, &module->settings) != OPAL_SUCCESS) {
+        no_memory(comm);
+    }
     module->comm = comm;
     FLASH_TAKE_OVER(module, comm, iallgather, mca_coll_flash_iallgather);
     FLASH_TAKE_OVER(module, comm, iallgatherv, mca_coll_flash_iallgatherv);

@@ -38,18 +38,19 @@ void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_
 }
 
 /* NULL if it is not. The parameters' help texts say why there are two limits, and two of each. */
-static const char *too_small(flash_kind_t kind, size_t bytes, ompi_communicator_t *comm)
+static const char *too_small(flash_kind_t kind, size_t bytes, const mca_coll_flash_module_t *module)
 {
     static const char *const reasons[][2] = {
         [FLASH_ALLGATHER] = {"below twice min_bytes", "blocks below twice step_bytes"},
         [FLASH_REDUCE_SCATTER] = {"below min_bytes", "blocks below step_bytes"}};
-    size_t least = mca_coll_flash_params.min_bytes;
+    const mca_coll_flash_settings_t *settings = &module->settings;
     size_t worth = kind == FLASH_ALLGATHER ? bytes / 2 : bytes;
 
-    if (worth < least) {
+    if (worth < settings->min_bytes) {
         return reasons[kind][0];
     }
-    if (least > 0 && worth / (size_t) ompi_comm_size(comm) < mca_coll_flash_params.step_bytes) {
+    if (settings->min_bytes > 0 &&
+        worth / (size_t) ompi_comm_size(module->comm) < settings->step_bytes) {
         return reasons[kind][1];
     }
     return NULL;
@@ -59,7 +60,7 @@ bool mca_coll_flash_takes_ring(const char *name, flash_kind_t kind, size_t bytes
                                const mca_coll_flash_module_t *module, const char *obstacle)
 {
     if (obstacle == NULL) {
-        obstacle = too_small(kind, bytes, module->comm);
+        obstacle = too_small(kind, bytes, module);
     }
     if (obstacle == NULL && module->on_node && mca_coll_flash_params.on_node == FLASH_ON_NODE_NO) {
         obstacle = "on one node, see on_node";

@@ -151,6 +151,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->persistent = NULL;
     request->module = module;
     request->sequence = sequence;
+    request->segment_bytes = module->settings.segment_bytes;
     request->kind = kind;
     request->sendtype = NULL;
     request->compute = (mca_coll_flash_compute_t){.produce = NULL};
@@ -356,7 +357,7 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     set_ring(request->module, request->sequence, request->kind, params);
     params->schedule.pieces = compute->pieces > 1 ? (uint32_t) compute->pieces : 1;
     params->schedule.row = compute->row > 1 ? (size_t) compute->row : 1;
-    params->schedule.segment_elements = mca_coll_flash_params.segment_bytes / params->element;
+    params->schedule.segment_elements = request->segment_bytes / params->element;
     if (params->schedule.segment_elements == 0) {
         params->schedule.segment_elements = 1;
     }

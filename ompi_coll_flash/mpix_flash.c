@@ -92,7 +92,7 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
     if (error != MPI_SUCCESS) {
         return error;
     }
-    module = mca_coll_flash_module_of(comm);
+    module = flash_call_module(comm, &compute);
     obstacle = flash_call_obstacle(module);
     flash_call_tell(recvcounts == NULL ? "Iallgather_compute" : "Iallgatherv_compute", recvcount,
                     recvcounts, recvtype, comm, obstacle);
@@ -186,7 +186,7 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
     if (error != MPI_SUCCESS) {
         return error;
     }
-    module = mca_coll_flash_module_of(comm);
+    module = flash_call_module(comm, &compute);
     obstacle = flash_call_reduce_obstacle(module, datatype, op);
     flash_call_tell(recvcounts == NULL ? "Ireduce_scatter_block_compute"
                                        : "Ireduce_scatter_compute",

@@ -173,7 +173,8 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  */
 typedef struct MPIX_Flash_hints {
     size_t size;   /* sizeof(MPIX_Flash_hints) */
-    int pieces;    /* pieces to a block, at most 4096; 0 or 1: whole blocks */
+    int pieces;    /* pieces to a block, at most 4096; 1: whole blocks; 0: as the communicator's
+                      info keys say, else 1 */
     MPI_Count row; /* elements that are never separated: each piece is a whole number of rows
                       (the last one of a block may end in a broken row). 0 or 1: any element */
     int on_stream; /* whether there is a stream: 0 or 1 */
@@ -186,6 +187,21 @@ typedef struct MPIX_Flash_hints {
     {                                                       \
         sizeof(MPIX_Flash_hints), 0, 0, 0, NULL, NULL, NULL \
     }
+
+/*
+ * Info keys. What MPI_Comm_set_info or MPI_Comm_dup_with_info (MPI 3.1, section 6.4.4) say of a
+ * communicator that flash serves holds for the calls that come after, plain ones and those of this
+ * header, until it is changed. Values are decimal numbers, and equal on all ranks.
+ *
+ * mpix_flash_pieces         pieces to a block, 1 to 4096, for calls whose hints do not say
+ * mpix_flash_segment_bytes  what travels at a time, 64 and more, as the parameter
+ *                           coll_flash_segment_bytes
+ * mpix_flash_min_bytes      below which size plain calls take no ring, as coll_flash_min_bytes
+ * mpix_flash_step_bytes     likewise, as coll_flash_step_bytes
+ *
+ * MPI_Comm_get_info returns what holds. A value that cannot be is ignored, which is said. Segments
+ * that differ between ranks fail like sizes that do. Open MPI 4.1 hands no keys on in MPI_Comm_dup.
+ */
 
 /*
  * Floating-point numbers of 16 bits, as datatypes: bfloat16 and IEEE 754's binary16.

@@ -28,7 +28,7 @@ static int allreduce(flash_call_t produce, flash_call_t consume, const MPIX_Flas
     if (error != MPI_SUCCESS) {
         return error;
     }
-    module = mca_coll_flash_module_of(comm);
+    module = flash_call_module(comm, &compute);
     obstacle = flash_call_reduce_obstacle(module, datatype, op);
     mca_coll_flash_tell_path("Iallreduce_compute", flash_call_bytes(datatype, count), comm,
                              "plain collective", obstacle);
@@ -116,7 +116,7 @@ static int alltoall(const mca_coll_flash_alltoall_t *a, flash_call_t produce, fl
     if (error != MPI_SUCCESS) {
         return error;
     }
-    module = mca_coll_flash_module_of(comm);
+    module = flash_call_module(comm, &compute);
     obstacle = flash_call_obstacle(module);
     if (obstacle == NULL) {
         obstacle = mca_coll_flash_alltoall_obstacle(comm);

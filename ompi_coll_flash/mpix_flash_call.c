@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLASH_MAX_PIECES 4096 /* as mpix_flash.h says: the ring keeps a place for each */
-
 int flash_call_raise(MPI_Comm comm, int error, const char *function)
 {
     if (error != MPI_SUCCESS) {
@@ -78,6 +76,16 @@ int flash_call_read(flash_call_t produce, flash_call_t consume, const MPIX_Flash
                                           .on_stream = known.on_stream == 1};
     compute->stream = compute->on_stream ? known.stream : NULL;
     return MPI_SUCCESS;
+}
+
+mca_coll_flash_module_t *flash_call_module(MPI_Comm comm, mca_coll_flash_compute_t *compute)
+{
+    mca_coll_flash_module_t *module = mca_coll_flash_module_of(comm);
+
+    if (module != NULL && compute->pieces == 0) {
+        compute->pieces = (int) module->settings.pieces;
+    }
+    return module;
 }
 
 size_t flash_call_bytes(MPI_Datatype type, int count)

@@ -28,6 +28,9 @@ int flash_call_check_reduction(const void *recvbuf, int recvcount, const int rec
 int flash_call_read(flash_call_t produce, flash_call_t consume, const MPIX_Flash_hints *hints,
                     flash_call_t *own, mca_coll_flash_compute_t *compute);
 
+/* The module that serves the communicator, or NULL; its info keys say what the hints do not. */
+mca_coll_flash_module_t *flash_call_module(MPI_Comm comm, mca_coll_flash_compute_t *compute);
+
 size_t flash_call_bytes(MPI_Datatype type, int count);
 
 /* Why there is no ring, or NULL; size does not matter: callbacks between the steps of a ring are

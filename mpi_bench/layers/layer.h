@@ -22,6 +22,7 @@
 typedef enum layer_kind {
     LAYER_COMPUTATION, /* without any communication */
     LAYER_BLOCKING,    /* no overlap */
+    LAYER_WAITING,     /* nor here: non-blocking calls that are waited for at once */
     LAYER_NONBLOCKING, /* as far as the order of the layer allows */
     LAYER_SLICED,
     LAYER_FLASH

@@ -20,7 +20,7 @@
 /* Of single precision, through two products: what rounding makes of it is some 1e-6. */
 #define MOST_ERROR 1e-4
 
-enum { MOST_WAYS = 3 + LAYER_MAX_SLICINGS + LAYER_MAX_VARIANTS };
+enum { MOST_WAYS = 4 + LAYER_MAX_SLICINGS + LAYER_MAX_VARIANTS };
 
 typedef struct measured {
     layer_way_t way;
@@ -79,6 +79,9 @@ static void list_ways(bench_t *bench, MPI_Comm own)
 
     add_way(bench, LAYER_COMPUTATION, 1, MPI_COMM_NULL, "computation");
     add_way(bench, LAYER_BLOCKING, 1, own, "no overlap");
+    if (!layer_workload.exchanges) { /* flash has no plain all-to-all */
+        add_way(bench, LAYER_WAITING, 1, MPI_COMM_WORLD, "no overlap ring");
+    }
     add_way(bench, LAYER_NONBLOCKING, 1, own, "nonblocking");
     for (int k = 0; k < settings->nslicings; k++) {
         if (settings->slicings[k] <= bench->layer.rows) {
@@ -171,21 +174,37 @@ static double time_of(const measured_t *measured, int phase)
     return sum;
 }
 
+/* What is exposed without overlap, by Open MPI's calls or by flash's: the less. */
+static double unhidden_of(const bench_t *bench, int phase)
+{
+    double least = INFINITY;
+
+    for (int k = 0; k < bench->count; k++) {
+        layer_kind_t kind = bench->ways[k].way.kind;
+        double time = time_of(&bench->ways[k], phase);
+
+        if ((kind == LAYER_BLOCKING || kind == LAYER_WAITING) && time < least) {
+            least = time;
+        }
+    }
+    return least - time_of(&bench->ways[0], phase);
+}
+
 static void report_phase(const bench_t *bench, int phase, FILE *csv)
 {
     const char *name = phase >= 0                   ? layer_workload.phase_names[phase]
                        : layer_workload.phases == 2 ? "both"
                                                     : "all";
     double computation = time_of(&bench->ways[0], phase);
-    double unhidden = time_of(&bench->ways[1], phase) - computation;
+    double unhidden = unhidden_of(bench, phase);
 
-    printf("\n%s: computation %.3f ms\n%-14s %12s %12s %12s %10s\n", name, 1e3 * computation,
+    printf("\n%s: computation %.3f ms\n%-15s %12s %12s %12s %10s\n", name, 1e3 * computation,
            "variant", "total ms", "exposed ms", "exposed %", "E_overlap");
     for (int k = 1; k < bench->count; k++) {
         const measured_t *measured = &bench->ways[k];
         double total = time_of(measured, phase), exposed = total - computation;
 
-        printf("%-14s %12.3f %12.3f %12.2f %10.4f\n", measured->name, 1e3 * total, 1e3 * exposed,
+        printf("%-15s %12.3f %12.3f %12.2f %10.4f\n", measured->name, 1e3 * total, 1e3 * exposed,
                100 * exposed / unhidden, 1 - exposed / unhidden);
         if (csv != NULL) {
             fprintf(csv, "%s,%s,%s,%.9f,%.9f,%.9f,%g\n", layer_workload.program, name,
@@ -215,7 +234,7 @@ static void report(const bench_t *bench, int hosts, bool served, FILE *csv)
     if (layer_workload.phases > 1) {
         report_phase(bench, -1, csv);
     }
-    printf("exposed %%: of what no overlap exposes; E_overlap = 1 - exposed / that\n");
+    printf("exposed %%: of what no overlap exposes, at best; E_overlap = 1 - exposed / that\n");
 }
 
 /* How many ways have wrong results. */

@@ -29,6 +29,7 @@ typedef struct layer_workload {
     /* The names of flash's ways, if there are several: numbered as layer_way_t's `variant`. */
     const char *flash_variants[LAYER_MAX_VARIANTS];
     bool has_heads; /* its options say how many */
+    bool exchanges; /* it calls layer_exchange() */
     /* Of the blocks that travel: 0 if the shape does not divide. */
     int (*block_rows)(const layer_options_t *options, int nranks);
     void *(*make)(layer_t *layer, const layer_options_t *options);

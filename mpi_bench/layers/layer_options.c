@@ -46,8 +46,9 @@ static const struct option long_options[] = {
 };
 
 static const char help_text[] =
-    "Times a parallel layer of a transformer without overlap, with non-blocking calls, with data\n"
-    "slicing and with flash, in turn, and checks the results against double precision.\n"
+    "Times a parallel layer of a transformer without overlap (by Open MPI's calls, and by flash's\n"
+    "plain ones), with non-blocking calls, with data slicing and with flash's extension, in turn,\n"
+    "and checks the results against double precision.\n"
     "\n"
     "  -m, --tokens=M       of all ranks together, a multiple of their number (default 256 a "
     "rank)\n"

@@ -61,9 +61,13 @@ static void gather_whole(layer_t *layer, const layer_way_t *way, int width, cons
                          float *all, layer_rows_fn *consume, void *arg)
 {
     int count = layer->rows * width;
+    MPI_Request request;
 
     if (way->kind == LAYER_BLOCKING) {
         MPI_Allgather(own, count, MPI_FLOAT, all, count, MPI_FLOAT, way->comm);
+    } else if (way->kind == LAYER_WAITING) {
+        start_gather(layer, way, slice_of(layer, way, 0), width, own, all, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
     consume(arg, 0, layer->nranks * layer->rows, all);
 }
@@ -175,10 +179,17 @@ static void scatter_slices(layer_t *layer, const layer_way_t *way, int width, fl
 static void scatter_whole(layer_t *layer, const layer_way_t *way, int width, float *all, float *own,
                           layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg)
 {
+    MPI_Request request;
+
     produce(arg, 0, layer->nranks * layer->rows, all);
-    if (way->kind == LAYER_BLOCKING) {
+    if (way->kind != LAYER_COMPUTATION) {
         layer_finish(&layer->device);
+    }
+    if (way->kind == LAYER_BLOCKING) {
         MPI_Reduce_scatter_block(all, own, layer->rows * width, MPI_FLOAT, MPI_SUM, way->comm);
+    } else if (way->kind == LAYER_WAITING) {
+        start_scatter(layer, way, slice_of(layer, way, 0), width, all, own, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
     if (meanwhile != NULL) {
         meanwhile(arg);
@@ -237,7 +248,7 @@ static void exchange_whole(layer_t *layer, const layer_way_t *way, int width, fl
     int count = layer->rows * width;
 
     for_all(layer, all, width, out, produce, arg);
-    if (way->kind == LAYER_BLOCKING) {
+    if (way->kind != LAYER_COMPUTATION) {
         layer_finish(&layer->device);
         MPI_Alltoall(out, count, MPI_FLOAT, in, count, MPI_FLOAT, way->comm);
     }

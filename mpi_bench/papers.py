@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Runs the papers' tables on emulated hosts, and writes them as Markdown, the papers' figures beside.
+
+  mpi_bench/papers.py [--prefix DIR] [--only TABLE[,TABLE...]] [--pictures DIR] [--runs N]
+
+DIR is where flash is installed (default: install, as quickstart.sh leaves it). Tables: mlp, attention,
+ulysses, flux, timeline (default: all); timeline draws into --pictures (default: docs/pictures), for
+which it needs matplotlib.
+Computation is the time that an accelerator takes whose speed relative to the network is the paper's.
+Each figure is a median over iterations of the maximum over ranks, and then over N runs (default 3).
+
+Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+"""
+import argparse
+import glob
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import goals
+
+HOSTS = 4
+# CommFuse, arXiv 2604.24013, TP = 4: ms exposed, and end to end.
+MLP_PAPER = {"no overlap": (43.8, 122.3), "slicing": (7.1, 83.9), "flash": (0.1, 77.1)}
+# Of (16, 4096), end to end.
+ATTENTION_PAPER = {"no overlap": 270.1, "slicing": 246.1, "flash rows": 230.9, "flash queries": 215.8}
+NO_OVERLAP = ("no overlap", "no overlap ring")
+
+
+def measure(lab, program, arguments, runs):
+    """Of each phase and variant: computation and total time in ms."""
+    times = {}
+    for phase, found in goals.layer_runs(lab, program, arguments, runs).items():
+        for name in found[0]:
+            computation, total = (
+                statistics.median(1e3 * float(rows[name][column]) for rows in found)
+                for column in ("computation_s", "total_s"))
+            times.setdefault(phase, {})[name] = (computation, total)
+    return times
+
+
+def exposed(times, name):
+    computation, total = times[name]
+    return total - computation
+
+
+def best(times, names):
+    return min((name for name in times if name in names), key=lambda name: times[name][1])
+
+
+def best_slicing(times):
+    return best(times, [name for name in times if name.startswith("sliced")])
+
+
+def less(value, of):
+    return "{:.1f}".format(100 * (1 - value / of))
+
+
+def row(*cells):
+    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+
+
+def mlp(lab, options):
+    print("""## A transformer's MLP, tensor and sequence parallel
+CommFuse, (batch, sequence, hidden) = (32, 4096, 4096) on four devices: {0:.1f} of {1:.1f} ms are exposed without overlap,
+which is {2:.2f} times as much computation as communication. Here: 4096 x 1024 floats are gathered and reduced for each
+4K tokens, by an accelerator as fast for its network. `none` is the better of Open MPI's blocking calls and of flash's
+plain ones, waited for at once, so that what is gained is overlap alone. Slicing: the best of 2, 4, 8, 16 and 32.
+""".format(*MLP_PAPER["no overlap"],
+           (MLP_PAPER["no overlap"][1] - MLP_PAPER["no overlap"][0]) / MLP_PAPER["no overlap"][0]))
+    row("tokens", "phase", "none: exposed, total ms", "Open MPI's blocking calls",
+        "slicing: exposed (% less), total (% less)", "flash: exposed (% less), total (% less)")
+    row(*["---"] * 6)
+    none = MLP_PAPER["no overlap"]
+    row("CommFuse", "", "{:.1f}, {:.1f}".format(*none), "", *(
+        "{:.1f} ({}), {:.1f} ({})".format(MLP_PAPER[name][0], less(MLP_PAPER[name][0], none[0]),
+                                          MLP_PAPER[name][1], less(MLP_PAPER[name][1], none[1]))
+        for name in ("slicing", "flash")))
+    for tokens in (1024, 2048, 4096, 8192, 16384):
+        arguments = ["-m", str(tokens), "-k", "1024", "-n", "4096", "--rate=90G"]
+        for phase, times in measure(lab, "flash_mlp", arguments, options.runs).items():
+            if phase == "both":
+                continue
+            least = best(times, NO_OVERLAP)
+            row(tokens, phase, *(
+                "{:.1f}, {:.1f}".format(exposed(times, name), times[name][1])
+                for name in (least, "no overlap")), *(
+                    "{:.2f} ({}), {:.1f} ({})".format(
+                        exposed(times, name), less(exposed(times, name), exposed(times, least)),
+                        times[name][1], less(times[name][1], times[least][1]))
+                    for name in (best_slicing(times), "flash")))
+    print()
+
+
+def attention(lab, options):
+    print("""## Attention, tensor parallel: row-parallel and query-split
+CommFuse, (16, 4096): four times as much computation as its query-split saves of communication. Here: 4096 x 1024 floats,
+16 heads, an accelerator as fast for its network; the backward, too.
+""")
+    names = ("slicing", "flash rows", "flash queries")
+    row("", "none: total ms", *("{}: total (% less)".format(name) for name in names))
+    row(*["---"] * 5)
+    none = ATTENTION_PAPER["no overlap"]
+    row("CommFuse, forward", none, *("{} ({})".format(ATTENTION_PAPER[name],
+                                                      less(ATTENTION_PAPER[name], none))
+                                     for name in names))
+    arguments = ["-m", "4096", "-k", "1024", "--heads=16", "--rate=64G"]
+    for phase, times in measure(lab, "flash_attention", arguments, options.runs).items():
+        least = best(times, NO_OVERLAP)
+        row(phase, "{:.1f}".format(times[least][1]), *(
+            "{:.1f} ({})".format(times[name][1], less(times[name][1], times[least][1]))
+            for name in (best_slicing(times), "flash rows", "flash queries")))
+    print()
+
+
+def ulysses(lab, options):
+    print("""## Attention, its heads exchanged (Ulysses)
+The same shape; CommFuse gives no figures of it. Exposed ms, and total.
+""")
+    row("phase", "no overlap", "non-blocking", "best slicing", "flash")
+    row(*["---"] * 5)
+    arguments = ["-m", "4096", "-k", "1024", "--heads=16", "--rate=64G"]
+    for phase, times in measure(lab, "flash_ulysses", arguments, options.runs).items():
+        row(phase, *("{:.1f}, {:.1f}".format(exposed(times, name), times[name][1])
+                     for name in ("no overlap", "nonblocking", best_slicing(times), "flash")))
+    print()
+
+
+def flux(lab, options):
+    print("""## FLUX's overlap efficiency
+E = 1 - exposed / exposed of a blocking collective and an unsplit product; arXiv 2406.06858 reports up to 0.96, and
+negative ones of its competitors. m rows in all, k = n = 1024, doubles; the accelerator needs as long for a block as the
+network, and twice as long. Slicing: into 2 and 4.
+""")
+    row("m", "product of a block / its transfer", "AG: slicing", "AG: flash", "RS: slicing", "RS: flash")
+    row(*["---"] * 6)
+    for rows in (64, 512, 1024, 2048, 4096, 8192):
+        for ratio in (1, 2):
+            arguments = ["-m", str(rows), "-n", "1024", "-k", "1024", "--compute=offload",
+                         "--pieces=8", "--compute-ratio={}".format(ratio)]
+            runs = [lab.gemm(HOSTS, arguments)["results"] for _ in range(options.runs)]
+            cells = []
+            for results in zip(*runs):
+                values = {entry["name"]: statistics.median(
+                    goals.case(result, entry["name"])["e_overlap"] for result in results)
+                          for entry in results[0]["cases"]
+                          if entry["name"] == "flash" or entry["name"].startswith("sliced")}
+                flash = values.pop("flash")
+                cells += ["{:.3f}".format(max(values.values())), "{:.3f}".format(flash)]
+            row(rows, ratio, *cells)
+    print()
+
+
+def operations(path):
+    """Of a rank's trace: the last operation whose callbacks left pieces pending, and the last other one
+    with callbacks. On an accelerator's time, the former is a reduce-scatter."""
+    pending, called = set(), set()
+    with open(path, encoding="utf-8") as file:
+        for event in json.load(file):
+            if event["name"] == "pending piece":
+                pending.add(event["args"]["operation"])
+            elif event["name"] == "callback":
+                called.add(event["args"]["operation"])
+    return max(pending), max(called - pending)
+
+
+def timeline(lab, options):
+    with tempfile.TemporaryDirectory() as folder:
+        trace = os.path.join(folder, "gemm")
+        lab.hosts(HOSTS, "flash_gemm", goals.OFFLOAD + ["--bytes=8M", "--iterations=1", "--warmup=1"],
+                  ["--mca", "coll_flash_trace", trace])
+        traces = sorted(glob.glob(trace + ".*.json"))
+        for name, operation in zip(("timeline-rs", "timeline-ag"), operations(traces[0])):
+            subprocess.run([
+                os.path.join(lab.bin, "flash_timeline"), "--operations", str(operation), "--picture",
+                os.path.join(options.pictures, name + ".png")] + traces, check=True)
+    print("""## Timelines
+AG + GEMM, then GEMM + RS, with blocks of 8 MiB and twice as much computation as communication. Red: a rank waits, and
+nothing is computed.
+
+![four ranks, AG + GEMM: computation and both directions of communication](pictures/timeline-ag.png)
+![four ranks, GEMM + RS: likewise](pictures/timeline-rs.png)
+""")
+
+
+TABLES = {table.__name__: table for table in (mlp, attention, ulysses, flux, timeline)}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--prefix", default=os.path.join(goals.TOP, "install"))
+    parser.add_argument("--only", default=",".join(TABLES))
+    parser.add_argument("--pictures", default=os.path.join(goals.TOP, "docs", "pictures"))
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    names = options.only.split(",")
+    for name in names:
+        if name not in TABLES:
+            parser.error("--only {}: no such table; give some of {}".format(
+                name, ", ".join(TABLES)))
+    if not os.path.exists(os.path.join(options.prefix, "bin", "flash_mlp")):
+        sys.exit("papers.py: no flash_mlp in {}: run ./quickstart.sh, or give --prefix".format(
+            options.prefix))
+    lab = goals.Lab(os.path.abspath(options.prefix))
+    print("# The papers' tables, measured here\nFour emulated hosts, links of 2 Gbit/s; "
+          "by `mpi_bench/papers.py`.\n")
+    for name in names:
+        TABLES[name](lab, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+/*
+ * coll_flash_info.c: what a program fixes for one communicator, by info keys.
+ *
+ * MPI_Comm_set_info and MPI_Comm_dup_with_info are collective: a communicator's settings change
+ * between the same calls on all ranks. Each call takes them as they are when it starts.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_flash.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define PREFIX "mpix_flash_"
+enum { MOST_DIGITS = 24 };
+
+typedef struct key {
+    char *name;    /* not changed, but Open MPI's functions take no const */
+    size_t offset; /* in mca_coll_flash_settings_t */
+    size_t least, most;
+} key_t;
+
+#define KEY(field, least, most)                                                     \
+    {                                                                               \
+        PREFIX #field, offsetof(mca_coll_flash_settings_t, field), (least), (most), \
+    }
+static const key_t keys[] = {KEY(min_bytes, 0, PTRDIFF_MAX), KEY(step_bytes, 0, PTRDIFF_MAX),
+                             KEY(segment_bytes, FLASH_LEAST_SEGMENT, PTRDIFF_MAX),
+                             KEY(pieces, 1, FLASH_MAX_PIECES)};
+enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
+
+static size_t *setting(mca_coll_flash_settings_t *settings, const key_t *key)
+{
+    return (size_t *) ((char *) settings + key->offset);
+}
+
+static const key_t *find(const char *name)
+{
+    for (size_t k = 0; k < KEYS; k++) {
+        if (strcmp(keys[k].name, name) == 0) {
+            return &keys[k];
+        }
+    }
+    return NULL;
+}
+
+/* Digits alone. */
+static bool parse(const key_t *key, const char *text, size_t *value)
+{
+    char *end;
+
+    if (!isdigit((unsigned char) text[0])) {
+        return false;
+    }
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    return errno == 0 && *end == '\0' && *value >= key->least && *value <= key->most;
+}
+
+/*
+ * Open MPI asks what a key's value is to be, and copies the answer. While the communicator is made,
+ * it is not yet flash's: mca_coll_flash_read_settings() looks at
+ * the answer then.
+ */
+static char *changed(opal_infosubscriber_t *object, char *name, char *text)
+{
+    static _Thread_local char unchanged[MOST_DIGITS];
+    const key_t *key = find(name);
+    mca_coll_flash_module_t *module = mca_coll_flash_module_of((ompi_communicator_t *) object);
+    mca_coll_flash_settings_t defaults;
+    size_t value;
+
+    mca_coll_flash_default_settings(&defaults);
+    if (parse(key, text, &value)) {
+        if (module != NULL) {
+            *setting(&module->settings, key) = value;
+        }
+        return text;
+    }
+    FLASH_HELP("info-ignored", name, text, opal_process_info.nodename, (int) getpid(), key->least,
+               key->most);
+    snprintf(unchanged, sizeof(unchanged), "%zu",
+             *setting(module == NULL ? &defaults : &module->settings, key));
+    return unchanged;
+}
+
+void mca_coll_flash_default_settings(mca_coll_flash_settings_t *settings)
+{
+    *settings = (mca_coll_flash_settings_t){.min_bytes = mca_coll_flash_params.min_bytes,
+                                            .step_bytes = mca_coll_flash_params.step_bytes,
+                                            .segment_bytes = mca_coll_flash_params.segment_bytes,
+                                            .pieces = 1};
+}
+
+int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_settings_t *settings)
+{
+    char text[MOST_DIGITS];
+    int flag, rc = OPAL_SUCCESS;
+
+    mca_coll_flash_default_settings(settings);
+    for (size_t k = 0; k < KEYS && rc == OPAL_SUCCESS; k++) {
+        snprintf(text, sizeof(text), "%zu", *setting(settings, &keys[k]));
+        rc = opal_infosubscribe_subscribe(&comm->super, keys[k].name, text, changed);
+        if (rc == OPAL_SUCCESS) {
+            rc = opal_info_get(comm->super.s_info, keys[k].name, sizeof(text) - 1, text, &flag);
+        }
+        if (rc == OPAL_SUCCESS && flag) {
+            parse(&keys[k], text, setting(settings, &keys[k]));
+        }
+    }
+    return rc;
+}

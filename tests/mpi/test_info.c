@@ -1,0 +1,182 @@
+/*
+ * test_info.c: info keys of a communicator.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <stdio.h>
+
+#include <mpix_flash.h>
+
+#include "aftermath.h"
+#include "mpitest.h"
+
+static MPI_Info make_info(const char *key, const char *value)
+{
+    MPI_Info info;
+
+    MPI_Info_create(&info);
+    MPI_Info_set(info, key, value);
+    return info;
+}
+
+static MPI_Comm dup_with(const char *key, const char *value)
+{
+    MPI_Info info = make_info(key, value);
+    MPI_Comm comm;
+
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+    MPI_Info_free(&info);
+    return comm;
+}
+
+static void set(MPI_Comm comm, const char *key, const char *value)
+{
+    MPI_Info info = make_info(key, value);
+
+    check_class(MPI_Comm_set_info(comm, info), MPI_SUCCESS, "MPI_Comm_set_info");
+    MPI_Info_free(&info);
+}
+
+static void check_value(MPI_Comm comm, const char *key, const char *wanted)
+{
+    char value[64] = "";
+    MPI_Info info;
+    int flag = 0;
+
+    MPI_Comm_get_info(comm, &info);
+    MPI_Info_get(info, key, sizeof(value) - 1, value, &flag);
+    check(flag && strcmp(value, wanted) == 0, "%s: \"%s\" instead of %s", key, value, wanted);
+    MPI_Info_free(&info);
+}
+
+/* ---------------------------------------------------------------------- pieces */
+
+static int note_pieces(const MPIX_Flash_block *block, void *most)
+{
+    if (block->pieces > *(int *) most) {
+        *(int *) most = block->pieces;
+    }
+    return MPI_SUCCESS;
+}
+
+/* How many pieces a block has, with such a hint. */
+static int pieces_of(MPI_Comm comm, int hint)
+{
+    enum { COUNT = 100 };
+    MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
+    int send[COUNT] = {0}, most = 0;
+    int *recv = get_memory((size_t) world_size * sizeof(send));
+
+    hints.pieces = hint;
+    check_class(MPIX_Allgather_compute(send, COUNT, MPI_INT, recv, COUNT, MPI_INT, note_pieces,
+                                       &most, &hints, comm),
+                MPI_SUCCESS, "an allgather");
+    free(recv);
+    return most;
+}
+
+static void pieces(void)
+{
+    MPI_Comm comm = dup_with("mpix_flash_pieces", "4"), other;
+
+    check(pieces_of(comm, 0) == 4, "4 pieces: %d", pieces_of(comm, 0));
+    check(pieces_of(comm, 2) == 2, "a hint: %d pieces", pieces_of(comm, 2));
+    check(pieces_of(MPI_COMM_WORLD, 0) == 1, "another communicator has pieces, too");
+    set(comm, "mpix_flash_pieces", "7");
+    check(pieces_of(comm, 0) == 7, "changed to 7 pieces: %d", pieces_of(comm, 0));
+    check_value(comm, "mpix_flash_pieces", "7");
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
+    check(pieces_of(other, 0) == 1, "a duplicate of another one has pieces");
+    MPI_Comm_free(&other);
+    MPI_Comm_free(&comm);
+}
+
+/* What cannot be changes nothing. */
+static void ignored(void)
+{
+    static const char *const bad[] = {"many", "",   "0",    "-1",
+                                      "5x",   " 5", "4097", "99999999999999999999999"};
+    MPI_Comm comm = dup_with("mpix_flash_pieces", "3"), other;
+
+    for (size_t k = 0; k < LENGTH(bad); k++) {
+        set(comm, "mpix_flash_pieces", bad[k]);
+        check(pieces_of(comm, 0) == 3, "\"%s\": %d pieces", bad[k], pieces_of(comm, 0));
+        check_value(comm, "mpix_flash_pieces", "3");
+    }
+    other = dup_with("mpix_flash_segment_bytes", "63");
+    next_works(other, "with segments that are too short");
+    check_value(comm, "mpix_flash_pieces", "3");
+    MPI_Comm_free(&other);
+    MPI_Comm_free(&comm);
+}
+
+/* -------------------------------------------------------------------- segments */
+
+static int gather_large(MPI_Comm comm)
+{
+    enum { BYTES = 100000 };
+    unsigned char *send = get_memory(BYTES), *recv = get_memory((size_t) world_size * BYTES);
+    MPI_Request request;
+    int error;
+
+    fill_pattern(send, BYTES, world_rank, 5);
+    MPI_Iallgather(send, BYTES, MPI_BYTE, recv, BYTES, MPI_BYTE, comm, &request);
+    error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int rank = 0; rank < world_size && error == MPI_SUCCESS; rank++) {
+        for (size_t k = 0; k < BYTES; k++) {
+            if (recv[(size_t) rank * BYTES + k] != pattern(rank, k, 5)) {
+                check(false, "byte %zu of rank %d", k, rank);
+                break;
+            }
+        }
+    }
+    free(send);
+    free(recv);
+    return error;
+}
+
+/* Segments that differ by rank, against the rules, are found to differ: so the key is heard. */
+static void segments(void)
+{
+    MPI_Comm comm = make_counted_comm();
+    int wrong;
+
+    set(comm, "mpix_flash_segment_bytes", "4096");
+    check_class(gather_large(comm), MPI_SUCCESS, "equal segments");
+    set(comm, "mpix_flash_segment_bytes", world_rank == 0 ? "8192" : "4096");
+    wrong = gather_large(comm) != MPI_SUCCESS;
+    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    check(world_size == 1 || wrong, "segments differ, and nobody notices");
+    set(comm, "mpix_flash_segment_bytes", "1000");
+    check_class(gather_large(comm), MPI_SUCCESS, "equal segments again");
+    next_works(comm, "after segments that differed");
+    MPI_Comm_free(&comm);
+}
+
+/* For a script that reads what is told of the paths. */
+static void path(void)
+{
+    MPI_Comm comm = dup_with("mpix_flash_min_bytes", "0");
+    int *recv = get_memory((size_t) world_size * sizeof(*recv));
+
+    for (int turn = 0; turn < 2; turn++) {
+        MPI_Request request;
+
+        MPI_Iallgather(&world_rank, 1, MPI_INT, recv, 1, MPI_INT, comm, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        for (int rank = 0; rank < world_size; rank++) {
+            check(recv[rank] == rank, "rank %d: %d", rank, recv[rank]);
+        }
+        set(comm, "mpix_flash_min_bytes", "1000000");
+    }
+    free(recv);
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    static const test_case_t cases[] = {
+        {"pieces", pieces}, {"ignored", ignored}, {"segments", segments}, {"path", path}};
+
+    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
+}
