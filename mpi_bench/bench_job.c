@@ -9,14 +9,14 @@
 
 #include "keep_libraries.h"
 
-MPI_Comm bench_own_communicator(void)
+MPI_Comm bench_own_communicator(MPI_Comm comm)
 {
     MPI_Comm own;
     MPI_Info info;
 
     MPI_Info_create(&info);
     MPI_Info_set(info, "ompi_comm_coll_preference", "^flash");
-    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &own);
+    MPI_Comm_dup_with_info(comm, info, &own);
     MPI_Info_free(&info);
     return own;
 }

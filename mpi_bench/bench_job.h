@@ -11,8 +11,8 @@
 
 #include <mpi.h>
 
-/* A duplicate of MPI_COMM_WORLD with Open MPI's own collectives, even under --mca coll flash. */
-MPI_Comm bench_own_communicator(void);
+/* A duplicate with Open MPI's own collectives, even under --mca coll flash. */
+MPI_Comm bench_own_communicator(MPI_Comm comm);
 
 /* Whether flash serves a communicator on all ranks (all), or on any. */
 bool bench_served(MPI_Comm comm, bool all);

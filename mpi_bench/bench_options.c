@@ -32,6 +32,7 @@ enum {
     OPT_CHECK,
     OPT_NO_CHECK,
     OPT_PROGRESS,
+    OPT_NO_OTHERS,
     OPT_THREADS,
     OPT_HELP
 };
@@ -53,6 +54,7 @@ static const struct option long_options[] = {
     {"check", no_argument, NULL, OPT_CHECK},
     {"no-check", no_argument, NULL, OPT_NO_CHECK},
     {"progress", no_argument, NULL, OPT_PROGRESS},
+    {"no-others", no_argument, NULL, OPT_NO_OTHERS},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"help", no_argument, NULL, OPT_HELP},
     {NULL, 0, NULL, 0},
@@ -90,6 +92,7 @@ static const char help_text[] =
     "output\n"
     "  --json=FILE           everything as JSON; '-' is the standard output, and the table then\n"
     "                        goes to the standard error output\n"
+    "  --no-others           flash and a blocking collective alone: takes a third of the time\n"
     "  --progress            say on the standard error output how far it is\n"
     "  --help\n"
     "\n"
@@ -239,6 +242,9 @@ static bench_parsed_t parse_measurement(int option, const char *text, bench_opti
         return BENCH_RUN;
     case OPT_PROGRESS:
         options->progress = true;
+        return BENCH_RUN;
+    case OPT_NO_OTHERS:
+        options->no_others = true;
         return BENCH_RUN;
     default:
         options->check = option == OPT_CHECK;

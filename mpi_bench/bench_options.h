@@ -31,6 +31,7 @@ typedef struct bench_options {
     bool link_from_environment;
     bool check;
     bool progress;
+    bool no_others; /* flash and a blocking collective alone */
     int threads;
     char json[4096]; /* "" for none, "-" for the standard output */
 } bench_options_t;

@@ -170,7 +170,7 @@ static void init_slicings(bench_problem_t *problem)
     bench_slicing_t *slicing;
     int i, s;
 
-    problem->nslicings = options->nslices;
+    problem->nslicings = options->no_others ? 0 : options->nslices;
     problem->slicings = bench_alloc((size_t) problem->nslicings, sizeof(*problem->slicings));
     for (i = 0; i < problem->nslicings; i++) {
         slicing = &problem->slicings[i];

@@ -86,12 +86,13 @@ static void print_header(FILE *file, const bench_environment_t *environment,
             bench_pieces(problem), bench_pieces(problem) == 1 ? "" : "s", options->iterations,
             options->iterations == 1 ? "" : "s");
     print_computation(file, environment, result);
-    fprintf(file,
-            "  T_comp %.3f ms, T_split %.3f ms, T_comm %.3f ms (Open MPI, non-blocking %.3f, "
-            "flash %.3f)\n",
+    fprintf(file, "  T_comp %.3f ms, T_split %.3f ms, T_comm %.3f ms (Open MPI, ",
             ms * median(result, "T_comp"), ms * median(result, "T_split"),
-            ms * median(result, "T_comm"), ms * median(result, "T_comm nonblocking"),
-            ms * median(result, "T_comm flash"));
+            ms * median(result, "T_comm"));
+    if (!options->no_others) {
+        fprintf(file, "non-blocking %.3f, ", ms * median(result, "T_comm nonblocking"));
+    }
+    fprintf(file, "flash %.3f)\n", ms * median(result, "T_comm flash"));
     fprintf(file, "  T_ring %.3f ms = t_g %.3f + %d x max(t_g, t_c %.3f)", ms * result->ring,
             ms * result->block_compute, problem->nranks - 1, ms * result->link.block_seconds);
     if (!problem->allgather) {
@@ -183,6 +184,10 @@ static void print_sentence(FILE *file, const bench_environment_t *environment,
     const bench_measured_t *sliced = best_sliced(result);
     bool allgather = result->problem.allgather;
 
+    if (environment->options->no_others) {
+        fprintf(file, "\n");
+        return;
+    }
     if (environment->nranks == 1) {
         fprintf(file, "\n%s: one rank has nothing to communicate, hence nothing to hide.\n\n",
                 allgather ? "AllGather" : "ReduceScatter");

@@ -242,10 +242,12 @@ static int list_alone(const bench_problem_t *problem, MPI_Comm own, MPI_Comm fla
         (bench_case_t){.name = "T_split", .run = run_split_computation, .computes = true};
     cases[count++] =
         (bench_case_t){.name = "T_comm", .run = run_communication, .comm = own, .moves = true};
-    cases[count++] = (bench_case_t){.name = "T_comm nonblocking",
-                                    .run = run_nonblocking_communication,
-                                    .comm = own,
-                                    .moves = true};
+    if (!problem->options->no_others) {
+        cases[count++] = (bench_case_t){.name = "T_comm nonblocking",
+                                        .run = run_nonblocking_communication,
+                                        .comm = own,
+                                        .moves = true};
+    }
     cases[count++] = (bench_case_t){
         .name = "T_comm flash", .run = run_nonblocking_communication, .comm = flash, .moves = true};
     if (!problem->allgather) {
@@ -265,15 +267,19 @@ static int list_variants(const bench_problem_t *problem, MPI_Comm own, MPI_Comm 
     }
     snprintf(cases[count].name, sizeof(model.name), "blocking");
     cases[count++].run = run_blocking;
-    snprintf(cases[count].name, sizeof(model.name), "nonblocking");
-    cases[count++].run = run_nonblocking;
+    if (!problem->options->no_others) {
+        snprintf(cases[count].name, sizeof(model.name), "nonblocking");
+        cases[count++].run = run_nonblocking;
+    }
     for (i = 0; i < problem->nslicings; i++) {
         snprintf(cases[count].name, sizeof(model.name), "sliced-%d", problem->slicings[i].count);
         cases[count].slicing = &problem->slicings[i];
         cases[count++].run = problem->allgather ? run_sliced_allgather : run_sliced_reduce_scatter;
     }
-    snprintf(cases[count].name, sizeof(model.name), "ring by hand");
-    cases[count++].run = problem->allgather ? bench_hand_allgather : bench_hand_reduce_scatter;
+    if (!problem->options->no_others) {
+        snprintf(cases[count].name, sizeof(model.name), "ring by hand");
+        cases[count++].run = problem->allgather ? bench_hand_allgather : bench_hand_reduce_scatter;
+    }
     snprintf(cases[count].name, sizeof(model.name), "flash");
     cases[count].comm = flash;
     cases[count].calls_back = true;
@@ -288,13 +294,15 @@ int bench_variants_list(const bench_problem_t *problem, MPI_Comm own, MPI_Comm f
     int count = list_alone(problem, own, flash, cases);
 
     count += list_variants(problem, own, flash, &cases[count]);
-    snprintf(model.name, sizeof(model.name), "plain call, Open MPI");
-    model.comm = own;
-    cases[count++] = model;
+    if (!problem->options->no_others) {
+        snprintf(model.name, sizeof(model.name), "plain call, Open MPI");
+        model.comm = own;
+        cases[count++] = model;
+    }
     snprintf(model.name, sizeof(model.name), "plain call, flash");
     model.comm = flash;
     cases[count++] = model;
-    if (problem->options->offload) {
+    if (problem->options->offload && !problem->options->no_others) {
         snprintf(model.name, sizeof(model.name), "host in MPI, Open MPI");
         model.run = run_waiting;
         model.comm = own;

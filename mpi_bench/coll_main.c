@@ -70,7 +70,7 @@ static bool get_data(coll_data_t *data, const coll_options_t *options, int rank)
 static long run(const coll_options_t *options, int rank, coll_data_t *data, FILE *csv)
 {
     FILE *table = rank != 0 ? NULL : csv == stdout ? stderr : stdout;
-    MPI_Comm own = bench_own_communicator();
+    MPI_Comm own = bench_own_communicator(MPI_COMM_WORLD);
     coll_job_t job = {.options = options};
     long wrong = 0;
     size_t bytes;

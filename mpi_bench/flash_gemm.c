@@ -86,7 +86,7 @@ static long run(bench_problem_t *problems, int count, int rank, bench_environmen
 {
     FILE *table = json == stdout ? stderr : stdout;
     bench_result_t results[MAX_RESULTS];
-    MPI_Comm own = bench_own_communicator();
+    MPI_Comm own = bench_own_communicator(MPI_COMM_WORLD);
     long wrong = 0;
     int i;
 

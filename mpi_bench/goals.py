@@ -129,7 +129,7 @@ def hidden(lab):
     found, allowed = {}, {}
     sizes = (1, 2, 4, 8, 16)
     for size in sizes:
-        runs = [lab.gemm(4, OFFLOAD + ["--bytes={}M".format(size)])["results"]
+        runs = [lab.gemm(4, OFFLOAD + ["--no-others", "--bytes={}M".format(size)])["results"]
                 for _ in range(3)]
         for results in zip(*runs):
             for name in CASES:
@@ -144,7 +144,7 @@ def hidden(lab):
 
 
 def transfer(lab):
-    run = lab.gemm(4, OFFLOAD + ["--bytes=8M", "--compute-ratio=0.5"])
+    run = lab.gemm(4, OFFLOAD + ["--no-others", "--bytes=8M", "--compute-ratio=0.5"])
     for result in run["results"]:
         value = case(result, "flash")["t_total_over_t_ring"]
         yield ("4 hosts, {}, transfer longer: T_total / T_ring".format(OPERATIONS[result["op"]]),
@@ -153,7 +153,7 @@ def transfer(lab):
 
 def eight(lab):
     """Eight hosts on few cores wake up late for small pieces: an allgather has two to a block."""
-    run = lab.gemm(8, OFFLOAD + ["--bytes=4M", "--pieces=2,8"])
+    run = lab.gemm(8, OFFLOAD + ["--no-others", "--bytes=4M", "--pieces=2,8"])
     for result in run["results"]:
         for name, title in CASES.items():
             value = 100 - exposed(result, name)
@@ -340,7 +340,7 @@ def shapes(lab):
     for count in (2, 4):
         found, split = {}, {}
         for rows in (64, 512, 1024, 2048, 4096):
-            runs = [lab.gemm(count, ["-m", str(rows), "-n", "1024", "-k", "1024", "--slices=2"])
+            runs = [lab.gemm(count, ["-m", str(rows), "-n", "1024", "-k", "1024", "--no-others"])
                     ["results"] for _ in range(3)]
             for results in zip(*runs):
                 found.setdefault(results[0]["op"], []).append(statistics.median(
@@ -359,7 +359,7 @@ def node(lab):
 
 
 def idle(lab):
-    run = lab.gemm(2, OFFLOAD + ["--bytes=1M"])
+    run = lab.gemm(2, OFFLOAD + ["--no-others", "--bytes=1M"])
     value = 1e3 * run["idle_cpu_seconds_per_second"]
     yield ("idle after use: CPU ms a second, all threads", listed([value], 3), "< 0.1", value < 0.1)
     row = lab.rows(lab.hosts(4, "flash_iallgather", ["-m", "8M:8M", "--no-own", "--compute=sleep",

@@ -196,7 +196,6 @@ typedef struct mca_coll_flash_settings {
 } mca_coll_flash_settings_t;
 
 /* coll_flash_info.c */
-void mca_coll_flash_default_settings(mca_coll_flash_settings_t *settings);
 /* Once, while the communicator is made: follows its info keys from then on. OPAL_SUCCESS, or none.
  */
 int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_settings_t *settings);

@@ -19,23 +19,23 @@ typedef struct key {
     char *name;    /* not changed, but Open MPI's functions take no const */
     size_t offset; /* in mca_coll_flash_settings_t */
     size_t least, most;
-} key_t;
+} info_key_t;
 
 #define KEY(field, least, most)                                                     \
     {                                                                               \
         PREFIX #field, offsetof(mca_coll_flash_settings_t, field), (least), (most), \
     }
-static const key_t keys[] = {KEY(min_bytes, 0, PTRDIFF_MAX), KEY(step_bytes, 0, PTRDIFF_MAX),
-                             KEY(segment_bytes, FLASH_LEAST_SEGMENT, PTRDIFF_MAX),
-                             KEY(pieces, 1, FLASH_MAX_PIECES)};
+static const info_key_t keys[] = {KEY(min_bytes, 0, PTRDIFF_MAX), KEY(step_bytes, 0, PTRDIFF_MAX),
+                                  KEY(segment_bytes, FLASH_LEAST_SEGMENT, PTRDIFF_MAX),
+                                  KEY(pieces, 1, FLASH_MAX_PIECES)};
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
 
-static size_t *setting(mca_coll_flash_settings_t *settings, const key_t *key)
+static size_t *setting(mca_coll_flash_settings_t *settings, const info_key_t *key)
 {
     return (size_t *) ((char *) settings + key->offset);
 }
 
-static const key_t *find(const char *name)
+static const info_key_t *find(const char *name)
 {
     for (size_t k = 0; k < KEYS; k++) {
         if (strcmp(keys[k].name, name) == 0) {
@@ -46,7 +46,7 @@ static const key_t *find(const char *name)
 }
 
 /* Digits alone. */
-static bool parse(const key_t *key, const char *text, size_t *value)
+static bool parse(const info_key_t *key, const char *text, size_t *value)
 {
     char *end;
 
@@ -59,38 +59,24 @@ static bool parse(const key_t *key, const char *text, size_t *value)
 }
 
 /*
- * Open MPI asks what a key's value is to be, and copies the answer. While the communicator is made,
- * it is not yet flash's: mca_coll_flash_read_settings() looks at
- * the answer then.
+ * Open MPI asks what a key's value is to be; NULL: the key is ignored. While the communicator is
+ * made, it is not yet flash's: mca_coll_flash_read_settings() looks at the answers then.
  */
 static char *changed(opal_infosubscriber_t *object, char *name, char *text)
 {
-    static _Thread_local char unchanged[MOST_DIGITS];
-    const key_t *key = find(name);
+    const info_key_t *key = find(name);
     mca_coll_flash_module_t *module = mca_coll_flash_module_of((ompi_communicator_t *) object);
-    mca_coll_flash_settings_t defaults;
     size_t value;
 
-    mca_coll_flash_default_settings(&defaults);
-    if (parse(key, text, &value)) {
-        if (module != NULL) {
-            *setting(&module->settings, key) = value;
-        }
-        return text;
+    if (!parse(key, text, &value)) {
+        FLASH_HELP("info-ignored", name, text, opal_process_info.nodename, (int) getpid(),
+                   key->least, key->most);
+        return NULL;
     }
-    FLASH_HELP("info-ignored", name, text, opal_process_info.nodename, (int) getpid(), key->least,
-               key->most);
-    snprintf(unchanged, sizeof(unchanged), "%zu",
-             *setting(module == NULL ? &defaults : &module->settings, key));
-    return unchanged;
-}
-
-void mca_coll_flash_default_settings(mca_coll_flash_settings_t *settings)
-{
-    *settings = (mca_coll_flash_settings_t){.min_bytes = mca_coll_flash_params.min_bytes,
-                                            .step_bytes = mca_coll_flash_params.step_bytes,
-                                            .segment_bytes = mca_coll_flash_params.segment_bytes,
-                                            .pieces = 1};
+    if (module != NULL) {
+        *setting(&module->settings, key) = value;
+    }
+    return text;
 }
 
 int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_settings_t *settings)
@@ -98,7 +84,10 @@ int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_setti
     char text[MOST_DIGITS];
     int flag, rc = OPAL_SUCCESS;
 
-    mca_coll_flash_default_settings(settings);
+    *settings = (mca_coll_flash_settings_t){.min_bytes = mca_coll_flash_params.min_bytes,
+                                            .step_bytes = mca_coll_flash_params.step_bytes,
+                                            .segment_bytes = mca_coll_flash_params.segment_bytes,
+                                            .pieces = 1};
     for (size_t k = 0; k < KEYS && rc == OPAL_SUCCESS; k++) {
         snprintf(text, sizeof(text), "%zu", *setting(settings, &keys[k]));
         rc = opal_infosubscribe_subscribe(&comm->super, keys[k].name, text, changed);

@@ -199,8 +199,8 @@ typedef struct MPIX_Flash_hints {
  * mpix_flash_min_bytes      below which size plain calls take no ring, as coll_flash_min_bytes
  * mpix_flash_step_bytes     likewise, as coll_flash_step_bytes
  *
- * MPI_Comm_get_info returns what holds. A value that cannot be is ignored, which is said. Segments
- * that differ between ranks fail like sizes that do. Open MPI 4.1 hands no keys on in MPI_Comm_dup.
+ * A value that cannot be is ignored, which is said. Segments that differ between ranks fail like
+ * sizes that do. Open MPI 4.1 hands no keys on in MPI_Comm_dup.
  */
 
 /*

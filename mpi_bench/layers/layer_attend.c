@@ -31,7 +31,72 @@ static int place_of(const layer_attention_t *base, int which, int column)
     return (3 * (column / base->width) + which) * base->width + column % base->width;
 }
 
-static void fill(layer_attention_t *base)
+static float *make_matrix(layer_attention_t *base, int rows, int width)
+{
+    return base->memory[base->matrices++] = layer_matrix(rows, width);
+}
+
+void layer_attention_make(layer_attention_t *base, layer_t *layer, const layer_options_t *options,
+                          bool all_weights)
+{
+    int width = options->hidden / layer->nranks, groups = all_weights ? layer->nranks : 1;
+
+    *base = (layer_attention_t){.layer = layer,
+                                .tokens = options->tokens,
+                                .hidden = options->hidden,
+                                .width = width,
+                                .groups = groups,
+                                .in_width = 3 * groups * width,
+                                .out_width = groups * width};
+    base->x = make_matrix(base, layer->rows, base->hidden);
+    base->y = make_matrix(base, layer->rows, base->hidden);
+    base->dy = make_matrix(base, layer->rows, base->hidden);
+    base->dx = make_matrix(base, layer->rows, base->hidden);
+    base->qkv = make_matrix(base, base->tokens, 3 * width);
+    base->dqkv = make_matrix(base, base->tokens, 3 * width);
+    base->in = make_matrix(base, base->hidden, base->in_width);
+    base->din = make_matrix(base, base->hidden, base->in_width);
+    base->out = make_matrix(base, base->out_width, base->hidden);
+    base->dout = make_matrix(base, base->out_width, base->hidden);
+    layer_heads_make(&base->heads, layer, options, base->qkv, base->dqkv);
+}
+
+void layer_attention_free(layer_attention_t *base)
+{
+    layer_matrices_free(base->memory, base->matrices);
+    layer_heads_free(&base->heads);
+    layer_reference_free(base->reference);
+}
+
+void layer_attention_spoil(const layer_attention_t *base)
+{
+    layer_spoil(base->y, base->layer->rows, base->hidden);
+    layer_spoil(base->dx, base->layer->rows, base->hidden);
+    layer_spoil(base->qkv, base->tokens, 3 * base->width);
+    layer_spoil(base->dqkv, base->tokens, 3 * base->width);
+    layer_spoil(base->din, base->hidden, base->in_width);
+    layer_spoil(base->dout, base->out_width, base->hidden);
+}
+
+void layer_attention_begin(layer_attention_t *base, const layer_way_t *way)
+{
+    base->way = way;
+    layer_heads_place(&base->heads, base->layer, way);
+}
+
+void layer_attention_forward(layer_attention_t *base, int position, int rows, float *inner)
+{
+    layer_attend(&base->layer->device, &base->heads, position, rows, inner);
+}
+
+void layer_attention_backward(layer_attention_t *base, int position, int rows, const float *dinner)
+{
+    layer_attend_back(&base->layer->device, &base->heads, position, rows, dinner);
+}
+
+/* ------------------------------------------------------------- a layer by itself */
+
+void layer_attention_fill(layer_attention_t *base, const layer_options_t *options)
 {
     int first = base->layer->rank * base->layer->rows;
 
@@ -55,68 +120,10 @@ static void fill(layer_attention_t *base)
                 layer_attention_weight(LAYER_OUTPUT, element, h, base->hidden);
         }
     }
-}
-
-void layer_attention_make(layer_attention_t *base, layer_t *layer, const layer_options_t *options,
-                          bool all_weights)
-{
-    int width = options->hidden / layer->nranks, groups = all_weights ? layer->nranks : 1;
-
-    *base = (layer_attention_t){.layer = layer,
-                                .tokens = options->tokens,
-                                .hidden = options->hidden,
-                                .width = width,
-                                .groups = groups,
-                                .in_width = 3 * groups * width,
-                                .out_width = groups * width};
-    base->x = layer_matrix(layer->rows, base->hidden);
-    base->y = layer_matrix(layer->rows, base->hidden);
-    base->dy = layer_matrix(layer->rows, base->hidden);
-    base->dx = layer_matrix(layer->rows, base->hidden);
-    base->qkv = layer_matrix(base->tokens, 3 * width);
-    base->dqkv = layer_matrix(base->tokens, 3 * width);
-    base->in = layer_matrix(base->hidden, base->in_width);
-    base->din = layer_matrix(base->hidden, base->in_width);
-    base->out = layer_matrix(base->out_width, base->hidden);
-    base->dout = layer_matrix(base->out_width, base->hidden);
-    layer_heads_make(&base->heads, layer, options, base->qkv, base->dqkv);
-    fill(base);
-    if (!layer->device.offload) {
+    if (!base->layer->device.offload) {
         base->reference = layer_reference_make(options);
     }
 }
-
-void layer_attention_free(layer_attention_t *base)
-{
-    float *all[] = {base->x,    base->y,  base->dy,  base->dx,  base->qkv,
-                    base->dqkv, base->in, base->din, base->out, base->dout};
-
-    layer_matrices_free(all, sizeof(all) / sizeof(all[0]));
-    layer_heads_free(&base->heads);
-    layer_reference_free(base->reference);
-}
-
-void layer_attention_prepare(layer_attention_t *base)
-{
-    layer_spoil(base->y, base->layer->rows, base->hidden);
-    layer_spoil(base->dx, base->layer->rows, base->hidden);
-    layer_spoil(base->qkv, base->tokens, 3 * base->width);
-    layer_spoil(base->dqkv, base->tokens, 3 * base->width);
-    layer_spoil(base->din, base->hidden, base->in_width);
-    layer_spoil(base->dout, base->out_width, base->hidden);
-}
-
-void layer_attention_forward(layer_attention_t *base, int position, int rows, float *inner)
-{
-    layer_attend(&base->layer->device, &base->heads, position, rows, inner);
-}
-
-void layer_attention_backward(layer_attention_t *base, int position, int rows, const float *dinner)
-{
-    layer_attend_back(&base->layer->device, &base->heads, position, rows, dinner);
-}
-
-/* ------------------------------------------------------------------- the check */
 
 static int sample(int number, int count)
 {
@@ -159,13 +166,10 @@ static void compare_column(const layer_attention_t *base, int column, layer_comp
     }
 }
 
-/* What is compared does not depend on positions. */
-double layer_attention_error(void *state, const layer_way_t *way)
+double layer_attention_error(const layer_attention_t *base)
 {
-    const layer_attention_t *base = state;
     layer_compared_t kinds[4] = {{0, 0}};
 
-    (void) way;
     for (int k = 0; k < SAMPLES && k < base->layer->rows; k++) {
         compare_row(base, sample(k, base->layer->rows), &kinds[0], &kinds[1]);
     }

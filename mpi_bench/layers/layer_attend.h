@@ -1,6 +1,5 @@
 /*
- * layer_attend.h: what the programs of attention have in common: the input, the weights, this
- * rank's heads, and the check.
+ * layer_attend.h: what the layers of attention have in common: weights, and this rank's heads.
  *
  *   X -> Q, K, V -> softmax(Q K') V = O -> O Wo = Y
  *
@@ -12,7 +11,12 @@
 #include "layer_heads.h"
 #include "layer_reference.h"
 
-/* What each program's state begins with. Heads come in nranks groups, of `width` elements each. */
+enum { LAYER_ATTENTION_MATRICES = 10 };
+
+/*
+ * Heads come in nranks groups, of `width` elements each. The input, the output, the weights and
+ * the gradients by them may be replaced by the caller's.
+ */
 typedef struct layer_attention {
     layer_t *layer;
     const layer_way_t *way; /* the current one */
@@ -28,21 +32,28 @@ typedef struct layer_attention {
     /* hidden x in_width, by groups their queries, keys and values; out_width x hidden: */
     float *in, *out, *din, *dout;
     layer_heads_t heads;
-    layer_reference_t *reference; /* NULL where nothing is computed */
+    layer_reference_t *reference; /* of layer_attention_fill(); NULL where nothing is computed */
+    float *memory[LAYER_ATTENTION_MATRICES]; /* owned */
+    size_t matrices;
 } layer_attention_t;
 
-/* What is given is filled in. */
+/* Zeroed. `layer` is to outlive it. */
 void layer_attention_make(layer_attention_t *base, layer_t *layer, const layer_options_t *options,
                           bool all_weights);
 void layer_attention_free(layer_attention_t *base);
-/* layer_workload_t's `prepare`, of this part. */
-void layer_attention_prepare(layer_attention_t *base);
+/* Makes unusable whatever a run leaves. */
+void layer_attention_spoil(const layer_attention_t *base);
+/* Before a pass in that way. */
+void layer_attention_begin(layer_attention_t *base, const layer_way_t *way);
 /* Of this rank's heads: what follows from tokens' attention, tokens x width, `inner`. */
 void layer_attention_forward(layer_attention_t *base, int position, int rows, float *inner);
 void layer_attention_backward(layer_attention_t *base, int position, int rows, const float *dinner);
 
+/* A layer by itself: what is given to it, and what is to come of it. Collective. */
+void layer_attention_fill(layer_attention_t *base, const layer_options_t *options);
+double layer_attention_error(const layer_attention_t *base);
+
 /* layer_workload_t's. */
 int layer_attention_rows(const layer_options_t *options, int nranks);
-double layer_attention_error(void *state, const layer_way_t *way);
 
 #endif /* LAYER_ATTEND_H */

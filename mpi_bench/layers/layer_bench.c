@@ -269,7 +269,7 @@ static int report_errors(const bench_t *bench)
 static int run(const layer_settings_t *settings, FILE *csv)
 {
     bench_t bench = {.settings = *settings};
-    MPI_Comm own = bench_own_communicator();
+    MPI_Comm own = bench_own_communicator(MPI_COMM_WORLD);
     int hosts, least, wrong;
     bool served;
 

@@ -13,7 +13,7 @@ enum { LAYER_MAX_PHASES = 4, LAYER_MAX_VARIANTS = 2 };
 typedef struct layer_options {
     int tokens; /* of all ranks */
     int hidden, inner;
-    int layers, heads;
+    int layers, heads, groups;
     bool causal;
     int pieces;
     int iterations, warmup;
@@ -29,6 +29,7 @@ typedef struct layer_workload {
     /* The names of flash's ways, if there are several: numbered as layer_way_t's `variant`. */
     const char *flash_variants[LAYER_MAX_VARIANTS];
     bool has_heads; /* its options say how many */
+    bool has_groups;
     bool exchanges; /* it calls layer_exchange() */
     /* Of the blocks that travel: 0 if the shape does not divide. */
     int (*block_rows)(const layer_options_t *options, int nranks);

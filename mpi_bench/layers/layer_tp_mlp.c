@@ -1,0 +1,191 @@
+/*
+ * layer_tp_mlp.c: see layer_tp_mlp.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "layer_tp_mlp.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "bench_blocks.h"
+#include "layer_math.h"
+
+static float *make_matrix(layer_tp_mlp_t *mlp, int rows, int width)
+{
+    return mlp->memory[mlp->matrices++] = layer_matrix(rows, width);
+}
+
+void layer_tp_mlp_make(layer_tp_mlp_t *mlp, layer_t *layer, const layer_options_t *options)
+{
+    int last = bench_share_first(options->inner, layer->nranks, layer->rank + 1);
+
+    *mlp = (layer_tp_mlp_t){.layer = layer,
+                            .tokens = layer->rows * layer->nranks,
+                            .hidden = options->hidden,
+                            .first = bench_share_first(options->inner, layer->nranks, layer->rank)};
+    mlp->width = last - mlp->first;
+    mlp->x = make_matrix(mlp, layer->rows, mlp->hidden);
+    mlp->dy = make_matrix(mlp, layer->rows, mlp->hidden);
+    mlp->y = make_matrix(mlp, layer->rows, mlp->hidden);
+    mlp->dx = make_matrix(mlp, layer->rows, mlp->hidden);
+    mlp->all_x = make_matrix(mlp, mlp->tokens, mlp->hidden);
+    mlp->all_dy = make_matrix(mlp, mlp->tokens, mlp->hidden);
+    mlp->partial = make_matrix(mlp, mlp->tokens, mlp->hidden);
+    mlp->z = make_matrix(mlp, mlp->tokens, mlp->width);
+    mlp->a = make_matrix(mlp, mlp->tokens, mlp->width);
+    mlp->dz = make_matrix(mlp, mlp->tokens, mlp->width);
+    mlp->w1 = make_matrix(mlp, mlp->hidden, mlp->width);
+    mlp->w2 = make_matrix(mlp, mlp->width, mlp->hidden);
+    mlp->dw1 = make_matrix(mlp, mlp->hidden, mlp->width);
+    mlp->dw2 = make_matrix(mlp, mlp->width, mlp->hidden);
+}
+
+void layer_tp_mlp_free(layer_tp_mlp_t *mlp)
+{
+    layer_matrices_free(mlp->memory, mlp->matrices);
+}
+
+/* ------------------------------------------------------------------- forward */
+
+static void activate(layer_tp_mlp_t *mlp, int position, int rows)
+{
+    size_t count = (size_t) rows * (size_t) mlp->width;
+    const float *z = layer_at(mlp->z, position, mlp->width);
+    float *a = layer_at(mlp->a, position, mlp->width);
+
+    for (size_t k = 0; k < count && !mlp->layer->device.offload; k++) {
+        a[k] = (float) layer_gelu(z[k]);
+    }
+}
+
+static void inward(void *arg, int position, int rows, float *x)
+{
+    layer_tp_mlp_t *mlp = arg;
+
+    layer_multiply(&mlp->layer->device,
+                   &(layer_product_t){.m = rows,
+                                      .n = mlp->width,
+                                      .k = mlp->hidden,
+                                      .a = x,
+                                      .lda = mlp->hidden,
+                                      .b = mlp->w1,
+                                      .ldb = mlp->width,
+                                      .c = layer_at(mlp->z, position, mlp->width),
+                                      .ldc = mlp->width});
+    activate(mlp, position, rows);
+}
+
+static void outward(void *arg, int position, int rows, float *y)
+{
+    layer_tp_mlp_t *mlp = arg;
+
+    layer_multiply(&mlp->layer->device,
+                   &(layer_product_t){.m = rows,
+                                      .n = mlp->hidden,
+                                      .k = mlp->width,
+                                      .a = layer_at(mlp->a, position, mlp->width),
+                                      .lda = mlp->width,
+                                      .b = mlp->w2,
+                                      .ldb = mlp->hidden,
+                                      .c = y,
+                                      .ldc = mlp->hidden});
+}
+
+/* ------------------------------------------------------------------ backward */
+
+static void back_to_inner(void *arg, int position, int rows, float *dy)
+{
+    layer_tp_mlp_t *mlp = arg;
+    size_t count = (size_t) rows * (size_t) mlp->width;
+    const float *z = layer_at(mlp->z, position, mlp->width);
+    float *dz = layer_at(mlp->dz, position, mlp->width);
+
+    layer_multiply(&mlp->layer->device, &(layer_product_t){.transpose_b = true,
+                                                           .m = rows,
+                                                           .n = mlp->width,
+                                                           .k = mlp->hidden,
+                                                           .a = dy,
+                                                           .lda = mlp->hidden,
+                                                           .b = mlp->w2,
+                                                           .ldb = mlp->hidden,
+                                                           .c = dz,
+                                                           .ldc = mlp->width});
+    for (size_t k = 0; k < count && !mlp->layer->device.offload; k++) {
+        dz[k] *= (float) layer_gelu_slope(z[k]);
+    }
+    layer_multiply(&mlp->layer->device,
+                   &(layer_product_t){.transpose_a = true,
+                                      .m = mlp->width,
+                                      .n = mlp->hidden,
+                                      .k = rows,
+                                      .a = layer_at(mlp->a, position, mlp->width),
+                                      .lda = mlp->width,
+                                      .b = dy,
+                                      .ldb = mlp->hidden,
+                                      .beta = 1,
+                                      .c = mlp->dw2,
+                                      .ldc = mlp->hidden});
+}
+
+static void back_to_input(void *arg, int position, int rows, float *dx)
+{
+    layer_tp_mlp_t *mlp = arg;
+
+    layer_multiply(&mlp->layer->device,
+                   &(layer_product_t){.transpose_b = true,
+                                      .m = rows,
+                                      .n = mlp->hidden,
+                                      .k = mlp->width,
+                                      .a = layer_at(mlp->dz, position, mlp->width),
+                                      .lda = mlp->width,
+                                      .b = mlp->w1,
+                                      .ldb = mlp->width,
+                                      .c = dx,
+                                      .ldc = mlp->hidden});
+}
+
+static void first_weights(void *arg)
+{
+    layer_tp_mlp_t *mlp = arg;
+
+    layer_multiply(&mlp->layer->device, &(layer_product_t){.transpose_a = true,
+                                                           .m = mlp->hidden,
+                                                           .n = mlp->width,
+                                                           .k = mlp->tokens,
+                                                           .a = mlp->all_x,
+                                                           .lda = mlp->hidden,
+                                                           .b = mlp->dz,
+                                                           .ldb = mlp->width,
+                                                           .c = mlp->dw1,
+                                                           .ldc = mlp->width});
+}
+
+void layer_tp_mlp_forward(layer_tp_mlp_t *mlp, const layer_way_t *way)
+{
+    layer_gather(mlp->layer, way, mlp->hidden, mlp->x, mlp->all_x, inward, mlp);
+    layer_scatter(mlp->layer, way, mlp->hidden, mlp->partial, mlp->y, outward, NULL, mlp);
+}
+
+void layer_tp_mlp_backward(layer_tp_mlp_t *mlp, const layer_way_t *way)
+{
+    memset(mlp->dw2, 0, (size_t) mlp->width * (size_t) mlp->hidden * sizeof(float));
+    layer_gather(mlp->layer, way, mlp->hidden, mlp->dy, mlp->all_dy, back_to_inner, mlp);
+    layer_scatter(mlp->layer, way, mlp->hidden, mlp->partial, mlp->dx, back_to_input, first_weights,
+                  mlp);
+}
+
+/* All that a run leaves, so that none finds what another one has left. */
+void layer_tp_mlp_spoil(layer_tp_mlp_t *mlp)
+{
+    layer_spoil(mlp->y, mlp->layer->rows, mlp->hidden);
+    layer_spoil(mlp->dx, mlp->layer->rows, mlp->hidden);
+    layer_spoil(mlp->all_x, mlp->tokens, mlp->hidden);
+    layer_spoil(mlp->all_dy, mlp->tokens, mlp->hidden);
+    layer_spoil(mlp->partial, mlp->tokens, mlp->hidden);
+    layer_spoil(mlp->z, mlp->tokens, mlp->width);
+    layer_spoil(mlp->a, mlp->tokens, mlp->width);
+    layer_spoil(mlp->dz, mlp->tokens, mlp->width);
+    layer_spoil(mlp->dw1, mlp->hidden, mlp->width);
+    layer_spoil(mlp->dw2, mlp->width, mlp->hidden);
+}
