@@ -100,6 +100,18 @@ static void drive(call_t *call, MPI_Request *request)
     }
 }
 
+/* What consumes a piece of this rank's own is waiting for the accelerator as soon as that is there.
+ */
+static void finish_all(call_t *call, MPI_Request *request)
+{
+    int done;
+
+    while (call->head != call->tail) {
+        finish_oldest(call);
+        must(MPI_Test(request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    }
+}
+
 static MPIX_Flash_hints hints_of(const layer_t *layer, int width)
 {
     MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
@@ -140,9 +152,7 @@ void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, floa
     if (meanwhile != NULL && layer->device.offload) {
         meanwhile(arg);
     }
-    while (call.head != call.tail) {
-        finish_oldest(&call);
-    }
+    finish_all(&call, &request);
     must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
     must_have_seen(&call);
     if (meanwhile != NULL && !layer->device.offload) {
@@ -168,9 +178,7 @@ void layer_flash_exchange(layer_t *layer, const layer_way_t *way, int width, flo
          "MPIX_Ialltoall_compute");
     if (produce_rows != NULL) {
         drive(&makes, &request);
-    }
-    while (makes.head != makes.tail) {
-        finish_oldest(&makes);
+        finish_all(&makes, &request);
     }
     must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
     if (produce_rows != NULL) {
