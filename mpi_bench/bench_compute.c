@@ -125,10 +125,24 @@ void bench_finish_queued(bench_problem_t *problem)
 {
     bench_queued_t *queued = &problem->queued[problem->queue_head++ % BENCH_MAX_QUEUED];
 
-    bench_sleep_until(queued->end - queued->rows * problem->row_seconds / 2);
-    copy(problem, queued->in, queued->out, queued->rows);
+    if (!problem->allgather) {
+        bench_sleep_until(queued->end - queued->rows * problem->row_seconds / 2);
+        copy(problem, queued->in, queued->out, queued->rows);
+    }
     bench_sleep_until(queued->end);
     MPIX_Flash_complete(queued->handle, MPI_SUCCESS);
+}
+
+/* Pieces are the accelerator's until it has done with them. */
+static int leave_pending(bench_problem_t *problem, const void *in, void *out, int rows,
+                         MPIX_Flash_handle handle)
+{
+    problem->queued[problem->queue_tail++ % BENCH_MAX_QUEUED] = (bench_queued_t){
+        .in = in, .out = out, .rows = rows, .end = problem->device_idle, .handle = handle};
+    if (!problem->may_pend) {
+        bench_finish_queued(problem);
+    }
+    return MPIX_FLASH_PENDING;
 }
 
 int bench_produce(bench_problem_t *problem, const void *in, const MPIX_Flash_block *block, int rows)
@@ -138,16 +152,16 @@ int bench_produce(bench_problem_t *problem, const void *in, const MPIX_Flash_blo
         return MPI_SUCCESS;
     }
     enqueue(problem, rows);
-    problem->queued[problem->queue_tail++ % BENCH_MAX_QUEUED] =
-        (bench_queued_t){.in = in,
-                         .out = block->data,
-                         .rows = rows,
-                         .end = problem->device_idle,
-                         .handle = block->handle};
-    if (!problem->may_pend) {
-        bench_finish_queued(problem);
+    return leave_pending(problem, in, block->data, rows, block->handle);
+}
+
+int bench_consume(bench_problem_t *problem, const MPIX_Flash_block *block, void *out, int rows)
+{
+    bench_launch(problem, block->data, out, rows);
+    if (!problem->options->offload) {
+        return MPI_SUCCESS;
     }
-    return MPIX_FLASH_PENDING;
+    return leave_pending(problem, block->data, out, rows, block->handle);
 }
 
 void bench_compute_finish(const bench_problem_t *problem)

@@ -20,9 +20,8 @@ static int consume(const MPIX_Flash_block *block, void *arg)
     bench_problem_t *problem = arg;
     int rows, row = piece_rows(problem, block, &rows);
 
-    bench_compute(problem, block->data,
-                  bench_row(problem, problem->output, row, problem->out_width), rows);
-    return MPI_SUCCESS;
+    return bench_consume(problem, block,
+                         bench_row(problem, problem->output, row, problem->out_width), rows);
 }
 
 static int produce(const MPIX_Flash_block *block, void *arg)
@@ -34,26 +33,17 @@ static int produce(const MPIX_Flash_block *block, void *arg)
                          rows);
 }
 
-void bench_flash_allgather(bench_problem_t *problem, const bench_case_t *bench_case)
+static MPIX_Flash_hints begin(bench_problem_t *problem, const bench_case_t *bench_case)
 {
-    const bench_blocks_t *blocks = &problem->blocks;
-    int count = blocks->counts[problem->rank];
     MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
-    MPI_Request request;
+    int served;
 
+    MPIX_Flash_active(bench_case->comm, &served);
+    problem->may_pend = served != 0;
     problem->rows_seen = 0;
     hints.pieces = bench_pieces(problem);
     hints.row = problem->row;
-    if (blocks->equal) {
-        MPIX_Iallgather_compute(problem->block, count, problem->type, problem->moved, count,
-                                problem->type, consume, problem, &hints, bench_case->comm,
-                                &request);
-    } else {
-        MPIX_Iallgatherv_compute(problem->block, count, problem->type, problem->moved,
-                                 blocks->counts, blocks->displs, problem->type, consume, problem,
-                                 &hints, bench_case->comm, &request);
-    }
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return hints;
 }
 
 /* An accelerator is asked for as much as the extension takes at a time, and then waited for. */
@@ -76,18 +66,31 @@ static void drive(bench_problem_t *problem, MPI_Request *request)
     MPI_Wait(request, MPI_STATUS_IGNORE);
 }
 
+void bench_flash_allgather(bench_problem_t *problem, const bench_case_t *bench_case)
+{
+    const bench_blocks_t *blocks = &problem->blocks;
+    int count = blocks->counts[problem->rank];
+    MPIX_Flash_hints hints = begin(problem, bench_case);
+    MPI_Request request;
+
+    if (blocks->equal) {
+        MPIX_Iallgather_compute(problem->block, count, problem->type, problem->moved, count,
+                                problem->type, consume, problem, &hints, bench_case->comm,
+                                &request);
+    } else {
+        MPIX_Iallgatherv_compute(problem->block, count, problem->type, problem->moved,
+                                 blocks->counts, blocks->displs, problem->type, consume, problem,
+                                 &hints, bench_case->comm, &request);
+    }
+    drive(problem, &request);
+}
+
 void bench_flash_reduce_scatter(bench_problem_t *problem, const bench_case_t *bench_case)
 {
     const bench_blocks_t *blocks = &problem->blocks;
-    MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
+    MPIX_Flash_hints hints = begin(problem, bench_case);
     MPI_Request request;
-    int served;
 
-    MPIX_Flash_active(bench_case->comm, &served);
-    problem->may_pend = served != 0;
-    problem->rows_seen = 0;
-    hints.pieces = bench_pieces(problem);
-    hints.row = problem->row;
     if (blocks->equal) {
         MPIX_Ireduce_scatter_block_compute(produce, problem, &hints, problem->result,
                                            blocks->counts[problem->rank], problem->type, MPI_SUM,

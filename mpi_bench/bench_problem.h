@@ -107,11 +107,12 @@ void bench_compute(bench_problem_t *problem, const void *in, void *out, int rows
 void bench_compute_finish(const bench_problem_t *problem);
 
 /*
- * What the producer of a reduce-scatter does, and returns: a product is computed, an accelerator is
- * asked for it.
+ * What flash's callbacks do, and return: a product is computed, an accelerator is asked for it. A
+ * reduce-scatter produces, an allgather consumes.
  */
 int bench_produce(bench_problem_t *problem, const void *in, const MPIX_Flash_block *block,
                   int rows);
+int bench_consume(bench_problem_t *problem, const MPIX_Flash_block *block, void *out, int rows);
 /* Waits for the oldest piece that the accelerator was asked for, and says that it is done. */
 void bench_finish_queued(bench_problem_t *problem);
 
