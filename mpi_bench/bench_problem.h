@@ -57,7 +57,7 @@ typedef struct bench_problem {
     size_t size;        /* of an element */
     double row_seconds; /* offload: the computation of a row */
     double device_idle; /* offload: when the accelerator has done all that it was given */
-    bench_queued_t queued[BENCH_MAX_QUEUED]; /* offload, RS: pending pieces; a ring buffer */
+    bench_queued_t queued[BENCH_MAX_QUEUED]; /* offload: pending pieces; a ring buffer */
     unsigned queue_head, queue_tail;
     bool may_pend;         /* else the extension waits inside its call, without a ring */
     bench_blocks_t blocks; /* unsliced */

@@ -188,6 +188,9 @@ typedef struct mca_coll_flash_previous {
 #define FLASH_LEAST_SEGMENT 64
 #define FLASH_MAX_PIECES    4096
 
+/* No rank, and not FLASH_NOBODY either. */
+#define FLASH_NOT_TOLD (FLASH_NOBODY - 1)
+
 /* What holds for one communicator: the parameters, unless its info keys say otherwise. */
 typedef struct mca_coll_flash_settings {
     size_t min_bytes, step_bytes;
@@ -214,9 +217,11 @@ typedef struct mca_coll_flash_module {
        their order; see coll_flash_number.c. */
     uint64_t taken[FLASH_CALL_SEQUENCES / 64];
     opal_list_t waiting;
-    flash_peer_t *left, *right;   /* NULL before the first ring */
-    flash_pair_t *pairs;          /* owned; NULL before the first all-to-all */
-    atomic_bool told_peer_failed; /* by any thread that completes a request; relaxed: no more */
+    flash_peer_t *left, *right; /* NULL before the first ring */
+    flash_pair_t *pairs;        /* owned; NULL before the first all-to-all */
+    /* At whose door the latest failure elsewhere was laid that was told; written by any thread that
+       completes a request, and nothing else goes by it: relaxed. */
+    _Atomic uint32_t told_blame;
 } mca_coll_flash_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
@@ -279,7 +284,7 @@ typedef struct mca_coll_flash_request {
     ompi_request_t *persistent; /* the one that completes when this one is recycled, or NULL */
     mca_coll_flash_module_t *module;
     uint32_t sequence;    /* which operation of the communicator */
-    size_t segment_bytes; /* when it was called */
+    size_t segment_bytes; /* as the keys say when it is called; persistent ones: the parameter */
     int known_error;      /* from the start; or MPI_SUCCESS */
     bool told_stuck;      /* the lock of the progress orders it */
     bool refused;         /* see mca_coll_flash_request_refuse() */

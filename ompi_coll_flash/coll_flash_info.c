@@ -2,7 +2,8 @@
  * coll_flash_info.c: what a program fixes for one communicator, by info keys.
  *
  * MPI_Comm_set_info and MPI_Comm_dup_with_info are collective: a communicator's settings change
- * between the same calls on all ranks. Each call takes them as they are when it starts.
+ * between the same calls on all ranks. Each call takes them as they are when it is made. Rounds of
+ * a persistent request are started by each rank by itself, and so have the parameters' segments.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 
 #define PREFIX "mpix_flash_"
-enum { MOST_DIGITS = 24 };
+enum { MOST_DIGITS = 20 };
 
 typedef struct key {
     char *name;    /* not changed, but Open MPI's functions take no const */
@@ -45,12 +46,12 @@ static const info_key_t *find(const char *name)
     return NULL;
 }
 
-/* Digits alone. */
+/* Digits alone, and no more than a number needs. */
 static bool parse(const info_key_t *key, const char *text, size_t *value)
 {
     char *end;
 
-    if (!isdigit((unsigned char) text[0])) {
+    if (!isdigit((unsigned char) text[0]) || strlen(text) > MOST_DIGITS) {
         return false;
     }
     errno = 0;
@@ -81,7 +82,8 @@ static char *changed(opal_infosubscriber_t *object, char *name, char *text)
 
 int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_settings_t *settings)
 {
-    char text[MOST_DIGITS];
+    char text[MOST_DIGITS + 1];
+    size_t value;
     int flag, rc = OPAL_SUCCESS;
 
     *settings = (mca_coll_flash_settings_t){.min_bytes = mca_coll_flash_params.min_bytes,
@@ -94,8 +96,8 @@ int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_setti
         if (rc == OPAL_SUCCESS) {
             rc = opal_info_get(comm->super.s_info, keys[k].name, sizeof(text) - 1, text, &flag);
         }
-        if (rc == OPAL_SUCCESS && flag) {
-            parse(&keys[k], text, setting(settings, &keys[k]));
+        if (rc == OPAL_SUCCESS && flag && parse(&keys[k], text, &value)) {
+            *setting(settings, &keys[k]) = value;
         }
     }
     return rc;

@@ -125,7 +125,7 @@ static void module_construct(mca_coll_flash_module_t *module)
     module->ring = (flash_ring_t){.ranks = NULL};
     module->left = module->right = NULL;
     module->pairs = NULL;
-    atomic_init(&module->told_peer_failed, false);
+    atomic_init(&module->told_blame, FLASH_NOT_TOLD);
 }
 
 static void release(mca_coll_base_module_t *module)

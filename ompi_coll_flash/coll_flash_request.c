@@ -151,7 +151,8 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->persistent = NULL;
     request->module = module;
     request->sequence = sequence;
-    request->segment_bytes = module->settings.segment_bytes;
+    request->segment_bytes = sequence < FLASH_CALL_SEQUENCES ? module->settings.segment_bytes
+                                                             : mca_coll_flash_params.segment_bytes;
     request->kind = kind;
     request->sendtype = NULL;
     request->compute = (mca_coll_flash_compute_t){.produce = NULL};
@@ -206,12 +207,12 @@ int mca_coll_flash_error(int status)
 
 /* ------------------------------------------------------------------ completing */
 
-/* mpirun takes badly to many messages at a time: what fails elsewhere is told once a communicator.
- */
-static bool is_told(mca_coll_flash_module_t *module, int status)
+/* mpirun takes badly to many messages at a time: what fails elsewhere is told once, until it is
+   another rank's fault. */
+static bool is_told(mca_coll_flash_module_t *module, int status, uint32_t blamed)
 {
     return status == FLASH_ERR_PEER &&
-           atomic_exchange_explicit(&module->told_peer_failed, true, memory_order_relaxed);
+           atomic_exchange_explicit(&module->told_blame, blamed, memory_order_relaxed) == blamed;
 }
 
 static void explain(const mca_coll_flash_request_t *request, int status, uint32_t blamed)
@@ -219,7 +220,7 @@ static void explain(const mca_coll_flash_request_t *request, int status, uint32_
     ompi_group_t *group = request->module->comm->c_local_group;
     char rank[64] = "another rank";
 
-    if (is_told(request->module, status)) {
+    if (is_told(request->module, status, blamed)) {
         return;
     }
     if (blamed != FLASH_NOBODY) {

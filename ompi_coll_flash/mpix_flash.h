@@ -199,8 +199,12 @@ typedef struct MPIX_Flash_hints {
  * mpix_flash_min_bytes      below which size plain calls take no ring, as coll_flash_min_bytes
  * mpix_flash_step_bytes     likewise, as coll_flash_step_bytes
  *
- * A value that cannot be is ignored, which is said. Segments that differ between ranks fail like
- * sizes that do. Open MPI 4.1 hands no keys on in MPI_Comm_dup.
+ * A value that cannot be is ignored, which is said: what held before still holds, though
+ * MPI_Comm_get_info then does not show it. Segments and pieces that differ between ranks fail like
+ * sizes that do; with limits that differ, some ranks would take the ring and others wait for them
+ * elsewhere. A persistent request has the limits that held when it was made, and the segments of
+ * coll_flash_segment_bytes. Open MPI 4.1 hands keys on to a new communicator in
+ * MPI_Comm_dup_with_info alone, not in MPI_Comm_dup, _idup, _split or _create.
  */
 
 /*

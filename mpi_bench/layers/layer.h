@@ -64,6 +64,8 @@ typedef struct layer_product {
     int ldc;
 } layer_product_t;
 void layer_multiply(layer_device_t *device, const layer_product_t *product);
+/* Until that time of bench_now(), in a way that lets go on what it has begun. */
+void layer_wait(const layer_way_t *way, double until);
 /* Until the device has done all that it was given. */
 void layer_finish(const layer_device_t *device);
 

@@ -20,7 +20,7 @@
 /* Of single precision, through two products: what rounding makes of it is some 1e-6. */
 #define MOST_ERROR 1e-4
 
-enum { MOST_WAYS = 4 + LAYER_MAX_SLICINGS + LAYER_MAX_VARIANTS };
+enum { MOST_WAYS = 4 + 2 * LAYER_MAX_SLICINGS + LAYER_MAX_VARIANTS };
 
 typedef struct measured {
     layer_way_t way;
@@ -73,20 +73,28 @@ static void add_way(bench_t *bench, layer_kind_t kind, int slices, MPI_Comm comm
     }
 }
 
-static void list_ways(bench_t *bench, MPI_Comm own)
+static void add_slicings(bench_t *bench, MPI_Comm comm, const char *name)
 {
     const layer_settings_t *settings = &bench->settings;
 
+    for (int k = 0; k < settings->nslicings; k++) {
+        if (settings->slicings[k] <= bench->layer.rows) {
+            add_way(bench, LAYER_SLICED, settings->slicings[k], comm, name);
+        }
+    }
+}
+
+static void list_ways(bench_t *bench, MPI_Comm own)
+{
     add_way(bench, LAYER_COMPUTATION, 1, MPI_COMM_NULL, "computation");
     add_way(bench, LAYER_BLOCKING, 1, own, "no overlap");
     if (!layer_workload.exchanges) { /* flash has no plain all-to-all */
         add_way(bench, LAYER_WAITING, 1, MPI_COMM_WORLD, "no overlap ring");
     }
     add_way(bench, LAYER_NONBLOCKING, 1, own, "nonblocking");
-    for (int k = 0; k < settings->nslicings; k++) {
-        if (settings->slicings[k] <= bench->layer.rows) {
-            add_way(bench, LAYER_SLICED, settings->slicings[k], own, "sliced");
-        }
+    add_slicings(bench, own, "sliced");
+    if (!layer_workload.exchanges) {
+        add_slicings(bench, MPI_COMM_WORLD, "sliced ring");
     }
     for (int k = 0; k < LAYER_MAX_VARIANTS; k++) {
         const char *name = layer_workload.flash_variants[k];
@@ -198,13 +206,13 @@ static void report_phase(const bench_t *bench, int phase, FILE *csv)
     double computation = time_of(&bench->ways[0], phase);
     double unhidden = unhidden_of(bench, phase);
 
-    printf("\n%s: computation %.3f ms\n%-15s %12s %12s %12s %10s\n", name, 1e3 * computation,
+    printf("\n%s: computation %.3f ms\n%-16s %12s %12s %12s %10s\n", name, 1e3 * computation,
            "variant", "total ms", "exposed ms", "exposed %", "E_overlap");
     for (int k = 1; k < bench->count; k++) {
         const measured_t *measured = &bench->ways[k];
         double total = time_of(measured, phase), exposed = total - computation;
 
-        printf("%-15s %12.3f %12.3f %12.2f %10.4f\n", measured->name, 1e3 * total, 1e3 * exposed,
+        printf("%-16s %12.3f %12.3f %12.2f %10.4f\n", measured->name, 1e3 * total, 1e3 * exposed,
                100 * exposed / unhidden, 1 - exposed / unhidden);
         if (csv != NULL) {
             fprintf(csv, "%s,%s,%s,%.9f,%.9f,%.9f,%g\n", layer_workload.program, name,

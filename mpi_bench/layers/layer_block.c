@@ -36,6 +36,7 @@ typedef struct block {
     layer_t tp;
     layer_options_t options; /* of a group */
     layer_way_t way;         /* within the group */
+    bool by_flash;           /* its calls, plain ones included */
     int group, groups;
     int share;                         /* elements */
     MPI_Comm tp_comms[2], dp_comms[2]; /* Open MPI's own, and flash's */
@@ -215,11 +216,6 @@ static void free_all(void *state)
 
 /* ---------------------------------------------------------------------- passes */
 
-static bool by_flash(const block_t *block)
-{
-    return block->way.kind == LAYER_FLASH || block->way.kind == LAYER_WAITING;
-}
-
 static bool overlaps(const block_t *block)
 {
     return block->way.kind == LAYER_FLASH || block->way.kind == LAYER_NONBLOCKING ||
@@ -228,7 +224,7 @@ static bool overlaps(const block_t *block)
 
 static void gather(block_t *block, int l)
 {
-    MPI_Comm comm = block->dp_comms[by_flash(block)];
+    MPI_Comm comm = block->dp_comms[block->by_flash];
     stage_t *stage = &block->stages[l];
 
     if (block->way.kind == LAYER_BLOCKING) {
@@ -243,7 +239,7 @@ static void gather(block_t *block, int l)
 /* A layer's parameters are there, and the next one's on their way. */
 static void have_parameters(block_t *block, int l)
 {
-    if (!overlaps(block)) {
+    if (block->way.kind == LAYER_BLOCKING || block->way.kind == LAYER_WAITING) {
         layer_finish(&block->tp.device);
         gather(block, l);
     }
@@ -255,13 +251,13 @@ static void have_parameters(block_t *block, int l)
 
 static void scatter(block_t *block, int l)
 {
-    MPI_Comm comm = block->dp_comms[by_flash(block)];
+    MPI_Comm comm = block->dp_comms[block->by_flash];
     stage_t *stage = &block->stages[l];
 
     if (block->way.kind == LAYER_COMPUTATION) {
         return;
     }
-    layer_finish(&block->tp.device);
+    layer_wait(&block->way, block->tp.device.idle);
     if (block->way.kind == LAYER_BLOCKING) {
         MPI_Reduce_scatter_block(stage->dwhole, stage->down, block->share, MPI_FLOAT, MPI_SUM,
                                  comm);
@@ -325,7 +321,8 @@ static void run(void *state, const layer_way_t *way, int phase)
     block_t *block = state;
 
     block->way = *way;
-    block->way.comm = block->tp_comms[by_flash(block)];
+    block->by_flash = way->comm == MPI_COMM_WORLD;
+    block->way.comm = block->tp_comms[block->by_flash];
     block->way.variant = way->kind == LAYER_FLASH ? LAYER_QUERY_SPLIT : LAYER_ROW_PARALLEL;
     block->tp.device = block->job->device;
     (phase == FORWARD ? forward : backward)(block);

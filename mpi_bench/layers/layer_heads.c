@@ -47,7 +47,7 @@ void layer_heads_free(layer_heads_t *heads)
 
 void layer_heads_place(layer_heads_t *heads, const layer_t *layer, const layer_way_t *way)
 {
-    for (int position = 0; position < heads->tokens; position++) {
+    for (int position = 0; position < heads->tokens && heads->causal; position++) {
         heads->token[position] = layer_row(layer, way, position);
     }
 }

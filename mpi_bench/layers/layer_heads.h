@@ -27,7 +27,7 @@ typedef struct layer_heads {
 void layer_heads_make(layer_heads_t *heads, const layer_t *layer, const layer_options_t *options,
                       const float *qkv, float *dqkv);
 void layer_heads_free(layer_heads_t *heads);
-/* Notes where the tokens stand. */
+/* Notes where the tokens stand, if that matters. */
 void layer_heads_place(layer_heads_t *heads, const layer_t *layer, const layer_way_t *way);
 
 /* What the tokens from `position` on attend to: rows of count * dimension elements into `out`. */

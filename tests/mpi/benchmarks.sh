@@ -199,6 +199,7 @@ if [[ -x $benchmarks/flash_gemm ]]; then
     misfits() {
         ! run 2 -- "$benchmarks/$1" "${@:2}" >"$log" 2>&1 && holds 1 'give multiples of the 2 ranks'
     }
+    point 'np 3 flash_gemm --no-others' works 'results: all right' 3 flash_gemm "${small[@]}" --no-others
     for np in 1 2 3 5; do # odd sizes
         point "np $np flash_mlp" works 'results: right' "$np" flash_mlp -m $((11 * np)) -k 37 -n 53 \
             -i 1 -x 1 --slices=2,3,16

@@ -11,16 +11,24 @@ for np in 2 3 5; do
     mpi "$np" --mca coll_flash_min_bytes 0 -- test_info
 done
 
-# The first of two small allgathers takes the ring, the second does not.
-min_bytes_are_heard() {
+# Of four small allgathers two take the ring, and two are below one limit each.
+limits_are_heard() {
     run 3 --mca coll_flash_verbose 2 -- test_info path >"$log" 2>&1 || {
         cat "$log"
         return 1
     }
-    holds 3 'Iallgather of 12 bytes .*: ring' && holds 3 'Iallgather of 12 bytes .*: passed on (below'
+    holds 6 'Iallgather of 12 bytes .*: ring' &&
+        holds 3 'Iallgather of 12 bytes .*: passed on (blocks below twice step_bytes' &&
+        holds 3 'Iallgather of 12 bytes .*: passed on (below twice min_bytes'
 }
-point 'mpix_flash_min_bytes' min_bytes_are_heard
+point 'mpix_flash_min_bytes, mpix_flash_step_bytes' limits_are_heard
 
-point 'a value that cannot be is told' says 1 'Value:  many$' 2 -- test_info ignored
+point 'a number of pieces that cannot be is told' says 1 'Value:  many$' 2 -- test_info ignored
+point 'segments that cannot be are told' says 1 'Value:  63$' 2 -- test_info too_short
+
+# Nothing comes of them where flash does not serve.
+mpi 1 -- test_info path segments persistent
+select_coll ^flash
+mpi 3 -- test_info path
 
 plan

@@ -3,12 +3,11 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include <stdio.h>
-
 #include <mpix_flash.h>
 
 #include "aftermath.h"
 #include "mpitest.h"
+#include "persistent.h"
 
 static MPI_Info make_info(const char *key, const char *value)
 {
@@ -66,6 +65,7 @@ static int pieces_of(MPI_Comm comm, int hint)
 static void pieces(void)
 {
     MPI_Comm comm = dup_with("mpix_flash_pieces", "4"), other;
+    MPI_Request request;
 
     check(pieces_of(comm, 0) == 4, "4 pieces: %d", pieces_of(comm, 0));
     check(pieces_of(comm, 2) == 2, "a hint: %d pieces", pieces_of(comm, 2));
@@ -75,6 +75,11 @@ static void pieces(void)
     MPI_Comm_dup(MPI_COMM_WORLD, &other);
     check(pieces_of(other, 0) == 1, "a duplicate of another one has pieces");
     MPI_Comm_free(&other);
+    MPI_Comm_idup(comm, &other, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check(pieces_of(other, 0) == 1, "a duplicate made without keys: %d pieces",
+          pieces_of(other, 0));
+    MPI_Comm_free(&other);
     MPI_Comm_free(&comm);
 }
 
@@ -82,15 +87,12 @@ static void pieces(void)
 static void ignored(void)
 {
     static const char *const bad[] = {"many", "0", "-1", "5x", "4097", "99999999999999999999999"};
-    MPI_Comm comm = dup_with("mpix_flash_pieces", "3"), other;
+    MPI_Comm comm = dup_with("mpix_flash_pieces", "3");
 
     for (size_t k = 0; k < LENGTH(bad); k++) {
         set(comm, "mpix_flash_pieces", bad[k]);
         check(pieces_of(comm, 0) == 3, "\"%s\": %d pieces", bad[k], pieces_of(comm, 0));
     }
-    other = dup_with("mpix_flash_segment_bytes", "63");
-    next_works(other, "with segments that are too short");
-    MPI_Comm_free(&other);
     MPI_Comm_free(&comm);
 }
 
@@ -137,21 +139,69 @@ static void segments(void)
     MPI_Comm_free(&comm);
 }
 
+/* Ranks start a persistent request before the keys change, and after: its segments stay. */
+static void persistent(void)
+{
+    enum { COUNT = 30000 };
+    MPI_Comm comm = make_counted_comm();
+    int *send = get_memory(COUNT * sizeof(*send));
+    int *recv = get_memory((size_t) world_size * COUNT * sizeof(*recv));
+    MPI_Request request;
+
+    MPI_Allgather_init(send, COUNT, MPI_INT, recv, COUNT, MPI_INT, comm, MPI_INFO_NULL, &request);
+    for (int turn = 0; turn < 4; turn++) {
+        bool early = (world_rank + turn) % 2 == 0;
+
+        for (int k = 0; k < COUNT; k++) {
+            send[k] = world_rank * 7 + turn * 1000 + k;
+        }
+        if (early) {
+            MPI_Start(&request);
+        }
+        set(comm, "mpix_flash_segment_bytes", turn % 2 == 0 ? "4096" : "5000");
+        if (!early) {
+            MPI_Start(&request);
+        }
+        check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "a persistent allgather");
+        for (int k = 0; k < world_size * COUNT; k++) {
+            check(recv[k] == k / COUNT * 7 + turn * 1000 + k % COUNT, "turn %d: element %d", turn,
+                  k);
+        }
+    }
+    MPI_Request_free(&request);
+    free(send);
+    free(recv);
+    MPI_Comm_free(&comm);
+}
+
+/* For a script that counts messages. */
+static void too_short(void)
+{
+    MPI_Comm comm = dup_with("mpix_flash_segment_bytes", "63");
+
+    next_works(comm, "with segments that cannot be");
+    MPI_Comm_free(&comm);
+}
+
 /* For a script that reads what is told of the paths. */
 static void path(void)
 {
-    MPI_Comm comm = dup_with("mpix_flash_min_bytes", "0");
+    static const char *const turns[][2] = {{"mpix_flash_min_bytes", "0"},
+                                           {"mpix_flash_min_bytes", "1"},
+                                           {"mpix_flash_step_bytes", "1000000"},
+                                           {"mpix_flash_min_bytes", "1000000"}};
+    MPI_Comm comm = dup_with("mpix_flash_step_bytes", "0");
     int *recv = get_memory((size_t) world_size * sizeof(*recv));
 
-    for (int turn = 0; turn < 2; turn++) {
+    for (size_t turn = 0; turn < LENGTH(turns); turn++) {
         MPI_Request request;
 
+        set(comm, turns[turn][0], turns[turn][1]);
         MPI_Iallgather(&world_rank, 1, MPI_INT, recv, 1, MPI_INT, comm, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         for (int rank = 0; rank < world_size; rank++) {
             check(recv[rank] == rank, "rank %d: %d", rank, recv[rank]);
         }
-        set(comm, "mpix_flash_min_bytes", "1000000");
     }
     free(recv);
     MPI_Comm_free(&comm);
@@ -159,8 +209,9 @@ static void path(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {
-        {"pieces", pieces}, {"ignored", ignored}, {"segments", segments}, {"path", path}};
+    static const test_case_t cases[] = {{"pieces", pieces},       {"ignored", ignored},
+                                        {"segments", segments},   {"persistent", persistent},
+                                        {"too_short", too_short}, {"path", path}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

@@ -58,6 +58,24 @@ EOF
         "$scratch/known.json" | tee "$log" &&
         holds 1 '^known: 10.000 ms, of which 4.000 ms waiting with nothing computed$'
 }
+# Of the two operations with callbacks, the allgather comes first.
+knows_operations() {
+    run 2 --mca coll_flash_trace "$scratch/gemm" -- "$benchmarks/flash_gemm" --bytes=4K \
+        --compute=offload --iterations=1 --warmup=0 --no-others >"$log" 2>&1 || {
+        cat "$log"
+        return 1
+    }
+    python3 -Bc 'import sys
+sys.path.insert(0, sys.argv[1])
+import papers
+scatters, gathers = papers.operations(sys.argv[2])
+sys.exit(not 0 <= gathers < scatters)' "$top_srcdir/mpi_bench" "$scratch/gemm.0.json"
+}
+if [[ -x $benchmarks/flash_gemm ]]; then
+    point 'papers.py finds the operations of its pictures' knows_operations
+else
+    skip 'papers.py' 'built without OpenBLAS'
+fi
 if find_matplotlib; then
     point 'flash_timeline' pictures "$python"
     point 'flash_timeline: known figures' known_figures "$python"
