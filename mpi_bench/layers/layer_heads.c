@@ -8,7 +8,8 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "layer_math.h"
 
 static int width_of(const layer_heads_t *heads)
 {
@@ -162,9 +163,9 @@ void layer_attend(layer_device_t *device, const layer_heads_t *heads, int positi
     }
 }
 
-void layer_attend_begin(const layer_heads_t *heads)
+void layer_attend_begin(const layer_device_t *device, const layer_heads_t *heads)
 {
-    memset(heads->dqkv, 0, row_at(heads, heads->tokens) * sizeof(*heads->dqkv));
+    layer_clear(device, heads->dqkv, heads->tokens, 3 * width_of(heads));
 }
 
 void layer_attend_back(layer_device_t *device, const layer_heads_t *heads, int position, int rows,

@@ -37,7 +37,7 @@ void layer_attend(layer_device_t *device, const layer_heads_t *heads, int positi
  * The same for the gradient by these rows, `dout`: sets that by the tokens' queries, and adds to
  * those by all keys and values, which layer_attend_begin() makes zero.
  */
-void layer_attend_begin(const layer_heads_t *heads);
+void layer_attend_begin(const layer_device_t *device, const layer_heads_t *heads);
 void layer_attend_back(layer_device_t *device, const layer_heads_t *heads, int position, int rows,
                        const float *dout);
 

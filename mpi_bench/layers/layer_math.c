@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "layer_bench.h"
 
@@ -64,6 +65,13 @@ double layer_error(const layer_compared_t *kinds, int count)
         worst = relative > worst ? relative : worst;
     }
     return worst;
+}
+
+void layer_clear(const layer_device_t *device, float *matrix, int rows, int width)
+{
+    if (!device->offload) {
+        memset(matrix, 0, (size_t) rows * (size_t) width * sizeof(*matrix));
+    }
 }
 
 void layer_spoil(float *matrix, int rows, int width)

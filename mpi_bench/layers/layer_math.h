@@ -6,7 +6,7 @@
 #ifndef LAYER_MATH_H
 #define LAYER_MATH_H
 
-#include <stddef.h>
+#include "layer.h"
 
 /* Row-major and zeroed, or the program ends. */
 float *layer_matrix(int rows, int width);
@@ -24,6 +24,8 @@ void layer_compare(layer_compared_t *compared, double got, double expected);
 /* The worst of the kinds, each relative to its largest; NAN if some result was. */
 double layer_error(const layer_compared_t *kinds, int count);
 
+/* Makes it zero, where the host computes: an accelerator has time of its own for that. */
+void layer_clear(const layer_device_t *device, float *matrix, int rows, int width);
 /* Makes it unusable. */
 void layer_spoil(float *matrix, int rows, int width);
 

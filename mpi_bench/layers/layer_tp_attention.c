@@ -5,8 +5,6 @@
  */
 #include "layer_tp_attention.h"
 
-#include <string.h>
-
 #include "layer_math.h"
 
 void layer_tp_attention_make(layer_tp_attention_t *a, layer_t *layer,
@@ -177,8 +175,8 @@ void layer_tp_attention_backward(layer_tp_attention_t *a, const layer_way_t *way
     layer_attention_t *base = &a->base;
 
     layer_attention_begin(base, way);
-    memset(base->dout, 0, (size_t) base->width * (size_t) base->hidden * sizeof(float));
-    layer_attend_begin(&base->heads);
+    layer_clear(&base->layer->device, base->dout, base->width, base->hidden);
+    layer_attend_begin(&base->layer->device, &base->heads);
     layer_gather(base->layer, way, base->hidden, base->dy, a->all_dy, back_to_heads, a);
     if (way->variant == LAYER_ROW_PARALLEL) {
         attend_back(a, 0, base->tokens);

@@ -6,7 +6,6 @@
 #include "layer_tp_mlp.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "bench_blocks.h"
 #include "layer_math.h"
@@ -169,7 +168,7 @@ void layer_tp_mlp_forward(layer_tp_mlp_t *mlp, const layer_way_t *way)
 
 void layer_tp_mlp_backward(layer_tp_mlp_t *mlp, const layer_way_t *way)
 {
-    memset(mlp->dw2, 0, (size_t) mlp->width * (size_t) mlp->hidden * sizeof(float));
+    layer_clear(&mlp->layer->device, mlp->dw2, mlp->width, mlp->hidden);
     layer_gather(mlp->layer, way, mlp->hidden, mlp->dy, mlp->all_dy, back_to_inner, mlp);
     layer_scatter(mlp->layer, way, mlp->hidden, mlp->partial, mlp->dx, back_to_input, first_weights,
                   mlp);

@@ -19,7 +19,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "layer_attend.h"
 #include "layer_math.h"
@@ -198,11 +197,6 @@ static void project_back(void *arg, int position, int rows, float *dmade)
 
 /* -------------------------------------------------------------------------- run */
 
-static void clear(float *matrix, int rows, int width)
-{
-    memset(matrix, 0, (size_t) rows * (size_t) width * sizeof(float));
-}
-
 static void run(void *state, const layer_way_t *way, int phase)
 {
     ulysses_t *u = state;
@@ -215,18 +209,18 @@ static void run(void *state, const layer_way_t *way, int phase)
         layer_exchange(layer, way, 3 * base->width, u->made, base->qkv, project, NULL, u);
         break;
     case ATTENTION:
-        clear(base->y, layer->rows, base->hidden);
+        layer_clear(&layer->device, base->y, layer->rows, base->hidden);
         layer_exchange(layer, way, base->width, u->inner, u->mine, attend, project_out, u);
         break;
     case ATTENTION_BACK:
-        clear(base->dout, base->out_width, base->hidden);
-        layer_attend_begin(&base->heads);
+        layer_clear(&layer->device, base->dout, base->out_width, base->hidden);
+        layer_attend_begin(&base->layer->device, &base->heads);
         layer_exchange(layer, way, base->width, u->dmine, u->dinner, project_out_back, attend_back,
                        u);
         break;
     default:
-        clear(base->dx, layer->rows, base->hidden);
-        clear(base->din, base->hidden, base->in_width);
+        layer_clear(&layer->device, base->dx, layer->rows, base->hidden);
+        layer_clear(&layer->device, base->din, base->hidden, base->in_width);
         layer_exchange(layer, way, 3 * base->width, base->dqkv, u->dmade, NULL, project_back, u);
     }
 }
