@@ -9,6 +9,7 @@
 #define LAYER_ATTEND_H
 
 #include "layer_heads.h"
+#include "layer_linear.h"
 #include "layer_reference.h"
 
 enum { LAYER_ATTENTION_MATRICES = 10 };
@@ -36,6 +37,27 @@ typedef struct layer_attention {
     float *memory[LAYER_ATTENTION_MATRICES]; /* owned */
     size_t matrices;
 } layer_attention_t;
+
+/* Of one group's heads, by its number among those whose weights this rank has. */
+static inline layer_linear_t layer_attention_in_of(const layer_attention_t *base, int group)
+{
+    return (layer_linear_t){.in = base->hidden,
+                            .out = 3 * base->width,
+                            .w = base->in + 3 * group * base->width,
+                            .dw = base->din + 3 * group * base->width,
+                            .stride = base->in_width};
+}
+
+static inline layer_linear_t layer_attention_out_of(const layer_attention_t *base, int group)
+{
+    size_t first = (size_t) group * (size_t) base->width * (size_t) base->hidden;
+
+    return (layer_linear_t){.in = base->width,
+                            .out = base->hidden,
+                            .w = base->out + first,
+                            .dw = base->dout + first,
+                            .stride = base->hidden};
+}
 
 /* Zeroed. `layer` is to outlive it. */
 void layer_attention_make(layer_attention_t *base, layer_t *layer, const layer_options_t *options,

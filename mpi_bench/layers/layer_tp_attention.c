@@ -42,19 +42,10 @@ void layer_tp_attention_spoil(layer_tp_attention_t *a)
 
 static void project(void *arg, int position, int rows, float *x)
 {
-    layer_tp_attention_t *a = arg;
-    const layer_attention_t *base = &a->base;
+    const layer_attention_t *base = &((layer_tp_attention_t *) arg)->base;
 
-    layer_multiply(&base->layer->device,
-                   &(layer_product_t){.m = rows,
-                                      .n = base->in_width,
-                                      .k = base->hidden,
-                                      .a = x,
-                                      .lda = base->hidden,
-                                      .b = base->in,
-                                      .ldb = base->in_width,
-                                      .c = layer_at(base->qkv, position, base->in_width),
-                                      .ldc = base->in_width});
+    layer_linear(&base->layer->device, layer_attention_in_of(base, 0), rows, x, 0,
+                 layer_at(base->qkv, position, base->in_width));
 }
 
 static void attend(layer_tp_attention_t *a, int position, int rows)
@@ -70,16 +61,8 @@ static void contribute(void *arg, int position, int rows, float *y)
     if (base->way->variant == LAYER_QUERY_SPLIT) {
         attend(a, position, rows);
     }
-    layer_multiply(&base->layer->device,
-                   &(layer_product_t){.m = rows,
-                                      .n = base->hidden,
-                                      .k = base->width,
-                                      .a = layer_at(a->inner, position, base->width),
-                                      .lda = base->width,
-                                      .b = base->out,
-                                      .ldb = base->hidden,
-                                      .c = y,
-                                      .ldc = base->hidden});
+    layer_linear(&base->layer->device, layer_attention_out_of(base, 0), rows,
+                 layer_at(a->inner, position, base->width), 0, y);
 }
 
 void layer_tp_attention_forward(layer_tp_attention_t *a, const layer_way_t *way)
@@ -106,51 +89,23 @@ static void back_to_heads(void *arg, int position, int rows, float *dy)
 {
     layer_tp_attention_t *a = arg;
     const layer_attention_t *base = &a->base;
-    float *dinner = layer_at(a->dinner, position, base->width);
+    layer_linear_t out = layer_attention_out_of(base, 0);
 
-    layer_multiply(&base->layer->device, &(layer_product_t){.transpose_b = true,
-                                                            .m = rows,
-                                                            .n = base->width,
-                                                            .k = base->hidden,
-                                                            .a = dy,
-                                                            .lda = base->hidden,
-                                                            .b = base->out,
-                                                            .ldb = base->hidden,
-                                                            .c = dinner,
-                                                            .ldc = base->width});
+    layer_linear_back(&base->layer->device, out, rows, dy, 0,
+                      layer_at(a->dinner, position, base->width));
     if (base->way->variant == LAYER_QUERY_SPLIT) {
         attend_back(a, position, rows);
     }
-    layer_multiply(&base->layer->device,
-                   &(layer_product_t){.transpose_a = true,
-                                      .m = base->width,
-                                      .n = base->hidden,
-                                      .k = rows,
-                                      .a = layer_at(a->inner, position, base->width),
-                                      .lda = base->width,
-                                      .b = dy,
-                                      .ldb = base->hidden,
-                                      .beta = 1,
-                                      .c = base->dout,
-                                      .ldc = base->hidden});
+    layer_linear_slope(&base->layer->device, out, rows, layer_at(a->inner, position, base->width),
+                       dy, 1);
 }
 
 static void back_to_input(void *arg, int position, int rows, float *dx)
 {
-    layer_tp_attention_t *a = arg;
-    const layer_attention_t *base = &a->base;
+    const layer_attention_t *base = &((layer_tp_attention_t *) arg)->base;
 
-    layer_multiply(&base->layer->device,
-                   &(layer_product_t){.transpose_b = true,
-                                      .m = rows,
-                                      .n = base->hidden,
-                                      .k = base->in_width,
-                                      .a = layer_at(base->dqkv, position, base->in_width),
-                                      .lda = base->in_width,
-                                      .b = base->in,
-                                      .ldb = base->in_width,
-                                      .c = dx,
-                                      .ldc = base->hidden});
+    layer_linear_back(&base->layer->device, layer_attention_in_of(base, 0), rows,
+                      layer_at(base->dqkv, position, base->in_width), 0, dx);
 }
 
 static void back_to_weights(void *arg)
@@ -158,16 +113,8 @@ static void back_to_weights(void *arg)
     layer_tp_attention_t *a = arg;
     const layer_attention_t *base = &a->base;
 
-    layer_multiply(&base->layer->device, &(layer_product_t){.transpose_a = true,
-                                                            .m = base->hidden,
-                                                            .n = base->in_width,
-                                                            .k = base->tokens,
-                                                            .a = a->all_x,
-                                                            .lda = base->hidden,
-                                                            .b = base->dqkv,
-                                                            .ldb = base->in_width,
-                                                            .c = base->din,
-                                                            .ldc = base->in_width});
+    layer_linear_slope(&base->layer->device, layer_attention_in_of(base, 0), base->tokens, a->all_x,
+                       base->dqkv, 0);
 }
 
 void layer_tp_attention_backward(layer_tp_attention_t *a, const layer_way_t *way)

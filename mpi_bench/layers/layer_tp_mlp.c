@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "bench_blocks.h"
+#include "layer_linear.h"
 #include "layer_math.h"
 
 static float *make_matrix(layer_tp_mlp_t *mlp, int rows, int width)
@@ -47,6 +48,18 @@ void layer_tp_mlp_free(layer_tp_mlp_t *mlp)
 
 /* ------------------------------------------------------------------- forward */
 
+static layer_linear_t first(const layer_tp_mlp_t *mlp)
+{
+    return (layer_linear_t){
+        .in = mlp->hidden, .out = mlp->width, .w = mlp->w1, .dw = mlp->dw1, .stride = mlp->width};
+}
+
+static layer_linear_t second(const layer_tp_mlp_t *mlp)
+{
+    return (layer_linear_t){
+        .in = mlp->width, .out = mlp->hidden, .w = mlp->w2, .dw = mlp->dw2, .stride = mlp->hidden};
+}
+
 static void activate(layer_tp_mlp_t *mlp, int position, int rows)
 {
     size_t count = (size_t) rows * (size_t) mlp->width;
@@ -62,16 +75,8 @@ static void inward(void *arg, int position, int rows, float *x)
 {
     layer_tp_mlp_t *mlp = arg;
 
-    layer_multiply(&mlp->layer->device,
-                   &(layer_product_t){.m = rows,
-                                      .n = mlp->width,
-                                      .k = mlp->hidden,
-                                      .a = x,
-                                      .lda = mlp->hidden,
-                                      .b = mlp->w1,
-                                      .ldb = mlp->width,
-                                      .c = layer_at(mlp->z, position, mlp->width),
-                                      .ldc = mlp->width});
+    layer_linear(&mlp->layer->device, first(mlp), rows, x, 0,
+                 layer_at(mlp->z, position, mlp->width));
     activate(mlp, position, rows);
 }
 
@@ -79,16 +84,8 @@ static void outward(void *arg, int position, int rows, float *y)
 {
     layer_tp_mlp_t *mlp = arg;
 
-    layer_multiply(&mlp->layer->device,
-                   &(layer_product_t){.m = rows,
-                                      .n = mlp->hidden,
-                                      .k = mlp->width,
-                                      .a = layer_at(mlp->a, position, mlp->width),
-                                      .lda = mlp->width,
-                                      .b = mlp->w2,
-                                      .ldb = mlp->hidden,
-                                      .c = y,
-                                      .ldc = mlp->hidden});
+    layer_linear(&mlp->layer->device, second(mlp), rows, layer_at(mlp->a, position, mlp->width), 0,
+                 y);
 }
 
 /* ------------------------------------------------------------------ backward */
@@ -100,64 +97,27 @@ static void back_to_inner(void *arg, int position, int rows, float *dy)
     const float *z = layer_at(mlp->z, position, mlp->width);
     float *dz = layer_at(mlp->dz, position, mlp->width);
 
-    layer_multiply(&mlp->layer->device, &(layer_product_t){.transpose_b = true,
-                                                           .m = rows,
-                                                           .n = mlp->width,
-                                                           .k = mlp->hidden,
-                                                           .a = dy,
-                                                           .lda = mlp->hidden,
-                                                           .b = mlp->w2,
-                                                           .ldb = mlp->hidden,
-                                                           .c = dz,
-                                                           .ldc = mlp->width});
+    layer_linear_back(&mlp->layer->device, second(mlp), rows, dy, 0, dz);
     for (size_t k = 0; k < count && !mlp->layer->device.offload; k++) {
         dz[k] *= (float) layer_gelu_slope(z[k]);
     }
-    layer_multiply(&mlp->layer->device,
-                   &(layer_product_t){.transpose_a = true,
-                                      .m = mlp->width,
-                                      .n = mlp->hidden,
-                                      .k = rows,
-                                      .a = layer_at(mlp->a, position, mlp->width),
-                                      .lda = mlp->width,
-                                      .b = dy,
-                                      .ldb = mlp->hidden,
-                                      .beta = 1,
-                                      .c = mlp->dw2,
-                                      .ldc = mlp->hidden});
+    layer_linear_slope(&mlp->layer->device, second(mlp), rows,
+                       layer_at(mlp->a, position, mlp->width), dy, 1);
 }
 
 static void back_to_input(void *arg, int position, int rows, float *dx)
 {
     layer_tp_mlp_t *mlp = arg;
 
-    layer_multiply(&mlp->layer->device,
-                   &(layer_product_t){.transpose_b = true,
-                                      .m = rows,
-                                      .n = mlp->hidden,
-                                      .k = mlp->width,
-                                      .a = layer_at(mlp->dz, position, mlp->width),
-                                      .lda = mlp->width,
-                                      .b = mlp->w1,
-                                      .ldb = mlp->width,
-                                      .c = dx,
-                                      .ldc = mlp->hidden});
+    layer_linear_back(&mlp->layer->device, first(mlp), rows,
+                      layer_at(mlp->dz, position, mlp->width), 0, dx);
 }
 
 static void first_weights(void *arg)
 {
     layer_tp_mlp_t *mlp = arg;
 
-    layer_multiply(&mlp->layer->device, &(layer_product_t){.transpose_a = true,
-                                                           .m = mlp->hidden,
-                                                           .n = mlp->width,
-                                                           .k = mlp->tokens,
-                                                           .a = mlp->all_x,
-                                                           .lda = mlp->hidden,
-                                                           .b = mlp->dz,
-                                                           .ldb = mlp->width,
-                                                           .c = mlp->dw1,
-                                                           .ldc = mlp->width});
+    layer_linear_slope(&mlp->layer->device, first(mlp), mlp->tokens, mlp->all_x, mlp->dz, 0);
 }
 
 void layer_tp_mlp_forward(layer_tp_mlp_t *mlp, const layer_way_t *way)

@@ -58,43 +58,27 @@ static void free_all(void *state)
     free(u);
 }
 
-/* What stands at a position of all heads': a group, and this rank's rows of X and Y. */
+/* What stands at a position of all heads': a group, and this rank's row of X and Y. */
 typedef struct part {
-    int row;
-    float *in, *din;   /* the group's columns of the weights */
-    float *out, *dout; /* its rows */
+    int group, row;
 } part_t;
 
-static part_t part_of(const ulysses_t *u, int position)
+static part_t part_of(const layer_attention_t *base, int position)
 {
-    const layer_attention_t *base = &u->base;
-    int row = layer_row(base->layer, base->way, position), group = row / base->layer->rows;
+    int row = layer_row(base->layer, base->way, position);
 
-    return (part_t){.row = row % base->layer->rows,
-                    .in = base->in + 3 * group * base->width,
-                    .din = base->din + 3 * group * base->width,
-                    .out = layer_at(base->out, group * base->width, base->hidden),
-                    .dout = layer_at(base->dout, group * base->width, base->hidden)};
+    return (part_t){.group = row / base->layer->rows, .row = row % base->layer->rows};
 }
 
 /* --------------------------------------------------------------------- forward */
 
 static void project(void *arg, int position, int rows, float *made)
 {
-    ulysses_t *u = arg;
-    const layer_attention_t *base = &u->base;
-    part_t part = part_of(u, position);
+    const layer_attention_t *base = &((ulysses_t *) arg)->base;
+    part_t part = part_of(base, position);
 
-    layer_multiply(&base->layer->device,
-                   &(layer_product_t){.m = rows,
-                                      .n = 3 * base->width,
-                                      .k = base->hidden,
-                                      .a = layer_at(base->x, part.row, base->hidden),
-                                      .lda = base->hidden,
-                                      .b = part.in,
-                                      .ldb = base->in_width,
-                                      .c = made,
-                                      .ldc = 3 * base->width});
+    layer_linear(&base->layer->device, layer_attention_in_of(base, part.group), rows,
+                 layer_at(base->x, part.row, base->hidden), 0, made);
 }
 
 static void attend(void *arg, int position, int rows, float *inner)
@@ -106,21 +90,11 @@ static void attend(void *arg, int position, int rows, float *inner)
 
 static void project_out(void *arg, int position, int rows, float *mine)
 {
-    ulysses_t *u = arg;
-    const layer_attention_t *base = &u->base;
-    part_t part = part_of(u, position);
+    const layer_attention_t *base = &((ulysses_t *) arg)->base;
+    part_t part = part_of(base, position);
 
-    layer_multiply(&base->layer->device,
-                   &(layer_product_t){.m = rows,
-                                      .n = base->hidden,
-                                      .k = base->width,
-                                      .a = mine,
-                                      .lda = base->width,
-                                      .b = part.out,
-                                      .ldb = base->hidden,
-                                      .beta = 1,
-                                      .c = layer_at(base->y, part.row, base->hidden),
-                                      .ldc = base->hidden});
+    layer_linear(&base->layer->device, layer_attention_out_of(base, part.group), rows, mine, 1,
+                 layer_at(base->y, part.row, base->hidden));
 }
 
 /* -------------------------------------------------------------------- backward */
@@ -129,31 +103,13 @@ static void project_out_back(void *arg, int position, int rows, float *dmine)
 {
     ulysses_t *u = arg;
     const layer_attention_t *base = &u->base;
-    part_t part = part_of(u, position);
+    part_t part = part_of(base, position);
+    layer_linear_t out = layer_attention_out_of(base, part.group);
     const float *dy = layer_at(base->dy, part.row, base->hidden);
 
-    layer_multiply(&base->layer->device, &(layer_product_t){.transpose_b = true,
-                                                            .m = rows,
-                                                            .n = base->width,
-                                                            .k = base->hidden,
-                                                            .a = dy,
-                                                            .lda = base->hidden,
-                                                            .b = part.out,
-                                                            .ldb = base->hidden,
-                                                            .c = dmine,
-                                                            .ldc = base->width});
-    layer_multiply(&base->layer->device,
-                   &(layer_product_t){.transpose_a = true,
-                                      .m = base->width,
-                                      .n = base->hidden,
-                                      .k = rows,
-                                      .a = layer_at(u->mine, position, base->width),
-                                      .lda = base->width,
-                                      .b = dy,
-                                      .ldb = base->hidden,
-                                      .beta = 1,
-                                      .c = part.dout,
-                                      .ldc = base->hidden});
+    layer_linear_back(&base->layer->device, out, rows, dy, 0, dmine);
+    layer_linear_slope(&base->layer->device, out, rows, layer_at(u->mine, position, base->width),
+                       dy, 1);
 }
 
 static void attend_back(void *arg, int position, int rows, float *dinner)
@@ -165,34 +121,14 @@ static void attend_back(void *arg, int position, int rows, float *dinner)
 
 static void project_back(void *arg, int position, int rows, float *dmade)
 {
-    ulysses_t *u = arg;
-    const layer_attention_t *base = &u->base;
-    part_t part = part_of(u, position);
+    const layer_attention_t *base = &((ulysses_t *) arg)->base;
+    part_t part = part_of(base, position);
+    layer_linear_t in = layer_attention_in_of(base, part.group);
 
-    layer_multiply(&base->layer->device,
-                   &(layer_product_t){.transpose_b = true,
-                                      .m = rows,
-                                      .n = base->hidden,
-                                      .k = 3 * base->width,
-                                      .a = dmade,
-                                      .lda = 3 * base->width,
-                                      .b = part.in,
-                                      .ldb = base->in_width,
-                                      .beta = 1,
-                                      .c = layer_at(base->dx, part.row, base->hidden),
-                                      .ldc = base->hidden});
-    layer_multiply(&base->layer->device,
-                   &(layer_product_t){.transpose_a = true,
-                                      .m = base->hidden,
-                                      .n = 3 * base->width,
-                                      .k = rows,
-                                      .a = layer_at(base->x, part.row, base->hidden),
-                                      .lda = base->hidden,
-                                      .b = dmade,
-                                      .ldb = 3 * base->width,
-                                      .beta = 1,
-                                      .c = part.din,
-                                      .ldc = base->in_width});
+    layer_linear_back(&base->layer->device, in, rows, dmade, 1,
+                      layer_at(base->dx, part.row, base->hidden));
+    layer_linear_slope(&base->layer->device, in, rows, layer_at(base->x, part.row, base->hidden),
+                       dmade, 1);
 }
 
 /* -------------------------------------------------------------------------- run */
