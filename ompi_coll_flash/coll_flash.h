@@ -53,6 +53,8 @@ enum { FLASH_ON_NODE_AUTO, FLASH_ON_NODE_YES, FLASH_ON_NODE_NO };
 
 enum { FLASH_DIRECT_AUTO, FLASH_DIRECT_YES, FLASH_DIRECT_NO };
 
+enum { FLASH_SCHEDULE_RING, FLASH_SCHEDULE_DIRECT };
+
 #define FLASH_DEFAULT_PRIORITY 90
 /* That of libnbc, which flash needs below it: it would come first. */
 #define FLASH_TOO_LOW_PRIORITY 10
@@ -66,6 +68,7 @@ typedef struct mca_coll_flash_params {
     int on_node;    /* FLASH_ON_NODE_*; agreed on: yes or no */
     size_t min_bytes, step_bytes;
     size_t segment_bytes;
+    int schedule; /* FLASH_SCHEDULE_*, of reduce-scatters */
     unsigned depth, sends;
     unsigned probe_seconds, stuck_seconds;
     bool stuck_error;
@@ -195,7 +198,8 @@ typedef struct mca_coll_flash_previous {
 typedef struct mca_coll_flash_settings {
     size_t min_bytes, step_bytes;
     size_t segment_bytes;
-    size_t pieces; /* where a call's hints do not say */
+    size_t pieces;   /* where a call's hints do not say */
+    size_t schedule; /* FLASH_SCHEDULE_* */
 } mca_coll_flash_settings_t;
 
 /* coll_flash_info.c */
@@ -218,7 +222,7 @@ typedef struct mca_coll_flash_module {
     uint64_t taken[FLASH_CALL_SEQUENCES / 64];
     opal_list_t waiting;
     flash_peer_t *left, *right; /* NULL before the first ring */
-    flash_pair_t *pairs;        /* owned; NULL before the first all-to-all */
+    flash_pair_t *pairs;        /* owned; NULL before the first operation that exchanges with all */
     /* At whose door the latest failure elsewhere was laid that was told; written by any thread that
        completes a request, and nothing else goes by it: relaxed. */
     _Atomic uint32_t told_blame;
@@ -433,6 +437,9 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
                                    ompi_request_t **request);
 
 /* MPI_Ireduce_scatter(_block), and with `compute` (and no sendbuf) the extension's. */
+/* Of an operation of that number, on all ranks. */
+flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *module,
+                                                uint32_t sequence);
 int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_t sequence,
                                         const void *sendbuf, void *recvbuf, flash_count_t recvcount,
                                         flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
@@ -446,6 +453,8 @@ int mca_coll_flash_halves_op(MPI_Datatype datatype, MPI_Op *op);
 /* Whether an operation is one of these; then any thread may run it, and a device's kernel does the
  * same. */
 bool mca_coll_flash_halves_find(MPI_Op op, flash_gpu_operator_t *operation, flash_gpu_type_t *type);
+/* If the operation is one of them and rounds: how a direct reduce-scatter rounds once. */
+void mca_coll_flash_halves_widen(MPI_Op op, flash_op_params_t *params);
 
 /* What a reduction is of. */
 void mca_coll_flash_reduce_by(mca_coll_flash_request_t *request, MPI_Datatype datatype, MPI_Op op,

@@ -100,8 +100,9 @@ void mca_coll_flash_add_far(const mca_coll_flash_request_t *request, const void 
 {
     flash_gpu_operator_t operation;
     flash_gpu_type_t type;
-    bool far = mca_coll_flash_params.cuda_reduce && request->stager != NULL &&
-               is_aligned(input, request->datatype) && is_aligned(output, request->datatype) &&
+    bool far = request->kind != FLASH_DIRECT_REDUCE_SCATTER && mca_coll_flash_params.cuda_reduce &&
+               request->stager != NULL && is_aligned(input, request->datatype) &&
+               is_aligned(output, request->datatype) &&
                mca_coll_flash_kernel_of(request->op, request->datatype, &operation, &type) &&
                flash_stager_add_by(request->stager, output, operation, type);
 

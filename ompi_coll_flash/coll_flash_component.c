@@ -17,6 +17,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .min_bytes = 512 * 1024,
     .step_bytes = 64 * 1024,
     .segment_bytes = 256 * 1024,
+    .schedule = FLASH_SCHEDULE_RING,
     .depth = 32,
     .sends = 8,
     .probe_seconds = 5,
@@ -38,6 +39,12 @@ static mca_base_var_enum_value_t progress_values[] = {
 static mca_base_var_enum_value_t order_values[] = {
     {FLASH_ORDER_MACHINE, "machine"},
     {FLASH_ORDER_RANK, "rank"},
+    {0, NULL},
+};
+
+static mca_base_var_enum_value_t schedule_values[] = {
+    {FLASH_SCHEDULE_RING, "ring"},
+    {FLASH_SCHEDULE_DIRECT, "direct"},
     {0, NULL},
 };
 
@@ -142,6 +149,15 @@ static void register_order(void)
                     "of them once, however the ranks are mapped. rank: by their numbers, so that a "
                     "reduction adds in the same order, and gives the same bits, under any mapping. "
                     "Where ranks were given different values: rank");
+    register_choice("schedule", schedule_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
+                    &mca_coll_flash_params.schedule,
+                    "How reduce-scatters go. ring: sums travel from rank to rank, each of which "
+                    "adds to them. direct: each rank sends what it contributes straight to whom "
+                    "it is for, who adds it all, in the order of the ring, so that the results are "
+                    "the same; but those of 16 bits, which are then added in 32 and rounded once. "
+                    "Each rank then has connections to all others, and messages cross as many "
+                    "links as lie between two ranks. Up to 4096 ranks; beyond, as on all ranks "
+                    "where one says so: ring");
 }
 
 static void register_tuning(void)

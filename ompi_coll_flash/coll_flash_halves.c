@@ -110,6 +110,38 @@ static uint16_t narrow_fp16(float x)
 HALVES_OF(bf16)
 HALVES_OF(fp16)
 
+/* Sums and products of a direct reduce-scatter: in single precision, until all is added. */
+#define WIDE_PASS(name, from_type, to_type, statement)                       \
+    static int name(void *unused, const void *in, void *inout, size_t count) \
+    {                                                                        \
+        const from_type *from = in;                                          \
+        to_type *to = inout;                                                 \
+                                                                             \
+        (void) unused;                                                       \
+        for (size_t k = 0; k < count; k++) {                                 \
+            statement;                                                       \
+        }                                                                    \
+        return MPI_SUCCESS;                                                  \
+    }
+
+#define WIDE(type)                                                               \
+    WIDE_PASS(begin_##type, uint16_t, float, to[k] = widen_##type(from[k]))      \
+    WIDE_PASS(wide_sum_##type, uint16_t, float, to[k] += widen_##type(from[k]))  \
+    WIDE_PASS(wide_prod_##type, uint16_t, float, to[k] *= widen_##type(from[k])) \
+    WIDE_PASS(end_##type, float, uint16_t, to[k] = narrow_##type(from[k]))
+
+WIDE(bf16)
+WIDE(fp16)
+
+static const struct {
+    flash_combine_fn *begin, *end, *combine[OPERATIONS]; /* NULL: rounds nothing */
+} wide[TYPES] = {[BF16] = {.begin = begin_bf16,
+                           .end = end_bf16,
+                           .combine = {[SUM] = wide_sum_bf16, [PROD] = wide_prod_bf16}},
+                 [FP16] = {.begin = begin_fp16,
+                           .end = end_fp16,
+                           .combine = {[SUM] = wide_sum_fp16, [PROD] = wide_prod_fp16}}};
+
 static MPI_User_function *const functions[TYPES][OPERATIONS] = {
     [BF16] = {[SUM] = sum_bf16, [PROD] = prod_bf16, [MAX] = max_bf16, [MIN] = min_bf16},
     [FP16] = {[SUM] = sum_fp16, [PROD] = prod_fp16, [MAX] = max_fp16, [MIN] = min_fp16}};
@@ -201,6 +233,30 @@ int mca_coll_flash_halves_op(MPI_Datatype datatype, MPI_Op *op)
     return MPI_ERR_OP;
 }
 
+/* An operation's number among all of both types, or that of all if it is none of them. */
+static int find_operation(MPI_Op op)
+{
+    int k = 0;
+
+    while (k < TYPES * OPERATIONS &&
+           (op == NULL || operations[k / OPERATIONS][k % OPERATIONS] != op)) {
+        k++;
+    }
+    return k;
+}
+
+void mca_coll_flash_halves_widen(MPI_Op op, flash_op_params_t *params)
+{
+    int k = find_operation(op), type = k / OPERATIONS;
+
+    if (type < TYPES && wide[type].combine[k % OPERATIONS] != NULL) {
+        params->wide = sizeof(float);
+        params->widen = wide[type].begin;
+        params->narrow = wide[type].end;
+        params->combine = wide[type].combine[k % OPERATIONS];
+    }
+}
+
 bool mca_coll_flash_halves_find(MPI_Op op, flash_gpu_operator_t *operation, flash_gpu_type_t *type)
 {
     static const flash_gpu_operator_t gpu_operators[OPERATIONS] = {[SUM] = FLASH_GPU_SUM,
@@ -208,12 +264,12 @@ bool mca_coll_flash_halves_find(MPI_Op op, flash_gpu_operator_t *operation, flas
                                                                    [MAX] = FLASH_GPU_MAX,
                                                                    [MIN] = FLASH_GPU_MIN};
 
-    for (int k = 0; k < TYPES * OPERATIONS; k++) {
-        if (op != NULL && operations[k / OPERATIONS][k % OPERATIONS] == op) {
-            *operation = gpu_operators[k % OPERATIONS];
-            *type = k / OPERATIONS == BF16 ? FLASH_GPU_BF16 : FLASH_GPU_F16;
-            return true;
-        }
+    int k = find_operation(op);
+
+    if (k == TYPES * OPERATIONS) {
+        return false;
     }
-    return false;
+    *operation = gpu_operators[k % OPERATIONS];
+    *type = k / OPERATIONS == BF16 ? FLASH_GPU_BF16 : FLASH_GPU_F16;
+    return true;
 }

@@ -20,15 +20,20 @@ typedef struct key {
     char *name;    /* not changed, but Open MPI's functions take no const */
     size_t offset; /* in mca_coll_flash_settings_t */
     size_t least, most;
+    const char *const *words; /* of the values, instead of digits; NULL: none */
 } info_key_t;
 
-#define KEY(field, least, most)                                                     \
-    {                                                                               \
-        PREFIX #field, offsetof(mca_coll_flash_settings_t, field), (least), (most), \
+#define KEY(field, least, most, words)                                                      \
+    {                                                                                       \
+        PREFIX #field, offsetof(mca_coll_flash_settings_t, field), (least), (most), (words) \
     }
-static const info_key_t keys[] = {KEY(min_bytes, 0, PTRDIFF_MAX), KEY(step_bytes, 0, PTRDIFF_MAX),
-                                  KEY(segment_bytes, FLASH_LEAST_SEGMENT, PTRDIFF_MAX),
-                                  KEY(pieces, 1, FLASH_MAX_PIECES)};
+static const char *const schedules[] = {
+    [FLASH_SCHEDULE_RING] = "ring", [FLASH_SCHEDULE_DIRECT] = "direct"};
+static const info_key_t keys[] = {
+    KEY(min_bytes, 0, PTRDIFF_MAX, NULL), KEY(step_bytes, 0, PTRDIFF_MAX, NULL),
+    KEY(segment_bytes, FLASH_LEAST_SEGMENT, PTRDIFF_MAX, NULL),
+    KEY(pieces, 1, FLASH_MAX_PIECES, NULL),
+    KEY(schedule, FLASH_SCHEDULE_RING, FLASH_SCHEDULE_DIRECT, schedules)};
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
 
 static size_t *setting(mca_coll_flash_settings_t *settings, const info_key_t *key)
@@ -46,17 +51,40 @@ static const info_key_t *find(const char *name)
     return NULL;
 }
 
+static bool parse_word(const info_key_t *key, const char *text, size_t *value)
+{
+    for (*value = key->least; *value <= key->most; ++*value) {
+        if (strcmp(key->words[*value], text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Digits alone, and no more than a number needs. */
 static bool parse(const info_key_t *key, const char *text, size_t *value)
 {
     char *end;
 
+    if (key->words != NULL) {
+        return parse_word(key, text, value);
+    }
     if (!isdigit((unsigned char) text[0]) || strlen(text) > MOST_DIGITS) {
         return false;
     }
     errno = 0;
     *value = strtoull(text, &end, 10);
     return errno == 0 && *end == '\0' && *value >= key->least && *value <= key->most;
+}
+
+/* What a key takes, in words. */
+static void tell_values(const info_key_t *key, char *text, size_t size)
+{
+    if (key->words == NULL) {
+        snprintf(text, size, "a number from %zu to %zu", key->least, key->most);
+    } else {
+        snprintf(text, size, "%s or %s", key->words[key->least], key->words[key->most]);
+    }
 }
 
 /*
@@ -70,14 +98,25 @@ static char *changed(opal_infosubscriber_t *object, char *name, char *text)
     size_t value;
 
     if (!parse(key, text, &value)) {
-        FLASH_HELP("info-ignored", name, text, opal_process_info.nodename, (int) getpid(),
-                   key->least, key->most);
+        char remedy[64];
+
+        tell_values(key, remedy, sizeof(remedy));
+        FLASH_HELP("info-ignored", name, text, opal_process_info.nodename, (int) getpid(), remedy);
         return NULL;
     }
     if (module != NULL) {
         *setting(&module->settings, key) = value;
     }
     return text;
+}
+
+static void print(const info_key_t *key, size_t value, char *text, size_t size)
+{
+    if (key->words == NULL) {
+        snprintf(text, size, "%zu", value);
+    } else {
+        snprintf(text, size, "%s", key->words[value]);
+    }
 }
 
 int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_settings_t *settings)
@@ -89,9 +128,10 @@ int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_setti
     *settings = (mca_coll_flash_settings_t){.min_bytes = mca_coll_flash_params.min_bytes,
                                             .step_bytes = mca_coll_flash_params.step_bytes,
                                             .segment_bytes = mca_coll_flash_params.segment_bytes,
-                                            .pieces = 1};
+                                            .pieces = 1,
+                                            .schedule = (size_t) mca_coll_flash_params.schedule};
     for (size_t k = 0; k < KEYS && rc == OPAL_SUCCESS; k++) {
-        snprintf(text, sizeof(text), "%zu", *setting(settings, &keys[k]));
+        print(&keys[k], *setting(settings, &keys[k]), text, sizeof(text));
         rc = opal_infosubscribe_subscribe(&comm->super, keys[k].name, text, changed);
         if (rc == OPAL_SUCCESS) {
             rc = opal_info_get(comm->super.s_info, keys[k].name, sizeof(text) - 1, text, &flag);

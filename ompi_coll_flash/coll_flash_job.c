@@ -154,7 +154,7 @@ static bool wants_on_node(void)
 
 /* Parameters that all ranks go by, the smallest value of each; and what else is agreed on. */
 enum { PRIORITY, MIN_BYTES, STEP_BYTES, SEGMENT_BYTES, SHARED };
-enum { USABLE = 2 * SHARED, ON_NODE, VALUES };
+enum { USABLE = 2 * SHARED, ON_NODE, SCHEDULE, VALUES };
 
 /* As far as ranks can compare. */
 static int64_t comparable(size_t bytes)
@@ -179,6 +179,7 @@ static void set_mine(int64_t mine[VALUES], bool usable)
     }
     mine[USABLE] = usable;
     mine[ON_NODE] = wants_on_node();
+    mine[SCHEDULE] = params->schedule;
 }
 
 static void tell_differences(const int64_t least[VALUES])
@@ -222,11 +223,13 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)
     params->min_bytes = (size_t) least[MIN_BYTES];
     params->step_bytes = (size_t) least[STEP_BYTES];
     params->segment_bytes = (size_t) least[SEGMENT_BYTES];
+    params->schedule = (int) least[SCHEDULE];
     FLASH_VERBOSE(1,
                   "coll:flash: %s this job (min_bytes %zu, step_bytes %zu, segment_bytes %zu, "
-                  "on_node %s)",
+                  "on_node %s, schedule %s)",
                   least[USABLE] ? "serves" : "does not serve", params->min_bytes,
-                  params->step_bytes, params->segment_bytes, least[ON_NODE] ? "yes" : "no");
+                  params->step_bytes, params->segment_bytes, least[ON_NODE] ? "yes" : "no",
+                  params->schedule == FLASH_SCHEDULE_DIRECT ? "direct" : "ring");
     return least[USABLE] ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }
 

@@ -18,8 +18,9 @@
 /*
  * comm id | generation | all-to-all | sequence | step, segment, marks (flash_engine.h)
  *
- * An all-to-all's messages come from ranks of which a ring knows nothing, and they may be far
- * ahead: one mark keeps them apart from those of a ring that had the same sequence number.
+ * An all-to-all's messages, and a direct reduce-scatter's, come from ranks of which a ring knows
+ * nothing, and they may be far ahead: one mark keeps them apart from those of a ring that had the
+ * same sequence number.
  */
 #define COMM_BITS        16
 #define GENERATION_BITS  8
@@ -86,8 +87,8 @@ static uint64_t comm_tag(ompi_communicator_t *comm, uint32_t neighbour, bool inc
 }
 
 /*
- * Counted by all ranks in this communicator's first all-to-all: as ordered among the communicators
- * of its number as their making is. The next neighbours are the ring's.
+ * Counted by all ranks in this communicator's first operation of that kind: as ordered among the
+ * communicators of its number as their making is. The next neighbours are the ring's.
  */
 void mca_coll_flash_module_pair(mca_coll_flash_module_t *module)
 {

@@ -123,7 +123,9 @@ void mca_coll_flash_persistent_complete(ompi_request_t *request, int error)
 
 static flash_kind_t kind_of(const mca_coll_flash_persistent_t *persistent)
 {
-    return persistent->arguments.op == NULL ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER;
+    return persistent->arguments.op == NULL
+               ? FLASH_ALLGATHER
+               : mca_coll_flash_reduce_scatter_kind(persistent->module, persistent->sequence);
 }
 
 /*
@@ -132,8 +134,8 @@ static flash_kind_t kind_of(const mca_coll_flash_persistent_t *persistent)
  */
 static int refuse_again(mca_coll_flash_persistent_t *persistent, ompi_request_t **ring)
 {
-    mca_coll_flash_request_t *request = mca_coll_flash_request_new(
-        persistent->module, persistent->sequence, kind_of(persistent));
+    mca_coll_flash_request_t *request =
+        mca_coll_flash_request_new(persistent->module, persistent->sequence, kind_of(persistent));
 
     return request == NULL ? persistent->refused
                            : mca_coll_flash_request_refuse(request, persistent->refused, ring);

@@ -51,6 +51,21 @@ static int combine(void *arg, const void *in, void *inout, size_t count)
     return MPI_SUCCESS;
 }
 
+flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *module,
+                                                uint32_t sequence)
+{
+    size_t schedule = sequence < FLASH_CALL_SEQUENCES ? module->settings.schedule
+                                                      : (size_t) mca_coll_flash_params.schedule;
+    bool fits = mca_coll_flash_alltoall_obstacle(module->comm) == NULL;
+
+    if (schedule == FLASH_SCHEDULE_RING) {
+        return FLASH_REDUCE_SCATTER;
+    }
+    FLASH_VERBOSE(2, "coll:flash: %s",
+                  fits ? "by the direct schedule" : "by the ring: too many ranks to be direct");
+    return fits ? FLASH_DIRECT_REDUCE_SCATTER : FLASH_REDUCE_SCATTER;
+}
+
 void mca_coll_flash_reduce_by(mca_coll_flash_request_t *request, MPI_Datatype datatype, MPI_Op op,
                               flash_op_params_t *params)
 {
@@ -139,7 +154,8 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
                                         const mca_coll_flash_compute_t *compute,
                                         ompi_request_t **request)
 {
-    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence, FLASH_REDUCE_SCATTER);
+    flash_kind_t kind = mca_coll_flash_reduce_scatter_kind(module, sequence);
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence, kind);
     flash_op_params_t params = {.input = NULL};
     bool any = mca_coll_flash_bytes(recvcount, recvcounts, datatype, module->comm) > 0;
     int rc = MPI_SUCCESS;
@@ -148,6 +164,9 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
         return MPI_ERR_NO_MEM;
     }
     mca_coll_flash_reduce_by(made, datatype, op, &params);
+    if (kind == FLASH_DIRECT_REDUCE_SCATTER) {
+        mca_coll_flash_halves_widen(op, &params);
+    }
     if (compute != NULL) {
         made->compute = *compute;
     }

@@ -107,7 +107,7 @@ static void set_ring(const mca_coll_flash_module_t *module, uint64_t sequence, f
     params->left = module->left;
     params->right = module->right;
     params->recv_tag = params->send_tag = sequence << FLASH_TAG_SHIFT;
-    if (kind == FLASH_ALLTOALL) {
+    if (flash_schedule_exchanges(kind)) {
         params->pairs = module->pairs;
     } else {
         params->recv_tag |= module->recv_tag;
@@ -116,8 +116,8 @@ static void set_ring(const mca_coll_flash_module_t *module, uint64_t sequence, f
 }
 
 /*
- * Without a request to wait for its end: not for a number that is soon used again. What an
- * all-to-all needs of the module stays for good then.
+ * Without a request to wait for its end: not for a number that is soon used again. What who
+ * exchanges with all needs of the module stays for good then.
  */
 static void refuse_at_once(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind)
 {
@@ -126,7 +126,7 @@ static void refuse_at_once(mca_coll_flash_module_t *module, uint32_t sequence, f
     if (sequence < FLASH_CALL_SEQUENCES && mca_coll_flash_prepare(module, kind) == MPI_SUCCESS) {
         set_ring(module, sequence, kind, &params);
         if (flash_progress_refuse(mca_coll_flash_job_progress(), &params) &&
-            kind == FLASH_ALLTOALL) {
+            flash_schedule_exchanges(kind)) {
             OBJ_RETAIN(module);
         }
     }
@@ -404,7 +404,7 @@ static int find_neighbours(mca_coll_flash_module_t *module)
 }
 
 /*
- * An all-to-all's. Who cannot be connected to is lost: the operation goes on with all others, who
+ * Of all others. Who cannot be connected to is lost: the operation goes on with the rest, who
  * would wait, and ends with an error that names it.
  */
 static flash_peer_t *find_or_lose(mca_coll_flash_module_t *module, uint32_t ahead)
@@ -440,7 +440,7 @@ static int find_pairs(mca_coll_flash_module_t *module)
 
 int mca_coll_flash_prepare(mca_coll_flash_module_t *module, flash_kind_t kind)
 {
-    int rc = kind == FLASH_ALLTOALL ? find_pairs(module) : find_neighbours(module);
+    int rc = flash_schedule_exchanges(kind) ? find_pairs(module) : find_neighbours(module);
 
     if (rc == MPI_SUCCESS) {
         mca_coll_flash_job_start();

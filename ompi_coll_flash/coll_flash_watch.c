@@ -59,7 +59,9 @@ static void describe(void *reports, size_t k, const flash_silence_t *silence)
     static const char *const names[FLASH_KINDS] = {[FLASH_ALLGATHER] = "allgather",
                                                    [FLASH_REDUCE_SCATTER] = "reduce-scatter",
                                                    [FLASH_ALLREDUCE] = "allreduce",
-                                                   [FLASH_ALLTOALL] = "all-to-all"};
+                                                   [FLASH_ALLTOALL] = "all-to-all",
+                                                   [FLASH_DIRECT_REDUCE_SCATTER] =
+                                                       "direct reduce-scatter"};
     const flash_schedule_t steps = {.kind = request->kind, .ring = request->module->ring};
 
     report->operation = names[request->kind];

@@ -146,11 +146,12 @@ static bool has_user(const flash_op_t *op)
 
 static void note_operation(const flash_op_t *op)
 {
-    static const flash_trace_kind_t kinds[FLASH_KINDS] = {[FLASH_ALLGATHER] = FLASH_TRACE_ALLGATHER,
-                                                          [FLASH_REDUCE_SCATTER] =
-                                                              FLASH_TRACE_REDUCE_SCATTER,
-                                                          [FLASH_ALLREDUCE] = FLASH_TRACE_ALLREDUCE,
-                                                          [FLASH_ALLTOALL] = FLASH_TRACE_ALLTOALL};
+    static const flash_trace_kind_t kinds[FLASH_KINDS] = {
+        [FLASH_ALLGATHER] = FLASH_TRACE_ALLGATHER,
+        [FLASH_REDUCE_SCATTER] = FLASH_TRACE_REDUCE_SCATTER,
+        [FLASH_ALLREDUCE] = FLASH_TRACE_ALLREDUCE,
+        [FLASH_ALLTOALL] = FLASH_TRACE_ALLTOALL,
+        [FLASH_DIRECT_REDUCE_SCATTER] = FLASH_TRACE_REDUCE_SCATTER};
     const flash_schedule_t *schedule = &op->params.schedule;
     size_t own = flash_schedule_count(schedule, flash_op_own_rank(op));
 
@@ -302,10 +303,7 @@ static bool take_combine(flash_op_queue_t *queue, enum flash_work_kind kind, fla
     if (kind == FLASH_WORK_COPY) {
         flash_op_take_copy(op, work);
     } else {
-        work->in = work->slot->local;
-        work->inout = work->slot->data;
-        work->out = flash_op_sum_place(op, work->slot);
-        work->count = work->slot->range.count;
+        flash_op_take_sum(op, work->slot, work);
     }
     op->held++;
     flash_engine_offer(op); /* the next segment, behind other operations' */
@@ -366,6 +364,18 @@ static bool copies(const flash_work_t *work)
     return (work->kind & (FLASH_WORK_COPY | FLASH_WORK_STAGE)) != 0;
 }
 
+/* Of elements that are wide, too. */
+static int combine(const flash_work_t *work)
+{
+    const flash_op_params_t *params = &work->op->params;
+    flash_combine_fn *add = work->begins ? params->widen : params->combine;
+    int status = add(params->combine_arg, work->in, work->inout, work->count);
+
+    return status != FLASH_OK || work->out == work->inout
+               ? status
+               : params->narrow(params->combine_arg, work->inout, work->out, work->count);
+}
+
 int flash_work_run(const flash_work_t *work)
 {
     const flash_op_params_t *params = &work->op->params;
@@ -381,7 +391,7 @@ int flash_work_run(const flash_work_t *work)
         memcpy(work->inout, work->in, work->size);
         return FLASH_OK;
     }
-    return params->combine(params->combine_arg, work->in, work->inout, work->count);
+    return combine(work);
 }
 
 static void note_copy(const flash_work_t *work)

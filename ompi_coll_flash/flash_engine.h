@@ -8,6 +8,7 @@
  *   RS   [receive] -> [wait for the local contribution] -> [combine] -> [send on] -> done
  *   allreduce: as RS, and once all is added, as AG
  *   A2A  [wait for the local contribution] -> [send] -> done, and [receive] -> done
+ *   direct reduce-scatter: as A2A, but [receive] -> [wait for its turn] -> [combine] -> done
  *
  * where the first step of a ring has nothing to receive and the last nothing to send. A window of
  * segments is under way at a time, receives posted ahead.
@@ -88,7 +89,7 @@ static inline uint64_t flash_pending_bit(uint64_t number)
     return UINT64_C(1) << number % FLASH_MAX_PENDING;
 }
 
-/* One of an all-to-all's neighbours to the left and to the right, at equal distances. */
+/* Who exchanges with all has neighbours to the left and to the right at each distance. */
 typedef struct flash_pair {
     flash_peer_t *left, *right;
     uint64_t recv_tag, send_tag; /* to be completed by the parameters' */
@@ -111,7 +112,7 @@ typedef struct flash_op_params {
      */
     uint64_t recv_tag, send_tag;
     /*
-     * A2A: the neighbours at distances 1 to nranks - 1, in place of `left` and `right`; the
+     * A2A, direct: the neighbours at distances 1 to nranks - 1, in place of `left` and `right`; the
      * caller's. The tags are completed by the bits of `recv_tag` and `send_tag`.
      */
     const flash_pair_t *pairs;
@@ -119,7 +120,7 @@ typedef struct flash_op_params {
      * Segments under way at a time, at least. The engine takes more where the ring needs it:
      * one block's segments and one, so that a rank that cannot send can still receive and the
      * ring never locks up; twice that with a callback, so that one block arrives while the sums
-     * of the one before it leave. A2A: a block's segments each way.
+     * of the one before it leave. A2A, direct: a block's segments each way.
      */
     uint32_t depth;
     uint32_t sends; /* messages on their way to the right at a time; 0: no limit */
@@ -131,11 +132,12 @@ typedef struct flash_op_params {
     bool stage_in, stage_out;
     /*
      * Of a reduction, both of them staged: the sums are made by `begin`, without copying what is
-     * local first.
+     * local first. Not of a direct one.
      */
     bool combine_far;
-    void *scratch;    /* of flash_op_scratch_size() bytes; NULL: ordinary memory of the engine's */
-    bool scratch_far; /* a device's, which the transport reaches, and the processor does not */
+    void *scratch; /* of flash_op_scratch_size() bytes; NULL: ordinary memory of the engine's */
+    /* A device's, which the transport reaches, and the processor does not. Not of a direct one. */
+    bool scratch_far;
     /* Then: of flash_op_blames_size() bytes that both reach. */
     uint32_t *blames;
     /* Of a reduction that produces, staged in: where to, of flash_op_pieces_size() bytes. */
@@ -165,6 +167,12 @@ typedef struct flash_op_params {
 
     flash_combine_fn *combine; /* of a reduction */
     void *combine_arg;
+    /*
+     * Direct: sums are made in elements of so many bytes, which `widen` makes of what arrives first
+     * and `narrow` ends; then `combine` adds to them what is not wide. 0: in elements as they are.
+     */
+    size_t wide;
+    flash_combine_fn *widen, *narrow;
     bool combine_is_users; /* for application threads alone */
 
     /*
@@ -275,7 +283,8 @@ typedef struct flash_work {
     struct flash_slot *slot; /* combine, stage: the segment */
     const void *in;          /* combine, copy, stage: what to add or copy */
     void *inout;             /* where to */
-    void *out;               /* combine, far: where the sum is to be; else as `inout` */
+    void *out;               /* combine, far or at the end of wide sums: where that is to be */
+    bool begins;             /* combine: of wide elements, the first */
     size_t count;            /* elements to add */
     size_t size;             /* bytes to copy */
     flash_piece_t piece;     /* callback: its argument */

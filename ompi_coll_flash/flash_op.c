@@ -41,7 +41,7 @@ static uint32_t needed_window(const flash_op_params_t *params, uint32_t segments
 {
     bool calls = params->produce != NULL || params->consume != NULL;
 
-    if (params->schedule.kind == FLASH_ALLTOALL) {
+    if (flash_schedule_exchanges(params->schedule.kind)) {
         return 2 * segments;
     }
     return calls ? 2 * segments + 2 : segments + 1;
@@ -94,6 +94,32 @@ size_t flash_op_pieces_size(const flash_op_params_t *params)
     return flash_op_lends(params) ? produce_buffers(params) * piece_bytes(params) : 0;
 }
 
+static bool is_direct(const flash_op_params_t *params)
+{
+    return params->schedule.kind == FLASH_DIRECT_REDUCE_SCATTER;
+}
+
+static size_t summed_element(const flash_op_params_t *params)
+{
+    return params->wide > 0 ? params->wide : params->element;
+}
+
+/* Of the sum that is kept apart from the output. */
+static size_t sum_size(const flash_op_params_t *params)
+{
+    bool apart = params->wide > 0 || params->stage_out;
+
+    return is_direct(params) && apart ? flash_op_own_split(params).count * summed_element(params)
+                                      : 0;
+}
+
+uint32_t flash_op_summed_segments(const flash_op_params_t *params)
+{
+    flash_split_t own = flash_op_own_split(params);
+
+    return is_direct(params) ? flash_split_segments(&own) : 0;
+}
+
 size_t flash_op_scratch_size(const flash_op_params_t *params)
 {
     size_t received = window(params) * segment_bytes(params);
@@ -101,7 +127,8 @@ size_t flash_op_scratch_size(const flash_op_params_t *params)
     if (!flash_op_reduces(params)) {
         return params->stage_in || params->stage_out ? received : 0;
     }
-    return received + (params->stage_in ? received : flash_op_pieces_size(params));
+    return received + (params->stage_in ? received : flash_op_pieces_size(params)) +
+           sum_size(params);
 }
 
 size_t flash_op_blames_size(const flash_op_params_t *params)
@@ -119,11 +146,16 @@ static int allocate_scratch(flash_op_t *op)
     }
     op->segment_bytes = segment_bytes(&op->params);
     op->scratch = op->params.scratch;
-    if (size == 0 || op->scratch != NULL) {
-        return FLASH_OK;
+    if (size > 0 && op->scratch == NULL) {
+        op->scratch = flash_pool_get(&op->engine->pool, size, &op->scratch_size);
+        if (op->scratch == NULL) {
+            return FLASH_ERR_NO_MEMORY;
+        }
     }
-    op->scratch = flash_pool_get(&op->engine->pool, size, &op->scratch_size);
-    return op->scratch == NULL ? FLASH_ERR_NO_MEMORY : FLASH_OK;
+    if (sum_size(&op->params) > 0) {
+        op->sum = (char *) op->scratch + size - sum_size(&op->params);
+    }
+    return FLASH_OK;
 }
 
 uint32_t flash_op_own_rank(const flash_op_t *op)
@@ -142,7 +174,7 @@ char *flash_op_input_block(const flash_op_t *op, uint32_t block)
 char *flash_op_output_block(const flash_op_t *op, uint32_t block)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
-    bool one = schedule->kind == FLASH_REDUCE_SCATTER;
+    bool one = flash_schedule_scatters(schedule->kind);
 
     return flash_op_at(op, op->params.output, one ? 0 : flash_schedule_displ(schedule, block), 0);
 }
@@ -167,17 +199,16 @@ static bool is_in_place(const flash_op_t *op)
 static void count_pieces(flash_op_t *op)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
-    uint64_t all = flash_schedule_pieces(schedule, FLASH_STEPS);
-    uint64_t results = flash_schedule_pieces(schedule, FLASH_CONSUMED);
+    uint64_t contributed = flash_schedule_pieces(schedule, FLASH_PRODUCED);
+    uint32_t own = flash_op_own_split(&op->params).pieces;
 
-    op->produced_pieces =
-        op->params.produce == NULL ? 0 : flash_schedule_pieces(schedule, FLASH_PRODUCED);
-    op->consumed_pieces = op->params.consume == NULL ? 0 : results;
+    op->produced_pieces = op->params.produce == NULL ? 0 : contributed;
+    op->consumed_pieces =
+        op->params.consume == NULL ? 0 : flash_schedule_pieces(schedule, FLASH_CONSUMED);
     if (flash_op_reduces(&op->params)) {
-        op->other_pieces = all - results;
+        op->other_pieces = contributed - own;
     } else {
-        op->settled =
-            flash_op_own_split(op).pieces; /* so that computing need not wait for sending */
+        op->settled = own; /* so that computing need not wait for sending */
     }
 }
 
@@ -222,19 +253,24 @@ static void unreserve(flash_engine_t *engine, uint32_t slots)
 int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **made)
 {
     uint32_t depth = window(params);
+    uint32_t summed = flash_op_summed_segments(params);
     flash_op_t *op = calloc(1, sizeof(*op));
     flash_slot_t *slots = calloc(depth, sizeof(*slots));
+    uint32_t *added = summed == 0 ? NULL : calloc(summed, sizeof(*added));
 
-    if (op == NULL || slots == NULL || reserve(engine, depth) != FLASH_OK) {
+    if (op == NULL || slots == NULL || (summed > 0 && added == NULL) ||
+        reserve(engine, depth) != FLASH_OK) {
         goto no_memory;
     }
     flash_op_init(op, engine, params, slots);
+    op->added = added;
     if (allocate_scratch(op) == FLASH_OK) {
         *made = op;
         return FLASH_OK;
     }
     unreserve(engine, depth);
 no_memory:
+    free(added);
     free(slots);
     free(op);
     return FLASH_ERR_NO_MEMORY;
@@ -245,6 +281,7 @@ void flash_op_free(flash_op_t *op)
     if (op->params.scratch == NULL) {
         flash_pool_put(&op->engine->pool, op->scratch, op->scratch_size);
     }
+    free(op->added);
     free(op->slots);
     free(op);
 }
@@ -283,7 +320,8 @@ size_t flash_op_element(const flash_op_t *op)
 
 size_t flash_op_memory(const flash_op_t *op)
 {
-    return sizeof(*op) + op->depth * sizeof(*op->slots) + op->scratch_size;
+    return sizeof(*op) + op->depth * sizeof(*op->slots) + op->scratch_size +
+           flash_op_summed_segments(&op->params) * sizeof(*op->added);
 }
 
 int flash_op_status(const flash_op_t *op)
@@ -338,16 +376,38 @@ static char *scratch_of(const flash_op_t *op, const flash_slot_t *slot, bool of_
     return (char *) op->scratch + number * op->segment_bytes;
 }
 
-/* What arrives has a place in the output, or in the scratch; what is local in the input or there.
- */
+/* Where a direct reduce-scatter's sum of the segment is kept. */
+static char *sum_of(const flash_op_t *op, const flash_slot_t *slot)
+{
+    return op->sum == NULL ? output_of(op, slot)
+                           : op->sum + slot->range.offset * summed_element(&op->params);
+}
+
+bool flash_op_begins_in_place(const flash_op_t *op, const flash_slot_t *slot)
+{
+    return slot->way.adds && flash_schedule_turn(slot->step) == 0 && op->params.wide == 0;
+}
+
+/* Where what arrives comes to, and where the result is in the end, or is copied from. */
+static char *place_of(const flash_op_t *op, const flash_slot_t *slot)
+{
+    bool ends_in_sum = slot->way.adds && slot->way.delivers && op->params.wide == 0;
+
+    if (flash_op_begins_in_place(op, slot) || ends_in_sum) {
+        return sum_of(op, slot);
+    }
+    return slot->way.delivers && !op->params.stage_out ? output_of(op, slot)
+                                                       : scratch_of(op, slot, false);
+}
+
+/* What is local has a place in the input, or in the scratch. */
 static void place(flash_op_t *op, flash_slot_t *slot)
 {
     bool reduces = flash_op_reduces(&op->params);
 
     slot->data = slot->local = NULL;
-    if (slot->way.receives) {
-        slot->data = slot->way.delivers && !op->params.stage_out ? output_of(op, slot)
-                                                                 : scratch_of(op, slot, false);
+    if (slot->way.receives || slot->way.adds) {
+        slot->data = place_of(op, slot);
     }
     if (slot->way.contributes) {
         slot->local =
@@ -370,10 +430,10 @@ static void open_segment(flash_op_t *op)
     slot->range = flash_split_segment(&open->split, segment);
     slot->piece = op->open_piece + segment / per_piece;
     slot->last_of_step = segment + 1 == flash_split_segments(&open->split);
-    slot->last_of_piece = open->split.pieces > 0 && (segment + 1) % per_piece == 0;
-    if (!slot->way.receives && !flash_op_reduces(&op->params)) {
-        slot->last_of_piece = false; /* the own block's pieces are settled from the start */
-    }
+    /* Another kind's own block's pieces are settled from the start. */
+    slot->last_of_piece =
+        (slot->way.delivers || (slot->way.contributes && flash_op_reduces(&op->params))) &&
+        open->split.pieces > 0 && (segment + 1) % per_piece == 0;
     slot->sent_again = slot->settled = slot->staged_in = false;
     slot->spoiled = op->refused || (op->params.spoiled && !slot->way.receives);
     slot->blame = !slot->spoiled ? FLASH_NOBODY : op->refused ? op->blamed : flash_op_own_rank(op);
@@ -462,7 +522,7 @@ void flash_op_advance(flash_op_t *op)
 /* Elements of the own block that somebody has taken, or that were in their place. */
 static size_t own_copied(const flash_op_t *op)
 {
-    return flash_op_own_split(op).count - op->uncopied;
+    return flash_op_own_split(&op->params).count - op->uncopied;
 }
 
 bool flash_op_may_copy(const flash_op_t *op)
@@ -510,9 +570,18 @@ bool flash_op_sums_in_place(const flash_op_t *op, const flash_slot_t *slot)
            !slot->way.sends;
 }
 
-void *flash_op_sum_place(const flash_op_t *op, const flash_slot_t *slot)
+void flash_op_take_sum(const flash_op_t *op, const flash_slot_t *slot, flash_work_t *work)
 {
-    return flash_op_sums_in_place(op, slot) ? output_of(op, slot) : slot->data;
+    work->in = slot->way.contributes ? slot->local : slot->data;
+    work->inout = slot->way.adds ? sum_of(op, slot) : slot->data;
+    work->out = work->inout;
+    work->begins = slot->way.adds && flash_schedule_turn(slot->step) == 0;
+    if (flash_op_sums_in_place(op, slot)) {
+        work->out = output_of(op, slot);
+    } else if (slot->way.adds && slot->way.delivers) {
+        work->out = slot->data;
+    }
+    work->count = slot->range.count;
 }
 
 uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot)
@@ -539,8 +608,23 @@ void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
     work->size = slot->range.count * op->params.element;
 }
 
+/* They add one after another, in the order of the ring. */
+static bool may_add(const flash_op_t *op, const flash_slot_t *slot)
+{
+    return op->added[slot->segment] == flash_schedule_turn(slot->step);
+}
+
+void flash_op_added(flash_op_t *op, const flash_slot_t *slot)
+{
+    op->added[slot->segment]++;
+    flash_engine_touch(op);
+}
+
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot)
 {
+    if (slot->way.adds && !may_add(op, slot)) {
+        return false;
+    }
     if (slot->range.count == 0) {
         return true;
     }

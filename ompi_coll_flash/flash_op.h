@@ -91,10 +91,16 @@ struct flash_op {
     uint32_t depth;
     flash_slot_t *slots;
     /* Of a reduction, or staged: a segment for each slot. Of a reduction, staged in: one more for
-       each, for what is local. If it produces, else: the produced pieces. */
+       each, for what is local. If it produces, else: the produced pieces. Then the sum. */
     void *scratch;
     size_t scratch_size;
     size_t segment_bytes, piece_bytes; /* strides in the scratch */
+    /* Of a direct reduce-scatter: where what arrives is added up; NULL: in the output. */
+    char *sum;
+    uint32_t *added;    /* how many have been, to each segment of the own block */
+    uint32_t added_one; /* of a refusal: instead, for its one empty segment */
+    bool sum_spoiled;   /* something that was to be added is lost */
+    uint32_t sum_blame; /* and whose fault that is */
 
     flash_cursor_t open;      /* the next segment to put under way */
     uint64_t open_piece;      /* pieces of contributions in the steps before */
@@ -187,8 +193,7 @@ void flash_cursor_find_piece(const flash_op_t *op, flash_cursor_t *cursor);
 uint32_t flash_op_own_rank(const flash_op_t *op);
 static inline bool flash_op_reduces(const flash_op_params_t *params)
 {
-    return params->schedule.kind == FLASH_REDUCE_SCATTER ||
-           params->schedule.kind == FLASH_ALLREDUCE;
+    return flash_schedule_reduces(params->schedule.kind);
 }
 /* Whether a callback writes what it contributes to memory of the engine's. */
 static inline bool flash_op_lends(const flash_op_params_t *params)
@@ -196,9 +201,9 @@ static inline bool flash_op_lends(const flash_op_params_t *params)
     return flash_op_reduces(params) && params->produce != NULL;
 }
 /* Of what this rank contributes to the block of its own. */
-static inline flash_split_t flash_op_own_split(const flash_op_t *op)
+static inline flash_split_t flash_op_own_split(const flash_op_params_t *params)
 {
-    const flash_schedule_t *schedule = &op->params.schedule;
+    const flash_schedule_t *schedule = &params->schedule;
 
     return flash_schedule_split(schedule, flash_schedule_own_input(schedule));
 }
@@ -213,12 +218,20 @@ char *flash_op_produce_buffer(const flash_op_t *op, uint64_t piece);
 /* Of memory that is all zeros. `slots`: params->depth, or more if the ring needs more. */
 void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params_t *params,
                    flash_slot_t *slots);
+/* How many segments have a sum that is kept while others add to it. */
+uint32_t flash_op_summed_segments(const flash_op_params_t *params);
 void flash_op_fail(flash_op_t *op, int status, uint32_t blamed);
 void flash_op_free(flash_op_t *op);
 void flash_op_advance(flash_op_t *op); /* acts on all events */
 bool flash_op_is_complete(const flash_op_t *op);
 void flash_op_settle(flash_op_t *op); /* after slot->settled became true */
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
+/* Of a slot that adds: the next one may. */
+void flash_op_added(flash_op_t *op, const flash_slot_t *slot);
+/* Whether it adds nothing: it is first, and has come to where the sum is. */
+bool flash_op_begins_in_place(const flash_op_t *op, const flash_slot_t *slot);
+/* What is to be added up for a segment, and where. */
+void flash_op_take_sum(const flash_op_t *op, const flash_slot_t *slot, flash_work_t *work);
 /* Whether a part of the own block is there and not in its place. */
 bool flash_op_may_copy(const flash_op_t *op);
 /* Takes the next such part, of a segment's length at most, to be copied to its place. */
@@ -228,8 +241,6 @@ char *flash_op_input_block(const flash_op_t *op, uint32_t block);
 char *flash_op_output_block(const flash_op_t *op, uint32_t block);
 /* Whether a sum is made right where the user has it. */
 bool flash_op_sums_in_place(const flash_op_t *op, const flash_slot_t *slot);
-/* Where the sum of a segment is to be. */
-void *flash_op_sum_place(const flash_op_t *op, const flash_slot_t *slot);
 /* With far scratch: where what a spoiled message says is to be copied to. */
 uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot);
 /* Takes the next segment that is to be copied to the scratch, or from there. */

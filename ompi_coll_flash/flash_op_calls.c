@@ -29,7 +29,7 @@ static uint32_t own_produced(const flash_op_t *op, const flash_split_t *own)
 
 size_t flash_op_own_produced(const flash_op_t *op)
 {
-    flash_split_t own = flash_op_own_split(op);
+    flash_split_t own = flash_op_own_split(&op->params);
     uint32_t pieces = own_produced(op, &own);
 
     return pieces < own.pieces ? flash_split_piece(&own, pieces).offset : own.count;
@@ -66,7 +66,7 @@ static bool may_produce(const flash_op_t *op)
 static bool may_consume(const flash_op_t *op)
 {
     uint64_t piece = op->begun - op->produced_pieces;
-    flash_split_t own = flash_op_own_split(op);
+    flash_split_t own = flash_op_own_split(&op->params);
 
     if (flash_op_reduces(&op->params)) {
         return piece + op->other_pieces < op->settled;

@@ -19,9 +19,24 @@ static bool is_alltoall(const flash_schedule_t *schedule)
     return schedule->kind == FLASH_ALLTOALL;
 }
 
-static bool reduces(const flash_schedule_t *schedule)
+static bool is_direct(const flash_schedule_t *schedule)
 {
-    return schedule->kind == FLASH_REDUCE_SCATTER || schedule->kind == FLASH_ALLREDUCE;
+    return schedule->kind == FLASH_DIRECT_REDUCE_SCATTER;
+}
+
+bool flash_schedule_exchanges(flash_kind_t kind)
+{
+    return kind == FLASH_ALLTOALL || kind == FLASH_DIRECT_REDUCE_SCATTER;
+}
+
+bool flash_schedule_scatters(flash_kind_t kind)
+{
+    return kind == FLASH_REDUCE_SCATTER || kind == FLASH_DIRECT_REDUCE_SCATTER;
+}
+
+bool flash_schedule_reduces(flash_kind_t kind)
+{
+    return flash_schedule_scatters(kind) || kind == FLASH_ALLREDUCE;
 }
 
 uint32_t flash_schedule_blocks(const flash_schedule_t *schedule)
@@ -35,6 +50,7 @@ static uint32_t steps(const flash_schedule_t *schedule)
 
     switch (schedule->kind) {
     case FLASH_ALLREDUCE:
+    case FLASH_DIRECT_REDUCE_SCATTER:
         return 2 * n - 1;
     case FLASH_ALLTOALL:
         return 2 * (n - 1);
@@ -45,13 +61,13 @@ static uint32_t steps(const flash_schedule_t *schedule)
 
 uint32_t flash_schedule_length(const flash_schedule_t *schedule, flash_walk_t walk)
 {
+    bool own = walk == FLASH_PRODUCED ? schedule->kind == FLASH_ALLGATHER
+                                      : flash_schedule_scatters(schedule->kind);
+
     if (walk == FLASH_STEPS) {
         return steps(schedule);
     }
-    if (schedule->kind == (walk == FLASH_PRODUCED ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER)) {
-        return 1; /* the own block */
-    }
-    return schedule->ring.nranks;
+    return own ? 1 : schedule->ring.nranks;
 }
 
 /* The block that goes to the rank so many places to the right. */
@@ -68,18 +84,26 @@ static uint32_t block_behind(const flash_schedule_t *schedule, uint32_t behind)
     return flash_ring_rank(&schedule->ring, n - behind % n);
 }
 
+/* By a step of those that exchange with each rank in turn. */
+static uint32_t exchanged_block(const flash_schedule_t *schedule, uint32_t step)
+{
+    uint32_t turn = step / 2 + 1;
+
+    if (is_direct(schedule)) {
+        return block_behind(schedule, step % 2 == 0 ? turn : 0);
+    }
+    return step % 2 == 0 ? out_block(schedule, turn) : block_behind(schedule, turn);
+}
+
 uint32_t flash_schedule_block(const flash_schedule_t *schedule, flash_walk_t walk, uint32_t at)
 {
     if (walk == FLASH_CONSUMED || schedule->kind == FLASH_ALLGATHER) {
         return block_behind(schedule, at);
     }
-    if (reduces(schedule)) {
-        return block_behind(schedule, at + 1);
+    if (walk == FLASH_STEPS && flash_schedule_exchanges(schedule->kind)) {
+        return exchanged_block(schedule, at);
     }
-    if (walk == FLASH_PRODUCED) {
-        return out_block(schedule, at + 1);
-    }
-    return at % 2 == 0 ? out_block(schedule, at / 2 + 1) : block_behind(schedule, at / 2 + 1);
+    return is_alltoall(schedule) ? out_block(schedule, at + 1) : block_behind(schedule, at + 1);
 }
 
 uint32_t flash_schedule_rank(const flash_schedule_t *schedule, uint32_t block)
@@ -99,25 +123,44 @@ uint32_t flash_schedule_own_result(const flash_schedule_t *schedule)
     return flash_ring_rank(&schedule->ring, 0);
 }
 
+static flash_step_t exchanging_step(const flash_schedule_t *schedule, uint32_t step)
+{
+    bool out = step % 2 == 0, direct = is_direct(schedule);
+    bool last = direct && step == steps(schedule) - 1;
+
+    return (flash_step_t){.receives = !out,
+                          .contributes = out,
+                          .adds = direct && (!out || last),
+                          .sends = out && !last,
+                          .delivers = direct ? last : !out};
+}
+
 flash_step_t flash_schedule_step(const flash_schedule_t *schedule, uint32_t step)
 {
-    uint32_t last = steps(schedule) - 1;
+    bool reduces = flash_schedule_reduces(schedule->kind);
 
-    if (is_alltoall(schedule)) {
-        bool out = step % 2 == 0;
-
-        return (flash_step_t){.receives = !out, .contributes = out, .sends = out, .delivers = !out};
+    if (flash_schedule_exchanges(schedule->kind)) {
+        return exchanging_step(schedule, step);
     }
     return (flash_step_t){.receives = step > 0,
-                          .contributes = step < (reduces(schedule) ? schedule->ring.nranks : 1),
-                          .sends = step < last,
-                          .delivers =
-                              reduces(schedule) ? step + 1 >= schedule->ring.nranks : step > 0};
+                          .contributes = step < (reduces ? schedule->ring.nranks : 1),
+                          .sends = step < steps(schedule) - 1,
+                          .delivers = reduces ? step + 1 >= schedule->ring.nranks : step > 0};
 }
 
 uint32_t flash_schedule_distance(const flash_schedule_t *schedule, uint32_t step)
 {
-    return is_alltoall(schedule) ? step / 2 + 1 : 1;
+    uint32_t turn = step / 2 + 1;
+
+    if (!flash_schedule_exchanges(schedule->kind)) {
+        return 1;
+    }
+    return is_direct(schedule) ? schedule->ring.nranks - turn : turn;
+}
+
+uint32_t flash_schedule_turn(uint32_t step)
+{
+    return step / 2;
 }
 
 /* ------------------------------------------------------------ how it is cut */

@@ -12,8 +12,17 @@
  * In step i > 0 a rank receives that block, or the partial sum of it, from the left; in all steps
  * but the last it sends the block or the sum on to the right (arXiv 2604.24013).
  *
+ * Two others know no ring but the order of the places, and exchange with each rank in turn:
+ *
  *   Flash-A2A (all-to-all)     step i < 2(N - 1): even ones send to place p + 1 + i / 2,
  *                              odd ones receive from place p - 1 - i / 2
+ *   direct reduce-scatter      step i < 2(N - 1): even ones send to place p - 1 - i / 2 what this
+ *                              rank contributes to its block, odd ones receive from place
+ *                              p + 1 + i / 2 what that one contributes to this rank's; and a last
+ *                              one, in which this rank adds its own
+ *
+ * A direct reduce-scatter makes the same additions in the same order as a ring, all of them where
+ * the result is to be.
  *
  * An all-to-all has two blocks for each rank: the one that comes from it, which has its number, and
  * the one that goes to it, numbered N further on. The own ones do not travel.
@@ -37,9 +46,10 @@ typedef enum flash_kind {
     FLASH_ALLGATHER,
     FLASH_REDUCE_SCATTER,
     FLASH_ALLREDUCE,
-    FLASH_ALLTOALL
+    FLASH_ALLTOALL,
+    FLASH_DIRECT_REDUCE_SCATTER
 } flash_kind_t;
-#define FLASH_KINDS 4
+#define FLASH_KINDS 5
 
 /* The orders in which an operation goes through blocks. */
 typedef enum flash_walk {
@@ -80,6 +90,7 @@ typedef struct flash_schedule {
 typedef struct flash_step {
     bool receives;    /* it, or a partial sum of it */
     bool contributes; /* what this rank has of it; to what it receives, if it does */
+    bool adds;        /* that, or what it receives, to the sum that is kept here; it is its turn */
     bool sends;       /* it on, or away */
     bool delivers;    /* it to the user: what the step ends with is a result */
 } flash_step_t;
@@ -101,6 +112,12 @@ typedef struct flash_range {
  */
 uint32_t flash_ring_rank(const flash_ring_t *ring, uint32_t ahead);
 
+/* Whether each rank exchanges with all others; else, with its neighbours alone. */
+bool flash_schedule_exchanges(flash_kind_t kind);
+bool flash_schedule_reduces(flash_kind_t kind);
+/* Whether a rank's results are its own block alone. */
+bool flash_schedule_scatters(flash_kind_t kind);
+
 /* How many blocks there are, and how many a walk comes to. */
 uint32_t flash_schedule_blocks(const flash_schedule_t *schedule);
 uint32_t flash_schedule_length(const flash_schedule_t *schedule, flash_walk_t walk);
@@ -113,6 +130,8 @@ uint32_t flash_schedule_own_result(const flash_schedule_t *schedule);
 flash_step_t flash_schedule_step(const flash_schedule_t *schedule, uint32_t step);
 /* How far to the right the rank stands to which a step sends, and to the left the other. */
 uint32_t flash_schedule_distance(const flash_schedule_t *schedule, uint32_t step);
+/* Of a step that adds: how many have added to the sum before. */
+uint32_t flash_schedule_turn(uint32_t step);
 
 size_t flash_schedule_count(const flash_schedule_t *schedule, uint32_t block);
 ptrdiff_t flash_schedule_displ(const flash_schedule_t *schedule, uint32_t block);

@@ -31,7 +31,7 @@ flash_pair_t flash_slot_pair(const flash_slot_t *slot)
                          .recv_tag = params->recv_tag,
                          .send_tag = params->send_tag};
 
-    if (params->schedule.kind == FLASH_ALLTOALL) {
+    if (flash_schedule_exchanges(params->schedule.kind)) {
         pair = params->pairs[flash_schedule_distance(&params->schedule, slot->step) - 1];
         pair.recv_tag |= params->recv_tag;
         pair.send_tag |= params->send_tag;
@@ -42,7 +42,7 @@ flash_pair_t flash_slot_pair(const flash_slot_t *slot)
 /* A message's step, as its sender and its receiver both count. */
 static uint32_t tag_step(const flash_slot_t *slot, bool sending)
 {
-    if (slot->op->params.schedule.kind == FLASH_ALLTOALL) {
+    if (flash_schedule_exchanges(slot->op->params.schedule.kind)) {
         return flash_schedule_distance(&slot->op->params.schedule, slot->step);
     }
     return slot->step + sending;
@@ -189,9 +189,15 @@ static void slot_done(flash_slot_t *slot)
 
 static void slot_spoil(flash_slot_t *slot, uint32_t blame)
 {
+    flash_op_t *op = slot->op;
+
     if (!slot->spoiled) {
         slot->spoiled = true;
         slot->blame = blame;
+    }
+    if (slot->way.adds && !op->sum_spoiled) {
+        op->sum_spoiled = true;
+        op->sum_blame = blame;
     }
 }
 
@@ -240,12 +246,37 @@ static void slot_leave(flash_slot_t *slot)
     }
 }
 
+/* The sum has what this one had for it, or never will: who misses what says so at the end. */
+static void slot_added(flash_slot_t *slot)
+{
+    flash_op_t *op = slot->op;
+
+    flash_op_added(op, slot);
+    if (slot->way.delivers && op->sum_spoiled) {
+        slot_spoil(slot, op->sum_blame);
+    }
+    slot_leave(slot);
+}
+
+static void slot_add(flash_slot_t *slot)
+{
+    const flash_op_t *op = slot->op;
+
+    if (op->sum_spoiled || slot->range.count == 0 || flash_op_begins_in_place(op, slot)) {
+        slot_added(slot);
+    } else {
+        slot_combine(slot);
+    }
+}
+
 void flash_slot_have_local(flash_slot_t *slot)
 {
     if (!flash_op_is_produced(slot->op, slot) && slot->range.count > 0) { /* nor will it be */
         slot_spoil(slot, slot->op->blamed);
     }
-    if (!slot->way.receives) {
+    if (slot->way.adds) {
+        slot_add(slot);
+    } else if (!slot->way.receives) {
         slot_send(slot);
     } else if (slot->spoiled || slot->range.count == 0) {
         slot_leave(slot);
@@ -282,6 +313,9 @@ void flash_slot_open(flash_slot_t *slot)
 {
     flash_op_t *op = slot->op;
 
+    if (slot->way.adds && !slot->way.contributes) {
+        slot_settled(slot); /* nothing local to be used up */
+    }
     if (slot->way.receives) {
         if (op->open_step_ended) { /* the left neighbour has no such segment */
             slot_spoil(slot, op->blamed);
@@ -389,7 +423,7 @@ static void act_on_arrival(flash_slot_t *slot)
     if (!check_arrival(slot)) {
         return;
     }
-    if (slot->way.contributes) {
+    if (slot->way.contributes || slot->way.adds) {
         slot_need_local(slot);
     } else {
         slot_leave(slot);
@@ -462,7 +496,11 @@ void flash_slot_combined(flash_slot_t *slot, int status)
         slot_spoil(slot, own_rank(slot));
         flash_op_fail(slot->op, status, own_rank(slot));
     }
-    slot_leave(slot);
+    if (slot->way.adds) {
+        slot_added(slot);
+    } else {
+        slot_leave(slot);
+    }
 }
 
 static void blame_staged(flash_slot_t *slot, int status)

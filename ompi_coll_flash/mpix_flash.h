@@ -191,20 +191,22 @@ typedef struct MPIX_Flash_hints {
 /*
  * Info keys. What MPI_Comm_set_info or MPI_Comm_dup_with_info (MPI 3.1, section 6.4.4) say of a
  * communicator that flash serves holds for the calls that come after, plain ones and those of this
- * header, until it is changed. Values are decimal numbers, and equal on all ranks.
+ * header, until it is changed. Values are decimal numbers, or words, and equal on all ranks.
  *
  * mpix_flash_pieces         pieces to a block, 1 to 4096, for calls whose hints do not say
  * mpix_flash_segment_bytes  what travels at a time, 64 and more, as the parameter
  *                           coll_flash_segment_bytes
  * mpix_flash_min_bytes      below which size plain calls take no ring, as coll_flash_min_bytes
  * mpix_flash_step_bytes     likewise, as coll_flash_step_bytes
+ * mpix_flash_schedule       how reduce-scatters go, "ring" or "direct", as coll_flash_schedule
  *
  * A value that cannot be is ignored, which is said: what held before still holds, though
  * MPI_Comm_get_info then does not show it. Segments and pieces that differ between ranks fail like
- * sizes that do; with limits that differ, some ranks would take the ring and others wait for them
- * elsewhere. A persistent request has the limits that held when it was made, and the segments of
- * coll_flash_segment_bytes. Open MPI 4.1 hands keys on to a new communicator in
- * MPI_Comm_dup_with_info alone, not in MPI_Comm_dup, _idup, _split or _create.
+ * sizes that do; with limits or schedules that differ, some ranks would take one way and others
+ * wait for them elsewhere. A persistent request has the limits that held when it was made, the
+ * segments of coll_flash_segment_bytes and the schedule of coll_flash_schedule. Open MPI 4.1 hands
+ * keys on to a new communicator in MPI_Comm_dup_with_info alone, not in MPI_Comm_dup, _idup, _split
+ * or _create.
  */
 
 /*
@@ -216,7 +218,8 @@ typedef struct MPIX_Flash_hints {
  * All of MPI that moves data takes it. The reductions of this header take MPI_SUM, MPI_PROD,
  * MPI_MAX and MPI_MIN on it, or a user's operation, else MPI_ERR_OP; MPI's own reductions take a
  * user's operation alone. Each result of two numbers is made in single precision and rounded to the
- * nearest, of two to the even one: a ring of N ranks rounds N - 1 times.
+ * nearest, of two to the even one: a ring of N ranks rounds N - 1 times. A direct reduce-scatter
+ * (mpix_flash_schedule) adds and multiplies in single precision throughout, and rounds once.
  *
  * Local; between MPI_Init and MPI_Finalize, any thread that may call MPI. Errors, through the error
  * handler of MPI_COMM_WORLD: MPI_ERR_ARG (no such type, or type is NULL), MPI_ERR_NO_MEM.

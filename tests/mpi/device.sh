@@ -58,6 +58,16 @@ if [[ $FLASH_TEST_DRIVER != "$standin" ]]; then # where a real UCX has done so i
     mpi 3 --mca coll_flash_cuda_direct no -- test_device_stream "${streams[@]}"
 fi
 
+# Reduce-scatters by the direct schedule, whose sums the host makes.
+for np in 2 3 4; do
+    mpi "$np" --mca coll_flash_schedule direct -- test_device "${all[@]}"
+    mpi "$np" --mca coll_flash_schedule direct -- test_device_stream "${streams[@]}"
+done
+for ucx in cuda odd; do
+    [[ $FLASH_TEST_DRIVER == "$standin" ]] || continue
+    mpi 3 --mca coll_flash_schedule direct -x FLASH_TEST_UCX=$ucx -- test_device many users_operation
+done
+
 # Sums made by the device, and by the host.
 mpi 3 --mca coll_flash_cuda_reduce 0 -- test_device_reduce by_host
 if [[ -e $top_builddir/cuda/flash_kernels.fatbin ]] && stands_in test_operators; then

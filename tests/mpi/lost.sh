@@ -50,6 +50,12 @@ for call in gather reduce; do
             tried survivors_are_told 4 -- test_lost dies "${call}_compute" "$step"
     done
 done
+for np in 2 4; do
+    point "np $np, reduce, the direct schedule: a rank dies" \
+        tried survivors_are_told "$np" --mca coll_flash_schedule direct -- test_lost dies reduce
+done
+point 'np 4, reduce_compute, the direct schedule: a rank dies at step 2' \
+    tried survivors_are_told 4 --mca coll_flash_schedule direct -- test_lost dies reduce_compute 2
 point 'np 3, gather, tcp: a rank dies before it takes part' \
     tried survivors_are_told 3 -x UCX_FLASH_TLS=tcp -- test_lost absent gather
 

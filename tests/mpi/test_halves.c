@@ -187,6 +187,43 @@ static void sums(void)
     free(own);
 }
 
+/*
+ * The direct schedule rounds once: to the number next to the sum, which single precision has
+ * without an error.
+ */
+static void rounds_once(void)
+{
+    enum { COUNT = 3001 };
+    uint16_t *own = get_memory(COUNT * sizeof(*own));
+    MPI_Comm comm = make_counted_comm();
+    MPI_Info info;
+    int active;
+
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_flash_schedule", "direct");
+    MPI_Comm_set_info(comm, info);
+    MPI_Info_free(&info);
+    MPIX_Flash_active(comm, &active);
+    for (int which = MPIX_FLASH_BF16; which <= MPIX_FLASH_FP16 && active; which++) {
+        MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
+        MPI_Datatype type;
+
+        hints.pieces = 4;
+        MPIX_Flash_type(which, &type);
+        check_class(MPIX_Reduce_scatter_block_compute(produce_small, &which, &hints, own, COUNT,
+                                                      type, MPI_SUM, comm),
+                    MPI_SUCCESS, "a direct reduce-scatter");
+        for (int k = 0; k < COUNT; k++) {
+            double exact = small_sum(which, world_rank * COUNT + k);
+
+            check(is_nearest(which, own[k], exact), "type %d, element %d: %g, not %g", which, k,
+                  decode(which, own[k]), exact);
+        }
+    }
+    free(own);
+    MPI_Comm_free(&comm);
+}
+
 /* What else MPI does with them, and what nobody does. */
 static void handles(void)
 {
@@ -223,7 +260,7 @@ static void handles(void)
 int main(int argc, char **argv)
 {
     static const test_case_t cases[] = {
-        {"rounding", rounding}, {"sums", sums}, {"handles", handles}};
+        {"rounding", rounding}, {"sums", sums}, {"rounds_once", rounds_once}, {"handles", handles}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

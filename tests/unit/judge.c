@@ -15,7 +15,7 @@ bool judge_run(uint32_t nranks, uint64_t seed, const fake_options_t *net, const 
     /* The next operation, at once or after this one, is an ordinary one of any kind. */
     specs[1].refuses = wrong->refuses && seed / 8 % 2 == 0;
     specs[1].kind = specs[1].refuses ? wrong->kind : (flash_kind_t) (seed / 16 % FLASH_KINDS);
-    specs[1].users &= sim_reduces(specs[1].kind);
+    specs[1].users &= flash_schedule_reduces(specs[1].kind);
     specs[1].name = wrong->name + !specs[1].refuses; /* a name once refused is good for no other */
     specs[1].wait = seed / 2 % 4 != 0 || net->failure != FAKE_FAIL_NONE;
     specs[1].odd_rank = SIM_NOBODY;

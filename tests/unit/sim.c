@@ -411,7 +411,7 @@ void sim_check_contract(sim_t *sim)
 bool sim_exchanges_with_all(const sim_t *sim)
 {
     for (uint32_t k = 0; k < sim->nspecs; k++) {
-        if (sim->specs[k].kind == FLASH_ALLTOALL) {
+        if (flash_schedule_exchanges(sim->specs[k].kind)) {
             return true;
         }
     }

@@ -46,7 +46,7 @@ typedef struct sim_spec {
     flash_kind_t kind;
     sim_shape_t shape;
     uint32_t depth;
-    uint32_t sends; /* at a time; 0: no limit */
+    uint32_t sends;   /* at a time; 0: no limit */
     bool callback;    /* AG, A2A: consumes; RS, allreduce: produces */
     bool other;       /* the other way round; RS: and changes what it consumes */
     uint32_t pending; /* percent of the callbacks that return FLASH_PENDING */
@@ -57,6 +57,7 @@ typedef struct sim_spec {
      */
     bool far_input, far_output;
     bool far_sums; /* both far, and not the user's: sums are made there */
+    bool wide;     /* direct: sums are made in wider elements */
     /* The scratch is far, too, with far sums or without sums: a bit for ranks of equal parity. */
     unsigned far_scratch;
     /*
@@ -214,7 +215,6 @@ void sim_instance_check(sim_instance_t *instance);
 /* The block that a rank produces or consumes in its turn, by the words of flash_schedule.h. */
 uint32_t sim_block(const sim_t *sim, flash_kind_t kind, bool produces, uint32_t rank, uint32_t at);
 extern const char *const sim_kinds[FLASH_KINDS]; /* their names */
-bool sim_reduces(flash_kind_t kind);
 /* Whether there are callbacks that produce, or that consume. */
 bool sim_spec_calls(const sim_spec_t *spec, bool produces);
 

@@ -63,7 +63,8 @@ uint64_t sim_stored(const sim_instance_t *in, bool input, uint64_t element)
 
 bool sim_makes_far_sums(const sim_instance_t *in)
 {
-    return sim_reduces(in->spec->kind) && in->spec->far_sums && !in->spec->users &&
+    return in->spec->kind != FLASH_DIRECT_REDUCE_SCATTER &&
+           flash_schedule_reduces(in->spec->kind) && in->spec->far_sums && !in->spec->users &&
            sim_instance_is_far(in, true) && sim_instance_is_far(in, false);
 }
 
@@ -72,7 +73,7 @@ bool sim_has_far_scratch(const sim_instance_t *in)
     bool staged = sim_instance_is_far(in, true) || sim_instance_is_far(in, false);
 
     return (in->spec->far_scratch >> in->rank % 2 & 1) != 0 && staged &&
-           (!sim_reduces(in->spec->kind) || sim_makes_far_sums(in));
+           (!flash_schedule_reduces(in->spec->kind) || sim_makes_far_sums(in));
 }
 
 uint64_t *sim_input_of(const sim_instance_t *in, uint32_t block)
@@ -84,14 +85,14 @@ uint64_t *sim_input_of(const sim_instance_t *in, uint32_t block)
 
 uint64_t *sim_output_of(const sim_instance_t *in, uint32_t block)
 {
-    bool one = in->spec->kind == FLASH_REDUCE_SCATTER;
+    bool one = flash_schedule_scatters(in->spec->kind);
 
     return one ? in->output : in->output + in->in_layout.displs[block];
 }
 
 uint64_t sim_changed(const sim_instance_t *in, uint64_t sum)
 {
-    bool changes = in->spec->kind == FLASH_REDUCE_SCATTER && in->spec->other;
+    bool changes = flash_schedule_scatters(in->spec->kind) && in->spec->other;
 
     return changes ? sum ^ 0x5a5a : sum;
 }
@@ -174,7 +175,7 @@ static void check_input(sim_instance_t *in, uint32_t block)
 
 void sim_instance_check(sim_instance_t *in)
 {
-    bool scatters = in->spec->kind == FLASH_REDUCE_SCATTER;
+    bool scatters = flash_schedule_scatters(in->spec->kind);
     bool has_input =
         in->input_memory != NULL && (!sim_spec_calls(in->spec, true) || in->status == FLASH_OK);
 

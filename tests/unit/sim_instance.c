@@ -10,16 +10,13 @@
 const char *const sim_kinds[FLASH_KINDS] = {[FLASH_ALLGATHER] = "allgather",
                                             [FLASH_REDUCE_SCATTER] = "reduce-scatter",
                                             [FLASH_ALLREDUCE] = "allreduce",
-                                            [FLASH_ALLTOALL] = "all-to-all"};
-
-bool sim_reduces(flash_kind_t kind)
-{
-    return kind == FLASH_REDUCE_SCATTER || kind == FLASH_ALLREDUCE;
-}
+                                            [FLASH_ALLTOALL] = "all-to-all",
+                                            [FLASH_DIRECT_REDUCE_SCATTER] =
+                                                "direct reduce-scatter"};
 
 bool sim_spec_calls(const sim_spec_t *spec, bool produces)
 {
-    return produces == sim_reduces(spec->kind) ? spec->callback : spec->other;
+    return produces == flash_schedule_reduces(spec->kind) ? spec->callback : spec->other;
 }
 
 uint32_t sim_block(const sim_t *sim, flash_kind_t kind, bool produces, uint32_t rank, uint32_t at)
@@ -27,7 +24,8 @@ uint32_t sim_block(const sim_t *sim, flash_kind_t kind, bool produces, uint32_t 
     if (produces && kind == FLASH_ALLTOALL) {
         return sim->nranks + sim_neighbour(sim, rank, at + 1);
     }
-    return sim_neighbour(sim, rank, sim->nranks - (produces && sim_reduces(kind) ? at + 1 : at));
+    return sim_neighbour(sim, rank,
+                         sim->nranks - (produces && flash_schedule_reduces(kind) ? at + 1 : at));
 }
 
 /* --- layout --- */
@@ -96,11 +94,11 @@ static void create_buffers(sim_instance_t *in)
     size_t own = in->in_layout.counts[in->rank];
     bool produces = sim_spec_calls(in->spec, true);
 
-    in->output_count = kind == FLASH_REDUCE_SCATTER ? own : in->in_layout.span;
+    in->output_count = flash_schedule_scatters(kind) ? own : in->in_layout.span;
     in->output_memory = sim_guarded(in->output_count, &in->output);
     if (kind == FLASH_ALLGATHER && in->spec->in_place) {
         in->input = in->output + in->in_layout.displs[in->rank];
-    } else if (!sim_reduces(kind) || !produces) {
+    } else if (!flash_schedule_reduces(kind) || !produces) {
         in->input_count = kind == FLASH_ALLGATHER ? own : in->out_layout.span;
         in->input_memory = sim_guarded(in->input_count, &in->input);
     }
@@ -152,17 +150,18 @@ void sim_instance_destroy(sim_instance_t *in)
 }
 
 /*
- * Odd names differ by edge of the ring, even ones are the same all around: both are allowed. An
- * all-to-all's are apart, since whoever is ahead may be nobody's neighbour in a ring.
+ * Odd names differ by edge of the ring, even ones are the same all around: both are allowed. Of
+ * those that exchange with all they are apart: whoever is ahead may be nobody's neighbour in a
+ * ring.
  */
 static uint64_t tag_towards(const sim_spec_t *spec, uint32_t receiver)
 {
-    uint64_t name = spec->name << 1 | (spec->kind == FLASH_ALLTOALL);
+    uint64_t name = spec->name << 1 | flash_schedule_exchanges(spec->kind);
 
     return (name << 12 | (spec->name % 2 == 1 ? receiver : 0)) << FLASH_TAG_SHIFT;
 }
 
-/* An all-to-all's neighbours. */
+/* Who exchanges with all: the neighbours. */
 static const flash_pair_t *make_pairs(sim_instance_t *in)
 {
     uint32_t n = in->sim->nranks;
@@ -201,7 +200,7 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         .scratch_far = sim_has_far_scratch(in),
         .input = in->input,
         .output = in->output,
-        .combine = sim_reduces(s->kind) ? sim_on_combine : NULL,
+        .combine = flash_schedule_reduces(s->kind) ? sim_on_combine : NULL,
         .combine_arg = in,
         .combine_is_users = s->users,
         .produce = sim_spec_calls(s, true) ? sim_on_callback : NULL,
@@ -211,11 +210,17 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         .user = in,
     };
 
-    if (s->kind == FLASH_ALLTOALL) {
+    if (flash_schedule_exchanges(s->kind)) {
         params.recv_tag = params.send_tag = 0;
         params.pairs = make_pairs(in);
     }
-    if (params.stage_in && sim_reduces(s->kind) && s->callback) {
+    if (s->kind == FLASH_DIRECT_REDUCE_SCATTER && s->wide) {
+        params.wide = SIM_WIDE;
+        params.widen = sim_on_widen;
+        params.narrow = sim_on_narrow;
+        params.combine = sim_on_combine_wide;
+    }
+    if (params.stage_in && flash_schedule_reduces(s->kind) && s->callback) {
         size_t bytes = flash_op_pieces_size(&params);
 
         in->pieces = aligned_alloc(SIM_PAD, (bytes + SIM_PAD) / SIM_PAD * SIM_PAD);

@@ -37,5 +37,10 @@ unsigned char *sim_guarded(size_t count, uint64_t **first);
 /* The engine's; `arg` is the instance. */
 int sim_on_callback(void *arg, const flash_piece_t *piece);
 int sim_on_combine(void *arg, const void *in_data, void *inout_data, size_t count);
+/* A wide element is one and its complement. */
+#define SIM_WIDE (2 * SIM_ELEMENT)
+int sim_on_widen(void *arg, const void *in_data, void *wide_data, size_t count);
+int sim_on_combine_wide(void *arg, const void *in_data, void *wide_data, size_t count);
+int sim_on_narrow(void *arg, const void *wide_data, void *out_data, size_t count);
 
 #endif /* SIM_INSTANCE_H */

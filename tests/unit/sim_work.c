@@ -9,9 +9,10 @@
 /* How many blocks it produces or consumes. */
 static uint32_t blocks(const sim_instance_t *in, bool produces)
 {
-    flash_kind_t of_one = produces ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER;
+    flash_kind_t kind = in->spec->kind;
+    bool one = produces ? kind == FLASH_ALLGATHER : flash_schedule_scatters(kind);
 
-    return in->spec->kind == of_one ? 1 : in->sim->nranks;
+    return one ? 1 : in->sim->nranks;
 }
 
 /* Makes the next callback's that of a piece, past empty blocks. */
@@ -119,6 +120,12 @@ bool sim_instance_adds_far(const sim_instance_t *in, const flash_work_t *work)
     return work->kind == FLASH_WORK_COMBINE && sim_makes_far_sums(in);
 }
 
+/* Whether it is to fail: the sums that are begun count, too. */
+static bool add_fails(sim_instance_t *in)
+{
+    return ++in->combines == in->spec->fail_combine && in->rank == in->spec->fail_rank;
+}
+
 /* To the scratch, or in the last step, right to where it belongs. */
 int sim_instance_add_far(sim_instance_t *in, const flash_work_t *work)
 {
@@ -129,7 +136,7 @@ int sim_instance_add_far(sim_instance_t *in, const flash_work_t *work)
     if (!is_users(in, from) || is_users(in, with) || (!ends && to != with)) {
         sim_complain(in->sim, "op %u rank %u: a far sum of other memory", in->index, in->rank);
     }
-    if (++in->combines == in->spec->fail_combine && in->rank == in->spec->fail_rank) {
+    if (add_fails(in)) {
         return SIM_ERR_ADD;
     }
     for (size_t k = 0; k < work->count; k++) {
@@ -143,7 +150,7 @@ int sim_instance_add_far(sim_instance_t *in, const flash_work_t *work)
 static void consume(sim_instance_t *in, const flash_piece_t *piece)
 {
     uint64_t *data = piece->data;
-    bool own = piece->block == in->rank && !sim_reduces(in->spec->kind);
+    bool own = piece->block == in->rank && !flash_schedule_reduces(in->spec->kind);
     bool of_input = own && data == sim_input_of(in, in->rank) + piece->offset;
 
     if (data != sim_output_of(in, piece->block) + piece->offset && !of_input) {
@@ -168,7 +175,7 @@ static void check_produced_place(sim_instance_t *in, const flash_piece_t *piece)
 {
     const uint64_t *data = piece->data;
     bool wrong =
-        sim_reduces(in->spec->kind)
+        flash_schedule_reduces(in->spec->kind)
             ? piece->far != is_users(in, data) || piece->far != sim_instance_is_far(in, true)
             : data != sim_input_of(in, piece->block) + piece->offset;
 
@@ -227,11 +234,66 @@ int sim_on_combine(void *arg, const void *in_data, void *inout_data, size_t coun
     const uint64_t *from = in_data;
     uint64_t *to = inout_data;
 
-    if (++in->combines == in->spec->fail_combine && in->rank == in->spec->fail_rank) {
+    if (add_fails(in)) {
         return SIM_ERR_ADD;
     }
     for (size_t k = 0; k < count; k++) {
         to[k] = sim_combine(in->spec->mix, from[k], to[k]);
+    }
+    return FLASH_OK;
+}
+
+static void set_wide(uint64_t *wide, uint64_t element)
+{
+    wide[0] = element;
+    wide[1] = ~element;
+}
+
+static uint64_t get_wide(sim_instance_t *in, const uint64_t *wide)
+{
+    if (wide[1] != ~wide[0]) {
+        sim_complain(in->sim, "op %u rank %u: a wide sum that none has begun", in->index, in->rank);
+    }
+    return wide[0];
+}
+
+int sim_on_widen(void *arg, const void *in_data, void *wide_data, size_t count)
+{
+    sim_instance_t *in = arg;
+    const uint64_t *from = in_data;
+    uint64_t *to = wide_data;
+
+    if (add_fails(in)) {
+        return SIM_ERR_ADD;
+    }
+    for (size_t k = 0; k < count; k++) {
+        set_wide(to + 2 * k, from[k]);
+    }
+    return FLASH_OK;
+}
+
+int sim_on_combine_wide(void *arg, const void *in_data, void *wide_data, size_t count)
+{
+    sim_instance_t *in = arg;
+    const uint64_t *from = in_data;
+    uint64_t *to = wide_data;
+
+    if (add_fails(in)) {
+        return SIM_ERR_ADD;
+    }
+    for (size_t k = 0; k < count; k++) {
+        set_wide(to + 2 * k, sim_combine(in->spec->mix, from[k], get_wide(in, to + 2 * k)));
+    }
+    return FLASH_OK;
+}
+
+int sim_on_narrow(void *arg, const void *wide_data, void *out_data, size_t count)
+{
+    const uint64_t *from = wide_data;
+    uint64_t *to = out_data;
+
+    for (size_t k = 0; k < count; k++) {
+        to[k] = get_wide(arg, from + 2 * k);
     }
     return FLASH_OK;
 }

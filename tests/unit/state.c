@@ -92,6 +92,8 @@ static void add_op(fingerprint_t *print, const flash_op_t *op)
     copy.next_combine = copy.next_callback = copy.next_staging = NULL;
     copy.slots = NULL;
     copy.scratch = NULL;
+    copy.sum = NULL;
+    copy.added = NULL;
     memset(&copy.events, 0, sizeof(copy.events));
     memset(&copy.waiting, 0, sizeof(copy.waiting));
     memset(&copy.combining, 0, sizeof(copy.combining));
@@ -111,6 +113,7 @@ static void add_op(fingerprint_t *print, const flash_op_t *op)
     for (uint32_t k = 0; k < op->depth; k++) {
         add_slot(print, &op->slots[k]);
     }
+    add_bytes(print, op->added, flash_op_summed_segments(&op->params) * sizeof(*op->added));
     add_bytes(print, op->scratch, op->scratch == NULL ? 0 : flash_op_scratch_size(&op->params));
 }
 

@@ -404,7 +404,7 @@ int main(int argc, char **argv)
         test_callback(seed, kind, false);
         test_callback(seed, kind, true);
         test_stage(seed, kind);
-        if (sim_reduces(kind)) {
+        if (flash_schedule_reduces(kind)) {
             test_combine(seed, kind);
         }
         test_sizes(seed, kind, OTHER_COUNT, "one rank has all blocks of another size");

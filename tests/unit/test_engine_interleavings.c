@@ -219,7 +219,7 @@ static bool takes_long(flash_kind_t kind, uint32_t nranks, size_t segments, bool
 {
     size_t most = staged ? 4 : 6;
 
-    return (kind == FLASH_ALLREDUCE || kind == FLASH_ALLTOALL) && nranks * segments > most;
+    return (kind == FLASH_ALLREDUCE || flash_schedule_exchanges(kind)) && nranks * segments > most;
 }
 
 /* Two, or one where that would take long. */
@@ -378,7 +378,7 @@ static void test_kind(flash_kind_t kind)
             }
             test_staged(kind, nranks, segments, NO_CALLBACK, 1, false);
             test_staged(kind, nranks, segments, NO_CALLBACK, 5, false);
-            if (sim_reduces(kind)) {
+            if (flash_schedule_reduces(kind)) {
                 test_staged(kind, nranks, segments, NO_CALLBACK, 5, true);
                 test_staged(kind, nranks, segments, PENDING, 1, true);
                 if (nranks + segments < 6) { /* there it would take a minute */

@@ -152,7 +152,9 @@ static void test_silence(flash_kind_t kind, const char *name)
                        .fail_rank = SIM_NOBODY};
     fake_options_t net = {.rendezvous = 100, .unordered = FLASH_TAG_MARKS};
     sim_t *sim = sim_create(3, 1, &net, &spec, 1);
-    uint32_t right = sim_neighbour(sim, 0, 1), left = sim_neighbour(sim, 0, 2);
+    bool direct = kind == FLASH_DIRECT_REDUCE_SCATTER; /* begins with the other one */
+    uint32_t right = sim_neighbour(sim, 0, direct ? 2 : 1);
+    uint32_t left = sim_neighbour(sim, 0, direct ? 1 : 2);
     flash_silence_t silence[2];
     size_t at_first, then, still, afterwards;
 

@@ -47,7 +47,7 @@ static bool walks_are_right(flash_kind_t kind, uint32_t nranks, uint32_t rank)
 {
     flash_schedule_t schedule = ring(kind, nranks, rank);
     uint32_t produced = kind == FLASH_ALLGATHER ? 1 : nranks;
-    uint32_t consumed = kind == FLASH_REDUCE_SCATTER ? 1 : nranks;
+    uint32_t consumed = flash_schedule_scatters(kind) ? 1 : nranks;
 
     return flash_schedule_length(&schedule, FLASH_PRODUCED) == produced &&
            flash_schedule_length(&schedule, FLASH_CONSUMED) == consumed &&
@@ -351,6 +351,7 @@ int main(int argc, char **argv)
     test_ring(FLASH_REDUCE_SCATTER, "reduce-scatter");
     test_ring(FLASH_ALLREDUCE, "allreduce");
     test_ring(FLASH_ALLTOALL, "all-to-all");
+    test_ring(FLASH_DIRECT_REDUCE_SCATTER, "direct reduce-scatter");
     test_small_splits();
     test_large_splits(&random);
     test_totals(&random);

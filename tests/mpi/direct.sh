@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Reduce-scatters by the direct schedule: chosen by an info key, and by the parameter.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+options --mca coll_flash_min_bytes 0
+for np in 2 3 4 5 6 7 8; do
+    mpi "$np" -- test_direct
+done
+mpi 3 -x UCX_FLASH_TLS=tcp -- test_direct
+mpi 4 --mca coll_flash_progress off -- test_direct
+mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_depth 1 -- test_direct same_bits
+point 'the schedule is told' says 6 'by the direct schedule' 3 --mca coll_flash_verbose 2 -- test_direct told
+point 'a schedule that cannot be is told' says 1 'Value:  straight$' 2 -- test_direct told
+point 'and what can be' says 1 'give ring or direct' 2 -- test_direct told
+
+options --mca coll_flash_min_bytes 0 --mca coll_flash_schedule direct
+for np in 1 2 3 4 5 6 7 8; do
+    mpi "$np" -- test_reduce_scatter
+done
+for np in 2 5; do
+    mpi "$np" -- test_extension
+    mpi "$np" -- test_halves
+    mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_reduce_scatter
+    mpi "$np" --mca coll_flash_progress off -- test_reduce_scatter
+    mpi "$np" -- test_extension_ends
+    mpi "$np" -- test_own
+    mpi "$np" -- test_persistent
+    mpi "$np" -- test_persistent_ends
+    mpi "$np" -- test_requests
+    mpi "$np" -- test_failures produce big
+done
+mpi 3 -x UCX_FLASH_TLS=tcp -- test_reduce_scatter
+mpi 5 --mca coll_flash_ring_order rank -- test_reduce_scatter
+mpi 3 -- test_users_code
+mpi 4 -- test_life
+
+# Not where nobody serves.
+select_coll ^flash
+mpi 3 -- test_direct
+
+plan
