@@ -46,8 +46,19 @@ typedef struct layer_device {
     double idle; /* of bench_now(): when all that it has been given is done */
 } layer_device_t;
 
+/* What travels, see layer_wire.h. */
+typedef struct layer_wire {
+    bool half;
+    MPI_Datatype type;
+    MPI_Op sum;  /* of plain calls: MPI has none for 16 bits */
+    size_t size; /* of an element */
+    void *room[2];
+    size_t room_size[2];
+} layer_wire_t;
+
 typedef struct layer {
     layer_device_t device;
+    layer_wire_t wire;
     int rank, nranks;
     int rows;   /* of each rank, in a block */
     int pieces; /* to a block, by flash */

@@ -16,9 +16,12 @@
 #include "bench_job.h"
 #include "bench_stats.h"
 #include "layer_options.h"
+#include "layer_wire.h"
 
-/* Of single precision, through two products: what rounding makes of it is some 1e-6. */
-#define MOST_ERROR 1e-4
+/* Of single precision, through two products: what rounding makes of it is some 1e-6; of bfloat16
+ * between them, some 1e-3. */
+#define MOST_ERROR      1e-4
+#define MOST_HALF_ERROR 2e-2
 
 enum { MOST_WAYS = 4 + 2 * LAYER_MAX_SLICINGS + LAYER_MAX_VARIANTS };
 
@@ -225,11 +228,12 @@ static void report(const bench_t *bench, int hosts, bool served, FILE *csv)
 {
     const layer_options_t *options = &bench->settings.options;
 
-    printf("%s: %d ranks, %d hosts, tokens x hidden x %s = %d x %d x %d%s, %s\n",
+    printf("%s: %d ranks, %d hosts, tokens x hidden x %s = %d x %d x %d%s, %s, %s\n",
            layer_workload.title, bench->layer.nranks, hosts,
            layer_workload.has_heads ? "heads" : "inner", options->tokens, options->hidden,
            layer_workload.has_heads ? options->heads : options->inner,
-           options->causal ? ", causal" : "", options->offload ? "an accelerator's time" : "BLAS");
+           options->causal ? ", causal" : "", options->half ? "bf16" : "fp32",
+           options->offload ? "an accelerator's time" : "BLAS");
     if (!served) {
         printf("flash does not serve this job: its rows are Open MPI's\n");
     }
@@ -248,11 +252,11 @@ static void report(const bench_t *bench, int hosts, bool served, FILE *csv)
 /* How many ways have wrong results. */
 static int report_errors(const bench_t *bench)
 {
-    double worst = 0;
+    double worst = 0, allowed = bench->layer.wire.half ? MOST_HALF_ERROR : MOST_ERROR;
     int wrong = 0;
 
     for (int k = 1; k < bench->count; k++) {
-        bool is_wrong = !(bench->ways[k].error <= MOST_ERROR);
+        bool is_wrong = !(bench->ways[k].error <= allowed);
 
         wrong += is_wrong;
         worst = bench->ways[k].error > worst ? bench->ways[k].error : worst;
@@ -265,8 +269,7 @@ static int report_errors(const bench_t *bench)
         if (bench->layer.device.offload) {
             printf("results: none, an accelerator's time computes nothing\n");
         } else {
-            printf("results: right, relative error at most %.1e (allowed %.0e)\n", worst,
-                   MOST_ERROR);
+            printf("results: right, relative error at most %.1e (allowed %.0e)\n", worst, allowed);
         }
     }
     return wrong;
@@ -287,6 +290,7 @@ static int run(const layer_settings_t *settings, FILE *csv)
     bench.layer.pieces = settings->options.pieces;
     bench.layer.device =
         (layer_device_t){.offload = settings->options.offload, .rate = settings->options.rate};
+    layer_wire_open(&bench.layer, settings->options.half);
     bench.state = layer_workload.make(&bench.layer, &settings->options);
     hosts = bench_count_hosts(bench.layer.rank, &least);
     list_ways(&bench, own);
@@ -304,6 +308,7 @@ static int run(const layer_settings_t *settings, FILE *csv)
         }
     }
     layer_workload.free(bench.state);
+    layer_wire_close(&bench.layer);
     MPI_Comm_free(&own);
     return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -18,6 +18,7 @@ typedef struct layer_options {
     int pieces;
     int iterations, warmup;
     bool offload;
+    bool half;   /* bfloat16 travels */
     double rate; /* of an accelerator: floating-point operations a second */
 } layer_options_t;
 
@@ -31,6 +32,7 @@ typedef struct layer_workload {
     bool has_heads; /* its options say how many */
     bool has_groups;
     bool exchanges; /* it calls layer_exchange() */
+    bool wide;      /* it moves more than layer_gather() and such do: as it is */
     /* Of the blocks that travel: 0 if the shape does not divide. */
     int (*block_rows)(const layer_options_t *options, int nranks);
     void *(*make)(layer_t *layer, const layer_options_t *options);

@@ -419,6 +419,7 @@ static int block_rows(const layer_options_t *options, int nranks)
 const layer_workload_t layer_workload = {.program = "flash_dp",
                                          .title = "Data parallel, sharded parameters",
                                          .phases = 2,
+                                         .wide = true,
                                          .phase_names = {"forward", "backward"},
                                          .block_rows = block_rows,
                                          .make = make,

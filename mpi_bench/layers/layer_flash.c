@@ -22,7 +22,7 @@ enum { MOST_QUEUED = 64 }; /* as many as the extension leaves pending at most */
 typedef struct call {
     layer_t *layer;
     int width;
-    layer_rows_fn *compute;
+    layer_wire_fn *compute;
     void *arg;
     bool may_pend;
     int seen; /* rows */
@@ -121,22 +121,22 @@ static MPIX_Flash_hints hints_of(const layer_t *layer, int width)
     return hints;
 }
 
-void layer_flash_gather(layer_t *layer, const layer_way_t *way, int width, const float *own,
-                        float *all, layer_rows_fn *consume_rows, void *arg)
+void layer_flash_gather(layer_t *layer, const layer_way_t *way, int width, const void *own,
+                        void *all, layer_wire_fn *consume_rows, void *arg)
 {
     call_t call = {.layer = layer, .width = width, .compute = consume_rows, .arg = arg};
     MPIX_Flash_hints hints = hints_of(layer, width);
     int count = layer->rows * width;
 
-    must(MPIX_Allgather_compute(own, count, MPI_FLOAT, all, count, MPI_FLOAT, consume, &call,
-                                &hints, way->comm),
+    must(MPIX_Allgather_compute(own, count, layer->wire.type, all, count, layer->wire.type, consume,
+                                &call, &hints, way->comm),
          "MPIX_Allgather_compute");
     must_have_seen(&call);
 }
 
 /* What nothing depends on is the accelerator's behind all pieces, while the last ones travel. */
-void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, float *own,
-                         layer_rows_fn *produce_rows, void (*meanwhile)(void *arg), void *arg)
+void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, void *own,
+                         layer_wire_fn *produce_rows, void (*meanwhile)(void *arg), void *arg)
 {
     call_t call = {.layer = layer, .width = width, .compute = produce_rows, .arg = arg};
     MPIX_Flash_hints hints = hints_of(layer, width);
@@ -146,7 +146,7 @@ void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, floa
     must(MPIX_Flash_active(way->comm, &served), "MPIX_Flash_active");
     call.may_pend = served != 0;
     must(MPIX_Ireduce_scatter_block_compute(produce, &call, &hints, own, layer->rows * width,
-                                            MPI_FLOAT, MPI_SUM, way->comm, &request),
+                                            layer->wire.type, MPI_SUM, way->comm, &request),
          "MPIX_Ireduce_scatter_block_compute");
     drive(&call, &request);
     if (meanwhile != NULL && layer->device.offload) {
@@ -161,8 +161,8 @@ void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, floa
 }
 
 /* Once all is produced, what comes is the accelerator's next. */
-void layer_flash_exchange(layer_t *layer, const layer_way_t *way, int width, float *out, float *in,
-                          layer_rows_fn *produce_rows, layer_rows_fn *consume_rows, void *arg)
+void layer_flash_exchange(layer_t *layer, const layer_way_t *way, int width, void *out, void *in,
+                          layer_wire_fn *produce_rows, layer_wire_fn *consume_rows, void *arg)
 {
     call_t makes = {.layer = layer, .width = width, .compute = produce_rows, .arg = arg};
     call_t uses = {.layer = layer, .width = width, .compute = consume_rows, .arg = arg};
@@ -172,9 +172,10 @@ void layer_flash_exchange(layer_t *layer, const layer_way_t *way, int width, flo
 
     must(MPIX_Flash_active(way->comm, &served), "MPIX_Flash_active");
     makes.may_pend = served != 0;
-    must(MPIX_Ialltoall_compute(
-             out, count, MPI_FLOAT, in, count, MPI_FLOAT, produce_rows == NULL ? NULL : produce,
-             &makes, consume_rows == NULL ? NULL : consume, &uses, &hints, way->comm, &request),
+    must(MPIX_Ialltoall_compute(out, count, layer->wire.type, in, count, layer->wire.type,
+                                produce_rows == NULL ? NULL : produce, &makes,
+                                consume_rows == NULL ? NULL : consume, &uses, &hints, way->comm,
+                                &request),
          "MPIX_Ialltoall_compute");
     if (produce_rows != NULL) {
         drive(&makes, &request);

@@ -18,6 +18,7 @@ enum {
     OPT_RATE,
     OPT_PIECES,
     OPT_SLICES,
+    OPT_TYPE,
     OPT_CSV
 };
 enum {
@@ -42,6 +43,7 @@ static const struct option long_options[] = {
     {"rate", required_argument, NULL, OPT_RATE},
     {"pieces", required_argument, NULL, OPT_PIECES},
     {"slices", required_argument, NULL, OPT_SLICES},
+    {"type", required_argument, NULL, OPT_TYPE},
     {"csv", required_argument, NULL, OPT_CSV},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -71,6 +73,9 @@ static const char help_text[] =
     "      --rate=FLOPS     of that: floating-point operations a second (default 1000G)\n"
     "      --pieces=P       to a block, by flash (default 4)\n"
     "      --slices=S,...   data slicings (default 2,4,8,16,32)\n"
+    "      --type=fp32|bf16 what travels between products (default fp32); gradients between "
+    "groups\n"
+    "                       are fp32\n"
     "      --csv=FILE       all figures, comma-separated; '-' is the standard output\n"
     "  -h, --help\n"
     "\n"
@@ -102,6 +107,18 @@ static bench_parsed_t parse_compute(const char *program, const char *text, layer
     options->offload = strcmp(text, "offload") == 0;
     if (!options->offload && strcmp(text, "blas") != 0) {
         return bench_complain(program, "--compute=%s: give blas or offload", text);
+    }
+    return BENCH_RUN;
+}
+
+static bench_parsed_t parse_type(const char *program, const char *text, layer_options_t *options)
+{
+    options->half = strcmp(text, "bf16") == 0;
+    if (!options->half && strcmp(text, "fp32") != 0) {
+        return bench_complain(program, "--type=%s: give fp32 or bf16", text);
+    }
+    if (options->half && layer_workload.wide) {
+        return bench_complain(program, "--type=%s: weights and their gradients are fp32", text);
     }
     return BENCH_RUN;
 }
@@ -138,6 +155,8 @@ static bench_parsed_t parse_one(const char *program, int option, layer_settings_
         return bench_read_int(program, "--pieces", optarg, 1, MOST_PIECES, &options->pieces);
     case OPT_SLICES:
         return parse_slices(program, optarg, settings);
+    case OPT_TYPE:
+        return parse_type(program, optarg, options);
     case OPT_CSV:
         if (strlen(optarg) >= sizeof(settings->csv)) {
             return bench_complain(program, "--csv: the path is too long");

@@ -10,6 +10,7 @@
 
 #include "bench_blocks.h"
 #include "bench_stats.h"
+#include "layer_wire.h"
 
 #define INTERVAL 100e-6 /* seconds */
 
@@ -65,24 +66,71 @@ void layer_wait(const layer_way_t *way, double until)
     bench_sleep_until(until);
 }
 
+/* A layer computes on its own matrices, whatever travels. */
+typedef struct call {
+    layer_t *layer;
+    const layer_way_t *way;
+    int width;
+    layer_rows_fn *produce, *consume;
+    void (*meanwhile)(void *arg);
+    void *arg;
+    float *out, *in;
+} call_t;
+
+static float *rows_at(const call_t *call, float *matrix, int position, void *data)
+{
+    return call->layer->wire.half ? matrix + (size_t) position * (size_t) call->width : data;
+}
+
+static void consume_wide(void *arg, int position, int rows, void *data)
+{
+    const call_t *call = arg;
+    float *wide = rows_at(call, call->in, position, data);
+
+    if (call->way->kind != LAYER_COMPUTATION) {
+        layer_wire_widen(call->layer, data, wide, rows, call->width);
+    }
+    call->consume(call->arg, position, rows, wide);
+}
+
+static void produce_wide(void *arg, int position, int rows, void *data)
+{
+    const call_t *call = arg;
+    float *wide = rows_at(call, call->out, position, data);
+
+    call->produce(call->arg, position, rows, wide);
+    if (call->way->kind != LAYER_COMPUTATION) {
+        layer_wire_narrow(call->layer, wide, data, rows, call->width);
+    }
+}
+
+static void compute_meanwhile(void *arg)
+{
+    const call_t *call = arg;
+
+    call->meanwhile(call->arg);
+}
+
+/* -------------------------------------------------------------------- gathering */
+
 static void start_gather(const layer_t *layer, const layer_way_t *way, slice_t slice, int width,
-                         const float *own, float *all, MPI_Request *request)
+                         const void *own, void *all, MPI_Request *request)
 {
     int count = slice.rows * width;
 
-    MPI_Iallgather(own + (size_t) slice.first * (size_t) width, count, MPI_FLOAT,
-                   all + (size_t) layer->nranks * (size_t) slice.first * (size_t) width, count,
-                   MPI_FLOAT, way->comm, request);
+    MPI_Iallgather(layer_wire_at(layer, own, slice.first, width), count, layer->wire.type,
+                   layer_wire_at(layer, all, layer->nranks * slice.first, width), count,
+                   layer->wire.type, way->comm, request);
 }
 
-static void gather_whole(layer_t *layer, const layer_way_t *way, int width, const float *own,
-                         float *all, layer_rows_fn *consume, void *arg)
+static void gather_whole(layer_t *layer, const layer_way_t *way, int width, const void *own,
+                         void *all, layer_wire_fn *consume, void *arg)
 {
     int count = layer->rows * width;
     MPI_Request request;
 
     if (way->kind == LAYER_BLOCKING) {
-        MPI_Allgather(own, count, MPI_FLOAT, all, count, MPI_FLOAT, way->comm);
+        MPI_Allgather(own, count, layer->wire.type, all, count, layer->wire.type, way->comm);
     } else if (way->kind == LAYER_WAITING) {
         start_gather(layer, way, slice_of(layer, way, 0), width, own, all, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -91,27 +139,27 @@ static void gather_whole(layer_t *layer, const layer_way_t *way, int width, cons
 }
 
 /* The own rows while the others' travel. */
-static void gather_behind_own(layer_t *layer, const layer_way_t *way, int width, const float *own,
-                              float *all, layer_rows_fn *consume, void *arg)
+static void gather_behind_own(layer_t *layer, const layer_way_t *way, int width, const void *own,
+                              void *all, layer_wire_fn *consume, void *arg)
 {
     int before = layer->rank * layer->rows, behind = before + layer->rows;
     int others = (layer->nranks - layer->rank - 1) * layer->rows;
     MPI_Request request;
 
     start_gather(layer, way, slice_of(layer, way, 0), width, own, all, &request);
-    consume(arg, before, layer->rows, (float *) (size_t) own);
+    consume(arg, before, layer->rows, layer_wire_at(layer, own, 0, width));
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     if (before > 0) {
         consume(arg, 0, before, all);
     }
     if (others > 0) {
-        consume(arg, behind, others, all + (size_t) behind * (size_t) width);
+        consume(arg, behind, others, layer_wire_at(layer, all, behind, width));
     }
 }
 
 /* Slice s + 1 travels while slice s is computed; nothing hides the first. */
-static void gather_slices(layer_t *layer, const layer_way_t *way, int width, const float *own,
-                          float *all, layer_rows_fn *consume, void *arg)
+static void gather_slices(layer_t *layer, const layer_way_t *way, int width, const void *own,
+                          void *all, layer_wire_fn *consume, void *arg)
 {
     MPI_Request request;
 
@@ -125,12 +173,12 @@ static void gather_slices(layer_t *layer, const layer_way_t *way, int width, con
             start_gather(layer, way, slice_of(layer, way, s + 1), width, own, all, &request);
         }
         consume(arg, position, layer->nranks * slice.rows,
-                all + (size_t) position * (size_t) width);
+                layer_wire_at(layer, all, position, width));
     }
 }
 
-void layer_gather(layer_t *layer, const layer_way_t *way, int width, const float *own, float *all,
-                  layer_rows_fn *consume, void *arg)
+static void gather(layer_t *layer, const layer_way_t *way, int width, const void *own, void *all,
+                   layer_wire_fn *consume, void *arg)
 {
     switch (way->kind) {
     case LAYER_FLASH:
@@ -147,27 +195,40 @@ void layer_gather(layer_t *layer, const layer_way_t *way, int width, const float
     }
 }
 
-static void start_scatter(const layer_t *layer, const layer_way_t *way, slice_t slice, int width,
-                          const float *all, float *own, MPI_Request *request)
+void layer_gather(layer_t *layer, const layer_way_t *way, int width, const float *own, float *all,
+                  layer_rows_fn *consume, void *arg)
 {
-    MPI_Ireduce_scatter_block(all + (size_t) layer->nranks * (size_t) slice.first * (size_t) width,
-                              own + (size_t) slice.first * (size_t) width, slice.rows * width,
-                              MPI_FLOAT, MPI_SUM, way->comm, request);
+    call_t call = {
+        .layer = layer, .way = way, .width = width, .consume = consume, .arg = arg, .in = all};
+    void *sent = layer_wire_room(layer, way, own, LAYER_OUT, layer->rows, width);
+    void *arrived = layer_wire_room(layer, way, all, LAYER_IN, layer->nranks * layer->rows, width);
+
+    layer_wire_narrow(layer, own, sent, layer->rows, width);
+    gather(layer, way, width, sent, arrived, consume_wide, &call);
 }
 
-static void produce_slice(const layer_t *layer, slice_t slice, int width, float *all,
-                          layer_rows_fn *produce, void *arg)
+/* ------------------------------------------------------------------- scattering */
+
+static void start_scatter(const layer_t *layer, const layer_way_t *way, slice_t slice, int width,
+                          const void *all, void *own, MPI_Request *request)
+{
+    MPI_Ireduce_scatter_block(layer_wire_at(layer, all, layer->nranks * slice.first, width),
+                              layer_wire_at(layer, own, slice.first, width), slice.rows * width,
+                              layer->wire.type, layer->wire.sum, way->comm, request);
+}
+
+static void produce_slice(const layer_t *layer, slice_t slice, int width, void *all,
+                          layer_wire_fn *produce, void *arg)
 {
     int position = layer->nranks * slice.first;
 
-    produce(arg, position, layer->nranks * slice.rows, all + (size_t) position * (size_t) width);
+    produce(arg, position, layer->nranks * slice.rows, layer_wire_at(layer, all, position, width));
 }
 
 /* Slice s travels while slice s + 1 is computed; what nothing depends on hides a part of the last.
  */
-static void scatter_slices(layer_t *layer, const layer_way_t *way, int width, float *all,
-                           float *own, layer_rows_fn *produce, void (*meanwhile)(void *arg),
-                           void *arg)
+static void scatter_slices(layer_t *layer, const layer_way_t *way, int width, void *all, void *own,
+                           layer_wire_fn *produce, void (*meanwhile)(void *arg), void *arg)
 {
     MPI_Request request, last = MPI_REQUEST_NULL;
     double computed;
@@ -194,8 +255,8 @@ static void scatter_slices(layer_t *layer, const layer_way_t *way, int width, fl
     MPI_Wait(&last, MPI_STATUS_IGNORE);
 }
 
-static void scatter_whole(layer_t *layer, const layer_way_t *way, int width, float *all, float *own,
-                          layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg)
+static void scatter_whole(layer_t *layer, const layer_way_t *way, int width, void *all, void *own,
+                          layer_wire_fn *produce, void (*meanwhile)(void *arg), void *arg)
 {
     MPI_Request request;
 
@@ -204,7 +265,8 @@ static void scatter_whole(layer_t *layer, const layer_way_t *way, int width, flo
         layer_finish(&layer->device);
     }
     if (way->kind == LAYER_BLOCKING) {
-        MPI_Reduce_scatter_block(all, own, layer->rows * width, MPI_FLOAT, MPI_SUM, way->comm);
+        MPI_Reduce_scatter_block(all, own, layer->rows * width, layer->wire.type, layer->wire.sum,
+                                 way->comm);
     } else if (way->kind == LAYER_WAITING) {
         start_scatter(layer, way, slice_of(layer, way, 0), width, all, own, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -215,8 +277,8 @@ static void scatter_whole(layer_t *layer, const layer_way_t *way, int width, flo
 }
 
 /* A non-blocking call is a slicing into one. */
-void layer_scatter(layer_t *layer, const layer_way_t *way, int width, float *all, float *own,
-                   layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg)
+static void scatter(layer_t *layer, const layer_way_t *way, int width, void *all, void *own,
+                    layer_wire_fn *produce, void (*meanwhile)(void *arg), void *arg)
 {
     switch (way->kind) {
     case LAYER_FLASH:
@@ -231,36 +293,55 @@ void layer_scatter(layer_t *layer, const layer_way_t *way, int width, float *all
     }
 }
 
+void layer_scatter(layer_t *layer, const layer_way_t *way, int width, float *all, float *own,
+                   layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg)
+{
+    call_t call = {.layer = layer,
+                   .way = way,
+                   .width = width,
+                   .produce = produce,
+                   .meanwhile = meanwhile,
+                   .arg = arg,
+                   .out = all};
+    void *sent = layer_wire_room(layer, way, all, LAYER_OUT, layer->nranks * layer->rows, width);
+    void *arrived = layer_wire_room(layer, way, own, LAYER_IN, layer->rows, width);
+
+    scatter(layer, way, width, sent, arrived, produce_wide,
+            meanwhile == NULL ? NULL : compute_meanwhile, &call);
+    layer_wire_widen(layer, arrived, own, layer->rows, width);
+}
+
 /* ------------------------------------------------------------------ exchanging */
 
 /* The rows of some ranks, from one on, in a slice. */
 static void for_ranks(const layer_t *layer, slice_t slice, int first, int count, int width,
-                      float *matrix, layer_rows_fn *compute, void *arg)
+                      void *matrix, layer_wire_fn *compute, void *arg)
 {
     for (int rank = first; rank < first + count && compute != NULL; rank++) {
         int position = layer->nranks * slice.first + rank * slice.rows;
 
-        compute(arg, position, slice.rows, matrix + (size_t) position * (size_t) width);
+        compute(arg, position, slice.rows, layer_wire_at(layer, matrix, position, width));
     }
 }
 
-static void for_all(const layer_t *layer, slice_t slice, int width, float *matrix,
-                    layer_rows_fn *compute, void *arg)
+static void for_all(const layer_t *layer, slice_t slice, int width, void *matrix,
+                    layer_wire_fn *compute, void *arg)
 {
     for_ranks(layer, slice, 0, layer->nranks, width, matrix, compute, arg);
 }
 
 static void start_exchange(const layer_t *layer, const layer_way_t *way, slice_t slice, int width,
-                           const float *out, float *in, MPI_Request *request)
+                           const void *out, void *in, MPI_Request *request)
 {
-    size_t first = (size_t) layer->nranks * (size_t) slice.first * (size_t) width;
-    int count = slice.rows * width;
+    int first = layer->nranks * slice.first, count = slice.rows * width;
 
-    MPI_Ialltoall(out + first, count, MPI_FLOAT, in + first, count, MPI_FLOAT, way->comm, request);
+    MPI_Ialltoall(layer_wire_at(layer, out, first, width), count, layer->wire.type,
+                  layer_wire_at(layer, in, first, width), count, layer->wire.type, way->comm,
+                  request);
 }
 
-static void exchange_whole(layer_t *layer, const layer_way_t *way, int width, float *out, float *in,
-                           layer_rows_fn *produce, layer_rows_fn *consume, void *arg)
+static void exchange_whole(layer_t *layer, const layer_way_t *way, int width, void *out, void *in,
+                           layer_wire_fn *produce, layer_wire_fn *consume, void *arg)
 {
     slice_t all = slice_of(layer, way, 0);
     int count = layer->rows * width;
@@ -268,15 +349,14 @@ static void exchange_whole(layer_t *layer, const layer_way_t *way, int width, fl
     for_all(layer, all, width, out, produce, arg);
     if (way->kind != LAYER_COMPUTATION) {
         layer_finish(&layer->device);
-        MPI_Alltoall(out, count, MPI_FLOAT, in, count, MPI_FLOAT, way->comm);
+        MPI_Alltoall(out, count, layer->wire.type, in, count, layer->wire.type, way->comm);
     }
     for_all(layer, all, width, in, consume, arg);
 }
 
 /* The own rows are used while the others' travel. */
-static void exchange_behind_own(layer_t *layer, const layer_way_t *way, int width, float *out,
-                                float *in, layer_rows_fn *produce, layer_rows_fn *consume,
-                                void *arg)
+static void exchange_behind_own(layer_t *layer, const layer_way_t *way, int width, void *out,
+                                void *in, layer_wire_fn *produce, layer_wire_fn *consume, void *arg)
 {
     slice_t all = slice_of(layer, way, 0);
     MPI_Request request;
@@ -292,8 +372,8 @@ static void exchange_behind_own(layer_t *layer, const layer_way_t *way, int widt
 }
 
 /* Slice s travels while slice s + 1 is produced and slice s - 1 consumed. */
-static void exchange_slices(layer_t *layer, const layer_way_t *way, int width, float *out,
-                            float *in, layer_rows_fn *produce, layer_rows_fn *consume, void *arg)
+static void exchange_slices(layer_t *layer, const layer_way_t *way, int width, void *out, void *in,
+                            layer_wire_fn *produce, layer_wire_fn *consume, void *arg)
 {
     bool offload = layer->device.offload;
     MPI_Request last = MPI_REQUEST_NULL;
@@ -320,8 +400,8 @@ static void exchange_slices(layer_t *layer, const layer_way_t *way, int width, f
     for_all(layer, slice_of(layer, way, way->slices - 1), width, in, consume, arg);
 }
 
-void layer_exchange(layer_t *layer, const layer_way_t *way, int width, float *out, float *in,
-                    layer_rows_fn *produce, layer_rows_fn *consume, void *arg)
+static void exchange(layer_t *layer, const layer_way_t *way, int width, void *out, void *in,
+                     layer_wire_fn *produce, layer_wire_fn *consume, void *arg)
 {
     switch (way->kind) {
     case LAYER_FLASH:
@@ -335,5 +415,30 @@ void layer_exchange(layer_t *layer, const layer_way_t *way, int width, float *ou
         break;
     default:
         exchange_whole(layer, way, width, out, in, produce, consume, arg);
+    }
+}
+
+void layer_exchange(layer_t *layer, const layer_way_t *way, int width, float *out, float *in,
+                    layer_rows_fn *produce, layer_rows_fn *consume, void *arg)
+{
+    call_t call = {.layer = layer,
+                   .way = way,
+                   .width = width,
+                   .produce = produce,
+                   .consume = consume,
+                   .arg = arg,
+                   .out = out,
+                   .in = in};
+    int rows = layer->nranks * layer->rows;
+    void *sent = layer_wire_room(layer, way, out, LAYER_OUT, rows, width);
+    void *arrived = layer_wire_room(layer, way, in, LAYER_IN, rows, width);
+
+    if (produce == NULL) {
+        layer_wire_narrow(layer, out, sent, rows, width);
+    }
+    exchange(layer, way, width, sent, arrived, produce == NULL ? NULL : produce_wide,
+             consume == NULL ? NULL : consume_wide, &call);
+    if (consume == NULL) {
+        layer_wire_widen(layer, arrived, in, rows, width);
     }
 }

@@ -8,12 +8,14 @@
 
 #include "layer.h"
 
-void layer_flash_gather(layer_t *layer, const layer_way_t *way, int width, const float *own,
-                        float *all, layer_rows_fn *consume, void *arg);
-void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, float *own,
-                         layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg);
+/* As layer_rows_fn, on what travels. */
+typedef void layer_wire_fn(void *arg, int position, int rows, void *data);
 
-void layer_flash_exchange(layer_t *layer, const layer_way_t *way, int width, float *out, float *in,
-                          layer_rows_fn *produce, layer_rows_fn *consume, void *arg);
+void layer_flash_gather(layer_t *layer, const layer_way_t *way, int width, const void *own,
+                        void *all, layer_wire_fn *consume, void *arg);
+void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, void *own,
+                         layer_wire_fn *produce, void (*meanwhile)(void *arg), void *arg);
+void layer_flash_exchange(layer_t *layer, const layer_way_t *way, int width, void *out, void *in,
+                          layer_wire_fn *produce, layer_wire_fn *consume, void *arg);
 
 #endif /* LAYER_WAYS_H */

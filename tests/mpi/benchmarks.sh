@@ -34,6 +34,15 @@ point 'np 3 flash_ireduce_scatter_block: sizes without a block are left out' \
 
 mpi 1 -- test_coll_data
 
+# A ring is as far off as one that adds in 16 bits, the direct schedule no farther than one must be.
+rounds() {
+    run 4 -- "$benchmarks/flash_halves" 500 >"$log" 2>&1 || return 1
+    holds 12 '^| [bf]p*f*16 | -*[01] to 1 | [234] |' &&
+        awk -F ' *[|] *' '/^. [bf]p?f?16/ && ($9 <= 0 || $7 > 1.01 * $9 || $7 < $9 || $5 < $9 ||
+                $6 < $9 || ($4 > 2 && $6 < 1.05 * $9)) { print "not so:", $0; exit 1 }' "$log"
+}
+point 'flash_halves: the direct schedule rounds once' rounds
+
 # Buffers of a device, by what stands in for its driver.
 on_device() {
     LD_LIBRARY_PATH=$top_builddir/tests/gpu/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} measures "$@" &&
@@ -77,6 +86,7 @@ refuses() {
     ((status != 0 && status < 124)) && holds 1 "$1"
 }
 point 'flash_iallgather: sizes that are none' refuses 'MAX not less than MIN' flash_iallgather -m 4:2
+point 'flash_halves: no elements' refuses 'usage: flash_halves' flash_halves 0
 point 'flash_iallgather: no such device' refuses 'give host or cuda' flash_iallgather -d opencl
 without_driver() {
     mkdir -p "$scratch/empty" && : >"$scratch/empty/libcuda.so.1"
@@ -218,6 +228,20 @@ if [[ -x $benchmarks/flash_gemm ]]; then
         --heads=6 --layers=3 --groups=3 --causal -i 1 -x 0
     point 'np 4 flash_block --groups=4 --compute=offload' works 'results: none' 4 flash_block -m 64 -k 32 \
         --heads=4 --groups=4 -i 2 -x 0 --compute=offload --rate=1G --pieces=3
+    for np in 1 3; do
+        point "np $np flash_mlp --type=bf16" works 'results: right' "$np" flash_mlp -m $((11 * np)) -k 37 \
+            -n 53 -i 1 -x 1 --slices=2,3,16 --type=bf16
+        for layer in attention ulysses block; do
+            point "np $np flash_$layer --type=bf16" works 'results: right' "$np" "flash_$layer" \
+                -m $((9 * np)) -k $((12 * np)) --heads=$((2 * np)) -i 1 -x 1 --slices=2,7 --type=bf16
+        done
+    done
+    point 'np 4 flash_mlp --type=bf16 --compute=offload' works 'results: none' 4 flash_mlp -m 96 -k 64 \
+        -i 2 -x 0 --compute=offload --rate=1G --pieces=3 --type=bf16
+    wide_alone() {
+        ! run 2 -- "$benchmarks/flash_dp" --type=bf16 >"$log" 2>&1 && holds 1 'gradients are fp32'
+    }
+    point 'flash_dp: bf16 refused' wide_alone
     point 'flash_block: groups that do not divide: said' misfits flash_block --groups=3
     point 'np 3 flash_attention --causal' works 'results: right' 3 flash_attention -m 51 -k 36 \
         --heads=6 --causal -i 1 -x 0
