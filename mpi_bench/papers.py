@@ -23,6 +23,7 @@ import tempfile
 import goals
 
 HOSTS = 4
+LEAST_PIECE = 128 * 1024  # a shorter one's way through the network takes longer than it saves
 # CommFuse, arXiv 2604.24013, TP = 4: ms exposed, and end to end.
 MLP_PAPER = {"no overlap": (43.8, 122.3), "slicing": (7.1, 83.9), "flash": (0.1, 77.1)}
 # Of (16, 4096), end to end.
@@ -134,14 +135,15 @@ def flux(lab, options):
     print("""## FLUX's overlap efficiency
 E = 1 - exposed / exposed of a blocking collective and an unsplit product; arXiv 2406.06858 reports up to 0.96, and
 negative ones of its competitors. m rows in all, k = n = 1024, doubles; the accelerator needs as long for a block as the
-network, and twice as long. Slicing: into 2 and 4.
+network, and twice as long. Pieces of 128 KiB at least, 8 to a block at most. Slicing: into 2 and 4.
 """)
     row("m", "product of a block / its transfer", "AG: slicing", "AG: flash", "RS: slicing", "RS: flash")
     row(*["---"] * 6)
     for rows in (64, 512, 1024, 2048, 4096, 8192):
         for ratio in (1, 2):
+            pieces = min(8, rows // HOSTS * 1024 * 8 // LEAST_PIECE)
             arguments = ["-m", str(rows), "-n", "1024", "-k", "1024", "--compute=offload",
-                         "--pieces=8", "--compute-ratio={}".format(ratio)]
+                         "--pieces={}".format(pieces), "--compute-ratio={}".format(ratio)]
             runs = [lab.gemm(HOSTS, arguments)["results"] for _ in range(options.runs)]
             cells = []
             for results in zip(*runs):
@@ -175,7 +177,7 @@ def timeline(lab, options):
         traces = sorted(glob.glob(trace + ".*.json"))
         for name, operation in zip(("timeline-rs", "timeline-ag"), operations(traces[0])):
             subprocess.run([
-                os.path.join(lab.bin, "flash_timeline"), "--operations", str(operation), "--picture",
+                sys.executable, os.path.join(lab.bin, "flash_timeline"), "--operations", str(operation), "--picture",
                 os.path.join(options.pictures, name + ".png")] + traces, check=True)
     print("""## Timelines
 AG + GEMM, then GEMM + RS, with blocks of 8 MiB and twice as much computation as communication. Red: a rank waits, and

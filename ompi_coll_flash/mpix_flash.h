@@ -173,8 +173,9 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  */
 typedef struct MPIX_Flash_hints {
     size_t size;   /* sizeof(MPIX_Flash_hints) */
-    int pieces;    /* pieces to a block, at most 4096; 1: whole blocks; 0: as the communicator's
-                      info keys say, else 1 */
+    int pieces;    /* pieces to a block, at most 4096, best of 128 KiB and more, which is what a
+                      message    is worth on a network; 1: whole blocks; 0: as the communicator's    info
+                      keys say, else 1 */
     MPI_Count row; /* elements that are never separated: each piece is a whole number of rows
                       (the last one of a block may end in a broken row). 0 or 1: any element */
     int on_stream; /* whether there is a stream: 0 or 1 */

@@ -14,7 +14,7 @@ has_help_texts() {
     OMPI_MCA_mca_base_component_path=$FLASH_COMPONENT_PATH \
         "$OMPI_INFO" --param coll flash --level 9 --parsable >"$scratch/info"
     sed -n 's/^mca:coll:flash:param:\([a-z_]*\):value:.*/\1/p' "$scratch/info" >"$scratch/found"
-    for name in priority min_bytes step_bytes on_node progress bind ring_order segment_bytes depth verbose help_dir; do
+    for name in priority min_bytes step_bytes on_node progress bind ring_order schedule segment_bytes depth verbose help_dir; do
         grep -qx "coll_flash_$name" "$scratch/found" || echo "there is no coll_flash_$name"
     done >"$scratch/wrong"
     while read -r name; do
@@ -107,6 +107,10 @@ point 'coll_flash_segment_bytes differs: said, and everyone goes by the smallest
     says 1 'coll_flash_segment_bytes differs' 3 --mca coll_flash_min_bytes 0 -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_segment_bytes=4096 \
     "$programs/test_allgather" signatures
+point 'coll_flash_schedule differs: everyone goes by the ring' \
+    says 0 'by the direct schedule' 3 --mca coll_flash_schedule direct --mca coll_flash_verbose 2 \
+    --mca coll_flash_min_bytes 0 -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_schedule=ring \
+    "$programs/test_reduce_scatter" same_bits
 
 # All ranks are on this node.
 plain='Iallgatherv* of [0-9]* bytes on communicator 0' # the extension's take the ring anyway
