@@ -436,10 +436,10 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
                                    MPI_Datatype recvtype, const mca_coll_flash_compute_t *compute,
                                    ompi_request_t **request);
 
-/* MPI_Ireduce_scatter(_block), and with `compute` (and no sendbuf) the extension's. */
-/* Of an operation of that number, on all ranks. */
+/* By which schedule the operation of that number goes, on all ranks. */
 flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *module,
                                                 uint32_t sequence);
+/* MPI_Ireduce_scatter(_block), and with `compute` (and no sendbuf) the extension's. */
 int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_t sequence,
                                         const void *sendbuf, void *recvbuf, flash_count_t recvcount,
                                         flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
@@ -487,6 +487,8 @@ int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, uint32_t sequ
                                   const mca_coll_flash_alltoall_t *arguments,
                                   const mca_coll_flash_compute_t *compute,
                                   ompi_request_t **request);
+/* Whether its ranks are few enough for each to exchange with all others. */
+bool mca_coll_flash_may_exchange(ompi_communicator_t *comm);
 /* Why there cannot be one, or NULL. */
 const char *mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm);
 /* MPI_SUCCESS, or MPI_ERR_TRUNCATE: what this rank has for itself does not fit. */

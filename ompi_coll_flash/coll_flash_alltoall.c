@@ -13,9 +13,14 @@
 /* A message's step, which is told modulo that many, is all that tells its senders apart. */
 #define MOST_RANKS (1 << FLASH_TAG_STEP_BITS)
 
+bool mca_coll_flash_may_exchange(ompi_communicator_t *comm)
+{
+    return ompi_comm_size(comm) <= MOST_RANKS;
+}
+
 const char *mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm)
 {
-    return ompi_comm_size(comm) > MOST_RANKS ? "too many ranks for an all-to-all" : NULL;
+    return mca_coll_flash_may_exchange(comm) ? NULL : "too many ranks for an all-to-all";
 }
 
 int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,

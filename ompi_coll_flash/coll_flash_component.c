@@ -155,9 +155,10 @@ static void register_order(void)
                     "adds to them. direct: each rank sends what it contributes straight to whom "
                     "it is for, who adds it all, in the order of the ring, so that the results are "
                     "the same; but those of 16 bits, which are then added in 32 and rounded once. "
-                    "Each rank then has connections to all others, and messages cross as many "
-                    "links as lie between two ranks. Up to 4096 ranks; beyond, as on all ranks "
-                    "where one says so: ring");
+                    "Each rank then has connections to all others, messages cross as many links "
+                    "as lie between two ranks, and of what devices hold the host makes the sums "
+                    "(coll_flash_cuda_reduce and coll_flash_cuda_direct do not count). Up to 4096 "
+                    "ranks; beyond, and where ranks were given different values: ring");
 }
 
 static void register_tuning(void)

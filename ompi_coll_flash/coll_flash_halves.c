@@ -247,7 +247,8 @@ static int find_operation(MPI_Op op)
 
 void mca_coll_flash_halves_widen(MPI_Op op, flash_op_params_t *params)
 {
-    int k = find_operation(op), type = k / OPERATIONS;
+    int k = ompi_op_is_intrinsic(op) ? TYPES * OPERATIONS : find_operation(op);
+    int type = k / OPERATIONS;
 
     if (type < TYPES && wide[type].combine[k % OPERATIONS] != NULL) {
         params->wide = sizeof(float);

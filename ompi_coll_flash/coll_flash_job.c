@@ -154,7 +154,7 @@ static bool wants_on_node(void)
 
 /* Parameters that all ranks go by, the smallest value of each; and what else is agreed on. */
 enum { PRIORITY, MIN_BYTES, STEP_BYTES, SEGMENT_BYTES, SHARED };
-enum { USABLE = 2 * SHARED, ON_NODE, SCHEDULE, VALUES };
+enum { USABLE = 2 * SHARED, ON_NODE, SCHEDULE, MINUS_SCHEDULE, VALUES };
 
 /* As far as ranks can compare. */
 static int64_t comparable(size_t bytes)
@@ -180,6 +180,7 @@ static void set_mine(int64_t mine[VALUES], bool usable)
     mine[USABLE] = usable;
     mine[ON_NODE] = wants_on_node();
     mine[SCHEDULE] = params->schedule;
+    mine[MINUS_SCHEDULE] = -params->schedule;
 }
 
 static void tell_differences(const int64_t least[VALUES])
@@ -189,6 +190,9 @@ static void tell_differences(const int64_t least[VALUES])
 
     if (least[PRIORITY] >= 0 && least[PRIORITY] <= FLASH_TOO_LOW_PRIORITY) {
         FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
+    }
+    if (least[SCHEDULE] != -least[MINUS_SCHEDULE]) {
+        FLASH_HELP("schedules-differ", "ring");
     }
     for (int k = 0; k < SHARED; k++) {
         long long smallest = least[k], largest = -least[SHARED + k];

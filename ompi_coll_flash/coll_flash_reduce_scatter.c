@@ -56,13 +56,14 @@ flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *m
 {
     size_t schedule = sequence < FLASH_CALL_SEQUENCES ? module->settings.schedule
                                                       : (size_t) mca_coll_flash_params.schedule;
-    bool fits = mca_coll_flash_alltoall_obstacle(module->comm) == NULL;
+    bool fits = mca_coll_flash_may_exchange(module->comm);
 
     if (schedule == FLASH_SCHEDULE_RING) {
         return FLASH_REDUCE_SCATTER;
     }
     FLASH_VERBOSE(2, "coll:flash: %s",
-                  fits ? "by the direct schedule" : "by the ring: too many ranks to be direct");
+                  fits ? "by the direct schedule, in place of the ring"
+                       : "by the ring: too many ranks to be direct");
     return fits ? FLASH_DIRECT_REDUCE_SCATTER : FLASH_REDUCE_SCATTER;
 }
 

@@ -371,9 +371,10 @@ static int combine(const flash_work_t *work)
     flash_combine_fn *add = work->begins ? params->widen : params->combine;
     int status = add(params->combine_arg, work->in, work->inout, work->count);
 
-    return status != FLASH_OK || work->out == work->inout
-               ? status
-               : params->narrow(params->combine_arg, work->inout, work->out, work->count);
+    if (status != FLASH_OK || !work->ends) {
+        return status;
+    }
+    return params->narrow(params->combine_arg, work->inout, work->out, work->count);
 }
 
 int flash_work_run(const flash_work_t *work)

@@ -283,8 +283,8 @@ typedef struct flash_work {
     struct flash_slot *slot; /* combine, stage: the segment */
     const void *in;          /* combine, copy, stage: what to add or copy */
     void *inout;             /* where to */
-    void *out;               /* combine, far or at the end of wide sums: where that is to be */
-    bool begins;             /* combine: of wide elements, the first */
+    void *out;               /* combine, far or ending: where the sum is to be; else as `inout` */
+    bool begins, ends;       /* combine, of wide elements: the first, the last */
     size_t count;            /* elements to add */
     size_t size;             /* bytes to copy */
     flash_piece_t piece;     /* callback: its argument */

@@ -256,21 +256,21 @@ int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, fla
     uint32_t summed = flash_op_summed_segments(params);
     flash_op_t *op = calloc(1, sizeof(*op));
     flash_slot_t *slots = calloc(depth, sizeof(*slots));
-    uint32_t *added = summed == 0 ? NULL : calloc(summed, sizeof(*added));
+    flash_sum_t *sums = summed == 0 ? NULL : calloc(summed, sizeof(*sums));
 
-    if (op == NULL || slots == NULL || (summed > 0 && added == NULL) ||
+    if (op == NULL || slots == NULL || (summed > 0 && sums == NULL) ||
         reserve(engine, depth) != FLASH_OK) {
         goto no_memory;
     }
     flash_op_init(op, engine, params, slots);
-    op->added = added;
+    op->sums = sums;
     if (allocate_scratch(op) == FLASH_OK) {
         *made = op;
         return FLASH_OK;
     }
     unreserve(engine, depth);
 no_memory:
-    free(added);
+    free(sums);
     free(slots);
     free(op);
     return FLASH_ERR_NO_MEMORY;
@@ -281,7 +281,7 @@ void flash_op_free(flash_op_t *op)
     if (op->params.scratch == NULL) {
         flash_pool_put(&op->engine->pool, op->scratch, op->scratch_size);
     }
-    free(op->added);
+    free(op->sums);
     free(op->slots);
     free(op);
 }
@@ -321,7 +321,7 @@ size_t flash_op_element(const flash_op_t *op)
 size_t flash_op_memory(const flash_op_t *op)
 {
     return sizeof(*op) + op->depth * sizeof(*op->slots) + op->scratch_size +
-           flash_op_summed_segments(&op->params) * sizeof(*op->added);
+           flash_op_summed_segments(&op->params) * sizeof(*op->sums);
 }
 
 int flash_op_status(const flash_op_t *op)
@@ -572,16 +572,16 @@ bool flash_op_sums_in_place(const flash_op_t *op, const flash_slot_t *slot)
 
 void flash_op_take_sum(const flash_op_t *op, const flash_slot_t *slot, flash_work_t *work)
 {
+    bool wide = slot->way.adds && op->params.wide > 0;
+
     work->in = slot->way.contributes ? slot->local : slot->data;
     work->inout = slot->way.adds ? sum_of(op, slot) : slot->data;
-    work->out = work->inout;
-    work->begins = slot->way.adds && flash_schedule_turn(slot->step) == 0;
-    if (flash_op_sums_in_place(op, slot)) {
-        work->out = output_of(op, slot);
-    } else if (slot->way.adds && slot->way.delivers) {
-        work->out = slot->data;
-    }
     work->count = slot->range.count;
+    work->begins = wide && flash_schedule_turn(slot->step) == 0;
+    work->ends = wide && slot->way.delivers;
+    work->out = flash_op_sums_in_place(op, slot) ? output_of(op, slot)
+                : work->ends                     ? slot->data
+                                                 : work->inout;
 }
 
 uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot)
@@ -608,23 +608,38 @@ void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
     work->size = slot->range.count * op->params.element;
 }
 
-/* They add one after another, in the order of the ring. */
-static bool may_add(const flash_op_t *op, const flash_slot_t *slot)
+bool flash_op_is_turn(const flash_op_t *op, const flash_slot_t *slot)
 {
-    return op->added[slot->segment] == flash_schedule_turn(slot->step);
+    return op->sums[slot->segment].added == flash_schedule_turn(slot->step);
 }
 
-void flash_op_added(flash_op_t *op, const flash_slot_t *slot)
+void flash_op_is_early(flash_op_t *op, flash_slot_t *slot)
 {
-    op->added[slot->segment]++;
-    flash_engine_touch(op);
+    flash_sum_t *sum = &op->sums[slot->segment];
+
+    slot->next = sum->early;
+    sum->early = slot;
+}
+
+void flash_op_added(flash_op_t *op, const flash_slot_t *added)
+{
+    flash_sum_t *sum = &op->sums[added->segment];
+    flash_slot_t **link = &sum->early, *slot;
+
+    sum->added++;
+    while (*link != NULL && flash_schedule_turn((*link)->step) != sum->added) {
+        link = &(*link)->next;
+    }
+    slot = *link;
+    if (slot != NULL) {
+        *link = slot->next;
+        flash_slot_queue_push(&op->waiting, slot);
+    }
+    flash_engine_touch(op); /* nor may anything else come that lets the last one retire */
 }
 
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot)
 {
-    if (slot->way.adds && !may_add(op, slot)) {
-        return false;
-    }
     if (slot->range.count == 0) {
         return true;
     }

@@ -56,13 +56,20 @@ typedef struct flash_slot {
     bool spoiled;    /* the content is lost: what is sent is the blame alone, and marked */
     bool sent_again; /* the first send failed */
     uint32_t blame;  /* of a spoiled one: the rank whose fault it is, or FLASH_NOBODY */
-    bool settled;    /* a result is there; of another one, the local contribution is used up */
-    char *data;  /* where it arrives, and is added to: its place in the output, or the scratch */
+    bool settled; /* a result is there; of another one, the local contribution is used up, if any */
+    char *data; /* where it arrives and, but of one that adds, is added to: its place in the output,
+                   or the scratch; at last, where the result is */
     char *local; /* the local contribution */
     int status;  /* of the transfer that is done, with its tag and length */
     uint64_t tag;
     size_t length;
 } flash_slot_t;
+
+/* Of a segment to which contributions are added, one after another, in the order of the ring. */
+typedef struct flash_sum {
+    uint32_t added;
+    flash_slot_t *early; /* those that are there before their turn, in any order */
+} flash_sum_t;
 
 typedef struct flash_slot_queue {
     flash_slot_t *head, **tail;
@@ -97,10 +104,10 @@ struct flash_op {
     size_t segment_bytes, piece_bytes; /* strides in the scratch */
     /* Of a direct reduce-scatter: where what arrives is added up; NULL: in the output. */
     char *sum;
-    uint32_t *added;    /* how many have been, to each segment of the own block */
-    uint32_t added_one; /* of a refusal: instead, for its one empty segment */
-    bool sum_spoiled;   /* something that was to be added is lost */
-    uint32_t sum_blame; /* and whose fault that is */
+    flash_sum_t *sums;   /* of each segment of the own block */
+    flash_sum_t sum_one; /* of a refusal: for its one empty segment */
+    bool sum_spoiled;    /* something that was to be added is lost */
+    uint32_t sum_blame;  /* and whose fault that is */
 
     flash_cursor_t open;      /* the next segment to put under way */
     uint64_t open_piece;      /* pieces of contributions in the steps before */
@@ -226,7 +233,9 @@ void flash_op_advance(flash_op_t *op); /* acts on all events */
 bool flash_op_is_complete(const flash_op_t *op);
 void flash_op_settle(flash_op_t *op); /* after slot->settled became true */
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
-/* Of a slot that adds: the next one may. */
+/* Of one that adds: whether it is next; that it has to wait; that the next one may. */
+bool flash_op_is_turn(const flash_op_t *op, const flash_slot_t *slot);
+void flash_op_is_early(flash_op_t *op, flash_slot_t *slot);
 void flash_op_added(flash_op_t *op, const flash_slot_t *slot);
 /* Whether it adds nothing: it is first, and has come to where the sum is. */
 bool flash_op_begins_in_place(const flash_op_t *op, const flash_slot_t *slot);

@@ -103,7 +103,7 @@ bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params
     memset(refusal->slots, 0, sizeof(refusal->slots));
     flash_op_init(&refusal->op, engine, &empty, refusal->slots);
     refusal->op.scratch = refusal; /* of segments without length */
-    refusal->op.added = &refusal->op.added_one;
+    refusal->op.sums = &refusal->op.sum_one;
     refusal->op.refused = true;
     flash_op_fail(&refusal->op, FLASH_ERR_NO_MEMORY, flash_ring_rank(&params->schedule.ring, 0));
     flash_op_start(&refusal->op);

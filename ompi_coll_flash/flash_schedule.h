@@ -90,7 +90,7 @@ typedef struct flash_schedule {
 typedef struct flash_step {
     bool receives;    /* it, or a partial sum of it */
     bool contributes; /* what this rank has of it; to what it receives, if it does */
-    bool adds;        /* that, or what it receives, to the sum that is kept here; it is its turn */
+    bool adds;        /* that, or what it receives, to a sum that stays here, in its turn */
     bool sends;       /* it on, or away */
     bool delivers;    /* it to the user: what the step ends with is a result */
 } flash_step_t;

@@ -173,9 +173,8 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  */
 typedef struct MPIX_Flash_hints {
     size_t size;   /* sizeof(MPIX_Flash_hints) */
-    int pieces;    /* pieces to a block, at most 4096, best of 128 KiB and more, which is what a
-                      message    is worth on a network; 1: whole blocks; 0: as the communicator's    info
-                      keys say, else 1 */
+    int pieces;    /* pieces to a block, at most 4096; 1: whole blocks; 0: as the communicator's
+                      info keys say, else 1 */
     MPI_Count row; /* elements that are never separated: each piece is a whole number of rows
                       (the last one of a block may end in a broken row). 0 or 1: any element */
     int on_stream; /* whether there is a stream: 0 or 1 */
@@ -220,7 +219,8 @@ typedef struct MPIX_Flash_hints {
  * MPI_MAX and MPI_MIN on it, or a user's operation, else MPI_ERR_OP; MPI's own reductions take a
  * user's operation alone. Each result of two numbers is made in single precision and rounded to the
  * nearest, of two to the even one: a ring of N ranks rounds N - 1 times. A direct reduce-scatter
- * (mpix_flash_schedule) adds and multiplies in single precision throughout, and rounds once.
+ * (mpix_flash_schedule) adds and multiplies in single precision throughout, and rounds once; on
+ * more than 4096 ranks, and where no ring serves the communicator, there is none.
  *
  * Local; between MPI_Init and MPI_Finalize, any thread that may call MPI. Errors, through the error
  * handler of MPI_COMM_WORLD: MPI_ERR_ARG (no such type, or type is NULL), MPI_ERR_NO_MEM.

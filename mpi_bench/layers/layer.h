@@ -58,7 +58,7 @@ typedef struct layer_wire {
 
 typedef struct layer {
     layer_device_t device;
-    layer_wire_t wire;
+    layer_wire_t *wire; /* one for all copies */
     int rank, nranks;
     int rows;   /* of each rank, in a block */
     int pieces; /* to a block, by flash */
@@ -91,7 +91,8 @@ void layer_gather(layer_t *layer, const layer_way_t *way, int width, const float
                   layer_rows_fn *consume, void *arg);
 /*
  * Has contributions to all rows produced, and adds those of all ranks: `own` are the sums of this
- * rank's rows. `all` is room for the contributions, where they are not sent as they are made.
+ * rank's rows. `all` is room for the contributions, where they are not sent as they are made, and
+ * just as they are.
  * `meanwhile` computes what nothing here depends on; or NULL.
  */
 void layer_scatter(layer_t *layer, const layer_way_t *way, int width, float *all, float *own,

@@ -35,6 +35,7 @@ typedef struct measured {
 
 typedef struct bench {
     layer_t layer;
+    layer_wire_t wire;
     layer_settings_t settings;
     void *state;
     measured_t ways[MOST_WAYS];
@@ -252,7 +253,7 @@ static void report(const bench_t *bench, int hosts, bool served, FILE *csv)
 /* How many ways have wrong results. */
 static int report_errors(const bench_t *bench)
 {
-    double worst = 0, allowed = bench->layer.wire.half ? MOST_HALF_ERROR : MOST_ERROR;
+    double worst = 0, allowed = bench->layer.wire->half ? MOST_HALF_ERROR : MOST_ERROR;
     int wrong = 0;
 
     for (int k = 1; k < bench->count; k++) {
@@ -290,7 +291,8 @@ static int run(const layer_settings_t *settings, FILE *csv)
     bench.layer.pieces = settings->options.pieces;
     bench.layer.device =
         (layer_device_t){.offload = settings->options.offload, .rate = settings->options.rate};
-    layer_wire_open(&bench.layer, settings->options.half);
+    layer_wire_open(&bench.wire, settings->options.half);
+    bench.layer.wire = &bench.wire;
     bench.state = layer_workload.make(&bench.layer, &settings->options);
     hosts = bench_count_hosts(bench.layer.rank, &least);
     list_ways(&bench, own);
@@ -308,7 +310,7 @@ static int run(const layer_settings_t *settings, FILE *csv)
         }
     }
     layer_workload.free(bench.state);
-    layer_wire_close(&bench.layer);
+    layer_wire_close(&bench.wire);
     MPI_Comm_free(&own);
     return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

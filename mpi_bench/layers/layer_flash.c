@@ -128,8 +128,8 @@ void layer_flash_gather(layer_t *layer, const layer_way_t *way, int width, const
     MPIX_Flash_hints hints = hints_of(layer, width);
     int count = layer->rows * width;
 
-    must(MPIX_Allgather_compute(own, count, layer->wire.type, all, count, layer->wire.type, consume,
-                                &call, &hints, way->comm),
+    must(MPIX_Allgather_compute(own, count, layer->wire->type, all, count, layer->wire->type,
+                                consume, &call, &hints, way->comm),
          "MPIX_Allgather_compute");
     must_have_seen(&call);
 }
@@ -146,7 +146,7 @@ void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, void
     must(MPIX_Flash_active(way->comm, &served), "MPIX_Flash_active");
     call.may_pend = served != 0;
     must(MPIX_Ireduce_scatter_block_compute(produce, &call, &hints, own, layer->rows * width,
-                                            layer->wire.type, MPI_SUM, way->comm, &request),
+                                            layer->wire->type, MPI_SUM, way->comm, &request),
          "MPIX_Ireduce_scatter_block_compute");
     drive(&call, &request);
     if (meanwhile != NULL && layer->device.offload) {
@@ -172,7 +172,7 @@ void layer_flash_exchange(layer_t *layer, const layer_way_t *way, int width, voi
 
     must(MPIX_Flash_active(way->comm, &served), "MPIX_Flash_active");
     makes.may_pend = served != 0;
-    must(MPIX_Ialltoall_compute(out, count, layer->wire.type, in, count, layer->wire.type,
+    must(MPIX_Ialltoall_compute(out, count, layer->wire->type, in, count, layer->wire->type,
                                 produce_rows == NULL ? NULL : produce, &makes,
                                 consume_rows == NULL ? NULL : consume, &uses, &hints, way->comm,
                                 &request),

@@ -79,7 +79,7 @@ typedef struct call {
 
 static float *rows_at(const call_t *call, float *matrix, int position, void *data)
 {
-    return call->layer->wire.half ? matrix + (size_t) position * (size_t) call->width : data;
+    return call->layer->wire->half ? matrix + (size_t) position * (size_t) call->width : data;
 }
 
 static void consume_wide(void *arg, int position, int rows, void *data)
@@ -118,9 +118,9 @@ static void start_gather(const layer_t *layer, const layer_way_t *way, slice_t s
 {
     int count = slice.rows * width;
 
-    MPI_Iallgather(layer_wire_at(layer, own, slice.first, width), count, layer->wire.type,
+    MPI_Iallgather(layer_wire_at(layer, own, slice.first, width), count, layer->wire->type,
                    layer_wire_at(layer, all, layer->nranks * slice.first, width), count,
-                   layer->wire.type, way->comm, request);
+                   layer->wire->type, way->comm, request);
 }
 
 static void gather_whole(layer_t *layer, const layer_way_t *way, int width, const void *own,
@@ -130,7 +130,7 @@ static void gather_whole(layer_t *layer, const layer_way_t *way, int width, cons
     MPI_Request request;
 
     if (way->kind == LAYER_BLOCKING) {
-        MPI_Allgather(own, count, layer->wire.type, all, count, layer->wire.type, way->comm);
+        MPI_Allgather(own, count, layer->wire->type, all, count, layer->wire->type, way->comm);
     } else if (way->kind == LAYER_WAITING) {
         start_gather(layer, way, slice_of(layer, way, 0), width, own, all, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -214,7 +214,7 @@ static void start_scatter(const layer_t *layer, const layer_way_t *way, slice_t 
 {
     MPI_Ireduce_scatter_block(layer_wire_at(layer, all, layer->nranks * slice.first, width),
                               layer_wire_at(layer, own, slice.first, width), slice.rows * width,
-                              layer->wire.type, layer->wire.sum, way->comm, request);
+                              layer->wire->type, layer->wire->sum, way->comm, request);
 }
 
 static void produce_slice(const layer_t *layer, slice_t slice, int width, void *all,
@@ -265,7 +265,7 @@ static void scatter_whole(layer_t *layer, const layer_way_t *way, int width, voi
         layer_finish(&layer->device);
     }
     if (way->kind == LAYER_BLOCKING) {
-        MPI_Reduce_scatter_block(all, own, layer->rows * width, layer->wire.type, layer->wire.sum,
+        MPI_Reduce_scatter_block(all, own, layer->rows * width, layer->wire->type, layer->wire->sum,
                                  way->comm);
     } else if (way->kind == LAYER_WAITING) {
         start_scatter(layer, way, slice_of(layer, way, 0), width, all, own, &request);
@@ -335,8 +335,8 @@ static void start_exchange(const layer_t *layer, const layer_way_t *way, slice_t
 {
     int first = layer->nranks * slice.first, count = slice.rows * width;
 
-    MPI_Ialltoall(layer_wire_at(layer, out, first, width), count, layer->wire.type,
-                  layer_wire_at(layer, in, first, width), count, layer->wire.type, way->comm,
+    MPI_Ialltoall(layer_wire_at(layer, out, first, width), count, layer->wire->type,
+                  layer_wire_at(layer, in, first, width), count, layer->wire->type, way->comm,
                   request);
 }
 
@@ -349,7 +349,7 @@ static void exchange_whole(layer_t *layer, const layer_way_t *way, int width, vo
     for_all(layer, all, width, out, produce, arg);
     if (way->kind != LAYER_COMPUTATION) {
         layer_finish(&layer->device);
-        MPI_Alltoall(out, count, layer->wire.type, in, count, layer->wire.type, way->comm);
+        MPI_Alltoall(out, count, layer->wire->type, in, count, layer->wire->type, way->comm);
     }
     for_all(layer, all, width, in, consume, arg);
 }

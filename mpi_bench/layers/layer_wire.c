@@ -46,30 +46,29 @@ static void add(void *in, void *inout, int *count, MPI_Datatype *type)
 
 /* --------------------------------------------------------------------- matrices */
 
-void layer_wire_open(layer_t *layer, bool half)
+void layer_wire_open(layer_wire_t *wire, bool half)
 {
-    layer->wire =
-        (layer_wire_t){.half = half, .type = MPI_FLOAT, .sum = MPI_SUM, .size = sizeof(float)};
+    *wire = (layer_wire_t){.half = half, .type = MPI_FLOAT, .sum = MPI_SUM, .size = sizeof(float)};
     if (half) {
-        layer->wire.size = sizeof(uint16_t);
-        MPIX_Flash_type(MPIX_FLASH_BF16, &layer->wire.type);
-        MPI_Op_create(add, 1, &layer->wire.sum);
+        wire->size = sizeof(uint16_t);
+        MPIX_Flash_type(MPIX_FLASH_BF16, &wire->type);
+        MPI_Op_create(add, 1, &wire->sum);
     }
 }
 
-void layer_wire_close(layer_t *layer)
+void layer_wire_close(layer_wire_t *wire)
 {
-    if (layer->wire.half) {
-        MPI_Op_free(&layer->wire.sum);
+    if (wire->half) {
+        MPI_Op_free(&wire->sum);
     }
-    free(layer->wire.room[LAYER_IN]);
-    free(layer->wire.room[LAYER_OUT]);
+    free(wire->room[LAYER_IN]);
+    free(wire->room[LAYER_OUT]);
 }
 
 void *layer_wire_room(layer_t *layer, const layer_way_t *way, const float *matrix, int which,
                       int rows, int width)
 {
-    layer_wire_t *wire = &layer->wire;
+    layer_wire_t *wire = layer->wire;
     size_t size = (size_t) rows * (size_t) width * wire->size;
 
     if (!wire->half || way->kind == LAYER_COMPUTATION) {

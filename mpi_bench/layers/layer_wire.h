@@ -8,13 +8,13 @@
 
 #include "layer.h"
 
-void layer_wire_open(layer_t *layer, bool half);
-void layer_wire_close(layer_t *layer);
+void layer_wire_open(layer_wire_t *wire, bool half);
+void layer_wire_close(layer_wire_t *wire);
 
 /* Of a matrix that travels: where the rows from `position` on begin. */
 static inline void *layer_wire_at(const layer_t *layer, const void *matrix, int position, int width)
 {
-    return (char *) (size_t) matrix + (size_t) position * (size_t) width * layer->wire.size;
+    return (char *) (size_t) matrix + (size_t) position * (size_t) width * layer->wire->size;
 }
 
 /* Room for a matrix that travels: itself if it travels as it is, else LAYER_IN's or LAYER_OUT's. */

@@ -228,12 +228,17 @@ if [[ -x $benchmarks/flash_gemm ]]; then
         --heads=6 --layers=3 --groups=3 --causal -i 1 -x 0
     point 'np 4 flash_block --groups=4 --compute=offload' works 'results: none' 4 flash_block -m 64 -k 32 \
         --heads=4 --groups=4 -i 2 -x 0 --compute=offload --rate=1G --pieces=3
+    # Its results are right, but no better than what has travelled in 16 bits.
+    rounds_rows() {
+        works 'results: right' "$@" --type=bf16 &&
+            awk '/^results: right/ && $6 < 1e-4 { print "too good:", $0; exit 1 }' "$log"
+    }
     for np in 1 3; do
-        point "np $np flash_mlp --type=bf16" works 'results: right' "$np" flash_mlp -m $((11 * np)) -k 37 \
-            -n 53 -i 1 -x 1 --slices=2,3,16 --type=bf16
+        point "np $np flash_mlp --type=bf16" rounds_rows "$np" flash_mlp -m $((11 * np)) -k 37 -n 53 \
+            -i 1 -x 1 --slices=2,3,16
         for layer in attention ulysses block; do
-            point "np $np flash_$layer --type=bf16" works 'results: right' "$np" "flash_$layer" \
-                -m $((9 * np)) -k $((12 * np)) --heads=$((2 * np)) -i 1 -x 1 --slices=2,7 --type=bf16
+            point "np $np flash_$layer --type=bf16" rounds_rows "$np" "flash_$layer" -m $((9 * np)) \
+                -k $((12 * np)) --heads=$((2 * np)) -i 1 -x 1 --slices=2,7
         done
     done
     point 'np 4 flash_mlp --type=bf16 --compute=offload' works 'results: none' 4 flash_mlp -m 96 -k 64 \

@@ -59,6 +59,8 @@ if [[ $FLASH_TEST_DRIVER != "$standin" ]]; then # where a real UCX has done so i
 fi
 
 # Reduce-scatters by the direct schedule, whose sums the host makes.
+point 'the direct schedule is taken' says + 'by the direct schedule' 2 --mca coll_flash_verbose 2 \
+    --mca coll_flash_schedule direct -- test_device reduce_scatter
 for np in 2 3 4; do
     mpi "$np" --mca coll_flash_schedule direct -- test_device "${all[@]}"
     mpi "$np" --mca coll_flash_schedule direct -- test_device_stream "${streams[@]}"

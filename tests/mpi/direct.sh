@@ -19,6 +19,11 @@ point 'a schedule that cannot be is told' says 1 'Value:  straight$' 2 -- test_d
 point 'and what can be' says 1 'give ring or direct' 2 -- test_direct told
 
 options --mca coll_flash_min_bytes 0 --mca coll_flash_schedule direct
+for test in 'test_reduce_scatter same_bits' 'test_persistent inactive' 'test_extension'; do
+    read -ra words <<<"$test"
+    point "the parameter is heard: ${words[0]}" \
+        says + 'by the direct schedule' 3 --mca coll_flash_verbose 2 -- "${words[@]}"
+done
 for np in 1 2 3 4 5 6 7 8; do
     mpi "$np" -- test_reduce_scatter
 done

@@ -120,7 +120,7 @@ bool sim_instance_adds_far(const sim_instance_t *in, const flash_work_t *work)
     return work->kind == FLASH_WORK_COMBINE && sim_makes_far_sums(in);
 }
 
-/* Whether it is to fail: the sums that are begun count, too. */
+/* Whether it is to fail: the wide sums that are begun or ended count, too. */
 static bool add_fails(sim_instance_t *in)
 {
     return ++in->combines == in->spec->fail_combine && in->rank == in->spec->fail_rank;
@@ -292,6 +292,9 @@ int sim_on_narrow(void *arg, const void *wide_data, void *out_data, size_t count
     const uint64_t *from = wide_data;
     uint64_t *to = out_data;
 
+    if (add_fails(arg)) {
+        return SIM_ERR_ADD;
+    }
     for (size_t k = 0; k < count; k++) {
         to[k] = get_wide(arg, from + 2 * k);
     }

@@ -80,6 +80,22 @@ static void add_slots(fingerprint_t *print, const flash_slot_queue_t *queue)
     fingerprint_add(print, NONE);
 }
 
+/* In which order the early ones came means nothing. */
+static void add_sum(fingerprint_t *print, const flash_sum_t *sum)
+{
+    fingerprint_t set = {{0}};
+
+    fingerprint_add(print, sum->added);
+    for (const flash_slot_t *slot = sum->early; slot != NULL; slot = slot->next) {
+        fingerprint_t member = {{0}};
+
+        fingerprint_add(&member, slot_number(slot));
+        fingerprint_add_to_set(&set, member);
+    }
+    fingerprint_add(print, set.half[0]);
+    fingerprint_add(print, set.half[1]);
+}
+
 static void add_op(fingerprint_t *print, const flash_op_t *op)
 {
     const flash_slot_t *slot;
@@ -93,7 +109,8 @@ static void add_op(fingerprint_t *print, const flash_op_t *op)
     copy.slots = NULL;
     copy.scratch = NULL;
     copy.sum = NULL;
-    copy.added = NULL;
+    copy.sums = NULL;
+    copy.sum_one.early = NULL;
     memset(&copy.events, 0, sizeof(copy.events));
     memset(&copy.waiting, 0, sizeof(copy.waiting));
     memset(&copy.combining, 0, sizeof(copy.combining));
@@ -113,7 +130,9 @@ static void add_op(fingerprint_t *print, const flash_op_t *op)
     for (uint32_t k = 0; k < op->depth; k++) {
         add_slot(print, &op->slots[k]);
     }
-    add_bytes(print, op->added, flash_op_summed_segments(&op->params) * sizeof(*op->added));
+    for (uint32_t k = 0; k < flash_op_summed_segments(&op->params); k++) {
+        add_sum(print, &op->sums[k]);
+    }
     add_bytes(print, op->scratch, op->scratch == NULL ? 0 : flash_op_scratch_size(&op->params));
 }
 

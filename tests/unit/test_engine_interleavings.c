@@ -241,6 +241,19 @@ static void test_direct(flash_kind_t kind, uint32_t nranks, unsigned ranks)
     }
 }
 
+/* Sums of wider elements. */
+static void test_wide(uint32_t nranks, bool far)
+{
+    sim_spec_t spec = tiny(FLASH_DIRECT_REDUCE_SCATTER, 1, PENDING);
+
+    spec.wide = true;
+    spec.depth = spec.sends = 5;
+    spec.far_input = spec.far_output = far;
+    for (uint32_t net = 0; net < sizeof(nets) / sizeof(nets[0]); net++) {
+        test_in_net(&spec, nranks, net);
+    }
+}
+
 /* The other callback, alone and beside the first one. */
 static void test_other(flash_kind_t kind, uint32_t nranks, callback_t callback)
 {
@@ -416,6 +429,12 @@ int main(int argc, char **argv)
     for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
         test_kind(kind);
     }
+    for (uint32_t nranks = 2; nranks <= 3; nranks++) {
+        test_wide(nranks, false);
+        test_wide(nranks, true);
+    }
+    test_two(2, FLASH_DIRECT_REDUCE_SCATTER, FLASH_ALLTOALL, 2, "two that exchange with all");
+    test_two(2, FLASH_DIRECT_REDUCE_SCATTER, FLASH_ALLTOALL, 1, "two of these, of one name");
     for (uint32_t nranks = 2; nranks <= 4; nranks++) {
         test_two(nranks, FLASH_ALLGATHER, FLASH_REDUCE_SCATTER, 2, "two operations at a time");
         test_two(nranks, FLASH_REDUCE_SCATTER, FLASH_ALLGATHER, 1, "two operations of one name");
