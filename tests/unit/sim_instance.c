@@ -4,6 +4,7 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim_instance.h"
 
@@ -180,6 +181,14 @@ static const flash_pair_t *make_pairs(sim_instance_t *in)
     return in->pairs;
 }
 
+/* What nobody wrote is the same in each run. */
+static void *make_unwritten(size_t bytes)
+{
+    size_t whole = (bytes + SIM_PAD) / SIM_PAD * SIM_PAD;
+
+    return memset(aligned_alloc(SIM_PAD, whole), SIM_UNWRITTEN, whole);
+}
+
 flash_op_params_t sim_instance_params(sim_instance_t *in)
 {
     const sim_spec_t *s = in->spec;
@@ -223,15 +232,14 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
     if (params.stage_in && flash_schedule_reduces(s->kind) && s->callback) {
         size_t bytes = flash_op_pieces_size(&params);
 
-        in->pieces = aligned_alloc(SIM_PAD, (bytes + SIM_PAD) / SIM_PAD * SIM_PAD);
+        in->pieces = make_unwritten(bytes);
         in->piece_elements = bytes / SIM_ELEMENT;
         params.pieces = in->pieces;
     }
     if (params.scratch_far) {
-        in->scratch =
-            aligned_alloc(SIM_PAD, (flash_op_scratch_size(&params) + SIM_PAD) / SIM_PAD * SIM_PAD);
+        in->scratch = make_unwritten(flash_op_scratch_size(&params));
         params.scratch = in->scratch;
-        in->blames = malloc(flash_op_blames_size(&params));
+        in->blames = make_unwritten(flash_op_blames_size(&params));
         params.blames = in->blames;
     }
     return params;

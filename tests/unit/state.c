@@ -4,7 +4,7 @@
  * Of the engine's operations and segments every byte counts that is not an address: what a later
  * version adds to them is told apart without a change here. In the place of addresses: the numbers
  * of operations and segments, where somebody points to them. And all memory that they point into:
- * the user's buffers with what surrounds them, and the scratch.
+ * the user's buffers with what surrounds them, and all scratch.
  *
  * Not told apart:
  * - what is constant in a case: the parameters of an operation, the input;
@@ -38,6 +38,11 @@ static void add_bytes(fingerprint_t *print, const void *content, size_t length)
         memcpy(&word, bytes, length);
         fingerprint_add(print, word);
     }
+}
+
+static void add_memory(fingerprint_t *print, const void *memory, size_t size)
+{
+    add_bytes(print, memory, memory == NULL ? 0 : size);
 }
 
 /* --- the engine --- */
@@ -133,7 +138,9 @@ static void add_op(fingerprint_t *print, const flash_op_t *op)
     for (uint32_t k = 0; k < flash_op_summed_segments(&op->params); k++) {
         add_sum(print, &op->sums[k]);
     }
-    add_bytes(print, op->scratch, op->scratch == NULL ? 0 : flash_op_scratch_size(&op->params));
+    add_memory(print, op->scratch, flash_op_scratch_size(&op->params));
+    add_memory(print, op->params.pieces, flash_op_pieces_size(&op->params));
+    add_memory(print, op->params.blames, flash_op_blames_size(&op->params));
 }
 
 #define ADD_OPS(print, queue, link)                                             \
