@@ -68,7 +68,8 @@ typedef struct mca_coll_flash_params {
     int on_node;    /* FLASH_ON_NODE_*; agreed on: yes or no */
     size_t min_bytes, step_bytes;
     size_t segment_bytes;
-    int schedule; /* FLASH_SCHEDULE_*, of reduce-scatters */
+    int schedule;         /* FLASH_SCHEDULE_*, of reduce-scatters */
+    bool callback_thread; /* unless a communicator's info key says otherwise */
     unsigned depth, sends;
     unsigned probe_seconds, stuck_seconds;
     bool stuck_error;
@@ -139,6 +140,8 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
  * if the parameters and the machine allow.
  */
 void mca_coll_flash_job_start(void);
+/* The thread that makes callbacks, unless it is there. MPI_SUCCESS, MPI_ERR_NO_MEM. */
+int mca_coll_flash_job_start_caller(void);
 
 /* Starts the progress thread, or says why there is none. */
 void mca_coll_flash_thread_start(flash_progress_t *progress);
@@ -198,8 +201,9 @@ typedef struct mca_coll_flash_previous {
 typedef struct mca_coll_flash_settings {
     size_t min_bytes, step_bytes;
     size_t segment_bytes;
-    size_t pieces;   /* where a call's hints do not say */
-    size_t schedule; /* FLASH_SCHEDULE_* */
+    size_t pieces;          /* where a call's hints do not say */
+    size_t schedule;        /* FLASH_SCHEDULE_* */
+    size_t callback_thread; /* 0 or 1: this rank's callbacks are made by a thread of flash's */
 } mca_coll_flash_settings_t;
 
 /* coll_flash_info.c */

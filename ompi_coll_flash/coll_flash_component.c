@@ -18,6 +18,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .step_bytes = 64 * 1024,
     .segment_bytes = 256 * 1024,
     .schedule = FLASH_SCHEDULE_RING,
+    .callback_thread = false,
     .depth = 32,
     .sends = 8,
     .probe_seconds = 5,
@@ -138,6 +139,14 @@ static void register_progress(void)
         "Bind the progress thread to the nearest hardware thread that no rank of this "
         "node is bound to. Without such a one, or with ranks that are not bound, the "
         "thread may run wherever its rank may");
+    register_variable(
+        "callback_thread", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.callback_thread,
+        "Whether a thread of flash's own runs the compute callbacks of <mpix_flash.h>, as soon as "
+        "they have something to compute, whatever the application does meanwhile, on communicators "
+        "whose info key mpix_flash_callback_thread says nothing else. It starts with the first "
+        "such call, where that may run, and sleeps while there is nothing to call back for. no: "
+        "application threads do so, inside MPI calls");
 }
 
 static void register_order(void)

@@ -29,11 +29,14 @@ typedef struct key {
     }
 static const char *const schedules[] = {
     [FLASH_SCHEDULE_RING] = "ring", [FLASH_SCHEDULE_DIRECT] = "direct"};
+static const char *const answers[] = {"no", "yes"};
 static const info_key_t keys[] = {
-    KEY(min_bytes, 0, PTRDIFF_MAX, NULL), KEY(step_bytes, 0, PTRDIFF_MAX, NULL),
+    KEY(min_bytes, 0, PTRDIFF_MAX, NULL),
+    KEY(step_bytes, 0, PTRDIFF_MAX, NULL),
     KEY(segment_bytes, FLASH_LEAST_SEGMENT, PTRDIFF_MAX, NULL),
     KEY(pieces, 1, FLASH_MAX_PIECES, NULL),
-    KEY(schedule, FLASH_SCHEDULE_RING, FLASH_SCHEDULE_DIRECT, schedules)};
+    KEY(schedule, FLASH_SCHEDULE_RING, FLASH_SCHEDULE_DIRECT, schedules),
+    KEY(callback_thread, 0, 1, answers)};
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
 
 static size_t *setting(mca_coll_flash_settings_t *settings, const info_key_t *key)
@@ -125,11 +128,13 @@ int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_setti
     size_t value;
     int flag, rc = OPAL_SUCCESS;
 
-    *settings = (mca_coll_flash_settings_t){.min_bytes = mca_coll_flash_params.min_bytes,
-                                            .step_bytes = mca_coll_flash_params.step_bytes,
-                                            .segment_bytes = mca_coll_flash_params.segment_bytes,
-                                            .pieces = 1,
-                                            .schedule = (size_t) mca_coll_flash_params.schedule};
+    *settings =
+        (mca_coll_flash_settings_t){.min_bytes = mca_coll_flash_params.min_bytes,
+                                    .step_bytes = mca_coll_flash_params.step_bytes,
+                                    .segment_bytes = mca_coll_flash_params.segment_bytes,
+                                    .pieces = 1,
+                                    .schedule = (size_t) mca_coll_flash_params.schedule,
+                                    .callback_thread = mca_coll_flash_params.callback_thread};
     for (size_t k = 0; k < KEYS && rc == OPAL_SUCCESS; k++) {
         print(&keys[k], *setting(settings, &keys[k]), text, sizeof(text));
         rc = opal_infosubscribe_subscribe(&comm->super, keys[k].name, text, changed);

@@ -237,7 +237,7 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)
     return least[USABLE] ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }
 
-/* ---------------------------------------------------------- the first operation */
+/* --------------------------------------------------------- the first operations */
 
 void mca_coll_flash_job_start(void)
 {
@@ -250,4 +250,17 @@ void mca_coll_flash_job_start(void)
         }
     }
     pthread_mutex_unlock(&job.mutex);
+}
+
+int mca_coll_flash_job_start_caller(void)
+{
+    int rc;
+
+    pthread_mutex_lock(&job.mutex);
+    rc = flash_progress_start_caller(job.progress);
+    pthread_mutex_unlock(&job.mutex);
+    if (rc != FLASH_OK) {
+        FLASH_HELP("no-callback-thread", opal_process_info.nodename, (int) getpid());
+    }
+    return mca_coll_flash_error(rc);
 }

@@ -351,6 +351,14 @@ static int call_back(void *arg, const flash_piece_t *piece)
     return leaves_work(request, piece) ? mca_coll_flash_await_stream(request, piece, error) : error;
 }
 
+static bool calls_apart(const mca_coll_flash_request_t *request)
+{
+    const mca_coll_flash_compute_t *compute = &request->compute;
+
+    return request->module->settings.callback_thread != 0 &&
+           (compute->produce != NULL || compute->consume != NULL);
+}
+
 static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
     const mca_coll_flash_compute_t *compute = &request->compute;
@@ -368,6 +376,7 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     params->produce_arg = request;
     params->consume = compute->consume == NULL ? NULL : call_back;
     params->consume_arg = request;
+    params->apart = calls_apart(request);
     params->user = request;
 }
 
@@ -511,6 +520,9 @@ int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_par
 {
     int rc = mca_coll_flash_prepare(request->module, request->kind);
 
+    if (rc == MPI_SUCCESS && calls_apart(request)) {
+        rc = mca_coll_flash_job_start_caller();
+    }
     if (rc != MPI_SUCCESS) {
         return mca_coll_flash_request_refuse(request, rc, started);
     }

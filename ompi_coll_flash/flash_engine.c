@@ -69,6 +69,7 @@ flash_engine_t *flash_engine_create(flash_transport_t *transport)
         queue_init(&engine->users_combine);
         queue_init(&engine->copy);
         queue_init(&engine->callback);
+        queue_init(&engine->apart);
         queue_init(&engine->staging);
         queue_init(&engine->completed);
     }
@@ -125,13 +126,18 @@ static flash_op_queue_t *combine_queue(flash_op_t *op)
     return op->params.combine_is_users ? &engine->users_combine : &engine->combine;
 }
 
+static flash_op_queue_t *callback_queue(flash_op_t *op)
+{
+    return op->params.apart ? &op->engine->apart : &op->engine->callback;
+}
+
 void flash_engine_offer(flash_op_t *op)
 {
     if (op->combining.head != NULL || flash_op_may_copy(op)) {
         combine_push(combine_queue(op), op);
     }
     if (flash_op_wants_callback(op)) {
-        callback_push(&op->engine->callback, op);
+        callback_push(callback_queue(op), op);
     }
     if (!STAILQ_EMPTY(&op->staging)) {
         staging_push(&op->engine->staging, op);
@@ -166,7 +172,7 @@ static void complete(flash_op_t *op)
 
     note_operation(op);
     combine_remove(combine_queue(op), op);
-    callback_remove(&engine->callback, op); /* offered before a failure stopped it */
+    callback_remove(callback_queue(op), op); /* offered before a failure stopped it */
     running_remove(&engine->running, op);
     if (has_user(op)) {
         engine->active--;
@@ -325,16 +331,16 @@ static bool take_staging(flash_engine_t *engine, flash_work_t *work)
     return true;
 }
 
-static bool take_callback(flash_engine_t *engine, flash_work_t *work)
+static bool take_callback(flash_op_queue_t *queue, flash_work_t *work)
 {
     flash_op_t *op;
 
-    while ((op = engine->callback.head) != NULL) {
-        callback_remove(&engine->callback, op);
+    while ((op = queue->head) != NULL) {
+        callback_remove(queue, op);
         if (flash_op_wants_callback(op)) {
             *work = (flash_work_t){.kind = FLASH_WORK_CALLBACK,
                                    .op = op,
-                                   .taken_at = flash_trace_clock(engine->trace)};
+                                   .taken_at = flash_trace_clock(op->engine->trace)};
             flash_op_take_callback(op, &work->piece);
             op->held++;
             return true;
@@ -350,13 +356,14 @@ bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *wor
             take_combine(&engine->combine, FLASH_WORK_COMBINE, work)) ||
            ((kinds & FLASH_WORK_USERS_COMBINE) != 0 &&
             take_combine(&engine->users_combine, FLASH_WORK_USERS_COMBINE, work)) ||
-           ((kinds & FLASH_WORK_CALLBACK) != 0 && take_callback(engine, work)) ||
+           ((kinds & FLASH_WORK_CALLBACK) != 0 && take_callback(&engine->callback, work)) ||
+           ((kinds & FLASH_WORK_CALLBACK_APART) != 0 && take_callback(&engine->apart, work)) ||
            ((kinds & FLASH_WORK_COPY) != 0 && take_combine(&engine->copy, FLASH_WORK_COPY, work));
 }
 
-bool flash_engine_calls_back(const flash_engine_t *engine)
+bool flash_engine_calls_back(const flash_engine_t *engine, enum flash_work_kind kind)
 {
-    return engine->callback.head != NULL;
+    return (kind == FLASH_WORK_CALLBACK ? engine->callback : engine->apart).head != NULL;
 }
 
 static bool copies(const flash_work_t *work)

@@ -15,8 +15,8 @@
  *
  * The engine only moves data by itself. Everything that takes time is *work* that it hands out:
  * copies to any thread, combining too, or to application threads alone where it is code of the
- * user's, the user's callbacks to application threads alone. Work runs outside the lock, so that
- * data keeps moving under it:
+ * user's, the user's callbacks to application threads or to one that is there for them. Work runs
+ * outside the lock, so that data keeps moving under it:
  *
  *   while (flash_engine_take(engine, kinds, &work)) {
  *       unlock; status = flash_work_run(&work); lock;
@@ -189,6 +189,8 @@ typedef struct flash_op_params {
     flash_callback_fn *consume;
     void *consume_arg;
 
+    bool apart; /* its callbacks are FLASH_WORK_CALLBACK_APART */
+
     void *user; /* for flash_op_user() */
 } flash_op_params_t;
 
@@ -273,7 +275,9 @@ enum flash_work_kind {
     FLASH_WORK_COPY = 8,      /* the own block, a segment's length at a time: nobody waits for it */
     FLASH_WORK_STAGE_IN = 16, /* a segment, from the user's memory to the scratch */
     FLASH_WORK_STAGE_OUT = 32, /* or back */
-    FLASH_WORK_STAGE = FLASH_WORK_STAGE_IN | FLASH_WORK_STAGE_OUT
+    FLASH_WORK_STAGE = FLASH_WORK_STAGE_IN | FLASH_WORK_STAGE_OUT,
+    /* Asked for alone: FLASH_WORK_CALLBACK of the operations that want a thread of their own. */
+    FLASH_WORK_CALLBACK_APART = 64
 };
 
 /* Something to run outside the lock. The fields are the engine's. */
@@ -296,8 +300,8 @@ typedef struct flash_work {
  * before callbacks, copies last.
  */
 bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *work);
-/* Whether a callback is to be had, or was until a moment ago. */
-bool flash_engine_calls_back(const flash_engine_t *engine);
+/* Whether a callback of that kind is to be had, or was until a moment ago. */
+bool flash_engine_calls_back(const flash_engine_t *engine, enum flash_work_kind kind);
 /*
  * Runs it, without the lock. Returns its status, for flash_engine_finish(), or FLASH_LATER: then it
  * was begun, in the way of the parameters, and the operation may be gone.

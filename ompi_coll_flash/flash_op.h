@@ -91,7 +91,7 @@ struct flash_op {
     flash_op_t *next_completed; /* in engine->completed */
     flash_op_t *next_dirty;     /* in engine->dirty */
     flash_op_t *next_combine;   /* in engine->combine, ->users_combine or ->copy */
-    flash_op_t *next_callback;  /* in engine->callback */
+    flash_op_t *next_callback;  /* in engine->callback or ->apart */
     flash_op_t *next_staging;   /* in engine->staging */
     bool in_running, in_dirty, in_combine, in_callback, in_staging, in_completed;
 
@@ -169,6 +169,7 @@ struct flash_engine {
     flash_op_queue_t users_combine; /* likewise, by the user's code */
     flash_op_queue_t copy;          /* with a part of the own block to copy */
     flash_op_queue_t callback;      /* with a piece to call back for */
+    flash_op_queue_t apart;         /* likewise, in a thread of its own */
     flash_op_queue_t staging;       /* with a segment to copy to or from the scratch */
     flash_op_queue_t completed;     /* not yet fetched */
     flash_refusal_t *refusals;      /* FLASH_REFUSALS of them, or more */

@@ -9,8 +9,10 @@
  * comes back as soon as an operation completes or a callback begins, and a moment after the
  * application has stopped asking.
  *
- * Only application threads, in flash_progress_poll(), run callbacks and hand out completed
- * operations. Without a progress thread they also move all the data.
+ * Only application threads, in flash_progress_poll(), hand out completed operations, and they run
+ * the callbacks, but of those operations that have a third kind of thread do it: one for all of
+ * them, which sleeps until a callback is to be made. Without a progress thread application threads
+ * also move all the data.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -40,6 +42,12 @@ int flash_progress_start_thread(flash_progress_t *progress, void (*placed)(void 
 bool flash_progress_has_thread(const flash_progress_t *progress);
 /* Returns when the thread has ended. Data moves on in flash_progress_poll() only. */
 void flash_progress_stop_thread(flash_progress_t *progress);
+
+/*
+ * Before an operation with callbacks apart: starts the thread that makes them, unless it is there.
+ * One call at a time. FLASH_OK, FLASH_ERR_NO_MEMORY.
+ */
+int flash_progress_start_caller(flash_progress_t *progress);
 
 /*
  * From now on the transport moves a device's memory, and wants its context in the thread that has

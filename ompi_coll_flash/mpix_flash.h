@@ -99,8 +99,17 @@ typedef struct MPIX_Flash_block {
  * flash does not serve the communicator, see MPIX_Flash_active(), the call that starts an operation
  * produces what there is to produce, wherever it stands.)
  *
- * A callback may call MPI. It must not wait for its own request, nor for a request that depends
- * on another pending callback.
+ * With the info key mpix_flash_callback_thread (below), a thread of flash's own calls them instead,
+ * as soon as there is something to compute, and whatever the application does meanwhile: one for
+ * the process, one callback at a time. It runs where the thread may that made the first such call,
+ * has no CUDA device current, and takes no signals. What the application wrote before it started
+ * the request, the callback sees; what the callback wrote, whoever has waited for the request.
+ *
+ * A callback may call MPI, in that thread at MPI_THREAD_MULTIPLE alone. It must not wait for its
+ * own request, nor for a request that depends on another pending callback. In an application
+ * thread, at any level above MPI_THREAD_SINGLE, it must not wait at all: calls of Open MPI's that
+ * do (MPI_Wait, MPI_Recv, blocking collectives) may never return there, since Open MPI's waiting
+ * does not nest then. MPI_Test, called until it is done, does not wait.
  *
  * An error return stops further callbacks of this request on this rank. The communication is
  * still carried through on every rank, and the communicator stays usable. The request of this
@@ -144,7 +153,7 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  *   what a producer wrote, nothing departs before what the stream holds by then is done; a
  *   reduction's block->data is memory of the stream's device, which other streams may use once they
  *   have waited for this one. Where the stream fails, the request does, as if the callback had
- * returned MPI_ERR_OTHER.
+ *   returned MPI_ERR_OTHER.
  * - When the request is complete, what is enqueued on the stream from then on sees the result. What
  *   consumers have enqueued may still be running: buffers are to be used again in the stream's
  *   order, or after waiting for it.
@@ -161,15 +170,15 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  * block, in order, and each rank's own affair (the other calls take two by themselves, and refuse
  * it):
  * - An allgather's produces the block, before it is sent, and before it is consumed: block->data
- *   lies in the send buffer, or with MPI_IN_PLACE in the receive buffer, and is written to:
- * elements of recvtype. What is produced leaves while the rest is computed. Neither of the two
- * types may have gaps: else MPI_ERR_TYPE at completion. With it, the operation's other callback may
- * be NULL. An error return counts as a producer's.
+ *   lies in the send buffer, or with MPI_IN_PLACE in the receive buffer, and is written to, in
+ *   elements of recvtype. What is produced leaves while the rest is computed. Neither of the two
+ *   types may have gaps: else MPI_ERR_TYPE at completion. With it, the operation's other callback
+ *   may be NULL. An error return counts as a producer's.
  * - A reduce-scatter's is given the block once it is reduced, in the receive buffer, and may change
  *   it (a bias, a residual, a norm of its rows). Every callback that produces has been made by
- * then, and what is given is done; pieces behind it may still be pending. Where flash does not
- * serve the communicator, an allgather's own block is produced inside the call, which waits for
- * what is pending of it, as a reduce-scatter's does.
+ *   then, and what is given is done; pieces behind it may still be pending.
+ * Where flash does not serve the communicator, an allgather's own block is produced inside the
+ * call, which waits for what is pending of it, as a reduce-scatter's does.
  */
 typedef struct MPIX_Flash_hints {
     size_t size;   /* sizeof(MPIX_Flash_hints) */
@@ -191,7 +200,8 @@ typedef struct MPIX_Flash_hints {
 /*
  * Info keys. What MPI_Comm_set_info or MPI_Comm_dup_with_info (MPI 3.1, section 6.4.4) say of a
  * communicator that flash serves holds for the calls that come after, plain ones and those of this
- * header, until it is changed. Values are decimal numbers, or words, and equal on all ranks.
+ * header, until it is changed. Values are decimal numbers, or words, and equal on all ranks where
+ * nothing else is said.
  *
  * mpix_flash_pieces         pieces to a block, 1 to 4096, for calls whose hints do not say
  * mpix_flash_segment_bytes  what travels at a time, 64 and more, as the parameter
@@ -199,6 +209,9 @@ typedef struct MPIX_Flash_hints {
  * mpix_flash_min_bytes      below which size plain calls take no ring, as coll_flash_min_bytes
  * mpix_flash_step_bytes     likewise, as coll_flash_step_bytes
  * mpix_flash_schedule       how reduce-scatters go, "ring" or "direct", as coll_flash_schedule
+ * mpix_flash_callback_thread  "yes": compute callbacks are called by a thread of flash's own, see
+ *                           MPIX_Flash_compute_fn; "no": by the application's; as
+ *                           coll_flash_callback_thread. Each rank's own affair
  *
  * A value that cannot be is ignored, which is said: what held before still holds, though
  * MPI_Comm_get_info then does not show it. Segments and pieces that differ between ranks fail like
@@ -244,9 +257,10 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  *
  * sendbuf   sendcount elements of sendtype, or MPI_IN_PLACE (the own block then lies in recvbuf
  *           already). Must not change before the request is complete, but by hints->own. Either
- * buffer may be in host memory or, where a ring serves `comm` and the types have no gaps, in that
- * of a CUDA device; what the calling thread's default streams hold comes first. Not from within a
- *           callback of the driver's, which forbids all that flash would do there.
+ *           buffer may be in host memory or, where a ring serves `comm` and the types have no gaps,
+ *           in that of a CUDA device; what the calling thread's default streams hold comes first.
+ *           Not from within a callback of the driver's, which forbids all that flash would do
+ *           there.
  * recvbuf   room for recvcount elements of recvtype for each rank, in rank order. Not to be
  *           touched before the request is complete, except by `consume` for its piece.
  * recvtype  any type, as sendtype; ranks may describe the same data by different ones. Its size,
@@ -255,21 +269,23 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  *           its extent, the ring gathers into memory of its own, as much as all blocks have data,
  *           and each piece is unpacked before its callback.
  * consume   may be NULL with hints->own. block->data is the piece inside recvbuf, as an address
- * that goes with recvtype; for the own block, if recvtype has no gaps, it may lie in sendbuf. The
- * callback must not change it. hints     see MPIX_Flash_hints; may be NULL. request   completed by
- * MPI_Wait, MPI_Test and their kin, after the last callback.
+ *           that goes with recvtype; for the own block, if recvtype has no gaps, it may lie in
+ *           sendbuf. The callback must not change it.
+ * hints     see MPIX_Flash_hints; may be NULL.
+ * request   completed by MPI_Wait, MPI_Test and their kin, after the last callback.
  *
- * Collective over `comm`, non-blocking: calls `consume` from later MPI calls only, and moves the
- * data meanwhile. (Where flash does not serve `comm` and there is no memory, it waits for the
- * others before it returns MPI_ERR_NO_MEM.) Ordered with the other collectives of `comm` as MPI
- * demands. Errors, through the error handler of `comm`: MPI_ERR_COMM (null, freed or
- * inter-communicator), MPI_ERR_ARG (request is NULL, or consume without
- * hints->own, hints malformed), MPI_ERR_COUNT,
- * MPI_ERR_TYPE, MPI_ERR_BUFFER (MPI_IN_PLACE for recvbuf), MPI_ERR_NO_MEM; at completion
- * MPI_ERR_BUFFER (where a ring serves `comm`: NULL for a buffer that is not empty, or a CUDA
- * device's memory with a type that has gaps, or without a plugin for it, and then nothing of it is
- * touched; the other ranks get MPI_ERR_OTHER), MPI_ERR_TRUNCATE (sizes disagree between ranks),
- * MPI_ERR_OTHER (the transport failed), or what `consume` returned.
+ * Collective over `comm`, non-blocking: calls `consume` from later MPI calls only (but see
+ * mpix_flash_callback_thread), and moves the data meanwhile. (Where flash does not serve `comm` and
+ * there is no memory, it waits for the others before it returns MPI_ERR_NO_MEM.) Ordered with the
+ * other collectives of `comm` as MPI demands. Errors, through the error handler of `comm`:
+ * MPI_ERR_COMM (null, freed or inter-communicator), MPI_ERR_ARG (request is NULL, or consume
+ * without hints->own, hints malformed), MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_BUFFER (MPI_IN_PLACE
+ * for recvbuf), MPI_ERR_NO_MEM; at completion MPI_ERR_BUFFER (where a ring serves `comm`: NULL for
+ * a buffer that is not empty, or a CUDA device's memory with a type that has gaps, or without a
+ * plugin for it, and then nothing of it is touched; the other ranks get MPI_ERR_OTHER),
+ * MPI_ERR_TRUNCATE (sizes disagree between ranks), MPI_ERR_OTHER (the transport failed),
+ * MPI_ERR_NO_MEM (there is none for the operation, or no thread for its callbacks; likewise), or
+ * what `consume` returned.
  */
 int MPIX_Iallgather_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
                             void *recvbuf, int recvcount, MPI_Datatype recvtype,
@@ -302,11 +318,12 @@ int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype se
  * datatype  any type, the same on all ranks.
  *
  * op        an operation that is defined for the type: else MPI_ERR_OP (see also
- * MPIX_Flash_type()). Non-commutative ones, and user-defined ones on types with gaps, work without
- * flash's rings. A ring adds a block in the order in which the ranks stand in it, from the right
- * neighbour of the block's rank on to that rank itself: the same bits in each run with the same
- * mapping, and with any mapping where coll_flash_ring_order is rank. User-defined ones are called
- * in application threads alone, inside MPI calls: without any, their ring waits.
+ *           MPIX_Flash_type()). Non-commutative ones, and user-defined ones on types with gaps,
+ *           work without flash's rings. A ring adds a block in the order in which the ranks stand
+ *           in it, from the right neighbour of the block's rank on to that rank itself: the same
+ *           bits in each run with the same mapping, and with any mapping where
+ *           coll_flash_ring_order is rank. User-defined ones are called in application threads
+ *           alone, inside MPI calls: without any, their ring waits.
  *
  * The rest as for MPIX_Iallgather_compute. Where flash does not serve the communicator, `produce`
  * is called for all blocks inside this call, which then waits for those that are pending: what
@@ -337,14 +354,14 @@ int MPIX_Ireduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
  * produce   as of MPIX_Ireduce_scatter_block_compute, for each piece of each block: block->displ +
  *           block->offset is the piece's place in the vector. This rank's own block comes last.
  * consume   may be NULL. Called, behind all calls of `produce`, for each piece of the result as
- * soon as it is there, this rank's own block first. block->data is the piece inside recvbuf. It
- *           must not change it: it may still be on its way to another rank.
+ *           soon as it is there, this rank's own block first. block->data is the piece inside
+ *           recvbuf. It must not change it: it may still be on its way to another rank.
  * hints     see MPIX_Flash_hints; may be NULL. Not its `own`.
  * recvbuf   room for count elements of datatype, in host memory or in that of a CUDA device (where
  *           a ring serves `comm` and `op`; else MPI_ERR_BUFFER at completion, on the other ranks
  *           MPI_ERR_OTHER). Not to be touched before the request is complete.
  * count, datatype, op   equal on all ranks; as of MPIX_Ireduce_scatter_block_compute. By a ring,
- * all ranks have the same bits as result.
+ *           all ranks have the same bits as result.
  *
  * Thread, order, errors: as of MPIX_Ireduce_scatter_block_compute. An error of a producer's reaches
  * all ranks, one of a consumer's none. (Where no ring serves it and a rank has no memory, that one

@@ -105,6 +105,10 @@ for progress in on auto; do
         test_faults works
 done
 
+point 'no thread for callbacks: said' says 1 'cannot start the thread that was to run' 3 -- \
+    test_faults callback_thread
+mpi 2 --mca coll_flash_progress off -- test_faults callback_thread
+
 # In MPI_Init, on one rank: none uses flash.
 for function in ucp_config_read ucp_init_version ucp_worker_create ucp_worker_get_address \
     ucp_ep_create; do

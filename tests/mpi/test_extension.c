@@ -239,6 +239,38 @@ static void calls_inside(void)
     free(nested.all);
 }
 
+/* At each level of MPI_Init_thread: see MPIX_Flash_compute_fn of what waits. */
+static void gather_by_tests(void *arg, int call)
+{
+    nested_t *nested = arg;
+    MPI_Request request;
+    int flag = 0;
+
+    nested->mine = 10 * world_rank + call;
+    MPI_Iallgather(&nested->mine, 1, MPI_INT, nested->all, 1, MPI_INT, nested->comm, &request);
+    while (!flag) {
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    }
+    for (int rank = 0; rank < world_size; rank++) {
+        check(nested->all[rank] == 10 * rank + call, "call %d: rank %d sent %d", call, rank,
+              nested->all[rank]);
+    }
+}
+
+static void tests_inside(void)
+{
+    nested_t nested = {.all = get_memory(sizeof(int) * (size_t) world_size)};
+    watch_options_t options = {
+        .count = 3000, .pieces = 2, .hook = gather_by_tests, .hook_arg = &nested};
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &nested.comm);
+    for (int kind = 0; kind < WATCH_KINDS; kind++) {
+        watch_one((watch_kind_t) kind, MPI_COMM_WORLD, &options, "MPI_Test inside");
+    }
+    MPI_Comm_free(&nested.comm);
+    free(nested.all);
+}
+
 /* A callback that starts an operation with callbacks: they run later, not inside. */
 typedef struct started {
     watch_t watch;
@@ -314,6 +346,7 @@ int main(int argc, char **argv)
                                         {"halves", halves},
                                         {"two_in_flight", two_in_flight},
                                         {"calls_inside", calls_inside},
+                                        {"tests_inside", tests_inside},
                                         {"waits_inside", waits_inside},
                                         {"starts_inside", starts_inside},
                                         {"order_of_sums", extension_order_of_sums},

@@ -32,14 +32,14 @@ static void next_works(MPI_Comm comm, const char *what)
 }
 
 /* An operation that is to end with an error, at once or later. */
-static void one_fails(watch_kind_t kind, MPI_Comm comm, int class, const char *what)
+static void call_fails(watch_kind_t kind, MPI_Comm comm, const watch_options_t *options, int class,
+                       const char *what)
 {
-    watch_options_t options = {.count = COUNT};
     MPI_Request request;
     watch_t watch;
     int error;
 
-    watch_init(&watch, kind, comm, &options);
+    watch_init(&watch, kind, comm, options);
     error = watch_start(&watch, &request);
     if (error == MPI_SUCCESS) {
         error = MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -47,6 +47,11 @@ static void one_fails(watch_kind_t kind, MPI_Comm comm, int class, const char *w
     check_class(error, class, what);
     check(handler_calls == 1, "%s: error handler called %d times", what, handler_calls);
     watch_free(&watch);
+}
+
+static void one_fails(watch_kind_t kind, MPI_Comm comm, int class, const char *what)
+{
+    call_fails(kind, comm, &(watch_options_t){.count = COUNT}, class, what);
 }
 
 /* With three ranks or more, each has another neighbour than in MPI_COMM_WORLD's ring. */
@@ -181,6 +186,28 @@ static void works(void)
     next_works(MPI_COMM_WORLD, "works");
 }
 
+/* The thread that callbacks were to have does not start on one rank; it does with the next call. */
+static void callback_thread(void)
+{
+    const watch_options_t options = {.count = COUNT, .apart = true};
+    MPI_Comm comm = make_comm(false);
+    MPI_Info info;
+
+    next_works(comm, "without the thread");
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_flash_callback_thread", "yes");
+    MPI_Comm_set_info(comm, info);
+    MPI_Info_free(&info);
+    if (world_rank == 1) {
+        fault_arm("pthread_create", 1, 0);
+    }
+    call_fails(WATCH_ALLGATHER, comm, &options, world_rank == 1 ? MPI_ERR_NO_MEM : MPI_ERR_OTHER,
+               "no thread for callbacks");
+    check(fault_disarm("pthread_create") == (world_rank == 1), "no thread was to be started");
+    watch_one(WATCH_ALLGATHER, comm, &options, "with the thread");
+    MPI_Comm_free(&comm);
+}
+
 /* ------------------------------------------------------------------ for ever */
 
 /* Neither of its neighbours is one of MPI_COMM_WORLD's, whose ring goes by the ranks. */
@@ -288,14 +315,21 @@ static void comm_memory(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {
-        {"connection", connection},   {"connection_here", connection_here},
-        {"transfers", transfers},     {"one_transfer", one_transfer},
-        {"one_receive", one_receive}, {"memory_later", memory_later},
-        {"no_receives", no_receives}, {"no_memory_for_receives", no_memory_for_receives},
-        {"no_sends", no_sends},       {"no_memory_for_sends", no_memory_for_sends},
-        {"told_later", told_later},   {"not_connected", not_connected},
-        {"comm_memory", comm_memory}, {"works", works}};
+    static const test_case_t cases[] = {{"connection", connection},
+                                        {"connection_here", connection_here},
+                                        {"transfers", transfers},
+                                        {"one_transfer", one_transfer},
+                                        {"one_receive", one_receive},
+                                        {"memory_later", memory_later},
+                                        {"no_receives", no_receives},
+                                        {"no_memory_for_receives", no_memory_for_receives},
+                                        {"no_sends", no_sends},
+                                        {"no_memory_for_sends", no_memory_for_sends},
+                                        {"told_later", told_later},
+                                        {"not_connected", not_connected},
+                                        {"comm_memory", comm_memory},
+                                        {"callback_thread", callback_thread},
+                                        {"works", works}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

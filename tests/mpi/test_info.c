@@ -3,9 +3,13 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include <stdatomic.h>
+#include <time.h>
+
 #include <mpix_flash.h>
 
 #include "aftermath.h"
+#include "extension.h"
 #include "mpitest.h"
 #include "persistent.h"
 
@@ -183,6 +187,77 @@ static void too_short(void)
     MPI_Comm_free(&comm);
 }
 
+/* ----------------------------------------------------------- whose thread it is */
+
+static void count_call(void *calls, int call)
+{
+    (void) call;
+    atomic_fetch_add_explicit((atomic_int *) calls, 1, memory_order_release);
+}
+
+/* Without an MPI call of this rank's: is it done in the end? */
+static bool come_to(const atomic_int *calls, int expected)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+
+    for (int k = 0; k < 60000 && atomic_load_explicit(calls, memory_order_acquire) < expected;
+         k++) {
+        nanosleep(&pause, NULL);
+    }
+    return atomic_load_explicit(calls, memory_order_acquire) == expected;
+}
+
+/* All callbacks of a call, while the application stays out of MPI. */
+static void all_outside(watch_kind_t kind, MPI_Comm comm)
+{
+    atomic_int calls = 0;
+    watch_options_t options = {.count = 100000,
+                               .unequal = true,
+                               .pieces = 3,
+                               .apart = true,
+                               .hook = count_call,
+                               .hook_arg = &calls};
+    MPI_Request request;
+    watch_t watch;
+
+    watch_init(&watch, kind, comm, &options);
+    check_class(watch_start(&watch, &request), MPI_SUCCESS, "the call");
+    check(!watch.apart || come_to(&calls, watch_expected_calls(&watch)),
+          "%d callbacks outside of MPI", atomic_load(&calls));
+    check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "MPI_Wait");
+    watch_check(&watch, "while the application stays out of MPI");
+    watch_free(&watch);
+}
+
+/* Each rank's own affair: of two neighbours one has the key, then the other. */
+static void callback_thread(void)
+{
+    MPI_Comm comm = dup_with("mpix_flash_callback_thread", "yes");
+
+    for (int kind = 0; kind < WATCH_KINDS; kind++) {
+        all_outside((watch_kind_t) kind, comm);
+    }
+    for (int turn = 0; turn < 4; turn++) {
+        bool apart = (world_rank + turn) % 2 == 0;
+        watch_options_t options = {.count = 1000, .pieces = turn, .apart = apart};
+
+        set(comm, "mpix_flash_callback_thread", apart ? "yes" : "no");
+        for (int kind = 0; kind < WATCH_KINDS; kind++) {
+            watch_one((watch_kind_t) kind, comm, &options, "with the key or without");
+        }
+    }
+    MPI_Comm_free(&comm);
+}
+
+/* For a script that counts messages. */
+static void no_answer(void)
+{
+    MPI_Comm comm = dup_with("mpix_flash_callback_thread", "perhaps");
+
+    next_works(comm, "with an answer that is none");
+    MPI_Comm_free(&comm);
+}
+
 /* For a script that reads what is told of the paths. */
 static void path(void)
 {
@@ -209,9 +284,11 @@ static void path(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"pieces", pieces},       {"ignored", ignored},
-                                        {"segments", segments},   {"persistent", persistent},
-                                        {"too_short", too_short}, {"path", path}};
+    static const test_case_t cases[] = {
+        {"pieces", pieces},       {"ignored", ignored},
+        {"segments", segments},   {"persistent", persistent},
+        {"too_short", too_short}, {"callback_thread", callback_thread},
+        {"no_answer", no_answer}, {"path", path}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

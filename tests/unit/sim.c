@@ -259,11 +259,20 @@ bool sim_progress(sim_t *sim, uint32_t rank)
     return flash_engine_progress(sim->engines[rank]) > 0;
 }
 
+/* By which of them it is asked for. */
+static unsigned kind_of(const flash_work_t *work)
+{
+    const sim_instance_t *in = flash_op_user(work->op);
+
+    return work->kind == FLASH_WORK_CALLBACK && in->spec->apart ? FLASH_WORK_CALLBACK_APART
+                                                                : work->kind;
+}
+
 static void check_taken(sim_t *sim, const flash_work_t *work, uint32_t rank, unsigned kinds)
 {
     sim_instance_t *in = flash_op_user(work->op);
 
-    if ((work->kind & kinds) == 0) {
+    if ((kind_of(work) & kinds) == 0) {
         sim_complain(sim, "rank %u: took work that was not asked for", rank);
     }
     if ((work->kind & (FLASH_WORK_COMBINE | FLASH_WORK_USERS_COMBINE)) != 0 &&
@@ -478,11 +487,11 @@ void sim_describe(const sim_t *sim)
     for (uint32_t k = 0; k < sim->nspecs; k++) {
         const sim_spec_t *s = &sim->specs[k];
 
-        printf("#   op %u: %s, depth %u, sends %u, pending %u, name %llu%s%s%s%s%s%s\n", k,
+        printf("#   op %u: %s, depth %u, sends %u, pending %u, name %llu%s%s%s%s%s%s%s\n", k,
                sim_kinds[s->kind], s->depth, s->sends, s->pending, (unsigned long long) s->name,
                s->callback ? ", callback" : "", s->other ? ", other callback" : "",
                s->in_place ? ", in place" : "", s->mix ? ", mix" : "", s->users ? ", user's" : "",
-               s->wait ? ", waits" : "");
+               s->apart ? ", apart" : "", s->wait ? ", waits" : "");
         printf("#     input %s, output %s, sums %s, scratch %u\n", s->far_input ? "far" : "near",
                s->far_output ? "far" : "near", s->far_sums ? "far" : "near", s->far_scratch);
         describe_shape("shape", &s->shape, sim->nranks);

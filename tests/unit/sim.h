@@ -22,7 +22,7 @@
 #define SIM_NOBODY UINT32_MAX
 #define SIM_ALL_WORK                                                                          \
     (FLASH_WORK_STAGE | FLASH_WORK_COMBINE | FLASH_WORK_CALLBACK | FLASH_WORK_USERS_COMBINE | \
-     FLASH_WORK_COPY)
+     FLASH_WORK_CALLBACK_APART | FLASH_WORK_COPY)
 #define SIM_ERR_CALL   71 /* what a failing callback returns */
 #define SIM_ERR_ADD    72 /* what a failing combine returns */
 #define SIM_ERR_STAGE  73 /* what a failing copy to or from the scratch ends with */
@@ -53,6 +53,7 @@ typedef struct sim_spec {
     bool in_place;    /* AG: the own block lies in the output */
     bool mix;         /* combine by an operation that is commutative but not associative */
     bool users;       /* which is the user's */
+    bool apart;       /* callbacks: in a thread of their own */
     /* The memory is far: only staging and copies get at what it holds. See sim_instance_is_far().
      */
     bool far_input, far_output;

@@ -212,6 +212,7 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         .combine = flash_schedule_reduces(s->kind) ? sim_on_combine : NULL,
         .combine_arg = in,
         .combine_is_users = s->users,
+        .apart = s->apart,
         .produce = sim_spec_calls(s, true) ? sim_on_callback : NULL,
         .produce_arg = in,
         .consume = sim_spec_calls(s, false) ? sim_on_callback : NULL,

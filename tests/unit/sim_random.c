@@ -23,6 +23,7 @@ sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind)
         .in_place = prng_percent(random, 50),
         .mix = prng_percent(random, 50),
         .users = flash_schedule_reduces(kind) && prng_percent(random, 30),
+        .apart = prng_percent(random, 20),
         .far_input = prng_percent(random, 30),
         .far_output = prng_percent(random, 30),
         .far_sums = prng_percent(random, 50),
@@ -116,6 +117,9 @@ static bool move(sim_t *sim, uint32_t rank, const pace_t *pace)
         while (sim_take(sim, rank, SIM_ALL_WORK)) {
             moved = true;
         }
+        break;
+    case 3:
+        moved |= sim_take(sim, rank, FLASH_WORK_CALLBACK_APART);
         break;
     default:
         moved |= sim_progress(sim, rank);

@@ -167,6 +167,7 @@ static void add_engine(fingerprint_t *print, const flash_engine_t *engine)
     ADD_OPS(print, &engine->users_combine, next_combine);
     ADD_OPS(print, &engine->copy, next_combine);
     ADD_OPS(print, &engine->callback, next_callback);
+    ADD_OPS(print, &engine->apart, next_callback);
     ADD_OPS(print, &engine->staging, next_staging);
     ADD_OPS(print, &engine->completed, next_completed);
 }

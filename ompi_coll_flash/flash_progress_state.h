@@ -1,0 +1,78 @@
+/*
+ * flash_progress_state.h: what the parts of the progress share: flash_progress.c, the lock and the
+ * application threads; flash_progress_thread.c, the progress thread; flash_progress_ended.c, what
+ * has ended elsewhere.
+ *
+ * Shared between threads, and what orders it:
+ *   engine, transport  the lock
+ *   caller             see flash_caller.h; has_caller: written before there is an operation for it,
+ *                      read when there is none
+ *   stop               written by the thread that joins, read by the progress thread; the lock
+ *   in_flight          atomic, relaxed: a hint to poll() that there may be something to do. An
+ *                      operation is counted before its starter can wait for it
+ *   alarm              see flash_alarm.h
+ *   contenders         atomic, relaxed: a hint to those who keep coming back for the lock
+ *   has_thread         atomic, relaxed: written by whoever starts and joins the thread, which
+ *                      order it themselves; another thread may see it late, and then polls
+ *   cpu_clock          atomic, relaxed: written by the progress thread. The clock of a thread that
+ *                      has ended cannot be read
+ *   ended              atomic: whoever adds to the list releases what it adds, whoever takes the
+ *                      list acquires it
+ *   idle_polls, wakeups  atomic, relaxed: counters
+ *   context            the lock
+ *   visitors           atomic: who leaves releases all that it did with the progress, who destroys
+ *                      that acquires it
+ *   flash_in_callback  one for each thread
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FLASH_PROGRESS_STATE_H
+#define FLASH_PROGRESS_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "flash_alarm.h"
+#include "flash_caller.h"
+#include "flash_progress.h"
+
+struct flash_progress {
+    flash_engine_t *engine;
+    flash_transport_t *transport;
+    pthread_mutex_t lock;
+    pthread_t thread;
+    atomic_bool has_thread;
+    bool stop;
+    flash_caller_t caller;
+    bool has_caller;
+    flash_alarm_t alarm;
+    atomic_int cpu_clock; /* of the thread; 0: none */
+    atomic_uint idle_polls;
+    void (*placed)(void *arg);
+    void *placed_arg;
+    atomic_size_t in_flight;
+    atomic_uint contenders;
+    atomic_uint_fast64_t wakeups;
+    _Atomic(flash_ended_t *) ended; /* the latest first */
+    const flash_context_t *context; /* NULL: none is needed */
+    atomic_uint visitors;           /* that end a pending piece */
+};
+
+/* flash_progress.c */
+/* As flash_progress_lock(), for who comes back for the lock again and again: others come first. */
+void flash_progress_lock_behind(flash_progress_t *progress);
+/* As flash_progress_unlock(), without the context. */
+void flash_progress_unlock_alone(flash_progress_t *progress);
+/* The application is about to leave, or to come back at once: see flash_alarm_recall(). */
+void flash_progress_recall(flash_progress_t *progress, bool brief);
+/* For a moment, that others may have the lock. */
+void flash_progress_stand_back(void);
+/* With the lock: moves data, and takes note of what has ended elsewhere. */
+bool flash_progress_move(flash_progress_t *progress);
+/* With the lock, but for the work itself. */
+void flash_progress_run(flash_progress_t *progress, const flash_work_t *work);
+
+/* flash_progress_ended.c */
+bool flash_progress_finish_ended(flash_progress_t *progress);
+
+#endif /* FLASH_PROGRESS_STATE_H */

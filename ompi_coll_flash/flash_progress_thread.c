@@ -1,0 +1,135 @@
+/*
+ * flash_progress_thread.c: the progress thread, see flash_progress.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_progress_state.h"
+
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "flash_thread.h"
+
+static void sleep_on(flash_progress_t *progress, int event_fd)
+{
+    flash_progress_unlock(progress);
+    flash_alarm_sleep(&progress->alarm, event_fd);
+    atomic_fetch_add_explicit(&progress->wakeups, 1, memory_order_relaxed);
+    flash_progress_lock_behind(progress);
+}
+
+/* A mutex is not fair: without this, a thread that keeps finding events would keep the lock. */
+static void let_others_in(flash_progress_t *progress)
+{
+    flash_progress_unlock(progress);
+    while (atomic_load_explicit(&progress->contenders, memory_order_relaxed) > 0) {
+        flash_progress_stand_back();
+    }
+    flash_progress_lock_behind(progress);
+}
+
+/* A transport that cannot be armed has something to do that needs another moment, or others. */
+static void sleep_until_event(flash_progress_t *progress)
+{
+    if (progress->transport->ops->arm(progress->transport) != FLASH_OK) {
+        let_others_in(progress);
+        flash_progress_stand_back();
+        return;
+    }
+    sleep_on(progress, progress->transport->event_fd);
+}
+
+/*
+ * In turn: as long as data keeps coming in, the sums that the right neighbour waits for would
+ * otherwise not go out.
+ */
+static bool move_and_combine(flash_progress_t *progress)
+{
+    bool moved = flash_progress_move(progress);
+    flash_work_t work;
+
+    if (!flash_engine_take(progress->engine,
+                           FLASH_WORK_STAGE | FLASH_WORK_COMBINE | FLASH_WORK_COPY, &work)) {
+        return moved;
+    }
+    flash_progress_run(progress, &work);
+    return true;
+}
+
+static void *thread_main(void *arg)
+{
+    flash_progress_t *progress = arg;
+    clockid_t clock;
+
+    /* Its naps are to be as long as they say, and not up to 50 us longer. */
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+    if (pthread_getcpuclockid(pthread_self(), &clock) == 0) {
+        atomic_store_explicit(&progress->cpu_clock, clock, memory_order_relaxed);
+    }
+
+    if (progress->placed != NULL) {
+        progress->placed(progress->placed_arg);
+    }
+    flash_progress_lock_behind(progress);
+    while (!progress->stop) {
+        if (flash_alarm_stands_by(&progress->alarm)) {
+            sleep_on(progress, -1);
+        } else if (move_and_combine(progress)) {
+            let_others_in(progress);
+        } else {
+            sleep_until_event(progress);
+        }
+    }
+    flash_progress_unlock(progress);
+    return NULL;
+}
+
+int flash_progress_start_thread(flash_progress_t *progress, void (*placed)(void *arg), void *arg)
+{
+    if (progress->transport->event_fd < 0) {
+        return FLASH_ERR_TRANSPORT;
+    }
+    progress->placed = placed;
+    progress->placed_arg = arg;
+    progress->stop = false;
+    atomic_store_explicit(&progress->has_thread, true, memory_order_relaxed);
+    if (!flash_thread_start(&progress->thread, "flash-progress", thread_main, progress)) {
+        atomic_store_explicit(&progress->has_thread, false, memory_order_relaxed);
+        return FLASH_ERR_NO_MEMORY;
+    }
+    return FLASH_OK;
+}
+
+bool flash_progress_has_thread(const flash_progress_t *progress)
+{
+    return atomic_load_explicit(&progress->has_thread, memory_order_relaxed);
+}
+
+void flash_progress_stop_thread(flash_progress_t *progress)
+{
+    if (!flash_progress_has_thread(progress)) {
+        return;
+    }
+    flash_progress_lock(progress);
+    progress->stop = true;
+    flash_progress_unlock(progress);
+    flash_progress_wake(progress);
+    pthread_join(progress->thread, NULL);
+    atomic_store_explicit(&progress->has_thread, false, memory_order_relaxed);
+}
+
+uint64_t flash_progress_wakeups(const flash_progress_t *progress)
+{
+    return atomic_load_explicit(&progress->wakeups, memory_order_relaxed);
+}
+
+double flash_progress_cpu_time(const flash_progress_t *progress)
+{
+    clockid_t clock = atomic_load_explicit(&progress->cpu_clock, memory_order_relaxed);
+    struct timespec used;
+
+    if (clock == 0 || clock_gettime(clock, &used) != 0) {
+        return 0;
+    }
+    return (double) used.tv_sec + 1e-9 * (double) used.tv_nsec;
+}

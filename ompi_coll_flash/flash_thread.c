@@ -1,0 +1,23 @@
+/*
+ * flash_thread.c: see flash_thread.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_thread.h"
+
+#include <signal.h>
+
+bool flash_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg)
+{
+    sigset_t all, before;
+    int rc;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(thread, NULL, run, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc == 0) {
+        pthread_setname_np(*thread, name);
+    }
+    return rc == 0;
+}
