@@ -133,6 +133,7 @@ static void check_all(bench_t *bench)
         measured_t *measured = &bench->ways[k];
 
         layer_workload.prepare(bench->state, &measured->way);
+        layer_wire_spoil(&bench->wire);
         run_once(bench, measured, -1);
         if (measured->way.kind != LAYER_COMPUTATION && !bench->layer.device.offload) {
             measured->error = layer_workload.error(bench->state, &measured->way);

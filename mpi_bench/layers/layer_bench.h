@@ -32,7 +32,6 @@ typedef struct layer_workload {
     bool has_heads; /* its options say how many */
     bool has_groups;
     bool exchanges; /* it calls layer_exchange() */
-    bool wide;      /* it moves more than layer_gather() and such do: as it is */
     /* Of the blocks that travel: 0 if the shape does not divide. */
     int (*block_rows)(const layer_options_t *options, int nranks);
     void *(*make)(layer_t *layer, const layer_options_t *options);

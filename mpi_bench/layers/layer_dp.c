@@ -20,11 +20,18 @@
 
 #include "layer_bench.h"
 #include "layer_math.h"
+#include "layer_wire.h"
 
 /* Of layer_value(); a layer's weights have a number of their own from the last one on. */
 enum { INPUT = 1, GRADIENT, WEIGHTS };
 /* Columns that are compared, of the results and of each layer's gradients. */
 enum { SAMPLES = 3 };
+
+/* What travels of a layer by Open MPI's own calls: its matrices, or bfloat16. */
+typedef struct travel {
+    void *own, *all;      /* of the weights */
+    void *sent, *reduced; /* of the gradients */
+} travel_t;
 
 typedef struct dp {
     layer_t *layer;
@@ -40,6 +47,7 @@ typedef struct dp {
     float *da;   /* tokens x width */
     float *dz;   /* tokens x width */
     float *sent; /* layers x (width x width): contributions to gradients */
+    travel_t *travels;
     MPI_Request *requests;
 } dp_t;
 
@@ -78,6 +86,36 @@ static void free_matrices(float **matrices, int count)
     free(matrices);
 }
 
+static float *sent_of(const dp_t *dp, int l)
+{
+    return dp->sent + (size_t) l * size_of(dp, dp->width);
+}
+
+static void make_travels(dp_t *dp)
+{
+    const layer_wire_t *wire = dp->layer->wire;
+    size_t own = size_of(dp, dp->layer->rows), all = size_of(dp, dp->width);
+
+    dp->travels = layer_alloc((size_t) dp->layers, sizeof(*dp->travels));
+    for (int l = 0; l < dp->layers; l++) {
+        dp->travels[l] =
+            !wire->half ? (travel_t){dp->own[l], dp->w[l], sent_of(dp, l), dp->dw[l]}
+                        : (travel_t){layer_alloc(own, wire->size), layer_alloc(all, wire->size),
+                                     layer_alloc(all, wire->size), layer_alloc(own, wire->size)};
+    }
+}
+
+static void free_travels(dp_t *dp)
+{
+    for (int l = 0; l < dp->layers && dp->layer->wire->half; l++) {
+        free(dp->travels[l].own);
+        free(dp->travels[l].all);
+        free(dp->travels[l].sent);
+        free(dp->travels[l].reduced);
+    }
+    free(dp->travels);
+}
+
 static void *make(layer_t *layer, const layer_options_t *options)
 {
     dp_t *dp = layer_alloc(1, sizeof(*dp));
@@ -95,6 +133,7 @@ static void *make(layer_t *layer, const layer_options_t *options)
     dp->dz = layer_alloc(size_of(dp, dp->tokens) + 1, sizeof(float));
     dp->sent = layer_alloc((size_t) dp->layers * size_of(dp, dp->width) + 1, sizeof(float));
     dp->requests = layer_alloc((size_t) dp->layers, sizeof(MPI_Request));
+    make_travels(dp);
     for (int l = 0; l < dp->layers; l++) {
         dp->requests[l] = MPI_REQUEST_NULL;
         for (int row = 0; row < layer->rows; row++) {
@@ -117,6 +156,7 @@ static void free_all(void *state)
 {
     dp_t *dp = state;
 
+    free_travels(dp);
     free_matrices(dp->own, dp->layers);
     free_matrices(dp->w, dp->layers);
     free_matrices(dp->dw, dp->layers);
@@ -220,10 +260,12 @@ static void back(void *arg)
 static void start_gather(dp_t *dp, int l)
 {
     int count = dp->layer->rows * dp->width;
+    MPI_Datatype type = dp->layer->wire->type;
 
     if (l < dp->layers) {
-        MPI_Iallgather(dp->own[l], count, MPI_FLOAT, dp->w[l], count, MPI_FLOAT, dp->way->comm,
-                       &dp->requests[l]);
+        layer_wire_narrow(dp->layer, dp->own[l], dp->travels[l].own, dp->layer->rows, dp->width);
+        MPI_Iallgather(dp->travels[l].own, count, type, dp->travels[l].all, count, type,
+                       dp->way->comm, &dp->requests[l]);
     }
 }
 
@@ -245,6 +287,7 @@ static void forward(dp_t *dp)
         if (dp->way->kind == LAYER_NONBLOCKING) {
             MPI_Wait(&dp->requests[l], MPI_STATUS_IGNORE);
             start_gather(dp, l + 1);
+            layer_wire_widen(dp->layer, dp->travels[l].all, dp->w[l], dp->width, dp->width);
             consume(dp, 0, dp->width, dp->w[l]);
         } else {
             layer_gather(dp->layer, dp->way, dp->width, dp->own[l], dp->w[l], consume, dp);
@@ -256,13 +299,23 @@ static void forward(dp_t *dp)
 /* While a layer's gradients travel, the layer before is computed. */
 static void scatter_behind(dp_t *dp, int l)
 {
-    float *contribution = dp->sent + (size_t) l * size_of(dp, dp->width);
+    const travel_t *travel = &dp->travels[l];
+    const layer_wire_t *wire = dp->layer->wire;
 
-    produce(dp, 0, dp->width, contribution);
+    produce(dp, 0, dp->width, sent_of(dp, l));
+    layer_wire_narrow(dp->layer, sent_of(dp, l), travel->sent, dp->width, dp->width);
     layer_finish(&dp->layer->device);
-    MPI_Ireduce_scatter_block(contribution, dp->dw[l], dp->layer->rows * dp->width, MPI_FLOAT,
-                              MPI_SUM, dp->way->comm, &dp->requests[l]);
+    MPI_Ireduce_scatter_block(travel->sent, travel->reduced, dp->layer->rows * dp->width,
+                              wire->type, wire->sum, dp->way->comm, &dp->requests[l]);
     back(dp);
+}
+
+static void finish_scatters(dp_t *dp)
+{
+    MPI_Waitall(dp->layers, dp->requests, MPI_STATUSES_IGNORE);
+    for (int l = 0; l < dp->layers; l++) {
+        layer_wire_widen(dp->layer, dp->travels[l].reduced, dp->dw[l], dp->layer->rows, dp->width);
+    }
 }
 
 static void backward(dp_t *dp)
@@ -284,7 +337,9 @@ static void backward(dp_t *dp)
             layer_scatter(dp->layer, dp->way, dp->width, dp->sent, dp->dw[l], produce, back, dp);
         }
     }
-    MPI_Waitall(dp->layers, dp->requests, MPI_STATUSES_IGNORE);
+    if (dp->way->kind == LAYER_NONBLOCKING) {
+        finish_scatters(dp);
+    }
 }
 
 static void run(void *state, const layer_way_t *way, int phase)
@@ -301,6 +356,15 @@ static void run(void *state, const layer_way_t *way, int phase)
 
 /* ------------------------------------------------------------------------- the check */
 
+/* All bits set are a NAN, of whatever travels. */
+static void spoil_travel(const dp_t *dp, const travel_t *travel)
+{
+    size_t size = dp->layer->wire->half ? dp->layer->wire->size : 0;
+
+    memset(travel->all, 0xff, size_of(dp, dp->width) * size);
+    memset(travel->reduced, 0xff, size_of(dp, dp->layer->rows) * size);
+}
+
 static void prepare(void *state, const layer_way_t *way)
 {
     dp_t *dp = state;
@@ -310,7 +374,8 @@ static void prepare(void *state, const layer_way_t *way)
         layer_spoil(dp->w[l], dp->width, dp->width);
         layer_spoil(dp->a[l + 1], dp->tokens, dp->width);
         layer_spoil(dp->z[l], dp->tokens, dp->width);
-        layer_spoil(dp->sent + (size_t) l * size_of(dp, dp->width), dp->width, dp->width);
+        layer_spoil(sent_of(dp, l), dp->width, dp->width);
+        spoil_travel(dp, &dp->travels[l]);
         for (int position = 0; position < dp->width && way->kind == LAYER_COMPUTATION; position++) {
             int row = layer_row(dp->layer, way, position);
 
@@ -419,7 +484,6 @@ static int block_rows(const layer_options_t *options, int nranks)
 const layer_workload_t layer_workload = {.program = "flash_dp",
                                          .title = "Data parallel, sharded parameters",
                                          .phases = 2,
-                                         .wide = true,
                                          .phase_names = {"forward", "backward"},
                                          .block_rows = block_rows,
                                          .make = make,

@@ -118,9 +118,6 @@ static bench_parsed_t parse_type(const char *program, const char *text, layer_op
     if (!options->half && strcmp(text, "fp32") != 0) {
         return bench_complain(program, "--type=%s: give fp32 or bf16", text);
     }
-    if (options->half && layer_workload.wide) {
-        return bench_complain(program, "--type=%s: weights and their gradients are fp32", text);
-    }
     return BENCH_RUN;
 }
 

@@ -65,6 +65,16 @@ void layer_wire_close(layer_wire_t *wire)
     free(wire->room[LAYER_OUT]);
 }
 
+/* All bits set are a NAN. */
+void layer_wire_spoil(const layer_wire_t *wire)
+{
+    for (int which = LAYER_IN; which <= LAYER_OUT; which++) {
+        if (wire->room_size[which] > 0) {
+            memset(wire->room[which], 0xff, wire->room_size[which]);
+        }
+    }
+}
+
 void *layer_wire_room(layer_t *layer, const layer_way_t *way, const float *matrix, int which,
                       int rows, int width)
 {

@@ -10,6 +10,8 @@
 
 void layer_wire_open(layer_wire_t *wire, bool half);
 void layer_wire_close(layer_wire_t *wire);
+/* Makes all room unusable, whatever has travelled there before. */
+void layer_wire_spoil(const layer_wire_t *wire);
 
 /* Of a matrix that travels: where the rows from `position` on begin. */
 static inline void *layer_wire_at(const layer_t *layer, const void *matrix, int position, int width)

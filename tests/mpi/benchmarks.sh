@@ -236,6 +236,8 @@ if [[ -x $benchmarks/flash_gemm ]]; then
     for np in 1 3; do
         point "np $np flash_mlp --type=bf16" rounds_rows "$np" flash_mlp -m $((11 * np)) -k 37 -n 53 \
             -i 1 -x 1 --slices=2,3,16
+        point "np $np flash_dp --type=bf16" rounds_rows "$np" flash_dp -m $((5 * np)) -k $((13 * np)) \
+            --layers=3 -i 1 -x 1 --slices=2,3,16
         for layer in attention ulysses block; do
             point "np $np flash_$layer --type=bf16" rounds_rows "$np" "flash_$layer" -m $((9 * np)) \
                 -k $((12 * np)) --heads=$((2 * np)) -i 1 -x 1 --slices=2,7
@@ -243,10 +245,6 @@ if [[ -x $benchmarks/flash_gemm ]]; then
     done
     point 'np 4 flash_mlp --type=bf16 --compute=offload' works 'results: none' 4 flash_mlp -m 96 -k 64 \
         -i 2 -x 0 --compute=offload --rate=1G --pieces=3 --type=bf16
-    wide_alone() {
-        ! run 2 -- "$benchmarks/flash_dp" --type=bf16 >"$log" 2>&1 && holds 1 'gradients are fp32'
-    }
-    point 'flash_dp: bf16 refused' wide_alone
     point 'flash_block: groups that do not divide: said' misfits flash_block --groups=3
     point 'np 3 flash_attention --causal' works 'results: right' 3 flash_attention -m 51 -k 36 \
         --heads=6 --causal -i 1 -x 0
