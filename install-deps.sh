@@ -23,6 +23,7 @@ packages='
     libucx-dev
     ucx-utils
     libhwloc-dev
+    cmake
     libopenblas-pthread-dev libopenblas-openmp-dev libopenblas-serial-dev
     iproute2
     util-linux

@@ -29,6 +29,7 @@ AM_TESTS_ENVIRONMENT = \
 	top_srcdir='$(abs_top_srcdir)'; export top_srcdir; \
 	top_builddir='$(abs_top_builddir)'; export top_builddir; \
 	MPIRUN='$(MPIRUN)'; export MPIRUN; \
+	MPICC='$(MPICC)'; export MPICC; \
 	$(sanitizer_environment) \
 	OMPI_INFO='$(OMPI_INFO)'; export OMPI_INFO; \
 	FLASH_COMPONENT_PATH='$(abs_top_builddir)/ompi_coll_flash/.libs:$(ompi_pkglibdir)'; \

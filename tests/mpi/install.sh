@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# What `make install` leaves: programs that are built against it, by CMake and by pkg-config, and
+# run with its component; the symbols of the library; and that `make uninstall` takes all of it away.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+root=$scratch/root # a moved tree: nothing in it may rely on the prefix
+make_quietly() {
+    ${MAKE:-make} -s -C "$top_builddir" "$@" "DESTDIR=$root" TESTS=
+}
+point 'make install' make_quietly install
+prefix=$root$(sed -n 's/^prefix=//p' "$top_builddir/mpix_flash.pc")
+libdir=$(dirname "$(find "$root" -name libmpix_flash.so -print -quit)")
+component=$(dirname "$(find "$root" -name mca_coll_flash.so -print -quit)")
+FLASH_COMPONENT_PATH=$component:${FLASH_COMPONENT_PATH#*:}
+options -x "LD_LIBRARY_PATH=$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+
+if ! command -v cmake >/dev/null; then
+    skip 'examples by CMake' 'no cmake (Debian: cmake)'
+elif sanitized; then
+    skip 'examples by CMake' 'they would want the flags of the sanitizer'
+else
+    build_by_cmake() {
+        cmake -S "$top_srcdir/examples" -B "$scratch/examples" -DCMAKE_PREFIX_PATH="$prefix" \
+            -DCMAKE_C_FLAGS='-Wall -Wextra -Werror' -DMPI_C_COMPILER="$(command -v "${MPICC:-mpicc}")" &&
+            cmake --build "$scratch/examples"
+    }
+    too_new() {
+        mkdir "$scratch/new" &&
+            sed 's/mpix_flash 0.1/mpix_flash 99.0/' "$top_srcdir/examples/CMakeLists.txt" \
+                >"$scratch/new/CMakeLists.txt" &&
+            cp "$top_srcdir"/examples/*.c "$scratch/new" &&
+            ! cmake -S "$scratch/new" -B "$scratch/new/build" -DCMAKE_PREFIX_PATH="$prefix" \
+                >"$log" 2>&1 && tells 1 'requested version "99.0"'
+    }
+    point 'examples by CMake' build_by_cmake
+    point 'CMake: a version that is not there' too_new
+    for np in 1 2 3 4 5; do
+        point "np $np tensor_parallel_mlp" run "$np" -- "$scratch/examples/tensor_parallel_mlp"
+    done
+    for np in 1 4 9; do
+        point "np $np summa" run "$np" -- "$scratch/examples/summa"
+    done
+    point 'the examples are served by flash' \
+        says 1 '4 ranks, by flash' 4 -- "$scratch/examples/tensor_parallel_mlp"
+    select_coll ^flash
+    point 'and give the same without' \
+        says 1 '4 ranks, without flash' 4 -- "$scratch/examples/tensor_parallel_mlp"
+    select_coll flash
+fi
+
+# A site's tools see these, and no others.
+exports() {
+    {
+        sed -n 's/^int \(MPIX_[A-Za-z_]*\)(.*/\1/p' "$top_srcdir/ompi_coll_flash/mpix_flash.h"
+        sed -n 's/^ *\(mca_coll_flash_[a-z_]*\);$/\1/p' "$top_srcdir/ompi_coll_flash/libmpix_flash.map"
+    } | sort >"$scratch/declared"
+    nm -D --defined-only "$libdir/libmpix_flash.so" | awk '$2 != "A" { print $3 }' |
+        sed 's/@.*//' | sort | diff "$scratch/declared" -
+}
+point 'the library exports what its header declares, and what the component needs' exports
+
+uninstalls() {
+    make_quietly uninstall && [[ -z $(find "$root" -not -type d -print) ]] || {
+        find "$root" -not -type d
+        return 1
+    }
+}
+point 'make uninstall leaves no file' uninstalls
+
+plan
