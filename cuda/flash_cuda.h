@@ -49,6 +49,8 @@ flash_gpu_lane_t *flash_cuda_open(const void *address, void *const *stream);
 void flash_cuda_close(flash_gpu_lane_t *lane);
 int flash_cuda_device(const flash_gpu_lane_t *lane);
 bool flash_cuda_is_at_home(const flash_gpu_lane_t *lane);
+bool flash_cuda_enter_lane(const flash_gpu_lane_t *lane);
+void flash_cuda_leave_lane(void);
 bool flash_cuda_device_of(const void *address, CUdevice *device);
 
 /* flash_cuda_memory.c */

@@ -185,3 +185,15 @@ bool flash_cuda_is_at_home(const flash_gpu_lane_t *lane)
 {
     return lane->context == flash_cuda_home(lane->device);
 }
+
+static _Thread_local flash_cuda_visit_t visit_lane;
+
+bool flash_cuda_enter_lane(const flash_gpu_lane_t *lane)
+{
+    return flash_cuda_enter(lane->context, &visit_lane);
+}
+
+void flash_cuda_leave_lane(void)
+{
+    flash_cuda_leave(&visit_lane);
+}

@@ -94,6 +94,9 @@ typedef struct flash_gpu_ops {
     bool (*settle)(int device);
     void (*enter_home)(void);
     void (*leave_home)(void);
+    /* The thread enters the lane's context, once at a time, and leaves it if it could. */
+    bool (*enter)(const flash_gpu_lane_t *lane);
+    void (*leave)(void);
     /*
      * Memory of the lane's device, for what `stream` holds from now on; or NULL. It is freed behind
      * what that stream holds then, once the lane does not use it.

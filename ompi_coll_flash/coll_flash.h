@@ -296,6 +296,7 @@ typedef struct mca_coll_flash_request {
     int known_error;      /* from the start; or MPI_SUCCESS */
     bool told_stuck;      /* the lock of the progress orders it */
     bool refused;         /* see mca_coll_flash_request_refuse() */
+    bool apart;           /* a thread of flash's makes its callbacks */
     flash_kind_t kind;
     mca_coll_flash_compute_t compute; /* without callbacks: a plain call */
     MPI_Datatype datatype;

@@ -116,7 +116,7 @@ int mca_coll_flash_await_stream(const mca_coll_flash_request_t *request, const f
 {
     int status = flash_stager_await(request->stager, piece->op, piece->number, error);
 
-    return status == FLASH_PENDING ? FLASH_PENDING : error != MPI_SUCCESS ? error : fail(status);
+    return status == FLASH_PENDING || error == MPI_SUCCESS ? status : error;
 }
 
 /* Whether UCX is to have the device's memory. */

@@ -132,7 +132,8 @@ static void register_progress(void)
                     "until something arrives and takes no processor time with nothing in flight. "
                     "on: start it with the first operation, and say so if it cannot be. auto: "
                     "the same without a word where UCX was built without threads. off: "
-                    "data moves only inside MPI calls");
+                    "data moves only inside MPI calls, and after each callback of "
+                    "coll_flash_callback_thread");
     register_variable(
         "bind", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.bind,
@@ -143,10 +144,12 @@ static void register_progress(void)
         "callback_thread", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.callback_thread,
         "Whether a thread of flash's own runs the compute callbacks of <mpix_flash.h>, as soon as "
-        "they have something to compute, whatever the application does meanwhile, on communicators "
-        "whose info key mpix_flash_callback_thread says nothing else. It starts with the first "
-        "such call, where that may run, and sleeps while there is nothing to call back for. no: "
-        "application threads do so, inside MPI calls");
+        "they have something to compute, while the application is in MPI or not, on communicators "
+        "whose info key mpix_flash_callback_thread says nothing else. Only for programs that were "
+        "written for it: their callbacks run beside application threads, and call MPI at "
+        "MPI_THREAD_MULTIPLE alone. The thread starts with the first such call, where that may "
+        "run, and sleeps while there is nothing to call back for. no: application threads do so, "
+        "inside MPI calls");
 }
 
 static void register_order(void)

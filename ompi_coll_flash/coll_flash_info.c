@@ -29,7 +29,7 @@ typedef struct key {
     }
 static const char *const schedules[] = {
     [FLASH_SCHEDULE_RING] = "ring", [FLASH_SCHEDULE_DIRECT] = "direct"};
-static const char *const answers[] = {"no", "yes"};
+static const char *const answers[] = {"false", "true"};
 static const info_key_t keys[] = {
     KEY(min_bytes, 0, PTRDIFF_MAX, NULL),
     KEY(step_bytes, 0, PTRDIFF_MAX, NULL),

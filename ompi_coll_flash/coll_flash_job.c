@@ -192,7 +192,7 @@ static void tell_differences(const int64_t least[VALUES])
         FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
     }
     if (least[SCHEDULE] != -least[MINUS_SCHEDULE]) {
-        FLASH_HELP("schedules-differ", "ring");
+        FLASH_HELP("schedules-differ", opal_process_info.nodename);
     }
     for (int k = 0; k < SHARED; k++) {
         long long smallest = least[k], largest = -least[SHARED + k];
@@ -259,7 +259,9 @@ int mca_coll_flash_job_start_caller(void)
     pthread_mutex_lock(&job.mutex);
     rc = flash_progress_start_caller(job.progress);
     pthread_mutex_unlock(&job.mutex);
-    if (rc != FLASH_OK) {
+    if (rc == FLASH_OK) {
+        FLASH_VERBOSE(2, "coll:flash: flash's thread makes the callbacks");
+    } else {
         FLASH_HELP("no-callback-thread", opal_process_info.nodename, (int) getpid());
     }
     return mca_coll_flash_error(rc);

@@ -157,7 +157,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->sendtype = NULL;
     request->compute = (mca_coll_flash_compute_t){.produce = NULL};
     request->op = NULL;
-    request->told_stuck = request->refused = false;
+    request->told_stuck = request->refused = request->apart = false;
     request->known_error = MPI_SUCCESS;
     request->counts = NULL;
     request->displs = NULL;
@@ -339,10 +339,14 @@ static int call_back(void *arg, const flash_piece_t *piece)
     const mca_coll_flash_compute_t *compute = &request->compute;
     bool prepares = request->prepare != NULL && !piece->produces;
     int error = prepares ? request->prepare(request, piece, &block.data) : MPI_SUCCESS;
+    bool enters = request->apart && flash_stager_enter(request->stager);
 
     if (error == MPI_SUCCESS) {
         error = piece->produces ? compute->produce(&block, compute->produce_arg)
                                 : compute->consume(&block, compute->consume_arg);
+    }
+    if (enters) {
+        flash_stager_leave();
     }
     if (error == MPIX_FLASH_PENDING) {
         return FLASH_PENDING;
@@ -376,7 +380,7 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     params->produce_arg = request;
     params->consume = compute->consume == NULL ? NULL : call_back;
     params->consume_arg = request;
-    params->apart = calls_apart(request);
+    params->apart = request->apart;
     params->user = request;
 }
 
@@ -520,7 +524,8 @@ int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_par
 {
     int rc = mca_coll_flash_prepare(request->module, request->kind);
 
-    if (rc == MPI_SUCCESS && calls_apart(request)) {
+    request->apart = calls_apart(request);
+    if (rc == MPI_SUCCESS && request->apart) {
         rc = mca_coll_flash_job_start_caller();
     }
     if (rc != MPI_SUCCESS) {

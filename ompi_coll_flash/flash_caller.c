@@ -17,9 +17,9 @@ static void *thread_main(void *arg)
     flash_caller_t *caller = arg;
 
     while (!is_stopped(caller)) {
-        while (sem_wait(&caller->calls) != 0) { /* a debugger interrupts it */
+        while (sem_wait(&caller->wakes) != 0) { /* a debugger interrupts it */
         }
-        atomic_exchange_explicit(&caller->called, false, memory_order_acq_rel);
+        atomic_exchange_explicit(&caller->woken, false, memory_order_acq_rel);
         while (caller->work(caller->arg)) {
         }
     }
@@ -28,13 +28,13 @@ static void *thread_main(void *arg)
 
 bool flash_caller_start(flash_caller_t *caller, bool (*work)(void *arg), void *arg)
 {
-    sem_init(&caller->calls, 0, 0);
-    atomic_init(&caller->called, false);
+    sem_init(&caller->wakes, 0, 0);
+    atomic_init(&caller->woken, false);
     atomic_init(&caller->stop, false);
     caller->work = work;
     caller->arg = arg;
     if (!flash_thread_start(&caller->thread, "flash-callbacks", thread_main, caller)) {
-        sem_destroy(&caller->calls);
+        sem_destroy(&caller->wakes);
         return false;
     }
     return true;
@@ -43,14 +43,14 @@ bool flash_caller_start(flash_caller_t *caller, bool (*work)(void *arg), void *a
 void flash_caller_stop(flash_caller_t *caller)
 {
     atomic_store_explicit(&caller->stop, true, memory_order_release);
-    sem_post(&caller->calls);
+    sem_post(&caller->wakes);
     pthread_join(caller->thread, NULL);
-    sem_destroy(&caller->calls);
+    sem_destroy(&caller->wakes);
 }
 
-void flash_caller_call(flash_caller_t *caller)
+void flash_caller_wake(flash_caller_t *caller)
 {
-    if (!atomic_exchange_explicit(&caller->called, true, memory_order_acq_rel)) {
-        sem_post(&caller->calls);
+    if (!atomic_exchange_explicit(&caller->woken, true, memory_order_acq_rel)) {
+        sem_post(&caller->wakes);
     }
 }

@@ -276,7 +276,7 @@ enum flash_work_kind {
     FLASH_WORK_STAGE_IN = 16, /* a segment, from the user's memory to the scratch */
     FLASH_WORK_STAGE_OUT = 32, /* or back */
     FLASH_WORK_STAGE = FLASH_WORK_STAGE_IN | FLASH_WORK_STAGE_OUT,
-    /* Asked for alone: FLASH_WORK_CALLBACK of the operations that want a thread of their own. */
+    /* In a mask alone: FLASH_WORK_CALLBACK of the operations whose callbacks are apart. */
     FLASH_WORK_CALLBACK_APART = 64
 };
 

@@ -613,7 +613,7 @@ bool flash_op_is_turn(const flash_op_t *op, const flash_slot_t *slot)
     return op->sums[slot->segment].added == flash_schedule_turn(slot->step);
 }
 
-void flash_op_is_early(flash_op_t *op, flash_slot_t *slot)
+void flash_op_keep_early(flash_op_t *op, flash_slot_t *slot)
 {
     flash_sum_t *sum = &op->sums[slot->segment];
 

@@ -236,7 +236,7 @@ void flash_op_settle(flash_op_t *op); /* after slot->settled became true */
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
 /* Of one that adds: whether it is next; that it has to wait; that the next one may. */
 bool flash_op_is_turn(const flash_op_t *op, const flash_slot_t *slot);
-void flash_op_is_early(flash_op_t *op, flash_slot_t *slot);
+void flash_op_keep_early(flash_op_t *op, flash_slot_t *slot);
 void flash_op_added(flash_op_t *op, const flash_slot_t *slot);
 /* Whether it adds nothing: it is first, and has come to where the sum is. */
 bool flash_op_begins_in_place(const flash_op_t *op, const flash_slot_t *slot);

@@ -92,7 +92,7 @@ void flash_progress_unlock_alone(flash_progress_t *progress)
 
     pthread_mutex_unlock(&progress->lock);
     if (calls) {
-        flash_caller_call(&progress->caller);
+        flash_caller_wake(&progress->caller);
     }
 }
 
@@ -259,30 +259,6 @@ static int work_once(flash_progress_t *progress)
             call_back(progress, FLASH_WORK_CALLBACK) || take_and_run(progress, FLASH_WORK_COPY));
 }
 
-/* In the thread that is there for it. */
-static bool call_back_apart(void *arg)
-{
-    flash_progress_t *progress = arg;
-    bool called;
-
-    flash_progress_lock(progress);
-    called = call_back(progress, FLASH_WORK_CALLBACK_APART);
-    if (called) {
-        flash_progress_move(progress);
-        flash_progress_wake(progress); /* for what has been sent, once this thread is gone */
-    }
-    flash_progress_unlock(progress);
-    return called;
-}
-
-int flash_progress_start_caller(flash_progress_t *progress)
-{
-    if (!progress->has_caller) {
-        progress->has_caller = flash_caller_start(&progress->caller, call_back_apart, progress);
-    }
-    return progress->has_caller ? FLASH_OK : FLASH_ERR_NO_MEMORY;
-}
-
 static int report_completed(flash_progress_t *progress, void (*completed)(flash_op_t *op))
 {
     flash_op_t *op;
@@ -346,4 +322,32 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
             progress, true); /* the application is about to leave, with operations in flight */
     }
     return happened + reported;
+}
+
+/* ------------------------------------------------------- the callback thread */
+
+/* A transport that cannot wake a sleeper is not to be used by another thread either. */
+static bool call_back_apart(void *arg)
+{
+    flash_progress_t *progress = arg;
+    bool called, moves = progress->transport->event_fd >= 0;
+
+    flash_progress_lock(progress);
+    called = call_back(progress, FLASH_WORK_CALLBACK_APART);
+    if (called && moves) {
+        flash_progress_move(progress);
+    }
+    flash_progress_unlock(progress);
+    if (called) {
+        flash_progress_wake(progress); /* for what has been sent, once this thread is gone */
+    }
+    return called;
+}
+
+int flash_progress_start_caller(flash_progress_t *progress)
+{
+    if (!progress->has_caller) {
+        progress->has_caller = flash_caller_start(&progress->caller, call_back_apart, progress);
+    }
+    return progress->has_caller ? FLASH_OK : FLASH_ERR_NO_MEMORY;
 }

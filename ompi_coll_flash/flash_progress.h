@@ -31,7 +31,7 @@ extern _Thread_local bool flash_in_callback;
 
 /* Takes over neither: the engine and the transport outlive it. NULL if there is no memory. */
 flash_progress_t *flash_progress_create(flash_engine_t *engine, flash_transport_t *transport);
-/* Stops the thread if there is one, and frees. */
+/* Stops the threads, if there are any, and frees. */
 void flash_progress_destroy(flash_progress_t *progress);
 
 /*
@@ -94,7 +94,7 @@ typedef struct flash_ended flash_ended_t;
 struct flash_ended {
     int status;
     void (*end)(flash_ended_t *ended);
-    flash_ended_t *next; /* flash_progress.c's */
+    flash_ended_t *next; /* flash_progress_ended.c's */
 };
 void flash_progress_ended(flash_progress_t *progress, flash_ended_t *ended);
 

@@ -1,12 +1,13 @@
 /*
- * flash_progress_state.h: what the parts of the progress share: flash_progress.c, the lock and the
- * application threads; flash_progress_thread.c, the progress thread; flash_progress_ended.c, what
- * has ended elsewhere.
+ * flash_progress_state.h: what the parts of the progress share: flash_progress.c, the lock, the
+ * application threads and the callback thread; flash_progress_thread.c, the progress thread;
+ * flash_progress_ended.c, what has ended elsewhere.
  *
  * Shared between threads, and what orders it:
  *   engine, transport  the lock
- *   caller             see flash_caller.h; has_caller: written before there is an operation for it,
- *                      read when there is none
+ *   caller             see flash_caller.h
+ *   has_caller         written and read by those who start operations with callbacks apart, whose
+ *                      caller lets in one at a time, and by who destroys
  *   stop               written by the thread that joins, read by the progress thread; the lock
  *   in_flight          atomic, relaxed: a hint to poll() that there may be something to do. An
  *                      operation is counted before its starter can wait for it

@@ -289,7 +289,7 @@ static void slot_need_local(flash_slot_t *slot)
 {
     if (slot->way.adds && !flash_op_is_turn(slot->op, slot)) {
         slot->state = FLASH_SLOT_WAITING;
-        flash_op_is_early(slot->op, slot);
+        flash_op_keep_early(slot->op, slot);
     } else if (flash_op_has_local(slot->op, slot)) {
         flash_slot_have_local(slot);
     } else {

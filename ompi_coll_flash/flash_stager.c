@@ -342,6 +342,16 @@ int flash_stager_await(flash_stager_t *stager, flash_op_t *op, uint64_t number, 
     return FLASH_PENDING;
 }
 
+bool flash_stager_enter(const flash_stager_t *stager)
+{
+    return stager != NULL && loaded()->enter(lane_of(stager, true));
+}
+
+void flash_stager_leave(void)
+{
+    loaded()->leave();
+}
+
 static int find_pieces(flash_stager_t *stager, flash_op_params_t *params)
 {
     size_t size = flash_op_pieces_size(params);

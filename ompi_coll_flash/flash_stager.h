@@ -56,6 +56,12 @@ bool flash_stager_add_by(flash_stager_t *stager, const void *output, flash_gpu_o
  */
 int flash_stager_await(flash_stager_t *stager, flash_op_t *op, uint64_t number, int status);
 /*
+ * For a callback in a thread of flash's: makes the context of its buffers, or of the order's
+ * stream, the current one, until the thread leaves it. NULL, or false: there is none.
+ */
+bool flash_stager_enter(const flash_stager_t *stager);
+void flash_stager_leave(void);
+/*
  * Without an engine: memory of the order's device, once, and its content behind what its stream
  * holds by then, which is waited for.
  */

@@ -9,11 +9,15 @@
 
 bool flash_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg)
 {
-    sigset_t all, before;
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+    sigset_t others, before;
     int rc;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigfillset(&others);
+    for (size_t k = 0; k < sizeof(own) / sizeof(own[0]); k++) {
+        sigdelset(&others, own[k]);
+    }
+    pthread_sigmask(SIG_SETMASK, &others, &before);
     rc = pthread_create(thread, NULL, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == 0) {

@@ -11,7 +11,8 @@
 
 /*
  * Starts a thread, on the processors of the calling one, that the application's signal handlers do
- * not run on. `name`: at most 15 characters. False if the system refuses.
+ * not run on, but for what its own code causes. `name`: at most 15 characters. False if the system
+ * refuses.
  */
 bool flash_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg);
 

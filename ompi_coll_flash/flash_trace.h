@@ -30,7 +30,9 @@ typedef enum flash_trace_kind {
     FLASH_TRACE_COMBINE,
     FLASH_TRACE_SEND,
     FLASH_TRACE_RECEIVE,
-    FLASH_TRACE_WAIT, /* the application is in MPI, with operations under way, and no callback */
+    /* The application is in MPI, with operations under way, and in no callback; those of the
+       callback thread may lie beside it. */
+    FLASH_TRACE_WAIT,
     FLASH_TRACE_KINDS
 } flash_trace_kind_t;
 

@@ -99,17 +99,26 @@ typedef struct MPIX_Flash_block {
  * flash does not serve the communicator, see MPIX_Flash_active(), the call that starts an operation
  * produces what there is to produce, wherever it stands.)
  *
- * With the info key mpix_flash_callback_thread (below), a thread of flash's own calls them instead,
- * as soon as there is something to compute, and whatever the application does meanwhile: one for
- * the process, one callback at a time. It runs where the thread may that made the first such call,
- * has no CUDA device current, and takes no signals. What the application wrote before it started
- * the request, the callback sees; what the callback wrote, whoever has waited for the request.
+ * With the info key mpix_flash_callback_thread (below), a thread of flash's calls them instead, as
+ * soon as there is something to compute, while the application is in MPI or not: one thread for the
+ * process, in which those callbacks are made one at a time, beside callbacks of other communicators
+ * and users' reductions in application threads. Data moves meanwhile as ever: without a progress
+ * thread (coll_flash_progress), in MPI calls, and once after each callback. The thread runs where
+ * the one may that made the first such call; a thread that waits in MPI polls, and if they share a
+ * core, takes a part of it. It takes no signals but those of faults of its own. If the operation's
+ * buffers are a device's, or its producer writes to a stream's, that device is the current one;
+ * otherwise a callback makes one current itself. What the application wrote before it started the
+ * request, the callback sees; what the callback wrote, whoever has waited for the request. A
+ * program with such callbacks has two threads: MPI_THREAD_FUNNELED, at least, is the level for it.
+ * Where no ring serves a call (its operation is not commutative, say, or the communicator has one
+ * rank), an application thread calls them as ever: wait for the request, by MPI, not for callbacks.
  *
  * A callback may call MPI, in that thread at MPI_THREAD_MULTIPLE alone. It must not wait for its
- * own request, nor for a request that depends on another pending callback. In an application
- * thread, at any level above MPI_THREAD_SINGLE, it must not wait at all: calls of Open MPI's that
- * do (MPI_Wait, MPI_Recv, blocking collectives) may never return there, since Open MPI's waiting
- * does not nest then. MPI_Test, called until it is done, does not wait.
+ * own request, nor for one that depends on a callback that cannot be made before it returns, here
+ * or on another rank: of flash's thread, that is all of them. In an application thread, at any level
+ * above MPI_THREAD_SINGLE, it must not wait at all: calls of Open MPI's that do (MPI_Wait, MPI_Recv,
+ * blocking collectives) may never return there, since Open MPI's waiting does not nest then.
+ * MPI_Test, called until it is done, does not wait.
  *
  * An error return stops further callbacks of this request on this rank. The communication is
  * still carried through on every rank, and the communicator stays usable. The request of this
@@ -209,9 +218,10 @@ typedef struct MPIX_Flash_hints {
  * mpix_flash_min_bytes      below which size plain calls take no ring, as coll_flash_min_bytes
  * mpix_flash_step_bytes     likewise, as coll_flash_step_bytes
  * mpix_flash_schedule       how reduce-scatters go, "ring" or "direct", as coll_flash_schedule
- * mpix_flash_callback_thread  "yes": compute callbacks are called by a thread of flash's own, see
- *                           MPIX_Flash_compute_fn; "no": by the application's; as
- *                           coll_flash_callback_thread. Each rank's own affair
+ * mpix_flash_callback_thread  "true": compute callbacks are called by a thread of flash's, see
+ *                           MPIX_Flash_compute_fn, for which they must have been written; "false":
+ *                           by the application's; as coll_flash_callback_thread. Each rank's own
+ *                           affair
  *
  * A value that cannot be is ignored, which is said: what held before still holds, though
  * MPI_Comm_get_info then does not show it. Segments and pieces that differ between ranks fail like
@@ -423,7 +433,7 @@ int MPIX_Ialltoallv_compute(const void *sendbuf, const int sendcounts[], const i
                             const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request);
 
 /*
- * The blocking forms: the call above, then MPI_Wait. Callbacks run inside the call. Errors of
+ * The blocking forms: the call above, then MPI_Wait. Callbacks run during the call. Errors of
  * the call and of the request are both returned through the error handler of `comm`.
  */
 int MPIX_Allgather_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,

@@ -24,7 +24,7 @@
 
 /* Of layer_value(); a layer's weights have a number of their own from the last one on. */
 enum { INPUT = 1, GRADIENT, WEIGHTS };
-/* Columns that are compared, of the results and of each layer's gradients. */
+/* Rows of each layer's gradients that are compared, on each rank. */
 enum { SAMPLES = 3 };
 
 /* What travels of a layer by Open MPI's own calls: its matrices, or bfloat16. */

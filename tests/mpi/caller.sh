@@ -6,27 +6,33 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-export FLASH_TEST_CALLER=1
-options --mca coll_flash_min_bytes 0 --mca coll_flash_callback_thread 1
+options --mca coll_flash_min_bytes 0 --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1
+multiple=(-x FLASH_TEST_LEVEL=multiple)
 mpi 1 -- test_extension
 for np in 2 3 4 5 8; do
     # Callbacks that call MPI themselves, and wait in it.
-    FLASH_TEST_LEVEL=multiple mpi "$np" -- test_extension
-    FLASH_TEST_LEVEL=multiple mpi "$np" -- test_extension_ends
+    mpi "$np" "${multiple[@]}" -- test_extension
+    mpi "$np" "${multiple[@]}" -- test_extension_ends free_communicators
 done
-for np in 2 3 5; do
-    for test in test_own test_both test_halves test_pending; do
-        mpi "$np" -- "$test"
+tests=(test_own test_both test_halves "test_pending any_order blocking several_in_flight fails"
+    test_threads test_failures)
+for test in "${tests[@]}"; do
+    read -ra words <<<"$test"
+    for np in 2 3 5; do
+        mpi "$np" -- "${words[@]}"
     done
-    mpi "$np" -- test_threads
+    point "the thread is there: ${words[0]}" \
+        says + "flash's thread makes the callbacks" 3 --mca coll_flash_verbose 2 -- "${words[@]}"
 done
-for test in test_own test_both test_pending; do
+for test in test_own test_both; do
     mpi 3 --mca coll_flash_segment_bytes 4096 -- "$test"
     mpi 3 --mca coll_flash_schedule direct -- "$test"
+    mpi 3 --mca coll_flash_progress off -- "$test"
 done
-mpi 3 --mca coll_flash_progress off -- test_both
-FLASH_TEST_LEVEL=multiple mpi 3 --mca coll_flash_progress off -- test_extension
-mpi 3 --mca coll_flash_progress off -x FLASH_TEST_THREAD=0 -- test_pending
+mpi 3 "${multiple[@]}" --mca coll_flash_progress off -- test_extension
+
+# The key has the last word.
+mpi 3 -x FLASH_TEST_CALLER=0 -- test_info callback_thread
 
 select_coll ^flash
 mpi 3 -x FLASH_TEST_ACTIVE=0 -- test_extension

@@ -58,6 +58,13 @@ if [[ $FLASH_TEST_DRIVER != "$standin" ]]; then # where a real UCX has done so i
     mpi 3 --mca coll_flash_cuda_direct no -- test_device_stream "${streams[@]}"
 fi
 
+# Callbacks in a thread of flash's, which has no device of its own.
+for np in 2 3; do
+    mpi "$np" --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1 -- test_device "${all[@]}"
+    mpi "$np" --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1 -- \
+        test_device_stream "${streams[@]}"
+done
+
 # Reduce-scatters by the direct schedule, whose sums the host makes.
 point 'the direct schedule is taken' says + 'by the direct schedule' 2 --mca coll_flash_verbose 2 \
     --mca coll_flash_schedule direct -- test_device reduce_scatter

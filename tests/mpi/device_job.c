@@ -187,6 +187,13 @@ static bool piece_is_in_device(const job_t *job, const MPIX_Flash_block *block)
     return is_in_device(block->data == place ? job->recv_place : job->send_place);
 }
 
+/* FLASH_TEST_CALLER=1 in the environment: flash's thread, which has a device for what is in one. */
+static void check_context(void)
+{
+    check(getenv("FLASH_TEST_CALLER") == NULL || !device_is_standin() || device_has_context(),
+          "a callback for a device's memory without a context");
+}
+
 static int consume_on_stream(const MPIX_Flash_block *block, void *arg)
 {
     job_t *job = arg;
@@ -195,6 +202,7 @@ static int consume_on_stream(const MPIX_Flash_block *block, void *arg)
 
     check(block->stream == job->stream, "a consumer's stream");
     if (piece_is_in_device(job, block)) {
+        check_context();
         stream_copy(block->stream, place, block->data, bytes);
     } else {
         memcpy(place, block->data, bytes);
@@ -210,6 +218,7 @@ static int consume(const MPIX_Flash_block *block, void *arg)
     int64_t *data = get_memory((size_t) block->count * sizeof(*data) + 1);
 
     if (in_device) {
+        check_context();
         device_fetch(data, block->data, (size_t) block->count * sizeof(*data));
     } else {
         memcpy(data, block->data, (size_t) block->count * sizeof(*data));
@@ -242,6 +251,7 @@ static int produce_on_stream(const MPIX_Flash_block *block, void *arg)
     int64_t *place = job->kept + job->displs[block->rank] + block->offset;
 
     check(block->stream == job->stream, "a producer's stream");
+    check_context();
     for (int i = 0; i < block->count; i++) {
         place[i] = contribution(world_rank, block->rank, (int) block->offset + i);
     }

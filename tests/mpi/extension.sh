@@ -33,7 +33,7 @@ mpi 3 -x UCX_FLASH_TLS=tcp -- test_both
 mpi 5 --mca coll_flash_ring_order rank -- test_both
 FLASH_TEST_LEVEL=multiple mpi 3 -- test_both
 for level in funneled multiple; do
-    FLASH_TEST_LEVEL=$level mpi 3 -- test_extension small tests_inside
+    mpi 3 -x "FLASH_TEST_LEVEL=$level" -- test_extension small tests_inside
 done
 
 # The same without flash's component.

@@ -108,6 +108,8 @@ done
 point 'no thread for callbacks: said' says 1 'cannot start the thread that was to run' 3 -- \
     test_faults callback_thread
 mpi 2 --mca coll_flash_progress off -- test_faults callback_thread
+mpi 3 --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1 \
+    -x FLASH_TEST_FAULT=ucp_worker_get_efd -- test_faults works # UCX for one thread
 
 # In MPI_Init, on one rank: none uses flash.
 for function in ucp_config_read ucp_init_version ucp_worker_create ucp_worker_get_address \

@@ -195,7 +195,7 @@ static void callback_thread(void)
 
     next_works(comm, "without the thread");
     MPI_Info_create(&info);
-    MPI_Info_set(info, "mpix_flash_callback_thread", "yes");
+    MPI_Info_set(info, "mpix_flash_callback_thread", "true");
     MPI_Comm_set_info(comm, info);
     MPI_Info_free(&info);
     if (world_rank == 1) {
