@@ -430,7 +430,10 @@ static flash_peer_t *find_or_lose(mca_coll_flash_module_t *module, uint32_t ahea
     return peer;
 }
 
-/* Who has been found stays so; half way round, each has been, on the other side. */
+/*
+ * Who has been found stays so, and is not written again: operations may be under way. Half way
+ * round, each has been, on the other side.
+ */
 static int find_pairs(mca_coll_flash_module_t *module)
 {
     uint32_t ranks = module->ring.nranks;
@@ -440,9 +443,10 @@ static int find_pairs(mca_coll_flash_module_t *module)
         flash_pair_t *pair = &module->pairs[distance - 1];
         flash_pair_t *opposite = &module->pairs[ranks - distance - 1];
 
-        if (pair->right == NULL) {
-            pair->right = find_or_lose(module, distance);
+        if (pair->right != NULL) {
+            continue;
         }
+        pair->right = find_or_lose(module, distance);
         if (pair->right == NULL) {
             return MPI_ERR_NO_MEM;
         }
