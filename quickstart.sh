@@ -41,6 +41,7 @@ if ! [[ -x ${program[0]} ]]; then
     exit 1
 fi
 
+echo "Your own programs: mpirun ${mpi_options[*]} ./app"
 if reason=$(tests/cluster/hosts --probe 2>&1); then
     echo "flash_gemm on four emulated hosts, links of 2 Gbit/s, computing off the CPU:"
     exec tests/cluster/hosts -n 4 -r 2gbit "${mpi_options[@]}" -- \

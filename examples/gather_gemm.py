@@ -4,6 +4,8 @@
   mpirun -n 4 --mca coll flash python3 gather_gemm.py [PREFIX/lib/libmpix_flash.so]
 
 mpi4py makes the communicator, ctypes calls MPIX_Allgather_compute(), numpy computes in the callback.
+The library's path is needed unless it is where the system looks for libraries. Python is one that has
+mpi4py for this Open MPI, such as Debian's /usr/bin/python3.
 
 Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """

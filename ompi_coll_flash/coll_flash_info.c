@@ -29,7 +29,7 @@ typedef struct key {
     }
 static const char *const schedules[] = {
     [FLASH_SCHEDULE_RING] = "ring", [FLASH_SCHEDULE_DIRECT] = "direct"};
-static const char *const answers[] = {"false", "true"};
+static const char *const answers[] = {"false", "true"}; /* of each rank for itself */
 static const info_key_t keys[] = {
     KEY(min_bytes, 0, PTRDIFF_MAX, NULL),
     KEY(step_bytes, 0, PTRDIFF_MAX, NULL),
@@ -83,10 +83,12 @@ static bool parse(const info_key_t *key, const char *text, size_t *value)
 /* What a key takes, in words. */
 static void tell_values(const info_key_t *key, char *text, size_t size)
 {
+    const char *where = key->words == answers ? "" : ", the same on all ranks";
+
     if (key->words == NULL) {
-        snprintf(text, size, "a number from %zu to %zu", key->least, key->most);
+        snprintf(text, size, "a number from %zu to %zu%s", key->least, key->most, where);
     } else {
-        snprintf(text, size, "%s or %s", key->words[key->least], key->words[key->most]);
+        snprintf(text, size, "%s or %s%s", key->words[key->least], key->words[key->most], where);
     }
 }
 
@@ -101,7 +103,7 @@ static char *changed(opal_infosubscriber_t *object, char *name, char *text)
     size_t value;
 
     if (!parse(key, text, &value)) {
-        char remedy[64];
+        char remedy[96];
 
         tell_values(key, remedy, sizeof(remedy));
         FLASH_HELP("info-ignored", name, text, opal_process_info.nodename, (int) getpid(), remedy);

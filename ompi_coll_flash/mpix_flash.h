@@ -109,7 +109,8 @@ typedef struct MPIX_Flash_block {
  * buffers are a device's, or its producer writes to a stream's, that device is the current one;
  * otherwise a callback makes one current itself. What the application wrote before it started the
  * request, the callback sees; what the callback wrote, whoever has waited for the request. A
- * program with such callbacks has two threads: MPI_THREAD_FUNNELED, at least, is the level for it.
+ * program with such callbacks has two threads: MPI_THREAD_FUNNELED, at least, is the level for it,
+ * which is not checked.
  * Where no ring serves a call (its operation is not commutative, say, or the communicator has one
  * rank), an application thread calls them as ever: wait for the request, by MPI, not for callbacks.
  *
@@ -434,7 +435,8 @@ int MPIX_Ialltoallv_compute(const void *sendbuf, const int sendcounts[], const i
 
 /*
  * The blocking forms: the call above, then MPI_Wait. Callbacks run during the call. Errors of
- * the call and of the request are both returned through the error handler of `comm`.
+ * the call and of the request are both returned through the error handler of `comm`, which is told
+ * the names of these two.
  */
 int MPIX_Allgather_compute(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
                            int recvcount, MPI_Datatype recvtype, MPIX_Flash_compute_fn *consume,
