@@ -65,10 +65,9 @@ exports() {
 point 'the library exports what its header declares, and what the component needs' exports
 
 uninstalls() {
-    make_quietly uninstall && [[ -z $(find "$root" -not -type d -print) ]] || {
-        find "$root" -not -type d
-        return 1
-    }
+    make_quietly uninstall || return 1
+    find "$root" -not -type d
+    [[ -z $(find "$root" -not -type d -print -quit) ]]
 }
 point 'make uninstall leaves no file' uninstalls
 
