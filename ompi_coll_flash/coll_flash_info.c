@@ -21,22 +21,24 @@ typedef struct key {
     size_t offset; /* in mca_coll_flash_settings_t */
     size_t least, most;
     const char *const *words; /* of the values, instead of digits; NULL: none */
+    const char *where;        /* for the remedy: where it is to be the same */
 } info_key_t;
 
-#define KEY(field, least, most, words)                                                      \
-    {                                                                                       \
-        PREFIX #field, offsetof(mca_coll_flash_settings_t, field), (least), (most), (words) \
+#define KEY(field, least, most, words, where)                                                \
+    {                                                                                        \
+        PREFIX #field, offsetof(mca_coll_flash_settings_t, field), least, most, words, where \
     }
+#define EVERYWHERE ", the same on all ranks"
 static const char *const schedules[] = {
     [FLASH_SCHEDULE_RING] = "ring", [FLASH_SCHEDULE_DIRECT] = "direct"};
-static const char *const answers[] = {"false", "true"}; /* of each rank for itself */
+static const char *const answers[] = {"false", "true"};
 static const info_key_t keys[] = {
-    KEY(min_bytes, 0, PTRDIFF_MAX, NULL),
-    KEY(step_bytes, 0, PTRDIFF_MAX, NULL),
-    KEY(segment_bytes, FLASH_LEAST_SEGMENT, PTRDIFF_MAX, NULL),
-    KEY(pieces, 1, FLASH_MAX_PIECES, NULL),
-    KEY(schedule, FLASH_SCHEDULE_RING, FLASH_SCHEDULE_DIRECT, schedules),
-    KEY(callback_thread, 0, 1, answers)};
+    KEY(min_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
+    KEY(step_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
+    KEY(segment_bytes, FLASH_LEAST_SEGMENT, PTRDIFF_MAX, NULL, EVERYWHERE),
+    KEY(pieces, 1, FLASH_MAX_PIECES, NULL, EVERYWHERE),
+    KEY(schedule, FLASH_SCHEDULE_RING, FLASH_SCHEDULE_DIRECT, schedules, EVERYWHERE),
+    KEY(callback_thread, 0, 1, answers, "")};
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
 
 static size_t *setting(mca_coll_flash_settings_t *settings, const info_key_t *key)
@@ -83,12 +85,11 @@ static bool parse(const info_key_t *key, const char *text, size_t *value)
 /* What a key takes, in words. */
 static void tell_values(const info_key_t *key, char *text, size_t size)
 {
-    const char *where = key->words == answers ? "" : ", the same on all ranks";
-
     if (key->words == NULL) {
-        snprintf(text, size, "a number from %zu to %zu%s", key->least, key->most, where);
+        snprintf(text, size, "a number from %zu to %zu%s", key->least, key->most, key->where);
     } else {
-        snprintf(text, size, "%s or %s%s", key->words[key->least], key->words[key->most], where);
+        snprintf(text, size, "%s or %s%s", key->words[key->least], key->words[key->most],
+                 key->where);
     }
 }
 
