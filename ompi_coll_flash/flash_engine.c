@@ -331,16 +331,15 @@ static bool take_staging(flash_engine_t *engine, flash_work_t *work)
     return true;
 }
 
-static bool take_callback(flash_op_queue_t *queue, flash_work_t *work)
+static bool take_callback(flash_op_queue_t *queue, enum flash_work_kind kind, flash_work_t *work)
 {
     flash_op_t *op;
 
     while ((op = queue->head) != NULL) {
         callback_remove(queue, op);
         if (flash_op_wants_callback(op)) {
-            *work = (flash_work_t){.kind = FLASH_WORK_CALLBACK,
-                                   .op = op,
-                                   .taken_at = flash_trace_clock(op->engine->trace)};
+            *work = (flash_work_t){
+                .kind = kind, .op = op, .taken_at = flash_trace_clock(op->engine->trace)};
             flash_op_take_callback(op, &work->piece);
             op->held++;
             return true;
@@ -356,8 +355,10 @@ bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *wor
             take_combine(&engine->combine, FLASH_WORK_COMBINE, work)) ||
            ((kinds & FLASH_WORK_USERS_COMBINE) != 0 &&
             take_combine(&engine->users_combine, FLASH_WORK_USERS_COMBINE, work)) ||
-           ((kinds & FLASH_WORK_CALLBACK) != 0 && take_callback(&engine->callback, work)) ||
-           ((kinds & FLASH_WORK_CALLBACK_APART) != 0 && take_callback(&engine->apart, work)) ||
+           ((kinds & FLASH_WORK_CALLBACK) != 0 &&
+            take_callback(&engine->callback, FLASH_WORK_CALLBACK, work)) ||
+           ((kinds & FLASH_WORK_CALLBACK_APART) != 0 &&
+            take_callback(&engine->apart, FLASH_WORK_CALLBACK_APART, work)) ||
            ((kinds & FLASH_WORK_COPY) != 0 && take_combine(&engine->copy, FLASH_WORK_COPY, work));
 }
 
@@ -388,7 +389,7 @@ int flash_work_run(const flash_work_t *work)
 {
     const flash_op_params_t *params = &work->op->params;
 
-    if (work->kind == FLASH_WORK_CALLBACK) {
+    if ((work->kind & FLASH_WORK_CALLBACKS) != 0) {
         return work->piece.produces ? params->produce(params->produce_arg, &work->piece)
                                     : params->consume(params->consume_arg, &work->piece);
     }
@@ -433,7 +434,7 @@ void flash_engine_finish(const flash_work_t *work, int status)
     flash_op_t *op = work->op;
 
     op->held--;
-    if (work->kind == FLASH_WORK_CALLBACK) {
+    if ((work->kind & FLASH_WORK_CALLBACKS) != 0) {
         note_callback(work, status == FLASH_PENDING);
         flash_op_finish_callback(op, work->piece.number, status);
     } else if (work->kind == FLASH_WORK_COPY) {

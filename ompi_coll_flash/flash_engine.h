@@ -276,8 +276,8 @@ enum flash_work_kind {
     FLASH_WORK_STAGE_IN = 16, /* a segment, from the user's memory to the scratch */
     FLASH_WORK_STAGE_OUT = 32, /* or back */
     FLASH_WORK_STAGE = FLASH_WORK_STAGE_IN | FLASH_WORK_STAGE_OUT,
-    /* In a mask alone: FLASH_WORK_CALLBACK of the operations whose callbacks are apart. */
-    FLASH_WORK_CALLBACK_APART = 64
+    FLASH_WORK_CALLBACK_APART = 64, /* for the thread that is there for it */
+    FLASH_WORK_CALLBACKS = FLASH_WORK_CALLBACK | FLASH_WORK_CALLBACK_APART
 };
 
 /* Something to run outside the lock. The fields are the engine's. */

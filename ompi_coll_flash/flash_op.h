@@ -1,10 +1,10 @@
 /*
  * flash_op.h: the engine's own view of an operation and its segments.
  *
- * Five files share it: flash_engine.c (queues, work, completion), flash_op.c (an operation's window
- * and memory), flash_op_calls.c (its callbacks), flash_cursor.c (the order of its segments and
- * pieces) and flash_slot.c (one segment's way). All of it is ordered by the engine's lock, see
- * flash_engine.h.
+ * Seven files share it: flash_engine.c (queues, work, completion), flash_op.c (an operation's memory,
+ * beginning and end), flash_op_places.c (where its data is), flash_op_window.c (its segments under
+ * way), flash_op_calls.c (its callbacks), flash_cursor.c (the order of its segments and pieces) and
+ * flash_slot.c (one segment's way). All of it is ordered by the engine's lock, see flash_engine.h.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -175,10 +175,6 @@ struct flash_engine {
     flash_refusal_t *refusals;      /* FLASH_REFUSALS of them, or more */
 };
 
-void flash_slot_queue_init(flash_slot_queue_t *queue);
-void flash_slot_queue_push(flash_slot_queue_t *queue, flash_slot_t *slot);
-flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue);
-
 /* flash_engine.c */
 void flash_engine_touch(flash_op_t *op); /* the operation has events */
 void flash_engine_offer(flash_op_t *op); /* the operation may have work */
@@ -215,21 +211,53 @@ static inline flash_split_t flash_op_own_split(const flash_op_params_t *params)
 
     return flash_schedule_split(schedule, flash_schedule_own_input(schedule));
 }
+/* Bytes of an element of what is being added up. */
+static inline size_t flash_op_summed_element(const flash_op_params_t *params)
+{
+    return params->wide > 0 ? params->wide : params->element;
+}
+/* Of memory that is all zeros. `slots`: params->depth, or more if the ring needs more. */
+void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params_t *params,
+                   flash_slot_t *slots);
+/* How many segments have a sum that is kept while others add to it. */
+uint32_t flash_op_summed_segments(const flash_op_params_t *params);
+void flash_op_free(flash_op_t *op);
+
+/* flash_op_places.c */
 /* The address of an element of a block that begins at `displ`. */
 static inline char *flash_op_at(const flash_op_t *op, const void *base, ptrdiff_t displ,
                                 size_t offset)
 {
     return (char *) base + (displ + (ptrdiff_t) offset) * (ptrdiff_t) op->params.element;
 }
+/* The blocks of the input, and of the output: AG's input and RS's output are one block each. */
+char *flash_op_input_block(const flash_op_t *op, uint32_t block);
+char *flash_op_output_block(const flash_op_t *op, uint32_t block);
+/* Whether the own block need not be copied to its place. */
+bool flash_op_is_in_place(const flash_op_t *op);
 /* Where a produced piece is written to. */
 char *flash_op_produce_buffer(const flash_op_t *op, uint64_t piece);
-/* Of memory that is all zeros. `slots`: params->depth, or more if the ring needs more. */
-void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params_t *params,
-                   flash_slot_t *slots);
-/* How many segments have a sum that is kept while others add to it. */
-uint32_t flash_op_summed_segments(const flash_op_params_t *params);
-void flash_op_fail(flash_op_t *op, int status, uint32_t blamed);
-void flash_op_free(flash_op_t *op);
+/* Fills in where a segment's data is, and what is local of it. */
+void flash_op_place(flash_op_t *op, flash_slot_t *slot);
+/* Of one that adds: whether it adds nothing: it is first, and has come to where the sum is. */
+bool flash_op_begins_in_place(const flash_op_t *op, const flash_slot_t *slot);
+/* Whether a sum is made right where the user has it. */
+bool flash_op_sums_in_place(const flash_op_t *op, const flash_slot_t *slot);
+/* What is to be added up for a segment, and where. */
+void flash_op_take_sum(const flash_op_t *op, const flash_slot_t *slot, flash_work_t *work);
+/* Whether a part of the own block is there and not in its place. */
+bool flash_op_may_copy(const flash_op_t *op);
+/* Takes the next such part, of a segment's length at most, to be copied to its place. */
+void flash_op_take_copy(flash_op_t *op, flash_work_t *work);
+/* With far scratch: where what a spoiled message says is to be copied to. */
+uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot);
+/* Takes the next segment that is to be copied to the scratch, or from there. */
+void flash_op_take_staging(flash_op_t *op, flash_work_t *work);
+
+/* flash_op_window.c */
+void flash_slot_queue_init(flash_slot_queue_t *queue);
+void flash_slot_queue_push(flash_slot_queue_t *queue, flash_slot_t *slot);
+flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue);
 void flash_op_advance(flash_op_t *op); /* acts on all events */
 bool flash_op_is_complete(const flash_op_t *op);
 void flash_op_settle(flash_op_t *op); /* after slot->settled became true */
@@ -238,23 +266,7 @@ bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
 bool flash_op_is_turn(const flash_op_t *op, const flash_slot_t *slot);
 void flash_op_keep_early(flash_op_t *op, flash_slot_t *slot);
 void flash_op_added(flash_op_t *op, const flash_slot_t *slot);
-/* Whether it adds nothing: it is first, and has come to where the sum is. */
-bool flash_op_begins_in_place(const flash_op_t *op, const flash_slot_t *slot);
-/* What is to be added up for a segment, and where. */
-void flash_op_take_sum(const flash_op_t *op, const flash_slot_t *slot, flash_work_t *work);
-/* Whether a part of the own block is there and not in its place. */
-bool flash_op_may_copy(const flash_op_t *op);
-/* Takes the next such part, of a segment's length at most, to be copied to its place. */
-void flash_op_take_copy(flash_op_t *op, flash_work_t *work);
-/* The blocks of the input, and of the output: AG's input and RS's output are one block each. */
-char *flash_op_input_block(const flash_op_t *op, uint32_t block);
-char *flash_op_output_block(const flash_op_t *op, uint32_t block);
-/* Whether a sum is made right where the user has it. */
-bool flash_op_sums_in_place(const flash_op_t *op, const flash_slot_t *slot);
-/* With far scratch: where what a spoiled message says is to be copied to. */
-uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot);
-/* Takes the next segment that is to be copied to the scratch, or from there. */
-void flash_op_take_staging(flash_op_t *op, flash_work_t *work);
+void flash_op_fail(flash_op_t *op, int status, uint32_t blamed);
 
 /* flash_op_calls.c */
 bool flash_op_wants_callback(const flash_op_t *op);

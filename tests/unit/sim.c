@@ -259,20 +259,11 @@ bool sim_progress(sim_t *sim, uint32_t rank)
     return flash_engine_progress(sim->engines[rank]) > 0;
 }
 
-/* By which of them it is asked for. */
-static unsigned kind_of(const flash_work_t *work)
-{
-    const sim_instance_t *in = flash_op_user(work->op);
-
-    return work->kind == FLASH_WORK_CALLBACK && in->spec->apart ? FLASH_WORK_CALLBACK_APART
-                                                                : work->kind;
-}
-
 static void check_taken(sim_t *sim, const flash_work_t *work, uint32_t rank, unsigned kinds)
 {
     sim_instance_t *in = flash_op_user(work->op);
 
-    if ((kind_of(work) & kinds) == 0) {
+    if ((work->kind & kinds) == 0) {
         sim_complain(sim, "rank %u: took work that was not asked for", rank);
     }
     if ((work->kind & (FLASH_WORK_COMBINE | FLASH_WORK_USERS_COMBINE)) != 0 &&
@@ -280,10 +271,14 @@ static void check_taken(sim_t *sim, const flash_work_t *work, uint32_t rank, uns
         sim_complain(sim, "rank %u: took the user's work for its own, or its own for the user's",
                      rank);
     }
+    if ((work->kind & FLASH_WORK_CALLBACKS) != 0 &&
+        (work->kind == FLASH_WORK_CALLBACK_APART) != in->spec->apart) {
+        sim_complain(sim, "rank %u: a callback for another thread", rank);
+    }
     if (in->rank != rank || in->status != SIM_UNFINISHED) {
         sim_complain(sim, "rank %u: work of an operation that is complete", rank);
     }
-    if (work->kind == FLASH_WORK_CALLBACK) {
+    if ((work->kind & FLASH_WORK_CALLBACKS) != 0) {
         if (in->in_callback) {
             sim_complain(sim, "op %u rank %u: two callbacks at a time", in->index, rank);
         }
@@ -305,7 +300,7 @@ static uint64_t held_name(const sim_held_t *held)
         return (uint64_t) in->index << 56 | UINT64_C(2) << 48 | held->piece.number;
     }
     in = flash_op_user(work->op);
-    if (work->kind == FLASH_WORK_CALLBACK) {
+    if ((work->kind & FLASH_WORK_CALLBACKS) != 0) {
         return (uint64_t) in->index << 56 | UINT64_C(1) << 48 | work->piece.number;
     }
     if (work->kind == FLASH_WORK_COPY) { /* what is left says which part it is */
@@ -402,7 +397,7 @@ void sim_finish_held(sim_t *sim, size_t k)
     }
     in = flash_op_user(held.work.op);
     in->works--;
-    if (held.work.kind == FLASH_WORK_CALLBACK) {
+    if ((held.work.kind & FLASH_WORK_CALLBACKS) != 0) {
         in->in_callback = false;
     }
     flash_engine_finish(&held.work, held.status);

@@ -20,9 +20,9 @@
 #include "flash_engine.h"
 
 #define SIM_NOBODY UINT32_MAX
-#define SIM_ALL_WORK                                                                          \
-    (FLASH_WORK_STAGE | FLASH_WORK_COMBINE | FLASH_WORK_CALLBACK | FLASH_WORK_USERS_COMBINE | \
-     FLASH_WORK_CALLBACK_APART | FLASH_WORK_COPY)
+#define SIM_ALL_WORK                                                                           \
+    (FLASH_WORK_STAGE | FLASH_WORK_COMBINE | FLASH_WORK_CALLBACKS | FLASH_WORK_USERS_COMBINE | \
+     FLASH_WORK_COPY)
 #define SIM_ERR_CALL   71 /* what a failing callback returns */
 #define SIM_ERR_ADD    72 /* what a failing combine returns */
 #define SIM_ERR_STAGE  73 /* what a failing copy to or from the scratch ends with */
