@@ -213,7 +213,7 @@ static bool call_back(flash_progress_t *progress, enum flash_work_kind kind)
     if (flash_in_callback || !flash_engine_take(progress->engine, kind, &work)) {
         return false;
     }
-    if (kind == FLASH_WORK_CALLBACK) {
+    if (kind == FLASH_WORK_CALLBACK) { /* who has been polling stops for as long as it takes */
         flash_progress_wake(progress);
     }
     flash_in_callback = true;
