@@ -43,19 +43,35 @@ AC_DEFUN([FLASH_OPEN_MPI], [
   ompi_version=`"$OMPI_INFO" --parsable 2>/dev/null | sed -n 's/^ompi:version:full://p'`
   AC_MSG_RESULT([$ompi_version])
   AS_CASE([$ompi_version],
-    [4.1.*], [],
-    [AC_MSG_ERROR([coll/flash knows Open MPI 4.1, and this is ${ompi_version:-unknown}: name the folder of a 4.1 by --with-ompi=DIR, or extend ompi_coll_flash/coll_flash_compat.h.])])
+    [4.1.*|5.0.*], [],
+    [AC_MSG_ERROR([coll/flash knows Open MPI 4.1 and 5.0, and this is ${ompi_version:-unknown}: name the folder of one of these by --with-ompi=DIR, or extend ompi_coll_flash/coll_flash_compat.h.])])
   ompi_prefix=`flash_ompi_path prefix`
   ompi_libdir=`flash_ompi_path libdir`
   ompi_incdir=`flash_ompi_path incdir`
   ompi_pkglibdir=`flash_ompi_path pkglibdir`
 
+  # From 5.0 on, its headers include those of the PMIx that it was built with.
+  AC_ARG_WITH([pmix],
+    [AS_HELP_STRING([--with-pmix=DIR],
+      [PMIx, for Open MPI 5, is installed in DIR (default: as pkg-config says, or with Open MPI)])],
+    [AS_CASE([$withval], [yes|no], [with_pmix=])], [with_pmix=])
+  PMIX_CPPFLAGS=
+  PMIX_LIBS=
+  AS_CASE([$ompi_version], [4.*], [], [
+    AS_IF([test -z "$with_pmix" && test -e "$ompi_prefix/lib/libpmix.so"],
+      [with_pmix=$ompi_prefix])
+    FLASH_LIBRARY([PMIX], [pmix], [$with_pmix], [-lpmix],
+      [[#include <pmix.h>]], [[return PMIx_Initialized();]])
+    AS_IF([test $flash_found = no],
+      [AC_MSG_ERROR([PMIx, which Open MPI $ompi_version was built with, was not found: install it (Debian and Ubuntu: libpmix-dev) or name its folder by --with-pmix=DIR.])])
+  ])
+
   # Open MPI's headers as system headers: their warnings are not ours.
   MPI_CPPFLAGS=`"$MPICC" --showme:compile |
     sed -e 's/-pthread//' -e 's,-I/usr/include\( \|$\),,g' -e 's/-I */-isystem /g'`
   MPI_LIBS=`"$MPICC" --showme:link | sed 's/-pthread//'`
-  OMPI_CPPFLAGS="$MPI_CPPFLAGS -isystem $ompi_incdir/openmpi -idirafter $1"
-  OMPI_LIBS="-L$ompi_libdir $MPI_LIBS -lopen-pal"
+  OMPI_CPPFLAGS="$MPI_CPPFLAGS -isystem $ompi_incdir/openmpi $PMIX_CPPFLAGS -idirafter $1"
+  OMPI_LIBS="-L$ompi_libdir $MPI_LIBS -lopen-pal $PMIX_LIBS"
 
   flash_save_CPPFLAGS=$CPPFLAGS
   flash_save_LIBS=$LIBS
@@ -79,7 +95,7 @@ AC_DEFUN([FLASH_OPEN_MPI], [
     [AC_MSG_RESULT([no])
      flash_why=`sed -n 's/.*fatal error: //p' conftest.err | head -n 1`
      AS_IF([test -e "$ompi_incdir/openmpi/ompi/mca/coll/coll.h"],
-       [AC_MSG_ERROR([Open MPI's internal headers in $ompi_incdir/openmpi do not compile (${flash_why:-see config.log}).])],
+       [AC_MSG_ERROR([Open MPI's internal headers in $ompi_incdir/openmpi do not compile (${flash_why:-see config.log}): install what they include (Debian and Ubuntu: libevent-dev libpmix-dev, for Open MPI 5).])],
        [AC_MSG_ERROR([Open MPI's internal headers are not in $ompi_incdir/openmpi: install them (Debian and Ubuntu: libopenmpi-dev), or configure Open MPI --with-devel-headers where it is built from source.])])])
 
   # The headers have inline functions that need the instructions that Open MPI was built for.
@@ -105,6 +121,18 @@ AC_DEFUN([FLASH_OPEN_MPI], [
      AC_MSG_ERROR([a program that uses Open MPI's internals does not link with $OMPI_LIBS: see config.log.])])
   AC_MSG_RESULT([${flash_flag:-none}])
   OMPI_CPPFLAGS="$flash_flag $OMPI_CPPFLAGS"
+
+  # What COMPAT says of threads must be what the library was built with.
+  AC_MSG_CHECKING([whether Open MPI's locks are as its headers say])
+  CFLAGS="$flash_flag $flash_save_CFLAGS"
+  AC_RUN_IFELSE([AC_LANG_PROGRAM([[#include "ompi_config.h"
+#include "opal/class/opal_free_list.h"]],
+      [[return opal_mutex_t_class.cls_sizeof != sizeof(opal_mutex_t);]])],
+    [AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no])
+     AC_MSG_ERROR([Open MPI $ompi_version was built with other threads than POSIX ones: flash cannot be built for it.])],
+    [AC_MSG_RESULT([not tried])])
+  CFLAGS=$flash_save_CFLAGS
   CPPFLAGS=$flash_save_CPPFLAGS
   LIBS=$flash_save_LIBS
 

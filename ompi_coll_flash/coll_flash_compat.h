@@ -38,17 +38,14 @@
 #include "ompi/proc/proc.h"
 #include "ompi/request/request.h"
 
+/* ------------------------------------------------------------ Open MPI 4.1 */
+
 #if OMPI_MAJOR_VERSION == 4 && OMPI_MINOR_VERSION == 1
 
 #include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_params.h"
 
 #define FLASH_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
-
-typedef int flash_count_t;         /* a count of the MPI layer */
-typedef int flash_displ_t;         /* a displacement */
-typedef const int *flash_counts_t; /* an array of counts */
-typedef const int *flash_displs_t; /* an array of displacements */
 
 /* Whether Open MPI's own components take buffers in the memory of devices. */
 static inline bool flash_compat_takes_devices(void)
@@ -57,12 +54,19 @@ static inline bool flash_compat_takes_devices(void)
 }
 
 /*
- * The communicator's number on the wire. Equal on all ranks of an intra-communicator, unique
- * among those that share a process at one time, used again after MPI_Comm_free.
+ * The communicator's number on the wire, and whether it is one: equal on all ranks of an
+ * intra-communicator, unique among those that share a process at one time, used again after
+ * MPI_Comm_free.
  */
 static inline uint32_t flash_compat_comm_id(const ompi_communicator_t *comm)
 {
     return comm->c_contextid;
+}
+
+static inline bool flash_compat_comm_id_is_shared(const ompi_communicator_t *comm)
+{
+    (void) comm;
+    return true;
 }
 
 /* Which of the launcher's jobs this process is of: 1 for the first, 0 without a launcher. */
@@ -71,17 +75,11 @@ static inline unsigned flash_compat_job_number(void)
     return OPAL_PROC_MY_NAME.jobid & 0xffff;
 }
 
-/* While another thread may be completing it. */
-static inline bool flash_compat_is_complete(ompi_request_t *request)
-{
-    return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
-}
-
 /*
- * Whether the job runs on more than one node, as far as the launcher says. What Open MPI's macro
+ * How many processes the job has, as far as the launcher says, or UINT32_MAX. What Open MPI's macro
  * for this does, but that one falls over where there is no memory.
  */
-static inline bool flash_compat_spans_nodes(void)
+static inline uint32_t flash_compat_job_size(void)
 {
     opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
     uint32_t size = UINT32_MAX;
@@ -102,7 +100,109 @@ static inline bool flash_compat_spans_nodes(void)
     only_if_known.key = NULL; /* not the value's to free */
     OBJ_DESTRUCT(&only_if_known);
     OBJ_DESTRUCT(&how);
-    return size > (uint32_t) opal_process_info.num_local_peers + 1;
+    return size;
+}
+
+typedef char *flash_info_text_t; /* what those are told who subscribe to a key */
+
+/* Cut off where `size` bytes, with the final zero, are too few. */
+static inline int flash_compat_info_get(opal_info_t *info, const char *key, char *text, size_t size,
+                                        int *flag)
+{
+    return opal_info_get(info, key, (int) size - 1, text, flag);
+}
+
+#define FLASH_MODEX_SEND(rc, key, data, size) \
+    OPAL_MODEX_SEND_STRING(rc, OPAL_PMIX_GLOBAL, key, data, size)
+
+/* ------------------------------------------------------------ Open MPI 5.0 */
+
+#elif OMPI_MAJOR_VERSION == 5 && OMPI_MINOR_VERSION == 0
+
+#include "opal/mca/accelerator/base/base.h"
+#include "opal/mca/pmix/pmix-internal.h"
+
+#define FLASH_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+
+static inline bool flash_compat_takes_devices(void)
+{
+    const mca_base_component_t *component =
+        &opal_accelerator_base_selected_component.base_version;
+
+    return strcmp(component->mca_component_name, "null") != 0;
+}
+
+/* Ranks have numbers of their own for what is made of a group, see there. */
+static inline uint32_t flash_compat_comm_id(const ompi_communicator_t *comm)
+{
+    return comm->c_index;
+}
+
+static inline bool flash_compat_comm_id_is_shared(const ompi_communicator_t *comm)
+{
+    return OMPI_COMM_IS_GLOBAL_INDEX(comm);
+}
+
+/* By the end of its name, as Open MPI's own launcher writes it. */
+static inline unsigned flash_compat_job_number(void)
+{
+    const char *number = strrchr(opal_process_info.myprocid.nspace, '@');
+
+    return number == NULL ? 0 : (unsigned) strtoul(number + 1, NULL, 10);
+}
+
+static inline uint32_t flash_compat_job_size(void)
+{
+    uint32_t size = UINT32_MAX, *place = &size;
+    opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
+    int rc;
+
+    OPAL_MODEX_RECV_VALUE_OPTIONAL(rc, PMIX_JOB_SIZE, &job, &place, PMIX_UINT32);
+    return rc == PMIX_SUCCESS ? size : UINT32_MAX;
+}
+
+typedef const char *flash_info_text_t;
+
+static inline int flash_compat_info_get(opal_info_t *info, const char *key, char *text, size_t size,
+                                        int *flag)
+{
+    opal_cstring_t *value;
+    int rc = opal_info_get(info, key, &value, flag);
+
+    if (rc == OPAL_SUCCESS && *flag) {
+        snprintf(text, size, "%s", value->string);
+        OBJ_RELEASE(value);
+    }
+    return rc;
+}
+
+#define FLASH_MODEX_SEND(rc, key, data, size) \
+    OPAL_MODEX_SEND_STRING(rc, PMIX_GLOBAL, key, data, size)
+
+#else
+#error "flash knows Open MPI 4.1 and 5.0 only so far: extend ompi_coll_flash/coll_flash_compat.h"
+#endif
+
+/* ------------------------------------------------------------ all of them */
+
+typedef int flash_count_t;         /* a count of the MPI layer */
+typedef int flash_displ_t;         /* a displacement */
+typedef const int *flash_counts_t; /* an array of counts */
+typedef const int *flash_displs_t; /* an array of displacements */
+
+#define FLASH_MODEX_RECV(rc, key, name, data, size) \
+    OPAL_MODEX_RECV_STRING(rc, key, name, data, size)
+
+/* While another thread may be completing it. */
+static inline bool flash_compat_is_complete(ompi_request_t *request)
+{
+    return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
+}
+
+/* Whether the job runs on more than one node, as far as the launcher says. */
+static inline bool flash_compat_spans_nodes(void)
+{
+    return flash_compat_job_size() > (uint32_t) opal_process_info.num_local_peers + 1;
 }
 
 /*
@@ -120,11 +220,6 @@ static inline int flash_compat_allgather(const void *mine, void *all, int count,
 {
     return ompi_coll_base_allgather_intra_bruck(mine, count, type, all, count, type, comm, NULL);
 }
-
-#define FLASH_MODEX_SEND(rc, key, data, size) \
-    OPAL_MODEX_SEND_STRING(rc, OPAL_PMIX_GLOBAL, key, data, size)
-#define FLASH_MODEX_RECV(rc, key, name, data, size) \
-    OPAL_MODEX_RECV_STRING(rc, key, name, data, size)
 
 /* Takes a function over in `enable`: the framework copies it from the module afterwards. */
 #define FLASH_TAKE_OVER(module, comm, name, function)                            \
@@ -169,10 +264,6 @@ static inline int flash_compat_request_complete(ompi_request_t *request, bool wi
 #else
 /* A thread that was told by MPI that a request is complete sees what was written before it was. */
 #define flash_compat_see_request(request) ((void) (request))
-#endif
-
-#else
-#error "flash knows Open MPI 4.1 only so far: extend ompi_coll_flash/coll_flash_compat.h"
 #endif
 
 #endif /* COLL_FLASH_COMPAT_H */

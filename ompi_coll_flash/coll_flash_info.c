@@ -97,7 +97,8 @@ static void tell_values(const info_key_t *key, char *text, size_t size)
  * Open MPI asks what a key's value is to be; NULL: the key is ignored. While the communicator is
  * made, it is not yet flash's: mca_coll_flash_read_settings() looks at the answers then.
  */
-static char *changed(opal_infosubscriber_t *object, char *name, char *text)
+static flash_info_text_t changed(opal_infosubscriber_t *object, flash_info_text_t name,
+                                 flash_info_text_t text)
 {
     const info_key_t *key = find(name);
     mca_coll_flash_module_t *module = mca_coll_flash_module_of((ompi_communicator_t *) object);
@@ -142,7 +143,7 @@ int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_setti
         print(&keys[k], *setting(settings, &keys[k]), text, sizeof(text));
         rc = opal_infosubscribe_subscribe(&comm->super, keys[k].name, text, changed);
         if (rc == OPAL_SUCCESS) {
-            rc = opal_info_get(comm->super.s_info, keys[k].name, sizeof(text) - 1, text, &flag);
+            rc = flash_compat_info_get(comm->super.s_info, keys[k].name, text, sizeof(text), &flag);
         }
         if (rc == OPAL_SUCCESS && flag && parse(&keys[k], text, &value)) {
             *setting(settings, &keys[k]) = value;
