@@ -126,8 +126,7 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
 
 static inline bool flash_compat_takes_devices(void)
 {
-    const mca_base_component_t *component =
-        &opal_accelerator_base_selected_component.base_version;
+    const mca_base_component_t *component = &opal_accelerator_base_selected_component.base_version;
 
     return strcmp(component->mca_component_name, "null") != 0;
 }
