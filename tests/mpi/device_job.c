@@ -315,8 +315,8 @@ static int start_gather(job_t *job)
     }
     if (job->form == PERSISTENT) {
         int error =
-            MPIX_Allgatherv_init(send, own, MPI_INT64_T, job->recv.data, job->counts, job->displs,
-                                 MPI_INT64_T, job->comm, MPI_INFO_NULL, &job->request);
+            MPI_Allgatherv_init(send, own, MPI_INT64_T, job->recv.data, job->counts, job->displs,
+                                MPI_INT64_T, job->comm, MPI_INFO_NULL, &job->request);
 
         return error == MPI_SUCCESS ? MPI_Start(&job->request) : error;
     }
@@ -340,8 +340,8 @@ static int start_scatter(job_t *job)
                                             job->comm, &job->request);
     }
     if (job->form == PERSISTENT) {
-        int error = MPIX_Reduce_scatter_init(send, job->recv.data, job->counts, MPI_INT64_T, op,
-                                             job->comm, MPI_INFO_NULL, &job->request);
+        int error = MPI_Reduce_scatter_init(send, job->recv.data, job->counts, MPI_INT64_T, op,
+                                            job->comm, MPI_INFO_NULL, &job->request);
 
         return error == MPI_SUCCESS ? MPI_Start(&job->request) : error;
     }

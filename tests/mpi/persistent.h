@@ -9,7 +9,7 @@
 
 #include <mpi.h>
 
-#if MPI_VERSION < 4
+#if OMPI_MAJOR_VERSION < 5
 #include <mpi-ext.h>
 #define MPI_Allgather_init            MPIX_Allgather_init
 #define MPI_Allgatherv_init           MPIX_Allgatherv_init
