@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 #
-# install-deps.sh: installs what building, testing and running coll/flash needs and this machine
-# lacks, from the distribution's packages (Debian, Ubuntu). Does nothing if nothing is missing.
-# FLASH_SKIP_DEPS=1 makes it do nothing in any case.
+# install-deps.sh [PACKAGE]...: installs what building, testing and running coll/flash needs and this
+# machine lacks, and the packages named, from the distribution (Debian, Ubuntu). Does nothing if nothing
+# is missing. FLASH_SKIP_DEPS=1 makes it do nothing in any case.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
@@ -33,7 +33,7 @@ packages='
     python3-mpi4py
     python3-numpy
     python3-matplotlib
-'
+'$(printf '\n%s' "$@")
 
 die() {
     echo "install-deps.sh: $1" >&2

@@ -34,7 +34,7 @@ installed() {
     PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --variable="$1" mpix_flash
 }
 components=$(installed componentdir):$(ompi_info --path pkglibdir --parsable | cut -d: -f3)
-mpi_options=(--mca mca_base_component_path "$components" --mca coll flash)
+mpi_options=(--mca opal_mca_base_component_path "$components" --mca coll flash)
 
 if ! [[ -x ${program[0]} ]]; then
     echo "quickstart.sh: built without OpenBLAS, so without the benchmark flash_gemm" >&2

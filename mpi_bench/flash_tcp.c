@@ -49,10 +49,11 @@ typedef struct bench {
     bare_t bare;
 } bench_t;
 
-static void die(const char *what)
+_Noreturn static void die(const char *what)
 {
     fprintf(stderr, "flash_tcp: %s: %s\n", what, strerror(errno));
     MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    abort();
 }
 
 static void *allocate(size_t size)

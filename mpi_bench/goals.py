@@ -50,7 +50,7 @@ class Lab:
             ["ompi_info", "--path", "pkglibdir", "--parsable"],
             check=True, capture_output=True, text=True,
         ).stdout.strip().split(":")[2]
-        self.mca = ["--mca", "mca_base_component_path",
+        self.mca = ["--mca", "opal_mca_base_component_path",
                     os.path.join(prefix, "lib", "openmpi") + ":" + own, "--mca", "coll", "flash"]
 
     def _mca(self, served):

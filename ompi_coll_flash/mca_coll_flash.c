@@ -19,7 +19,7 @@ mca_coll_base_component_t mca_coll_flash_component = {
             .mca_close_component = mca_coll_flash_close,
             .mca_register_component_params = mca_coll_flash_register,
         },
-    .collm_data = {MCA_BASE_METADATA_PARAM_NONE},
+    .collm_data.param_field = MCA_BASE_METADATA_PARAM_NONE,
     .collm_init_query = mca_coll_flash_init_query,
     .collm_comm_query = mca_coll_flash_comm_query,
 };

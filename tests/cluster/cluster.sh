@@ -21,7 +21,7 @@ run_on() {
     shift
     [[ $1 == */* ]] || set -- "$programs/$1" "${@:2}"
     timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" "$hosts" -n "$number" -p "$ranks" -r "$rate" \
-        --mca mca_base_component_path "$FLASH_COMPONENT_PATH" --mca coll flash \
+        --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" --mca coll flash \
         --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" --mca coll_flash_min_bytes 0 \
         --mca mpi_yield_when_idle 1 "${own[@]}" -- "$@"
 }

@@ -36,7 +36,7 @@ count() {
 # Figures, of two and four ranks on this node.
 launch() {
     timeout 120 mpirun -n "$1" --oversubscribe --mca mpi_yield_when_idle 1 \
-        --mca mca_base_component_path "$PWD/ompi_coll_flash/.libs:$(ompi_info --path pkglibdir --parsable | cut -d: -f3)" \
+        --mca opal_mca_base_component_path "$PWD/ompi_coll_flash/.libs:$(ompi_info --path pkglibdir --parsable | cut -d: -f3)" \
         --mca coll flash --mca coll_flash_on_node yes --mca coll_flash_cuda_plugin "$PWD/cuda/.libs/flash_cuda.so" \
         "${@:2}" || echo "run.sh: $* ends with status $?"
 }

@@ -25,6 +25,8 @@
 # Seconds; a longer run hangs. Sanitizers may want more.
 export FLASH_TEST_TIMEOUT=${FLASH_TEST_TIMEOUT:-120}
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# Where the host has IPv6, Open MPI 5.0 complains of its own pairs of interfaces.
+export OMPI_MCA_btl_tcp_disable_family=6
 
 programs=$top_builddir/tests/mpi
 scratch=$(mktemp -d)
@@ -97,7 +99,7 @@ run() {
     shift 2
     [[ $program == */* ]] || program=$programs/$program
     timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" "$MPIRUN" -np "$np" --oversubscribe \
-        --mca mpi_yield_when_idle 1 --mca mca_base_component_path "$FLASH_COMPONENT_PATH" \
+        --mca mpi_yield_when_idle 1 --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" \
         --mca coll "$coll" --mca coll_flash_on_node "$on_node" --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" \
         "${common[@]}" "${own[@]}" "${tool[@]}" "$program" "$@"
 }

@@ -24,7 +24,8 @@ done
 
 # The test itself, with Open MPI's own.
 select_coll ^flash
-options -x FLASH_TEST_ACTIVE=0
+export FLASH_TEST_ACTIVE=0 # Open MPI 5 hands on to spawned jobs what mpirun itself has got alone
+options -x FLASH_TEST_ACTIVE
 mpi 2 -- test_spawn spawned
 mpi 2 -- test_spawn connected
 mpi 4 -- test_spawn halves create_group

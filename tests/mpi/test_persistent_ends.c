@@ -168,8 +168,10 @@ static void mistakes(void)
     MPI_Start(&operation.request);
     handler_calls = 0;
     check_class(MPI_Start(&operation.request), MPI_ERR_REQUEST, "a second MPI_Start");
+#if OMPI_MAJOR_VERSION < 5 /* MPI 4.0, section 9.3: later ones hand it to no communicator */
     check(handler_calls == 1 && handler_comm == comm, "the error handler was called %d times",
           handler_calls);
+#endif
     MPI_Wait(&operation.request, MPI_STATUS_IGNORE);
     operation_verify(&operation, 1);
     operation_run(&operation, 2);
