@@ -50,12 +50,28 @@ static flash_peer_t *find_peer(opal_process_name_t name)
     return peer;
 }
 
+static bool is_connected(const flash_peer_t *peer)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    bool connected;
+
+    flash_progress_lock(progress);
+    connected = flash_ucx_is_connected(peer);
+    flash_progress_unlock(progress);
+    return connected;
+}
+
+/* The card is fetched once: each time, PMIx copies it, and Open MPI 5's keeps a copy for good. */
 int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char *reason)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
-    mca_coll_flash_card_t *card = mca_coll_flash_card_fetch(name);
+    mca_coll_flash_card_t *card;
     int rc;
 
+    if (is_connected(peer)) {
+        return FLASH_OK;
+    }
+    card = mca_coll_flash_card_fetch(name);
     if (card == NULL) {
         strcpy(reason, "the peer's address is not to be had from PMIx");
         return FLASH_ERR_UNREACHABLE;

@@ -39,6 +39,9 @@ const void *flash_ucx_address(const flash_transport_t *transport, size_t *length
  */
 flash_peer_t *flash_ucx_peer(flash_transport_t *transport);
 
+/* Whether there is an endpoint to it. */
+bool flash_ucx_is_connected(const flash_peer_t *peer);
+
 /*
  * Makes an endpoint to the peer, whose address of `length` bytes that is, unless there is one.
  * Local: the connection is made by progress. FLASH_OK, FLASH_ERR_UNREACHABLE or

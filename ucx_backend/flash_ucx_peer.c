@@ -79,6 +79,11 @@ static bool is_remembered(const flash_ucx_t *ucx, uint64_t id)
     return false;
 }
 
+bool flash_ucx_is_connected(const flash_peer_t *peer)
+{
+    return peer->ep != NULL;
+}
+
 /*
  * A handler even without error handling: what UCX notices by itself, as a connection that breaks,
  * would else end this process.
@@ -92,7 +97,7 @@ int flash_ucx_connect(flash_peer_t *peer, const void *address, size_t length,
                               .err_handler = {.cb = endpoint_failed, .arg = peer}};
     ucs_status_t status;
 
-    if (peer->ep != NULL) {
+    if (flash_ucx_is_connected(peer)) {
         return FLASH_OK;
     }
     status = ucp_ep_create(peer->ucx->worker, &params, &peer->ep);

@@ -39,6 +39,11 @@ tool=() # what runs the program: a debugger with its options
 coll=flash
 on_node=yes # its parameter: this host is one, and its ranks are to go around the ring
 
+# Open MPI 5's mpirun now and then writes a zero byte between two lines.
+grep() {
+    command grep --text "$@"
+}
+
 options() {
     common=("$@")
 }
