@@ -78,6 +78,7 @@ exec unshare --mount --pid --fork --kill-child env -i "${environment[@]}" bash -
     mount -t proc proc "$root/proc"
     mount --rbind /sys "$root/sys"
     mount --rbind /dev "$root/dev"
+    mount -t tmpfs tmpfs "$root/tmp" # what earlier runs left there has the same process numbers
     if [[ -d $cuda ]]; then
         mkdir -p "$root/usr/local/cuda"
         mount --rbind "$cuda" "$root/usr/local/cuda"

@@ -45,7 +45,7 @@ rank_dies() {
     FLASH_TEST_TIMEOUT=60 run "$@" -- "$victim" rank >"$scratch/said" 2>&1 || :
     grep -v ': ring$' "$scratch/said"
     # If mpirun does not say so, others were quicker to find that out, and ended the job.
-    nothing_is_left && grep -Eq 'exited on signal 9|Gone:  rank' "$scratch/said" &&
+    nothing_is_left && grep -Eq 'signal 9 \(Killed\)|Gone:  rank' "$scratch/said" &&
         no_report "$scratch/said"
 }
 
@@ -57,8 +57,9 @@ mpirun_dies() {
         grep -q running "$scratch/started" && break
         sleep 0.1
     done
-    # The mpirun whose argument the program is: not `timeout`, which has the same arguments.
-    mpirun=$(pgrep --full -- "^([^ ]*/)?mpirun[^ ]* .* $victim") || {
+    # The mpirun whose argument the program is: not `timeout`, which has the same arguments. That of
+    # Open MPI 5 becomes prterun.
+    mpirun=$(pgrep --full -- "^([^ ]*/)?(mpirun|prterun)[^ ]* .* $victim") || {
         cat "$scratch/started"
         kill %% || : # the `timeout` of run
         wait || :

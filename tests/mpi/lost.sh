@@ -25,7 +25,7 @@ survivors_are_told() {
     local np=$1
     shift
     FLASH_TEST_TIMEOUT=60 run "$np" --enable-recovery --mca coll_flash_probe_seconds 1 \
-        --mca orte_base_help_aggregate 0 "$@" >"$log" 2>&1 || :
+        "${all_messages[@]}" "$@" >"$log" 2>&1 || :
     holds $((np - 1)) 'at last: MPI_ERR_OTHER' && holds $((np - 1)) 'once more: MPI_ERR_OTHER' &&
         holds 0 'called right' && holds 0 'ended with a piece pending' && names_the_dead
 }
@@ -73,16 +73,16 @@ point 'reduce: sizes on both sides of coll_flash_min_bytes' tried sizes_are_apar
 
 # A rank that is late: a warning that tells what is waited for, and all is well in the end.
 rank_is_late() {
-    run 3 --mca coll_flash_stuck_seconds 2 --mca orte_base_help_aggregate 0 "$@" >"$log" 2>&1 || {
+    run 3 --mca coll_flash_stuck_seconds 2 "${all_messages[@]}" "$@" >"$log" 2>&1 || {
         cat "$log"
         return 1
     }
     holds 3 'at last: success' && holds 0 'called right' &&
-        tells 2 'has done so for 2 seconds' &&
+        tells $((2 * copies)) 'has done so for 2 seconds' &&
         tells + 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
         tells + 'Progress: *step . of 3, block of rank . of the communicator' &&
-        tells 2 "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD" &&
-        tells 2 'The operation waits on'
+        tells $((2 * copies)) "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD" &&
+        tells $((2 * copies)) 'The operation waits on'
 }
 # Given up: each rank ends with an error, the late one included.
 late_rank_is_given_up() {

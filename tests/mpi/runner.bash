@@ -123,6 +123,13 @@ mpi() {
     point "$name" run "$np" "$@"
 }
 
+# "${all_messages[@]}": of several equal messages of help files, too: Open MPI 4.1's name, and 5's,
+# which then prints `copies` of each.
+# shellcheck disable=SC2034 # used by the scripts
+all_messages=(--mca orte_base_help_aggregate 0 --mca opal_base_help_aggregate 0)
+copies=1
+[[ $("$OMPI_INFO" --version) != *' v5.'* ]] || copies=2
+
 # "${on_rank[@]}" RANK VARIABLE=VALUE PROGRAM ARGUMENT...: an environment of its own for one rank.
 # shellcheck disable=SC2016,SC2034 # expanded by the inner shell; used by the scripts
 on_rank=(/bin/sh -c 'if [ "$OMPI_COMM_WORLD_RANK" = "$0" ]; then export "$1"; fi; shift; exec "$@"')
