@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # test.sh [CONFIGURE OPTION]...: installs what is missing, builds coll/flash in ./build-test, warnings
-# being errors, and runs all of its tests: about a quarter of an hour on two cores. The last line sums up.
+# being errors, and runs all of its tests: half an hour on two cores. The last line sums up.
 # Exit status 0 if some passed and none failed. ./build.sh build-test --help lists configure's options.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.

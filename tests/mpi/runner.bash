@@ -127,8 +127,8 @@ mpi() {
 # which then prints `copies` of each.
 # shellcheck disable=SC2034 # used by the scripts
 all_messages=(--mca orte_base_help_aggregate 0 --mca opal_base_help_aggregate 0)
-copies=1
-[[ $("$OMPI_INFO" --version) != *' v5.'* ]] || copies=2
+ompi_major=$("$OMPI_INFO" --version | sed -n 's/^Open MPI v\([0-9]*\).*/\1/p')
+copies=$((ompi_major < 5 ? 1 : 2))
 
 # "${on_rank[@]}" RANK VARIABLE=VALUE PROGRAM ARGUMENT...: an environment of its own for one rank.
 # shellcheck disable=SC2016,SC2034 # expanded by the inner shell; used by the scripts

@@ -11,7 +11,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 has_help_texts() {
     local name help
-    OMPI_MCA_mca_base_component_path=$FLASH_COMPONENT_PATH \
+    OMPI_MCA_opal_mca_base_component_path=$FLASH_COMPONENT_PATH \
         "$OMPI_INFO" --param coll flash --level 9 --parsable >"$scratch/info"
     sed -n 's/^mca:coll:flash:param:\([a-z_]*\):value:.*/\1/p' "$scratch/info" >"$scratch/found"
     for name in priority min_bytes step_bytes on_node progress bind ring_order schedule segment_bytes depth verbose help_dir; do
