@@ -248,7 +248,8 @@ static void register_faults(void)
                       "How long an operation waits for a neighbour's message, in seconds in which "
                       "the application waits inside MPI, before a warning says which operation, "
                       "step, block and rank it is. Of several ranks' warnings mpirun shows one, "
-                      "unless orte_base_help_aggregate is 0. 0: never");
+                      "unless orte_base_help_aggregate (Open MPI 5: opal_base_help_aggregate) is 0. "
+                      "0: never");
     register_variable("stuck_error", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.stuck_error,
                       "Whether flash, after stuck_seconds, gives that neighbour up and ends all "

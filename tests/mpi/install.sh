@@ -64,6 +64,26 @@ exports() {
 }
 point 'the library exports what its header declares, and what the component needs' exports
 
+# Each function, and each parameter that flash has, is told of.
+has_pages() {
+    local name mandir missing=0
+    mandir=$(dirname "$(find "$root" -name mpix_flash.3 -print -quit)")
+    while read -r name; do
+        [[ $name == MPIX_* ]] || continue
+        grep -q "^int $name(" "$mandir/$name.3" && grep -q '^.SH DESCRIPTION' "$mandir/$name.3" &&
+            continue
+        echo "no page of $name"
+        missing=1
+    done <"$scratch/declared"
+    OMPI_MCA_opal_mca_base_component_path=$FLASH_COMPONENT_PATH "$OMPI_INFO" --param coll flash \
+        --level 9 --parsable | sed -n 's/.*param:\(coll_flash_[a-z_]*\):value:.*/\1/p' |
+        sort >"$scratch/parameters"
+    sed -n '/^.SH PARAMETERS/,/^.SH COUNTERS/s/^.B \(coll_flash_\)/\1/p' \
+        "$mandir/../man7/coll_flash.7" | sort | diff "$scratch/parameters" - || missing=1
+    [[ -s $scratch/parameters ]] && ((missing == 0))
+}
+point 'manual pages' has_pages
+
 uninstalls() {
     make_quietly uninstall || return 1
     find "$root" -not -type d
