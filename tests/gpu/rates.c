@@ -128,7 +128,7 @@ static void *open_device(void)
     int (*init)(unsigned), (*device_get)(int *, int), (*retain)(void **, int), (*push)(void *);
     int (*allocate)(address_t *, size_t);
     void *context;
-    address_t memory;
+    address_t memory = 0;
     int device;
 
     must(driver != NULL, "the driver");
