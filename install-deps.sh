@@ -30,6 +30,7 @@ packages='
     mount
     hostname
     procps
+    tcl
     python3-mpi4py
     python3-numpy
     python3-matplotlib

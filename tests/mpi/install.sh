@@ -53,6 +53,40 @@ else
     select_coll flash
 fi
 
+# The module's settings, of the moved tree, as a shell would have them: what they name is there, and
+# Open MPI finds the component by them alone.
+loads() {
+    local module name value
+    module=$(find "$root" -path '*/modulefiles/mpix_flash/*' -type f)
+    cat >"$scratch/module.tcl" <<'EOF'
+foreach silent {module-whatis conflict} {
+    proc $silent {args} {}
+}
+proc prepend-path {name value} {
+    puts "$name $value"
+}
+proc setenv {name value} {
+    puts "$name $value"
+}
+source [lindex $argv 0]
+EOF
+    tclsh "$scratch/module.tcl" "$module" >"$scratch/settings" || return 1
+    grep '^LD_LIBRARY_PATH ' "$scratch/settings" || return 1
+    while read -r name value; do
+        [[ $name != OMPI_MCA_* && ! -e $root$value ]] || continue
+        echo "$name: there is no $root$value"
+        return 1
+    done <"$scratch/settings"
+    value=$(sed -n 's/^OMPI_MCA_opal_mca_base_component_path //p' "$scratch/settings")
+    OMPI_MCA_opal_mca_base_component_path=$root$value "$OMPI_INFO" --param coll flash |
+        grep 'coll: flash'
+}
+if command -v tclsh >/dev/null; then
+    point 'the environment module' loads
+else
+    skip 'the environment module' 'no tclsh (Debian: tcl)'
+fi
+
 # A site's tools see these, and no others.
 exports() {
     {
