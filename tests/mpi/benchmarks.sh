@@ -260,4 +260,21 @@ else
     skip 'flash_gemm and the layers' 'built without OpenBLAS'
 fi
 
+# What a site sends in: of a job that flash serves, and of one that it does not.
+informs() {
+    FLASH_PROGRAMS=$benchmarks FLASH_COMPONENT_PATH=$FLASH_COMPONENT_PATH \
+        "$top_srcdir/mpi_bench/flash_info" -np 2 --oversubscribe --mca mpi_yield_when_idle 1 "$@" \
+        >"$log" 2>&1
+}
+told_of_served() {
+    informs && holds 1 'Open MPI *Open MPI v[45]' && holds 1 '2 serves this job' &&
+        holds 4 'flash_.*: right' && holds 1 'self-test passed'
+}
+told_of_not_served() {
+    ! informs --mca coll_flash_priority -1 && holds 1 'flash does not serve this job' &&
+        holds 0 'self-test'
+}
+point 'flash_info' told_of_served
+point 'flash_info: a job that flash does not serve' told_of_not_served
+
 plan
