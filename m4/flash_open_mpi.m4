@@ -58,7 +58,7 @@ AC_DEFUN([FLASH_OPEN_MPI], [
   PMIX_CPPFLAGS=
   PMIX_LIBS=
   AS_CASE([$ompi_version], [4.*], [], [
-    AS_IF([test -z "$with_pmix" && test -e "$ompi_prefix/lib/libpmix.so"],
+    AS_IF([test -z "$with_pmix" && test -e "$ompi_libdir/libpmix.so"],
       [with_pmix=$ompi_prefix])
     FLASH_LIBRARY([PMIX], [pmix], [$with_pmix], [-lpmix],
       [[#include <pmix.h>]], [[return PMIx_Initialized();]])
@@ -122,17 +122,24 @@ AC_DEFUN([FLASH_OPEN_MPI], [
   AC_MSG_RESULT([${flash_flag:-none}])
   OMPI_CPPFLAGS="$flash_flag $OMPI_CPPFLAGS"
 
-  # What COMPAT says of threads must be what the library was built with.
-  AC_MSG_CHECKING([whether Open MPI's locks are as its headers say])
-  CFLAGS="$flash_flag $flash_save_CFLAGS"
-  AC_RUN_IFELSE([AC_LANG_PROGRAM([[#include "ompi_config.h"
+  # What COMPAT says of threads must be what the library was built with. A program that does not
+  # even start says nothing of that.
+  AS_CASE([$ompi_version], [4.*], [], [
+    AC_MSG_CHECKING([whether Open MPI's locks are as its headers say])
+    CFLAGS="$flash_flag $flash_save_CFLAGS"
+    flash_locks="not tried"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include "ompi_config.h"
 #include "opal/class/opal_free_list.h"]],
-      [[return opal_mutex_t_class.cls_sizeof != sizeof(opal_mutex_t);]])],
-    [AC_MSG_RESULT([yes])],
-    [AC_MSG_RESULT([no])
-     AC_MSG_ERROR([Open MPI $ompi_version was built with other threads than POSIX ones: flash cannot be built for it.])],
-    [AC_MSG_RESULT([not tried])])
-  CFLAGS=$flash_save_CFLAGS
+        [[return opal_mutex_t_class.cls_sizeof == sizeof(opal_mutex_t) ? 0 : 2;]])],
+      [AS_IF([test "$cross_compiling" != yes], [
+        ./conftest$EXEEXT >&AS_MESSAGE_LOG_FD 2>&1
+        AS_CASE([$?], [0], [flash_locks=yes], [2], [flash_locks=no])
+      ])])
+    CFLAGS=$flash_save_CFLAGS
+    AC_MSG_RESULT([$flash_locks])
+    AS_IF([test "$flash_locks" = no],
+      [AC_MSG_ERROR([Open MPI $ompi_version was built with other threads than POSIX ones: flash cannot be built for it.])])
+  ])
   CPPFLAGS=$flash_save_CPPFLAGS
   LIBS=$flash_save_LIBS
 

@@ -118,11 +118,8 @@ void mca_coll_flash_job_close(void);
  */
 int mca_coll_flash_job_agree(ompi_communicator_t *world, int right);
 
-/*
- * Whether it may be served: as has been agreed, and before that, MPI_COMM_WORLD alone, with which
- * that is done. A process that has sessions and no MPI_COMM_WORLD never comes to it.
- */
-bool mca_coll_flash_job_serves(const ompi_communicator_t *comm);
+/* Whether this process may serve communicators: true until the agreement says otherwise. */
+bool mca_coll_flash_job_usable(void);
 
 /* The engine's owner; NULL if UCX could not be opened. */
 flash_progress_t *mca_coll_flash_job_progress(void);

@@ -54,8 +54,8 @@ static inline bool flash_compat_takes_devices(void)
 }
 
 /*
- * The communicator's number on the wire, and whether it is one: equal on all ranks of an
- * intra-communicator, unique among those that share a process at one time, used again after
+ * The communicator's number on the wire. Unless there is an obstacle (below), equal on all ranks of
+ * an intra-communicator, unique among those that share a process at one time, used again after
  * MPI_Comm_free.
  */
 static inline uint32_t flash_compat_comm_id(const ompi_communicator_t *comm)
@@ -63,13 +63,26 @@ static inline uint32_t flash_compat_comm_id(const ompi_communicator_t *comm)
     return comm->c_contextid;
 }
 
-static inline bool flash_compat_comm_id_is_shared(const ompi_communicator_t *comm)
+/* Why flash is not to serve it, whatever else it is; or NULL. The same on all ranks. */
+static inline const char *flash_compat_obstacle(const ompi_communicator_t *comm)
 {
     (void) comm;
-    return true;
+    return NULL;
 }
 
-/* Which of the launcher's jobs this process is of: 1 for the first, 0 without a launcher. */
+/*
+ * The type of a request that has failed: Open MPI hands the errors of this one to the
+ * communicator's error handler, those of OMPI_REQUEST_COLL to MPI_COMM_WORLD's.
+ */
+#define FLASH_FAILED_REQUEST OMPI_REQUEST_PML
+
+/* MPI_Start hands no error of a request's to anybody. */
+static inline void flash_compat_raise_in_start(ompi_communicator_t *comm, int error)
+{
+    PMPI_Comm_call_errhandler(comm, error);
+}
+
+/* Which of the launcher's jobs this process is of: 1 for mpirun's, 0 without a launcher. */
 static inline unsigned flash_compat_job_number(void)
 {
     return OPAL_PROC_MY_NAME.jobid & 0xffff;
@@ -121,6 +134,8 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
 
 #include "opal/mca/accelerator/base/base.h"
 #include "opal/mca/pmix/pmix-internal.h"
+#include "ompi/instance/instance.h"
+#include "ompi/runtime/params.h"
 
 #define FLASH_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
 
@@ -131,15 +146,35 @@ static inline bool flash_compat_takes_devices(void)
     return strcmp(component->mca_component_name, "null") != 0;
 }
 
-/* Ranks have numbers of their own for what is made of a group, see there. */
 static inline uint32_t flash_compat_comm_id(const ompi_communicator_t *comm)
 {
     return comm->c_index;
 }
 
-static inline bool flash_compat_comm_id_is_shared(const ompi_communicator_t *comm)
+/*
+ * What comes of a session may be made before, while and after MPI_COMM_WORLD is, whose ranks agree
+ * on what flash does. A revoked communicator ends operations that Open MPI knows to wait for
+ * messages of its own; flash's would wait on.
+ */
+static inline const char *flash_compat_obstacle(const ompi_communicator_t *comm)
 {
-    return OMPI_COMM_IS_GLOBAL_INDEX(comm);
+    if (ompi_ftmpi_enabled) {
+        return "the job is fault tolerant (ULFM), and flash follows no revocation";
+    }
+    if (comm->instance != ompi_mpi_instance_default) {
+        return "of a session";
+    }
+    return OMPI_COMM_IS_GLOBAL_INDEX(comm)
+               ? NULL
+               : "by MPI_Comm_create_from_group: each rank has a number of its own for it";
+}
+
+#define FLASH_FAILED_REQUEST OMPI_REQUEST_COLL
+
+static inline void flash_compat_raise_in_start(ompi_communicator_t *comm, int error)
+{
+    (void) comm; /* MPI_Start does */
+    (void) error;
 }
 
 /* By the end of its name, as Open MPI's own launcher writes it. */

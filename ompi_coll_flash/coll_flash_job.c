@@ -97,10 +97,9 @@ flash_transport_t *mca_coll_flash_job_transport(void)
     return job.transport;
 }
 
-bool mca_coll_flash_job_serves(const ompi_communicator_t *comm)
+bool mca_coll_flash_job_usable(void)
 {
-    return job.agreement == AGREED_USABLE ||
-           (comm == MPI_COMM_WORLD && job.agreement == NOT_AGREED);
+    return job.agreement != AGREED_UNUSABLE;
 }
 
 size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,

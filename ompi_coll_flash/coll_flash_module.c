@@ -262,11 +262,11 @@ static const char *obstacle(ompi_communicator_t *comm)
     if (ompi_comm_size(comm) < 2) {
         return "one rank";
     }
-    if (!mca_coll_flash_job_serves(comm)) {
+    if (!mca_coll_flash_job_usable()) {
         return "flash does not serve this job";
     }
-    if (!flash_compat_comm_id_is_shared(comm)) {
-        return "made from a group: each rank has a number of its own for it";
+    if (flash_compat_obstacle(comm) != NULL) {
+        return flash_compat_obstacle(comm);
     }
     if (flash_compat_comm_id(comm) >> COMM_BITS != 0) {
         return "its number has no place in a tag";

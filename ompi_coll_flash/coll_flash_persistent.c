@@ -188,8 +188,7 @@ static int persistent_start(size_t count, ompi_request_t **requests)
 {
     for (size_t k = 0; k < count; k++) {
         if (requests[k]->req_state != OMPI_REQUEST_INACTIVE) {
-            /* MPI_Start hands no error to anybody. */
-            PMPI_Comm_call_errhandler(requests[k]->req_mpi_object.comm, MPI_ERR_REQUEST);
+            flash_compat_raise_in_start(requests[k]->req_mpi_object.comm, MPI_ERR_REQUEST);
             return MPI_ERR_REQUEST;
         }
         start((mca_coll_flash_persistent_t *) requests[k]);

@@ -254,9 +254,7 @@ static void end(mca_coll_flash_request_t *request, int error)
 
     base->req_status.MPI_ERROR = error;
     if (error != MPI_SUCCESS) {
-        /* Open MPI hands the errors of this type of request to the communicator's error handler,
-           those of OMPI_REQUEST_COLL to MPI_COMM_WORLD's. */
-        base->req_type = OMPI_REQUEST_PML;
+        base->req_type = FLASH_FAILED_REQUEST;
     }
     ompi_request_complete(base, true);
     freed = atomic_exchange_explicit(&request->state, REQUEST_COMPLETED_HERE,

@@ -21,8 +21,12 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag)
 
 int MPIX_Flash_type(int which, MPI_Datatype *type)
 {
-    int error = type == NULL ? MPI_ERR_ARG : mca_coll_flash_halves_type(which, type);
+    int error;
 
+    if (!flash_call_has_world()) {
+        return MPI_ERR_OTHER;
+    }
+    error = type == NULL ? MPI_ERR_ARG : mca_coll_flash_halves_type(which, type);
     return flash_call_raise(MPI_COMM_WORLD, error, __func__);
 }
 

@@ -247,7 +247,8 @@ typedef struct MPIX_Flash_hints {
  * more than 4096 ranks, and where no ring serves the communicator, there is none.
  *
  * Local; between MPI_Init and MPI_Finalize, any thread that may call MPI. Errors, through the error
- * handler of MPI_COMM_WORLD: MPI_ERR_ARG (no such type, or type is NULL), MPI_ERR_NO_MEM.
+ * handler of MPI_COMM_WORLD: MPI_ERR_ARG (no such type, or type is NULL), MPI_ERR_NO_MEM. Before
+ * and behind these, in sessions alone for instance: MPI_ERR_OTHER, and no handler is called.
  */
 enum { MPIX_FLASH_BF16 = 1, MPIX_FLASH_FP16 = 2 };
 int MPIX_Flash_type(int which, MPI_Datatype *type);

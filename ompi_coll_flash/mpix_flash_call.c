@@ -8,10 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool flash_call_has_world(void)
+{
+    int initialized, finalized;
+
+    PMPI_Initialized(&initialized);
+    PMPI_Finalized(&finalized);
+    return initialized && !finalized;
+}
+
 int flash_call_raise(MPI_Comm comm, int error, const char *function)
 {
-    if (error != MPI_SUCCESS) {
-        OMPI_ERRHANDLER_INVOKE(ompi_comm_invalid(comm) ? MPI_COMM_WORLD : comm, error, function);
+    bool valid = !ompi_comm_invalid(comm);
+
+    if (error != MPI_SUCCESS && (valid || flash_call_has_world())) {
+        OMPI_ERRHANDLER_INVOKE(valid ? comm : MPI_COMM_WORLD, error, function);
     }
     return error;
 }

@@ -15,6 +15,8 @@ typedef struct call {
 } flash_call_t;
 
 /* Hands a function's error to the communicator's handler, or to MPI_COMM_WORLD's if it has none. */
+/* Whether MPI_COMM_WORLD is there: between MPI_Init and MPI_Finalize. */
+bool flash_call_has_world(void);
 int flash_call_raise(MPI_Comm comm, int error, const char *function);
 
 /* MPI_SUCCESS or an error class. */

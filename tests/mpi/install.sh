@@ -65,23 +65,24 @@ foreach silent {module-whatis conflict} {
 proc prepend-path {name value} {
     puts "$name $value"
 }
-proc setenv {name value} {
-    puts "$name $value"
-}
 source [lindex $argv 0]
 EOF
     tclsh "$scratch/module.tcl" "$module" >"$scratch/settings" || return 1
     grep '^LD_LIBRARY_PATH ' "$scratch/settings" || return 1
     while read -r name value; do
-        [[ $name != OMPI_MCA_* && ! -e $root$value ]] || continue
+        [[ ! -e $root$value && ! -e $value ]] || continue
         echo "$name: there is no $root$value"
         return 1
     done <"$scratch/settings"
-    value=$(sed -n 's/^OMPI_MCA_opal_mca_base_component_path //p' "$scratch/settings")
+    # Where the component is in Open MPI's own folder, nothing is to be set for it.
+    grep -q '^OMPI_MCA' "$scratch/settings" || return 0
+    value=$(sed -n 's/^OMPI_MCA_opal_mca_base_component_path //p' "$scratch/settings" | tail -n 1)
     OMPI_MCA_opal_mca_base_component_path=$root$value "$OMPI_INFO" --param coll flash |
         grep 'coll: flash'
 }
-if command -v tclsh >/dev/null; then
+if sanitized; then
+    skip 'the environment module' 'ompi_info cannot load a component with a sanitizer'
+elif command -v tclsh >/dev/null; then
     point 'the environment module' loads
 else
     skip 'the environment module' 'no tclsh (Debian: tcl)'
@@ -116,7 +117,11 @@ has_pages() {
         "$mandir/../man7/coll_flash.7" | sort | diff "$scratch/parameters" - || missing=1
     [[ -s $scratch/parameters ]] && ((missing == 0))
 }
-point 'manual pages' has_pages
+if sanitized; then
+    skip 'manual pages' 'ompi_info cannot load a component with a sanitizer'
+else
+    point 'manual pages' has_pages
+fi
 
 uninstalls() {
     make_quietly uninstall || return 1

@@ -78,11 +78,11 @@ rank_is_late() {
         return 1
     }
     holds 3 'at last: success' && holds 0 'called right' &&
-        tells $((2 * copies)) 'has done so for 2 seconds' &&
+        tells_all 2 'has done so for 2 seconds' &&
         tells + 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
         tells + 'Progress: *step . of 3, block of rank . of the communicator' &&
-        tells $((2 * copies)) "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD" &&
-        tells $((2 * copies)) 'The operation waits on'
+        tells_all 2 "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD" &&
+        tells_all 2 'The operation waits on'
 }
 # Given up: each rank ends with an error, the late one included.
 late_rank_is_given_up() {

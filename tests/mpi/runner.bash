@@ -123,11 +123,15 @@ mpi() {
     point "$name" run "$np" "$@"
 }
 
+ompi_major=$("$OMPI_INFO" --version | sed -n 's/^Open MPI v\([0-9]*\).*/\1/p')
+if [[ -z $ompi_major ]]; then
+    echo "Bail out! $OMPI_INFO does not tell Open MPI's version"
+    exit 1
+fi
 # "${all_messages[@]}": of several equal messages of help files, too: Open MPI 4.1's name, and 5's,
-# which then prints `copies` of each.
+# which then prints each up to `copies` times.
 # shellcheck disable=SC2034 # used by the scripts
 all_messages=(--mca orte_base_help_aggregate 0 --mca opal_base_help_aggregate 0)
-ompi_major=$("$OMPI_INFO" --version | sed -n 's/^Open MPI v\([0-9]*\).*/\1/p')
 copies=$((ompi_major < 5 ? 1 : 2))
 
 # "${on_rank[@]}" RANK VARIABLE=VALUE PROGRAM ARGUMENT...: an environment of its own for one rank.
@@ -152,6 +156,11 @@ tells() {
     holds "$@" && return 0
     grep -q 'ORTE_ERROR_LOG.*show_help' "$log" && return $lost_message
     return 1
+}
+
+# Likewise, of messages that come with all_messages.
+tells_all() {
+    holds $(($1 * copies)) "$2" >/dev/null || tells "$@"
 }
 
 # tried COMMAND...: until nothing is wrong but messages that mpirun lost, six times at most.

@@ -13,11 +13,15 @@ if ((ompi_major < 5)); then
 fi
 options --mca coll_flash_min_bytes 0
 for np in 1 2 3 5; do
-    mpi "$np" -- test_sessions
-    mpi "$np" -- test_sessions world
+    for how in alone again world around; do
+        mpi "$np" -- test_sessions "$how"
+    done
 done
-point 'coll_flash_verbose 1: why one made of a group is not served' \
-    says + 'made from a group: each rank has a number of its own' 2 \
+point 'coll_flash_verbose 1: why they are not served' \
+    says + 'does not serve communicator .*: of a session' 2 \
+    --mca coll_flash_verbose 1 -- test_sessions world
+point 'coll_flash_verbose 1: nor one that is made of a group' \
+    says + 'does not serve communicator .*: by MPI_Comm_create_from_group' 2 \
     --mca coll_flash_verbose 1 -- test_sessions world
 
 plan

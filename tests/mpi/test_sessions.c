@@ -1,9 +1,10 @@
 /*
- * test_sessions.c: communicators made from a session's group. Their numbers differ from rank to
- * rank, so that flash leaves them to the components below it; the extension works all the same.
- * What is made of them has a number that all ranks share, and is served, once MPI_COMM_WORLD is.
+ * test_sessions.c: communicators of sessions. They may be made before, while and after
+ * MPI_COMM_WORLD is there, with which flash's ranks agree on what it does, so that flash leaves them
+ * to the components below it; the extension works all the same.
  *
- * Argument `world`: MPI_Init, too. Open MPI 4.1 has no sessions.
+ * Argument: `alone`, without MPI_Init; `again`, likewise, twice; `world`, within MPI_Init and
+ * MPI_Finalize; `around`, around these. Open MPI 4.1 has no sessions.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -87,30 +88,99 @@ static void gather(MPI_Comm comm, bool served)
     check(seen.right && seen.rows == size * BLOCK, rank, "its callbacks saw something else");
 }
 
-int main(int argc, char **argv)
+static void check_type(bool there)
 {
-    bool world = argc > 1 && strcmp(argv[1], "world") == 0;
+    MPI_Datatype type;
+    bool got = MPIX_Flash_type(MPIX_FLASH_BF16, &type) == MPI_SUCCESS;
+
+    check(got == there, -1, "MPIX_Flash_type says otherwise");
+}
+
+typedef struct opened {
     MPI_Session session;
+    MPI_Comm comm;
+} opened_t;
+
+static opened_t open_session(void)
+{
+    opened_t opened;
+    MPI_Group group;
+
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &opened.session);
+    MPI_Group_from_session_pset(opened.session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "flash-test", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL,
+                               &opened.comm);
+    MPI_Group_free(&group);
+    return opened;
+}
+
+static void use_session(const opened_t *opened)
+{
+    MPI_Comm copy;
+
+    gather(opened->comm, false);
+    MPI_Comm_dup(opened->comm, &copy);
+    gather(copy, false);
+    MPI_Comm_free(&copy);
+    gather(opened->comm, false);
+}
+
+static void close_session(opened_t *opened)
+{
+    MPI_Comm_free(&opened->comm);
+    MPI_Session_finalize(&opened->session);
+}
+
+/* What is made of MPI_COMM_WORLD's group without it has no number that all ranks share. */
+static void use_world(void)
+{
     MPI_Group group;
     MPI_Comm comm, copy;
+
+    gather(MPI_COMM_WORLD, true);
+    MPI_Comm_group(MPI_COMM_WORLD, &group);
+    MPI_Comm_create_from_group(group, "flash-world", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+    gather(comm, false);
+    MPI_Comm_create_group(MPI_COMM_WORLD, group, 0, &copy);
+    gather(copy, true);
+    MPI_Comm_free(&copy);
+    MPI_Comm_free(&comm);
+    MPI_Group_free(&group);
+    check_type(true);
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "alone";
+    bool world = strcmp(how, "world") == 0, around = strcmp(how, "around") == 0;
+    opened_t opened;
 
     if (world) {
         MPI_Init(&argc, &argv);
     }
-    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
-    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
-    MPI_Comm_create_from_group(group, "flash-test", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
-    gather(comm, false);
-    MPI_Comm_dup(comm, &copy);
-    gather(copy, world);
-    gather(comm, false);
-    if (world) {
-        gather(MPI_COMM_WORLD, true);
+    opened = open_session();
+    use_session(&opened);
+    if (around) {
+        check_type(false);
+        MPI_Init(&argc, &argv);
     }
-    MPI_Comm_free(&copy);
-    MPI_Comm_free(&comm);
-    MPI_Group_free(&group);
-    MPI_Session_finalize(&session);
+    if (world || around) {
+        use_world();
+        use_session(&opened);
+    }
+    if (around) {
+        MPI_Finalize();
+        use_session(&opened);
+    }
+    if (!world) {
+        check_type(false);
+    }
+    close_session(&opened);
+    if (strcmp(how, "again") == 0) {
+        opened = open_session();
+        use_session(&opened);
+        close_session(&opened);
+    }
     if (world) {
         MPI_Finalize();
     }
