@@ -153,7 +153,7 @@ static inline uint32_t flash_compat_comm_id(const ompi_communicator_t *comm)
 
 /*
  * What comes of a session may be made before, while and after MPI_COMM_WORLD is, whose ranks agree
- * on what flash does. A revoked communicator ends operations that Open MPI knows to wait for
+ * on what flash does; and MPI_Comm_create_from_group gives each rank a number of its own. A revoked communicator ends operations that Open MPI knows to wait for
  * messages of its own; flash's would wait on.
  */
 static inline const char *flash_compat_obstacle(const ompi_communicator_t *comm)
@@ -161,12 +161,10 @@ static inline const char *flash_compat_obstacle(const ompi_communicator_t *comm)
     if (ompi_ftmpi_enabled) {
         return "the job is fault tolerant (ULFM), and flash follows no revocation";
     }
-    if (comm->instance != ompi_mpi_instance_default) {
-        return "of a session";
+    if (comm->instance != ompi_mpi_instance_default || !OMPI_COMM_IS_GLOBAL_INDEX(comm)) {
+        return "of a session, or by MPI_Comm_create_from_group";
     }
-    return OMPI_COMM_IS_GLOBAL_INDEX(comm)
-               ? NULL
-               : "by MPI_Comm_create_from_group: each rank has a number of its own for it";
+    return NULL;
 }
 
 #define FLASH_FAILED_REQUEST OMPI_REQUEST_COLL

