@@ -97,11 +97,16 @@ static int set_default(ucp_config_t *config, const char *name, const char *value
 static void set_tcp_buffers(ucp_config_t *config)
 {
     static const char *const size = "64k";
+    unsigned major, minor, release;
+    bool prefixed; /* the names of a transport's settings are */
 
-    if (!is_set("TCP_TX_SEG_SIZE") && !is_set("TCP_RX_SEG_SIZE")) {
-        (void) ucp_config_modify(config, "RX_SEG_SIZE", size);
-        (void) ucp_config_modify(config, "TX_SEG_SIZE", size);
+    if (is_set("TCP_TX_SEG_SIZE") || is_set("TCP_RX_SEG_SIZE")) {
+        return;
     }
+    ucp_get_version(&major, &minor, &release);
+    prefixed = major > 1 || minor >= 17;
+    (void) ucp_config_modify(config, prefixed ? "TCP_RX_SEG_SIZE" : "RX_SEG_SIZE", size);
+    (void) ucp_config_modify(config, prefixed ? "TCP_TX_SEG_SIZE" : "TX_SEG_SIZE", size);
 }
 
 /*
