@@ -181,6 +181,13 @@ point 'coll_flash_verbose 2: calls of the extension around the ring' \
 point 'coll_flash_verbose 2: calls of the extension that fall back, and why' \
     says + 'Ireduce_scatter_block_compute of .* bytes on .*: plain collective (not a commutative' 2 \
     --mca coll_flash_verbose 2 -- test_extension user_operation
+if ((ompi_major >= 5)); then
+    point 'coll_flash_verbose 1: a job with ULFM' \
+        says + 'does not serve communicator [0-9]*: the job is fault tolerant' 3 \
+        "${inactive[@]}" --with-ft ulfm --mca coll_flash_verbose 1 -- test_extension active
+else
+    skip 'a job with ULFM' 'this Open MPI has none (5.0 and later)'
+fi
 point 'silent by default' says 0 flash 3 -- test_others
 
 plan
