@@ -109,12 +109,11 @@ has_pages() {
     local name mandir missing=0
     mandir=$(dirname "$(find "$root" -name mpix_flash.3 -print -quit)")
     while read -r name; do
-        [[ $name == MPIX_* ]] || continue
         grep -q "^int $name(" "$mandir/$name.3" && grep -q '^.SH DESCRIPTION' "$mandir/$name.3" &&
             continue
         echo "no page of $name"
         missing=1
-    done <"$scratch/declared"
+    done < <(find "$root" -name 'mpix_flash*.h' -exec sed -n 's/^int \(MPIX_[A-Za-z_]*\)(.*/\1/p' {} +)
     of_moved_tree "$FLASH_COMPONENT_PATH" --param coll flash --level 9 --parsable |
         sed -n 's/.*param:\(coll_flash_[a-z_]*\):value:.*/\1/p' |
         sort >"$scratch/parameters"
