@@ -153,8 +153,9 @@ static inline uint32_t flash_compat_comm_id(const ompi_communicator_t *comm)
 
 /*
  * What comes of a session may be made before, while and after MPI_COMM_WORLD is, whose ranks agree
- * on what flash does; and MPI_Comm_create_from_group gives each rank a number of its own. A revoked communicator ends operations that Open MPI knows to wait for
- * messages of its own; flash's would wait on.
+ * on what flash does; and MPI_Comm_create_from_group gives each rank a number of its own. A revoked
+ * communicator ends operations that Open MPI knows to wait for messages of its own; flash's would
+ * wait on.
  */
 static inline const char *flash_compat_obstacle(const ompi_communicator_t *comm)
 {

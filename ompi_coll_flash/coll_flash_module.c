@@ -265,13 +265,10 @@ static const char *obstacle(ompi_communicator_t *comm)
     if (!mca_coll_flash_job_usable()) {
         return "flash does not serve this job";
     }
-    if (flash_compat_obstacle(comm) != NULL) {
-        return flash_compat_obstacle(comm);
-    }
     if (flash_compat_comm_id(comm) >> COMM_BITS != 0) {
         return "its number has no place in a tag";
     }
-    return one_job(comm) ? NULL : "processes of several jobs";
+    return one_job(comm) ? flash_compat_obstacle(comm) : "processes of several jobs";
 }
 
 mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int *priority)

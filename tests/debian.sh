@@ -53,8 +53,9 @@ install_release() {
     [[ $archive ]] || die "apt knows no archive of Debian's: give one in /etc/apt"
     remove "$root.new"
     # What it mounts goes with the namespaces, however it ends.
-    unshare --mount --pid --fork --kill-child debootstrap --variant=minbase --include=ca-certificates,clang "$release" "$root.new" \
-        "$archive" >"$root.log" 2>&1 || die "debootstrap failed: see $root.log"
+    unshare --mount --pid --fork --kill-child debootstrap --variant=minbase \
+        --include=ca-certificates,clang "$release" "$root.new" "$archive" >"$root.log" 2>&1 ||
+        die "debootstrap failed: see $root.log"
     # As this machine reaches the archive, so does the release.
     cp -a /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf "$root.new/etc/apt/apt.conf.d/" \
         2>/dev/null || :
