@@ -74,6 +74,7 @@ typedef struct mca_coll_flash_params {
     unsigned probe_seconds, stuck_seconds;
     bool stuck_error;
     int verbose;
+    bool summary;
     char *trace; /* what the files' names begin with; NULL or empty: none */
     char *help_dir;
     char *cuda_plugin; /* its path; NULL or empty: none */
@@ -126,6 +127,10 @@ flash_progress_t *mca_coll_flash_job_progress(void);
 
 /* Likewise what it moves data with. */
 flash_transport_t *mca_coll_flash_job_transport(void);
+
+/* From now on measures how long operations are under way, for good, and what it has found. */
+void mca_coll_flash_job_measure(void);
+flash_times_t mca_coll_flash_job_times(void);
 
 /*
  * flash_engine_watch(); `found` is called for each operation that it finds while that cannot
@@ -411,22 +416,65 @@ void mca_coll_flash_tell_device_failed(void);
 /* All blocks together, of `count` elements each or of counts[] where that is not NULL. */
 size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
                             ompi_communicator_t *comm);
+/* Why no ring serves a call; equal on all ranks. */
+typedef enum mca_coll_flash_obstacle {
+    FLASH_NO_OBSTACLE,
+    FLASH_BELOW_MIN,
+    FLASH_BELOW_TWICE_MIN,
+    FLASH_BELOW_STEP,
+    FLASH_BELOW_TWICE_STEP,
+    FLASH_ON_ONE_NODE,
+    FLASH_NOT_COMMUTATIVE,
+    FLASH_NOT_OF_REDUCTIONS,
+    FLASH_NOT_PREDEFINED,
+    FLASH_TYPE_WITH_GAPS,
+    FLASH_PERSISTENT_NUMBERS,
+    FLASH_TOO_MANY_RANKS,
+    FLASH_NOT_SERVED,
+    FLASH_OBSTACLES
+} mca_coll_flash_obstacle_t;
+
 /*
- * Whether a call goes around the ring, which is also said at coll_flash_verbose 2; equal on all
- * ranks. `obstacle` says why it cannot, or is NULL: then its size decides.
+ * Whether a call goes around the ring, which is counted, and said at coll_flash_verbose 2; equal on
+ * all ranks. Without an obstacle, its size decides.
  */
 bool mca_coll_flash_takes_ring(const char *name, flash_kind_t kind, size_t bytes,
-                               const mca_coll_flash_module_t *module, const char *obstacle);
-/*
- * Says so for a call whose way is already known: the ring, which counts, or `otherwise` if there is
- * an obstacle.
- */
+                               const mca_coll_flash_module_t *module,
+                               mca_coll_flash_obstacle_t obstacle);
+/* Counts and says so of a call of the extension, which takes the ring if there is no obstacle. */
 void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
-                              const char *otherwise, const char *obstacle);
+                              mca_coll_flash_obstacle_t obstacle);
+
+/* ---------------------------------------------------------------- counters */
+
+/* What the process has done so far: numbers of calls, unless it says otherwise. */
+typedef enum mca_coll_flash_counter {
+    FLASH_COUNT_RINGS, /* of calls that flash served, by a ring or directly */
+    FLASH_COUNT_RING_BYTES,
+    FLASH_COUNT_CALLBACKS, /* made for them */
+    FLASH_COUNT_PASSED_ON, /* plain calls */
+    FLASH_COUNT_PASSED_ON_BYTES,
+    FLASH_COUNT_PLAIN, /* of the extension, served by plain collectives */
+    FLASH_COUNT_PLAIN_BYTES,
+    /* Why these last two were not served. */
+    FLASH_COUNT_MIN_BYTES,
+    FLASH_COUNT_STEP_BYTES,
+    FLASH_COUNT_ON_NODE,
+    FLASH_COUNT_OPERATION,
+    FLASH_COUNT_PERSISTENT,
+    FLASH_COUNT_RANKS,
+    FLASH_COUNT_COMMUNICATOR,
+    FLASH_COUNTERS
+} mca_coll_flash_counter_t;
 
 /* Performance variables of the MPI tool interface. */
 void mca_coll_flash_counters_register(void);
-void mca_coll_flash_count(bool ring);
+void mca_coll_flash_count(mca_coll_flash_counter_t counter, uint64_t amount);
+uint64_t mca_coll_flash_counted(mca_coll_flash_counter_t counter);
+
+/* If any process asks for it (coll_flash_summary): a table of all that, in MPI_Finalize. */
+void mca_coll_flash_summary_open(void);
+void mca_coll_flash_summary_close(void);
 
 /* -------------------------------------------------------------- operations */
 
@@ -494,8 +542,8 @@ int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, uint32_t sequ
                                   ompi_request_t **request);
 /* Whether its ranks are few enough for each to exchange with all others. */
 bool mca_coll_flash_may_exchange(ompi_communicator_t *comm);
-/* Why there cannot be one, or NULL. */
-const char *mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm);
+/* Why there cannot be one. */
+mca_coll_flash_obstacle_t mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm);
 /* MPI_SUCCESS, or MPI_ERR_TRUNCATE: what this rank has for itself does not fit. */
 int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,
                                  ompi_communicator_t *comm);
@@ -534,8 +582,8 @@ int mca_coll_flash_refuse_far(const mca_coll_flash_arguments_t *arguments,
 
 /* Once, before threads make persistent requests at a time. */
 void mca_coll_flash_persistent_init(void);
-/* Why the next persistent request cannot be a ring's, or NULL; equal on all ranks. */
-const char *mca_coll_flash_persistent_obstacle(const mca_coll_flash_module_t *module);
+/* Why the next persistent request cannot be a ring's. */
+mca_coll_flash_obstacle_t mca_coll_flash_persistent_obstacle(const mca_coll_flash_module_t *module);
 /* An inactive request, each start of which calls one of the functions above. */
 int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments,
@@ -549,8 +597,8 @@ bool mca_coll_flash_is_solid(MPI_Datatype type);
 bool mca_coll_flash_may_write_own(const void *sendbuf, MPI_Datatype sendtype,
                                   MPI_Datatype recvtype);
 
-/* Why a ring cannot reduce with `op` on `datatype`, or NULL; equal on all ranks. */
-const char *mca_coll_flash_reduce_obstacle(MPI_Datatype datatype, MPI_Op op);
+/* Why a ring cannot reduce with `op` on `datatype`. */
+mca_coll_flash_obstacle_t mca_coll_flash_reduce_obstacle(MPI_Datatype datatype, MPI_Op op);
 
 /* The functions that the module takes over. */
 int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,

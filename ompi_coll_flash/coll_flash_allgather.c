@@ -361,7 +361,7 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
 
 static bool takes_ring(const char *name, flash_count_t recvcount, flash_counts_t recvcounts,
                        MPI_Datatype recvtype, const mca_coll_flash_module_t *module,
-                       const char *obstacle)
+                       mca_coll_flash_obstacle_t obstacle)
 {
     size_t bytes = mca_coll_flash_bytes(recvcount, recvcounts, recvtype, module->comm);
 
@@ -390,7 +390,7 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
-    if (!takes_ring("Iallgather", recvcount, NULL, recvtype, module, NULL)) {
+    if (!takes_ring("Iallgather", recvcount, NULL, recvtype, module, FLASH_NO_OBSTACLE)) {
         struct flash_fallback *mirrored = NULL;
         int rc = MPI_SUCCESS;
 
@@ -421,7 +421,7 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
-    if (!takes_ring("Iallgatherv", 0, recvcounts, recvtype, module, NULL)) {
+    if (!takes_ring("Iallgatherv", 0, recvcounts, recvtype, module, FLASH_NO_OBSTACLE)) {
         struct flash_fallback *mirrored = NULL;
         int rc = MPI_SUCCESS;
 

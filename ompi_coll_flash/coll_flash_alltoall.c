@@ -18,9 +18,9 @@ bool mca_coll_flash_may_exchange(ompi_communicator_t *comm)
     return ompi_comm_size(comm) <= MOST_RANKS;
 }
 
-const char *mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm)
+mca_coll_flash_obstacle_t mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm)
 {
-    return mca_coll_flash_may_exchange(comm) ? NULL : "too many ranks for an all-to-all";
+    return mca_coll_flash_may_exchange(comm) ? FLASH_NO_OBSTACLE : FLASH_TOO_MANY_RANKS;
 }
 
 int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,

@@ -25,6 +25,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .stuck_seconds = 60,
     .stuck_error = false,
     .verbose = 0,
+    .summary = false,
     .trace = NULL,
     .help_dir = NULL,
 };
@@ -195,6 +196,14 @@ static void register_tuning(void)
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.verbose,
                       "0: silent. 1: what flash decided for the job and each communicator. 2: a "
                       "line for each operation, with the path it took and why");
+    register_variable("summary", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_3,
+                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.summary,
+                      "Whether MPI_Finalize prints a table on the standard error of rank 0: for "
+                      "all ranks of MPI_COMM_WORLD, what flash has served, for how long it was "
+                      "under way, how much of that was hidden and exposed, and why other calls "
+                      "took no ring: what the performance variables say. For all, if one process "
+                      "asks for it. Each poll of a waiting application then reads the clock. Not "
+                      "for jobs that outlive a process");
     register_variable(
         "trace", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.trace,
@@ -331,6 +340,7 @@ int mca_coll_flash_close(void)
 {
     opal_progress_unregister(mca_coll_flash_progress_all);
     flash_fallback_close();
+    mca_coll_flash_summary_close();
     mca_coll_flash_job_close();
     mca_coll_flash_requests_fini();
     mca_coll_flash_modules_fini();

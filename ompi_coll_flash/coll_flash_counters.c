@@ -10,11 +10,16 @@
 
 #include <stdatomic.h>
 
-static atomic_ullong rings, passed_on;
+static atomic_uint_fast64_t counters[FLASH_COUNTERS];
 
-void mca_coll_flash_count(bool ring)
+void mca_coll_flash_count(mca_coll_flash_counter_t counter, uint64_t amount)
 {
-    atomic_fetch_add_explicit(ring ? &rings : &passed_on, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters[counter], amount, memory_order_relaxed);
+}
+
+uint64_t mca_coll_flash_counted(mca_coll_flash_counter_t counter)
+{
+    return atomic_load_explicit(&counters[counter], memory_order_relaxed);
 }
 
 /* ctx: the counter. */
@@ -22,7 +27,7 @@ static int get_count(const mca_base_pvar_t *variable, void *value, void *object)
 {
     (void) object;
     *(unsigned long long *) value =
-        atomic_load_explicit((atomic_ullong *) variable->ctx, memory_order_relaxed);
+        mca_coll_flash_counted((mca_coll_flash_counter_t) (uintptr_t) variable->ctx);
     return OPAL_SUCCESS;
 }
 
@@ -46,30 +51,120 @@ static int get_thread_time(const mca_base_pvar_t *variable, void *value, void *o
     return OPAL_SUCCESS;
 }
 
+static int get_under_way(const mca_base_pvar_t *variable, void *value, void *object)
+{
+    (void) variable;
+    (void) object;
+    *(double *) value = mca_coll_flash_job_times().under_way;
+    return OPAL_SUCCESS;
+}
+
+static int get_exposed(const mca_base_pvar_t *variable, void *value, void *object)
+{
+    (void) variable;
+    (void) object;
+    *(double *) value = mca_coll_flash_job_times().exposed;
+    return OPAL_SUCCESS;
+}
+
+/* The clock is read for those alone who want to know. */
+static int measure(mca_base_pvar_t *variable, mca_base_pvar_event_t event, void *object, int *count)
+{
+    (void) variable;
+    (void) object;
+    if (event == MCA_BASE_PVAR_HANDLE_BIND) {
+        mca_coll_flash_job_measure();
+        *count = 1;
+    }
+    return OPAL_SUCCESS;
+}
+
 static void register_one(const char *name, int class, mca_base_var_type_t type,
-                         mca_base_get_value_fn_t get, void *context, const char *help)
+                         mca_base_get_value_fn_t get, mca_base_notify_fn_t notify, void *context,
+                         const char *help)
 {
     mca_base_pvar_register("ompi", "coll", "flash", name, help, OPAL_INFO_LVL_4, class, type, NULL,
                            MCA_BASE_VAR_BIND_NO_OBJECT,
                            MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS |
                                MCA_BASE_PVAR_FLAG_IWG,
-                           get, NULL, NULL, context);
+                           get, NULL, notify, context);
+}
+
+static void register_count(const char *name, mca_coll_flash_counter_t counter, const char *help)
+{
+    register_one(name, MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, get_count,
+                 NULL, (void *) (uintptr_t) counter, help);
+}
+
+static void register_calls(void)
+{
+    register_count("rings", FLASH_COUNT_RINGS,
+                   "Calls of this process that flash has served by a ring, or directly where a "
+                   "parameter or the call itself says so, those of <mpix_flash.h> among them; a "
+                   "persistent request counts once, when it is made");
+    register_count("ring_bytes", FLASH_COUNT_RING_BYTES,
+                   "The bytes of these calls: of all ranks' blocks together, counted once for each "
+                   "call");
+    register_count("callbacks", FLASH_COUNT_CALLBACKS,
+                   "Compute callbacks that have been made for them");
+    register_count("passed_on", FLASH_COUNT_PASSED_ON,
+                   "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block) and their persistent "
+                   "forms on communicators that flash serves, which it has given to the component "
+                   "of the next lower priority; coll_flash_verbose 2 says why of each");
+    register_count("passed_on_bytes", FLASH_COUNT_PASSED_ON_BYTES,
+                   "The bytes of these calls, as of coll_flash_ring_bytes");
+    register_count("plain", FLASH_COUNT_PLAIN,
+                   "Calls of <mpix_flash.h> that a plain collective has served, without overlap");
+    register_count("plain_bytes", FLASH_COUNT_PLAIN_BYTES,
+                   "The bytes of these calls, as of coll_flash_ring_bytes");
+}
+
+static void register_reasons(void)
+{
+    register_count("fallbacks_min_bytes", FLASH_COUNT_MIN_BYTES,
+                   "How many of the calls that were passed on or served by plain collectives were "
+                   "so because they were smaller than coll_flash_min_bytes wants");
+    register_count("fallbacks_step_bytes", FLASH_COUNT_STEP_BYTES,
+                   "Likewise, because their blocks were smaller than coll_flash_step_bytes wants");
+    register_count("fallbacks_on_node", FLASH_COUNT_ON_NODE,
+                   "Likewise, because all ranks share a node, see coll_flash_on_node");
+    register_count("fallbacks_operation", FLASH_COUNT_OPERATION,
+                   "Likewise, because a ring cannot reduce by that operation, or not on that type");
+    register_count("fallbacks_persistent", FLASH_COUNT_PERSISTENT,
+                   "Likewise, because the communicator had had 8192 persistent requests");
+    register_count("fallbacks_ranks", FLASH_COUNT_RANKS,
+                   "Likewise, because more than 4096 ranks were to exchange with each other");
+    register_count("fallbacks_communicator", FLASH_COUNT_COMMUNICATOR,
+                   "Calls of <mpix_flash.h> on communicators that flash does not serve; "
+                   "coll_flash_verbose 1 says why of each communicator. Others' calls there, and "
+                   "the plain ones, flash does not see");
+}
+
+static void register_times(void)
+{
+    register_one(
+        "under_way_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE, get_under_way,
+        measure, NULL,
+        "For how many seconds calls that flash served have been under way in this process, "
+        "one at least at a time. Measured from when a tool first asks for this variable or "
+        "coll_flash_exposed_seconds, or from MPI_Init on with coll_flash_summary");
+    register_one("exposed_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE,
+                 get_exposed, measure, NULL,
+                 "For how many of coll_flash_under_way_seconds the application was in MPI, and "
+                 "neither in a compute callback nor with one pending: the rest was hidden. MPI "
+                 "calls that follow each other within 0.2 ms count as one, so that a program that "
+                 "calls MPI_Test more often than that is seen to wait");
+    register_one("wakeups", MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG,
+                 get_wakeups, NULL, NULL,
+                 "How often the progress thread of this process has woken up");
+    register_one("thread_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE,
+                 get_thread_time, NULL, NULL,
+                 "CPU time in seconds that the progress thread of this process has used");
 }
 
 void mca_coll_flash_counters_register(void)
 {
-    register_one("rings", MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG,
-                 get_count, &rings,
-                 "Calls of this process that flash has served by a ring, those of <mpix_flash.h> "
-                 "among them; a persistent request counts once, when it is made");
-    register_one("passed_on", MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG,
-                 get_count, &passed_on,
-                 "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block) and their persistent "
-                 "forms on communicators that flash serves, which it has given to the component "
-                 "of the next lower priority; coll_flash_verbose 2 says why");
-    register_one("wakeups", MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG,
-                 get_wakeups, NULL, "How often the progress thread of this process has woken up");
-    register_one("thread_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE,
-                 get_thread_time, NULL,
-                 "CPU time in seconds that the progress thread of this process has used");
+    register_calls();
+    register_reasons();
+    register_times();
 }

@@ -9,7 +9,8 @@
  * works on every rank, and which values of the parameters that decide about paths all go by.
  *
  * Shared between threads: `job.started` is written and read by application threads under
- * `job.mutex`. All else is written in MPI_Init and MPI_Finalize only, but for what
+ * `job.mutex`. `job.measured` is written by a tool's thread before MPI_Init or beside it, whose calls
+ * Open MPI lets in one at a time, and otherwise in MPI_Init. All else is written in MPI_Init and MPI_Finalize only, but for what
  * flash_progress.h orders.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -32,7 +33,8 @@ static struct {
     char reason[FLASH_UCX_REASON_MAX]; /* why UCX is not usable here */
     int agreement;
     pthread_mutex_t mutex;
-    bool started; /* the first operation has been */
+    bool started;  /* the first operation has been */
+    bool measured; /* how long operations are under way */
 } job = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* ------------------------------------------------------- opening and closing */
@@ -53,6 +55,9 @@ void mca_coll_flash_job_open(void)
     if (job.engine != NULL) {
         flash_engine_set_trace(job.engine, mca_coll_flash_trace_open());
         job.progress = flash_progress_create(job.engine, job.transport);
+    }
+    if (job.measured) {
+        mca_coll_flash_job_measure();
     }
     mca_coll_flash_card_publish(job.transport);
 }
@@ -95,6 +100,20 @@ flash_progress_t *mca_coll_flash_job_progress(void)
 flash_transport_t *mca_coll_flash_job_transport(void)
 {
     return job.transport;
+}
+
+/* A tool may want it before MPI_Init. */
+void mca_coll_flash_job_measure(void)
+{
+    job.measured = true;
+    if (job.progress != NULL) {
+        flash_progress_measure(job.progress);
+    }
+}
+
+flash_times_t mca_coll_flash_job_times(void)
+{
+    return job.progress == NULL ? (flash_times_t){0, 0} : flash_progress_times(job.progress);
 }
 
 bool mca_coll_flash_job_usable(void)
@@ -154,7 +173,7 @@ static bool wants_on_node(void)
 
 /* Parameters that all ranks go by, the smallest value of each; and what else is agreed on. */
 enum { PRIORITY, MIN_BYTES, STEP_BYTES, SEGMENT_BYTES, SHARED };
-enum { USABLE = 2 * SHARED, ON_NODE, SCHEDULE, MINUS_SCHEDULE, VALUES };
+enum { USABLE = 2 * SHARED, ON_NODE, SCHEDULE, MINUS_SCHEDULE, NO_SUMMARY, VALUES };
 
 /* As far as ranks can compare. */
 static int64_t comparable(size_t bytes)
@@ -181,6 +200,7 @@ static void set_mine(int64_t mine[VALUES], bool usable)
     mine[ON_NODE] = wants_on_node();
     mine[SCHEDULE] = params->schedule;
     mine[MINUS_SCHEDULE] = -params->schedule;
+    mine[NO_SUMMARY] = !params->summary;
 }
 
 static void tell_differences(const int64_t least[VALUES])
@@ -228,6 +248,10 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)
     params->step_bytes = (size_t) least[STEP_BYTES];
     params->segment_bytes = (size_t) least[SEGMENT_BYTES];
     params->schedule = (int) least[SCHEDULE];
+    if (!least[NO_SUMMARY]) {
+        mca_coll_flash_job_measure();
+        mca_coll_flash_summary_open();
+    }
     FLASH_VERBOSE(1,
                   "coll:flash: %s this job (min_bytes %zu, step_bytes %zu, segment_bytes %zu, "
                   "on_node %s, schedule %s)",

@@ -22,52 +22,82 @@ size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Data
     return elements * size;
 }
 
-void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
-                              const char *otherwise, const char *obstacle)
+/* What a verbose line says of an obstacle, and what it counts as. */
+static const struct {
+    const char *text;
+    mca_coll_flash_counter_t counter;
+} obstacles[FLASH_OBSTACLES] = {
+    [FLASH_BELOW_MIN] = {"below min_bytes", FLASH_COUNT_MIN_BYTES},
+    [FLASH_BELOW_TWICE_MIN] = {"below twice min_bytes", FLASH_COUNT_MIN_BYTES},
+    [FLASH_BELOW_STEP] = {"blocks below step_bytes", FLASH_COUNT_STEP_BYTES},
+    [FLASH_BELOW_TWICE_STEP] = {"blocks below twice step_bytes", FLASH_COUNT_STEP_BYTES},
+    [FLASH_ON_ONE_NODE] = {"on one node, see on_node", FLASH_COUNT_ON_NODE},
+    [FLASH_NOT_COMMUTATIVE] = {"not a commutative operation", FLASH_COUNT_OPERATION},
+    [FLASH_NOT_OF_REDUCTIONS] = {"not an operation for reductions", FLASH_COUNT_OPERATION},
+    [FLASH_NOT_PREDEFINED] = {"not a predefined type", FLASH_COUNT_OPERATION},
+    [FLASH_TYPE_WITH_GAPS] = {"a type with gaps", FLASH_COUNT_OPERATION},
+    [FLASH_PERSISTENT_NUMBERS] = {"the communicator has had too many persistent requests",
+                                  FLASH_COUNT_PERSISTENT},
+    [FLASH_TOO_MANY_RANKS] = {"too many ranks for an all-to-all", FLASH_COUNT_RANKS},
+    [FLASH_NOT_SERVED] = {"flash does not serve it", FLASH_COUNT_COMMUNICATOR}};
+
+/* `calls` and `bytes` count those that are not served. */
+static void tell(const char *name, size_t size, ompi_communicator_t *comm,
+                 mca_coll_flash_obstacle_t obstacle, const char *otherwise,
+                 mca_coll_flash_counter_t calls, mca_coll_flash_counter_t bytes)
 {
     uint32_t comm_id = flash_compat_comm_id(comm);
 
-    if (obstacle == NULL) {
-        mca_coll_flash_count(true);
-        FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: ring", name, bytes,
+    if (obstacle == FLASH_NO_OBSTACLE) {
+        mca_coll_flash_count(FLASH_COUNT_RINGS, 1);
+        mca_coll_flash_count(FLASH_COUNT_RING_BYTES, size);
+        FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: ring", name, size,
                       comm_id);
     } else {
-        FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s (%s)", name, bytes,
-                      comm_id, otherwise, obstacle);
+        mca_coll_flash_count(calls, 1);
+        mca_coll_flash_count(bytes, size);
+        mca_coll_flash_count(obstacles[obstacle].counter, 1);
+        FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s (%s)", name, size,
+                      comm_id, otherwise, obstacles[obstacle].text);
     }
 }
 
-/* NULL if it is not. The parameters' help texts say why there are two limits, and two of each. */
-static const char *too_small(flash_kind_t kind, size_t bytes, const mca_coll_flash_module_t *module)
+void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
+                              mca_coll_flash_obstacle_t obstacle)
 {
-    static const char *const reasons[][2] = {
-        [FLASH_ALLGATHER] = {"below twice min_bytes", "blocks below twice step_bytes"},
-        [FLASH_REDUCE_SCATTER] = {"below min_bytes", "blocks below step_bytes"}};
+    tell(name, bytes, comm, obstacle, "plain collective", FLASH_COUNT_PLAIN,
+         FLASH_COUNT_PLAIN_BYTES);
+}
+
+/* The parameters' help texts say why there are two limits, and two of each. */
+static mca_coll_flash_obstacle_t too_small(flash_kind_t kind, size_t bytes,
+                                           const mca_coll_flash_module_t *module)
+{
     const mca_coll_flash_settings_t *settings = &module->settings;
     size_t worth = kind == FLASH_ALLGATHER ? bytes / 2 : bytes;
 
     if (worth < settings->min_bytes) {
-        return reasons[kind][0];
+        return kind == FLASH_ALLGATHER ? FLASH_BELOW_TWICE_MIN : FLASH_BELOW_MIN;
     }
     if (settings->min_bytes > 0 &&
         worth / (size_t) ompi_comm_size(module->comm) < settings->step_bytes) {
-        return reasons[kind][1];
+        return kind == FLASH_ALLGATHER ? FLASH_BELOW_TWICE_STEP : FLASH_BELOW_STEP;
     }
-    return NULL;
+    return FLASH_NO_OBSTACLE;
 }
 
 bool mca_coll_flash_takes_ring(const char *name, flash_kind_t kind, size_t bytes,
-                               const mca_coll_flash_module_t *module, const char *obstacle)
+                               const mca_coll_flash_module_t *module,
+                               mca_coll_flash_obstacle_t obstacle)
 {
-    if (obstacle == NULL) {
+    if (obstacle == FLASH_NO_OBSTACLE) {
         obstacle = too_small(kind, bytes, module);
     }
-    if (obstacle == NULL && module->on_node && mca_coll_flash_params.on_node == FLASH_ON_NODE_NO) {
-        obstacle = "on one node, see on_node";
+    if (obstacle == FLASH_NO_OBSTACLE && module->on_node &&
+        mca_coll_flash_params.on_node == FLASH_ON_NODE_NO) {
+        obstacle = FLASH_ON_ONE_NODE;
     }
-    mca_coll_flash_tell_path(name, bytes, module->comm, "passed on", obstacle);
-    if (obstacle != NULL) {
-        mca_coll_flash_count(false);
-    }
-    return obstacle == NULL;
+    tell(name, bytes, module->comm, obstacle, "passed on", FLASH_COUNT_PASSED_ON,
+         FLASH_COUNT_PASSED_ON_BYTES);
+    return obstacle == FLASH_NO_OBSTACLE;
 }

@@ -261,11 +261,11 @@ static int keep_arrays(mca_coll_flash_persistent_t *persistent, int size)
  * in different orders (MPI 4.0, section 6.13). No number is given twice, since a request may live
  * as long as its communicator.
  */
-const char *mca_coll_flash_persistent_obstacle(const mca_coll_flash_module_t *module)
+mca_coll_flash_obstacle_t
+mca_coll_flash_persistent_obstacle(const mca_coll_flash_module_t *module)
 {
-    return module->persistent_sequence < FLASH_CALL_SEQUENCES
-               ? NULL
-               : "the communicator has had too many persistent requests";
+    return module->persistent_sequence < FLASH_CALL_SEQUENCES ? FLASH_NO_OBSTACLE
+                                                              : FLASH_PERSISTENT_NUMBERS;
 }
 
 /* Open MPI does not keep the types and operation of a request that it finds complete, as this one

@@ -25,18 +25,18 @@ bool mca_coll_flash_is_solid(MPI_Datatype type)
            ompi_datatype_is_contiguous_memory_layout(type, 2);
 }
 
-const char *mca_coll_flash_reduce_obstacle(MPI_Datatype datatype, MPI_Op op)
+mca_coll_flash_obstacle_t mca_coll_flash_reduce_obstacle(MPI_Datatype datatype, MPI_Op op)
 {
     if (!ompi_op_is_commute(op)) {
-        return "not a commutative operation";
+        return FLASH_NOT_COMMUTATIVE;
     }
     if (op == MPI_REPLACE || op == MPI_NO_OP) {
-        return "not an operation for reductions";
+        return FLASH_NOT_OF_REDUCTIONS;
     }
     if (ompi_op_is_intrinsic(op)) {
-        return ompi_datatype_is_predefined(datatype) ? NULL : "not a predefined type";
+        return ompi_datatype_is_predefined(datatype) ? FLASH_NO_OBSTACLE : FLASH_NOT_PREDEFINED;
     }
-    return mca_coll_flash_is_solid(datatype) ? NULL : "a type with gaps";
+    return mca_coll_flash_is_solid(datatype) ? FLASH_NO_OBSTACLE : FLASH_TYPE_WITH_GAPS;
 }
 
 /*
@@ -189,11 +189,11 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
 
 static bool takes_ring(const char *name, flash_count_t recvcount, flash_counts_t recvcounts,
                        MPI_Datatype datatype, MPI_Op op, const mca_coll_flash_module_t *module,
-                       const char *obstacle)
+                       mca_coll_flash_obstacle_t obstacle)
 {
     size_t bytes = mca_coll_flash_bytes(recvcount, recvcounts, datatype, module->comm);
 
-    if (obstacle == NULL) {
+    if (obstacle == FLASH_NO_OBSTACLE) {
         obstacle = mca_coll_flash_reduce_obstacle(datatype, op);
     }
     return mca_coll_flash_takes_ring(name, FLASH_REDUCE_SCATTER, bytes, module, obstacle);
@@ -218,7 +218,8 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
-    if (!takes_ring("Ireduce_scatter_block", recvcount, NULL, datatype, op, module, NULL)) {
+    if (!takes_ring("Ireduce_scatter_block", recvcount, NULL, datatype, op, module,
+                    FLASH_NO_OBSTACLE)) {
         struct flash_fallback *mirrored = NULL;
         int rc = MPI_SUCCESS;
 
@@ -248,7 +249,7 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
-    if (!takes_ring("Ireduce_scatter", 0, recvcounts, datatype, op, module, NULL)) {
+    if (!takes_ring("Ireduce_scatter", 0, recvcounts, datatype, op, module, FLASH_NO_OBSTACLE)) {
         struct flash_fallback *mirrored = NULL;
         int rc = MPI_SUCCESS;
 

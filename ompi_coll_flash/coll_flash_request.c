@@ -340,6 +340,7 @@ static int call_back(void *arg, const flash_piece_t *piece)
     bool enters = request->apart && flash_stager_enter(request->stager);
 
     if (error == MPI_SUCCESS) {
+        mca_coll_flash_count(FLASH_COUNT_CALLBACKS, 1);
         error = piece->produces ? compute->produce(&block, compute->produce_arg)
                                 : compute->consume(&block, compute->consume_arg);
     }

@@ -175,7 +175,9 @@ static void complete(flash_op_t *op)
     callback_remove(callback_queue(op), op); /* offered before a failure stopped it */
     running_remove(&engine->running, op);
     if (has_user(op)) {
-        engine->active--;
+        if (--engine->active == 0) {
+            flash_meter_end(&engine->meter, flash_meter_clock(&engine->meter));
+        }
         completed_push(&engine->completed, op);
     } else {
         flash_op_destroy(op);
@@ -205,7 +207,9 @@ static unsigned drain(flash_engine_t *engine)
 void flash_op_start(flash_op_t *op)
 {
     running_push(&op->engine->running, op);
-    op->engine->active += has_user(op);
+    if (has_user(op) && op->engine->active++ == 0) {
+        flash_meter_begin(&op->engine->meter, flash_meter_clock(&op->engine->meter));
+    }
     op->number = op->engine->started++;
     op->started_at = flash_trace_clock(op->engine->trace);
     flash_engine_touch(op);
@@ -222,6 +226,11 @@ unsigned flash_engine_progress(flash_engine_t *engine)
 size_t flash_engine_active(const flash_engine_t *engine)
 {
     return engine->active;
+}
+
+flash_meter_t *flash_engine_meter(flash_engine_t *engine)
+{
+    return &engine->meter;
 }
 
 flash_op_t *flash_engine_completed(flash_engine_t *engine)

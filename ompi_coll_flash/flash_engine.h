@@ -43,6 +43,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "flash_meter.h"
 #include "flash_schedule.h"
 #include "flash_trace.h"
 #include "flash_transport.h"
@@ -248,6 +249,8 @@ unsigned flash_engine_progress(flash_engine_t *engine);
 
 /* Started operations that have not completed. */
 size_t flash_engine_active(const flash_engine_t *engine);
+/* How long that was so, once it is switched on. */
+flash_meter_t *flash_engine_meter(flash_engine_t *engine);
 /* Takes the oldest operation that completed since; NULL if none has. */
 flash_op_t *flash_engine_completed(flash_engine_t *engine);
 

@@ -162,6 +162,7 @@ struct flash_engine {
     flash_trace_t *trace;           /* NULL for none */
     uint64_t started;               /* operations, ever */
     size_t active;                  /* operations that are running */
+    flash_meter_t meter;
     flash_op_queue_t running;       /* started and not completed */
     flash_op_t *haunted;            /* destroyed by their users, through next_running */
     flash_op_queue_t dirty;         /* with events */

@@ -131,6 +131,7 @@ void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
     take_piece(op, piece->produces ? &op->produce : &op->consume, piece);
     op->calling = true;
     op->undone |= flash_pending_bit(op->begun++);
+    flash_meter_computes(&op->engine->meter);
 }
 
 /* A failed piece is never done: `called` stays before it, and what needs it is spoiled. */
@@ -141,6 +142,7 @@ bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status)
         return false;
     }
     op->undone &= ~flash_pending_bit(number);
+    flash_meter_computed(&op->engine->meter, flash_meter_clock(&op->engine->meter));
     if (status == FLASH_OK) {
         op->done |= flash_pending_bit(number);
     } else {

@@ -290,10 +290,26 @@ static bool worth_polling(flash_progress_t *progress)
                0;
 }
 
-int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t *op))
+/* Whether anybody wants to know how long the application waits. */
+static bool measures(const flash_progress_t *progress)
+{
+    return flash_engine_trace(progress->engine) != NULL ||
+           flash_meter_is_on(flash_engine_meter(progress->engine));
+}
+
+static void note_wait(flash_progress_t *progress, uint64_t began)
 {
     flash_trace_t *trace = flash_engine_trace(progress->engine);
-    uint64_t began = flash_trace_clock(trace);
+
+    if (trace != NULL && flash_engine_active(progress->engine) > 0) {
+        flash_trace_wait(trace, began);
+    }
+    flash_meter_wait(flash_engine_meter(progress->engine), began, flash_trace_now());
+}
+
+int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t *op))
+{
+    uint64_t began = measures(progress) ? flash_trace_now() : 0;
     int happened, reported;
     bool locked;
 
@@ -312,8 +328,8 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     if (!happened) {
         happened = work_once(progress);
     }
-    if (trace != NULL && flash_engine_active(progress->engine) > 0) {
-        flash_trace_wait(trace, began);
+    if (began > 0) {
+        note_wait(progress, began);
     }
     reported = report_completed(progress, completed);
     flash_progress_unlock(progress);
@@ -322,6 +338,28 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
             progress, true); /* the application is about to leave, with operations in flight */
     }
     return happened + reported;
+}
+
+/* ------------------------------------------------------------- what is measured */
+
+void flash_progress_measure(flash_progress_t *progress)
+{
+    flash_progress_lock(progress);
+    flash_meter_start(flash_engine_meter(progress->engine),
+                      flash_engine_active(progress->engine) > 0, flash_trace_now());
+    flash_progress_unlock(progress);
+}
+
+flash_times_t flash_progress_times(flash_progress_t *progress)
+{
+    const flash_meter_t *meter = flash_engine_meter(progress->engine);
+    flash_times_t times;
+
+    flash_progress_lock(progress);
+    times.under_way = 1e-9 * (double) flash_meter_busy(meter, flash_trace_now());
+    times.exposed = 1e-9 * (double) flash_meter_waited(meter);
+    flash_progress_unlock(progress);
+    return times;
 }
 
 /* ------------------------------------------------------- the callback thread */

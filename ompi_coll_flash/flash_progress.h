@@ -107,6 +107,14 @@ void flash_progress_wake(flash_progress_t *progress);
 /* Whether operations are in flight. */
 bool flash_progress_busy(const flash_progress_t *progress);
 
+/* From now on measures how long operations are under way; for good. */
+void flash_progress_measure(flash_progress_t *progress);
+/* Seconds that it found, see flash_meter.h. */
+typedef struct flash_times {
+    double under_way, exposed;
+} flash_times_t;
+flash_times_t flash_progress_times(flash_progress_t *progress);
+
 /* How often the thread has woken up. */
 uint64_t flash_progress_wakeups(const flash_progress_t *progress);
 /* Seconds of CPU time that the thread has used; 0 without one. */

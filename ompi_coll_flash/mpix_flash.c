@@ -74,7 +74,7 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
 {
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
-    const char *obstacle;
+    mca_coll_flash_obstacle_t obstacle;
     flash_call_t own;
     int error = flash_call_check_comm(comm);
 
@@ -100,7 +100,7 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
     obstacle = flash_call_obstacle(module);
     flash_call_tell(recvcounts == NULL ? "Iallgather_compute" : "Iallgatherv_compute", recvcount,
                     recvcounts, recvtype, comm, obstacle);
-    if (obstacle != NULL) {
+    if (obstacle != FLASH_NO_OBSTACLE) {
         error = flash_fallback_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                          recvcounts, displs, recvtype, &compute, comm, request);
     } else {
@@ -170,7 +170,7 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
 {
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
-    const char *obstacle;
+    mca_coll_flash_obstacle_t obstacle;
     flash_call_t own;
     int error = flash_call_check_comm(comm);
 
@@ -195,7 +195,7 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
     flash_call_tell(recvcounts == NULL ? "Ireduce_scatter_block_compute"
                                        : "Ireduce_scatter_compute",
                     recvcount, recvcounts, datatype, comm, obstacle);
-    if (obstacle != NULL) {
+    if (obstacle != FLASH_NO_OBSTACLE) {
         error = flash_fallback_reduce_scatter(&compute, recvbuf, recvcount, recvcounts, datatype,
                                               op, comm, request);
     } else {

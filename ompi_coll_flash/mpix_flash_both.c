@@ -14,7 +14,7 @@ static int allreduce(flash_call_t produce, flash_call_t consume, const MPIX_Flas
 {
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
-    const char *obstacle;
+    mca_coll_flash_obstacle_t obstacle;
     int error = flash_call_check_comm(comm);
 
     if (error == MPI_SUCCESS) {
@@ -31,8 +31,8 @@ static int allreduce(flash_call_t produce, flash_call_t consume, const MPIX_Flas
     module = flash_call_module(comm, &compute);
     obstacle = flash_call_reduce_obstacle(module, datatype, op);
     mca_coll_flash_tell_path("Iallreduce_compute", flash_call_bytes(datatype, count), comm,
-                             "plain collective", obstacle);
-    if (obstacle != NULL) {
+                             obstacle);
+    if (obstacle != FLASH_NO_OBSTACLE) {
         error = flash_fallback_allreduce(&compute, recvbuf, count, datatype, op, comm, request);
     } else {
         error = mca_coll_flash_start_allreduce(module, mca_coll_flash_next_sequence(module),
@@ -95,7 +95,7 @@ static int alltoall(const mca_coll_flash_alltoall_t *a, flash_call_t produce, fl
 {
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
-    const char *obstacle;
+    mca_coll_flash_obstacle_t obstacle;
     int error = flash_call_check_comm(comm);
 
     if (error == MPI_SUCCESS) {
@@ -118,12 +118,12 @@ static int alltoall(const mca_coll_flash_alltoall_t *a, flash_call_t produce, fl
     }
     module = flash_call_module(comm, &compute);
     obstacle = flash_call_obstacle(module);
-    if (obstacle == NULL) {
+    if (obstacle == FLASH_NO_OBSTACLE) {
         obstacle = mca_coll_flash_alltoall_obstacle(comm);
     }
     flash_call_tell(a->recvcounts == NULL ? "Ialltoall_compute" : "Ialltoallv_compute",
                     a->recvcount, a->recvcounts, a->recvtype, comm, obstacle);
-    if (obstacle != NULL) {
+    if (obstacle != FLASH_NO_OBSTACLE) {
         error = flash_fallback_alltoall(&compute, a, comm, request);
     } else {
         error = mca_coll_flash_start_alltoall(module, mca_coll_flash_next_sequence(module), a,

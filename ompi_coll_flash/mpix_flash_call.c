@@ -107,16 +107,15 @@ size_t flash_call_bytes(MPI_Datatype type, int count)
     return size * (size_t) count;
 }
 
-const char *flash_call_obstacle(const mca_coll_flash_module_t *module)
+mca_coll_flash_obstacle_t flash_call_obstacle(const mca_coll_flash_module_t *module)
 {
-    return module == NULL ? "flash does not serve it" : NULL;
+    return module == NULL ? FLASH_NOT_SERVED : FLASH_NO_OBSTACLE;
 }
 
 void flash_call_tell(const char *name, int count, const int counts[], MPI_Datatype type,
-                     MPI_Comm comm, const char *obstacle)
+                     MPI_Comm comm, mca_coll_flash_obstacle_t obstacle)
 {
-    mca_coll_flash_tell_path(name, mca_coll_flash_bytes(count, counts, type, comm), comm,
-                             "plain collective", obstacle);
+    mca_coll_flash_tell_path(name, mca_coll_flash_bytes(count, counts, type, comm), comm, obstacle);
 }
 
 int flash_call_check_reduction(const void *recvbuf, int recvcount, const int recvcounts[],
@@ -144,10 +143,10 @@ int flash_call_check_reduction(const void *recvbuf, int recvcount, const int rec
     return error;
 }
 
-const char *flash_call_reduce_obstacle(const mca_coll_flash_module_t *module, MPI_Datatype datatype,
-                                       MPI_Op op)
+mca_coll_flash_obstacle_t flash_call_reduce_obstacle(const mca_coll_flash_module_t *module,
+                                                     MPI_Datatype datatype, MPI_Op op)
 {
-    const char *obstacle = flash_call_obstacle(module);
+    mca_coll_flash_obstacle_t obstacle = flash_call_obstacle(module);
 
-    return obstacle != NULL ? obstacle : mca_coll_flash_reduce_obstacle(datatype, op);
+    return obstacle != FLASH_NO_OBSTACLE ? obstacle : mca_coll_flash_reduce_obstacle(datatype, op);
 }

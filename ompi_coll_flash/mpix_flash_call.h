@@ -37,10 +37,10 @@ size_t flash_call_bytes(MPI_Datatype type, int count);
 
 /* Why there is no ring, or NULL; size does not matter: callbacks between the steps of a ring are
    what the user asked for. */
-const char *flash_call_obstacle(const mca_coll_flash_module_t *module);
-const char *flash_call_reduce_obstacle(const mca_coll_flash_module_t *module, MPI_Datatype datatype,
-                                       MPI_Op op);
+mca_coll_flash_obstacle_t flash_call_obstacle(const mca_coll_flash_module_t *module);
+mca_coll_flash_obstacle_t flash_call_reduce_obstacle(const mca_coll_flash_module_t *module,
+                                                     MPI_Datatype datatype, MPI_Op op);
 void flash_call_tell(const char *name, int count, const int counts[], MPI_Datatype type,
-                     MPI_Comm comm, const char *obstacle);
+                     MPI_Comm comm, mca_coll_flash_obstacle_t obstacle);
 
 #endif /* MPIX_FLASH_CALL_H */

@@ -51,7 +51,7 @@ BEGIN {
 /^ *register_[a-z]+\($/ || /^ *register_[a-z]+\("/ {
     inside = 1
     name = help = ""
-    counter = /register_one/
+    counter = /register_(one|count)/
 }
 
 inside {

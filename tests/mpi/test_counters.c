@@ -59,6 +59,16 @@ static unsigned long long count_of(MPI_T_pvar_handle handle)
     return value;
 }
 
+static double seconds_of(MPI_T_pvar_handle handle)
+{
+    double value = -1;
+
+    check(handle != MPI_T_PVAR_HANDLE_NULL &&
+              MPI_T_pvar_read(session, handle, &value) == MPI_SUCCESS,
+          "MPI_T_pvar_read");
+    return value;
+}
+
 /* Leaves the moving of data to the progress thread for a moment. */
 static void gather(int bytes)
 {
@@ -95,6 +105,100 @@ static void count_calls(void)
     MPI_T_pvar_handle_free(session, &passed);
 }
 
+static void reduce(MPI_Op op)
+{
+    double *send = get_memory(LARGE), *recv = get_memory(LARGE);
+    int count = LARGE / (int) sizeof(double) / world_size;
+    MPI_Request request;
+
+    memset(send, 0, LARGE);
+    MPI_Ireduce_scatter_block(send, recv, count, MPI_DOUBLE, op, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    free(send);
+    free(recv);
+}
+
+static void take_second(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    (void) inout;
+    (void) type;
+    memcpy(inout, in, (size_t) *count * sizeof(double));
+}
+
+/* Two served, and three passed on. */
+static void call_in_all_ways(void)
+{
+    MPI_Op op;
+
+    gather(LARGE);
+    gather(SMALL);
+    gather(SMALL);
+    MPI_Op_create(take_second, 0, &op);
+    reduce(op);
+    MPI_Op_free(&op);
+    reduce(MPI_SUM);
+}
+
+static void count_reasons(void)
+{
+    unsigned long long served = world_size > 1, ranks = (unsigned long long) world_size;
+    unsigned long long block = LARGE / sizeof(double) / ranks * sizeof(double);
+    struct {
+        const char *name;
+        unsigned long long expected;
+        MPI_T_pvar_handle handle; /* its counter is 0 when this is made */
+    } counts[] = {{"coll_flash_rings", 2, NULL},
+                  {"coll_flash_ring_bytes", ranks * (LARGE + block), NULL},
+                  {"coll_flash_callbacks", 0, NULL},
+                  {"coll_flash_passed_on", 3, NULL},
+                  {"coll_flash_passed_on_bytes", ranks * (2 * SMALL + block), NULL},
+                  {"coll_flash_plain", 0, NULL},
+                  {"coll_flash_plain_bytes", 0, NULL},
+                  {"coll_flash_fallbacks_min_bytes", 2, NULL},
+                  {"coll_flash_fallbacks_step_bytes", 0, NULL},
+                  {"coll_flash_fallbacks_on_node", 0, NULL},
+                  {"coll_flash_fallbacks_operation", 1, NULL},
+                  {"coll_flash_fallbacks_persistent", 0, NULL},
+                  {"coll_flash_fallbacks_ranks", 0, NULL},
+                  {"coll_flash_fallbacks_communicator", 0, NULL}};
+
+    for (size_t k = 0; k < LENGTH(counts); k++) {
+        counts[k].handle =
+            handle_of(counts[k].name, MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
+    }
+    call_in_all_ways();
+    for (size_t k = 0; k < LENGTH(counts); k++) {
+        unsigned long long count = count_of(counts[k].handle);
+
+        check(count == served * counts[k].expected, "%s is %llu, not %llu", counts[k].name, count,
+              served * counts[k].expected);
+        MPI_T_pvar_handle_free(session, &counts[k].handle);
+    }
+}
+
+/* How long it takes is nobody's business here, but that it does. */
+static void measure_times(void)
+{
+    MPI_T_pvar_handle under_way =
+        handle_of("coll_flash_under_way_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
+    MPI_T_pvar_handle exposed =
+        handle_of("coll_flash_exposed_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
+    bool served = world_size > 1;
+    double waited, busy;
+
+    check(seconds_of(under_way) == 0 && seconds_of(exposed) == 0, "time before any call");
+    for (int i = 0; i < 3; i++) {
+        gather(LARGE);
+    }
+    waited = seconds_of(exposed);
+    busy = seconds_of(under_way);
+    check((busy > 0) == served, "%g s under way", busy);
+    check(waited >= 0 && waited <= busy, "%g s of %g s exposed", waited, busy);
+    check(seconds_of(under_way) == busy, "time goes on with nothing under way");
+    MPI_T_pvar_handle_free(session, &under_way);
+    MPI_T_pvar_handle_free(session, &exposed);
+}
+
 static void watch_thread(void)
 {
     MPI_T_pvar_handle wakeups =
@@ -103,13 +207,12 @@ static void watch_thread(void)
         handle_of("coll_flash_thread_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
     const char *off = getenv("OMPI_MCA_coll_flash_progress");
     bool expected = world_size > 1 && (off == NULL || strcmp(off, "off") != 0);
-    double seconds = -1;
+    double seconds;
 
     for (int i = 0; i < 3; i++) {
         gather(LARGE);
     }
-    check(time != MPI_T_PVAR_HANDLE_NULL && MPI_T_pvar_read(session, time, &seconds) == MPI_SUCCESS,
-          "MPI_T_pvar_read");
+    seconds = seconds_of(time);
     check((count_of(wakeups) > 0) == expected, "%llu wake-ups", count_of(wakeups));
     check((seconds > 0) == expected && seconds >= 0, "%g seconds", seconds);
     MPI_T_pvar_handle_free(session, &wakeups);
@@ -133,6 +236,16 @@ static void calls(void)
     with_tools(count_calls);
 }
 
+static void reasons(void)
+{
+    with_tools(count_reasons);
+}
+
+static void times(void)
+{
+    with_tools(measure_times);
+}
+
 static void thread(void)
 {
     with_tools(watch_thread);
@@ -140,7 +253,8 @@ static void thread(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"calls", calls}, {"thread", thread}};
+    static const test_case_t cases[] = {
+        {"calls", calls}, {"reasons", reasons}, {"times", times}, {"thread", thread}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

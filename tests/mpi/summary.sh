@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# The table that MPI_Finalize prints on request: what was served, what was not and why, once a job.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+summary=(--mca coll_flash_summary 1)
+
+# row TITLE VALUE: the table says so of each rank, by a least and a most.
+row() {
+    holds 1 "^  $1  *$2  *[0-9.]*  *$2\$"
+}
+
+# rows COUNT [TITLE VALUE]... NP ...: the table comes once, and its rows say so.
+rows() {
+    local titles=() values=()
+    while [[ ! $1 =~ ^[1-9]$ ]]; do
+        titles+=("$1")
+        values+=("$2")
+        shift 2
+    done
+    says 1 "^coll/flash, $1 ranks in MPI_COMM_WORLD" "$@" || return 1
+    for k in "${!titles[@]}"; do
+        row "${titles[k]}" "${values[k]}" || return 1
+    done
+}
+
+# One gather of 512 KiB blocks.
+point 'a call that flash serves' \
+    rows 'calls served by flash' 1 '  their blocks, MiB' 1.5 'plain calls passed on' 0 \
+    3 "${summary[@]}" -- test_others own
+point 'of five ranks' \
+    rows 'calls served by flash' 1 '  their blocks, MiB' 2.5 5 "${summary[@]}" -- test_others own
+point 'a call below min_bytes' \
+    rows 'calls served by flash' 0 'plain calls passed on' 1 '  why: below min_bytes' 1 \
+    3 "${summary[@]}" --mca coll_flash_min_bytes 786433 -- test_others own
+point 'a call with blocks below step_bytes' \
+    rows 'plain calls passed on' 1 '  why: blocks below step_bytes' 1 \
+    3 "${summary[@]}" --mca coll_flash_step_bytes 262145 -- test_others own
+on_one_node() {
+    on_node=no rows 'plain calls passed on' 1 '  why: on one node (on_node)' 1 "$@"
+}
+point 'a call on one node' on_one_node 3 "${summary[@]}" -- test_others own
+point 'a reduction that is not commutative' \
+    rows 'plain calls passed on' 36 '  why: operation or type' 36 \
+    2 "${summary[@]}" --mca coll_flash_min_bytes 0 -- test_reduce_scatter user_operations
+
+callbacks() {
+    says 1 'their callbacks  *[1-9]' 3 "${summary[@]}" -- test_extension blocking &&
+        holds 1 'under way, s  *[0-9.]*  *[0-9.]*  *[0-9.]*$' && holds 1 '^  hidden: [0-9.]* %$'
+}
+point 'callbacks, and how long it was under way' callbacks
+point 'one rank asks for it' \
+    says 1 'ranks in MPI_COMM_WORLD' 3 -- \
+    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_summary=1 "$programs/test_others" own
+unserved() {
+    says 1 'ranks in MPI_COMM_WORLD' 3 "${summary[@]}" -x FLASH_TEST_ACTIVE=0 \
+        -x UCX_FLASH_TLS=self -- test_extension active user_type &&
+        holds 1 'why: communicator not served  *[1-9]'
+}
+point 'a job that flash does not serve' unserved
+point 'none unless asked for' says 0 'ranks in MPI_COMM_WORLD' 3 -- test_others own
+
+plan
