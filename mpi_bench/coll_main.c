@@ -80,7 +80,8 @@ static long run(const coll_options_t *options, int rank, coll_data_t *data, FILE
     job.flash_serves = bench_served(MPI_COMM_WORLD, true);
     job.own_is_flash = bench_served(own, false);
     coll_report_head(table, csv, &job);
-    for (bytes = options->min_bytes; bytes <= options->max_bytes; bytes *= 2) {
+    for (bytes = options->min_bytes; bytes <= options->max_bytes;
+         bytes *= (size_t) options->times) {
         coll_row_t row = {.bytes = bytes};
 
         if (!coll_data_shape(data, bytes)) {

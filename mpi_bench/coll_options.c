@@ -14,7 +14,7 @@
 
 #include "coll_operation.h"
 
-enum { MAX_ITERATIONS = 1000000, MAX_TESTS = 1000000, MAX_MTU = 65536 };
+enum { MAX_ITERATIONS = 1000000, MAX_TESTS = 1000000, MAX_MTU = 65536, MAX_TIMES = 1 << 20 };
 
 enum {
     OPT_COMPUTE = 256,
@@ -25,6 +25,7 @@ enum {
     OPT_NO_OWN,
     OPT_SAME_WORK,
     OPT_SECONDS,
+    OPT_TIMES,
 };
 
 static const struct option long_options[] = {
@@ -43,6 +44,7 @@ static const struct option long_options[] = {
     {"no-own", no_argument, NULL, OPT_NO_OWN},
     {"same-work", no_argument, NULL, OPT_SAME_WORK},
     {"seconds", required_argument, NULL, OPT_SECONDS},
+    {"times", required_argument, NULL, OPT_TIMES},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -52,6 +54,7 @@ static const char help_text[] =
     "\n"
     "  -m, --message-size=[MIN:]MAX  bytes, doubling from MIN (default 4:4M); of a rank's\n"
     "                        contribution to a gather, of all blocks of a reduction\n"
+    "      --times=N         each size is N times the one before (default 2)\n"
     "  -i, --iterations=I    (default: as many as fit in --seconds, 10 to 1000)\n"
     "      --seconds=S       for each size, about (default 2)\n"
     "  -x, --warmup=W        iterations before (default 5)\n"
@@ -167,6 +170,8 @@ static bench_parsed_t parse_numbers(int option, const char *text, coll_options_t
         return parse_count("-x", text, 0, MAX_ITERATIONS, &options->warmup);
     case 't':
         return parse_count("-t", text, 0, MAX_TESTS, &options->tests);
+    case OPT_TIMES:
+        return parse_count("--times", text, 2, MAX_TIMES, &options->times);
     case OPT_LINK_RATE:
         return parse_real("--link-rate", text, 1, 1e13, &options->link_rate);
     case OPT_LINK_MTU:
@@ -216,6 +221,7 @@ bench_parsed_t coll_options_parse(int argc, char **argv, coll_options_t *options
 
     *options = (coll_options_t){.min_bytes = 4,
                                 .max_bytes = 4 << 20,
+                                .times = 2,
                                 .warmup = 5,
                                 .seconds = 2,
                                 .check = true,

@@ -15,6 +15,7 @@
 /* No pointers: rank 0 parses and broadcasts the bytes. */
 typedef struct coll_options {
     size_t min_bytes, max_bytes;
+    int times;      /* from one size to the next */
     int iterations; /* 0: as many as fit in `seconds`, within bounds */
     int warmup;
     double seconds; /* for a measurement of one size on one side, about */
@@ -22,9 +23,9 @@ typedef struct coll_options {
     bool full;
     bool check;
     coll_compute_kind_t compute;
-    bool device;      /* buffers in the memory of a CUDA device, where Open MPI's own calls are not */
-    bool own;         /* measures Open MPI's own calls, too */
-    bool same_work;   /* under the computation that flash's are measured under */
+    bool device;    /* buffers in the memory of a CUDA device, where Open MPI's own calls are not */
+    bool own;       /* measures Open MPI's own calls, too */
+    bool same_work; /* under the computation that flash's are measured under */
     double link_rate; /* bytes per second, headers included; 0: not known */
     int link_mtu;
     char csv[4096]; /* "" for none, "-" for the standard output */

@@ -9,7 +9,7 @@ transfer, eight, wire, layers, core, osu, slower, shapes, node, mapped, idle, sc
 and node compare with MPICH, too, if it was there when flash was built in ./build.
 Every figure is a median over iterations of the maximum over ranks, and a ratio within one run; osu
 compares runs that take turns, by the medians of three of each; hidden, layers, core and shapes take the
-median of three runs, slower and node that of a ratio over five.
+median of three runs, node that of a ratio over five, slower likewise, or over three.
 
 Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """
@@ -307,18 +307,20 @@ def worst(runs, measure, own):
     return "{:.2f} at {} B".format(found[size], size), found[size]
 
 
-def compare(lab, title, run, counts, sizes):
+def compare(lab, title, run, counts, sizes, times=2, runs=5):
     """
     Of a call alone and under computation; the blocking form is another call, and told apart. What
     the same comparison says of Open MPI's own calls and themselves shows how far to trust it.
     """
     for program in ("flash_iallgather", "flash_ireduce_scatter_block"):
         for count in counts:
-            arguments = ["-m", sizes, "--seconds=0.15", "--same-work", "--csv=-"]
+            arguments = ["-m", sizes, "--times={}".format(times), "--seconds=0.15", "--same-work",
+                         "--csv=-"]
             flash, control = (
-                [lab.rows(run(count, program, arguments, served=served)) for _ in range(5)]
+                [lab.rows(run(count, program, arguments, served=served)) for _ in range(runs)]
                 for served in (True, False))
-            where = "{} {}, {} {}: worst / Open MPI's own".format(count, title, program[6:], sizes)
+            where = "{} {}, {} {}{}: worst / Open MPI's own".format(
+                count, title, program[6:], sizes, " by {}".format(times) if times > 2 else "")
             for name, measure, own, goal in (
                     (", alone", "Pure Comm.(us)", "Own comm.", 1.02),
                     (", overall", "Overall(us)", "Own overall", 1.02),
@@ -330,8 +332,11 @@ def compare(lab, title, run, counts, sizes):
 
 def slower(lab):
     yield from compare(lab, "hosts", lab.hosts, (2, 4), "8:4M")
+    yield from compare(lab, "hosts", lab.hosts, (2, 4), "8M:16M", runs=3)
+    yield from compare(lab, "hosts", lab.hosts, (3, 5, 6, 7, 8), "8:2M", times=8, runs=3)
     yield from compare(lab, "hosts", lab.hosts, (16,), "16K:2M")
-    yield from compare(lab, "ranks on a host", lab.here, (2, 4, 8), "8:16M")
+    yield from compare(lab, "ranks on a host", lab.here, (2, 4), "8:16M")
+    yield from compare(lab, "ranks on a host", lab.here, (3, 5, 6, 7, 8), "8:16M", times=8, runs=3)
 
 
 def shapes(lab):

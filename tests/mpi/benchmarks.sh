@@ -78,6 +78,12 @@ csv_is_complete() {
             /^MPI_Iallgather,2,1,/ { rows += NF == columns } END { exit rows != 2 }' "$scratch/rows"
 }
 point 'np 2 flash_iallgather --csv' csv_is_complete
+sizes_multiply() {
+    measures 3 '  below$' 2 flash_iallgather -m 4:64 --times=4 "${short[@]}" --csv="$scratch/rows" &&
+        awk -F, '/^MPI_Iallgather,/ { sizes = sizes " " $4 } END { print sizes; exit sizes != " 4 16 64" }' \
+            "$scratch/rows"
+}
+point 'np 2 flash_iallgather --times' sizes_multiply
 
 # refuses TEXT PROGRAM [ARGUMENT]...: it ends with an error and a message.
 refuses() {
@@ -86,6 +92,7 @@ refuses() {
     ((status != 0 && status < 124)) && holds 1 "$1"
 }
 point 'flash_iallgather: sizes that are none' refuses 'MAX not less than MIN' flash_iallgather -m 4:2
+point 'flash_iallgather: sizes that do not grow' refuses 'from 2 to' flash_iallgather --times=1
 point 'flash_halves: no elements' refuses 'usage: flash_halves' flash_halves 0
 point 'flash_iallgather: no such device' refuses 'give host or cuda' flash_iallgather -d opencl
 without_driver() {
