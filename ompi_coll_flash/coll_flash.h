@@ -431,6 +431,7 @@ typedef enum mca_coll_flash_obstacle {
     FLASH_PERSISTENT_NUMBERS,
     FLASH_TOO_MANY_RANKS,
     FLASH_NOT_SERVED,
+    FLASH_COUNTS_TOO_LARGE,
     FLASH_OBSTACLES
 } mca_coll_flash_obstacle_t;
 
@@ -464,6 +465,7 @@ typedef enum mca_coll_flash_counter {
     FLASH_COUNT_PERSISTENT,
     FLASH_COUNT_RANKS,
     FLASH_COUNT_COMMUNICATOR,
+    FLASH_COUNT_LARGE,
     FLASH_COUNTERS
 } mca_coll_flash_counter_t;
 
@@ -635,5 +637,19 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
                                              MPI_Op op, ompi_communicator_t *comm,
                                              struct ompi_info_t *info, ompi_request_t **request,
                                              mca_coll_base_module_t *module);
+
+#if FLASH_LARGE_COUNTS
+/* In place of these, see coll_flash_counts.c. */
+#define FLASH_LARGE(name) \
+    __typeof__(*(mca_coll_base_module_##name##_fn_t) NULL) mca_coll_flash_large_##name
+FLASH_LARGE(iallgather);
+FLASH_LARGE(iallgatherv);
+FLASH_LARGE(ireduce_scatter);
+FLASH_LARGE(ireduce_scatter_block);
+FLASH_LARGE(allgather_init);
+FLASH_LARGE(allgatherv_init);
+FLASH_LARGE(reduce_scatter_init);
+FLASH_LARGE(reduce_scatter_block_init);
+#endif
 
 #endif /* COLL_FLASH_H */

@@ -434,9 +434,9 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
             recvbuf = arguments.recvbuf;
         }
         if (rc == MPI_SUCCESS) {
-            rc = module->previous.iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
-                                              displs, recvtype, comm, request,
-                                              module->previous.iallgatherv_module);
+            rc = module->previous.iallgatherv(
+                sendbuf, sendcount, sendtype, recvbuf, FLASH_COUNTS(recvcounts),
+                FLASH_DISPLS(displs), recvtype, comm, request, module->previous.iallgatherv_module);
         }
         return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
     }
@@ -482,9 +482,9 @@ int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
         if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
-        return module->previous.allgatherv_init(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
-                                                displs, recvtype, comm, info, request,
-                                                module->previous.allgatherv_init_module);
+        return module->previous.allgatherv_init(
+            sendbuf, sendcount, sendtype, recvbuf, FLASH_COUNTS(recvcounts), FLASH_DISPLS(displs),
+            recvtype, comm, info, request, module->previous.allgatherv_init_module);
     }
     return mca_coll_flash_persistent_new(module, &arguments, request);
 }

@@ -45,7 +45,8 @@
 #include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_params.h"
 
-#define FLASH_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
+#define FLASH_COLL_VERSION          MCA_COLL_BASE_VERSION_2_0_0
+#define FLASH_ALLGATHER_BY_DOUBLING ompi_coll_base_allgather_intra_bruck
 
 /* Whether Open MPI's own components take buffers in the memory of devices. */
 static inline bool flash_compat_takes_devices(void)
@@ -128,16 +129,29 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
 #define FLASH_MODEX_SEND(rc, key, data, size) \
     OPAL_MODEX_SEND_STRING(rc, OPAL_PMIX_GLOBAL, key, data, size)
 
-/* ------------------------------------------------------------ Open MPI 5.0 */
+/* ------------------------------------------------------------ Open MPI 5.0 and 6.0 */
 
-#elif OMPI_MAJOR_VERSION == 5 && OMPI_MINOR_VERSION == 0
+#elif (OMPI_MAJOR_VERSION == 5 || OMPI_MAJOR_VERSION == 6) && OMPI_MINOR_VERSION == 0
 
 #include "opal/mca/accelerator/base/base.h"
 #include "opal/mca/pmix/pmix-internal.h"
 #include "ompi/instance/instance.h"
 #include "ompi/runtime/params.h"
 
-#define FLASH_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#if OMPI_MAJOR_VERSION == 5
+#define FLASH_COLL_VERSION          MCA_COLL_BASE_VERSION_2_4_0
+#define FLASH_ALLGATHER_BY_DOUBLING ompi_coll_base_allgather_intra_bruck
+#else
+#include "ompi/util/count_disp_array.h"
+
+#define FLASH_COLL_VERSION               MCA_COLL_BASE_VERSION_3_0_0
+#define FLASH_ALLGATHER_BY_DOUBLING(...) ompi_coll_base_allgather_intra_k_bruck(__VA_ARGS__, 2)
+/* coll_flash_counts.c's. */
+#define FLASH_LARGE_COUNTS               1
+typedef size_t flash_large_count_t;
+typedef ompi_count_array_t flash_large_counts_t;
+typedef ompi_disp_array_t flash_large_displs_t;
+#endif
 
 static inline bool flash_compat_takes_devices(void)
 {
@@ -213,7 +227,8 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
     OPAL_MODEX_SEND_STRING(rc, PMIX_GLOBAL, key, data, size)
 
 #else
-#error "flash knows Open MPI 4.1 and 5.0 only so far: extend ompi_coll_flash/coll_flash_compat.h"
+#error \
+    "flash knows Open MPI 4.1, 5.0 and 6.0 only so far: extend ompi_coll_flash/coll_flash_compat.h"
 #endif
 
 /* ------------------------------------------------------------ all of them */
@@ -222,6 +237,17 @@ typedef int flash_count_t;         /* a count of the MPI layer */
 typedef int flash_displ_t;         /* a displacement */
 typedef const int *flash_counts_t; /* an array of counts */
 typedef const int *flash_displs_t; /* an array of displacements */
+
+/* What the module takes functions over by, and arrays as it passes them on. */
+#if FLASH_LARGE_COUNTS
+#define FLASH_ENTRY(name)    mca_coll_flash_large_##name
+#define FLASH_COUNTS(counts) OMPI_COUNT_ARRAY_CREATE(counts)
+#define FLASH_DISPLS(displs) OMPI_DISP_ARRAY_CREATE(displs)
+#else
+#define FLASH_ENTRY(name)    mca_coll_flash_##name
+#define FLASH_COUNTS(counts) (counts)
+#define FLASH_DISPLS(displs) (displs)
+#endif
 
 #define FLASH_MODEX_RECV(rc, key, name, data, size) \
     OPAL_MODEX_RECV_STRING(rc, key, name, data, size)
@@ -251,16 +277,16 @@ static inline int flash_compat_allreduce(const void *mine, void *all, int count,
 static inline int flash_compat_allgather(const void *mine, void *all, int count, MPI_Datatype type,
                                          ompi_communicator_t *comm)
 {
-    return ompi_coll_base_allgather_intra_bruck(mine, count, type, all, count, type, comm, NULL);
+    return FLASH_ALLGATHER_BY_DOUBLING(mine, count, type, all, count, type, comm, NULL);
 }
 
 /* Takes a function over in `enable`: the framework copies it from the module afterwards. */
-#define FLASH_TAKE_OVER(module, comm, name, function)                            \
+#define FLASH_TAKE_OVER(module, comm, name)                                      \
     do {                                                                         \
         (module)->previous.name = (comm)->c_coll->coll_##name;                   \
         (module)->previous.name##_module = (comm)->c_coll->coll_##name##_module; \
         OBJ_RETAIN((module)->previous.name##_module);                            \
-        (module)->super.coll_##name = (function);                                \
+        (module)->super.coll_##name = FLASH_ENTRY(name);                         \
     } while (0)
 
 /*

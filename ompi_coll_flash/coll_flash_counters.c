@@ -134,6 +134,9 @@ static void register_reasons(void)
                    "Likewise, because the communicator had had 8192 persistent requests");
     register_count("fallbacks_ranks", FLASH_COUNT_RANKS,
                    "Likewise, because more than 4096 ranks were to exchange with each other");
+    register_count("fallbacks_large", FLASH_COUNT_LARGE,
+                   "Likewise, because a block has 2 GiB and more, or the counts came in an array "
+                   "of MPI_Count: with Open MPI 6 alone");
     register_count("fallbacks_communicator", FLASH_COUNT_COMMUNICATOR,
                    "Calls of <mpix_flash.h> on communicators that flash does not serve; "
                    "coll_flash_verbose 1 says why of each communicator. Others' calls there, and "

@@ -216,15 +216,14 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
         no_memory(comm);
     }
     module->comm = comm;
-    FLASH_TAKE_OVER(module, comm, iallgather, mca_coll_flash_iallgather);
-    FLASH_TAKE_OVER(module, comm, iallgatherv, mca_coll_flash_iallgatherv);
-    FLASH_TAKE_OVER(module, comm, ireduce_scatter, mca_coll_flash_ireduce_scatter);
-    FLASH_TAKE_OVER(module, comm, ireduce_scatter_block, mca_coll_flash_ireduce_scatter_block);
-    FLASH_TAKE_OVER(module, comm, allgather_init, mca_coll_flash_allgather_init);
-    FLASH_TAKE_OVER(module, comm, allgatherv_init, mca_coll_flash_allgatherv_init);
-    FLASH_TAKE_OVER(module, comm, reduce_scatter_init, mca_coll_flash_reduce_scatter_init);
-    FLASH_TAKE_OVER(module, comm, reduce_scatter_block_init,
-                    mca_coll_flash_reduce_scatter_block_init);
+    FLASH_TAKE_OVER(module, comm, iallgather);
+    FLASH_TAKE_OVER(module, comm, iallgatherv);
+    FLASH_TAKE_OVER(module, comm, ireduce_scatter);
+    FLASH_TAKE_OVER(module, comm, ireduce_scatter_block);
+    FLASH_TAKE_OVER(module, comm, allgather_init);
+    FLASH_TAKE_OVER(module, comm, allgatherv_init);
+    FLASH_TAKE_OVER(module, comm, reduce_scatter_init);
+    FLASH_TAKE_OVER(module, comm, reduce_scatter_block_init);
     FLASH_VERBOSE(1, "coll:flash: serves communicator %u (%s), %d ranks", comm_id, comm->c_name,
                   ompi_comm_size(comm));
     return OMPI_SUCCESS;

@@ -262,8 +262,9 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
             recvbuf = arguments.recvbuf;
         }
         if (rc == MPI_SUCCESS) {
-            rc = module->previous.ireduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm,
-                                                  request, module->previous.ireduce_scatter_module);
+            rc = module->previous.ireduce_scatter(sendbuf, recvbuf, FLASH_COUNTS(recvcounts),
+                                                  datatype, op, comm, request,
+                                                  module->previous.ireduce_scatter_module);
         }
         return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
     }
@@ -286,8 +287,8 @@ int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
         if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
-        return module->previous.reduce_scatter_init(sendbuf, recvbuf, recvcounts, datatype, op,
-                                                    comm, info, request,
+        return module->previous.reduce_scatter_init(sendbuf, recvbuf, FLASH_COUNTS(recvcounts),
+                                                    datatype, op, comm, info, request,
                                                     module->previous.reduce_scatter_init_module);
     }
     return mca_coll_flash_persistent_new(module, &arguments, request);
