@@ -2,6 +2,9 @@
  * coll_flash.h: the component, its modules and its requests: all that speaks Open MPI.
  *
  *   coll_flash_component.c       registration, parameters, opening and closing
+ *   coll_flash_version.c         whether this is the Open MPI that it was built for
+ *   coll_flash_spelling.c        parameters that are misspelt
+ *   coll_flash_release.c         whether all processes have the same release of flash
  *   coll_flash_job.c             what the processes of a job agree on; transport and engine
  *   coll_flash_card.c            what each tells all others about itself
  *   coll_flash_peer.c            finding each other, and losing each other
@@ -102,7 +105,25 @@ mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int
 /* Prints a topic of the help file, once a job for equal messages. */
 #define FLASH_HELP(topic, ...) opal_show_help("help-mpi-coll-flash.txt", topic, true, __VA_ARGS__)
 
+/* False, and said: flash is to keep its hands off this Open MPI. */
+bool mca_coll_flash_version_fits(void);
+
+/*
+ * After registration, from what environment and command line say: of names that are no parameters
+ * of flash's it is said so, and numbers that are none are said, and have no effect: `before` has
+ * what held without them.
+ */
+void mca_coll_flash_spelling_check(const mca_coll_flash_params_t *before);
+
 /* --------------------------------------------------------------------- job */
+
+/* This process', through PMIx, before MPI_Init commits what was published. */
+void mca_coll_flash_release_publish(void);
+/*
+ * Collective over those processes of MPI_COMM_WORLD that have flash, once, in MPI_Init: whether all
+ * have, and the same release; if not, that is said. OMPI_SUCCESS, OMPI_ERR_NOT_AVAILABLE or others.
+ */
+int mca_coll_flash_release_agree(ompi_communicator_t *world);
 
 /* The trace that the parameters ask for; NULL: none, or it cannot be had, which is said. */
 flash_trace_t *mca_coll_flash_trace_open(void);
@@ -112,6 +133,12 @@ void mca_coll_flash_trace_close(void);
 /* Opens UCX and publishes its address; a failure is kept, for the agreement to find. */
 void mca_coll_flash_job_open(void);
 void mca_coll_flash_job_close(void);
+
+/*
+ * The first of what follows that is collective over MPI_COMM_WORLD: see
+ * mca_coll_flash_release_agree(). If it fails, flash does not serve the job.
+ */
+int mca_coll_flash_job_meet(ompi_communicator_t *world);
 
 /*
  * Collective over MPI_COMM_WORLD, once, in MPI_Init: whether UCX is usable on every rank and

@@ -34,6 +34,7 @@
 #include "ompi/mca/coll/base/coll_base_functions.h"
 #include "ompi/mca/coll/base/coll_base_util.h"
 #include "ompi/mca/coll/coll.h"
+#include "ompi/mca/pml/pml.h"
 #include "ompi/op/op.h"
 #include "ompi/proc/proc.h"
 #include "ompi/request/request.h"
@@ -278,6 +279,20 @@ static inline int flash_compat_allgather(const void *mine, void *all, int count,
                                          ompi_communicator_t *comm)
 {
     return FLASH_ALLGATHER_BY_DOUBLING(mine, count, type, all, count, type, comm, NULL);
+}
+
+/* To and from single processes, while MPI_COMM_WORLD is made, one message at a time. */
+static inline int flash_compat_irecv(void *data, size_t count, MPI_Datatype type, int from,
+                                     ompi_communicator_t *comm, ompi_request_t **request)
+{
+    return MCA_PML_CALL(irecv(data, count, type, from, MCA_COLL_BASE_TAG_ALLREDUCE, comm, request));
+}
+
+static inline int flash_compat_send(const void *data, size_t count, MPI_Datatype type, int to,
+                                    ompi_communicator_t *comm)
+{
+    return MCA_PML_CALL(
+        send(data, count, type, to, MCA_COLL_BASE_TAG_ALLREDUCE, MCA_PML_BASE_SEND_STANDARD, comm));
 }
 
 /* Takes a function over in `enable`: the framework copies it from the module afterwards. */

@@ -299,10 +299,14 @@ static int register_the_others(void)
 int mca_coll_flash_register(void)
 {
     static bool entered; /* with the others, Open MPI registers flash once more */
+    mca_coll_flash_params_t before = mca_coll_flash_params;
     int rc;
 
     if (entered) {
         return OMPI_SUCCESS;
+    }
+    if (!mca_coll_flash_version_fits()) {
+        return OMPI_ERR_NOT_AVAILABLE;
     }
     entered = true;
     register_selection();
@@ -312,6 +316,10 @@ int mca_coll_flash_register(void)
     register_devices();
     register_faults();
     mca_coll_flash_counters_register();
+    if (mca_coll_flash_params.help_dir != NULL) {
+        opal_show_help_add_dir(mca_coll_flash_params.help_dir);
+    }
+    mca_coll_flash_spelling_check(&before);
     rc = register_the_others();
     entered = false;
     return rc;
@@ -321,9 +329,6 @@ int mca_coll_flash_open(void)
 {
     mca_coll_flash_output = opal_output_open(NULL);
     opal_output_set_verbosity(mca_coll_flash_output, mca_coll_flash_params.verbose);
-    if (mca_coll_flash_params.help_dir != NULL) {
-        opal_show_help_add_dir(mca_coll_flash_params.help_dir);
-    }
     mca_coll_flash_job_open();
     return OMPI_SUCCESS;
 }

@@ -60,6 +60,7 @@ void mca_coll_flash_job_open(void)
         mca_coll_flash_job_measure();
     }
     mca_coll_flash_card_publish(job.transport);
+    mca_coll_flash_release_publish();
 }
 
 void mca_coll_flash_job_close(void)
@@ -221,6 +222,17 @@ static void tell_differences(const int64_t least[VALUES])
             FLASH_HELP("parameters-differ", names[k], smallest, largest, smallest);
         }
     }
+}
+
+int mca_coll_flash_job_meet(ompi_communicator_t *world)
+{
+    int rc = mca_coll_flash_release_agree(world);
+
+    if (rc != OMPI_SUCCESS) {
+        job.agreement = AGREED_UNUSABLE;
+        FLASH_VERBOSE(1, "coll:flash: does not serve this job");
+    }
+    return rc;
 }
 
 int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)

@@ -170,7 +170,8 @@ static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm)
     int left, right, rc = OMPI_SUCCESS;
 
     if (comm == MPI_COMM_WORLD) {
-        rc = mca_coll_flash_ring_agree(comm);
+        rc = mca_coll_flash_job_meet(comm);
+        rc = rc == OMPI_SUCCESS ? mca_coll_flash_ring_agree(comm) : rc;
     }
     if (rc == OMPI_ERR_OUT_OF_RESOURCE ||
         (rc == OMPI_SUCCESS && !mca_coll_flash_ring_form(comm, &module->ring))) {
@@ -247,8 +248,7 @@ static bool one_job(ompi_communicator_t *comm)
  * Why flash does not serve the communicator, or NULL. Everything asked here has the same answer on
  * all ranks, but for the priority, which the agreement looks after: a rank whose priority is too
  * low takes part in it, where the others wait for it, and makes it fail. Nothing can be asked of a
- * rank whose Open MPI has not got the component at all: it must be installed for all nodes of a
- * job, as every component of Open MPI.
+ * rank that has not got the component at all: see coll_flash_release.c.
  */
 static const char *obstacle(ompi_communicator_t *comm)
 {

@@ -21,5 +21,6 @@ for name in no_buffer device_buffer; do
 done
 point 'a buffer in a device'"'"'s memory: said' \
     says + 'cannot open shared object file' 2 -- test_buffers device_buffer
+point 'and with the remedy' explains device-memory 2 -- test_buffers device_buffer
 
 plan

@@ -131,6 +131,8 @@ fi
 
 FLASH_TEST_FAIL='copy 1' point 'a failure of the driver is told in its words' \
     says + CUDA_ERROR_UNKNOWN 2 -- test_device_errors driver_fails
+FLASH_TEST_FAIL='copy 1' point 'a failure of the driver: cause and remedy' \
+    explains device-failed 2 -- test_device_errors driver_fails
 
 if [[ -e $top_builddir/cuda/.libs/libmpix_flash_cublas.so ]] && stands_in .libs/libcublasLt.so; then
     for name in cublasLtCreate cudaMallocAsync cublasLtMatmulAlgoGetHeuristic cublasLtMatmul; do

@@ -19,9 +19,12 @@ done
 mpi 3 --mca coll_flash_progress off -- test_faults transfers one_transfer one_receive memory_later
 mpi 3 -- test_faults connection_here
 
-# ends_saying TEXT NP ...: the job ends with an error, not by a time limit, and TEXT is told once.
-ends_saying_once() {
-    local text=$1 status=0
+point 'no connection: cause and remedy' explains no-connection 3 -- test_faults connection
+point 'failed transfers: cause and remedy' explains transport-failed 2 -- test_faults transfers
+
+# ends_explaining TOPIC NP ...: the job ends with an error, not by a time limit, and the message is told.
+ends_explaining_once() {
+    local topic=$1 status=0
     shift
     run "$@" >"$log" 2>&1 || status=$?
     if ((status == 0 || status == 124 || status == 137)) || grep -q 'hangs in case' "$log"; then
@@ -29,10 +32,10 @@ ends_saying_once() {
         cat "$log"
         return 1
     fi
-    tells 1 "$text"
+    told "$topic"
 }
-ends_saying() {
-    tried ends_saying_once "$@"
+ends_explaining() {
+    tried ends_explaining_once "$@"
 }
 
 # UCX fails one rank for good: said by that one, and the others learn of it.
@@ -49,6 +52,7 @@ mpi 3 -- test_faults told_later
 mpi 5 -- test_faults not_connected
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_sends
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_receives
+point 'refused: cause and remedy' explains refused 3 -- test_faults no_receives
 options --mca coll_flash_min_bytes 0
 
 # The nth allocation that flash makes on one rank fails, in MPI_Init at first: no flash, or no
@@ -90,7 +94,7 @@ else
         point 'no memory in MPI_Init: no crash' ends_cleanly
     fi
     point 'no memory while a communicator is made: said, and the job ends' \
-        ends_saying 'no memory while a communicator was made' 3 -- test_faults comm_memory
+        ends_explaining no-memory-for-communicator 3 -- test_faults comm_memory
 fi
 
 for progress in on auto; do
@@ -105,6 +109,10 @@ for progress in on auto; do
         test_faults works
 done
 
+point 'no thread: cause and remedy' explains no-progress-thread 2 --mca coll_flash_progress on \
+    -x FLASH_TEST_FAULT=pthread_create -- test_faults works
+point 'no thread for callbacks: cause and remedy' explains no-callback-thread 3 -- \
+    test_faults callback_thread
 point 'no thread for callbacks: said' says 1 'cannot start the thread that was to run' 3 -- \
     test_faults callback_thread
 mpi 2 --mca coll_flash_progress off -- test_faults callback_thread

@@ -27,7 +27,8 @@ survivors_are_told() {
     FLASH_TEST_TIMEOUT=60 run "$np" --enable-recovery --mca coll_flash_probe_seconds 1 \
         "${all_messages[@]}" "$@" >"$log" 2>&1 || :
     holds $((np - 1)) 'at last: MPI_ERR_OTHER' && holds $((np - 1)) 'once more: MPI_ERR_OTHER' &&
-        holds 0 'called right' && holds 0 'ended with a piece pending' && names_the_dead
+        holds 0 'called right' && holds 0 'ended with a piece pending' && names_the_dead &&
+        told peer-lost
 }
 
 for call in gather reduce; do
@@ -66,7 +67,7 @@ sizes_are_apart() {
         --mca coll_flash_stuck_seconds 1 --mca coll_flash_stuck_error 1 -- \
         test_lost apart "$1" >"$log" 2>&1 || :
     holds 1 'rank 0, .*: at last: MPI_ERR_OTHER' && holds 0 'rank 1, .*: at last' &&
-        tells 1 'has done so for 1 seconds' && tells 1 'on both sides of coll_flash_min_bytes'
+        tells 1 'has done so for 1 seconds' && told stuck && tells 1 'on both sides of coll_flash_min_bytes'
 }
 point 'gather: sizes on both sides of coll_flash_min_bytes' tried sizes_are_apart gather 2000000
 point 'reduce: sizes on both sides of coll_flash_min_bytes' tried sizes_are_apart reduce 4000000

@@ -5,7 +5,8 @@
 #   point NAME COMMAND...                                a point: COMMAND ends with 0
 #   run NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   no point: the exit status
 #   says COUNT TEXT NP ...                               likewise, and whether TEXT is told so often
-#   holds, tells COUNT TEXT; tried COMMAND...            what the log holds, see below
+#   explains TOPIC NP ...                                likewise, a message of flash's, as a whole
+#   holds, tells COUNT TEXT; told TOPIC; tried COMMAND...   what the log holds, see below
 #   skip NAME REASON                                     a point that is not tried here
 #   find_matplotlib                                      whether there is a "$python" that draws
 #   options [MPIRUN OPTION]...                           for all that follow
@@ -164,6 +165,26 @@ tells_all() {
     holds $(($1 * copies)) "$2" >/dev/null || tells "$@"
 }
 
+# The lines of a topic of flash's help file, as `grep` finds them: whatever comes for %s and %d.
+help_file=$top_srcdir/ompi_coll_flash/help-mpi-coll-flash.txt
+lines_of() {
+    awk -v topic="[$1]" '/^#/ { next } /^\[/ { ours = $0 == topic; next } ours && NF' "$help_file" |
+        sed -e 's/[].[*^$\\]/\\&/g' -e 's/%[a-z]*/.*/g'
+}
+
+# told TOPIC: the log holds the whole message, with cause and remedy.
+told() {
+    local line lines
+    mapfile -t lines < <(lines_of "$1")
+    ((${#lines[@]} > 0)) || {
+        echo "there is no topic $1"
+        return 1
+    }
+    for line in "${lines[@]}"; do
+        tells + "$line" || return
+    done
+}
+
 # tried COMMAND...: until nothing is wrong but messages that mpirun lost, six times at most.
 tried() {
     local status
@@ -187,6 +208,20 @@ says_once() {
 }
 says() {
     tried says_once "$@"
+}
+
+# explains TOPIC NP ...: run, successfully, and the message of that topic is told.
+explains_once() {
+    local topic=$1
+    shift
+    run "$@" >"$log" 2>&1 || {
+        cat "$log"
+        return 1
+    }
+    told "$topic"
+}
+explains() {
+    tried explains_once "$@"
 }
 
 plan() {

@@ -67,6 +67,8 @@ program=$programs/test_extension
 point 'UCX not usable on one rank: said once, flash not active' \
     says 1 'cannot use UCX' 3 "${inactive[@]}" -- \
     "${on_rank[@]}" 0 UCX_FLASH_TLS=nonsense "$program" active user_type
+point 'UCX not usable: cause and remedy' explains ucx-not-usable 3 "${inactive[@]}" -- \
+    "${on_rank[@]}" 0 UCX_FLASH_TLS=nonsense "$program" active
 # Not what its neighbour makes of it, which could not be acted on.
 point 'UCX not usable on one rank: its own reason is said' \
     says 1 'Cause: .*: No such device' 3 "${inactive[@]}" -- \
@@ -77,6 +79,8 @@ point 'UCX reaches no other rank: said once, flash not active' \
 point 'coll_flash_priority 1: said, flash not active' \
     says 1 'has a priority of 1' 3 "${inactive[@]}" --mca coll_flash_priority 1 -- \
     test_extension active user_type
+point 'a priority too low: cause and remedy' explains priority-too-low 3 "${inactive[@]}" \
+    --mca coll_flash_priority 1 -- test_extension active
 point 'coll_flash_priority 1 on one rank: said, flash not active' \
     says 1 'has a priority of 1' 3 "${inactive[@]}" -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_priority=1 "$program" active user_type
@@ -95,6 +99,8 @@ point 'coll_flash_min_bytes differs: said, and everyone goes by the smallest' \
     says 1 'coll_flash_min_bytes differs' 3 -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_min_bytes=0 \
     "$programs/test_allgather" signatures
+point 'parameters differ: cause and remedy' explains parameters-differ 3 -- \
+    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_min_bytes=0 "$programs/test_allgather" signatures
 # Blocks of 512 KiB, of which allgathers count half.
 step_differs() {
     says 1 'coll_flash_step_bytes differs' 3 --mca coll_flash_verbose 2 \
@@ -111,7 +117,8 @@ schedule_differs() {
     says 1 'different values of coll_flash_schedule' 3 --mca coll_flash_schedule direct \
         --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 0 -- \
         "${on_rank[@]}" 1 OMPI_MCA_coll_flash_schedule=ring \
-        "$programs/test_reduce_scatter" same_bits && holds 0 'by the direct schedule'
+        "$programs/test_reduce_scatter" same_bits && holds 0 'by the direct schedule' &&
+        told schedules-differ
 }
 point 'coll_flash_schedule differs: said, and everyone goes by the ring' tried schedule_differs
 
@@ -140,6 +147,9 @@ on_node=no mpi 3 -- test_allgather
 
 point 'a callback fails: the others say why' \
     says 1 'Another rank could not complete' 2 -- test_failures produce
+point 'a callback fails: cause and remedy' explains peer-failed 2 -- test_failures produce
+point 'sizes disagree: cause and remedy' explains sizes-disagree 2 --mca coll_flash_min_bytes 0 -- \
+    test_sizes plain
 point 'sizes disagree: said' \
     says 1 'disagree about the sizes' 2 --mca coll_flash_min_bytes 0 -- test_sizes plain
 

@@ -1,0 +1,129 @@
+/*
+ * coll_flash_release.c: whether all processes of the job have flash, and the same release of it.
+ *
+ * What releases tell each other, in messages and in the cards, is free to change between them. So
+ * each process publishes its release by itself, and nothing else is exchanged before all processes
+ * know that theirs are equal. What this file publishes and sends is the same in all releases.
+ *
+ * Nobody can wait for a process whose Open MPI has no flash, or which was told to leave it out: it
+ * would never answer. In round k each process asks PMIx for the release of the two that are 2^k
+ * ranks away, hears from the one below whether it knows of a difference, and tells the one above;
+ * neither if it has no flash. After log2(N) rounds all have heard: whom the path through
+ * a process without flash would have reached, sees at its end that there is none.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_flash.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MODEX_KEY   "coll_flash_release"
+#define TEXT(x)     #x
+#define TEXT_OF(x)  TEXT(x)
+#define RELEASE_MAX 64
+#define NOBODY      UINT32_MAX
+
+/* Tests change the text in the library's file, of which the compiler is to know nothing. */
+static const char *volatile own_release = "mpix_flash " TEXT_OF(FLASH_MAJOR_VERSION) "." TEXT_OF(
+    FLASH_MINOR_VERSION) "." TEXT_OF(FLASH_RELEASE_VERSION);
+static bool published; /* in MPI_Init */
+
+/* Two ranks of MPI_COMM_WORLD that differ, or NOBODY. */
+typedef struct difference {
+    uint32_t one, other;
+} difference_t;
+
+void mca_coll_flash_release_publish(void)
+{
+    const char *text = own_release;
+    int rc;
+
+    FLASH_MODEX_SEND(rc, MODEX_KEY, text, strlen(text) + 1);
+    published = rc == OPAL_SUCCESS;
+}
+
+/* The release of that rank, or an empty text. */
+static void fetch(ompi_communicator_t *world, uint32_t rank, char text[RELEASE_MAX])
+{
+    opal_process_name_t name = ompi_group_get_proc_name(world->c_local_group, (int) rank);
+    void *data = NULL;
+    size_t size = 0;
+    int rc;
+
+    FLASH_MODEX_RECV(rc, MODEX_KEY, &name, &data, &size);
+    snprintf(text, RELEASE_MAX, "%.*s", rc == OPAL_SUCCESS ? (int) size : 0, (char *) data);
+    free(data);
+}
+
+/* Whether that rank has flash; and if it differs from this one, notes that. */
+static bool look(ompi_communicator_t *world, uint32_t rank, difference_t *found)
+{
+    char release[RELEASE_MAX];
+
+    fetch(world, rank, release);
+    if (strcmp(release, own_release) != 0) {
+        *found = (difference_t){.one = (uint32_t) ompi_comm_rank(world), .other = rank};
+    }
+    return release[0] != '\0';
+}
+
+/* One round. */
+static int exchange(ompi_communicator_t *world, uint32_t below, uint32_t above, difference_t *found)
+{
+    difference_t told = *found, heard = {NOBODY, NOBODY};
+    bool hears = look(world, below, found), answers = look(world, above, found);
+    ompi_request_t *request = MPI_REQUEST_NULL;
+    int rc = OMPI_SUCCESS;
+
+    if (hears) {
+        rc = flash_compat_irecv(&heard, 2, MPI_UINT32_T, (int) below, world, &request);
+    }
+    if (rc == OMPI_SUCCESS && answers) {
+        rc = flash_compat_send(&told, 2, MPI_UINT32_T, (int) above, world);
+    }
+    if (rc == OMPI_SUCCESS && hears) {
+        rc = ompi_request_wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (heard.one != NOBODY) {
+        *found = heard;
+    }
+    return rc;
+}
+
+/* By the lowest rank that has flash. */
+static void tell(ompi_communicator_t *world, difference_t found)
+{
+    char one[RELEASE_MAX] = "", other[RELEASE_MAX];
+
+    for (uint32_t rank = 0; rank < (uint32_t) ompi_comm_rank(world) && one[0] == '\0'; rank++) {
+        fetch(world, rank, one);
+    }
+    if (one[0] != '\0') {
+        return;
+    }
+    fetch(world, found.one, one);
+    fetch(world, found.other, other);
+    FLASH_HELP("releases-differ", (int) found.one, one, (int) found.other,
+               other[0] != '\0' ? other : "none");
+}
+
+int mca_coll_flash_release_agree(ompi_communicator_t *world)
+{
+    uint32_t rank = (uint32_t) ompi_comm_rank(world), size = (uint32_t) ompi_comm_size(world);
+    difference_t found = {NOBODY, NOBODY};
+    int rc = OMPI_SUCCESS;
+
+    if (!published) {
+        return OMPI_ERR_NOT_AVAILABLE; /* the others take this process for one without flash */
+    }
+    for (uint32_t distance = 1; distance < size && rc == OMPI_SUCCESS; distance *= 2) {
+        rc = exchange(world, (rank + size - distance) % size, (rank + distance) % size, &found);
+    }
+    if (rc == OMPI_SUCCESS && found.one != NOBODY) {
+        tell(world, found);
+        rc = OMPI_ERR_NOT_AVAILABLE;
+    }
+    return rc;
+}

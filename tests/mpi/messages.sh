@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# What users get wrong before anything runs: a clear sentence each, never a crash. And flash's
+# messages as a whole: each is told by a test, and names cause and remedy.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+linked=$programs/test_version_linked # with flash's library; test_version is without
+libraries=$top_builddir/ompi_coll_flash/.libs
+path=$FLASH_COMPONENT_PATH
+series=$("$OMPI_INFO" --version | sed -n 's/^Open MPI v\([0-9]*\.[0-9]*\).*/\1/p')
+
+# ---------------------------------------------------------------- the help file
+
+same() { # NAME FILE FILE
+    echo "$1:"
+    diff "$2" "$3"
+}
+
+# Each topic is used by a source, and each that is used exists; likewise those that tests are told.
+topics_are_used() {
+    sed -n 's/^\[\(.*\)\]$/\1/p' "$help_file" | sort >"$scratch/topics"
+    cat "$top_srcdir"/ompi_coll_flash/*.c | tr '\n' ' ' | grep -o 'FLASH_HELP( *"[^"]*"' |
+        cut -d '"' -f 2 | sort -u >"$scratch/used"
+    sed -e 's/^ *#.*//' -e "s/'[^']*'//g" "$top_srcdir"/tests/mpi/*.sh |
+        grep -o -w -E '(told|explains|ends_explaining) [a-z][a-z-]*' | cut -d ' ' -f 2 | sort -u \
+        >"$scratch/told"
+    [[ -s $scratch/topics ]] &&
+        same "topics and the sources' uses" "$scratch/topics" "$scratch/used" &&
+        same 'topics and what tests are told' "$scratch/topics" "$scratch/told"
+}
+point 'each message is used, and told by a test' topics_are_used
+
+# A sentence that says what is wrong, and then what to do.
+topics_are_whole() {
+    local topic found=0
+    while read -r topic; do
+        lines_of "$topic" | tr '\n' ' ' >"$scratch/text"
+        grep -E -q '^[A-Z(c].{40,}[.:] .*Remedy: .{6,}\\\. *$' "$scratch/text" || {
+            echo "$topic: no cause, or no remedy at its end:"
+            cat "$scratch/text"
+            return 1
+        }
+        found=$((found + 1))
+    done <"$scratch/topics"
+    ((found > 0))
+}
+point 'each message has a cause and a remedy' topics_are_whole
+
+# ---------------------------------------------------------------- another MPI
+
+# ends_with TEXT COMMAND...: fails in time, by no signal, and says TEXT.
+ends_with_once() {
+    local text=$1 status=0
+    shift
+    "$@" >"$log" 2>&1 || status=$?
+    if ((status == 0 || status >= 124)) || grep -e 'exited on signal' -e 'egmentation' "$log"; then
+        echo "ends with $status"
+        cat "$log"
+        return 1
+    fi
+    tells + "$text"
+}
+ends_with() {
+    tried ends_with_once "$@"
+}
+
+other='FLASH_TEST_LIBRARY=Open MPI v9.8.7, package: another'
+with_another=(/usr/bin/env "$other")
+coll=^nothing point 'the component of another Open MPI: not used, said, and the job runs' \
+    explains wrong-open-mpi 2 -- "${with_another[@]}" "$programs/test_version"
+asked_for_another() {
+    ends_with 'component was not found' run 2 -- "${with_another[@]}" "$programs/test_version" &&
+        told wrong-open-mpi
+}
+point 'asked for by name: said, and the job ends' tried asked_for_another
+mixed() {
+    coll=^nothing explains wrong-open-mpi 3 -- "${on_rank[@]}" 1 "$other" "$programs/test_version" &&
+        holds 3 'right, flash is not active' && told releases-differ
+}
+point 'on one rank: said, and none uses flash' tried mixed
+coll=^nothing point 'another release of the same series is used' says 2 'serves communicator 0' 2 \
+    --mca coll_flash_verbose 1 \
+    -- /usr/bin/env "FLASH_TEST_LIBRARY=Open MPI v$series.99, package: another" \
+    "$programs/test_version"
+point 'a program linked for another Open MPI: said, and ends' \
+    ends_with 'this program runs with another MPI: Open MPI v9.8.7' run 2 -- \
+    "${with_another[@]}" "$linked"
+point 'a program linked with it runs' says 2 'right, flash is active' 2 -- "$linked"
+
+# With MPICH's compiler wrapper, and flash's library.
+of_mpich() {
+    mpicc.mpich -I"$top_srcdir/ompi_coll_flash" "$top_srcdir/tests/mpi/test_version.c" \
+        -o "$scratch/of_mpich" -Wl,--no-as-needed -L"$libraries" -lmpix_flash \
+        -Wl,-rpath,"$libraries" &&
+        ends_with 'this program runs with another MPI: MPICH' "$scratch/of_mpich" &&
+        holds 1 'Remedy: link and run'
+}
+if sanitized; then
+    skip "a program of MPICH's" 'a sanitizer would have to be linked first'
+elif command -v mpicc.mpich >/dev/null; then
+    point "a program of MPICH's: said, and ends" of_mpich
+else
+    skip "a program of MPICH's" 'no mpicc.mpich (Debian: libmpich-dev)'
+fi
+
+# -------------------------------------------------- not the same on all ranks
+
+# A copy of the build whose library says that it is of another release.
+mkdir "$scratch/other" "$scratch/alone"
+sed 's/mpix_flash \([0-9]\)/mpix_other \1/' "$libraries/libmpix_flash.so.1" \
+    >"$scratch/other/libmpix_flash.so.1"
+# A component without its library.
+sed 's/libmpix_flash\.so\.1/libmpix_flash.so.?/' "$libraries/mca_coll_flash.so" \
+    >"$scratch/alone/mca_coll_flash.so"
+
+# differ NP RANKS VARIABLE=VALUE PROGRAM: those ranks have no flash, or another one; none uses it.
+differ() {
+    local np=$1 ranks=$2 setting=$3 program=$4
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    explains releases-differ "$np" -- /bin/sh -c \
+        'case " $0 " in *" $OMPI_COMM_WORLD_RANK "*) export "$1" ;; esac; exec "$2"' \
+        "$ranks" "$setting" "$program" && holds "$np" 'right, flash is not active'
+}
+if sanitized; then
+    skip 'another release on one rank' 'a sanitizer has its own way to find libraries'
+else
+    point 'another release on one rank: said, and none uses flash' \
+        differ 3 1 "LD_LIBRARY_PATH=$scratch/other" "$linked"
+    both_are_named() {
+        differ 2 0 "LD_LIBRARY_PATH=$scratch/other" "$linked" &&
+            tells + 'Rank . of MPI_COMM_WORLD:  mpix_flash [0-9]' &&
+            tells + 'Rank . of MPI_COMM_WORLD:  mpix_other [0-9]'
+    }
+    point 'both releases are named' tried both_are_named
+fi
+for ranks in 0 1 4 '0 1' '1 3' '0 2 3 4'; do
+    point "no flash on rank $ranks of 5: said, and none uses flash" \
+        differ 5 "$ranks" OMPI_MCA_coll=^flash "$linked"
+done
+show=(--mca mca_base_component_show_load_errors "$( ((ompi_major < 5)) && echo 1 || echo all)")
+alone() {
+    coll=^nothing says 2 'right, flash is not active' 2 "${show[@]}" -- test_version &&
+        holds + 'libmpix_flash.so.?: cannot open shared object file'
+}
+FLASH_COMPONENT_PATH=$scratch/alone:${path#*:}
+point 'a component without its library: said, and the job runs' alone
+point 'asked for by name: said, and the job ends' \
+    ends_with 'component was not found' run 2 "${show[@]}" -- test_version
+FLASH_COMPONENT_PATH=$path
+
+# ------------------------------------------------------------------- misspelt
+
+point 'a component that there is not: said, and the job ends' \
+    ends_with 'Component: flahs' run 2 --mca coll_flash_verbose 0 -- "${on_rank[@]}" 0 \
+    OMPI_MCA_coll=flahs "$programs/test_version"
+
+# misspelt PARAMETER VALUE CHECK...: that is told, and what held before holds.
+misspelt_once() {
+    run 2 --mca coll_flash_verbose 1 --mca "$1" "$2" -- "$linked" >"$log" 2>&1 || {
+        cat "$log"
+        return 1
+    }
+    holds 2 "$held" && "${@:3}" && tells + " $2\$"
+}
+misspelt() {
+    point "$1 $2: said, and the default holds" tried misspelt_once "$@"
+}
+held='serves this job (min_bytes 524288, step_bytes 65536, segment_bytes 262144, .* schedule ring)'
+for value in 1x -5 abc 0x 64kk 99999999999999999999999; do
+    misspelt coll_flash_min_bytes "$value" told parameter-ignored
+done
+misspelt coll_flash_priority 9o told parameter-ignored
+misspelt coll_flash_depth -1 told parameter-ignored
+misspelt coll_flash_schedule rign tells + 'invalid value was supplied for'
+misspelt coll_flash_progress onn tells + 'invalid value was supplied for'
+misspelt coll_flash_segmet_bytes 4096 told parameter-unknown
+is_taken() {
+    says 2 'serves this job (min_bytes 65536,' 2 --mca coll_flash_verbose 1 \
+        --mca coll_flash_min_bytes "$1" -- "$linked" && holds 0 'is ignored'
+}
+for value in 65536 64k 64K 64kB 0x10000; do
+    point "coll_flash_min_bytes $value: a number" is_taken "$value"
+done
+
+plan
