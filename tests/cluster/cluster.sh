@@ -81,6 +81,13 @@ settings_are_known() {
     run_on 2 1 none -- test_allgather signatures >"$log" 2>&1 && holds 0 'invalid configurations'
 }
 point '2 hosts: UCX knows what flash sets' settings_are_known
+# Hosts without flash: the others hear of it without a word from there.
+host_without() {
+    run_on 3 2 none -- "${on_rank[@]}" '1 2 3' OMPI_MCA_coll=^flash \
+        "$programs/test_version_linked" >"$log" 2>&1 && holds 6 'right, flash is not active' &&
+        told releases-differ
+}
+point '3 hosts, one and a half without flash: said, and none uses it' tried host_without
 # The progress thread must wake up for what comes from other hosts.
 on_hosts 2 1 --mca coll_flash_progress on -- test_async
 on_hosts 2 2 --mca coll_flash_progress on -- test_async

@@ -120,10 +120,8 @@ sed 's/libmpix_flash\.so\.1/libmpix_flash.so.?/' "$libraries/mca_coll_flash.so" 
 # differ NP RANKS VARIABLE=VALUE PROGRAM: those ranks have no flash, or another one; none uses it.
 differ() {
     local np=$1 ranks=$2 setting=$3 program=$4
-    # shellcheck disable=SC2016 # expanded by the inner shell
-    explains releases-differ "$np" -- /bin/sh -c \
-        'case " $0 " in *" $OMPI_COMM_WORLD_RANK "*) export "$1" ;; esac; exec "$2"' \
-        "$ranks" "$setting" "$program" && holds "$np" 'right, flash is not active'
+    explains releases-differ "$np" -- "${on_rank[@]}" "$ranks" "$setting" "$program" &&
+        holds "$np" 'right, flash is not active'
 }
 if sanitized; then
     skip 'another release on one rank' 'a sanitizer has its own way to find libraries'

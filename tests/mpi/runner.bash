@@ -135,9 +135,10 @@ fi
 all_messages=(--mca orte_base_help_aggregate 0 --mca opal_base_help_aggregate 0)
 copies=$((ompi_major < 5 ? 1 : 2))
 
-# "${on_rank[@]}" RANK VARIABLE=VALUE PROGRAM ARGUMENT...: an environment of its own for one rank.
+# "${on_rank[@]}" RANKS VARIABLE=VALUE PROGRAM ARGUMENT...: an environment of its own for one rank, or
+# for several, with spaces between them.
 # shellcheck disable=SC2016,SC2034 # expanded by the inner shell; used by the scripts
-on_rank=(/bin/sh -c 'if [ "$OMPI_COMM_WORLD_RANK" = "$0" ]; then export "$1"; fi; shift; exec "$@"')
+on_rank=(/bin/sh -c 'case " $0 " in *" $OMPI_COMM_WORLD_RANK "*) export "$1" ;; esac; shift; exec "$@"')
 
 # holds COUNT TEXT: in the log TEXT is in so many lines; `+`: in one or more.
 holds() {
