@@ -49,11 +49,12 @@ static void print_built_for(char *text, size_t size)
 bool mca_coll_flash_version_fits(void)
 {
     library_t library = ask_library();
+    const char *texts = getenv("OMPI_MCA_coll_flash_help_dir"); /* no parameter is registered yet */
     char built_for[sizeof(library.name)];
 
     if (!library.fits) {
         print_built_for(built_for, sizeof(built_for));
-        opal_show_help_add_dir(FLASH_PKGDATADIR);
+        opal_show_help_add_dir(texts != NULL ? texts : FLASH_PKGDATADIR);
         FLASH_HELP("wrong-open-mpi", built_for, library.name, opal_process_info.nodename,
                    (int) getpid(), OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION);
     }
