@@ -12,6 +12,7 @@ set -euo pipefail
 packages='
     g++
     gcc
+    gfortran
     libc6-dev
     make
     autoconf

@@ -30,6 +30,8 @@ AM_TESTS_ENVIRONMENT = \
 	top_builddir='$(abs_top_builddir)'; export top_builddir; \
 	MPIRUN='$(MPIRUN)'; export MPIRUN; \
 	MPICC='$(MPICC)'; export MPICC; \
+	MPIFC='$(MPIFC)'; export MPIFC; \
+	FLASH_NO_FORTRAN='$(flash_no_fortran)'; export FLASH_NO_FORTRAN; \
 	$(sanitizer_environment) \
 	OMPI_INFO='$(OMPI_INFO)'; export OMPI_INFO; \
 	FLASH_COMPONENT_PATH='$(abs_top_builddir)/ompi_coll_flash/.libs:$(ompi_pkglibdir)'; \

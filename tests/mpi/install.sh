@@ -8,6 +8,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
+no_fortran=${FLASH_NO_FORTRAN:-} # why the module is not built, if it is not
 root=$scratch/root # a moved tree: nothing in it may rely on the prefix
 make_quietly() {
     ${MAKE:-make} -s -C "$top_builddir" "$@" "DESTDIR=$root" TESTS=
@@ -26,7 +27,8 @@ elif sanitized; then
 else
     build_by_cmake() {
         cmake -S "$top_srcdir/examples" -B "$scratch/examples" -DCMAKE_PREFIX_PATH="$prefix" \
-            -DCMAKE_C_FLAGS='-Wall -Wextra -Werror' -DMPI_C_COMPILER="$(command -v "${MPICC:-mpicc}")" &&
+            -DCMAKE_C_FLAGS='-Wall -Wextra -Werror' -DMPI_C_COMPILER="$(command -v "${MPICC:-mpicc}")" \
+            -DMPI_Fortran_COMPILER="$(command -v "${MPIFC:-mpifort}")" &&
             cmake --build "$scratch/examples"
     }
     too_new() {
@@ -45,11 +47,35 @@ else
     for np in 1 4 9; do
         point "np $np summa" run "$np" -- "$scratch/examples/summa"
     done
+    if [[ ! $no_fortran ]]; then
+        for np in 1 2 4; do
+            point "np $np gather_gemm" run "$np" -- "$scratch/examples/gather_gemm"
+        done
+    fi
     point 'the examples are served by flash' \
         says 1 '4 ranks, by flash' 4 -- "$scratch/examples/tensor_parallel_mlp"
     select_coll ^flash
     point 'and give the same without' \
         says 1 '4 ranks, without flash' 4 -- "$scratch/examples/tensor_parallel_mlp"
+    select_coll flash
+fi
+
+# As a program in Fortran is built without CMake.
+build_by_pkg_config() {
+    local flags=()
+    read -ra flags < <(PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_PATH=$libdir/pkgconfig \
+        pkg-config --cflags --libs mpix_flash_f08) &&
+        (cd "$scratch" &&
+            "${MPIFC:-mpifort}" -o gather_gemm "$top_srcdir/examples/gather_gemm.f90" "${flags[@]}") &&
+        says 1 '4 ranks, by flash: error' 4 -- "$scratch/gather_gemm"
+}
+if [[ $no_fortran ]]; then
+    skip 'Fortran by pkg-config' "configure: $no_fortran"
+else
+    point 'Fortran by pkg-config' build_by_pkg_config
+    select_coll ^flash
+    point 'and the same without flash' \
+        says 1 '4 ranks, without flash: error' 4 -- "$scratch/gather_gemm"
     select_coll flash
 fi
 
@@ -103,6 +129,21 @@ exports() {
         sed 's/@.*//' | sort | diff "$scratch/declared" -
 }
 point 'the library exports what its header declares, and what the component needs' exports
+
+# Fortran's: what the module gives names in C to, and what the compiler made of the module.
+exports_of_module() {
+    sed -n 's/.*bind(C, name="\(mpix_[a-z0-9_]*\)").*/\1/p' "$top_srcdir/fortran/mpix_flash_f08.f90" |
+        sort >"$scratch/declared"
+    nm -D --defined-only "$libdir/libmpix_flash_f08.so" | awk '$2 != "A" { print $3 }' |
+        sed 's/@.*//' | grep -v '^__mpix_flash_f08_MOD_' | sort | diff "$scratch/declared" -
+}
+if [[ ! $no_fortran ]]; then
+    point 'so does the one for Fortran' exports_of_module
+fi
+no_fortran_inside() {
+    ! readelf -d "$libdir/libmpix_flash.so" | grep -E 'NEEDED.*(fortran|usempi|mpifh)'
+}
+point 'the library needs nothing of Fortran' no_fortran_inside
 
 # Each function, and each parameter that flash has, is told of.
 has_pages() {
