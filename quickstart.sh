@@ -24,7 +24,7 @@ fi
 ./install-deps.sh
 ./build.sh build --prefix="$prefix"
 # Only if something is new, or nothing installed. Of a relink libtool warns in any case.
-if [[ -n $(find build/ompi_coll_flash/.libs build/mpi_bench ompi_coll_flash/*.txt \
+if [[ -n $(find build/ompi_coll_flash/.libs build/fortran build/mpi_bench ompi_coll_flash/*.txt \
     -newer "$prefix/lib/pkgconfig/mpix_flash.pc" -print -quit 2>&1) ]]; then
     make --directory build --silent install 2>&1 >/dev/null |
         sed '/libtool: warning: relinking/d' >&2
