@@ -50,13 +50,12 @@ bool bench_device_open(const char *program, int rank)
     void *context;
 
     if (!find()) {
-        fprintf(stderr, "%s: -d cuda: there is no CUDA driver, libcuda.so.1, that works\n",
-                program);
+        fprintf(stderr, "%s: there is no CUDA driver, libcuda.so.1, that works\n", program);
         return false;
     }
     if (driver.count(&devices) != 0 || devices == 0 || driver.get(&device, rank % devices) != 0 ||
         driver.retain(&context, device) != 0 || driver.make_current(context) != 0) {
-        fprintf(stderr, "%s: -d cuda: the driver gives access to none of its %d devices\n", program,
+        fprintf(stderr, "%s: the driver gives access to none of its %d devices\n", program,
                 devices);
         return false;
     }
@@ -80,7 +79,7 @@ void bench_device_free(void *memory)
 static void must(int error)
 {
     if (error != 0) {
-        fprintf(stderr, "-d cuda: the device fails with the driver's error %d\n", error);
+        fprintf(stderr, "the device fails with the driver's error %d\n", error);
         exit(EXIT_FAILURE);
     }
 }

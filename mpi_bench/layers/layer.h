@@ -14,10 +14,9 @@
 #ifndef LAYER_H
 #define LAYER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include <mpi.h>
+
+#include "layer_device.h"
 
 typedef enum layer_kind {
     LAYER_COMPUTATION, /* without any communication */
@@ -36,49 +35,29 @@ typedef struct layer_way {
     MPI_Comm comm;
 } layer_way_t;
 
-/*
- * Where products are computed: by BLAS, or on a stand-in for an accelerator, which takes the time
- * that such a rate needs, works off in order what it is given, and computes nothing.
- */
-typedef struct layer_device {
-    bool offload;
-    double rate; /* floating-point operations a second */
-    double idle; /* of bench_now(): when all that it has been given is done */
-} layer_device_t;
-
 /* What travels, see layer_wire.h. */
 typedef struct layer_wire {
     bool half;
     MPI_Datatype type;
     MPI_Op sum;  /* of plain calls: MPI has none for 16 bits */
     size_t size; /* of an element */
-    void *room[2];
-    size_t room_size[2];
+    /* LAYER_IN's and LAYER_OUT's, of the device and of the host; and for what is on its way between
+       the two. */
+    void *room[2][2], *between;
+    size_t room_size[2][2], between_size;
 } layer_wire_t;
 
 typedef struct layer {
-    layer_device_t device;
-    layer_wire_t *wire; /* one for all copies */
+    layer_device_t *device; /* one for all copies, as the next */
+    layer_wire_t *wire;
     int rank, nranks;
     int rows;   /* of each rank, in a block */
     int pieces; /* to a block, by flash */
 } layer_t;
 
-/* C = A B + beta C, of row-major matrices, either of A and B transposed or not. */
-typedef struct layer_product {
-    bool transpose_a, transpose_b;
-    int m, n, k;
-    const float *a, *b;
-    int lda, ldb;
-    float beta;
-    float *c;
-    int ldc;
-} layer_product_t;
-void layer_multiply(layer_device_t *device, const layer_product_t *product);
-/* Until that time of bench_now(), in a way that lets go on what it has begun. */
-void layer_wait(const layer_way_t *way, double until);
-/* Until the device has done all that it was given. */
-void layer_finish(const layer_device_t *device);
+/* Until the device has done what the latest mark says, in a way that lets go on what it has begun.
+ */
+void layer_wait(const layer_t *layer, const layer_way_t *way);
 
 /* Computes on `rows` rows from `position` on: reads `data`, or writes it. */
 typedef void layer_rows_fn(void *arg, int position, int rows, float *data);

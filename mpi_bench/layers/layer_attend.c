@@ -31,9 +31,9 @@ static int place_of(const layer_attention_t *base, int which, int column)
     return (3 * (column / base->width) + which) * base->width + column % base->width;
 }
 
-static float *make_matrix(layer_attention_t *base, int rows, int width)
+static float *value_at(const layer_attention_t *base, const float *matrix, int row, int width)
 {
-    return base->memory[base->matrices++] = layer_matrix(rows, width);
+    return layer_value_at(base->layer->device, matrix, row, width);
 }
 
 void layer_attention_make(layer_attention_t *base, layer_t *layer, const layer_options_t *options,
@@ -48,34 +48,32 @@ void layer_attention_make(layer_attention_t *base, layer_t *layer, const layer_o
                                 .groups = groups,
                                 .in_width = 3 * groups * width,
                                 .out_width = groups * width};
-    base->x = make_matrix(base, layer->rows, base->hidden);
-    base->y = make_matrix(base, layer->rows, base->hidden);
-    base->dy = make_matrix(base, layer->rows, base->hidden);
-    base->dx = make_matrix(base, layer->rows, base->hidden);
-    base->qkv = make_matrix(base, base->tokens, 3 * width);
-    base->dqkv = make_matrix(base, base->tokens, 3 * width);
-    base->in = make_matrix(base, base->hidden, base->in_width);
-    base->din = make_matrix(base, base->hidden, base->in_width);
-    base->out = make_matrix(base, base->out_width, base->hidden);
-    base->dout = make_matrix(base, base->out_width, base->hidden);
+    base->x = layer_matrix(layer->device, layer->rows, base->hidden);
+    base->y = layer_matrix(layer->device, layer->rows, base->hidden);
+    base->dy = layer_matrix(layer->device, layer->rows, base->hidden);
+    base->dx = layer_matrix(layer->device, layer->rows, base->hidden);
+    base->qkv = layer_matrix(layer->device, base->tokens, 3 * width);
+    base->dqkv = layer_matrix(layer->device, base->tokens, 3 * width);
+    base->in = layer_matrix(layer->device, base->hidden, base->in_width);
+    base->din = layer_matrix(layer->device, base->hidden, base->in_width);
+    base->out = layer_matrix(layer->device, base->out_width, base->hidden);
+    base->dout = layer_matrix(layer->device, base->out_width, base->hidden);
     layer_heads_make(&base->heads, layer, options, base->qkv, base->dqkv);
 }
 
 void layer_attention_free(layer_attention_t *base)
 {
-    layer_matrices_free(base->memory, base->matrices);
-    layer_heads_free(&base->heads);
     layer_reference_free(base->reference);
 }
 
 void layer_attention_spoil(const layer_attention_t *base)
 {
-    layer_spoil(base->y, base->layer->rows, base->hidden);
-    layer_spoil(base->dx, base->layer->rows, base->hidden);
-    layer_spoil(base->qkv, base->tokens, 3 * base->width);
-    layer_spoil(base->dqkv, base->tokens, 3 * base->width);
-    layer_spoil(base->din, base->hidden, base->in_width);
-    layer_spoil(base->dout, base->out_width, base->hidden);
+    layer_spoil(base->layer->device, base->y, base->layer->rows, base->hidden);
+    layer_spoil(base->layer->device, base->dx, base->layer->rows, base->hidden);
+    layer_spoil(base->layer->device, base->qkv, base->tokens, 3 * base->width);
+    layer_spoil(base->layer->device, base->dqkv, base->tokens, 3 * base->width);
+    layer_spoil(base->layer->device, base->din, base->hidden, base->in_width);
+    layer_spoil(base->layer->device, base->dout, base->out_width, base->hidden);
 }
 
 void layer_attention_begin(layer_attention_t *base, const layer_way_t *way)
@@ -86,12 +84,12 @@ void layer_attention_begin(layer_attention_t *base, const layer_way_t *way)
 
 void layer_attention_forward(layer_attention_t *base, int position, int rows, float *inner)
 {
-    layer_attend(&base->layer->device, &base->heads, position, rows, inner);
+    layer_attend(base->layer->device, &base->heads, position, rows, inner);
 }
 
 void layer_attention_backward(layer_attention_t *base, int position, int rows, const float *dinner)
 {
-    layer_attend_back(&base->layer->device, &base->heads, position, rows, dinner);
+    layer_attend_back(base->layer->device, &base->heads, position, rows, dinner);
 }
 
 /* ------------------------------------------------------------- a layer by itself */
@@ -102,9 +100,9 @@ void layer_attention_fill(layer_attention_t *base, const layer_options_t *option
 
     for (int row = 0; row < base->layer->rows; row++) {
         for (int column = 0; column < base->hidden; column++) {
-            layer_at(base->x, row, base->hidden)[column] =
+            value_at(base, base->x, row, base->hidden)[column] =
                 layer_attention_input(first + row, column);
-            layer_at(base->dy, row, base->hidden)[column] =
+            value_at(base, base->dy, row, base->hidden)[column] =
                 layer_attention_slope(first + row, column);
         }
     }
@@ -113,14 +111,14 @@ void layer_attention_fill(layer_attention_t *base, const layer_options_t *option
 
         for (int h = 0; h < base->hidden; h++) {
             for (int which = LAYER_QUERIES; which <= LAYER_VALUES; which++) {
-                layer_at(base->in, h, base->in_width)[place_of(base, which, column)] =
+                value_at(base, base->in, h, base->in_width)[place_of(base, which, column)] =
                     layer_attention_weight((layer_projection_t) which, h, element, base->hidden);
             }
-            layer_at(base->out, column, base->hidden)[h] =
+            value_at(base, base->out, column, base->hidden)[h] =
                 layer_attention_weight(LAYER_OUTPUT, element, h, base->hidden);
         }
     }
-    if (!base->layer->device.offload) {
+    if (!base->layer->device->offload) {
         base->reference = layer_reference_make(options);
     }
 }
@@ -136,9 +134,9 @@ static void compare_row(const layer_attention_t *base, int row, layer_compared_t
     int token = base->layer->rank * base->layer->rows + row;
 
     for (int h = 0; h < base->hidden; h++) {
-        layer_compare(y, (double) layer_at(base->y, row, base->hidden)[h],
+        layer_compare(y, (double) value_at(base, base->y, row, base->hidden)[h],
                       layer_reference_output(base->reference, token, h));
-        layer_compare(dx, (double) layer_at(base->dx, row, base->hidden)[h],
+        layer_compare(dx, (double) value_at(base, base->dx, row, base->hidden)[h],
                       layer_reference_input_slope(base->reference, token, h));
     }
 }
@@ -154,14 +152,14 @@ static void compare_column(const layer_attention_t *base, int column, layer_comp
 
     for (int h = 0; h < base->hidden; h++) {
         for (int which = LAYER_QUERIES; which <= LAYER_VALUES; which++) {
-            const float *row = layer_at(base->din, h, base->in_width);
+            const float *row = value_at(base, base->din, h, base->in_width);
 
             layer_compare(in, (double) row[place_of(base, which, column)],
                           layer_reference_weight_slope(base->reference, (layer_projection_t) which,
                                                        h, element, first, last));
         }
         layer_compare(
-            out, (double) layer_at(base->dout, column, base->hidden)[h],
+            out, (double) value_at(base, base->dout, column, base->hidden)[h],
             layer_reference_weight_slope(base->reference, LAYER_OUTPUT, element, h, first, last));
     }
 }

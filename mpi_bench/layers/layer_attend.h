@@ -12,8 +12,6 @@
 #include "layer_linear.h"
 #include "layer_reference.h"
 
-enum { LAYER_ATTENTION_MATRICES = 10 };
-
 /*
  * Heads come in nranks groups, of `width` elements each. The input, the output, the weights and
  * the gradients by them may be replaced by the caller's.
@@ -34,8 +32,6 @@ typedef struct layer_attention {
     float *in, *out, *din, *dout;
     layer_heads_t heads;
     layer_reference_t *reference; /* of layer_attention_fill(); NULL where nothing is computed */
-    float *memory[LAYER_ATTENTION_MATRICES]; /* owned */
-    size_t matrices;
 } layer_attention_t;
 
 /* Of one group's heads, by its number among those whose weights this rank has. */

@@ -41,8 +41,10 @@ static void prepare(void *state, const layer_way_t *way)
     layer_tp_attention_spoil(a);
     for (int token = 0; token < base->tokens && way->kind == LAYER_COMPUTATION; token++) {
         for (int column = 0; column < base->hidden; column++) {
-            layer_at(a->all_x, token, base->hidden)[column] = layer_attention_input(token, column);
-            layer_at(a->all_dy, token, base->hidden)[column] = layer_attention_slope(token, column);
+            layer_value_at(base->layer->device, a->all_x, token, base->hidden)[column] =
+                layer_attention_input(token, column);
+            layer_value_at(base->layer->device, a->all_dy, token, base->hidden)[column] =
+                layer_attention_slope(token, column);
         }
     }
 }

@@ -35,6 +35,7 @@ typedef struct measured {
 
 typedef struct bench {
     layer_t layer;
+    layer_device_t device;
     layer_wire_t wire;
     layer_settings_t settings;
     void *state;
@@ -42,15 +43,18 @@ typedef struct bench {
     int count;
 } bench_t;
 
-void *layer_alloc(size_t count, size_t size)
+void *layer_must_have(void *memory)
 {
-    void *memory = calloc(count, size);
-
-    if (memory == NULL && count > 0) {
+    if (memory == NULL) {
         fprintf(stderr, "%s: out of memory: give fewer tokens\n", layer_workload.program);
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
     }
     return memory;
+}
+
+void *layer_alloc(size_t count, size_t size)
+{
+    return layer_must_have(calloc(count + 1, size));
 }
 
 /* A few rounds of a mixing function (SplitMix64). */
@@ -118,7 +122,7 @@ static void run_once(bench_t *bench, measured_t *measured, int iteration)
         MPI_Barrier(MPI_COMM_WORLD);
         begun = bench_now();
         layer_workload.run(bench->state, &measured->way, phase);
-        layer_finish(&bench->layer.device);
+        layer_finish(&bench->device);
         if (iteration >= 0) {
             measured->times[phase][iteration] = bench_now() - begun;
         }
@@ -133,9 +137,11 @@ static void check_all(bench_t *bench)
         measured_t *measured = &bench->ways[k];
 
         layer_workload.prepare(bench->state, &measured->way);
-        layer_wire_spoil(&bench->wire);
+        layer_upload(&bench->device, NULL);
+        layer_wire_spoil(&bench->layer);
         run_once(bench, measured, -1);
-        if (measured->way.kind != LAYER_COMPUTATION && !bench->layer.device.offload) {
+        layer_download(&bench->device);
+        if (measured->way.kind != LAYER_COMPUTATION && !bench->device.offload) {
             measured->error = layer_workload.error(bench->state, &measured->way);
         }
         if (isnan(measured->error)) {
@@ -228,6 +234,9 @@ static void report_phase(const bench_t *bench, int phase, FILE *csv)
 
 static void report(const bench_t *bench, int hosts, bool served, FILE *csv)
 {
+    static const char *const computes[] = {[LAYER_BLAS] = "BLAS",
+                                           [LAYER_OFFLOAD] = "an accelerator's time",
+                                           [LAYER_CUBLAS] = "cuBLAS"};
     const layer_options_t *options = &bench->settings.options;
 
     printf("%s: %d ranks, %d hosts, tokens x hidden x %s = %d x %d x %d%s, %s, %s\n",
@@ -235,7 +244,7 @@ static void report(const bench_t *bench, int hosts, bool served, FILE *csv)
            layer_workload.has_heads ? "heads" : "inner", options->tokens, options->hidden,
            layer_workload.has_heads ? options->heads : options->inner,
            options->causal ? ", causal" : "", options->half ? "bf16" : "fp32",
-           options->offload ? "an accelerator's time" : "BLAS");
+           computes[options->compute]);
     if (!served) {
         printf("flash does not serve this job: its rows are Open MPI's\n");
     }
@@ -268,7 +277,7 @@ static int report_errors(const bench_t *bench)
         }
     }
     if (bench->layer.rank == 0 && wrong == 0) {
-        if (bench->layer.device.offload) {
+        if (bench->device.offload) {
             printf("results: none, an accelerator's time computes nothing\n");
         } else {
             printf("results: right, relative error at most %.1e (allowed %.0e)\n", worst, allowed);
@@ -279,19 +288,32 @@ static int report_errors(const bench_t *bench)
 
 /* -------------------------------------------------------------------------- run */
 
+static bool open_device(bench_t *bench)
+{
+    const layer_options_t *options = &bench->settings.options;
+    int opened = layer_device_open(&bench->device, layer_workload.program, bench->layer.rank,
+                                   options->compute, options->rate, options->half);
+
+    bench->layer.device = &bench->device;
+    MPI_Allreduce(MPI_IN_PLACE, &opened, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+    return opened != 0;
+}
+
 static int run(const layer_settings_t *settings, FILE *csv)
 {
     bench_t bench = {.settings = *settings};
-    MPI_Comm own = bench_own_communicator(MPI_COMM_WORLD);
+    MPI_Comm own;
     int hosts, least, wrong;
     bool served;
 
     MPI_Comm_rank(MPI_COMM_WORLD, &bench.layer.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &bench.layer.nranks);
+    if (!open_device(&bench)) {
+        return EXIT_FAILURE;
+    }
+    own = bench_own_communicator(MPI_COMM_WORLD);
     bench.layer.rows = layer_workload.block_rows(&settings->options, bench.layer.nranks);
     bench.layer.pieces = settings->options.pieces;
-    bench.layer.device =
-        (layer_device_t){.offload = settings->options.offload, .rate = settings->options.rate};
     layer_wire_open(&bench.wire, settings->options.half);
     bench.layer.wire = &bench.wire;
     bench.state = layer_workload.make(&bench.layer, &settings->options);
@@ -299,6 +321,7 @@ static int run(const layer_settings_t *settings, FILE *csv)
     list_ways(&bench, own);
     check_all(&bench);
     layer_workload.prepare(bench.state, &bench.ways[0].way); /* numbers, whoever reads them */
+    layer_upload(&bench.device, NULL);
     measure_all(&bench);
     served = bench_served(MPI_COMM_WORLD, true);
     if (bench.layer.rank == 0) {
@@ -311,7 +334,8 @@ static int run(const layer_settings_t *settings, FILE *csv)
         }
     }
     layer_workload.free(bench.state);
-    layer_wire_close(&bench.wire);
+    layer_wire_close(&bench.wire, &bench.device);
+    layer_device_close(&bench.device);
     MPI_Comm_free(&own);
     return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -17,7 +17,7 @@ typedef struct layer_options {
     bool causal;
     int pieces;
     int iterations, warmup;
-    bool offload;
+    layer_compute_t compute;
     bool half;   /* bfloat16 travels */
     double rate; /* of an accelerator: floating-point operations a second */
 } layer_options_t;
@@ -52,5 +52,7 @@ extern const layer_workload_t layer_workload;
 float layer_value(unsigned matrix, size_t row, size_t column);
 /* Zeroed, or the program ends. */
 void *layer_alloc(size_t count, size_t size);
+/* The memory, or the program ends. */
+void *layer_must_have(void *memory);
 
 #endif /* LAYER_BENCH_H */

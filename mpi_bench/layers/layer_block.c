@@ -19,8 +19,14 @@
 #include "layer_math.h"
 #include "layer_tp_attention.h"
 #include "layer_tp_mlp.h"
+#include "layer_wire.h"
 
 enum { FORWARD, BACKWARD };
+
+/* What travels of them by Open MPI's own calls, which do not get a device's memory. */
+typedef struct travel {
+    float *own, *down, *whole, *dwhole;
+} travel_t;
 
 /* The parameters lie one after another: as layer_attention_t and layer_tp_mlp_t have them. */
 typedef struct stage {
@@ -28,11 +34,12 @@ typedef struct stage {
     layer_tp_mlp_t mlp;
     float *own, *down;     /* this rank's share of the parameters, and of the gradients */
     float *whole, *dwhole; /* all of them, with room for a share of each group */
+    travel_t travel;
     MPI_Request gathering, scattering;
 } stage_t;
 
 typedef struct block {
-    layer_t *job; /* its device is the one that is waited for */
+    layer_t *job;
     layer_t tp;
     layer_options_t options; /* of a group */
     layer_way_t way;         /* within the group */
@@ -97,6 +104,11 @@ static weight_t weight_at(const block_t *block, size_t k)
     return (weight_t){LAYER_WEIGHTS, 0, 0};
 }
 
+static float *value_at(const block_t *block, const float *matrix)
+{
+    return layer_value_at(block->job->device, matrix, 0, 0);
+}
+
 static void fill_parameters(const block_t *block, int layer, size_t first, size_t count, float *to)
 {
     for (size_t k = 0; k < count; k++) {
@@ -121,16 +133,36 @@ static void make_comms(block_t *block)
     block->dp_comms[0] = bench_own_communicator(block->dp_comms[1]);
 }
 
+static travel_t make_travel(const block_t *block)
+{
+    const layer_device_t *device = block->job->device;
+    size_t own = (size_t) block->share * sizeof(float), whole = (size_t) block->groups * own;
+
+    return (travel_t){layer_room(device, own, true), layer_room(device, own, true),
+                      layer_room(device, whole, true), layer_room(device, whole, true)};
+}
+
+static void free_travel(const block_t *block, const travel_t *travel)
+{
+    layer_room_free(block->job->device, travel->own, true);
+    layer_room_free(block->job->device, travel->down, true);
+    layer_room_free(block->job->device, travel->whole, true);
+    layer_room_free(block->job->device, travel->dwhole, true);
+}
+
 static void make_stage(block_t *block, int number)
 {
     stage_t *stage = &block->stages[number];
     size_t out = in_size(block), w1 = out + out_size(block), w2 = w1 + inner_size(block);
     int whole = block->groups * block->share;
 
-    stage->own = layer_matrix(1, block->share);
-    stage->down = layer_matrix(1, block->share);
-    stage->whole = layer_matrix(1, whole);
-    stage->dwhole = layer_matrix(1, whole);
+    stage->own = layer_matrix(block->job->device, 1, block->share);
+    stage->down = layer_matrix(block->job->device, 1, block->share);
+    stage->whole = layer_matrix(block->job->device, 1, whole);
+    stage->dwhole = layer_matrix(block->job->device, 1, whole);
+    if (block->job->device->far) {
+        stage->travel = make_travel(block);
+    }
     stage->gathering = stage->scattering = MPI_REQUEST_NULL;
     stage->attention.base.in = stage->whole;
     stage->attention.base.out = stage->whole + out;
@@ -141,7 +173,7 @@ static void make_stage(block_t *block, int number)
     stage->mlp.dw1 = stage->dwhole + w1;
     stage->mlp.dw2 = stage->dwhole + w2;
     fill_parameters(block, number, (size_t) (block->group * block->share), (size_t) block->share,
-                    stage->own);
+                    value_at(block, stage->own));
 }
 
 static void fill_tokens(const block_t *block, float *to, float (*value)(int token, int column))
@@ -150,7 +182,8 @@ static void fill_tokens(const block_t *block, float *to, float (*value)(int toke
 
     for (int row = 0; row < block->tp.rows; row++) {
         for (int column = 0; column < block->options.hidden; column++) {
-            layer_at(to, row, block->options.hidden)[column] = value(first + row, column);
+            layer_at(value_at(block, to), row, block->options.hidden)[column] =
+                value(first + row, column);
         }
     }
 }
@@ -167,8 +200,8 @@ static void *make(layer_t *layer, const layer_options_t *options)
                        .group = layer->rank / width,
                        .groups = options->groups,
                        .stages = layer_alloc((size_t) options->layers, sizeof(stage_t)),
-                       .y = layer_matrix(layer->rows, options->hidden),
-                       .dx = layer_matrix(layer->rows, options->hidden)};
+                       .y = layer_matrix(layer->device, layer->rows, options->hidden),
+                       .dx = layer_matrix(layer->device, layer->rows, options->hidden)};
     block->tp.rank = layer->rank % width;
     block->tp.nranks = width;
     block->options.tokens = options->tokens / options->groups;
@@ -184,7 +217,7 @@ static void *make(layer_t *layer, const layer_options_t *options)
     }
     fill_tokens(block, block->stages[0].attention.base.x, layer_block_input);
     fill_tokens(block, block->stages[options->layers - 1].mlp.dy, layer_block_slope);
-    if (!layer->device.offload) {
+    if (!layer->device->offload) {
         block->reference = layer_block_reference_make(
             &block->options, block->group * block->options.tokens, block->dp_comms[0]);
     }
@@ -196,12 +229,8 @@ static void free_all(void *state)
     block_t *block = state;
 
     for (int l = 0; l < block->options.layers; l++) {
-        stage_t *stage = &block->stages[l];
-        float *all[] = {stage->own, stage->down, stage->whole, stage->dwhole};
-
-        layer_matrices_free(all, sizeof(all) / sizeof(all[0]));
-        layer_tp_attention_free(&stage->attention);
-        layer_tp_mlp_free(&stage->mlp);
+        layer_tp_attention_free(&block->stages[l].attention);
+        free_travel(block, &block->stages[l].travel);
     }
     for (int served = 0; served <= 1; served++) {
         MPI_Comm_free(&block->tp_comms[served]);
@@ -209,8 +238,6 @@ static void free_all(void *state)
     }
     layer_block_reference_free(block->reference);
     free(block->stages);
-    free(block->y);
-    free(block->dx);
     free(block);
 }
 
@@ -222,17 +249,52 @@ static bool overlaps(const block_t *block)
            block->way.kind == LAYER_SLICED;
 }
 
+static bool is_staged(const block_t *block)
+{
+    return block->way.kind != LAYER_COMPUTATION &&
+           layer_wire_staged(block->job, block->dp_comms[block->by_flash]);
+}
+
+/* What a plain call is given: the matrices, or what travels for them. */
+static travel_t given(const block_t *block, int l)
+{
+    const stage_t *stage = &block->stages[l];
+
+    return is_staged(block) ? stage->travel
+                            : (travel_t){stage->own, stage->down, stage->whole, stage->dwhole};
+}
+
+static void copy(const block_t *block, bool staged, float *to, const float *from, int count)
+{
+    if (staged) {
+        layer_copy(block->job->device, to, from, (size_t) count * sizeof(float));
+    }
+}
+
 static void gather(block_t *block, int l)
 {
     MPI_Comm comm = block->dp_comms[block->by_flash];
     stage_t *stage = &block->stages[l];
+    travel_t by = given(block, l);
 
     if (block->way.kind == LAYER_BLOCKING) {
-        MPI_Allgather(stage->own, block->share, MPI_FLOAT, stage->whole, block->share, MPI_FLOAT,
-                      comm);
+        MPI_Allgather(by.own, block->share, MPI_FLOAT, by.whole, block->share, MPI_FLOAT, comm);
     } else if (block->way.kind != LAYER_COMPUTATION) {
-        MPI_Iallgather(stage->own, block->share, MPI_FLOAT, stage->whole, block->share, MPI_FLOAT,
-                       comm, &stage->gathering);
+        MPI_Iallgather(by.own, block->share, MPI_FLOAT, by.whole, block->share, MPI_FLOAT, comm,
+                       &stage->gathering);
+    }
+}
+
+/* The parameters are what they were: nothing that is computed later has a part in them. */
+static void begin_gathers(block_t *block)
+{
+    bool staged = is_staged(block);
+
+    for (int l = 0; l < block->options.layers; l++) {
+        copy(block, staged, block->stages[l].travel.own, block->stages[l].own, block->share);
+    }
+    if (staged) {
+        layer_finish(block->job->device);
     }
 }
 
@@ -240,10 +302,12 @@ static void gather(block_t *block, int l)
 static void have_parameters(block_t *block, int l)
 {
     if (block->way.kind == LAYER_BLOCKING || block->way.kind == LAYER_WAITING) {
-        layer_finish(&block->tp.device);
+        layer_finish(block->job->device);
         gather(block, l);
     }
     MPI_Wait(&block->stages[l].gathering, MPI_STATUS_IGNORE);
+    copy(block, is_staged(block), block->stages[l].whole, block->stages[l].travel.whole,
+         block->groups * block->share);
     if (overlaps(block) && l + 1 < block->options.layers) {
         gather(block, l + 1);
     }
@@ -253,17 +317,19 @@ static void scatter(block_t *block, int l)
 {
     MPI_Comm comm = block->dp_comms[block->by_flash];
     stage_t *stage = &block->stages[l];
+    travel_t by = given(block, l);
 
     if (block->way.kind == LAYER_COMPUTATION) {
         return;
     }
-    layer_wait(&block->way, block->tp.device.idle);
+    copy(block, is_staged(block), by.dwhole, stage->dwhole, block->groups * block->share);
+    layer_mark(block->job->device);
+    layer_wait(block->job, &block->way);
     if (block->way.kind == LAYER_BLOCKING) {
-        MPI_Reduce_scatter_block(stage->dwhole, stage->down, block->share, MPI_FLOAT, MPI_SUM,
-                                 comm);
+        MPI_Reduce_scatter_block(by.dwhole, by.down, block->share, MPI_FLOAT, MPI_SUM, comm);
         return;
     }
-    MPI_Ireduce_scatter_block(stage->dwhole, stage->down, block->share, MPI_FLOAT, MPI_SUM, comm,
+    MPI_Ireduce_scatter_block(by.dwhole, by.down, block->share, MPI_FLOAT, MPI_SUM, comm,
                               &stage->scattering);
     if (!overlaps(block)) {
         MPI_Wait(&stage->scattering, MPI_STATUS_IGNORE);
@@ -273,15 +339,13 @@ static void scatter(block_t *block, int l)
 /* c = a + b, of this rank's tokens. */
 static void add(const block_t *block, const float *a, const float *b, float *c)
 {
-    size_t count = (size_t) block->tp.rows * (size_t) block->options.hidden;
-
-    for (size_t k = 0; k < count && !block->tp.device.offload; k++) {
-        c[k] = a[k] + b[k];
-    }
+    layer_add(block->job->device, a, b, c,
+              (size_t) block->tp.rows * (size_t) block->options.hidden);
 }
 
 static void forward(block_t *block)
 {
+    begin_gathers(block);
     if (overlaps(block)) {
         gather(block, 0);
     }
@@ -312,7 +376,10 @@ static void backward(block_t *block)
         scatter(block, l);
     }
     for (int l = 0; l < block->options.layers; l++) {
-        MPI_Wait(&block->stages[l].scattering, MPI_STATUS_IGNORE);
+        stage_t *stage = &block->stages[l];
+
+        MPI_Wait(&stage->scattering, MPI_STATUS_IGNORE);
+        copy(block, is_staged(block), stage->down, stage->travel.down, block->share);
     }
 }
 
@@ -324,9 +391,7 @@ static void run(void *state, const layer_way_t *way, int phase)
     block->by_flash = way->comm == MPI_COMM_WORLD;
     block->way.comm = block->tp_comms[block->by_flash];
     block->way.variant = way->kind == LAYER_FLASH ? LAYER_QUERY_SPLIT : LAYER_ROW_PARALLEL;
-    block->tp.device = block->job->device;
     (phase == FORWARD ? forward : backward)(block);
-    block->job->device = block->tp.device;
 }
 
 /* ------------------------------------------------------------------- the check */
@@ -336,7 +401,8 @@ static void fill_gathered(const block_t *block, float *all)
 {
     for (int token = 0; token < block->options.tokens; token++) {
         for (int column = 0; column < block->options.hidden; column++) {
-            layer_at(all, token, block->options.hidden)[column] = layer_block_input(token, column);
+            layer_at(value_at(block, all), token, block->options.hidden)[column] =
+                layer_block_input(token, column);
         }
     }
 }
@@ -346,17 +412,17 @@ static void prepare(void *state, const layer_way_t *way)
     block_t *block = state;
     int whole = block->groups * block->share;
 
-    layer_spoil(block->y, block->tp.rows, block->options.hidden);
-    layer_spoil(block->dx, block->tp.rows, block->options.hidden);
+    layer_spoil(block->job->device, block->y, block->tp.rows, block->options.hidden);
+    layer_spoil(block->job->device, block->dx, block->tp.rows, block->options.hidden);
     for (int l = 0; l < block->options.layers; l++) {
         stage_t *stage = &block->stages[l];
 
         layer_tp_attention_spoil(&stage->attention);
         layer_tp_mlp_spoil(&stage->mlp);
-        layer_spoil(stage->down, 1, block->share);
-        layer_spoil(stage->whole, 1, whole);
+        layer_spoil(block->job->device, stage->down, 1, block->share);
+        layer_spoil(block->job->device, stage->whole, 1, whole);
         if (way->kind == LAYER_COMPUTATION) {
-            fill_parameters(block, l, 0, (size_t) whole, stage->whole);
+            fill_parameters(block, l, 0, (size_t) whole, value_at(block, stage->whole));
             fill_gathered(block, stage->attention.all_x);
             fill_gathered(block, stage->attention.all_dy);
             fill_gathered(block, stage->mlp.all_x);
@@ -370,9 +436,10 @@ static void compare_tokens(const block_t *block, float *got, const double *expec
 {
     int hidden = block->options.hidden;
     size_t first = (size_t) (block->tp.rank * block->tp.rows) * (size_t) hidden;
+    const float *values = value_at(block, got);
 
     for (size_t k = 0; k < (size_t) block->tp.rows * (size_t) hidden; k++) {
-        layer_compare(compared, (double) got[k], expected[first + k]);
+        layer_compare(compared, (double) values[k], expected[first + k]);
     }
 }
 
@@ -386,11 +453,13 @@ static double error(void *state, const layer_way_t *way)
     compare_tokens(block, block->y, block->reference->y, &kinds[LAYER_WEIGHTS]);
     compare_tokens(block, block->dx, block->reference->dx, &kinds[LAYER_WEIGHTS + 1]);
     for (int l = 0; l < block->options.layers; l++) {
+        const float *down = value_at(block, block->stages[l].down);
+
         for (int k = 0; k < block->share; k++) {
             weight_t weight = weight_at(block, (size_t) (block->group * block->share + k));
 
             if (weight.which != LAYER_WEIGHTS) {
-                layer_compare(&kinds[weight.which], (double) block->stages[l].down[k],
+                layer_compare(&kinds[weight.which], (double) down[k],
                               layer_block_reference_slope(block->reference, l, weight.which,
                                                           weight.from, weight.to));
             }

@@ -38,15 +38,16 @@ typedef struct dp {
     const layer_way_t *way; /* of the run */
     int tokens;             /* of this rank */
     int width, layers;
-    int current; /* the layer whose weights are gathered, or reduced */
-    float **own; /* layers x (rows x width): this rank's rows of the weights */
-    float **w;   /* layers x (width x width): gathered, at their positions */
-    float **dw;  /* layers x (rows x width): this rank's rows of the gradients */
-    float **a;   /* layers + 1 x (tokens x width): what goes into a layer, and what comes out */
-    float **z;   /* layers x (tokens x width) */
-    float *da;   /* tokens x width */
-    float *dz;   /* tokens x width */
-    float *sent; /* layers x (width x width): contributions to gradients */
+    int current;  /* the layer whose weights are gathered, or reduced */
+    float **own;  /* layers x (rows x width): this rank's rows of the weights */
+    float **w;    /* layers x (width x width): gathered, at their positions */
+    float **dw;   /* layers x (rows x width): this rank's rows of the gradients */
+    float **a;    /* layers + 1 x (tokens x width): what goes into a layer, and what comes out */
+    float **z;    /* layers x (tokens x width) */
+    float *slope; /* tokens x width: the gradient by the last output */
+    float *da;    /* tokens x width */
+    float *dz;    /* tokens x width */
+    float *sent;  /* layers x (width x width): contributions to gradients */
     travel_t *travels;
     MPI_Request *requests;
 } dp_t;
@@ -68,22 +69,14 @@ static size_t token_of(const dp_t *dp, int rank, int token)
     return (size_t) rank * (size_t) dp->tokens + (size_t) token;
 }
 
-static float **make_matrices(int count, size_t size)
+static float **make_matrices(layer_device_t *device, int count, int rows, int width)
 {
     float **made = layer_alloc((size_t) count, sizeof(*made));
 
     for (int k = 0; k < count; k++) {
-        made[k] = layer_alloc(size + 1, sizeof(**made));
+        made[k] = layer_matrix(device, rows, width);
     }
     return made;
-}
-
-static void free_matrices(float **matrices, int count)
-{
-    for (int k = 0; k < count; k++) {
-        free(matrices[k]);
-    }
-    free(matrices);
 }
 
 static float *sent_of(const dp_t *dp, int l)
@@ -91,29 +84,44 @@ static float *sent_of(const dp_t *dp, int l)
     return dp->sent + (size_t) l * size_of(dp, dp->width);
 }
 
+/* Open MPI's own calls do not get a device's memory. */
+static bool is_apart(const dp_t *dp)
+{
+    return dp->layer->wire->half || dp->layer->device->far;
+}
+
 static void make_travels(dp_t *dp)
 {
-    const layer_wire_t *wire = dp->layer->wire;
-    size_t own = size_of(dp, dp->layer->rows), all = size_of(dp, dp->width);
+    const layer_device_t *device = dp->layer->device;
+    size_t own = size_of(dp, dp->layer->rows) * dp->layer->wire->size;
+    size_t all = size_of(dp, dp->width) * dp->layer->wire->size;
 
     dp->travels = layer_alloc((size_t) dp->layers, sizeof(*dp->travels));
     for (int l = 0; l < dp->layers; l++) {
         dp->travels[l] =
-            !wire->half ? (travel_t){dp->own[l], dp->w[l], sent_of(dp, l), dp->dw[l]}
-                        : (travel_t){layer_alloc(own, wire->size), layer_alloc(all, wire->size),
-                                     layer_alloc(all, wire->size), layer_alloc(own, wire->size)};
+            !is_apart(dp)
+                ? (travel_t){dp->own[l], dp->w[l], sent_of(dp, l), dp->dw[l]}
+                : (travel_t){layer_room(device, own, true), layer_room(device, all, true),
+                             layer_room(device, all, true), layer_room(device, own, true)};
     }
 }
 
 static void free_travels(dp_t *dp)
 {
-    for (int l = 0; l < dp->layers && dp->layer->wire->half; l++) {
-        free(dp->travels[l].own);
-        free(dp->travels[l].all);
-        free(dp->travels[l].sent);
-        free(dp->travels[l].reduced);
+    const layer_device_t *device = dp->layer->device;
+
+    for (int l = 0; l < dp->layers && is_apart(dp); l++) {
+        layer_room_free(device, dp->travels[l].own, true);
+        layer_room_free(device, dp->travels[l].all, true);
+        layer_room_free(device, dp->travels[l].sent, true);
+        layer_room_free(device, dp->travels[l].reduced, true);
     }
     free(dp->travels);
+}
+
+static float *value_at(const dp_t *dp, const float *matrix, int row)
+{
+    return layer_value_at(dp->layer->device, matrix, row, dp->width);
 }
 
 static void *make(layer_t *layer, const layer_options_t *options)
@@ -124,29 +132,32 @@ static void *make(layer_t *layer, const layer_options_t *options)
                  .tokens = options->tokens / layer->nranks,
                  .width = layer->rows * layer->nranks,
                  .layers = options->layers};
-    dp->own = make_matrices(dp->layers, size_of(dp, layer->rows));
-    dp->w = make_matrices(dp->layers, size_of(dp, dp->width));
-    dp->dw = make_matrices(dp->layers, size_of(dp, layer->rows));
-    dp->a = make_matrices(dp->layers + 1, size_of(dp, dp->tokens));
-    dp->z = make_matrices(dp->layers, size_of(dp, dp->tokens));
-    dp->da = layer_alloc(size_of(dp, dp->tokens) + 1, sizeof(float));
-    dp->dz = layer_alloc(size_of(dp, dp->tokens) + 1, sizeof(float));
-    dp->sent = layer_alloc((size_t) dp->layers * size_of(dp, dp->width) + 1, sizeof(float));
+    dp->own = make_matrices(layer->device, dp->layers, layer->rows, dp->width);
+    dp->w = make_matrices(layer->device, dp->layers, dp->width, dp->width);
+    dp->dw = make_matrices(layer->device, dp->layers, layer->rows, dp->width);
+    dp->a = make_matrices(layer->device, dp->layers + 1, dp->tokens, dp->width);
+    dp->z = make_matrices(layer->device, dp->layers, dp->tokens, dp->width);
+    dp->slope = layer_matrix(layer->device, dp->tokens, dp->width);
+    dp->da = layer_matrix(layer->device, dp->tokens, dp->width);
+    dp->dz = layer_matrix(layer->device, dp->tokens, dp->width);
+    dp->sent = layer_matrix(layer->device, dp->layers * dp->width, dp->width);
     dp->requests = layer_alloc((size_t) dp->layers, sizeof(MPI_Request));
     make_travels(dp);
     for (int l = 0; l < dp->layers; l++) {
         dp->requests[l] = MPI_REQUEST_NULL;
         for (int row = 0; row < layer->rows; row++) {
             for (int column = 0; column < dp->width; column++) {
-                dp->own[l][size_of(dp, row) + (size_t) column] =
+                value_at(dp, dp->own[l], row)[column] =
                     (float) weight_of(dp, l, layer->rank * layer->rows + row, column);
             }
         }
     }
     for (int token = 0; token < dp->tokens; token++) {
         for (int column = 0; column < dp->width; column++) {
-            dp->a[0][size_of(dp, token) + (size_t) column] =
-                layer_value(INPUT, token_of(dp, layer->rank, token), (size_t) column);
+            size_t number = token_of(dp, layer->rank, token);
+
+            value_at(dp, dp->a[0], token)[column] = layer_value(INPUT, number, (size_t) column);
+            value_at(dp, dp->slope, token)[column] = layer_value(GRADIENT, number, (size_t) column);
         }
     }
     return dp;
@@ -157,14 +168,11 @@ static void free_all(void *state)
     dp_t *dp = state;
 
     free_travels(dp);
-    free_matrices(dp->own, dp->layers);
-    free_matrices(dp->w, dp->layers);
-    free_matrices(dp->dw, dp->layers);
-    free_matrices(dp->a, dp->layers + 1);
-    free_matrices(dp->z, dp->layers);
-    free(dp->da);
-    free(dp->dz);
-    free(dp->sent);
+    free(dp->own);
+    free(dp->w);
+    free(dp->dw);
+    free(dp->a);
+    free(dp->z);
     free(dp->requests);
     free(dp);
 }
@@ -194,16 +202,16 @@ static void by_rows(dp_t *dp, int position, int rows, float *data,
 /* Z += A's columns x W's rows. */
 static void add_product(dp_t *dp, int first, int rows, float *w)
 {
-    layer_multiply(&dp->layer->device, &(layer_product_t){.m = dp->tokens,
-                                                          .n = dp->width,
-                                                          .k = rows,
-                                                          .a = dp->a[dp->current] + first,
-                                                          .lda = dp->width,
-                                                          .b = w,
-                                                          .ldb = dp->width,
-                                                          .beta = 1,
-                                                          .c = dp->z[dp->current],
-                                                          .ldc = dp->width});
+    layer_multiply(dp->layer->device, &(layer_product_t){.m = dp->tokens,
+                                                         .n = dp->width,
+                                                         .k = rows,
+                                                         .a = dp->a[dp->current] + first,
+                                                         .lda = dp->width,
+                                                         .b = w,
+                                                         .ldb = dp->width,
+                                                         .beta = 1,
+                                                         .c = dp->z[dp->current],
+                                                         .ldc = dp->width});
 }
 
 static void consume(void *arg, int position, int rows, float *w)
@@ -214,16 +222,16 @@ static void consume(void *arg, int position, int rows, float *w)
 /* dW's rows = A's columns' x dZ. */
 static void make_gradient(dp_t *dp, int first, int rows, float *dw)
 {
-    layer_multiply(&dp->layer->device, &(layer_product_t){.transpose_a = true,
-                                                          .m = rows,
-                                                          .n = dp->width,
-                                                          .k = dp->tokens,
-                                                          .a = dp->a[dp->current] + first,
-                                                          .lda = dp->width,
-                                                          .b = dp->dz,
-                                                          .ldb = dp->width,
-                                                          .c = dw,
-                                                          .ldc = dp->width});
+    layer_multiply(dp->layer->device, &(layer_product_t){.transpose_a = true,
+                                                         .m = rows,
+                                                         .n = dp->width,
+                                                         .k = dp->tokens,
+                                                         .a = dp->a[dp->current] + first,
+                                                         .lda = dp->width,
+                                                         .b = dp->dz,
+                                                         .ldb = dp->width,
+                                                         .c = dw,
+                                                         .ldc = dp->width});
 }
 
 static void produce(void *arg, int position, int rows, float *dw)
@@ -234,16 +242,16 @@ static void produce(void *arg, int position, int rows, float *dw)
 /* dA's columns of the layer before = dZ x W's rows'. */
 static void go_back(dp_t *dp, int first, int rows, float *w)
 {
-    layer_multiply(&dp->layer->device, &(layer_product_t){.transpose_b = true,
-                                                          .m = dp->tokens,
-                                                          .n = rows,
-                                                          .k = dp->width,
-                                                          .a = dp->dz,
-                                                          .lda = dp->width,
-                                                          .b = w,
-                                                          .ldb = dp->width,
-                                                          .c = dp->da + first,
-                                                          .ldc = dp->width});
+    layer_multiply(dp->layer->device, &(layer_product_t){.transpose_b = true,
+                                                         .m = dp->tokens,
+                                                         .n = rows,
+                                                         .k = dp->width,
+                                                         .a = dp->dz,
+                                                         .lda = dp->width,
+                                                         .b = w,
+                                                         .ldb = dp->width,
+                                                         .c = dp->da + first,
+                                                         .ldc = dp->width});
 }
 
 static void back(void *arg)
@@ -263,36 +271,44 @@ static void start_gather(dp_t *dp, int l)
     MPI_Datatype type = dp->layer->wire->type;
 
     if (l < dp->layers) {
-        layer_wire_narrow(dp->layer, dp->own[l], dp->travels[l].own, dp->layer->rows, dp->width);
         MPI_Iallgather(dp->travels[l].own, count, type, dp->travels[l].all, count, type,
                        dp->way->comm, &dp->requests[l]);
     }
 }
 
-static void activate(const dp_t *dp, int l)
+/* The weights are what they were: nothing that is computed later has a part in them. */
+static void begin_gathers(dp_t *dp)
 {
-    for (size_t k = 0; k < size_of(dp, dp->tokens) && !dp->layer->device.offload; k++) {
-        dp->a[l + 1][k] = (float) layer_gelu(dp->z[l][k]);
+    for (int l = 0; l < dp->layers; l++) {
+        layer_wire_narrow(dp->layer, dp->layer->device->far, dp->own[l], dp->travels[l].own,
+                          dp->layer->rows, dp->width);
     }
+    if (dp->layer->device->far) {
+        layer_finish(dp->layer->device);
+    }
+    start_gather(dp, 0);
 }
 
 static void forward(dp_t *dp)
 {
+    layer_device_t *device = dp->layer->device;
+
     if (dp->way->kind == LAYER_NONBLOCKING) {
-        start_gather(dp, 0);
+        begin_gathers(dp);
     }
     for (int l = 0; l < dp->layers; l++) {
         dp->current = l;
-        memset(dp->z[l], 0, size_of(dp, dp->tokens) * sizeof(float));
+        layer_clear(device, dp->z[l], dp->tokens, dp->width);
         if (dp->way->kind == LAYER_NONBLOCKING) {
             MPI_Wait(&dp->requests[l], MPI_STATUS_IGNORE);
             start_gather(dp, l + 1);
-            layer_wire_widen(dp->layer, dp->travels[l].all, dp->w[l], dp->width, dp->width);
+            layer_wire_widen(dp->layer, device->far, dp->travels[l].all, dp->w[l], dp->width,
+                             dp->width);
             consume(dp, 0, dp->width, dp->w[l]);
         } else {
             layer_gather(dp->layer, dp->way, dp->width, dp->own[l], dp->w[l], consume, dp);
         }
-        activate(dp, l);
+        layer_gelu_rows(device, dp->z[l], dp->a[l + 1], size_of(dp, dp->tokens));
     }
 }
 
@@ -303,8 +319,9 @@ static void scatter_behind(dp_t *dp, int l)
     const layer_wire_t *wire = dp->layer->wire;
 
     produce(dp, 0, dp->width, sent_of(dp, l));
-    layer_wire_narrow(dp->layer, sent_of(dp, l), travel->sent, dp->width, dp->width);
-    layer_finish(&dp->layer->device);
+    layer_wire_narrow(dp->layer, dp->layer->device->far, sent_of(dp, l), travel->sent, dp->width,
+                      dp->width);
+    layer_finish(dp->layer->device);
     MPI_Ireduce_scatter_block(travel->sent, travel->reduced, dp->layer->rows * dp->width,
                               wire->type, wire->sum, dp->way->comm, &dp->requests[l]);
     back(dp);
@@ -314,23 +331,19 @@ static void finish_scatters(dp_t *dp)
 {
     MPI_Waitall(dp->layers, dp->requests, MPI_STATUSES_IGNORE);
     for (int l = 0; l < dp->layers; l++) {
-        layer_wire_widen(dp->layer, dp->travels[l].reduced, dp->dw[l], dp->layer->rows, dp->width);
+        layer_wire_widen(dp->layer, dp->layer->device->far, dp->travels[l].reduced, dp->dw[l],
+                         dp->layer->rows, dp->width);
     }
 }
 
 static void backward(dp_t *dp)
 {
-    for (int token = 0; token < dp->tokens && !dp->layer->device.offload; token++) {
-        for (int column = 0; column < dp->width; column++) {
-            dp->da[size_of(dp, token) + (size_t) column] =
-                layer_value(GRADIENT, token_of(dp, dp->layer->rank, token), (size_t) column);
-        }
-    }
+    const float *da = dp->slope;
+
     for (int l = dp->layers - 1; l >= 0; l--) {
         dp->current = l;
-        for (size_t k = 0; k < size_of(dp, dp->tokens) && !dp->layer->device.offload; k++) {
-            dp->dz[k] = dp->da[k] * (float) layer_gelu_slope(dp->z[l][k]);
-        }
+        layer_gelu_back(dp->layer->device, da, dp->z[l], dp->dz, size_of(dp, dp->tokens));
+        da = dp->da;
         if (dp->way->kind == LAYER_NONBLOCKING) {
             scatter_behind(dp, l);
         } else {
@@ -359,7 +372,7 @@ static void run(void *state, const layer_way_t *way, int phase)
 /* All bits set are a NAN, of whatever travels. */
 static void spoil_travel(const dp_t *dp, const travel_t *travel)
 {
-    size_t size = dp->layer->wire->half ? dp->layer->wire->size : 0;
+    size_t size = is_apart(dp) ? dp->layer->wire->size : 0;
 
     memset(travel->all, 0xff, size_of(dp, dp->width) * size);
     memset(travel->reduced, 0xff, size_of(dp, dp->layer->rows) * size);
@@ -370,18 +383,17 @@ static void prepare(void *state, const layer_way_t *way)
     dp_t *dp = state;
 
     for (int l = 0; l < dp->layers; l++) {
-        layer_spoil(dp->dw[l], dp->layer->rows, dp->width);
-        layer_spoil(dp->w[l], dp->width, dp->width);
-        layer_spoil(dp->a[l + 1], dp->tokens, dp->width);
-        layer_spoil(dp->z[l], dp->tokens, dp->width);
-        layer_spoil(sent_of(dp, l), dp->width, dp->width);
+        layer_spoil(dp->layer->device, dp->dw[l], dp->layer->rows, dp->width);
+        layer_spoil(dp->layer->device, dp->w[l], dp->width, dp->width);
+        layer_spoil(dp->layer->device, dp->a[l + 1], dp->tokens, dp->width);
+        layer_spoil(dp->layer->device, dp->z[l], dp->tokens, dp->width);
+        layer_spoil(dp->layer->device, sent_of(dp, l), dp->width, dp->width);
         spoil_travel(dp, &dp->travels[l]);
         for (int position = 0; position < dp->width && way->kind == LAYER_COMPUTATION; position++) {
             int row = layer_row(dp->layer, way, position);
 
             for (int column = 0; column < dp->width; column++) {
-                dp->w[l][size_of(dp, position) + (size_t) column] =
-                    (float) weight_of(dp, l, row, column);
+                value_at(dp, dp->w[l], position)[column] = (float) weight_of(dp, l, row, column);
             }
         }
     }
@@ -454,17 +466,20 @@ static double error(void *state, const layer_way_t *way)
     for (int rank = 0; rank < dp->layer->nranks; rank++) {
         for (int token = 0; token < dp->tokens; token++) {
             pass_forward(dp, token_of(dp, rank, token), a, z);
+            const float *got = value_at(dp, dp->a[dp->layers], token);
+
             pass_backward(dp, token_of(dp, rank, token), a, z, rows, gradients);
             for (size_t k = 0; k < width && rank == dp->layer->rank; k++) {
-                layer_compare(&kinds[0], (double) dp->a[dp->layers][size_of(dp, token) + k],
-                              a[layers * width + k]);
+                layer_compare(&kinds[0], (double) got[k], a[layers * width + k]);
             }
         }
     }
     for (size_t l = 0; l < layers; l++) {
         for (int s = 0; s < SAMPLES; s++) {
+            const float *got = value_at(dp, dp->dw[l], rows[s] - first);
+
             for (size_t k = 0; k < width; k++) {
-                layer_compare(&kinds[1], (double) dp->dw[l][size_of(dp, rows[s] - first) + k],
+                layer_compare(&kinds[1], (double) got[k],
                               gradients[(l * SAMPLES + (size_t) s) * width + k]);
             }
         }

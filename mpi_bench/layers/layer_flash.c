@@ -10,6 +10,7 @@
 
 #include "bench_stats.h"
 #include "layer_ways.h"
+#include "layer_wire.h"
 
 /* A piece that the accelerator was asked for. */
 typedef struct queued {
@@ -24,6 +25,7 @@ typedef struct call {
     int width;
     layer_wire_fn *compute;
     void *arg;
+    bool staged; /* what travels is the host's, and the device is waited for */
     bool may_pend;
     int seen; /* rows */
     queued_t queued[MOST_QUEUED];
@@ -52,6 +54,9 @@ static void compute(call_t *call, const MPIX_Flash_block *block)
 
     call->seen += rows;
     call->compute(call->arg, position, rows, block->data);
+    if (call->staged) {
+        layer_finish(call->layer->device);
+    }
 }
 
 static int consume(const MPIX_Flash_block *block, void *arg)
@@ -73,11 +78,11 @@ static int produce(const MPIX_Flash_block *block, void *arg)
     call_t *call = arg;
 
     compute(call, block);
-    if (!call->layer->device.offload) {
+    if (!call->layer->device->offload) {
         return MPI_SUCCESS;
     }
     call->queued[call->tail++ % MOST_QUEUED] =
-        (queued_t){.handle = block->handle, .end = call->layer->device.idle};
+        (queued_t){.handle = block->handle, .end = call->layer->device->idle};
     if (!call->may_pend) {
         finish_oldest(call);
     }
@@ -112,20 +117,33 @@ static void finish_all(call_t *call, MPI_Request *request)
     }
 }
 
-static MPIX_Flash_hints hints_of(const layer_t *layer, int width)
+static call_t call_of(layer_t *layer, const layer_way_t *way, int width,
+                      layer_wire_fn *compute_rows, void *arg)
+{
+    return (call_t){.layer = layer,
+                    .width = width,
+                    .compute = compute_rows,
+                    .arg = arg,
+                    .staged = layer_wire_staged(layer, way->comm)};
+}
+
+/* A device's memory is used in the order of its stream. */
+static MPIX_Flash_hints hints_of(const call_t *call)
 {
     MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
 
-    hints.pieces = layer->pieces;
-    hints.row = width;
+    hints.pieces = call->layer->pieces;
+    hints.row = call->width;
+    hints.on_stream = call->layer->device->far && !call->staged;
+    hints.stream = call->layer->device->stream;
     return hints;
 }
 
 void layer_flash_gather(layer_t *layer, const layer_way_t *way, int width, const void *own,
                         void *all, layer_wire_fn *consume_rows, void *arg)
 {
-    call_t call = {.layer = layer, .width = width, .compute = consume_rows, .arg = arg};
-    MPIX_Flash_hints hints = hints_of(layer, width);
+    call_t call = call_of(layer, way, width, consume_rows, arg);
+    MPIX_Flash_hints hints = hints_of(&call);
     int count = layer->rows * width;
 
     must(MPIX_Allgather_compute(own, count, layer->wire->type, all, count, layer->wire->type,
@@ -138,8 +156,8 @@ void layer_flash_gather(layer_t *layer, const layer_way_t *way, int width, const
 void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, void *own,
                          layer_wire_fn *produce_rows, void (*meanwhile)(void *arg), void *arg)
 {
-    call_t call = {.layer = layer, .width = width, .compute = produce_rows, .arg = arg};
-    MPIX_Flash_hints hints = hints_of(layer, width);
+    call_t call = call_of(layer, way, width, produce_rows, arg);
+    MPIX_Flash_hints hints = hints_of(&call);
     MPI_Request request;
     int served;
 
@@ -149,13 +167,13 @@ void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, void
                                             layer->wire->type, MPI_SUM, way->comm, &request),
          "MPIX_Ireduce_scatter_block_compute");
     drive(&call, &request);
-    if (meanwhile != NULL && layer->device.offload) {
+    if (meanwhile != NULL && layer->device->queues) {
         meanwhile(arg);
     }
     finish_all(&call, &request);
     must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
     must_have_seen(&call);
-    if (meanwhile != NULL && !layer->device.offload) {
+    if (meanwhile != NULL && !layer->device->queues) {
         meanwhile(arg);
     }
 }
@@ -164,9 +182,9 @@ void layer_flash_scatter(layer_t *layer, const layer_way_t *way, int width, void
 void layer_flash_exchange(layer_t *layer, const layer_way_t *way, int width, void *out, void *in,
                           layer_wire_fn *produce_rows, layer_wire_fn *consume_rows, void *arg)
 {
-    call_t makes = {.layer = layer, .width = width, .compute = produce_rows, .arg = arg};
-    call_t uses = {.layer = layer, .width = width, .compute = consume_rows, .arg = arg};
-    MPIX_Flash_hints hints = hints_of(layer, width);
+    call_t makes = call_of(layer, way, width, produce_rows, arg);
+    call_t uses = call_of(layer, way, width, consume_rows, arg);
+    MPIX_Flash_hints hints = hints_of(&makes);
     int count = layer->rows * width, served;
     MPI_Request request;
 

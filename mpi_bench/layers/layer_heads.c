@@ -7,7 +7,6 @@
 #include "layer_heads.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "layer_math.h"
 
@@ -21,70 +20,48 @@ static size_t row_at(const layer_heads_t *heads, int position)
     return (size_t) position * 3 * (size_t) width_of(heads);
 }
 
-void layer_heads_make(layer_heads_t *heads, const layer_t *layer, const layer_options_t *options,
+void layer_heads_make(layer_heads_t *heads, layer_t *layer, const layer_options_t *options,
                       const float *qkv, float *dqkv)
 {
-    size_t tokens = (size_t) options->tokens;
+    int tokens = layer->device->offload ? 0 : options->tokens;
 
     *heads = (layer_heads_t){.count = options->heads / layer->nranks,
                              .dimension = options->hidden / options->heads,
                              .tokens = options->tokens,
                              .qkv = qkv,
                              .dqkv = dqkv,
-                             .causal = options->causal,
-                             .token = layer_alloc(tokens, sizeof(int))};
-    if (!layer->device.offload) {
-        heads->weights = layer_alloc(tokens * tokens, sizeof(float));
-        heads->slopes = layer_alloc(tokens * tokens, sizeof(float));
+                             .weights = layer_scratch(layer->device, tokens, tokens),
+                             .slopes = layer_scratch(layer->device, tokens, tokens)};
+    if (options->causal) { /* of the same size as a number */
+        heads->token = (int *) layer_matrix(layer->device, 1, options->tokens);
     }
 }
 
-void layer_heads_free(layer_heads_t *heads)
+void layer_heads_place(layer_heads_t *heads, layer_t *layer, const layer_way_t *way)
 {
-    free(heads->token);
-    free(heads->weights);
-    free(heads->slopes);
-}
+    const float *table = (const float *) heads->token;
+    int *token = table == NULL ? NULL : (int *) layer_value_at(layer->device, table, 0, 0);
 
-void layer_heads_place(layer_heads_t *heads, const layer_t *layer, const layer_way_t *way)
-{
-    for (int position = 0; position < heads->tokens && heads->causal; position++) {
-        heads->token[position] = layer_row(layer, way, position);
+    for (int position = 0; position < heads->tokens && token != NULL; position++) {
+        token[position] = layer_row(layer, way, position);
     }
-}
-
-/* ------------------------------------------------------------------- softmax */
-
-/* Of one row: the weights of what it attends to, from its scores. */
-static void softmax(const layer_heads_t *heads, int position, float *row)
-{
-    const int *token = heads->token;
-    float scale = 1 / sqrtf((float) heads->dimension), most = -INFINITY, sum = 0;
-
-    for (int k = 0; k < heads->tokens; k++) {
-        row[k] = heads->causal && token[k] > token[position] ? -INFINITY : scale * row[k];
-        most = row[k] > most ? row[k] : most;
-    }
-    for (int k = 0; k < heads->tokens; k++) {
-        row[k] = expf(row[k] - most);
-        sum += row[k];
-    }
-    for (int k = 0; k < heads->tokens; k++) {
-        row[k] /= sum;
+    if (token != NULL) {
+        layer_upload(layer->device, table);
     }
 }
 
-/* Of one row: the gradient by its scores, from that by its weights. */
-static void softmax_back(const layer_heads_t *heads, const float *weights, float *row)
+/* Of `rows` tokens, from one on: their weights, or with `weights`, the gradient by their scores. */
+static void weigh_rows(layer_device_t *device, const layer_heads_t *heads, int position, int rows,
+                       float *scores, const float *weights)
 {
-    float scale = 1 / sqrtf((float) heads->dimension), sum = 0;
-
-    for (int k = 0; k < heads->tokens; k++) {
-        sum += weights[k] * row[k];
-    }
-    for (int k = 0; k < heads->tokens; k++) {
-        row[k] = scale * weights[k] * (row[k] - sum);
-    }
+    layer_compute(device, weights == NULL ? LAYER_KERNEL_softmax : LAYER_KERNEL_softmax_back,
+                  &(layer_work_t){.to = scores,
+                                  .by = weights,
+                                  .token = heads->token,
+                                  .count = (size_t) rows,
+                                  .width = heads->tokens,
+                                  .position = position,
+                                  .scale = 1 / sqrtf((float) heads->dimension)});
 }
 
 /* `rows` x tokens = A B', of two matrices whose rows belong to tokens. */
@@ -111,9 +88,7 @@ static void weigh(layer_device_t *device, const layer_heads_t *heads, int head, 
     const float *keys = heads->qkv + width_of(heads) + head * heads->dimension;
 
     pair(device, heads, rows, queries, 3 * width_of(heads), keys, heads->weights);
-    for (int row = 0; row < rows && !device->offload; row++) {
-        softmax(heads, position + row, heads->weights + (size_t) row * (size_t) heads->tokens);
-    }
+    weigh_rows(device, heads, position, rows, heads->weights, NULL);
 }
 
 /* --------------------------------------------------------------------- heads */
@@ -163,7 +138,7 @@ void layer_attend(layer_device_t *device, const layer_heads_t *heads, int positi
     }
 }
 
-void layer_attend_begin(const layer_device_t *device, const layer_heads_t *heads)
+void layer_attend_begin(layer_device_t *device, const layer_heads_t *heads)
 {
     layer_clear(device, heads->dqkv, heads->tokens, 3 * width_of(heads));
 }
@@ -171,7 +146,7 @@ void layer_attend_begin(const layer_device_t *device, const layer_heads_t *heads
 void layer_attend_back(layer_device_t *device, const layer_heads_t *heads, int position, int rows,
                        const float *dout)
 {
-    int width = width_of(heads), tokens = heads->tokens;
+    int width = width_of(heads);
     size_t first = row_at(heads, position);
 
     for (int head = 0; head < heads->count; head++) {
@@ -180,10 +155,7 @@ void layer_attend_back(layer_device_t *device, const layer_heads_t *heads, int p
         weigh(device, heads, head, position, rows);
         unmix(device, heads, rows, heads->weights, dout + at, width, heads->dqkv + 2 * width + at);
         pair(device, heads, rows, dout + at, width, heads->qkv + 2 * width + at, heads->slopes);
-        for (int row = 0; row < rows && !device->offload; row++) {
-            softmax_back(heads, heads->weights + (size_t) row * (size_t) tokens,
-                         heads->slopes + (size_t) row * (size_t) tokens);
-        }
+        weigh_rows(device, heads, position, rows, heads->slopes, heads->weights);
         mix(device, heads, rows, heads->slopes, heads->qkv + width + at, heads->dqkv + first + at,
             3 * width);
         unmix(device, heads, rows, heads->slopes, heads->qkv + first + at, 3 * width,

@@ -18,17 +18,16 @@ typedef struct layer_heads {
     int tokens;
     const float *qkv;
     float *dqkv;
-    bool causal;             /* a token attends to itself and to those before it */
-    int *token;              /* which one stands where; for `causal` */
-    float *weights, *slopes; /* tokens x tokens; NULL where nothing is computed */
+    int *token; /* which one stands where, if one attends to itself and those before it alone; else
+                   NULL */
+    float *weights, *slopes; /* tokens x tokens */
 } layer_heads_t;
 
 /* `options->heads` are those of all ranks, in as many groups. */
-void layer_heads_make(layer_heads_t *heads, const layer_t *layer, const layer_options_t *options,
+void layer_heads_make(layer_heads_t *heads, layer_t *layer, const layer_options_t *options,
                       const float *qkv, float *dqkv);
-void layer_heads_free(layer_heads_t *heads);
 /* Notes where the tokens stand, if that matters. */
-void layer_heads_place(layer_heads_t *heads, const layer_t *layer, const layer_way_t *way);
+void layer_heads_place(layer_heads_t *heads, layer_t *layer, const layer_way_t *way);
 
 /* What the tokens from `position` on attend to: rows of count * dimension elements into `out`. */
 void layer_attend(layer_device_t *device, const layer_heads_t *heads, int position, int rows,
@@ -37,7 +36,7 @@ void layer_attend(layer_device_t *device, const layer_heads_t *heads, int positi
  * The same for the gradient by these rows, `dout`: sets that by the tokens' queries, and adds to
  * those by all keys and values, which layer_attend_begin() makes zero.
  */
-void layer_attend_begin(const layer_device_t *device, const layer_heads_t *heads);
+void layer_attend_begin(layer_device_t *device, const layer_heads_t *heads);
 void layer_attend_back(layer_device_t *device, const layer_heads_t *heads, int position, int rows,
                        const float *dout);
 

@@ -6,22 +6,6 @@
 #include "layer_math.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "layer_bench.h"
-
-float *layer_matrix(int rows, int width)
-{
-    return layer_alloc((size_t) rows * (size_t) width + 1, sizeof(float));
-}
-
-void layer_matrices_free(float *const matrices[], size_t count)
-{
-    for (size_t k = 0; k < count; k++) {
-        free(matrices[k]);
-    }
-}
 
 float *layer_at(float *matrix, int row, int width)
 {
@@ -65,18 +49,4 @@ double layer_error(const layer_compared_t *kinds, int count)
         worst = relative > worst ? relative : worst;
     }
     return worst;
-}
-
-void layer_clear(const layer_device_t *device, float *matrix, int rows, int width)
-{
-    if (!device->offload) {
-        memset(matrix, 0, (size_t) rows * (size_t) width * sizeof(*matrix));
-    }
-}
-
-void layer_spoil(float *matrix, int rows, int width)
-{
-    for (size_t k = 0; k < (size_t) rows * (size_t) width; k++) {
-        matrix[k] = NAN;
-    }
 }

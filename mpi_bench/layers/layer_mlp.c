@@ -24,6 +24,11 @@ static double weight(unsigned which, int row, int column, int inner_dimension)
     return layer_value(which, (size_t) row, (size_t) column) / sqrt(inner_dimension);
 }
 
+static float *value_at(const layer_tp_mlp_t *mlp, const float *matrix, int row, int width)
+{
+    return layer_value_at(mlp->layer->device, matrix, row, width);
+}
+
 static void *make(layer_t *layer, const layer_options_t *options)
 {
     program_t *program = layer_alloc(1, sizeof(*program));
@@ -34,17 +39,17 @@ static void *make(layer_t *layer, const layer_options_t *options)
     program->inner = options->inner;
     for (int row = 0; row < layer->rows; row++) {
         for (int column = 0; column < mlp->hidden; column++) {
-            layer_at(mlp->x, row, mlp->hidden)[column] =
+            value_at(mlp, mlp->x, row, mlp->hidden)[column] =
                 layer_value(X, (size_t) (first_row + row), (size_t) column);
-            layer_at(mlp->dy, row, mlp->hidden)[column] =
+            value_at(mlp, mlp->dy, row, mlp->hidden)[column] =
                 layer_value(DY, (size_t) (first_row + row), (size_t) column);
         }
     }
     for (int row = 0; row < mlp->hidden; row++) {
         for (int column = 0; column < mlp->width; column++) {
-            layer_at(mlp->w1, row, mlp->width)[column] =
+            value_at(mlp, mlp->w1, row, mlp->width)[column] =
                 (float) weight(W1, row, mlp->first + column, mlp->hidden);
-            layer_at(mlp->w2, column, mlp->hidden)[row] =
+            value_at(mlp, mlp->w2, column, mlp->hidden)[row] =
                 (float) weight(W2, mlp->first + column, row, program->inner);
         }
     }
@@ -53,10 +58,7 @@ static void *make(layer_t *layer, const layer_options_t *options)
 
 static void free_all(void *state)
 {
-    program_t *program = state;
-
-    layer_tp_mlp_free(&program->mlp);
-    free(program);
+    free(state);
 }
 
 static void run(void *state, const layer_way_t *way, int phase)
@@ -82,9 +84,9 @@ static void prepare(void *state, const layer_way_t *way)
             for (int column = 0; column < mlp->hidden; column++) {
                 bool there = way->kind == LAYER_COMPUTATION;
 
-                layer_at(mlp->all_x, position, mlp->hidden)[column] =
+                value_at(mlp, mlp->all_x, position, mlp->hidden)[column] =
                     there ? layer_value(X, token, (size_t) column) : NAN;
-                layer_at(mlp->all_dy, position, mlp->hidden)[column] =
+                value_at(mlp, mlp->all_dy, position, mlp->hidden)[column] =
                     there ? layer_value(DY, token, (size_t) column) : NAN;
             }
         }
@@ -135,8 +137,8 @@ static void compare_row(const program_t *program, int row, layer_compared_t *y,
             sum += a[f] * (double) (float) weight(W2, f, h, program->inner);
             back += dz[f] * (double) (float) weight(W1, h, f, mlp->hidden);
         }
-        layer_compare(y, (double) layer_at(mlp->y, row, mlp->hidden)[h], sum);
-        layer_compare(dx, (double) layer_at(mlp->dx, row, mlp->hidden)[h], back);
+        layer_compare(y, (double) value_at(mlp, mlp->y, row, mlp->hidden)[h], sum);
+        layer_compare(dx, (double) value_at(mlp, mlp->dx, row, mlp->hidden)[h], back);
     }
     free(a);
     free(dz);
@@ -160,8 +162,8 @@ static void compare_column(const program_t *program, int column, layer_compared_
         }
     }
     for (int h = 0; h < mlp->hidden; h++) {
-        layer_compare(dw1, (double) layer_at(mlp->dw1, h, mlp->width)[column], first[h]);
-        layer_compare(dw2, (double) layer_at(mlp->dw2, column, mlp->hidden)[h], second[h]);
+        layer_compare(dw1, (double) value_at(mlp, mlp->dw1, h, mlp->width)[column], first[h]);
+        layer_compare(dw2, (double) value_at(mlp, mlp->dw2, column, mlp->hidden)[h], second[h]);
     }
     free(first);
     free(second);

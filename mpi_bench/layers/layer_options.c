@@ -67,9 +67,13 @@ static const char help_text[] =
     "the\n"
     "                       same\n"
     "  -i, --iterations=I   (default 10); -x, --warmup=W  before (default 2)\n"
-    "      --compute=blas|offload  products by BLAS, in single precision (default); or the time "
-    "of\n"
-    "                       an accelerator, which computes nothing\n"
+    "      --compute=blas|offload|cublas  products by BLAS, in single precision (default); or the "
+    "time\n"
+    "                       of an accelerator, which computes nothing; or on CUDA devices, by "
+    "cuBLAS,\n"
+    "                       with all matrices there: flash's calls, plain ones and the "
+    "extension's,\n"
+    "                       are given these, Open MPI's own copies of them in the host's memory\n"
     "      --rate=FLOPS     of that: floating-point operations a second (default 1000G)\n"
     "      --pieces=P       to a block, by flash (default 4)\n"
     "      --slices=S,...   data slicings (default 2,4,8,16,32)\n"
@@ -77,7 +81,9 @@ static const char help_text[] =
     "in\n"
     "                       fp32. Plain calls then add by a user's operation, which flash's "
     "thread\n"
-    "                       may not run: they wait for the host\n"
+    "                       may not run: they wait for the host. cuBLAS multiplies in it, too, "
+    "from\n"
+    "                       matrices in single precision\n"
     "      --csv=FILE       all figures, comma-separated; '-' is the standard output\n"
     "  -h, --help\n"
     "\n"
@@ -106,11 +112,16 @@ static bench_parsed_t parse_slices(const char *program, const char *text,
 
 static bench_parsed_t parse_compute(const char *program, const char *text, layer_options_t *options)
 {
-    options->offload = strcmp(text, "offload") == 0;
-    if (!options->offload && strcmp(text, "blas") != 0) {
-        return bench_complain(program, "--compute=%s: give blas or offload", text);
+    static const char *const names[] = {
+        [LAYER_BLAS] = "blas", [LAYER_OFFLOAD] = "offload", [LAYER_CUBLAS] = "cublas"};
+
+    for (int k = LAYER_BLAS; k <= LAYER_CUBLAS; k++) {
+        if (strcmp(text, names[k]) == 0) {
+            options->compute = (layer_compute_t) k;
+            return BENCH_RUN;
+        }
     }
-    return BENCH_RUN;
+    return bench_complain(program, "--compute=%s: give blas, offload or cublas", text);
 }
 
 static bench_parsed_t parse_type(const char *program, const char *text, layer_options_t *options)

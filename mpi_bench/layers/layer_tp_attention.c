@@ -11,18 +11,15 @@ void layer_tp_attention_make(layer_tp_attention_t *a, layer_t *layer,
                              const layer_options_t *options)
 {
     layer_attention_make(&a->base, layer, options, false);
-    a->all_x = layer_matrix(a->base.tokens, a->base.hidden);
-    a->all_dy = layer_matrix(a->base.tokens, a->base.hidden);
-    a->inner = layer_matrix(a->base.tokens, a->base.width);
-    a->dinner = layer_matrix(a->base.tokens, a->base.width);
-    a->partial = layer_matrix(a->base.tokens, a->base.hidden);
+    a->all_x = layer_matrix(layer->device, a->base.tokens, a->base.hidden);
+    a->all_dy = layer_matrix(layer->device, a->base.tokens, a->base.hidden);
+    a->inner = layer_matrix(layer->device, a->base.tokens, a->base.width);
+    a->dinner = layer_matrix(layer->device, a->base.tokens, a->base.width);
+    a->partial = layer_matrix(layer->device, a->base.tokens, a->base.hidden);
 }
 
 void layer_tp_attention_free(layer_tp_attention_t *a)
 {
-    float *all[] = {a->all_x, a->all_dy, a->inner, a->dinner, a->partial};
-
-    layer_matrices_free(all, sizeof(all) / sizeof(all[0]));
     layer_attention_free(&a->base);
 }
 
@@ -31,11 +28,11 @@ void layer_tp_attention_spoil(layer_tp_attention_t *a)
     const layer_attention_t *base = &a->base;
 
     layer_attention_spoil(base);
-    layer_spoil(a->inner, base->tokens, base->width);
-    layer_spoil(a->dinner, base->tokens, base->width);
-    layer_spoil(a->partial, base->tokens, base->hidden);
-    layer_spoil(a->all_x, base->tokens, base->hidden);
-    layer_spoil(a->all_dy, base->tokens, base->hidden);
+    layer_spoil(base->layer->device, a->inner, base->tokens, base->width);
+    layer_spoil(base->layer->device, a->dinner, base->tokens, base->width);
+    layer_spoil(base->layer->device, a->partial, base->tokens, base->hidden);
+    layer_spoil(base->layer->device, a->all_x, base->tokens, base->hidden);
+    layer_spoil(base->layer->device, a->all_dy, base->tokens, base->hidden);
 }
 
 /* --------------------------------------------------------------------- forward */
@@ -44,7 +41,7 @@ static void project(void *arg, int position, int rows, float *x)
 {
     const layer_attention_t *base = &((layer_tp_attention_t *) arg)->base;
 
-    layer_linear(&base->layer->device, layer_attention_in_of(base, 0), rows, x, 0,
+    layer_linear(base->layer->device, layer_attention_in_of(base, 0), rows, x, 0,
                  layer_at(base->qkv, position, base->in_width));
 }
 
@@ -61,7 +58,7 @@ static void contribute(void *arg, int position, int rows, float *y)
     if (base->way->variant == LAYER_QUERY_SPLIT) {
         attend(a, position, rows);
     }
-    layer_linear(&base->layer->device, layer_attention_out_of(base, 0), rows,
+    layer_linear(base->layer->device, layer_attention_out_of(base, 0), rows,
                  layer_at(a->inner, position, base->width), 0, y);
 }
 
@@ -91,12 +88,12 @@ static void back_to_heads(void *arg, int position, int rows, float *dy)
     const layer_attention_t *base = &a->base;
     layer_linear_t out = layer_attention_out_of(base, 0);
 
-    layer_linear_back(&base->layer->device, out, rows, dy, 0,
+    layer_linear_back(base->layer->device, out, rows, dy, 0,
                       layer_at(a->dinner, position, base->width));
     if (base->way->variant == LAYER_QUERY_SPLIT) {
         attend_back(a, position, rows);
     }
-    layer_linear_slope(&base->layer->device, out, rows, layer_at(a->inner, position, base->width),
+    layer_linear_slope(base->layer->device, out, rows, layer_at(a->inner, position, base->width),
                        dy, 1);
 }
 
@@ -104,7 +101,7 @@ static void back_to_input(void *arg, int position, int rows, float *dx)
 {
     const layer_attention_t *base = &((layer_tp_attention_t *) arg)->base;
 
-    layer_linear_back(&base->layer->device, layer_attention_in_of(base, 0), rows,
+    layer_linear_back(base->layer->device, layer_attention_in_of(base, 0), rows,
                       layer_at(base->dqkv, position, base->in_width), 0, dx);
 }
 
@@ -113,7 +110,7 @@ static void back_to_weights(void *arg)
     layer_tp_attention_t *a = arg;
     const layer_attention_t *base = &a->base;
 
-    layer_linear_slope(&base->layer->device, layer_attention_in_of(base, 0), base->tokens, a->all_x,
+    layer_linear_slope(base->layer->device, layer_attention_in_of(base, 0), base->tokens, a->all_x,
                        base->dqkv, 0);
 }
 
@@ -122,8 +119,8 @@ void layer_tp_attention_backward(layer_tp_attention_t *a, const layer_way_t *way
     layer_attention_t *base = &a->base;
 
     layer_attention_begin(base, way);
-    layer_clear(&base->layer->device, base->dout, base->width, base->hidden);
-    layer_attend_begin(&base->layer->device, &base->heads);
+    layer_clear(base->layer->device, base->dout, base->width, base->hidden);
+    layer_attend_begin(base->layer->device, &base->heads);
     layer_gather(base->layer, way, base->hidden, base->dy, a->all_dy, back_to_heads, a);
     if (way->variant == LAYER_ROW_PARALLEL) {
         attend_back(a, 0, base->tokens);

@@ -5,16 +5,9 @@
  */
 #include "layer_tp_mlp.h"
 
-#include <math.h>
-
 #include "bench_blocks.h"
 #include "layer_linear.h"
 #include "layer_math.h"
-
-static float *make_matrix(layer_tp_mlp_t *mlp, int rows, int width)
-{
-    return mlp->memory[mlp->matrices++] = layer_matrix(rows, width);
-}
 
 void layer_tp_mlp_make(layer_tp_mlp_t *mlp, layer_t *layer, const layer_options_t *options)
 {
@@ -25,25 +18,20 @@ void layer_tp_mlp_make(layer_tp_mlp_t *mlp, layer_t *layer, const layer_options_
                             .hidden = options->hidden,
                             .first = bench_share_first(options->inner, layer->nranks, layer->rank)};
     mlp->width = last - mlp->first;
-    mlp->x = make_matrix(mlp, layer->rows, mlp->hidden);
-    mlp->dy = make_matrix(mlp, layer->rows, mlp->hidden);
-    mlp->y = make_matrix(mlp, layer->rows, mlp->hidden);
-    mlp->dx = make_matrix(mlp, layer->rows, mlp->hidden);
-    mlp->all_x = make_matrix(mlp, mlp->tokens, mlp->hidden);
-    mlp->all_dy = make_matrix(mlp, mlp->tokens, mlp->hidden);
-    mlp->partial = make_matrix(mlp, mlp->tokens, mlp->hidden);
-    mlp->z = make_matrix(mlp, mlp->tokens, mlp->width);
-    mlp->a = make_matrix(mlp, mlp->tokens, mlp->width);
-    mlp->dz = make_matrix(mlp, mlp->tokens, mlp->width);
-    mlp->w1 = make_matrix(mlp, mlp->hidden, mlp->width);
-    mlp->w2 = make_matrix(mlp, mlp->width, mlp->hidden);
-    mlp->dw1 = make_matrix(mlp, mlp->hidden, mlp->width);
-    mlp->dw2 = make_matrix(mlp, mlp->width, mlp->hidden);
-}
-
-void layer_tp_mlp_free(layer_tp_mlp_t *mlp)
-{
-    layer_matrices_free(mlp->memory, mlp->matrices);
+    mlp->x = layer_matrix(layer->device, layer->rows, mlp->hidden);
+    mlp->dy = layer_matrix(layer->device, layer->rows, mlp->hidden);
+    mlp->y = layer_matrix(layer->device, layer->rows, mlp->hidden);
+    mlp->dx = layer_matrix(layer->device, layer->rows, mlp->hidden);
+    mlp->all_x = layer_matrix(layer->device, mlp->tokens, mlp->hidden);
+    mlp->all_dy = layer_matrix(layer->device, mlp->tokens, mlp->hidden);
+    mlp->partial = layer_matrix(layer->device, mlp->tokens, mlp->hidden);
+    mlp->z = layer_matrix(layer->device, mlp->tokens, mlp->width);
+    mlp->a = layer_matrix(layer->device, mlp->tokens, mlp->width);
+    mlp->dz = layer_matrix(layer->device, mlp->tokens, mlp->width);
+    mlp->w1 = layer_matrix(layer->device, mlp->hidden, mlp->width);
+    mlp->w2 = layer_matrix(layer->device, mlp->width, mlp->hidden);
+    mlp->dw1 = layer_matrix(layer->device, mlp->hidden, mlp->width);
+    mlp->dw2 = layer_matrix(layer->device, mlp->width, mlp->hidden);
 }
 
 /* ------------------------------------------------------------------- forward */
@@ -62,20 +50,15 @@ static layer_linear_t second(const layer_tp_mlp_t *mlp)
 
 static void activate(layer_tp_mlp_t *mlp, int position, int rows)
 {
-    size_t count = (size_t) rows * (size_t) mlp->width;
-    const float *z = layer_at(mlp->z, position, mlp->width);
-    float *a = layer_at(mlp->a, position, mlp->width);
-
-    for (size_t k = 0; k < count && !mlp->layer->device.offload; k++) {
-        a[k] = (float) layer_gelu(z[k]);
-    }
+    layer_gelu_rows(mlp->layer->device, layer_at(mlp->z, position, mlp->width),
+                    layer_at(mlp->a, position, mlp->width), (size_t) rows * (size_t) mlp->width);
 }
 
 static void inward(void *arg, int position, int rows, float *x)
 {
     layer_tp_mlp_t *mlp = arg;
 
-    layer_linear(&mlp->layer->device, first(mlp), rows, x, 0,
+    layer_linear(mlp->layer->device, first(mlp), rows, x, 0,
                  layer_at(mlp->z, position, mlp->width));
     activate(mlp, position, rows);
 }
@@ -84,7 +67,7 @@ static void outward(void *arg, int position, int rows, float *y)
 {
     layer_tp_mlp_t *mlp = arg;
 
-    layer_linear(&mlp->layer->device, second(mlp), rows, layer_at(mlp->a, position, mlp->width), 0,
+    layer_linear(mlp->layer->device, second(mlp), rows, layer_at(mlp->a, position, mlp->width), 0,
                  y);
 }
 
@@ -93,15 +76,12 @@ static void outward(void *arg, int position, int rows, float *y)
 static void back_to_inner(void *arg, int position, int rows, float *dy)
 {
     layer_tp_mlp_t *mlp = arg;
-    size_t count = (size_t) rows * (size_t) mlp->width;
-    const float *z = layer_at(mlp->z, position, mlp->width);
     float *dz = layer_at(mlp->dz, position, mlp->width);
 
-    layer_linear_back(&mlp->layer->device, second(mlp), rows, dy, 0, dz);
-    for (size_t k = 0; k < count && !mlp->layer->device.offload; k++) {
-        dz[k] *= (float) layer_gelu_slope(z[k]);
-    }
-    layer_linear_slope(&mlp->layer->device, second(mlp), rows,
+    layer_linear_back(mlp->layer->device, second(mlp), rows, dy, 0, dz);
+    layer_gelu_back(mlp->layer->device, dz, layer_at(mlp->z, position, mlp->width), dz,
+                    (size_t) rows * (size_t) mlp->width);
+    layer_linear_slope(mlp->layer->device, second(mlp), rows,
                        layer_at(mlp->a, position, mlp->width), dy, 1);
 }
 
@@ -109,15 +89,15 @@ static void back_to_input(void *arg, int position, int rows, float *dx)
 {
     layer_tp_mlp_t *mlp = arg;
 
-    layer_linear_back(&mlp->layer->device, first(mlp), rows,
-                      layer_at(mlp->dz, position, mlp->width), 0, dx);
+    layer_linear_back(mlp->layer->device, first(mlp), rows, layer_at(mlp->dz, position, mlp->width),
+                      0, dx);
 }
 
 static void first_weights(void *arg)
 {
     layer_tp_mlp_t *mlp = arg;
 
-    layer_linear_slope(&mlp->layer->device, first(mlp), mlp->tokens, mlp->all_x, mlp->dz, 0);
+    layer_linear_slope(mlp->layer->device, first(mlp), mlp->tokens, mlp->all_x, mlp->dz, 0);
 }
 
 void layer_tp_mlp_forward(layer_tp_mlp_t *mlp, const layer_way_t *way)
@@ -128,7 +108,7 @@ void layer_tp_mlp_forward(layer_tp_mlp_t *mlp, const layer_way_t *way)
 
 void layer_tp_mlp_backward(layer_tp_mlp_t *mlp, const layer_way_t *way)
 {
-    layer_clear(&mlp->layer->device, mlp->dw2, mlp->width, mlp->hidden);
+    layer_clear(mlp->layer->device, mlp->dw2, mlp->width, mlp->hidden);
     layer_gather(mlp->layer, way, mlp->hidden, mlp->dy, mlp->all_dy, back_to_inner, mlp);
     layer_scatter(mlp->layer, way, mlp->hidden, mlp->partial, mlp->dx, back_to_input, first_weights,
                   mlp);
@@ -137,14 +117,14 @@ void layer_tp_mlp_backward(layer_tp_mlp_t *mlp, const layer_way_t *way)
 /* All that a run leaves, so that none finds what another one has left. */
 void layer_tp_mlp_spoil(layer_tp_mlp_t *mlp)
 {
-    layer_spoil(mlp->y, mlp->layer->rows, mlp->hidden);
-    layer_spoil(mlp->dx, mlp->layer->rows, mlp->hidden);
-    layer_spoil(mlp->all_x, mlp->tokens, mlp->hidden);
-    layer_spoil(mlp->all_dy, mlp->tokens, mlp->hidden);
-    layer_spoil(mlp->partial, mlp->tokens, mlp->hidden);
-    layer_spoil(mlp->z, mlp->tokens, mlp->width);
-    layer_spoil(mlp->a, mlp->tokens, mlp->width);
-    layer_spoil(mlp->dz, mlp->tokens, mlp->width);
-    layer_spoil(mlp->dw1, mlp->hidden, mlp->width);
-    layer_spoil(mlp->dw2, mlp->width, mlp->hidden);
+    layer_spoil(mlp->layer->device, mlp->y, mlp->layer->rows, mlp->hidden);
+    layer_spoil(mlp->layer->device, mlp->dx, mlp->layer->rows, mlp->hidden);
+    layer_spoil(mlp->layer->device, mlp->all_x, mlp->tokens, mlp->hidden);
+    layer_spoil(mlp->layer->device, mlp->all_dy, mlp->tokens, mlp->hidden);
+    layer_spoil(mlp->layer->device, mlp->partial, mlp->tokens, mlp->hidden);
+    layer_spoil(mlp->layer->device, mlp->z, mlp->tokens, mlp->width);
+    layer_spoil(mlp->layer->device, mlp->a, mlp->tokens, mlp->width);
+    layer_spoil(mlp->layer->device, mlp->dz, mlp->tokens, mlp->width);
+    layer_spoil(mlp->layer->device, mlp->dw1, mlp->hidden, mlp->width);
+    layer_spoil(mlp->layer->device, mlp->dw2, mlp->width, mlp->hidden);
 }

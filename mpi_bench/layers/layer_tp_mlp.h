@@ -15,28 +15,23 @@
 
 #include "layer_bench.h"
 
-enum { LAYER_TP_MLP_MATRICES = 14 };
-
 /* Its matrices may be replaced by the caller's. */
 typedef struct layer_tp_mlp {
     layer_t *layer;
-    int tokens, hidden;                   /* of all ranks */
-    int first, width;                     /* this rank's columns of the inner layer */
-    float *x, *dy;                        /* rows x hidden: this rank's */
-    float *all_x, *all_dy;                /* tokens x hidden: gathered */
-    float *w1;                            /* hidden x width */
-    float *w2;                            /* width x hidden */
-    float *z, *a, *dz;                    /* tokens x width */
-    float *partial;                       /* tokens x hidden: contributions */
-    float *y, *dx;                        /* rows x hidden */
-    float *dw1, *dw2;                     /* as w1 and w2 */
-    float *memory[LAYER_TP_MLP_MATRICES]; /* owned */
-    size_t matrices;
+    int tokens, hidden;    /* of all ranks */
+    int first, width;      /* this rank's columns of the inner layer */
+    float *x, *dy;         /* rows x hidden: this rank's */
+    float *all_x, *all_dy; /* tokens x hidden: gathered */
+    float *w1;             /* hidden x width */
+    float *w2;             /* width x hidden */
+    float *z, *a, *dz;     /* tokens x width */
+    float *partial;        /* tokens x hidden: contributions */
+    float *y, *dx;         /* rows x hidden */
+    float *dw1, *dw2;      /* as w1 and w2 */
 } layer_tp_mlp_t;
 
-/* Zeroed. `layer` is to outlive it. */
+/* Zeroed: its matrices last as long as the layer's device. `layer` is to outlive it. */
 void layer_tp_mlp_make(layer_tp_mlp_t *mlp, layer_t *layer, const layer_options_t *options);
-void layer_tp_mlp_free(layer_tp_mlp_t *mlp);
 /* From x to y; after that, from dy to dx and the weights' gradients. */
 void layer_tp_mlp_forward(layer_tp_mlp_t *mlp, const layer_way_t *way);
 void layer_tp_mlp_backward(layer_tp_mlp_t *mlp, const layer_way_t *way);

@@ -39,21 +39,19 @@ static void *make(layer_t *layer, const layer_options_t *options)
 
     layer_attention_make(&u->base, layer, options, true);
     layer_attention_fill(&u->base, options);
-    u->made = layer_matrix(u->base.tokens, 3 * u->base.width);
-    u->dmade = layer_matrix(u->base.tokens, 3 * u->base.width);
-    u->inner = layer_matrix(u->base.tokens, u->base.width);
-    u->dinner = layer_matrix(u->base.tokens, u->base.width);
-    u->mine = layer_matrix(u->base.tokens, u->base.width);
-    u->dmine = layer_matrix(u->base.tokens, u->base.width);
+    u->made = layer_matrix(layer->device, u->base.tokens, 3 * u->base.width);
+    u->dmade = layer_matrix(layer->device, u->base.tokens, 3 * u->base.width);
+    u->inner = layer_matrix(layer->device, u->base.tokens, u->base.width);
+    u->dinner = layer_matrix(layer->device, u->base.tokens, u->base.width);
+    u->mine = layer_matrix(layer->device, u->base.tokens, u->base.width);
+    u->dmine = layer_matrix(layer->device, u->base.tokens, u->base.width);
     return u;
 }
 
 static void free_all(void *state)
 {
     ulysses_t *u = state;
-    float *all[] = {u->made, u->dmade, u->inner, u->dinner, u->mine, u->dmine};
 
-    layer_matrices_free(all, sizeof(all) / sizeof(all[0]));
     layer_attention_free(&u->base);
     free(u);
 }
@@ -77,7 +75,7 @@ static void project(void *arg, int position, int rows, float *made)
     const layer_attention_t *base = &((ulysses_t *) arg)->base;
     part_t part = part_of(base, position);
 
-    layer_linear(&base->layer->device, layer_attention_in_of(base, part.group), rows,
+    layer_linear(base->layer->device, layer_attention_in_of(base, part.group), rows,
                  layer_at(base->x, part.row, base->hidden), 0, made);
 }
 
@@ -93,7 +91,7 @@ static void project_out(void *arg, int position, int rows, float *mine)
     const layer_attention_t *base = &((ulysses_t *) arg)->base;
     part_t part = part_of(base, position);
 
-    layer_linear(&base->layer->device, layer_attention_out_of(base, part.group), rows, mine, 1,
+    layer_linear(base->layer->device, layer_attention_out_of(base, part.group), rows, mine, 1,
                  layer_at(base->y, part.row, base->hidden));
 }
 
@@ -107,9 +105,9 @@ static void project_out_back(void *arg, int position, int rows, float *dmine)
     layer_linear_t out = layer_attention_out_of(base, part.group);
     const float *dy = layer_at(base->dy, part.row, base->hidden);
 
-    layer_linear_back(&base->layer->device, out, rows, dy, 0, dmine);
-    layer_linear_slope(&base->layer->device, out, rows, layer_at(u->mine, position, base->width),
-                       dy, 1);
+    layer_linear_back(base->layer->device, out, rows, dy, 0, dmine);
+    layer_linear_slope(base->layer->device, out, rows, layer_at(u->mine, position, base->width), dy,
+                       1);
 }
 
 static void attend_back(void *arg, int position, int rows, float *dinner)
@@ -125,9 +123,9 @@ static void project_back(void *arg, int position, int rows, float *dmade)
     part_t part = part_of(base, position);
     layer_linear_t in = layer_attention_in_of(base, part.group);
 
-    layer_linear_back(&base->layer->device, in, rows, dmade, 1,
+    layer_linear_back(base->layer->device, in, rows, dmade, 1,
                       layer_at(base->dx, part.row, base->hidden));
-    layer_linear_slope(&base->layer->device, in, rows, layer_at(base->x, part.row, base->hidden),
+    layer_linear_slope(base->layer->device, in, rows, layer_at(base->x, part.row, base->hidden),
                        dmade, 1);
 }
 
@@ -145,28 +143,29 @@ static void run(void *state, const layer_way_t *way, int phase)
         layer_exchange(layer, way, 3 * base->width, u->made, base->qkv, project, NULL, u);
         break;
     case ATTENTION:
-        layer_clear(&layer->device, base->y, layer->rows, base->hidden);
+        layer_clear(layer->device, base->y, layer->rows, base->hidden);
         layer_exchange(layer, way, base->width, u->inner, u->mine, attend, project_out, u);
         break;
     case ATTENTION_BACK:
-        layer_clear(&layer->device, base->dout, base->out_width, base->hidden);
-        layer_attend_begin(&base->layer->device, &base->heads);
+        layer_clear(layer->device, base->dout, base->out_width, base->hidden);
+        layer_attend_begin(base->layer->device, &base->heads);
         layer_exchange(layer, way, base->width, u->dmine, u->dinner, project_out_back, attend_back,
                        u);
         break;
     default:
-        layer_clear(&layer->device, base->dx, layer->rows, base->hidden);
-        layer_clear(&layer->device, base->din, base->hidden, base->in_width);
+        layer_clear(layer->device, base->dx, layer->rows, base->hidden);
+        layer_clear(layer->device, base->din, base->hidden, base->in_width);
         layer_exchange(layer, way, 3 * base->width, base->dqkv, u->dmade, NULL, project_back, u);
     }
 }
 
 /* What comes is unusable; without communication, it is there. */
-static void prepare_coming(const layer_way_t *way, float *matrix, int rows, int width)
+static void prepare_coming(const ulysses_t *u, const layer_way_t *way, float *matrix, int rows,
+                           int width)
 {
     for (int row = 0; row < rows; row++) {
         for (int column = 0; column < width; column++) {
-            layer_at(matrix, row, width)[column] =
+            layer_value_at(u->base.layer->device, matrix, row, width)[column] =
                 way->kind == LAYER_COMPUTATION ? layer_attention_input(row, column) : NAN;
         }
     }
@@ -179,13 +178,13 @@ static void prepare(void *state, const layer_way_t *way)
     int tokens = base->tokens, width = base->width;
 
     layer_attention_spoil(base);
-    layer_spoil(u->made, tokens, 3 * width);
-    layer_spoil(u->inner, tokens, width);
-    layer_spoil(u->dmine, tokens, width);
-    prepare_coming(way, base->qkv, tokens, 3 * width);
-    prepare_coming(way, u->mine, tokens, width);
-    prepare_coming(way, u->dinner, tokens, width);
-    prepare_coming(way, u->dmade, tokens, 3 * width);
+    layer_spoil(base->layer->device, u->made, tokens, 3 * width);
+    layer_spoil(base->layer->device, u->inner, tokens, width);
+    layer_spoil(base->layer->device, u->dmine, tokens, width);
+    prepare_coming(u, way, base->qkv, tokens, 3 * width);
+    prepare_coming(u, way, u->mine, tokens, width);
+    prepare_coming(u, way, u->dinner, tokens, width);
+    prepare_coming(u, way, u->dmade, tokens, 3 * width);
 }
 
 static double error(void *state, const layer_way_t *way)

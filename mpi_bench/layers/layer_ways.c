@@ -54,16 +54,29 @@ int layer_row(const layer_t *layer, const layer_way_t *way, int position)
  * Open MPI's own calls go on while the host is in MPI, and so it is, at short intervals: what else
  * is under way goes on, too. Flash's have their thread.
  */
-void layer_wait(const layer_way_t *way, double until)
+void layer_wait(const layer_t *layer, const layer_way_t *way)
 {
     bool in_mpi = way->kind == LAYER_NONBLOCKING || way->kind == LAYER_SLICED;
     int flag;
 
-    while (in_mpi && bench_now() < until - INTERVAL) {
+    while (in_mpi && !layer->device->engine->reached(layer->device)) {
         MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
         bench_sleep_until(bench_now() + INTERVAL);
     }
-    bench_sleep_until(until);
+    layer->device->engine->wait(layer->device);
+}
+
+/*
+ * What is to travel is there, where that takes no place in the order of the device. On a stand-in
+ * it is: no rows depend on what it has not done.
+ */
+static void have_values(const layer_t *layer, const layer_way_t *way)
+{
+    bool in_order = way->kind == LAYER_FLASH && !layer_wire_staged(layer, way->comm);
+
+    if (layer->device->far && way->kind != LAYER_COMPUTATION && !in_order) {
+        layer_finish(layer->device);
+    }
 }
 
 /* A layer computes on its own matrices, whatever travels. */
@@ -75,11 +88,22 @@ typedef struct call {
     void (*meanwhile)(void *arg);
     void *arg;
     float *out, *in;
+    bool apart, staged; /* what travels is something else, and on the host */
 } call_t;
+
+static call_t call_of(layer_t *layer, const layer_way_t *way, int width, void *arg)
+{
+    return (call_t){.layer = layer,
+                    .way = way,
+                    .width = width,
+                    .arg = arg,
+                    .apart = layer_wire_apart(layer, way) || layer->wire->half,
+                    .staged = layer_wire_staged(layer, way->comm)};
+}
 
 static float *rows_at(const call_t *call, float *matrix, int position, void *data)
 {
-    return call->layer->wire->half ? matrix + (size_t) position * (size_t) call->width : data;
+    return call->apart ? matrix + (size_t) position * (size_t) call->width : data;
 }
 
 static void consume_wide(void *arg, int position, int rows, void *data)
@@ -88,7 +112,7 @@ static void consume_wide(void *arg, int position, int rows, void *data)
     float *wide = rows_at(call, call->in, position, data);
 
     if (call->way->kind != LAYER_COMPUTATION) {
-        layer_wire_widen(call->layer, data, wide, rows, call->width);
+        layer_wire_widen(call->layer, call->staged, data, wide, rows, call->width);
     }
     call->consume(call->arg, position, rows, wide);
 }
@@ -100,7 +124,7 @@ static void produce_wide(void *arg, int position, int rows, void *data)
 
     call->produce(call->arg, position, rows, wide);
     if (call->way->kind != LAYER_COMPUTATION) {
-        layer_wire_narrow(call->layer, wide, data, rows, call->width);
+        layer_wire_narrow(call->layer, call->staged, wide, data, rows, call->width);
     }
 }
 
@@ -198,12 +222,14 @@ static void gather(layer_t *layer, const layer_way_t *way, int width, const void
 void layer_gather(layer_t *layer, const layer_way_t *way, int width, const float *own, float *all,
                   layer_rows_fn *consume, void *arg)
 {
-    call_t call = {
-        .layer = layer, .way = way, .width = width, .consume = consume, .arg = arg, .in = all};
+    call_t call = call_of(layer, way, width, arg);
     void *sent = layer_wire_room(layer, way, own, LAYER_OUT, layer->rows, width);
     void *arrived = layer_wire_room(layer, way, all, LAYER_IN, layer->nranks * layer->rows, width);
 
-    layer_wire_narrow(layer, own, sent, layer->rows, width);
+    call.consume = consume;
+    call.in = all;
+    layer_wire_narrow(layer, call.staged, own, sent, layer->rows, width);
+    have_values(layer, way);
     gather(layer, way, width, sent, arrived, consume_wide, &call);
 }
 
@@ -231,25 +257,24 @@ static void scatter_slices(layer_t *layer, const layer_way_t *way, int width, vo
                            layer_wire_fn *produce, void (*meanwhile)(void *arg), void *arg)
 {
     MPI_Request request, last = MPI_REQUEST_NULL;
-    double computed;
 
     produce_slice(layer, slice_of(layer, way, 0), width, all, produce, arg);
     for (int s = 0; s < way->slices; s++) {
-        computed = layer->device.idle;
-        if (s + 1 < way->slices && layer->device.offload) {
+        layer_mark(layer->device);
+        if (s + 1 < way->slices && layer->device->queues) {
             produce_slice(layer, slice_of(layer, way, s + 1), width, all, produce, arg);
-        } else if (s + 1 == way->slices && meanwhile != NULL && layer->device.offload) {
+        } else if (s + 1 == way->slices && meanwhile != NULL && layer->device->queues) {
             meanwhile(arg);
         }
         MPI_Wait(&last, MPI_STATUS_IGNORE);
-        layer_wait(way, computed);
+        layer_wait(layer, way);
         start_scatter(layer, way, slice_of(layer, way, s), width, all, own, &request);
         last = request;
-        if (s + 1 < way->slices && !layer->device.offload) {
+        if (s + 1 < way->slices && !layer->device->queues) {
             produce_slice(layer, slice_of(layer, way, s + 1), width, all, produce, arg);
         }
     }
-    if (meanwhile != NULL && !layer->device.offload) {
+    if (meanwhile != NULL && !layer->device->queues) {
         meanwhile(arg);
     }
     MPI_Wait(&last, MPI_STATUS_IGNORE);
@@ -262,7 +287,7 @@ static void scatter_whole(layer_t *layer, const layer_way_t *way, int width, voi
 
     produce(arg, 0, layer->nranks * layer->rows, all);
     if (way->kind != LAYER_COMPUTATION) {
-        layer_finish(&layer->device);
+        layer_finish(layer->device);
     }
     if (way->kind == LAYER_BLOCKING) {
         MPI_Reduce_scatter_block(all, own, layer->rows * width, layer->wire->type, layer->wire->sum,
@@ -296,19 +321,16 @@ static void scatter(layer_t *layer, const layer_way_t *way, int width, void *all
 void layer_scatter(layer_t *layer, const layer_way_t *way, int width, float *all, float *own,
                    layer_rows_fn *produce, void (*meanwhile)(void *arg), void *arg)
 {
-    call_t call = {.layer = layer,
-                   .way = way,
-                   .width = width,
-                   .produce = produce,
-                   .meanwhile = meanwhile,
-                   .arg = arg,
-                   .out = all};
+    call_t call = call_of(layer, way, width, arg);
     void *sent = layer_wire_room(layer, way, all, LAYER_OUT, layer->nranks * layer->rows, width);
     void *arrived = layer_wire_room(layer, way, own, LAYER_IN, layer->rows, width);
 
+    call.produce = produce;
+    call.meanwhile = meanwhile;
+    call.out = all;
     scatter(layer, way, width, sent, arrived, produce_wide,
             meanwhile == NULL ? NULL : compute_meanwhile, &call);
-    layer_wire_widen(layer, arrived, own, layer->rows, width);
+    layer_wire_widen(layer, call.staged, arrived, own, layer->rows, width);
 }
 
 /* ------------------------------------------------------------------ exchanging */
@@ -348,7 +370,7 @@ static void exchange_whole(layer_t *layer, const layer_way_t *way, int width, vo
 
     for_all(layer, all, width, out, produce, arg);
     if (way->kind != LAYER_COMPUTATION) {
-        layer_finish(&layer->device);
+        layer_finish(layer->device);
         MPI_Alltoall(out, count, layer->wire->type, in, count, layer->wire->type, way->comm);
     }
     for_all(layer, all, width, in, consume, arg);
@@ -362,7 +384,8 @@ static void exchange_behind_own(layer_t *layer, const layer_way_t *way, int widt
     MPI_Request request;
 
     for_all(layer, all, width, out, produce, arg);
-    layer_wait(way, layer->device.idle);
+    layer_mark(layer->device);
+    layer_wait(layer, way);
     start_exchange(layer, way, all, width, out, in, &request);
     for_ranks(layer, all, layer->rank, 1, width, out, consume, arg);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -375,21 +398,21 @@ static void exchange_behind_own(layer_t *layer, const layer_way_t *way, int widt
 static void exchange_slices(layer_t *layer, const layer_way_t *way, int width, void *out, void *in,
                             layer_wire_fn *produce, layer_wire_fn *consume, void *arg)
 {
-    bool offload = layer->device.offload;
+    bool queues = layer->device->queues;
     MPI_Request last = MPI_REQUEST_NULL;
 
     for_all(layer, slice_of(layer, way, 0), width, out, produce, arg);
     for (int s = 0; s < way->slices; s++) {
-        double computed = layer->device.idle;
         bool more = s + 1 < way->slices;
 
-        if (offload && more) {
+        layer_mark(layer->device);
+        if (queues && more) {
             for_all(layer, slice_of(layer, way, s + 1), width, out, produce, arg);
         }
         MPI_Wait(&last, MPI_STATUS_IGNORE);
-        layer_wait(way, computed);
+        layer_wait(layer, way);
         start_exchange(layer, way, slice_of(layer, way, s), width, out, in, &last);
-        if (!offload && more) {
+        if (!queues && more) {
             for_all(layer, slice_of(layer, way, s + 1), width, out, produce, arg);
         }
         if (s > 0) {
@@ -421,24 +444,22 @@ static void exchange(layer_t *layer, const layer_way_t *way, int width, void *ou
 void layer_exchange(layer_t *layer, const layer_way_t *way, int width, float *out, float *in,
                     layer_rows_fn *produce, layer_rows_fn *consume, void *arg)
 {
-    call_t call = {.layer = layer,
-                   .way = way,
-                   .width = width,
-                   .produce = produce,
-                   .consume = consume,
-                   .arg = arg,
-                   .out = out,
-                   .in = in};
+    call_t call = call_of(layer, way, width, arg);
     int rows = layer->nranks * layer->rows;
     void *sent = layer_wire_room(layer, way, out, LAYER_OUT, rows, width);
     void *arrived = layer_wire_room(layer, way, in, LAYER_IN, rows, width);
 
+    call.produce = produce;
+    call.consume = consume;
+    call.out = out;
+    call.in = in;
     if (produce == NULL) {
-        layer_wire_narrow(layer, out, sent, rows, width);
+        layer_wire_narrow(layer, call.staged, out, sent, rows, width);
+        have_values(layer, way);
     }
     exchange(layer, way, width, sent, arrived, produce == NULL ? NULL : produce_wide,
              consume == NULL ? NULL : consume_wide, &call);
     if (consume == NULL) {
-        layer_wire_widen(layer, arrived, in, rows, width);
+        layer_wire_widen(layer, call.staged, arrived, in, rows, width);
     }
 }

@@ -13,26 +13,6 @@
 
 #include "layer_bench.h"
 
-/* ------------------------------------------------------------------- arithmetic */
-
-static float widen(uint16_t x)
-{
-    uint32_t bits = (uint32_t) x << 16;
-    float value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-/* To the nearest, of two to the even one. */
-static uint16_t narrow(float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    return value != value ? 0x7fc0 : (uint16_t) ((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 static void add(void *in, void *inout, int *count, MPI_Datatype *type)
 {
     const uint16_t *from = in;
@@ -40,11 +20,9 @@ static void add(void *in, void *inout, int *count, MPI_Datatype *type)
 
     (void) type;
     for (int k = 0; k < *count; k++) {
-        to[k] = narrow(widen(from[k]) + widen(to[k]));
+        to[k] = layer_rounded(layer_wide(from[k]) + layer_wide(to[k]));
     }
 }
-
-/* --------------------------------------------------------------------- matrices */
 
 void layer_wire_open(layer_wire_t *wire, bool half)
 {
@@ -56,67 +34,119 @@ void layer_wire_open(layer_wire_t *wire, bool half)
     }
 }
 
-void layer_wire_close(layer_wire_t *wire)
+void layer_wire_close(layer_wire_t *wire, const layer_device_t *device)
 {
     if (wire->half) {
         MPI_Op_free(&wire->sum);
     }
-    free(wire->room[LAYER_IN]);
-    free(wire->room[LAYER_OUT]);
+    for (int k = 0; k < 4; k++) {
+        layer_room_free(device, wire->room[k / 2][k % 2], k % 2);
+    }
+    layer_room_free(device, wire->between, false);
 }
 
-/* All bits set are a NAN. */
-void layer_wire_spoil(const layer_wire_t *wire)
+bool layer_wire_staged(const layer_t *layer, MPI_Comm comm)
 {
-    for (int which = LAYER_IN; which <= LAYER_OUT; which++) {
-        if (wire->room_size[which] > 0) {
-            memset(wire->room[which], 0xff, wire->room_size[which]);
-        }
+    int served = 0;
+
+    if (layer->device->far && comm != MPI_COMM_NULL) {
+        MPIX_Flash_active(comm, &served);
+        return !served;
     }
+    return false;
+}
+
+bool layer_wire_apart(const layer_t *layer, const layer_way_t *way)
+{
+    return way->kind != LAYER_COMPUTATION &&
+           (layer->wire->half || layer_wire_staged(layer, way->comm));
+}
+
+/* All bits set are a NAN, of either size. */
+void layer_wire_spoil(const layer_t *layer)
+{
+    layer_wire_t *wire = layer->wire;
+
+    for (int k = 0; k < 4; k++) {
+        size_t size = wire->room_size[k / 2][k % 2];
+        void *spoilt = layer_alloc(size, 1);
+
+        memset(spoilt, 0xff, size);
+        layer_copy(layer->device, wire->room[k / 2][k % 2], spoilt, size);
+        layer_finish(layer->device);
+        free(spoilt);
+    }
+}
+
+/* Room that is large enough: what was there is lost. */
+static void *have_room(const layer_device_t *device, void **room, size_t *room_size, size_t size,
+                       bool on_host)
+{
+    if (size > *room_size) {
+        layer_finish(device);
+        layer_room_free(device, *room, on_host);
+        *room = layer_room(device, size, on_host);
+        *room_size = size;
+    }
+    return *room;
 }
 
 void *layer_wire_room(layer_t *layer, const layer_way_t *way, const float *matrix, int which,
                       int rows, int width)
 {
     layer_wire_t *wire = layer->wire;
-    size_t size = (size_t) rows * (size_t) width * wire->size;
+    bool staged = layer_wire_staged(layer, way->comm);
 
-    if (!wire->half || way->kind == LAYER_COMPUTATION) {
+    if (!layer_wire_apart(layer, way)) {
         return (void *) (size_t) matrix;
     }
-    if (size > wire->room_size[which]) {
-        free(wire->room[which]);
-        wire->room[which] = layer_alloc(size, 1);
-        wire->room_size[which] = size;
+    return have_room(layer->device, &wire->room[which][staged], &wire->room_size[which][staged],
+                     (size_t) rows * (size_t) width * wire->size, staged);
+}
+
+/* Where bfloat16 are on the device that travel by the host. */
+static void *between(layer_t *layer, size_t size)
+{
+    return have_room(layer->device, &layer->wire->between, &layer->wire->between_size, size, false);
+}
+
+void layer_wire_narrow(layer_t *layer, bool staged, const float *from, void *to, int rows,
+                       int width)
+{
+    size_t count = (size_t) rows * (size_t) width, size = count * layer->wire->size;
+    const void *made = from;
+
+    if (from == to || count == 0) {
+        return;
     }
-    return wire->room[which];
-}
+    if (layer->wire->half) {
+        void *place = staged ? between(layer, size) : to;
 
-/* How many elements to convert: where an accelerator's time is all there is, nothing has a value.
- */
-static size_t elements(const layer_t *layer, const void *from, const void *to, int rows, int width)
-{
-    bool converts = from != to && !layer->device.offload;
-
-    return converts ? (size_t) rows * (size_t) width : 0;
-}
-
-void layer_wire_narrow(const layer_t *layer, const float *from, void *to, int rows, int width)
-{
-    size_t count = elements(layer, from, to, rows, width);
-    uint16_t *out = to;
-
-    for (size_t k = 0; k < count; k++) {
-        out[k] = narrow(from[k]);
+        layer_compute(layer->device, LAYER_KERNEL_narrow,
+                      &(layer_work_t){.to = place, .from = from, .count = count});
+        made = place;
+    }
+    if (staged) {
+        layer_copy(layer->device, to, made, size);
     }
 }
 
-void layer_wire_widen(const layer_t *layer, const void *from, float *to, int rows, int width)
+void layer_wire_widen(layer_t *layer, bool staged, const void *from, float *to, int rows, int width)
 {
-    size_t count = elements(layer, from, to, rows, width);
-    const uint16_t *in = from;
+    size_t count = (size_t) rows * (size_t) width, size = count * layer->wire->size;
+    const void *there = from;
 
-    for (size_t k = 0; k < count; k++) {
-        to[k] = widen(in[k]);
+    if (from == to || count == 0) {
+        return;
+    }
+    if (staged) {
+        void *place = layer->wire->half ? between(layer, size) : to;
+
+        layer_copy(layer->device, place, from, size);
+        there = place;
+    }
+    if (layer->wire->half) {
+        layer_compute(layer->device, LAYER_KERNEL_widen,
+                      &(layer_work_t){.to = to, .from = there, .count = count});
     }
 }

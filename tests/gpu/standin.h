@@ -32,6 +32,7 @@ enum {
     INVALID_CONTEXT = 201,
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
+    NOT_READY = 600,
     ILLEGAL_ADDRESS = 700,
     CAPTURE_UNSUPPORTED = 900,
     UNKNOWN = 999
@@ -70,9 +71,12 @@ typedef struct standin_kernel {
     const char *name;
     standin_kernel_fn *run;
     size_t element;
+    /* Of those with other arguments: instead of all this. A result of the driver's. */
+    int (*launch)(const char *name, void *stream, void **arguments);
 } standin_kernel_t;
 /* By its name; NULL: there is none. */
 const standin_kernel_t *standin_find_kernel(const char *name);
+const standin_kernel_t *standin_find_layer_kernel(const char *name); /* of the benchmarks' */
 
 /* For tests: how many there are that nobody has freed, and contexts pushed by this thread. */
 int standin_streams(void);

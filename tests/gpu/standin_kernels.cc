@@ -22,7 +22,7 @@ FLASH_KERNELS(DEFINE)
 
 static const standin_kernel_t kernels[] = {
 #define ENTRY(operation, name, type) \
-    {"flash_" #operation "_" #name, operation##_##name, sizeof(type)},
+    {"flash_" #operation "_" #name, operation##_##name, sizeof(type), nullptr},
     FLASH_KERNELS(ENTRY)
 #undef ENTRY
 };

@@ -449,6 +449,28 @@ int cuEventRecord(event_t *event, stream_t *stream)
     return SUCCESS;
 }
 
+int cuEventQuery(const event_t *event)
+{
+    int result = SUCCESS;
+
+    pthread_mutex_lock(&mutex);
+    if (event->stream != NULL) {
+        result = event->stream->done < event->after ? NOT_READY : event->stream->result;
+    }
+    pthread_mutex_unlock(&mutex);
+    return result;
+}
+
+int cuEventSynchronize(const event_t *event)
+{
+    pthread_mutex_lock(&mutex);
+    while (event->stream != NULL && event->stream->done < event->after) {
+        pthread_cond_wait(&changed, &mutex);
+    }
+    pthread_mutex_unlock(&mutex);
+    return cuEventQuery(event);
+}
+
 int cuStreamWaitEvent(stream_t *stream, const event_t *event, unsigned flags)
 {
     (void) flags;
@@ -494,7 +516,16 @@ int cuLibraryGetKernel(const standin_kernel_t **kernel, const void *library, con
 {
     (void) library;
     *kernel = standin_find_kernel(name);
+    if (*kernel == NULL) {
+        *kernel = standin_find_layer_kernel(name);
+    }
     return *kernel == NULL ? NOT_FOUND : SUCCESS;
+}
+
+int cuLibraryUnload(void *library)
+{
+    (void) library;
+    return SUCCESS;
 }
 
 int cuKernelGetFunction(const standin_kernel_t **function, const standin_kernel_t *kernel)
@@ -516,6 +547,9 @@ int cuLaunchKernel(const standin_kernel_t *kernel, unsigned blocks, unsigned blo
         return UNKNOWN;
     }
     atomic_fetch_add(&launches, 1);
+    if (kernel->launch != NULL) {
+        return kernel->launch(kernel->name, stream, arguments);
+    }
     return enqueue(stream, (action_t){.kernel = kernel,
                                       .from = *(uintptr_t *) arguments[0],
                                       .with = *(uintptr_t *) arguments[1],
