@@ -261,6 +261,28 @@ if [[ -x $benchmarks/flash_gemm ]]; then
         --heads=6 -i 2 -x 0 --compute=offload --rate=1G --pieces=3
     point 'np 3 flash_mlp --compute=offload' works 'results: none' 3 flash_mlp -m 96 -k 64 -i 2 -x 0 \
         --compute=offload --rate=1G --pieces=3
+    # Where a CUDA device is wanted: no toolkit when it was built, no driver, no cuBLAS.
+    if [[ -e $top_builddir/mpi_bench/layer_kernels.fatbin ]]; then
+        layer_without_driver() {
+            mkdir -p "$scratch/empty" && : >"$scratch/empty/libcuda.so.1"
+            LD_LIBRARY_PATH=$scratch/empty refuses 'there is no CUDA driver' flash_mlp --compute=cublas
+        }
+        point 'flash_mlp --compute=cublas: no driver' layer_without_driver
+    else
+        point 'flash_mlp --compute=cublas: built without CUDA' refuses 'built without the CUDA Toolkit' flash_mlp \
+            --compute=cublas
+    fi
+    if [[ -e $top_builddir/mpi_bench/layer_kernels.fatbin && -e $top_builddir/tests/gpu/.libs/libcublas.so ]]; then
+        layer_without_cublas() {
+            local library
+            library=$(readlink "$top_builddir/tests/gpu/.libs/libcublas.so")
+            mkdir -p "$scratch/without" && : >"$scratch/without/${library%.*.*}"
+            LD_LIBRARY_PATH=$scratch/without:$top_builddir/tests/gpu/.libs \
+                refuses 'name its folder in LD_LIBRARY_PATH' flash_mlp --compute=cublas
+        }
+        point 'flash_mlp --compute=cublas: no cuBLAS' layer_without_cublas
+    fi
+    point 'flash_mlp: no such way to compute' refuses 'give blas, offload or cublas' flash_mlp --compute=opencl
     point 'flash_mlp: tokens that do not divide: said' misfits flash_mlp -m 3
     point 'flash_ulysses: heads that do not divide: said' misfits flash_ulysses --heads=3
 else
