@@ -10,8 +10,10 @@
 bool layer_cuda_open(layer_device_t *device, const char *program, int rank)
 {
     (void) device;
-    (void) rank;
-    fprintf(stderr, "%s: --compute=cublas: built without the CUDA Toolkit, its nvcc or cuBLAS\n",
-            program);
+    if (rank == 0) { /* it is the same on all */
+        fprintf(stderr,
+                "%s: --compute=cublas: built without the CUDA Toolkit, its nvcc or cuBLAS\n",
+                program);
+    }
     return false;
 }

@@ -65,6 +65,15 @@ launch() {
         launch 2 --mca coll_flash_trace "$PWD/trace" mpi_bench/flash_cublas -m 2048 -n 4096 -k 4096 -t bf16 -p 2
         ls trace.* || echo "run.sh: no trace"
     fi
+    if [[ -e mpi_bench/layer_kernels.fatbin ]]; then
+        for type in fp32 bf16; do
+            launch 2 mpi_bench/flash_mlp -m 4096 -k 2048 -n 8192 --compute=cublas --type="$type" -i 5
+            launch 2 mpi_bench/flash_dp -m 256 -k 512 --compute=cublas --type="$type" -i 5
+            launch 2 mpi_bench/flash_attention -m 1024 -k 512 --heads=8 --causal --compute=cublas --type="$type" -i 5
+            launch 2 mpi_bench/flash_ulysses -m 1024 -k 512 --heads=8 --causal --compute=cublas --type="$type" -i 5
+            launch 4 mpi_bench/flash_block -m 1024 -k 512 --heads=8 --causal --compute=cublas --type="$type" -i 5
+        done
+    fi
 } 2>&1 | tee results.txt
 if command -v compute-sanitizer >/dev/null; then
     launch 2 compute-sanitizer --error-exitcode 9 tests/mpi/test_device_stream allgather reduce_scatter 2>&1 |

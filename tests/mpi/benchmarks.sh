@@ -265,7 +265,8 @@ if [[ -x $benchmarks/flash_gemm ]]; then
     if [[ -e $top_builddir/mpi_bench/layer_kernels.fatbin ]]; then
         layer_without_driver() {
             mkdir -p "$scratch/empty" && : >"$scratch/empty/libcuda.so.1"
-            LD_LIBRARY_PATH=$scratch/empty refuses 'there is no CUDA driver' flash_mlp --compute=cublas
+            ! LD_LIBRARY_PATH=$scratch/empty run 1 -- "$benchmarks/flash_mlp" --compute=cublas >"$log" 2>&1 &&
+                holds 1 'there is no CUDA driver'
         }
         point 'flash_mlp --compute=cublas: no driver' layer_without_driver
     else
@@ -277,8 +278,9 @@ if [[ -x $benchmarks/flash_gemm ]]; then
             local library
             library=$(readlink "$top_builddir/tests/gpu/.libs/libcublas.so")
             mkdir -p "$scratch/without" && : >"$scratch/without/${library%.*.*}"
-            LD_LIBRARY_PATH=$scratch/without:$top_builddir/tests/gpu/.libs \
-                refuses 'name its folder in LD_LIBRARY_PATH' flash_mlp --compute=cublas
+            ! LD_LIBRARY_PATH=$scratch/without:$top_builddir/tests/gpu/.libs \
+                run 1 -- "$benchmarks/flash_mlp" --compute=cublas >"$log" 2>&1 &&
+                holds 1 'name its folder in LD_LIBRARY_PATH'
         }
         point 'flash_mlp --compute=cublas: no cuBLAS' layer_without_cublas
     fi
