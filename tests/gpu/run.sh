@@ -67,11 +67,11 @@ launch() {
     fi
     if [[ -e mpi_bench/layer_kernels.fatbin ]]; then
         for type in fp32 bf16; do
-            launch 2 mpi_bench/flash_mlp -m 4096 -k 2048 -n 8192 --compute=cublas --type="$type" -i 5
-            launch 2 mpi_bench/flash_dp -m 256 -k 512 --compute=cublas --type="$type" -i 5
-            launch 2 mpi_bench/flash_attention -m 1024 -k 512 --heads=8 --causal --compute=cublas --type="$type" -i 5
-            launch 2 mpi_bench/flash_ulysses -m 1024 -k 512 --heads=8 --causal --compute=cublas --type="$type" -i 5
-            launch 4 mpi_bench/flash_block -m 1024 -k 512 --heads=8 --causal --compute=cublas --type="$type" -i 5
+            launch 2 mpi_bench/flash_mlp -m 4096 -k 1024 -n 4096 --compute=cublas --type="$type" -i 5
+            launch 2 mpi_bench/flash_dp -m 256 -k 256 --compute=cublas --type="$type" -i 5
+            launch 2 mpi_bench/flash_attention -m 512 -k 256 --heads=8 --causal --compute=cublas --type="$type" -i 5
+            launch 2 mpi_bench/flash_ulysses -m 512 -k 256 --heads=8 --causal --compute=cublas --type="$type" -i 5
+            launch 4 mpi_bench/flash_block -m 512 -k 256 --heads=8 --causal --compute=cublas --type="$type" -i 5
         done
     fi
 } 2>&1 | tee results.txt
