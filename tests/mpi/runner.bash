@@ -2,16 +2,15 @@
 # a test point of TAP for each run.
 #
 #   mpi NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   a point: PROGRAM ends with 0, in time
-#   point NAME COMMAND...                                a point: COMMAND ends with 0
 #   run NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   no point: the exit status
 #   says COUNT TEXT NP ...                               likewise, and whether TEXT is told so often
 #   explains TOPIC NP ...                                likewise, a message of flash's, as a whole
 #   holds, tells COUNT TEXT; told TOPIC; tried COMMAND...   what the log holds, see below
-#   skip NAME REASON                                     a point that is not tried here
 #   find_matplotlib                                      whether there is a "$python" that draws
 #   options [MPIRUN OPTION]...                           for all that follow
 #   select_coll LIST                                     likewise, instead of `--mca coll flash`
-#   plan                                                 the end of the script
+#
+# point, skip and plan are tap.bash's.
 #
 # PROGRAM is one of tests/mpi, or anything with a slash. Under `make check` the environment says
 # where things are; by hand, a script is run in its build folder.
@@ -32,9 +31,10 @@ export OMPI_MCA_btl_tcp_disable_family=6
 programs=$top_builddir/tests/mpi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-output=$scratch/output # of the latest point
-log=$scratch/log       # of the latest run that is looked into
-points=0
+log=$scratch/log # of the latest run that is looked into
+output=$scratch/output
+# shellcheck source=tests/tap.bash
+source "$top_srcdir/tests/tap.bash"
 common=()
 tool=() # what runs the program: a debugger with its options
 coll=flash
@@ -53,16 +53,6 @@ select_coll() {
     coll=$1
 }
 
-say() {
-    points=$((points + 1))
-    printf '%s %d - %s\n' "$1" "$points" "$2"
-}
-
-skip() {
-    points=$((points + 1))
-    printf 'ok %d # SKIP %s: %s\n' "$points" "$1" "$2"
-}
-
 # Whether flash was built with a sanitizer. Reads all that ldd says: one that is cut off fails.
 sanitized() {
     ldd "$top_builddir/ompi_coll_flash/.libs/libmpix_flash.so" | grep -E 'lib[at]san' >/dev/null
@@ -77,21 +67,6 @@ find_matplotlib() {
     # shellcheck disable=SC2034 # read by the scripts
     reason='no matplotlib (Debian: python3-matplotlib)'
     return 1
-}
-
-point() {
-    local name=$1 status=0
-    shift
-    "$@" >"$output" 2>&1 || status=$?
-    if ((status == 0)); then
-        say ok "$name"
-        return
-    fi
-    say 'not ok' "$name"
-    if ((status == 124 || status == 137)); then
-        echo "# hangs: no end within $FLASH_TEST_TIMEOUT s"
-    fi
-    tail -n 40 "$output" | awk '{ print "# " $0 }' # and ends the last line
 }
 
 run() {
@@ -223,8 +198,4 @@ explains_once() {
 }
 explains() {
     tried explains_once "$@"
-}
-
-plan() {
-    echo "1..$points"
 }
