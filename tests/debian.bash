@@ -25,8 +25,9 @@ remove() {
 }
 
 install_release() {
-    local release=$1 root=$2 archive
+    local release=$1 root=$2 archive packages
     shift 2
+    packages=$(IFS=, && echo "ca-certificates${*:+,$*}")
     [[ $release =~ ^[a-z]+$ ]] || die "$release is no name of a release: give trixie, for instance"
     [[ -e /etc/debian_version ]] || die "this machine has no Debian whose archive could be asked"
     archive=$(mirror)
@@ -34,8 +35,8 @@ install_release() {
     remove "$root.new"
     # What it mounts goes with the namespaces, however it ends.
     unshare --mount --pid --fork --kill-child debootstrap --variant=minbase \
-        --include="$(IFS=, && echo "ca-certificates $*" | tr ' ' ,)" \
-        "$release" "$root.new" "$archive" >"$root.log" 2>&1 || die "debootstrap failed: see $root.log"
+        --include="$packages" "$release" "$root.new" "$archive" >"$root.log" 2>&1 ||
+        die "debootstrap failed: see $root.log"
     # As this machine reaches the archive, so does the release.
     cp -a /etc/apt/apt.conf.d/*proxy* /etc/apt/apt.conf "$root.new/etc/apt/apt.conf.d/" \
         2>/dev/null || :

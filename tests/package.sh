@@ -176,8 +176,8 @@ is_listed() {
 }
 
 serves() {
-    as_user clean "$mpirun --mca coll flash --mca coll_flash_verbose 1 flash_iallgather -m 1M:1M -i 3 -x 1 </dev/null" |&
-        tee "$scratch/served" && grep 'coll:flash: serves this job' "$scratch/served" &&
+    as_user clean "$mpirun --mca coll flash --mca coll_flash_on_node yes flash_iallgather -m 1M:1M -i 3 -x 1 --no-own </dev/null" |&
+        tee "$scratch/served" && grep '^1048576 .* ring *$' "$scratch/served" &&
         grep 'results: all right' "$scratch/served"
 }
 

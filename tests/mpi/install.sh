@@ -168,6 +168,21 @@ else
     point 'manual pages' has_pages
 fi
 
+# What packages are made with is what configure has.
+packages_know_configure() {
+    local option unknown=0
+    "$top_srcdir/configure" --help >"$scratch/help"
+    while read -r option; do
+        grep -Eq -e "--(with|without)-$option\b" "$scratch/help" && continue
+        echo "configure has no --with-$option"
+        unknown=1
+    done < <(grep -Eoh -e '--with(out)?-[a-z-]+' "$top_srcdir/packaging/debian/rules" \
+        "$top_srcdir/packaging/spack/packages/openmpi-coll-flash/package.py" |
+        sed 's/^--with\(out\)\{0,1\}-//' | sort -u | tee "$scratch/options")
+    [[ -s $scratch/options ]] && ((unknown == 0))
+}
+point 'packages give configure options that it has' packages_know_configure
+
 uninstalls() {
     make_quietly uninstall || return 1
     find "$root" -not -type d

@@ -5,9 +5,9 @@ import pathlib
 try:
     from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
 
-    languages = ["c", "cxx"]
+    languages = {"c": "", "cxx": "", "fortran": "+fortran"}
 except ImportError:  # before Spack 1.0
-    languages = []
+    languages = {}
 from spack.package import *
 
 
@@ -24,10 +24,11 @@ class OpenmpiCollFlash(AutotoolsPackage):
     version("main", branch="main")
 
     variant("benchmarks", default=True, description="Benchmarks of matrix products, with OpenBLAS")
+    variant("fortran", default=True, description="The extension for Fortran")
     variant("cuda", default=False, description="Buffers in the memory of CUDA devices")
 
-    for language in languages:
-        depends_on(language, type="build")
+    for language, wanted in languages.items():
+        depends_on(language, type="build", when=wanted or None)
     depends_on("autoconf", type="build")
     depends_on("automake", type="build")
     depends_on("libtool", type="build")
@@ -53,6 +54,7 @@ class OpenmpiCollFlash(AutotoolsPackage):
             f"--with-hwloc={spec['hwloc'].prefix}",
             "--without-mpich",
         ]
+        args += self.enable_or_disable("fortran")
         if spec.satisfies("^openmpi@5:"):
             args.append(f"--with-pmix={spec['pmix'].prefix}")
         if spec.satisfies("+benchmarks"):
