@@ -32,8 +32,9 @@ programs=$top_builddir/tests/mpi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 log=$scratch/log # of the latest run that is looked into
+# shellcheck disable=SC2034 # tap.bash's
 output=$scratch/output
-# shellcheck source=tests/tap.bash
+# shellcheck source=/dev/null
 source "$top_srcdir/tests/tap.bash"
 common=()
 tool=() # what runs the program: a debugger with its options
