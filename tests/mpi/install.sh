@@ -168,6 +168,27 @@ else
     point 'manual pages' has_pages
 fi
 
+# Each program, and each option that it tells of itself.
+programs_have_pages() {
+    local program page option missing=0
+    for program in "$prefix"/bin/*; do
+        page=$(find "$root" -name "${program##*/}.1")
+        [[ $page ]] || {
+            echo "no page of ${program##*/}"
+            missing=1
+            continue
+        }
+        run 1 -- "$program" --help >"$log" 2>&1 || : # two take none, and say how they are called
+        while read -r option; do
+            sed 's/\\-/-/g' "$page" | grep -q -e "$option" && continue
+            echo "$page does not tell of $option"
+            missing=1
+        done < <(grep -Eo -e '--[a-z][a-z-]+' "$log" | sort -u)
+    done
+    ((missing == 0))
+}
+point 'manual pages of the programs' programs_have_pages
+
 # What packages are made with is what configure has.
 packages_know_configure() {
     local option unknown=0
