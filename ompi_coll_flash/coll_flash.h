@@ -142,9 +142,10 @@ int mca_coll_flash_job_meet(ompi_communicator_t *world);
 
 /*
  * Collective over MPI_COMM_WORLD, once, in MPI_Init: whether UCX is usable on every rank and
- * which parameters all of them go by. `right` is this rank's neighbour in the ring.
+ * which parameters all of them go by. `right` is this rank's neighbour in the ring; `passes_on`:
+ * what flash does not serve has somewhere to go here.
  */
-int mca_coll_flash_job_agree(ompi_communicator_t *world, int right);
+int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_on);
 
 /* Whether this process may serve communicators: true until the agreement says otherwise. */
 bool mca_coll_flash_job_usable(void);
@@ -666,7 +667,7 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
                                              mca_coll_base_module_t *module);
 
 #if FLASH_LARGE_COUNTS
-/* In place of these, see coll_flash_counts.c. */
+/* In place of these, see coll_flash_ompi6.c. */
 #define FLASH_LARGE(name) \
     __typeof__(*(mca_coll_base_module_##name##_fn_t) NULL) mca_coll_flash_large_##name
 FLASH_LARGE(iallgather);
@@ -677,6 +678,7 @@ FLASH_LARGE(allgather_init);
 FLASH_LARGE(allgatherv_init);
 FLASH_LARGE(reduce_scatter_init);
 FLASH_LARGE(reduce_scatter_block_init);
+int mca_coll_flash_give_back(mca_coll_base_module_t *module, ompi_communicator_t *comm);
 #endif
 
 #endif /* COLL_FLASH_H */

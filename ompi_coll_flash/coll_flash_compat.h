@@ -34,6 +34,7 @@
 #include "ompi/mca/coll/base/coll_base_functions.h"
 #include "ompi/mca/coll/base/coll_base_util.h"
 #include "ompi/mca/coll/coll.h"
+#include "ompi/mca/hook/base/base.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/op/op.h"
 #include "ompi/proc/proc.h"
@@ -129,6 +130,9 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
 
 #define FLASH_MODEX_SEND(rc, key, data, size) \
     OPAL_MODEX_SEND_STRING(rc, OPAL_PMIX_GLOBAL, key, data, size)
+/* Of what may not have been sent. */
+#define FLASH_MODEX_FIND(rc, key, name, data, size) \
+    OPAL_MODEX_RECV_STRING(rc, key, name, data, size)
 
 /* ------------------------------------------------------------ Open MPI 5.0 and 6.0 */
 
@@ -147,7 +151,7 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
 
 #define FLASH_COLL_VERSION               MCA_COLL_BASE_VERSION_3_0_0
 #define FLASH_ALLGATHER_BY_DOUBLING(...) ompi_coll_base_allgather_intra_k_bruck(__VA_ARGS__, 2)
-/* coll_flash_counts.c's. */
+/* coll_flash_ompi6.c's. */
 #define FLASH_LARGE_COUNTS               1
 typedef size_t flash_large_count_t;
 typedef ompi_count_array_t flash_large_counts_t;
@@ -226,6 +230,36 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
 
 #define FLASH_MODEX_SEND(rc, key, data, size) \
     OPAL_MODEX_SEND_STRING(rc, PMIX_GLOBAL, key, data, size)
+/*
+ * PMIx asks the other host, which would wait for good until it is sent. Meanwhile it answers nothing
+ * else about that process, so that Open MPI's own connections to it may fail, and end the job.
+ */
+enum { FLASH_MODEX_PATIENCE = 15 }; /* seconds */
+
+static inline int flash_compat_modex_find(const char *key, const opal_process_name_t *name,
+                                          void **data, size_t *size)
+{
+    int patience = FLASH_MODEX_PATIENCE, rc;
+    pmix_value_t *value = NULL;
+    pmix_info_t how;
+    pmix_proc_t process;
+
+    OPAL_PMIX_CONVERT_NAME(&process, name);
+    PMIX_INFO_LOAD(&how, PMIX_TIMEOUT, &patience, PMIX_INT);
+    rc = PMIx_Get(&process, key, &how, 1, &value);
+    PMIX_INFO_DESTRUCT(&how);
+    if (rc != PMIX_SUCCESS || value == NULL) {
+        return OPAL_ERR_NOT_FOUND;
+    }
+    *data = value->data.bo.bytes;
+    *size = value->data.bo.size;
+    value->data.bo.bytes = NULL; /* the caller's */
+    PMIX_VALUE_RELEASE(value);
+    return OPAL_SUCCESS;
+}
+
+#define FLASH_MODEX_FIND(rc, key, name, data, size) \
+    ((rc) = flash_compat_modex_find(key, name, data, size))
 
 #else
 #error \
@@ -257,6 +291,20 @@ typedef const int *flash_displs_t; /* an array of displacements */
 static inline bool flash_compat_is_complete(ompi_request_t *request)
 {
     return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
+}
+
+/* Functions to be called when MPI begins or ends. */
+static inline void flash_compat_hook(ompi_hook_base_component_t *hooks)
+{
+    ompi_hook_base_register_callbacks(hooks);
+}
+
+/* Open MPI 5 forgets them before it closes this component, 4.1 would do so behind it. */
+static inline void flash_compat_unhook(ompi_hook_base_component_t *hooks)
+{
+    if (ompi_hook_base_framework.framework_refcnt > 0) {
+        ompi_hook_base_deregister_callbacks(hooks);
+    }
 }
 
 /* Whether the job runs on more than one node, as far as the launcher says. */
@@ -295,14 +343,33 @@ static inline int flash_compat_send(const void *data, size_t count, MPI_Datatype
         send(data, count, type, to, MCA_COLL_BASE_TAG_ALLREDUCE, MCA_PML_BASE_SEND_STANDARD, comm));
 }
 
-/* Takes a function over in `enable`: the framework copies it from the module afterwards. */
-#define FLASH_TAKE_OVER(module, comm, name)                                      \
+/* What a communicator had before, for what flash passes on. */
+#define FLASH_KEEP_PREVIOUS(module, comm, name)                                  \
     do {                                                                         \
         (module)->previous.name = (comm)->c_coll->coll_##name;                   \
         (module)->previous.name##_module = (comm)->c_coll->coll_##name##_module; \
         OBJ_RETAIN((module)->previous.name##_module);                            \
-        (module)->super.coll_##name = FLASH_ENTRY(name);                         \
     } while (0)
+
+/*
+ * Takes a function over in `enable`: up to 5.0 the framework copies it from the module afterwards;
+ * in 6.0 the module installs it, and gives it back when it is disabled.
+ */
+#if FLASH_LARGE_COUNTS
+#define FLASH_TAKE_OVER(module, comm, name)                                               \
+    do {                                                                                  \
+        FLASH_KEEP_PREVIOUS(module, comm, name);                                          \
+        MCA_COLL_INSTALL_API((comm), name, FLASH_ENTRY(name), &(module)->super, "flash"); \
+    } while (0)
+#define FLASH_DISABLE mca_coll_flash_give_back
+#else
+#define FLASH_TAKE_OVER(module, comm, name)              \
+    do {                                                 \
+        FLASH_KEEP_PREVIOUS(module, comm, name);         \
+        (module)->super.coll_##name = FLASH_ENTRY(name); \
+    } while (0)
+#define FLASH_DISABLE NULL
+#endif
 
 /*
  * Open MPI orders what its lock-free list hands from thread to thread by fences, which

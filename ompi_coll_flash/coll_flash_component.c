@@ -202,8 +202,10 @@ static void register_tuning(void)
                       "all ranks of MPI_COMM_WORLD, what flash has served, for how long it was "
                       "under way, how much of that was hidden and exposed, and why other calls "
                       "took no ring: what the performance variables say. For all, if one process "
-                      "asks for it. Each poll of a waiting application then reads the clock. Not "
-                      "for jobs that outlive a process");
+                      "asks for it. Each poll of a waiting application then reads the clock; "
+                      "where ranks share cores, time in which another rank has the core counts "
+                      "as hidden. Not for jobs of one rank, where flash serves nothing, or of "
+                      "ranks with different releases, and not for those that outlive a process");
     register_variable(
         "trace", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.trace,

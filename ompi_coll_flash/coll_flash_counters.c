@@ -154,9 +154,11 @@ static void register_times(void)
     register_one("exposed_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE,
                  get_exposed, measure, NULL,
                  "For how many of coll_flash_under_way_seconds the application was in MPI, and "
-                 "neither in a compute callback nor with one pending: the rest was hidden. MPI "
-                 "calls that follow each other within 0.2 ms count as one, so that a program that "
-                 "calls MPI_Test more often than that is seen to wait");
+                 "neither in a compute callback nor with one pending: the rest was hidden. Seen "
+                 "poll by poll: MPI calls that follow each other within 0.2 ms count as one, so "
+                 "that a program that calls MPI_Test more often than that is seen to wait; and "
+                 "where a waiting process does not have its core for longer, as ranks that share "
+                 "one, it is not");
     register_one("wakeups", MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG,
                  get_wakeups, NULL, NULL,
                  "How often the progress thread of this process has woken up");

@@ -9,8 +9,8 @@
  * works on every rank, and which values of the parameters that decide about paths all go by.
  *
  * Shared between threads: `job.started` is written and read by application threads under
- * `job.mutex`. `job.measured` is written by a tool's thread before MPI_Init or beside it, whose calls
- * Open MPI lets in one at a time, and otherwise in MPI_Init. All else is written in MPI_Init and MPI_Finalize only, but for what
+ * `job.mutex`, and so is `job.measured`, by tools' threads, too, before MPI_Init or beside it. All else
+ * is written in MPI_Init and MPI_Finalize only, but for what
  * flash_progress.h orders.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -39,6 +39,17 @@ static struct {
 
 /* ------------------------------------------------------- opening and closing */
 
+/* A tool may have asked for what it measures already. */
+static void set_progress(flash_progress_t *progress)
+{
+    pthread_mutex_lock(&job.mutex);
+    job.progress = progress;
+    if (job.measured && progress != NULL) {
+        flash_progress_measure(progress);
+    }
+    pthread_mutex_unlock(&job.mutex);
+}
+
 void mca_coll_flash_job_open(void)
 {
     bool has_peers = mca_coll_flash_peers_init();
@@ -54,10 +65,7 @@ void mca_coll_flash_job_open(void)
     }
     if (job.engine != NULL) {
         flash_engine_set_trace(job.engine, mca_coll_flash_trace_open());
-        job.progress = flash_progress_create(job.engine, job.transport);
-    }
-    if (job.measured) {
-        mca_coll_flash_job_measure();
+        set_progress(flash_progress_create(job.engine, job.transport));
     }
     mca_coll_flash_card_publish(job.transport);
     mca_coll_flash_release_publish();
@@ -103,13 +111,14 @@ flash_transport_t *mca_coll_flash_job_transport(void)
     return job.transport;
 }
 
-/* A tool may want it before MPI_Init. */
 void mca_coll_flash_job_measure(void)
 {
+    pthread_mutex_lock(&job.mutex);
     job.measured = true;
     if (job.progress != NULL) {
         flash_progress_measure(job.progress);
     }
+    pthread_mutex_unlock(&job.mutex);
 }
 
 flash_times_t mca_coll_flash_job_times(void)
@@ -235,10 +244,11 @@ int mca_coll_flash_job_meet(ompi_communicator_t *world)
     return rc;
 }
 
-int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)
+int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_on)
 {
     mca_coll_flash_params_t *params = &mca_coll_flash_params;
-    bool usable = params->priority > FLASH_TOO_LOW_PRIORITY && usable_here(world, right);
+    bool wanted = params->priority > FLASH_TOO_LOW_PRIORITY && passes_on;
+    bool usable = wanted && usable_here(world, right);
     int64_t mine[VALUES], least[VALUES];
     int rc;
 
@@ -249,7 +259,10 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right)
         return rc;
     }
     job.agreement = least[USABLE] ? AGREED_USABLE : AGREED_UNUSABLE;
-    if (!usable && params->priority > FLASH_TOO_LOW_PRIORITY) {
+    if (!passes_on) {
+        FLASH_HELP("priority-too-low", params->priority);
+    }
+    if (wanted && !usable) {
         FLASH_HELP("ucx-not-usable", opal_process_info.nodename, (int) getpid(), job.reason);
     }
     if (ompi_comm_rank(world) == 0) {

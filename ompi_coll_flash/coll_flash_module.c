@@ -164,7 +164,7 @@ static bool has_previous(const mca_coll_base_comm_coll_t *coll)
 }
 
 /* With MPI_COMM_WORLD, the first, the job's processes agree on all that depends on all of them. */
-static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm)
+static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm, bool passes_on)
 {
     ompi_group_t *group = comm->c_local_group;
     int left, right, rc = OMPI_SUCCESS;
@@ -184,7 +184,7 @@ static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm)
     left = (int) flash_ring_rank(&module->ring, module->ring.nranks - 1);
     right = (int) flash_ring_rank(&module->ring, 1);
     if (comm == MPI_COMM_WORLD) {
-        rc = mca_coll_flash_job_agree(comm, right);
+        rc = mca_coll_flash_job_agree(comm, right, passes_on);
     }
     if (rc == OMPI_SUCCESS) {
         module->recv_tag = comm_tag(comm, ompi_group_get_proc_name(group, left).vpid, true);
@@ -197,19 +197,19 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
     uint32_t comm_id = flash_compat_comm_id(comm);
+    bool passes_on = has_previous(comm->c_coll);
     int rc;
 
-    if (!has_previous(comm->c_coll)) { /* on all ranks: the list of components is the job's */
-        if (ompi_comm_rank(comm) == 0 && comm == MPI_COMM_WORLD) {
-            FLASH_HELP("priority-too-low", mca_coll_flash_params.priority);
-        }
+    if (!passes_on) {
         FLASH_VERBOSE(1,
                       "coll:flash: does not serve communicator %u: no other component has the "
                       "operations that flash passes on",
                       comm_id);
-        return OMPI_ERR_NOT_AVAILABLE;
+        if (comm != MPI_COMM_WORLD) {
+            return OMPI_ERR_NOT_AVAILABLE;
+        }
     }
-    rc = join_ring(module, comm);
+    rc = join_ring(module, comm, passes_on); /* in the first, others may wait for this rank */
     if (rc != OMPI_SUCCESS) {
         return rc;
     }
@@ -289,6 +289,7 @@ mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int
         no_memory(comm);
     }
     module->super.coll_module_enable = module_enable;
+    module->super.coll_module_disable = FLASH_DISABLE;
     return &module->super;
 }
 

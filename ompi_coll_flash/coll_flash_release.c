@@ -52,7 +52,7 @@ static void fetch(ompi_communicator_t *world, uint32_t rank, char text[RELEASE_M
     size_t size = 0;
     int rc;
 
-    FLASH_MODEX_RECV(rc, MODEX_KEY, &name, &data, &size);
+    FLASH_MODEX_FIND(rc, MODEX_KEY, &name, &data, &size);
     snprintf(text, RELEASE_MAX, "%.*s", rc == OPAL_SUCCESS ? (int) size : 0, (char *) data);
     free(data);
 }
@@ -83,8 +83,10 @@ static int exchange(ompi_communicator_t *world, uint32_t below, uint32_t above, 
     if (rc == OMPI_SUCCESS && answers) {
         rc = flash_compat_send(&told, 2, MPI_UINT32_T, (int) above, world);
     }
-    if (rc == OMPI_SUCCESS && hears) {
-        rc = ompi_request_wait(&request, MPI_STATUS_IGNORE);
+    if (request != MPI_REQUEST_NULL) { /* whatever has failed: it writes here */
+        int waited = ompi_request_wait(&request, MPI_STATUS_IGNORE);
+
+        rc = rc == OMPI_SUCCESS ? waited : rc;
     }
     if (heard.one != NOBODY) {
         *found = heard;
@@ -92,13 +94,17 @@ static int exchange(ompi_communicator_t *world, uint32_t below, uint32_t above, 
     return rc;
 }
 
-/* By the lowest rank that has flash. */
+/*
+ * By those who have no rank with flash right before them, so that not all do, and nobody asks for all:
+ * Open MPI shows equal messages once.
+ */
 static void tell(ompi_communicator_t *world, difference_t found)
 {
+    uint32_t rank = (uint32_t) ompi_comm_rank(world);
     char one[RELEASE_MAX] = "", other[RELEASE_MAX];
 
-    for (uint32_t rank = 0; rank < (uint32_t) ompi_comm_rank(world) && one[0] == '\0'; rank++) {
-        fetch(world, rank, one);
+    if (rank > 0) {
+        fetch(world, rank - 1, one);
     }
     if (one[0] != '\0') {
         return;

@@ -24,7 +24,11 @@ static bool is_number(const char *text, bool may_be_negative)
 {
     char *end;
 
-    text += may_be_negative && text[0] == '-';
+    text += strspn(text, " \t");
+    if (*text == '\0') {
+        return true; /* 0 */
+    }
+    text += text[0] == '+' || (may_be_negative && text[0] == '-');
     if (!isdigit((unsigned char) text[0])) {
         return false;
     }
@@ -38,7 +42,7 @@ static bool is_number(const char *text, bool may_be_negative)
         end += *end == 'i';
         end += *end == 'B' || *end == 'b';
     }
-    return *end == '\0';
+    return end[strspn(end, " \t")] == '\0';
 }
 
 static size_t size_of(mca_base_var_type_t type)

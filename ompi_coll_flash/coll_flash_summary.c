@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ompi/mca/hook/base/base.h"
-
 /* What is told beside the counters. */
 enum { UNDER_WAY = FLASH_COUNTERS, HIDDEN, EXPOSED, WAKEUPS, THREAD_TIME, VALUES };
 
@@ -108,13 +106,10 @@ static ompi_hook_base_component_t hooks = {.hookm_mpi_finalize_top = summarize};
 
 void mca_coll_flash_summary_open(void)
 {
-    ompi_hook_base_register_callbacks(&hooks);
+    flash_compat_hook(&hooks);
 }
 
-/* Open MPI 5 closes its hooks before this component, 4.1 behind it. */
 void mca_coll_flash_summary_close(void)
 {
-    if (ompi_hook_base_framework.framework_refcnt > 0) {
-        ompi_hook_base_deregister_callbacks(&hooks);
-    }
+    flash_compat_unhook(&hooks);
 }

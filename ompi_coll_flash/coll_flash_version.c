@@ -46,17 +46,24 @@ static void print_built_for(char *text, size_t size)
              OMPI_RELEASE_VERSION);
 }
 
+/* By nothing of the other one's: its structures and functions are not those that the compiler knew. */
 bool mca_coll_flash_version_fits(void)
 {
     library_t library = ask_library();
-    const char *texts = getenv("OMPI_MCA_coll_flash_help_dir"); /* no parameter is registered yet */
-    char built_for[sizeof(library.name)];
+    char built_for[sizeof(library.name)], host[256] = "";
 
     if (!library.fits) {
         print_built_for(built_for, sizeof(built_for));
-        opal_show_help_add_dir(texts != NULL ? texts : FLASH_PKGDATADIR);
-        FLASH_HELP("wrong-open-mpi", built_for, library.name, opal_process_info.nodename,
-                   (int) getpid(), OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION);
+        gethostname(host, sizeof(host) - 1);
+        fprintf(
+            stderr,
+            "coll/flash was built for %s, and on host %s it is loaded by %s: it is\n"
+            "not used, and a job that asks for it alone (`--mca coll flash`) ends. Remedy: build\n"
+            "coll/flash with the mpicc of the Open MPI found, or run with the mpirun, libraries "
+            "and\n"
+            "component folder of Open MPI %d.%d (is there another one in PATH or "
+            "LD_LIBRARY_PATH?).\n",
+            built_for, host, library.name, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION);
     }
     return library.fits;
 }

@@ -3,7 +3,8 @@
  *
  * The rest was hidden: the application, an accelerator or a thread pool computed meanwhile. Waiting
  * is told poll by poll. What lies between two polls counts as waited, too, unless it is longer than
- * FLASH_TRACE_GAP_NS: a program that polls more often than that while it computes is not seen to.
+ * FLASH_TRACE_GAP_NS: a program that polls more often than that while it computes is not seen to
+ * compute, and one that waits, but does not have its core for longer, is not seen to wait.
  *
  * Locking: the engine's lock is held around all functions here; `on` alone is read without, to find
  * out whether the clock is to be read, relaxed. Times are flash_trace_now()'s. Knows no MPI.

@@ -35,7 +35,7 @@ mca_coll_flash_module_t *flash_call_module(MPI_Comm comm, mca_coll_flash_compute
 
 size_t flash_call_bytes(MPI_Datatype type, int count);
 
-/* Why there is no ring, or NULL; size does not matter: callbacks between the steps of a ring are
+/* Why there is no ring; size does not matter: callbacks between the steps of a ring are
    what the user asked for. */
 mca_coll_flash_obstacle_t flash_call_obstacle(const mca_coll_flash_module_t *module);
 mca_coll_flash_obstacle_t flash_call_reduce_obstacle(const mca_coll_flash_module_t *module,

@@ -87,7 +87,18 @@ host_without() {
         "$programs/test_version_linked" >"$log" 2>&1 && holds 6 'right, flash is not active' &&
         told releases-differ
 }
-point '3 hosts, one and a half without flash: said, and none uses it' tried host_without
+# Open MPI 5's own connections there fail while PMIx is asked for what was never sent.
+host_without_ends() {
+    local status=0
+    run_on 3 2 none -- "${on_rank[@]}" '1 2 3' OMPI_MCA_coll=^flash \
+        "$programs/test_version_linked" >"$log" 2>&1 || status=$?
+    ((status < 124)) && told releases-differ
+}
+if ((ompi_major < 5)); then
+    point '3 hosts, one and a half without flash: said, and none uses it' tried host_without
+else
+    point '3 hosts, one and a half without flash: said, and the job ends' tried host_without_ends
+fi
 # The progress thread must wake up for what comes from other hosts.
 on_hosts 2 1 --mca coll_flash_progress on -- test_async
 on_hosts 2 2 --mca coll_flash_progress on -- test_async

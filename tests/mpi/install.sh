@@ -194,12 +194,13 @@ packages_know_configure() {
     local option unknown=0
     "$top_srcdir/configure" --help >"$scratch/help"
     while read -r option; do
-        grep -Eq -e "--(with|without)-$option\b" "$scratch/help" && continue
-        echo "configure has no --with-$option"
+        grep -Eq -e "--((with|without|enable|disable)-)?$option\b" "$scratch/help" && continue
+        echo "configure has no $option"
         unknown=1
-    done < <(grep -Eoh -e '--with(out)?-[a-z-]+' "$top_srcdir/packaging/debian/rules" \
-        "$top_srcdir/packaging/spack/packages/openmpi-coll-flash/package.py" |
-        sed 's/^--with\(out\)\{0,1\}-//' | sort -u | tee "$scratch/options")
+    done < <(sed -n -e '/dh_auto_configure/,/[^\\]$/p' "$top_srcdir/packaging/debian/rules" |
+        cat - "$top_srcdir/packaging/spack/packages/openmpi-coll-flash/package.py" |
+        grep -Eo -e '--(with|without|enable|disable|doc)[a-z-]+|enable_or_disable\("[a-z]+' |
+        sed -E 's/^--((with|without|enable|disable)-)?//; s/.*"//' | sort -u | tee "$scratch/options")
     [[ -s $scratch/options ]] && ((unknown == 0))
 }
 point 'packages give configure options that it has' packages_know_configure

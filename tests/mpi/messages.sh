@@ -71,14 +71,15 @@ ends_with() {
 other='FLASH_TEST_LIBRARY=Open MPI v9.8.7, package: another'
 with_another=(/usr/bin/env "$other")
 coll=^nothing point 'the component of another Open MPI: not used, said, and the job runs' \
-    explains wrong-open-mpi 2 -- "${with_another[@]}" "$programs/test_version"
+    says 2 'is loaded by Open MPI v9.8.7: it is$' 2 -- "${with_another[@]}" "$programs/test_version"
 asked_for_another() {
     ends_with 'component was not found' run 2 -- "${with_another[@]}" "$programs/test_version" &&
-        told wrong-open-mpi
+        holds + 'is loaded by Open MPI v9.8.7: it is$' && holds + 'Remedy: build'
 }
 point 'asked for by name: said, and the job ends' tried asked_for_another
 mixed() {
-    coll=^nothing explains wrong-open-mpi 3 -- "${on_rank[@]}" 1 "$other" "$programs/test_version" &&
+    coll=^nothing says 1 'is loaded by Open MPI v9.8.7: it is$' 3 -- "${on_rank[@]}" 1 "$other" \
+        "$programs/test_version" &&
         holds 3 'right, flash is not active' && told releases-differ
 }
 point 'on one rank: said, and none uses flash' tried mixed

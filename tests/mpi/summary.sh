@@ -7,6 +7,13 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
+# What is told as exposed, and as hidden.
+for np in 1 2 3 5; do
+    mpi "$np" -- test_exposed
+done
+mpi 3 --mca coll_flash_progress off -- test_exposed
+mpi 3 --mca coll_flash_callback_thread 1 -- test_exposed
+
 summary=(--mca coll_flash_summary 1)
 
 # row TITLE VALUE: the table says so of each rank, by a least and a most.

@@ -7,67 +7,10 @@
 #include <time.h>
 
 #include "mpitest.h"
+#include "pvars.h"
 
 /* More than the default of coll_flash_min_bytes, and less. */
 enum { LARGE = 2 << 20, SMALL = 16 };
-
-static MPI_T_pvar_session session;
-
-static int find(const char *wanted, int *class, MPI_Datatype *type)
-{
-    int count = 0;
-
-    MPI_T_pvar_get_num(&count);
-    for (int index = 0; index < count; index++) {
-        char name[128];
-        int length = sizeof(name), none = 0, level, bind, readonly, continuous, atomic;
-        MPI_T_enum values;
-
-        if (MPI_T_pvar_get_info(index, name, &length, &level, class, type, &values, NULL, &none,
-                                &bind, &readonly, &continuous, &atomic) == MPI_SUCCESS &&
-            strcmp(name, wanted) == 0) {
-            check(readonly && continuous, "%s: read-only %d, continuous %d", name, readonly,
-                  continuous);
-            return index;
-        }
-    }
-    check(false, "no variable %s", wanted);
-    return -1;
-}
-
-static MPI_T_pvar_handle handle_of(const char *name, int class_wanted, MPI_Datatype type_wanted)
-{
-    MPI_T_pvar_handle handle = MPI_T_PVAR_HANDLE_NULL;
-    MPI_Datatype type;
-    int class, values, index = find(name, &class, &type);
-
-    if (index >= 0) {
-        check(class == class_wanted && type == type_wanted, "%s: class %d", name, class);
-        MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &values);
-        check(values == 1, "%s: %d values", name, values);
-    }
-    return handle;
-}
-
-static unsigned long long count_of(MPI_T_pvar_handle handle)
-{
-    unsigned long long value = 0;
-
-    check(handle != MPI_T_PVAR_HANDLE_NULL &&
-              MPI_T_pvar_read(session, handle, &value) == MPI_SUCCESS,
-          "MPI_T_pvar_read");
-    return value;
-}
-
-static double seconds_of(MPI_T_pvar_handle handle)
-{
-    double value = -1;
-
-    check(handle != MPI_T_PVAR_HANDLE_NULL &&
-              MPI_T_pvar_read(session, handle, &value) == MPI_SUCCESS,
-          "MPI_T_pvar_read");
-    return value;
-}
 
 /* Leaves the moving of data to the progress thread for a moment. */
 static void gather(int bytes)
@@ -88,21 +31,21 @@ static void gather(int bytes)
 static void count_calls(void)
 {
     MPI_T_pvar_handle rings =
-        handle_of("coll_flash_rings", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
+        pvar_of("coll_flash_rings", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
     MPI_T_pvar_handle passed =
-        handle_of("coll_flash_passed_on", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
+        pvar_of("coll_flash_passed_on", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
     unsigned long long served = world_size > 1;
 
     for (int i = 0; i < 3; i++) {
         gather(LARGE);
     }
-    check(count_of(rings) == 3 * served, "%llu rings", count_of(rings));
-    check(count_of(passed) == 0, "%llu calls passed on", count_of(passed));
+    check(pvar_count(rings) == 3 * served, "%llu rings", pvar_count(rings));
+    check(pvar_count(passed) == 0, "%llu calls passed on", pvar_count(passed));
     gather(SMALL);
-    check(count_of(rings) == 3 * served, "%llu rings after a small call", count_of(rings));
-    check(count_of(passed) == served, "%llu small calls passed on", count_of(passed));
-    MPI_T_pvar_handle_free(session, &rings);
-    MPI_T_pvar_handle_free(session, &passed);
+    check(pvar_count(rings) == 3 * served, "%llu rings after a small call", pvar_count(rings));
+    check(pvar_count(passed) == served, "%llu small calls passed on", pvar_count(passed));
+    pvar_free(&rings);
+    pvar_free(&passed);
 }
 
 static void reduce(MPI_Op op)
@@ -165,15 +108,15 @@ static void count_reasons(void)
 
     for (size_t k = 0; k < LENGTH(counts); k++) {
         counts[k].handle =
-            handle_of(counts[k].name, MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
+            pvar_of(counts[k].name, MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
     }
     call_in_all_ways();
     for (size_t k = 0; k < LENGTH(counts); k++) {
-        unsigned long long count = count_of(counts[k].handle);
+        unsigned long long count = pvar_count(counts[k].handle);
 
         check(count == served * counts[k].expected, "%s is %llu, not %llu", counts[k].name, count,
               served * counts[k].expected);
-        MPI_T_pvar_handle_free(session, &counts[k].handle);
+        pvar_free(&counts[k].handle);
     }
 }
 
@@ -181,31 +124,31 @@ static void count_reasons(void)
 static void measure_times(void)
 {
     MPI_T_pvar_handle under_way =
-        handle_of("coll_flash_under_way_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
+        pvar_of("coll_flash_under_way_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
     MPI_T_pvar_handle exposed =
-        handle_of("coll_flash_exposed_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
+        pvar_of("coll_flash_exposed_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
     bool served = world_size > 1;
     double waited, busy;
 
-    check(seconds_of(under_way) == 0 && seconds_of(exposed) == 0, "time before any call");
+    check(pvar_seconds(under_way) == 0 && pvar_seconds(exposed) == 0, "time before any call");
     for (int i = 0; i < 3; i++) {
         gather(LARGE);
     }
-    waited = seconds_of(exposed);
-    busy = seconds_of(under_way);
+    waited = pvar_seconds(exposed);
+    busy = pvar_seconds(under_way);
     check((busy > 0) == served, "%g s under way", busy);
     check(waited >= 0 && waited <= busy, "%g s of %g s exposed", waited, busy);
-    check(seconds_of(under_way) == busy, "time goes on with nothing under way");
-    MPI_T_pvar_handle_free(session, &under_way);
-    MPI_T_pvar_handle_free(session, &exposed);
+    check(pvar_seconds(under_way) == busy, "time goes on with nothing under way");
+    pvar_free(&under_way);
+    pvar_free(&exposed);
 }
 
 static void watch_thread(void)
 {
     MPI_T_pvar_handle wakeups =
-        handle_of("coll_flash_wakeups", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
+        pvar_of("coll_flash_wakeups", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
     MPI_T_pvar_handle time =
-        handle_of("coll_flash_thread_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
+        pvar_of("coll_flash_thread_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
     const char *off = getenv("OMPI_MCA_coll_flash_progress");
     bool expected = world_size > 1 && (off == NULL || strcmp(off, "off") != 0);
     double seconds;
@@ -213,43 +156,31 @@ static void watch_thread(void)
     for (int i = 0; i < 3; i++) {
         gather(LARGE);
     }
-    seconds = seconds_of(time);
-    check((count_of(wakeups) > 0) == expected, "%llu wake-ups", count_of(wakeups));
+    seconds = pvar_seconds(time);
+    check((pvar_count(wakeups) > 0) == expected, "%llu wake-ups", pvar_count(wakeups));
     check((seconds > 0) == expected && seconds >= 0, "%g seconds", seconds);
-    MPI_T_pvar_handle_free(session, &wakeups);
-    MPI_T_pvar_handle_free(session, &time);
-}
-
-/* Within MPI: Open MPI 4.1 does not survive an MPI_T_finalize() that comes after MPI_Finalize(). */
-static void with_tools(void (*run)(void))
-{
-    int level;
-
-    MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
-    MPI_T_pvar_session_create(&session);
-    run();
-    MPI_T_pvar_session_free(&session);
-    MPI_T_finalize();
+    pvar_free(&wakeups);
+    pvar_free(&time);
 }
 
 static void calls(void)
 {
-    with_tools(count_calls);
+    pvars_with(count_calls);
 }
 
 static void reasons(void)
 {
-    with_tools(count_reasons);
+    pvars_with(count_reasons);
 }
 
 static void times(void)
 {
-    with_tools(measure_times);
+    pvars_with(measure_times);
 }
 
 static void thread(void)
 {
-    with_tools(watch_thread);
+    pvars_with(watch_thread);
 }
 
 int main(int argc, char **argv)

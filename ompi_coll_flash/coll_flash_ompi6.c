@@ -1,10 +1,10 @@
 /*
- * coll_flash_counts.c: the functions that the module takes over, as Open MPI 6 calls them: with counts
- * that may be larger than an int, and arrays of counts that may hold such.
+ * coll_flash_ompi6.c: what Open MPI 6 wants and its predecessors do not; compiled, and never run.
  *
- * A block of 2 GiB and more is passed on, which is equal on all ranks, and so is what comes in arrays
- * of large counts, MPI_Iallgatherv_c for one: its ranks are all to call that. Open MPI 4.1 and 5.0
- * call the functions directly.
+ * The functions that the module takes over come with counts that may be larger than an int, and
+ * arrays of counts that may hold such. A block of 2 GiB and more is passed on, which is equal on all
+ * ranks, and so is what comes in arrays of large counts, MPI_Iallgatherv_c for one: its ranks are
+ * all to call that. What is passed on here is in host memory. And a module gives back what it took.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -19,11 +19,13 @@ static const mca_coll_flash_previous_t *previous(mca_coll_base_module_t *base)
     return &((mca_coll_flash_module_t *) base)->previous;
 }
 
-static void tell(const char *name, mca_coll_base_module_t *base)
+static void tell(const char *name, size_t count, MPI_Datatype type, mca_coll_base_module_t *base)
 {
     const mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    size_t size;
 
-    mca_coll_flash_takes_ring(name, FLASH_ALLGATHER, SIZE_MAX, module, FLASH_COUNTS_TOO_LARGE);
+    ompi_datatype_type_size(type, &size);
+    mca_coll_flash_takes_ring(name, FLASH_ALLGATHER, count * size, module, FLASH_COUNTS_TOO_LARGE);
 }
 
 static bool block_fits(const char *name, size_t count, MPI_Datatype type,
@@ -35,7 +37,9 @@ static bool block_fits(const char *name, size_t count, MPI_Datatype type,
     ompi_datatype_type_size(type, &size);
     fits = size == 0 || count <= INT_MAX / size;
     if (!fits) {
-        tell(name, base);
+        const mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+
+        tell(name, count * (size_t) ompi_comm_size(module->comm), type, base);
     }
     return fits;
 }
@@ -47,15 +51,31 @@ static flash_count_t small(size_t count)
 }
 
 static bool arrays_fit(const char *name, flash_large_counts_t counts,
-                       const flash_large_displs_t *displs, mca_coll_base_module_t *base)
+                       const flash_large_displs_t *displs, MPI_Datatype type,
+                       mca_coll_base_module_t *base)
 {
+    const mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    size_t count = 0;
     bool fit = !ompi_count_array_is_64bit(counts) &&
                (displs == NULL || !ompi_disp_array_is_64bit(*displs));
 
+    for (int rank = 0; rank < ompi_comm_size(module->comm) && !fit; rank++) {
+        count += ompi_count_array_get(counts, (size_t) rank);
+    }
     if (!fit) {
-        tell(name, base);
+        tell(name, count, type, base);
     }
     return fit;
+}
+
+/* MPI_SUCCESS, or MPI_ERR_BUFFER, which is explained: it would be read by the host. */
+static int refuse_far(const void *sendbuf, const void *recvbuf)
+{
+    if (!flash_compat_takes_devices() &&
+        (mca_coll_flash_is_far(sendbuf) || mca_coll_flash_is_far(recvbuf))) {
+        return mca_coll_flash_refuse_device("a block of 2 GiB, or an array of large counts");
+    }
+    return MPI_SUCCESS;
 }
 
 int mca_coll_flash_large_iallgather(const void *sendbuf, flash_large_count_t sendcount,
@@ -65,9 +85,11 @@ int mca_coll_flash_large_iallgather(const void *sendbuf, flash_large_count_t sen
                                     mca_coll_base_module_t *module)
 {
     if (!block_fits("Iallgather", recvcount, recvtype, module)) {
-        return previous(module)->iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                            recvtype, comm, request,
-                                            previous(module)->iallgather_module);
+        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : previous(module)->iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                                  recvtype, comm, request,
+                                                  previous(module)->iallgather_module);
     }
     return mca_coll_flash_iallgather(sendbuf, small(sendcount), sendtype, recvbuf, small(recvcount),
                                      recvtype, comm, request, module);
@@ -79,10 +101,12 @@ int mca_coll_flash_large_iallgatherv(const void *sendbuf, flash_large_count_t se
                                      MPI_Datatype recvtype, ompi_communicator_t *comm,
                                      ompi_request_t **request, mca_coll_base_module_t *module)
 {
-    if (!arrays_fit("Iallgatherv", recvcounts, &displs, module)) {
-        return previous(module)->iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
-                                             displs, recvtype, comm, request,
-                                             previous(module)->iallgatherv_module);
+    if (!arrays_fit("Iallgatherv", recvcounts, &displs, recvtype, module)) {
+        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : previous(module)->iallgatherv(sendbuf, sendcount, sendtype, recvbuf,
+                                                   recvcounts, displs, recvtype, comm, request,
+                                                   previous(module)->iallgatherv_module);
     }
     return mca_coll_flash_iallgatherv(sendbuf, small(sendcount), sendtype, recvbuf,
                                       ompi_count_array_ptr(recvcounts), ompi_disp_array_ptr(displs),
@@ -94,9 +118,12 @@ int mca_coll_flash_large_ireduce_scatter(const void *sendbuf, void *recvbuf,
                                          MPI_Op op, ompi_communicator_t *comm,
                                          ompi_request_t **request, mca_coll_base_module_t *module)
 {
-    if (!arrays_fit("Ireduce_scatter", recvcounts, NULL, module)) {
-        return previous(module)->ireduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm,
-                                                 request, previous(module)->ireduce_scatter_module);
+    if (!arrays_fit("Ireduce_scatter", recvcounts, NULL, datatype, module)) {
+        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : previous(module)->ireduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op,
+                                                       comm, request,
+                                                       previous(module)->ireduce_scatter_module);
     }
     return mca_coll_flash_ireduce_scatter(sendbuf, recvbuf, ompi_count_array_ptr(recvcounts),
                                           datatype, op, comm, request, module);
@@ -109,9 +136,11 @@ int mca_coll_flash_large_ireduce_scatter_block(const void *sendbuf, void *recvbu
                                                mca_coll_base_module_t *module)
 {
     if (!block_fits("Ireduce_scatter_block", recvcount, datatype, module)) {
-        return previous(module)->ireduce_scatter_block(
-            sendbuf, recvbuf, recvcount, datatype, op, comm, request,
-            previous(module)->ireduce_scatter_block_module);
+        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : previous(module)->ireduce_scatter_block(
+                         sendbuf, recvbuf, recvcount, datatype, op, comm, request,
+                         previous(module)->ireduce_scatter_block_module);
     }
     return mca_coll_flash_ireduce_scatter_block(sendbuf, recvbuf, small(recvcount), datatype, op,
                                                 comm, request, module);
@@ -124,9 +153,11 @@ int mca_coll_flash_large_allgather_init(const void *sendbuf, flash_large_count_t
                                         ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!block_fits("Allgather_init", recvcount, recvtype, module)) {
-        return previous(module)->allgather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                                recvtype, comm, info, request,
-                                                previous(module)->allgather_init_module);
+        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : previous(module)->allgather_init(sendbuf, sendcount, sendtype, recvbuf,
+                                                      recvcount, recvtype, comm, info, request,
+                                                      previous(module)->allgather_init_module);
     }
     return mca_coll_flash_allgather_init(sendbuf, small(sendcount), sendtype, recvbuf,
                                          small(recvcount), recvtype, comm, info, request, module);
@@ -139,10 +170,12 @@ int mca_coll_flash_large_allgatherv_init(const void *sendbuf, flash_large_count_
                                          ompi_communicator_t *comm, struct ompi_info_t *info,
                                          ompi_request_t **request, mca_coll_base_module_t *module)
 {
-    if (!arrays_fit("Allgatherv_init", recvcounts, &displs, module)) {
-        return previous(module)->allgatherv_init(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
-                                                 displs, recvtype, comm, info, request,
-                                                 previous(module)->allgatherv_init_module);
+    if (!arrays_fit("Allgatherv_init", recvcounts, &displs, recvtype, module)) {
+        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : previous(module)->allgatherv_init(
+                         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
+                         info, request, previous(module)->allgatherv_init_module);
     }
     return mca_coll_flash_allgatherv_init(
         sendbuf, small(sendcount), sendtype, recvbuf, ompi_count_array_ptr(recvcounts),
@@ -155,10 +188,12 @@ int mca_coll_flash_large_reduce_scatter_init(const void *sendbuf, void *recvbuf,
                                              struct ompi_info_t *info, ompi_request_t **request,
                                              mca_coll_base_module_t *module)
 {
-    if (!arrays_fit("Reduce_scatter_init", recvcounts, NULL, module)) {
-        return previous(module)->reduce_scatter_init(sendbuf, recvbuf, recvcounts, datatype, op,
-                                                     comm, info, request,
-                                                     previous(module)->reduce_scatter_init_module);
+    if (!arrays_fit("Reduce_scatter_init", recvcounts, NULL, datatype, module)) {
+        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : previous(module)->reduce_scatter_init(
+                         sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request,
+                         previous(module)->reduce_scatter_init_module);
     }
     return mca_coll_flash_reduce_scatter_init(sendbuf, recvbuf, ompi_count_array_ptr(recvcounts),
                                               datatype, op, comm, info, request, module);
@@ -170,12 +205,32 @@ int mca_coll_flash_large_reduce_scatter_block_init(
     mca_coll_base_module_t *module)
 {
     if (!block_fits("Reduce_scatter_block_init", recvcount, datatype, module)) {
-        return previous(module)->reduce_scatter_block_init(
-            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
-            previous(module)->reduce_scatter_block_init_module);
+        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : previous(module)->reduce_scatter_block_init(
+                         sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
+                         previous(module)->reduce_scatter_block_init_module);
     }
     return mca_coll_flash_reduce_scatter_block_init(sendbuf, recvbuf, small(recvcount), datatype,
                                                     op, comm, info, request, module);
+}
+
+/* Of what nobody took over since: modules are disabled in the reverse order. */
+#define GIVE_BACK(name)                                                                       \
+    MCA_COLL_INSTALL_API(comm, name, previous(module)->name, previous(module)->name##_module, \
+                         "flash")
+
+int mca_coll_flash_give_back(mca_coll_base_module_t *module, ompi_communicator_t *comm)
+{
+    GIVE_BACK(iallgather);
+    GIVE_BACK(iallgatherv);
+    GIVE_BACK(ireduce_scatter);
+    GIVE_BACK(ireduce_scatter_block);
+    GIVE_BACK(allgather_init);
+    GIVE_BACK(allgatherv_init);
+    GIVE_BACK(reduce_scatter_init);
+    GIVE_BACK(reduce_scatter_block_init);
+    return OMPI_SUCCESS;
 }
 
 #endif
