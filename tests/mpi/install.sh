@@ -47,6 +47,9 @@ else
     for np in 1 4 9; do
         point "np $np summa" run "$np" -- "$scratch/examples/summa"
     done
+    for np in 1 2 4 8; do
+        point "np $np fft_transpose" run "$np" -- "$scratch/examples/fft_transpose"
+    done
     if [[ ! $no_fortran ]]; then
         for np in 1 2 4; do
             point "np $np gather_gemm" run "$np" -- "$scratch/examples/gather_gemm"
