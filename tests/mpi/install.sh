@@ -186,7 +186,7 @@ programs_have_pages() {
             sed 's/\\-/-/g' "$page" | grep -q -e "$option" && continue
             echo "$page does not tell of $option"
             missing=1
-        done < <(grep -Eo -e '--[a-z][a-z-]+' "$log" | sort -u)
+        done < <(grep -Eo -e '--[a-z][a-z-]+' "$log" | grep -v -x -e --help | sort -u)
     done
     ((missing == 0))
 }
