@@ -1,5 +1,6 @@
 /*
- * coll_flash.h: the component, its modules and its requests: all that speaks Open MPI.
+ * coll_flash.h: the component and its modules: all that speaks Open MPI, with
+ * coll_flash_operation.h, its requests, and coll_flash_board.h.
  *
  *   coll_flash_component.c       registration, parameters, opening and closing
  *   coll_flash_version.c         whether this is the Open MPI that it was built for
@@ -14,12 +15,16 @@
  *   coll_flash_number.c          the numbers that tell a communicator's operations apart
  *   coll_flash_ring.c            in which order a communicator's ranks stand in its ring
  *   coll_flash_request.c         an operation as an MPI request
+ *   coll_flash_board.c           boards of the ranks of a node: their memory
+ *   coll_flash_board_calls.c     operations on them
  *   coll_flash_debt.c            requests that failed, after they have been freed
  *   coll_flash_watch.c           neighbours that fall silent
  *   coll_flash_path.c            which way a call takes
  *   coll_flash_buffer.c          what memory its buffers are in
  *   coll_flash_mirror.c          buffers in a device's memory, where a call takes no ring
+ *   coll_flash_kernel.c          who adds in it
  *   coll_flash_counters.c        what tools read of it all, through MPI_T
+ *   coll_flash_summary.c         a table of that, in MPI_Finalize
  *   coll_flash_trace.c           what a timeline shows of it all
  *   coll_flash_allgather.c       MPI's arguments to an allgather ring's
  *   coll_flash_reduce_scatter.c  MPI's arguments to a reduce-scatter ring's
@@ -27,6 +32,7 @@
  *   coll_flash_alltoall.c        and all-to-all
  *   coll_flash_halves.c          16-bit floating point
  *   coll_flash_persistent.c      requests that start such a ring each time
+ *   coll_flash_ompi6.c           what Open MPI 6 wants besides
  *   mpix_flash*.c                the extension, on top of the same functions
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -40,6 +46,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "flash_board.h"
 #include "flash_engine.h"
 #include "flash_gpu.h"
 #include "flash_progress.h"
@@ -69,6 +76,8 @@ typedef struct mca_coll_flash_params {
     bool bind;
     int ring_order; /* FLASH_ORDER_* */
     int on_node;    /* FLASH_ON_NODE_*; agreed on: yes or no */
+    bool board;     /* agreed on: and usable */
+    size_t board_bytes;
     size_t min_bytes, step_bytes;
     size_t segment_bytes;
     int schedule;         /* FLASH_SCHEDULE_*, of reduce-scatters */
@@ -176,6 +185,9 @@ void mca_coll_flash_job_start(void);
 /* The thread that makes callbacks, unless it is there. MPI_SUCCESS, MPI_ERR_NO_MEM. */
 int mca_coll_flash_job_start_caller(void);
 
+/* The first of these two by itself. */
+void mca_coll_flash_job_poll(void);
+
 /* Starts the progress thread, or says why there is none. */
 void mca_coll_flash_thread_start(flash_progress_t *progress);
 
@@ -258,6 +270,11 @@ typedef struct mca_coll_flash_module {
        their order; see coll_flash_number.c. */
     uint64_t taken[FLASH_CALL_SEQUENCES / 64];
     opal_list_t waiting;
+    flash_board_t *board;    /* owned; NULL: none */
+    uint32_t board_sequence; /* operations on it */
+    /* It is in the list of those that are not done: see coll_flash_board_calls.c for these two. */
+    bool board_active;
+    struct mca_coll_flash_module *next_active;
     flash_peer_t *left, *right; /* NULL before the first ring */
     flash_pair_t *pairs;        /* owned; NULL before the first operation that exchanges with all */
     /* At whose door the latest failure elsewhere was laid that was told; written by any thread that
@@ -289,162 +306,12 @@ mca_coll_flash_module_t *mca_coll_flash_module_of(ompi_communicator_t *comm);
 /* Frees what all modules share, when there are no more of them. */
 void mca_coll_flash_modules_fini(void);
 
-struct flash_fallback; /* see mpix_flash_fallback_operation.h */
-struct flash_stager;   /* see flash_stager.h */
-struct flash_stager_order;
-
-/* ---------------------------------------------------------------- requests */
-
-/* A user's callbacks, with what they are told about the pieces. */
-typedef struct mca_coll_flash_compute {
-    MPIX_Flash_compute_fn *produce; /* or NULL; an allgather's: the own block alone */
-    void *produce_arg;
-    MPIX_Flash_compute_fn *consume; /* or NULL; a reduce-scatter's: the own block alone */
-    void *consume_arg;
-    int pieces;
-    MPI_Count row;
-    bool on_stream; /* it leaves work in `stream` */
-    void *stream;
-} mca_coll_flash_compute_t;
-
-/* A part of each kind of request, see coll_flash_debt.c. */
-typedef struct mca_coll_flash_debt {
-    struct mca_coll_flash_debt *next;
-    ompi_request_t *request;
-    void (*free_it)(ompi_request_t *request);
-} mca_coll_flash_debt_t;
-
-/*
- * An operation as the MPI layer sees it. Made from a free list, filled in by the files that
- * know the operations, handed to mca_coll_flash_request_start().
- */
-typedef struct mca_coll_flash_request {
-    ompi_coll_base_nbc_request_t super;
-    mca_coll_flash_debt_t debt;
-    atomic_int state;           /* who recycles it, see coll_flash_request.c */
-    ompi_request_t *persistent; /* the one that completes when this one is recycled, or NULL */
-    mca_coll_flash_module_t *module;
-    uint32_t sequence;    /* which operation of the communicator */
-    size_t segment_bytes; /* as the keys say when it is called; persistent ones: the parameter */
-    int known_error;      /* from the start; or MPI_SUCCESS */
-    bool told_stuck;      /* the lock of the progress orders it */
-    bool refused;         /* see mca_coll_flash_request_refuse() */
-    bool apart;           /* a thread of flash's makes its callbacks */
-    flash_kind_t kind;
-    mca_coll_flash_compute_t compute; /* without callbacks: a plain call */
-    MPI_Datatype datatype;
-    MPI_Datatype sendtype;       /* of what is produced; NULL: the same */
-    MPI_Op op;                   /* NULL: no reduction */
-    size_t *counts;              /* blocks, if unequal; owned */
-    ptrdiff_t *displs;           /* owned */
-    void *scratch;               /* owned: packed blocks, or the result of a call in place */
-    struct flash_stager *stager; /* owned: of buffers in a device's memory; or NULL */
-    /* What comes before the callback for a piece: puts it where the user looks for it; or NULL. */
-    int (*prepare)(const struct mca_coll_flash_request *request, const flash_piece_t *piece,
-                   void **elements);
-    /* What remains to be done, in an application thread, when the ring is complete; or NULL. */
-    int (*finish)(struct mca_coll_flash_request *request);
-    struct {
-        void *recvbuf;
-        MPI_Datatype recvtype;
-        char *packed;              /* the blocks, in `scratch` */
-        flash_counts_t recvcounts; /* likewise; NULL: equal blocks of recvcount */
-        flash_displs_t displs;
-        flash_count_t recvcount;
-        size_t own_bytes;
-    } deferred;                /* arguments of `finish` */
-    flash_op_params_t waiting; /* while it waits for its number, see coll_flash_number.c */
-} mca_coll_flash_request_t;
-
-OBJ_CLASS_DECLARATION(mca_coll_flash_request_t);
-
-int mca_coll_flash_requests_init(void);
-void mca_coll_flash_requests_fini(void);
-
-/* The number of the next operation of a communicator: whoever calls takes part in it, or fails. */
-uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module);
-/*
- * Takes the request's number. False if an operation 8192 calls older still has it: then the request
- * waits, with a copy of `params`.
- */
-bool mca_coll_flash_number_take_or_wait(mca_coll_flash_request_t *request,
-                                        const flash_op_params_t *params);
-/* Gives it back. The request that has waited for it, has it now and is to be started, or NULL. */
-mca_coll_flash_request_t *mca_coll_flash_number_leave(const mca_coll_flash_request_t *request);
-/* What the first operation of a kind on a communicator, and of the process, needs. */
-int mca_coll_flash_prepare(mca_coll_flash_module_t *module, flash_kind_t kind);
-/* NULL if there is no memory. */
-mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
-                                                     uint32_t sequence, flash_kind_t kind);
-/* Room for unequal blocks: the request's counts and displs, to be filled in. */
-int mca_coll_flash_request_blocks(mca_coll_flash_request_t *request, flash_blocks_t *blocks);
-/*
- * Starts the ring that `params` describes but for peers, tags, depth and callback, which come from
- * the module and the request. If that fails, as mca_coll_flash_request_refuse().
- */
-int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
-                                 ompi_request_t **started);
-/*
- * Instead of starting it: tells the other ranks that this one cannot take part, and has the request
- * end with `error` when that is done. If not even that is possible, returns the error, and the
- * request is gone.
- */
-int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
-                                  ompi_request_t **started);
-/* The callback of opal_progress(). */
-int mca_coll_flash_progress_all(void);
-/* Now and then, while operations are in flight: looks for neighbours that have fallen silent. */
-void mca_coll_flash_watch(void);
-/*
- * For the function that frees a request: whether it has failed. Then this thread's next operation
- * frees it, by free_it().
- */
-bool mca_coll_flash_owes(ompi_request_t *request, mca_coll_flash_debt_t *debt,
-                         void (*free_it)(ompi_request_t *request));
-/* Frees those of this thread. */
-void mca_coll_flash_settle(void);
-/* The MPI error code of a status of flash's. */
-int mca_coll_flash_error(int status);
-
-/* MPI_SUCCESS, or MPI_ERR_BUFFER: there is none. */
-int mca_coll_flash_check_buffer(const void *address);
-/* Whether it is a device's, so that the host must not touch it. */
-bool mca_coll_flash_is_far(const void *address);
-/* MPI_ERR_BUFFER, which this explains; of a type with gaps in such memory, for one. */
-int mca_coll_flash_refuse_device(const char *reason);
-int mca_coll_flash_refuse_gaps(void);
-/*
- * Of buffers in such memory; NULL: not, or none. With `produces`, what the request's callback
- * produces is, too; with `awaits`, what it has written, wherever that is, is there when its stream
- * is done. MPI_SUCCESS, or an error that is explained.
- */
-int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, const void *output,
-                         bool produces, bool awaits);
-/* Of a reduction that is staged: has the device add, if it can. Before the request is started. */
-void mca_coll_flash_add_far(const mca_coll_flash_request_t *request, const void *input,
-                            const void *output);
-/* The kernel that does the same, of flash_gpu.h's; false: none does. */
-bool mca_coll_flash_kernel_of(MPI_Op op, MPI_Datatype datatype, flash_gpu_operator_t *operation,
-                              flash_gpu_type_t *type);
-/* A callback has returned with that error, and left work in its stream. For flash_callback_fn. */
-int mca_coll_flash_await_stream(const mca_coll_flash_request_t *request, const flash_piece_t *piece,
-                                int error);
-/* What copies to and from these. The same. */
-int mca_coll_flash_open_stager(const void *input, const void *output,
-                               const struct flash_stager_order *order,
-                               struct flash_stager **stager);
-/* Of one that is staged: completes the parameters. MPI_SUCCESS or MPI_ERR_NO_MEM. */
-int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_op_params_t *params);
-/* Copies a result to the memory of such an operation, or another one's. */
-int mca_coll_flash_copy_back(const mca_coll_flash_request_t *request, void *to, const void *from,
-                             size_t size);
-void mca_coll_flash_tell_device_failed(void);
 /* ------------------------------------------------------------------- paths */
 
 /* All blocks together, of `count` elements each or of counts[] where that is not NULL. */
 size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
                             ompi_communicator_t *comm);
-/* Why no ring serves a call; equal on all ranks. */
+/* Why no ring serves a call; equal on all ranks. First those that are no board's. */
 typedef enum mca_coll_flash_obstacle {
     FLASH_NO_OBSTACLE,
     FLASH_BELOW_MIN,
@@ -463,13 +330,21 @@ typedef enum mca_coll_flash_obstacle {
     FLASH_OBSTACLES
 } mca_coll_flash_obstacle_t;
 
+/* Which way a call takes. */
+typedef enum mca_coll_flash_path {
+    FLASH_PASSED_ON, /* to the component below */
+    FLASH_BY_RING,
+    FLASH_BY_BOARD
+} mca_coll_flash_path_t;
+
 /*
- * Whether a call goes around the ring, which is counted, and said at coll_flash_verbose 2; equal on
- * all ranks. Without an obstacle, its size decides.
+ * Of a call, which is counted, and said at coll_flash_verbose 2; equal on all ranks. Without an
+ * obstacle, its size decides. `element`: what is not to be cut, for a board; 0: none is to serve it.
  */
-bool mca_coll_flash_takes_ring(const char *name, flash_kind_t kind, size_t bytes,
-                               const mca_coll_flash_module_t *module,
-                               mca_coll_flash_obstacle_t obstacle);
+mca_coll_flash_path_t mca_coll_flash_choose_path(const char *name, flash_kind_t kind, size_t bytes,
+                                                 size_t element,
+                                                 const mca_coll_flash_module_t *module,
+                                                 mca_coll_flash_obstacle_t obstacle);
 /* Counts and says so of a call of the extension, which takes the ring if there is no obstacle. */
 void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
                               mca_coll_flash_obstacle_t obstacle);
@@ -480,6 +355,8 @@ void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_
 typedef enum mca_coll_flash_counter {
     FLASH_COUNT_RINGS, /* of calls that flash served, by a ring or directly */
     FLASH_COUNT_RING_BYTES,
+    FLASH_COUNT_BOARDS, /* plain calls, served over a board */
+    FLASH_COUNT_BOARD_BYTES,
     FLASH_COUNT_CALLBACKS, /* made for them */
     FLASH_COUNT_PASSED_ON, /* plain calls */
     FLASH_COUNT_PASSED_ON_BYTES,
@@ -505,180 +382,5 @@ uint64_t mca_coll_flash_counted(mca_coll_flash_counter_t counter);
 /* If any process asks for it (coll_flash_summary): a table of all that, in MPI_Finalize. */
 void mca_coll_flash_summary_open(void);
 void mca_coll_flash_summary_close(void);
-
-/* -------------------------------------------------------------- operations */
-
-/*
- * MPI_Iallgather(v), and with `compute` the extension's. recvcounts == NULL: equal blocks of
- * recvcount.
- */
-int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t sequence,
-                                   const void *sendbuf, flash_count_t sendcount,
-                                   MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
-                                   flash_counts_t recvcounts, flash_displs_t displs,
-                                   MPI_Datatype recvtype, const mca_coll_flash_compute_t *compute,
-                                   ompi_request_t **request);
-
-/* By which schedule the operation of that number goes, on all ranks. */
-flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *module,
-                                                uint32_t sequence);
-/* MPI_Ireduce_scatter(_block), and with `compute` (and no sendbuf) the extension's. */
-int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_t sequence,
-                                        const void *sendbuf, void *recvbuf, flash_count_t recvcount,
-                                        flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
-                                        const mca_coll_flash_compute_t *compute,
-                                        ompi_request_t **request);
-
-/* MPIX_Flash_type(), but for the error handler. */
-int mca_coll_flash_halves_type(int which, MPI_Datatype *type);
-/* On such a type: puts its own operation in the place of MPI's. MPI_SUCCESS or MPI_ERR_OP. */
-int mca_coll_flash_halves_op(MPI_Datatype datatype, MPI_Op *op);
-/* Whether an operation is one of these; then any thread may run it, and a device's kernel does the
- * same. */
-bool mca_coll_flash_halves_find(MPI_Op op, flash_gpu_operator_t *operation, flash_gpu_type_t *type);
-/* If the operation is one of them and rounds: how a direct reduce-scatter rounds once. */
-void mca_coll_flash_halves_widen(MPI_Op op, flash_op_params_t *params);
-
-/* What a reduction is of. */
-void mca_coll_flash_reduce_by(mca_coll_flash_request_t *request, MPI_Datatype datatype, MPI_Op op,
-                              flash_op_params_t *params);
-
-/* MPIX_Iallreduce_compute. */
-int mca_coll_flash_start_allreduce(mca_coll_flash_module_t *module, uint32_t sequence,
-                                   void *recvbuf, flash_count_t count, MPI_Datatype datatype,
-                                   MPI_Op op, const mca_coll_flash_compute_t *compute,
-                                   ompi_request_t **request);
-/* Which of `count` elements are the block of a rank. */
-flash_range_t mca_coll_flash_allreduce_block(size_t count, size_t row, int ranks, int rank);
-
-/* An all-to-all's, both of whose types have no gaps and the same size. */
-typedef struct mca_coll_flash_alltoall {
-    void *sendbuf;
-    flash_count_t sendcount;
-    flash_counts_t sendcounts; /* NULL: equal blocks of sendcount */
-    flash_displs_t sdispls;
-    MPI_Datatype sendtype;
-    void *recvbuf;
-    flash_count_t recvcount;
-    flash_counts_t recvcounts; /* NULL: of recvcount */
-    flash_displs_t rdispls;
-    MPI_Datatype recvtype;
-} mca_coll_flash_alltoall_t;
-
-/* MPIX_Ialltoall(v)_compute. */
-int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, uint32_t sequence,
-                                  const mca_coll_flash_alltoall_t *arguments,
-                                  const mca_coll_flash_compute_t *compute,
-                                  ompi_request_t **request);
-/* Whether its ranks are few enough for each to exchange with all others. */
-bool mca_coll_flash_may_exchange(ompi_communicator_t *comm);
-/* Why there cannot be one. */
-mca_coll_flash_obstacle_t mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm);
-/* MPI_SUCCESS, or MPI_ERR_TRUNCATE: what this rank has for itself does not fit. */
-int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,
-                                 ompi_communicator_t *comm);
-
-/* The arguments of a call, as MPI gives them. */
-typedef struct mca_coll_flash_arguments {
-    const void *sendbuf;
-    flash_count_t sendcount;
-    MPI_Datatype sendtype; /* NULL: not used */
-    void *recvbuf;
-    flash_count_t recvcount;
-    flash_counts_t recvcounts; /* NULL: equal blocks of recvcount */
-    flash_displs_t displs;
-    MPI_Datatype recvtype;
-    MPI_Op op; /* NULL: an allgather */
-} mca_coll_flash_arguments_t;
-
-/* Where the first data of a receive side begins; NULL: there is none. */
-const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcount,
-                                      flash_counts_t recvcounts, flash_displs_t displs,
-                                      MPI_Datatype recvtype, int blocks);
-/*
- * Before a call goes to another module: puts copies in host memory in the place of buffers in a
- * device's, where that module would touch them. NULL: there are none. MPI_SUCCESS, or an error that
- * is explained; then the call is not made. `order`: what comes first, or NULL.
- */
-int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
-                          const struct flash_stager_order *order, struct flash_fallback **mirrored);
-/* After it: *request stands for the call and for copying its result back. Returns `error`. */
-int mca_coll_flash_mirror_started(struct flash_fallback *mirrored, int error,
-                                  ompi_request_t **request);
-/* Before a persistent request is made by another module: MPI_ERR_BUFFER if there are such buffers.
- */
-int mca_coll_flash_refuse_far(const mca_coll_flash_arguments_t *arguments,
-                              ompi_communicator_t *comm);
-
-/* Once, before threads make persistent requests at a time. */
-void mca_coll_flash_persistent_init(void);
-/* Why the next persistent request cannot be a ring's. */
-mca_coll_flash_obstacle_t mca_coll_flash_persistent_obstacle(const mca_coll_flash_module_t *module);
-/* An inactive request, each start of which calls one of the functions above. */
-int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
-                                  const mca_coll_flash_arguments_t *arguments,
-                                  ompi_request_t **request);
-/* Of a persistent request, whose ring has come to its end. */
-void mca_coll_flash_persistent_complete(ompi_request_t *request, int error);
-
-/* No gap in an element or between two: a ring carries all that lies in their extent. */
-bool mca_coll_flash_is_solid(MPI_Datatype type);
-/* Whether a callback may write an allgather's own block where it is sent from. */
-bool mca_coll_flash_may_write_own(const void *sendbuf, MPI_Datatype sendtype,
-                                  MPI_Datatype recvtype);
-
-/* Why a ring cannot reduce with `op` on `datatype`. */
-mca_coll_flash_obstacle_t mca_coll_flash_reduce_obstacle(MPI_Datatype datatype, MPI_Op op);
-
-/* The functions that the module takes over. */
-int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                              void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
-                              ompi_communicator_t *comm, ompi_request_t **request,
-                              mca_coll_base_module_t *module);
-int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                               void *recvbuf, flash_counts_t recvcounts, flash_displs_t displs,
-                               MPI_Datatype recvtype, ompi_communicator_t *comm,
-                               ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
-                                   MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
-                                   ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
-                                         flash_count_t recvcount, MPI_Datatype datatype, MPI_Op op,
-                                         ompi_communicator_t *comm, ompi_request_t **request,
-                                         mca_coll_base_module_t *module);
-int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
-                                  MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
-                                  MPI_Datatype recvtype, ompi_communicator_t *comm,
-                                  struct ompi_info_t *info, ompi_request_t **request,
-                                  mca_coll_base_module_t *module);
-int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
-                                   MPI_Datatype sendtype, void *recvbuf, flash_counts_t recvcounts,
-                                   flash_displs_t displs, MPI_Datatype recvtype,
-                                   ompi_communicator_t *comm, struct ompi_info_t *info,
-                                   ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
-                                       flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
-                                       ompi_communicator_t *comm, struct ompi_info_t *info,
-                                       ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
-                                             flash_count_t recvcount, MPI_Datatype datatype,
-                                             MPI_Op op, ompi_communicator_t *comm,
-                                             struct ompi_info_t *info, ompi_request_t **request,
-                                             mca_coll_base_module_t *module);
-
-#if FLASH_LARGE_COUNTS
-/* In place of these, see coll_flash_ompi6.c. */
-#define FLASH_LARGE(name) \
-    __typeof__(*(mca_coll_base_module_##name##_fn_t) NULL) mca_coll_flash_large_##name
-FLASH_LARGE(iallgather);
-FLASH_LARGE(iallgatherv);
-FLASH_LARGE(ireduce_scatter);
-FLASH_LARGE(ireduce_scatter_block);
-FLASH_LARGE(allgather_init);
-FLASH_LARGE(allgatherv_init);
-FLASH_LARGE(reduce_scatter_init);
-FLASH_LARGE(reduce_scatter_block_init);
-int mca_coll_flash_give_back(mca_coll_base_module_t *module, ompi_communicator_t *comm);
-#endif
 
 #endif /* COLL_FLASH_H */

@@ -7,7 +7,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "coll_flash_board.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -359,13 +359,23 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
 
 /* ----------------------------------------------------- the functions taken over */
 
-static bool takes_ring(const char *name, flash_count_t recvcount, flash_counts_t recvcounts,
-                       MPI_Datatype recvtype, const mca_coll_flash_module_t *module,
-                       mca_coll_flash_obstacle_t obstacle)
+static mca_coll_flash_path_t path_of(const char *name, flash_count_t recvcount,
+                                     flash_counts_t recvcounts, MPI_Datatype recvtype,
+                                     const mca_coll_flash_module_t *module)
 {
     size_t bytes = mca_coll_flash_bytes(recvcount, recvcounts, recvtype, module->comm);
 
-    return mca_coll_flash_takes_ring(name, FLASH_ALLGATHER, bytes, module, obstacle);
+    return mca_coll_flash_choose_path(name, FLASH_ALLGATHER, bytes, 1, module, FLASH_NO_OBSTACLE);
+}
+
+static bool takes_ring_each_time(const char *name, flash_count_t recvcount,
+                                 flash_counts_t recvcounts, MPI_Datatype recvtype,
+                                 const mca_coll_flash_module_t *module)
+{
+    size_t bytes = mca_coll_flash_bytes(recvcount, recvcounts, recvtype, module->comm);
+
+    return mca_coll_flash_choose_path(name, FLASH_ALLGATHER, bytes, 0, module,
+                                      mca_coll_flash_persistent_obstacle(module)) == FLASH_BY_RING;
 }
 
 static mca_coll_flash_arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount,
@@ -389,8 +399,9 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
                               mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_path_t path = path_of("Iallgather", recvcount, NULL, recvtype, module);
 
-    if (!takes_ring("Iallgather", recvcount, NULL, recvtype, module, FLASH_NO_OBSTACLE)) {
+    if (path != FLASH_BY_RING) {
         struct flash_fallback *mirrored = NULL;
         int rc = MPI_SUCCESS;
 
@@ -398,11 +409,18 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
             mca_coll_flash_arguments_t arguments = arguments_of(
                 sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
 
-            rc = mca_coll_flash_mirror(&arguments, comm, NULL, &mirrored);
+            rc = mca_coll_flash_mirror(&arguments, comm, path, NULL, &mirrored);
+            if (rc != MPI_SUCCESS && path == FLASH_BY_BOARD) {
+                mca_coll_flash_board_refuse(module, FLASH_ALLGATHER);
+            }
             sendbuf = arguments.sendbuf;
             recvbuf = arguments.recvbuf;
         }
-        if (rc == MPI_SUCCESS) {
+        if (rc == MPI_SUCCESS && path == FLASH_BY_BOARD) {
+            rc = mca_coll_flash_start_allgather(module, mca_coll_flash_board_sequence(module),
+                                                sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                                NULL, NULL, recvtype, NULL, request);
+        } else if (rc == MPI_SUCCESS) {
             rc = module->previous.iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                              recvtype, comm, request,
                                              module->previous.iallgather_module);
@@ -420,8 +438,9 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
                                ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_path_t path = path_of("Iallgatherv", 0, recvcounts, recvtype, module);
 
-    if (!takes_ring("Iallgatherv", 0, recvcounts, recvtype, module, FLASH_NO_OBSTACLE)) {
+    if (path != FLASH_BY_RING) {
         struct flash_fallback *mirrored = NULL;
         int rc = MPI_SUCCESS;
 
@@ -429,11 +448,18 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
             mca_coll_flash_arguments_t arguments = arguments_of(
                 sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
 
-            rc = mca_coll_flash_mirror(&arguments, comm, NULL, &mirrored);
+            rc = mca_coll_flash_mirror(&arguments, comm, path, NULL, &mirrored);
+            if (rc != MPI_SUCCESS && path == FLASH_BY_BOARD) {
+                mca_coll_flash_board_refuse(module, FLASH_ALLGATHER);
+            }
             sendbuf = arguments.sendbuf;
             recvbuf = arguments.recvbuf;
         }
-        if (rc == MPI_SUCCESS) {
+        if (rc == MPI_SUCCESS && path == FLASH_BY_BOARD) {
+            rc = mca_coll_flash_start_allgather(module, mca_coll_flash_board_sequence(module),
+                                                sendbuf, sendcount, sendtype, recvbuf, 0,
+                                                recvcounts, displs, recvtype, NULL, request);
+        } else if (rc == MPI_SUCCESS) {
             rc = module->previous.iallgatherv(
                 sendbuf, sendcount, sendtype, recvbuf, FLASH_COUNTS(recvcounts),
                 FLASH_DISPLS(displs), recvtype, comm, request, module->previous.iallgatherv_module);
@@ -455,8 +481,7 @@ int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
     mca_coll_flash_arguments_t arguments =
         arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
 
-    if (!takes_ring("Allgather_init", recvcount, NULL, recvtype, module,
-                    mca_coll_flash_persistent_obstacle(module))) {
+    if (!takes_ring_each_time("Allgather_init", recvcount, NULL, recvtype, module)) {
         if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
@@ -477,8 +502,7 @@ int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
     mca_coll_flash_arguments_t arguments =
         arguments_of(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
 
-    if (!takes_ring("Allgatherv_init", 0, recvcounts, recvtype, module,
-                    mca_coll_flash_persistent_obstacle(module))) {
+    if (!takes_ring_each_time("Allgatherv_init", 0, recvcounts, recvtype, module)) {
         if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }

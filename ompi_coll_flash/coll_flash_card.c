@@ -3,7 +3,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash_card.h"
+#include "coll_flash_board.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -41,6 +41,7 @@ void mca_coll_flash_card_publish(flash_transport_t *transport)
     flash_place_binding(card->binding);
     card->pid = (int32_t) getpid();
     card->pid_space = pid_space();
+    card->board = mca_coll_flash_boards_memory();
     card->address_bytes = (uint32_t) address_bytes;
     if (address_bytes > 0) {
         memcpy(card + 1, address, address_bytes);

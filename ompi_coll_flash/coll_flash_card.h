@@ -10,11 +10,18 @@
 
 #include "flash_place.h"
 
+/* Where a process has its sides of boards: its descriptor, or -1, of that file. */
+typedef struct mca_coll_flash_board_memory {
+    int32_t descriptor;
+    uint64_t device, inode;
+} mca_coll_flash_board_memory_t;
+
 /* The address of its UCX worker follows. Its format is part of the wire protocol. */
 typedef struct mca_coll_flash_card {
     char binding[FLASH_PLACE_MAX];
     int32_t pid;
-    uint64_t pid_space;     /* in which pid is a name; 0: unknown */
+    uint64_t pid_space; /* in which pid is a name; 0: unknown */
+    mca_coll_flash_board_memory_t board;
     uint32_t address_bytes; /* 0: UCX is not usable there */
 } mca_coll_flash_card_t;
 

@@ -14,6 +14,8 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .bind = true,
     .ring_order = FLASH_ORDER_MACHINE,
     .on_node = FLASH_ON_NODE_AUTO,
+    .board = true,
+    .board_bytes = 64 * 1024,
     .min_bytes = 512 * 1024,
     .step_bytes = 64 * 1024,
     .segment_bytes = 256 * 1024,
@@ -103,8 +105,8 @@ static void register_selection(void)
                       "Size in bytes, all ranks' blocks together, from which on "
                       "MPI_Ireduce_scatter(_block) go around flash's ring, and from twice that on "
                       "MPI_Iallgather(v), of which Open MPI's own move fewer bytes than its "
-                      "reductions do; smaller ones go to the component of the next lower "
-                      "priority. 0: no size is too small, and coll_flash_step_bytes does not "
+                      "reductions do; smaller ones take a board (coll_flash_board), or go to the "
+                      "component of the next lower priority. 0: no size is too small, and coll_flash_step_bytes does not "
                       "count. The default is where the ring was found faster under computation, "
                       "over TCP. Where ranks were given different values, all use the smallest. "
                       "The calls of <mpix_flash.h> always use the ring");
@@ -121,8 +123,27 @@ static void register_selection(void)
                     "is gained by moving it while the same core computes. auto: if every node has "
                     "two hardware threads or more for each of this job's ranks there. yes: also for "
                     "computations that leave the processor idle, as on an accelerator. no: such "
-                    "calls go to the component of the next lower priority, as on all ranks where "
-                    "one says so. The calls of <mpix_flash.h> always use the ring");
+                    "calls take a board (coll_flash_board), or go to the component of the next lower "
+                    "priority, as on all ranks where one says so. The calls of <mpix_flash.h> always "
+                    "use the ring");
+    register_variable(
+        "board", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.board,
+        "Whether calls of MPI_Iallgather(v) and MPI_Ireduce_scatter(_block) that take no ring go over "
+        "a board, where all ranks of a communicator share a node: through memory that each of them "
+        "maps, inside MPI calls, without messages or a thread. Not where an operation or a type is "
+        "in the way, nor on communicators whose number, as coll_flash_verbose 1 says, is 64 or "
+        "more. Each rank has 256 KiB for each communicator, once it is used, in files without a name "
+        "(memfd_create), which the ranks of a node open by /proc; where they cannot, as in "
+        "containers of their own, or where one says no, none is used on all ranks");
+    register_variable(
+        "board_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.board_bytes,
+        "Size in bytes of a rank's block, on average, up to which MPI_Iallgather(v) go over boards; "
+        "MPI_Ireduce_scatter(_block) of any size do. A board copies twice, Open MPI's own calls once: "
+        "by how much that is slower with large blocks depends on how far apart the ranks' cores are. "
+        "The default is where a board was not found slower. Where ranks were given different values, "
+        "all use the smallest");
 }
 
 static void register_progress(void)
@@ -209,8 +230,8 @@ static void register_tuning(void)
     register_variable(
         "trace", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.trace,
-        "What the names of the files begin with that a timeline of all operations is "
-        "written to: NAME.RANK.json for each process, in MPI_Finalize. They are "
+        "What the names of the files begin with that a timeline of all operations but "
+        "those of boards is written to: NAME.RANK.json for each process, in MPI_Finalize. They are "
         "Chrome's trace-event JSON, which ui.perfetto.dev and the tool flash_timeline "
         "read: callbacks, combining, sending, receiving, and when the application "
         "waits in MPI (calls that follow each other within 0.2 ms). Up to a million "

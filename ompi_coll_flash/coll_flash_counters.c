@@ -107,6 +107,12 @@ static void register_calls(void)
                    "call");
     register_count("callbacks", FLASH_COUNT_CALLBACKS,
                    "Compute callbacks that have been made for them");
+    register_count(
+        "boards", FLASH_COUNT_BOARDS,
+        "Calls of MPI_Iallgather(v) and MPI_Ireduce_scatter(_block) that ranks of a node "
+        "have served through their boards, see coll_flash_board");
+    register_count("board_bytes", FLASH_COUNT_BOARD_BYTES,
+                   "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count("passed_on", FLASH_COUNT_PASSED_ON,
                    "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block) and their persistent "
                    "forms on communicators that flash serves, which it has given to the component "
@@ -148,8 +154,9 @@ static void register_times(void)
     register_one(
         "under_way_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE, get_under_way,
         measure, NULL,
-        "For how many seconds calls that flash served have been under way in this process, "
-        "one at least at a time. Measured from when a tool first asks for this variable or "
+        "For how many seconds calls that coll_flash_rings counts have been under way in this "
+        "process, one at least at a time. Measured from when a tool first asks for this variable "
+        "or "
         "coll_flash_exposed_seconds, or from MPI_Init on with coll_flash_summary");
     register_one("exposed_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE,
                  get_exposed, measure, NULL,

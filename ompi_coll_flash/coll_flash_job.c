@@ -8,14 +8,14 @@
  * All of them serve, or none: in MPI_Init, one allreduce over MPI_COMM_WORLD settles whether UCX
  * works on every rank, and which values of the parameters that decide about paths all go by.
  *
- * Shared between threads: `job.started` is written and read by application threads under
+ * Shared between threads: `job.polled` and `job.started` are written and read by application threads under
  * `job.mutex`, and so is `job.measured`, by tools' threads, too, before MPI_Init or beside it. All else
  * is written in MPI_Init and MPI_Finalize only, but for what
  * flash_progress.h orders.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash_card.h"
+#include "coll_flash_board.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -33,7 +33,8 @@ static struct {
     char reason[FLASH_UCX_REASON_MAX]; /* why UCX is not usable here */
     int agreement;
     pthread_mutex_t mutex;
-    bool started;  /* the first operation has been */
+    bool polled;   /* by Open MPI's progress: the first operation has been */
+    bool started;  /* the first one by messages has been */
     bool measured; /* how long operations are under way */
 } job = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -55,7 +56,7 @@ void mca_coll_flash_job_open(void)
     bool has_peers = mca_coll_flash_peers_init();
 
     job.agreement = NOT_AGREED;
-    job.started = false;
+    job.polled = job.started = false;
     strcpy(job.reason, "out of memory");
     if (has_peers && mca_coll_flash_params.priority >= 0) {
         job.transport = flash_ucx_create(flash_compat_spans_nodes(), job.reason);
@@ -67,6 +68,7 @@ void mca_coll_flash_job_open(void)
         flash_engine_set_trace(job.engine, mca_coll_flash_trace_open());
         set_progress(flash_progress_create(job.engine, job.transport));
     }
+    mca_coll_flash_boards_open();
     mca_coll_flash_card_publish(job.transport);
     mca_coll_flash_release_publish();
 }
@@ -98,6 +100,7 @@ void mca_coll_flash_job_close(void)
     job.progress = NULL;
     job.engine = NULL;
     job.transport = NULL;
+    mca_coll_flash_boards_close();
     mca_coll_flash_peers_fini();
 }
 
@@ -182,8 +185,8 @@ static bool wants_on_node(void)
 }
 
 /* Parameters that all ranks go by, the smallest value of each; and what else is agreed on. */
-enum { PRIORITY, MIN_BYTES, STEP_BYTES, SEGMENT_BYTES, SHARED };
-enum { USABLE = 2 * SHARED, ON_NODE, SCHEDULE, MINUS_SCHEDULE, NO_SUMMARY, VALUES };
+enum { PRIORITY, MIN_BYTES, STEP_BYTES, SEGMENT_BYTES, BOARD_BYTES, SHARED };
+enum { USABLE = 2 * SHARED, ON_NODE, BOARD, SCHEDULE, MINUS_SCHEDULE, NO_SUMMARY, VALUES };
 
 /* As far as ranks can compare. */
 static int64_t comparable(size_t bytes)
@@ -203,6 +206,7 @@ static void set_mine(int64_t mine[VALUES], bool usable)
     mine[MIN_BYTES] = comparable(params->min_bytes);
     mine[STEP_BYTES] = comparable(params->step_bytes);
     mine[SEGMENT_BYTES] = comparable(segment_bytes);
+    mine[BOARD_BYTES] = comparable(params->board_bytes);
     for (int k = 0; k < SHARED; k++) {
         mine[SHARED + k] = -mine[k];
     }
@@ -216,7 +220,8 @@ static void set_mine(int64_t mine[VALUES], bool usable)
 static void tell_differences(const int64_t least[VALUES])
 {
     static const char *const names[SHARED] = {"coll_flash_priority", "coll_flash_min_bytes",
-                                              "coll_flash_step_bytes", "coll_flash_segment_bytes"};
+                                              "coll_flash_step_bytes", "coll_flash_segment_bytes",
+                                              "coll_flash_board_bytes"};
 
     if (least[PRIORITY] >= 0 && least[PRIORITY] <= FLASH_TOO_LOW_PRIORITY) {
         FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
@@ -239,6 +244,7 @@ int mca_coll_flash_job_meet(ompi_communicator_t *world)
 
     if (rc != OMPI_SUCCESS) {
         job.agreement = AGREED_UNUSABLE;
+        mca_coll_flash_boards_agree(false);
         FLASH_VERBOSE(1, "coll:flash: does not serve this job");
     }
     return rc;
@@ -253,9 +259,11 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
     int rc;
 
     set_mine(mine, usable);
+    mine[BOARD] = mca_coll_flash_boards_meet(world);
     rc = flash_compat_allreduce(mine, least, VALUES, MPI_INT64_T, MPI_MIN, world);
     if (rc != MPI_SUCCESS) {
         job.agreement = AGREED_UNUSABLE;
+        mca_coll_flash_boards_agree(false);
         return rc;
     }
     job.agreement = least[USABLE] ? AGREED_USABLE : AGREED_UNUSABLE;
@@ -269,9 +277,12 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
         tell_differences(least);
     }
     params->on_node = least[ON_NODE] ? FLASH_ON_NODE_YES : FLASH_ON_NODE_NO;
+    params->board = least[USABLE] && least[BOARD];
+    mca_coll_flash_boards_agree(params->board);
     params->min_bytes = (size_t) least[MIN_BYTES];
     params->step_bytes = (size_t) least[STEP_BYTES];
     params->segment_bytes = (size_t) least[SEGMENT_BYTES];
+    params->board_bytes = (size_t) least[BOARD_BYTES];
     params->schedule = (int) least[SCHEDULE];
     if (!least[NO_SUMMARY]) {
         mca_coll_flash_job_measure();
@@ -279,21 +290,37 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
     }
     FLASH_VERBOSE(1,
                   "coll:flash: %s this job (min_bytes %zu, step_bytes %zu, segment_bytes %zu, "
-                  "on_node %s, schedule %s)",
+                  "on_node %s, board %s, schedule %s)",
                   least[USABLE] ? "serves" : "does not serve", params->min_bytes,
                   params->step_bytes, params->segment_bytes, least[ON_NODE] ? "yes" : "no",
+                  params->board ? "yes" : "no",
                   params->schedule == FLASH_SCHEDULE_DIRECT ? "direct" : "ring");
     return least[USABLE] ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }
 
 /* --------------------------------------------------------- the first operations */
 
+static void poll_from_now_on(void)
+{
+    if (!job.polled) {
+        job.polled = true;
+        opal_progress_register(mca_coll_flash_progress_all);
+    }
+}
+
+void mca_coll_flash_job_poll(void)
+{
+    pthread_mutex_lock(&job.mutex);
+    poll_from_now_on();
+    pthread_mutex_unlock(&job.mutex);
+}
+
 void mca_coll_flash_job_start(void)
 {
     pthread_mutex_lock(&job.mutex);
+    poll_from_now_on();
     if (!job.started) {
         job.started = true;
-        opal_progress_register(mca_coll_flash_progress_all);
         if (mca_coll_flash_params.progress != FLASH_PROGRESS_OFF) {
             mca_coll_flash_thread_start(job.progress);
         }

@@ -7,7 +7,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "coll_flash_operation.h"
 
 #include <stdlib.h>
 
@@ -255,12 +255,12 @@ static int fill(flash_fallback_t *call, mca_coll_flash_arguments_t *a, const sid
     return rc;
 }
 
-/* Whether the call has a side that a module below would touch with the processor. */
+/* Whether the call has a side that a module below, or a board, would touch with the processor. */
 static bool find_far(const mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
-                     side_t *all, side_t *own)
+                     mca_coll_flash_path_t path, side_t *all, side_t *own)
 {
     /* Built for such memory, Open MPI still reduces by the processor in its non-blocking calls. */
-    if (arguments->op == NULL && flash_compat_takes_devices()) {
+    if (path == FLASH_PASSED_ON && arguments->op == NULL && flash_compat_takes_devices()) {
         return false;
     }
     *all = find_all(arguments, comm);
@@ -273,7 +273,7 @@ int mca_coll_flash_refuse_far(const mca_coll_flash_arguments_t *arguments,
 {
     side_t all, own;
 
-    return find_far(arguments, comm, &all, &own)
+    return find_far(arguments, comm, FLASH_PASSED_ON, &all, &own)
                ? mca_coll_flash_refuse_device("persistent requests that take no ring "
                                               "(coll_flash_verbose 2 says why) are of a "
                                               "component that cannot reach it; with "
@@ -282,7 +282,8 @@ int mca_coll_flash_refuse_far(const mca_coll_flash_arguments_t *arguments,
 }
 
 int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
-                          const struct flash_stager_order *order, struct flash_fallback **mirrored)
+                          mca_coll_flash_path_t path, const struct flash_stager_order *order,
+                          struct flash_fallback **mirrored)
 {
     flash_fallback_t *call;
     side_t all, own;
@@ -290,7 +291,7 @@ int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicat
 
     *mirrored = NULL;
     mca_coll_flash_settle();
-    if (!find_far(arguments, comm, &all, &own)) {
+    if (!find_far(arguments, comm, path, &all, &own)) {
         return MPI_SUCCESS;
     }
     /* The receive side, which is all of it in place. */

@@ -11,7 +11,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "coll_flash_board.h"
 
 #include <pthread.h>
 
@@ -124,6 +124,9 @@ static void module_construct(mca_coll_flash_module_t *module)
     memset(module->taken, 0, sizeof(module->taken));
     OBJ_CONSTRUCT(&module->waiting, opal_list_t);
     module->ring = (flash_ring_t){.ranks = NULL};
+    module->board = NULL;
+    module->board_active = false;
+    module->board_sequence = 0;
     module->left = module->right = NULL;
     module->pairs = NULL;
     atomic_init(&module->told_blame, FLASH_NOT_TOLD);
@@ -138,6 +141,7 @@ static void release(mca_coll_base_module_t *module)
 
 static void module_destruct(mca_coll_flash_module_t *module)
 {
+    mca_coll_flash_board_forget(module);
     OBJ_DESTRUCT(&module->waiting);
     free((void *) module->ring.ranks);
     free(module->pairs);
@@ -216,6 +220,9 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     if (mca_coll_flash_read_settings(comm, &module->settings) != OPAL_SUCCESS) {
         no_memory(comm);
     }
+    if (module->on_node && !mca_coll_flash_board_of(comm, &module->board)) {
+        no_memory(comm);
+    }
     module->comm = comm;
     FLASH_TAKE_OVER(module, comm, iallgather);
     FLASH_TAKE_OVER(module, comm, iallgatherv);
@@ -225,8 +232,11 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     FLASH_TAKE_OVER(module, comm, allgatherv_init);
     FLASH_TAKE_OVER(module, comm, reduce_scatter_init);
     FLASH_TAKE_OVER(module, comm, reduce_scatter_block_init);
-    FLASH_VERBOSE(1, "coll:flash: serves communicator %u (%s), %d ranks", comm_id, comm->c_name,
-                  ompi_comm_size(comm));
+    FLASH_VERBOSE(1, "coll:flash: serves communicator %u (%s), %d ranks, %s", comm_id, comm->c_name,
+                  ompi_comm_size(comm),
+                  module->board != NULL ? "with a board"
+                  : module->on_node     ? "on one node, without a board"
+                                        : "on several nodes");
     return OMPI_SUCCESS;
 }
 

@@ -11,7 +11,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "coll_flash_operation.h"
 
 #include <pthread.h>
 
@@ -20,6 +20,11 @@ static pthread_mutex_t numbers_mutex = PTHREAD_MUTEX_INITIALIZER;
 uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module)
 {
     return module->sequence++ & (FLASH_CALL_SEQUENCES - 1);
+}
+
+uint32_t mca_coll_flash_board_sequence(mca_coll_flash_module_t *module)
+{
+    return FLASH_ON_BOARD + module->board_sequence++ % FLASH_ON_BOARD;
 }
 
 static bool take(const mca_coll_flash_request_t *request)

@@ -8,7 +8,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "coll_flash_operation.h"
 
 #if FLASH_LARGE_COUNTS
 
@@ -25,7 +25,8 @@ static void tell(const char *name, size_t count, MPI_Datatype type, mca_coll_bas
     size_t size;
 
     ompi_datatype_type_size(type, &size);
-    mca_coll_flash_takes_ring(name, FLASH_ALLGATHER, count * size, module, FLASH_COUNTS_TOO_LARGE);
+    mca_coll_flash_choose_path(name, FLASH_ALLGATHER, count * size, 0, module,
+                               FLASH_COUNTS_TOO_LARGE);
 }
 
 static bool block_fits(const char *name, size_t count, MPI_Datatype type,

@@ -43,32 +43,42 @@ static const struct {
     [FLASH_COUNTS_TOO_LARGE] = {"a block of 2 GiB, or an array of large counts",
                                 FLASH_COUNT_LARGE}};
 
-/* `calls` and `bytes` count those that are not served. */
-static void tell(const char *name, size_t size, ompi_communicator_t *comm,
-                 mca_coll_flash_obstacle_t obstacle, const char *otherwise,
-                 mca_coll_flash_counter_t calls, mca_coll_flash_counter_t bytes)
-{
-    uint32_t comm_id = flash_compat_comm_id(comm);
+/* What it is called, and counted as: its number, and behind that its bytes. */
+typedef struct way {
+    const char *text;
+    mca_coll_flash_counter_t calls;
+} way_t;
 
-    if (obstacle == FLASH_NO_OBSTACLE) {
-        mca_coll_flash_count(FLASH_COUNT_RINGS, 1);
-        mca_coll_flash_count(FLASH_COUNT_RING_BYTES, size);
-        FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: ring", name, size,
-                      comm_id);
-    } else {
-        mca_coll_flash_count(calls, 1);
-        mca_coll_flash_count(bytes, size);
-        mca_coll_flash_count(obstacles[obstacle].counter, 1);
-        FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s (%s)", name, size,
-                      comm_id, otherwise, obstacles[obstacle].text);
+_Static_assert(FLASH_COUNT_RING_BYTES == FLASH_COUNT_RINGS + 1 &&
+                   FLASH_COUNT_BOARD_BYTES == FLASH_COUNT_BOARDS + 1 &&
+                   FLASH_COUNT_PASSED_ON_BYTES == FLASH_COUNT_PASSED_ON + 1 &&
+                   FLASH_COUNT_PLAIN_BYTES == FLASH_COUNT_PLAIN + 1,
+               "bytes are counted behind calls");
+
+static const way_t ring = {"ring", FLASH_COUNT_RINGS}, board = {"board", FLASH_COUNT_BOARDS},
+                   passed_on = {"passed on", FLASH_COUNT_PASSED_ON},
+                   plain = {"plain collective", FLASH_COUNT_PLAIN};
+
+/* `why`: of a call that takes no ring. */
+static void tell(const char *name, size_t size, ompi_communicator_t *comm, const way_t *way,
+                 mca_coll_flash_obstacle_t why)
+{
+    bool reason = why != FLASH_NO_OBSTACLE;
+
+    mca_coll_flash_count(way->calls, 1);
+    mca_coll_flash_count(way->calls + 1, size);
+    if (way != &ring && way != &board) {
+        mca_coll_flash_count(obstacles[why].counter, 1);
     }
+    FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s%s%s%s", name, size,
+                  flash_compat_comm_id(comm), way->text, reason ? " (" : "",
+                  reason ? obstacles[why].text : "", reason ? ")" : "");
 }
 
 void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
                               mca_coll_flash_obstacle_t obstacle)
 {
-    tell(name, bytes, comm, obstacle, "plain collective", FLASH_COUNT_PLAIN,
-         FLASH_COUNT_PLAIN_BYTES);
+    tell(name, bytes, comm, obstacle == FLASH_NO_OBSTACLE ? &ring : &plain, obstacle);
 }
 
 /* The parameters' help texts say why there are two limits, and two of each. */
@@ -88,10 +98,26 @@ static mca_coll_flash_obstacle_t too_small(flash_kind_t kind, size_t bytes,
     return FLASH_NO_OBSTACLE;
 }
 
-bool mca_coll_flash_takes_ring(const char *name, flash_kind_t kind, size_t bytes,
-                               const mca_coll_flash_module_t *module,
-                               mca_coll_flash_obstacle_t obstacle)
+/* What is in a ring's way need not be in a board's. */
+static bool takes_board(flash_kind_t kind, size_t bytes, size_t element,
+                        const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
 {
+    size_t block = bytes / (size_t) ompi_comm_size(module->comm);
+
+    if (kind == FLASH_ALLGATHER && block > mca_coll_flash_params.board_bytes) {
+        return false;
+    }
+    return module->board != NULL && element > 0 && obstacle <= FLASH_ON_ONE_NODE &&
+           flash_board_fits((uint32_t) ompi_comm_size(module->comm), kind, element);
+}
+
+mca_coll_flash_path_t mca_coll_flash_choose_path(const char *name, flash_kind_t kind, size_t bytes,
+                                                 size_t element,
+                                                 const mca_coll_flash_module_t *module,
+                                                 mca_coll_flash_obstacle_t obstacle)
+{
+    mca_coll_flash_path_t path = FLASH_PASSED_ON;
+
     if (obstacle == FLASH_NO_OBSTACLE) {
         obstacle = too_small(kind, bytes, module);
     }
@@ -99,7 +125,15 @@ bool mca_coll_flash_takes_ring(const char *name, flash_kind_t kind, size_t bytes
         mca_coll_flash_params.on_node == FLASH_ON_NODE_NO) {
         obstacle = FLASH_ON_ONE_NODE;
     }
-    tell(name, bytes, module->comm, obstacle, "passed on", FLASH_COUNT_PASSED_ON,
-         FLASH_COUNT_PASSED_ON_BYTES);
-    return obstacle == FLASH_NO_OBSTACLE;
+    if (obstacle == FLASH_NO_OBSTACLE) {
+        path = FLASH_BY_RING;
+    } else if (takes_board(kind, bytes, element, module, obstacle)) {
+        path = FLASH_BY_BOARD;
+    }
+    tell(name, bytes, module->comm,
+         path == FLASH_BY_RING    ? &ring
+         : path == FLASH_BY_BOARD ? &board
+                                  : &passed_on,
+         obstacle);
+    return path;
 }

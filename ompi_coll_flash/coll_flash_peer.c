@@ -10,6 +10,7 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "coll_flash_card.h"
+#include "coll_flash_operation.h"
 
 #include <pthread.h>
 #include <stdlib.h>

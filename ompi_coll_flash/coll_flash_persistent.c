@@ -22,7 +22,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "coll_flash_operation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -261,8 +261,7 @@ static int keep_arrays(mca_coll_flash_persistent_t *persistent, int size)
  * in different orders (MPI 4.0, section 6.13). No number is given twice, since a request may live
  * as long as its communicator.
  */
-mca_coll_flash_obstacle_t
-mca_coll_flash_persistent_obstacle(const mca_coll_flash_module_t *module)
+mca_coll_flash_obstacle_t mca_coll_flash_persistent_obstacle(const mca_coll_flash_module_t *module)
 {
     return module->persistent_sequence < FLASH_CALL_SEQUENCES ? FLASH_NO_OBSTACLE
                                                               : FLASH_PERSISTENT_NUMBERS;

@@ -6,7 +6,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "coll_flash_board.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *m
                                                       : (size_t) mca_coll_flash_params.schedule;
     bool fits = mca_coll_flash_may_exchange(module->comm);
 
-    if (schedule == FLASH_SCHEDULE_RING) {
+    if (schedule == FLASH_SCHEDULE_RING || sequence >= FLASH_ON_BOARD) {
         return FLASH_REDUCE_SCATTER;
     }
     FLASH_VERBOSE(2, "coll:flash: %s",
@@ -187,16 +187,30 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
 
 /* ----------------------------------------------------- the functions taken over */
 
-static bool takes_ring(const char *name, flash_count_t recvcount, flash_counts_t recvcounts,
-                       MPI_Datatype datatype, MPI_Op op, const mca_coll_flash_module_t *module,
-                       mca_coll_flash_obstacle_t obstacle)
+static mca_coll_flash_path_t path_of(const char *name, flash_count_t recvcount,
+                                     flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
+                                     const mca_coll_flash_module_t *module)
 {
     size_t bytes = mca_coll_flash_bytes(recvcount, recvcounts, datatype, module->comm);
+    ptrdiff_t extent;
+
+    ompi_datatype_type_extent(datatype, &extent);
+    return mca_coll_flash_choose_path(name, FLASH_REDUCE_SCATTER, bytes, (size_t) extent, module,
+                                      mca_coll_flash_reduce_obstacle(datatype, op));
+}
+
+static bool takes_ring_each_time(const char *name, flash_count_t recvcount,
+                                 flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
+                                 const mca_coll_flash_module_t *module)
+{
+    size_t bytes = mca_coll_flash_bytes(recvcount, recvcounts, datatype, module->comm);
+    mca_coll_flash_obstacle_t obstacle = mca_coll_flash_persistent_obstacle(module);
 
     if (obstacle == FLASH_NO_OBSTACLE) {
         obstacle = mca_coll_flash_reduce_obstacle(datatype, op);
     }
-    return mca_coll_flash_takes_ring(name, FLASH_REDUCE_SCATTER, bytes, module, obstacle);
+    return mca_coll_flash_choose_path(name, FLASH_REDUCE_SCATTER, bytes, 0, module, obstacle) ==
+           FLASH_BY_RING;
 }
 
 static mca_coll_flash_arguments_t arguments_of(const void *sendbuf, void *recvbuf,
@@ -217,9 +231,10 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
                                          mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_path_t path =
+        path_of("Ireduce_scatter_block", recvcount, NULL, datatype, op, module);
 
-    if (!takes_ring("Ireduce_scatter_block", recvcount, NULL, datatype, op, module,
-                    FLASH_NO_OBSTACLE)) {
+    if (path != FLASH_BY_RING) {
         struct flash_fallback *mirrored = NULL;
         int rc = MPI_SUCCESS;
 
@@ -227,11 +242,18 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
             mca_coll_flash_arguments_t arguments =
                 arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
 
-            rc = mca_coll_flash_mirror(&arguments, comm, NULL, &mirrored);
+            rc = mca_coll_flash_mirror(&arguments, comm, path, NULL, &mirrored);
+            if (rc != MPI_SUCCESS && path == FLASH_BY_BOARD) {
+                mca_coll_flash_board_refuse(module, FLASH_REDUCE_SCATTER);
+            }
             sendbuf = arguments.sendbuf;
             recvbuf = arguments.recvbuf;
         }
-        if (rc == MPI_SUCCESS) {
+        if (rc == MPI_SUCCESS && path == FLASH_BY_BOARD) {
+            rc = mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_board_sequence(module),
+                                                     sendbuf, recvbuf, recvcount, NULL, datatype,
+                                                     op, NULL, request);
+        } else if (rc == MPI_SUCCESS) {
             rc = module->previous.ireduce_scatter_block(
                 sendbuf, recvbuf, recvcount, datatype, op, comm, request,
                 module->previous.ireduce_scatter_block_module);
@@ -248,8 +270,9 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
                                    ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_path_t path = path_of("Ireduce_scatter", 0, recvcounts, datatype, op, module);
 
-    if (!takes_ring("Ireduce_scatter", 0, recvcounts, datatype, op, module, FLASH_NO_OBSTACLE)) {
+    if (path != FLASH_BY_RING) {
         struct flash_fallback *mirrored = NULL;
         int rc = MPI_SUCCESS;
 
@@ -257,11 +280,18 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
             mca_coll_flash_arguments_t arguments =
                 arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
 
-            rc = mca_coll_flash_mirror(&arguments, comm, NULL, &mirrored);
+            rc = mca_coll_flash_mirror(&arguments, comm, path, NULL, &mirrored);
+            if (rc != MPI_SUCCESS && path == FLASH_BY_BOARD) {
+                mca_coll_flash_board_refuse(module, FLASH_REDUCE_SCATTER);
+            }
             sendbuf = arguments.sendbuf;
             recvbuf = arguments.recvbuf;
         }
-        if (rc == MPI_SUCCESS) {
+        if (rc == MPI_SUCCESS && path == FLASH_BY_BOARD) {
+            rc = mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_board_sequence(module),
+                                                     sendbuf, recvbuf, 0, recvcounts, datatype, op,
+                                                     NULL, request);
+        } else if (rc == MPI_SUCCESS) {
             rc = module->previous.ireduce_scatter(sendbuf, recvbuf, FLASH_COUNTS(recvcounts),
                                                   datatype, op, comm, request,
                                                   module->previous.ireduce_scatter_module);
@@ -282,8 +312,7 @@ int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
     mca_coll_flash_arguments_t arguments =
         arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
 
-    if (!takes_ring("Reduce_scatter_init", 0, recvcounts, datatype, op, module,
-                    mca_coll_flash_persistent_obstacle(module))) {
+    if (!takes_ring_each_time("Reduce_scatter_init", 0, recvcounts, datatype, op, module)) {
         if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
@@ -304,8 +333,7 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
     mca_coll_flash_arguments_t arguments =
         arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
 
-    if (!takes_ring("Reduce_scatter_block_init", recvcount, NULL, datatype, op, module,
-                    mca_coll_flash_persistent_obstacle(module))) {
+    if (!takes_ring_each_time("Reduce_scatter_block_init", recvcount, NULL, datatype, op, module)) {
         if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }

@@ -11,7 +11,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "coll_flash_board.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,7 +123,10 @@ static void refuse_at_once(mca_coll_flash_module_t *module, uint32_t sequence, f
 {
     flash_op_params_t params = {.user = NULL};
 
-    if (sequence < FLASH_CALL_SEQUENCES && mca_coll_flash_prepare(module, kind) == MPI_SUCCESS) {
+    if (sequence >= FLASH_ON_BOARD) {
+        mca_coll_flash_board_refuse(module, kind);
+    } else if (sequence < FLASH_CALL_SEQUENCES &&
+               mca_coll_flash_prepare(module, kind) == MPI_SUCCESS) {
         set_ring(module, sequence, kind, &params);
         if (flash_progress_refuse(mca_coll_flash_job_progress(), &params) &&
             flash_schedule_exchanges(kind)) {
@@ -271,14 +274,11 @@ static void end(mca_coll_flash_request_t *request, int error)
     }
 }
 
-static void complete(flash_op_t *op)
+void mca_coll_flash_request_ended(mca_coll_flash_request_t *request, int status, uint32_t blamed,
+                                  bool haunted)
 {
-    mca_coll_flash_request_t *request = flash_op_user(op);
-    int status = flash_op_status(op), error = mca_coll_flash_error(status);
-    uint32_t blamed = flash_op_blamed(op);
-    bool haunted = flash_op_is_haunted(op);
+    int error = mca_coll_flash_error(status);
 
-    flash_progress_destroy_op(mca_coll_flash_job_progress(), op);
     explain(request, status, blamed);
     if (error == MPI_SUCCESS && request->known_error == MPI_SUCCESS && request->finish != NULL) {
         error = request->finish(request);
@@ -292,11 +292,23 @@ static void complete(flash_op_t *op)
     end(request, request->known_error != MPI_SUCCESS ? request->known_error : error);
 }
 
+static void complete(flash_op_t *op)
+{
+    mca_coll_flash_request_t *request = flash_op_user(op);
+    int status = flash_op_status(op);
+    uint32_t blamed = flash_op_blamed(op);
+    bool haunted = flash_op_is_haunted(op);
+
+    flash_progress_destroy_op(mca_coll_flash_job_progress(), op);
+    mca_coll_flash_request_ended(request, status, blamed, haunted);
+}
+
 int mca_coll_flash_progress_all(void)
 {
-    int happened = flash_progress_poll(mca_coll_flash_job_progress(), complete);
+    int happened = mca_coll_flash_boards_progress() +
+                   flash_progress_poll(mca_coll_flash_job_progress(), complete);
 
-    if (flash_progress_busy(mca_coll_flash_job_progress())) {
+    if (mca_coll_flash_boards_busy() || flash_progress_busy(mca_coll_flash_job_progress())) {
         mca_coll_flash_watch();
     }
     return happened;
@@ -454,6 +466,7 @@ static int find_pairs(mca_coll_flash_module_t *module)
     return MPI_SUCCESS;
 }
 
+/* Of what goes by messages. */
 int mca_coll_flash_prepare(mca_coll_flash_module_t *module, flash_kind_t kind)
 {
     int rc = flash_schedule_exchanges(kind) ? find_pairs(module) : find_neighbours(module);
@@ -473,6 +486,10 @@ static void begin(mca_coll_flash_request_t *request, const flash_op_params_t *pa
     flash_progress_t *progress = mca_coll_flash_job_progress();
     flash_op_params_t refusal = {.user = request};
 
+    if (request->sequence >= FLASH_ON_BOARD) {
+        mca_coll_flash_board_begin(request, params);
+        return;
+    }
     if (!request->refused) {
         int rc = flash_progress_start_op(progress, params);
 
@@ -509,10 +526,12 @@ static void begin_in_turn(mca_coll_flash_request_t *request, const flash_op_para
 int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
                                   ompi_request_t **started)
 {
-    const flash_op_params_t none = {.user = NULL};
+    flash_op_params_t none = {.user = request};
 
     release_memory(request);
-    if (mca_coll_flash_prepare(request->module, request->kind) != MPI_SUCCESS) {
+    set_ring(request->module, request->sequence, request->kind, &none);
+    if (request->sequence < FLASH_ON_BOARD &&
+        mca_coll_flash_prepare(request->module, request->kind) != MPI_SUCCESS) {
         recycle(request);
         return error;
     }
@@ -525,8 +544,11 @@ int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
 int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
                                  ompi_request_t **started)
 {
-    int rc = mca_coll_flash_prepare(request->module, request->kind);
+    int rc = MPI_SUCCESS;
 
+    if (request->sequence < FLASH_ON_BOARD) {
+        rc = mca_coll_flash_prepare(request->module, request->kind);
+    }
     request->apart = calls_apart(request);
     if (rc == MPI_SUCCESS && request->apart) {
         rc = mca_coll_flash_job_start_caller();

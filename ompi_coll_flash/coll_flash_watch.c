@@ -10,7 +10,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "coll_flash_board.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -65,7 +65,7 @@ static void describe(void *reports, size_t k, const flash_silence_t *silence)
     const flash_schedule_t steps = {.kind = request->kind, .ring = request->module->ring};
 
     report->operation = names[request->kind];
-    report->sequence = request->sequence;
+    report->sequence = request->sequence % FLASH_ON_BOARD;
     report->steps = flash_schedule_length(&steps, FLASH_STEPS);
     report->peer = ompi_group_get_proc_name(comm->c_local_group, (int) silence->rank);
     report->group = comm->c_local_group;
@@ -103,6 +103,41 @@ static void act(const flash_silence_t *silence, const report_t *report)
     }
 }
 
+/* Whoever it is: others may wait for each other, because it has not taken what they posted. */
+static void lose_who_is_gone(flash_board_t *board, ompi_group_t *group)
+{
+    for (uint32_t rank = 0; rank < flash_board_ranks(board); rank++) {
+        if (mca_coll_flash_board_rank_is_gone(ompi_group_get_proc_name(group, (int) rank).vpid)) {
+            flash_board_lose(board, rank);
+        }
+    }
+}
+
+/* Under the boards' lock. Whom this rank shares memory with is on its node: the kernel knows. */
+static void look_at_board(flash_board_t *board)
+{
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+    flash_silence_t silence;
+    uint64_t rounds;
+    report_t report;
+
+    if (!flash_board_watch(board, &silence, &rounds)) {
+        return;
+    }
+    describe(&report, 0, &silence);
+    report.steps = (uint32_t) rounds;
+    if (report.stuck) {
+        warn(&silence, &report);
+    }
+    if (report.stuck && params->stuck_error) {
+        flash_board_lose(board, silence.rank);
+    }
+    if (params->probe_seconds > 0 && silence.watches >= params->probe_seconds) {
+        lose_who_is_gone(board, report.group);
+    }
+    OBJ_RELEASE(report.group);
+}
+
 void mca_coll_flash_watch(void)
 {
     flash_silence_t silences[MOST];
@@ -117,4 +152,5 @@ void mca_coll_flash_watch(void)
         act(&silences[k], &reports[k]);
         OBJ_RELEASE(reports[k].group);
     }
+    mca_coll_flash_boards_each(look_at_board);
 }

@@ -225,8 +225,8 @@ static int mirror(flash_fallback_t *fallback, mca_coll_flash_arguments_t *a,
                   struct flash_fallback **mirrored)
 {
     flash_stager_order_t order;
-    int rc = mca_coll_flash_mirror(a, fallback->comm, order_of(&fallback->compute, false, &order),
-                                   mirrored);
+    int rc = mca_coll_flash_mirror(a, fallback->comm, FLASH_PASSED_ON,
+                                   order_of(&fallback->compute, false, &order), mirrored);
 
     flash_fallback_fail(fallback, rc);
     if (rc != MPI_SUCCESS) {

@@ -9,7 +9,7 @@
 #ifndef MPIX_FLASH_FALLBACK_H
 #define MPIX_FLASH_FALLBACK_H
 
-#include "coll_flash.h"
+#include "coll_flash_operation.h"
 
 /* recvcounts == NULL: equal blocks of recvcount. */
 int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype,

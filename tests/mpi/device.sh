@@ -146,7 +146,11 @@ options --mca coll_flash_cuda_plugin "$plugin"
 for np in 2 3 5; do
     mpi "$np" -- test_device mirrored many users_operation two_devices
 done
-on_node=yes
+board=yes
+for np in 2 3; do
+    mpi "$np" -- test_device mirrored many users_operation two_devices
+done
+board=no on_node=yes
 mpi 4 -- test_device mirrored many
 point 'persistent requests that are passed on: said' \
     says + 'persistent requests that take no ring' 2 -- test_device_errors passed_on

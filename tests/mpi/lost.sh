@@ -57,6 +57,18 @@ for np in 2 4; do
 done
 point 'np 4, reduce_compute, the direct schedule: a rank dies at step 2' \
     tried survivors_are_told 4 --mca coll_flash_schedule direct -- test_lost dies reduce_compute 2
+# shellcheck disable=SC2034 # the runner's
+over_boards() {
+    OMPI_MCA_coll_flash_board_bytes=1000000000 board=yes on_node=no "$@"
+}
+for np in 2 3 4; do
+    for call in gather reduce gatherv reducev; do
+        point "np $np, $call, boards: a rank dies" \
+            tried over_boards survivors_are_told "$np" -- test_lost dies "$call"
+    done
+    point "np $np, gather, boards: a rank dies before it takes part" \
+        tried over_boards survivors_are_told "$np" -- test_lost absent gather
+done
 point 'np 3, gather, tcp: a rank dies before it takes part' \
     tried survivors_are_told 3 -x UCX_FLASH_TLS=tcp -- test_lost absent gather
 
@@ -92,9 +104,19 @@ late_rank_is_given_up() {
     holds 3 'at last: MPI_ERR_OTHER' && holds 3 'once more: MPI_ERR_OTHER' &&
         holds 0 'called right' && tells + 'That rank is given up'
 }
+late_for_boards() {
+    run 3 --mca coll_flash_stuck_seconds 2 "${all_messages[@]}" -- test_lost late "$1" \
+        >"$log" 2>&1 &&
+        holds 3 'at last: success' && holds 0 'called right' && told stuck &&
+        tells + 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
+        tells + "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD"
+}
 for operation in allgather reduce-scatter; do
     call=gather
     [[ $operation == allgather ]] || call=reduce
+    point "$operation, boards: a rank is late" tried over_boards late_for_boards "$call"
+    point "$operation, boards: a late rank is given up" \
+        tried over_boards late_rank_is_given_up -- test_lost late "$call"
     point "$operation: a rank is late" tried rank_is_late -- test_lost late "$call"
     point "$operation: a late rank is given up" tried late_rank_is_given_up -- test_lost late "$call"
 done

@@ -90,6 +90,13 @@ static bool is_wanted(const char *name, int argc, char **argv)
     return argc < 2;
 }
 
+bool uses_boards(void)
+{
+    const char *board = getenv("OMPI_MCA_coll_flash_board");
+
+    return board != NULL && strcmp(board, "yes") == 0;
+}
+
 /* The level that a program asks for, or FLASH_TEST_LEVEL's if that is in the environment. */
 static int level_for(int thread_level)
 {

@@ -34,6 +34,8 @@ __attribute__((format(printf, 2, 3))) bool check(bool good, const char *text, ..
 
 /* check() that an MPI call returned, or a request ended with, an error of that class. */
 bool check_class(int error, int class, const char *what);
+/* Whether plain calls go over boards, and persistent requests to Open MPI's own: board.sh. */
+bool uses_boards(void);
 
 /*
  * MPI_Init_thread, the cases with a barrier after each, MPI_Finalize. Returns what main() returns.

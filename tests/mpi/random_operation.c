@@ -59,9 +59,10 @@ static bool is_large(size_t bytes, int blocks)
     return least == 0 || (bytes >= least && bytes >= least_block * (size_t) blocks);
 }
 
+/* Or, a plain call, a board instead. */
 bool takes_ring(const operation_t *operation, size_t bytes)
 {
-    return operation->slot->active &&
+    return operation->slot->active && !(operation->persistent && uses_boards()) &&
            (operation->compute || is_large(bytes, operation->slot->size));
 }
 

@@ -35,4 +35,14 @@ for np in 3 5; do
     point "np $np: other segments" same "$np" --mca coll_flash_segment_bytes 1000
 done
 
+# Persistent requests, way 2, are passed on then.
+same_but_persistent() {
+    sums "$scratch/sums" "$@" &&
+        board=yes on_node=no sums "$scratch/others" "$@" &&
+        diff <(grep -v 'way 2' "$scratch/sums") <(grep -v 'way 2' "$scratch/others")
+}
+for np in 2 3 5; do
+    point "np $np: over boards as by rings" same_but_persistent "$np"
+done
+
 plan

@@ -63,7 +63,6 @@ static void reduce(MPI_Op op)
 
 static void take_second(void *in, void *inout, int *count, MPI_Datatype *type)
 {
-    (void) inout;
     (void) type;
     memcpy(inout, in, (size_t) *count * sizeof(double));
 }
@@ -92,6 +91,8 @@ static void count_reasons(void)
         MPI_T_pvar_handle handle; /* its counter is 0 when this is made */
     } counts[] = {{"coll_flash_rings", 2, NULL},
                   {"coll_flash_ring_bytes", ranks * (LARGE + block), NULL},
+                  {"coll_flash_boards", 0, NULL},
+                  {"coll_flash_board_bytes", 0, NULL},
                   {"coll_flash_callbacks", 0, NULL},
                   {"coll_flash_passed_on", 3, NULL},
                   {"coll_flash_passed_on_bytes", ranks * (2 * SMALL + block), NULL},

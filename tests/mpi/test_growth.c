@@ -128,7 +128,9 @@ static int way_of_round(int round)
     const char *value = getenv("FLASH_TEST_ACTIVE");
     bool active = value == NULL || strcmp(value, "0") != 0;
 
-    return active ? round % WAYS : COMPUTE_GATHER + round % 2;
+    int ways = uses_boards() ? LASTING_GATHER : WAYS; /* as above */
+
+    return active ? round % ways : COMPUTE_GATHER + round % 2;
 }
 
 static bool gathers(int way)

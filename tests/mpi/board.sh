@@ -1,0 +1,104 @@
+#!/bin/bash
+# board.sh: calls within a node, over boards: what rings do must come of them as well. same_bits.sh and
+# lost.sh have more.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+# shellcheck disable=SC2034 # the runner's
+board=yes on_node=no
+# Allgathers of any size.
+export OMPI_MCA_coll_flash_board_bytes=1000000000
+
+# ------------------------------------------------------------------ which calls
+
+plain='Iallgatherv* of [0-9]* bytes on communicator 0' # the extension's take the ring anyway
+path_is() { # TEXT OTHER: plain calls take the way of that text, and none the other
+    says + "$plain: $1" 3 --mca coll_flash_verbose 2 "${@:3}" && holds 0 "$plain: \\($2\\)"
+}
+counts=(test_allgather counts)
+point 'on one node: the board' path_is 'board (on one node' 'ring\|passed on' \
+    --mca coll_flash_min_bytes 0 -- "${counts[@]}"
+point 'below min_bytes: the board' path_is 'board (below twice min_bytes' 'ring\|passed on' \
+    -- "${counts[@]}"
+point 'coll_flash_board no on one rank: passed on by all' path_is 'passed on (' 'ring\|board' \
+    -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_board=no "$programs/test_allgather" counts
+point 'blocks above board_bytes: passed on' path_is 'passed on (on one node' 'ring\|board' \
+    --mca coll_flash_min_bytes 0 --mca coll_flash_board_bytes 1 -- test_others own
+point 'large enough, and on_node yes: the ring' eval 'on_node=yes path_is ring "board\|passed on" \
+    --mca coll_flash_min_bytes 0 -- "${counts[@]}"'
+# As in a container of its own.
+apart=(unshare --pid --fork --mount-proc)
+hidden() {
+    says + 'no boards: processes of this node do not see each other' 2 --mca coll_flash_verbose 2 \
+        --mca btl tcp,self --mca pml ob1 -x UCX_FLASH_TLS=tcp \
+        -- "${on_rank[@]}" 1 A=1 "${apart[@]}" "$programs/test_allgather" counts &&
+        holds 2 'board no' && holds + "$plain: passed on"
+}
+if "${apart[@]}" true 2>/dev/null; then
+    point 'processes that do not see each other: passed on' hidden
+else
+    skip 'processes that do not see each other: passed on' 'may not unshare(1) process numbers'
+fi
+served() {
+    says 3 'serves communicator 0 .* with a board' 3 --mca coll_flash_verbose 1 -- \
+        test_requests many_communicators && holds + 'serves communicator 3 .* with a board'
+}
+point 'coll_flash_verbose 1: who has a board' served
+counted() {
+    says 1 'plain calls over a board  *1  *1.0  *1$' 3 --mca coll_flash_summary 1 -- \
+        test_others own && holds 1 'plain calls passed on  *0  *0.0  *0$'
+}
+point 'the table counts them' counted
+
+# ---------------------------------------------------------------------- results
+
+for np in 1 2 3 4 5 6 7 8; do
+    mpi "$np" -- test_allgather
+    mpi "$np" -- test_reduce_scatter
+done
+mpi 4 --mca coll_flash_progress off -- test_allgather
+mpi 4 --mca coll_flash_progress off -- test_reduce_scatter
+for np in 2 3; do
+    mpi "$np" -- test_users_code
+    mpi "$np" -- test_arguments
+done
+mpi 4 -- test_buffers no_buffer no_strided_buffer null_buffer many
+
+# --------------------------------------------------------------------- requests
+
+for np in 2 3 5; do
+    mpi "$np" -- test_sizes plain
+    mpi "$np" -- test_failures
+done
+cases=(one_communicator many_communicators free_active free_types free_communicators come_and_go
+    reduce_meanwhile leak)
+for np in 2 5 8; do
+    mpi "$np" -- test_requests "${cases[@]}"
+done
+mpi 2 -- test_requests many_pending
+for np in 2 4; do
+    mpi "$np" -- test_threads
+    mpi "$np" -- test_in_turn
+    mpi "$np" -- test_life
+    mpi "$np" -- test_life finalize
+done
+mpi 2 -- test_cancel
+mpi 3 -- test_growth
+seed=${FLASH_TEST_SEED:-20260424}
+options --mca coll_flash_min_bytes 0
+for np in 2 3 5; do
+    mpi "$np" -- random_ops --seed="$seed" --operations=500
+done
+options
+
+# --------------------------------------------------------------------- failures
+
+sizes_disagree() {
+    explains sizes-disagree 2 -- test_sizes plain
+}
+point 'sizes disagree: cause and remedy' sizes_disagree
+
+plan
