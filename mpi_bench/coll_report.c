@@ -101,7 +101,10 @@ static bool shown(const coll_job_t *job, const column_t *column, bool full)
 
 static const char *path_of(const coll_row_t *row)
 {
-    return row->flash.rings > 0 ? "ring" : row->flash.passed_on > 0 ? "below" : "-";
+    return row->flash.rings > 0       ? "ring"
+           : row->flash.boards > 0    ? "board"
+           : row->flash.passed_on > 0 ? "below"
+                                      : "-";
 }
 
 static const char *const compute_texts[] = {[COLL_WORK] = "is work for the core",
