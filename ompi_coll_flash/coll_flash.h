@@ -79,6 +79,8 @@ typedef struct mca_coll_flash_params {
     bool board;     /* agreed on: and usable */
     size_t board_bytes;
     size_t min_bytes, step_bytes;
+    size_t direct_bytes;
+    int direct_ranks;
     size_t segment_bytes;
     int schedule;         /* FLASH_SCHEDULE_*, of reduce-scatters */
     bool callback_thread; /* unless a communicator's info key says otherwise */
@@ -334,6 +336,7 @@ typedef enum mca_coll_flash_obstacle {
 typedef enum mca_coll_flash_path {
     FLASH_PASSED_ON, /* to the component below */
     FLASH_BY_RING,
+    FLASH_DIRECT, /* a reduce-scatter too small for a ring; no thread looks after it */
     FLASH_BY_BOARD
 } mca_coll_flash_path_t;
 

@@ -18,6 +18,8 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .board_bytes = 64 * 1024,
     .min_bytes = 512 * 1024,
     .step_bytes = 64 * 1024,
+    .direct_bytes = 48 * 1024,
+    .direct_ranks = 16,
     .segment_bytes = 256 * 1024,
     .schedule = FLASH_SCHEDULE_RING,
     .callback_thread = false,
@@ -105,8 +107,8 @@ static void register_selection(void)
                       "Size in bytes, all ranks' blocks together, from which on "
                       "MPI_Ireduce_scatter(_block) go around flash's ring, and from twice that on "
                       "MPI_Iallgather(v), of which Open MPI's own move fewer bytes than its "
-                      "reductions do; smaller ones take a board (coll_flash_board), or go to the "
-                      "component of the next lower priority. 0: no size is too small, and coll_flash_step_bytes does not "
+                      "reductions do; smaller ones take a board (coll_flash_board), are direct "
+                      "(coll_flash_direct_bytes), or go to the component of the next lower priority. 0: no size is too small, and coll_flash_step_bytes does not "
                       "count. The default is where the ring was found faster under computation, "
                       "over TCP. Where ranks were given different values, all use the smallest. "
                       "The calls of <mpix_flash.h> always use the ring");
@@ -115,6 +117,21 @@ static void register_selection(void)
                       "Size in bytes of a rank's block, on average, below which these calls do not "
                       "go around the ring either, twice that for MPI_Iallgather(v): a ring takes a "
                       "step for each rank, and each step some time beside that of its block. "
+                      "Where ranks were given different values, all use the smallest");
+    register_variable(
+        "direct_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.direct_bytes,
+        "Size in bytes, all ranks' blocks together, from which on MPI_Ireduce_scatter(_block) that "
+        "take neither a ring nor a board are direct: each rank sends each other one its part of that "
+        "one's block when it is called, and adds up what has come to it while it waits inside MPI; "
+        "the progress thread sleeps on. Between two ranks any size is. Not where "
+        "coll_flash_on_node keeps rings away. The default is where that was found faster, over TCP, "
+        "on 3 to 8 hosts, than Open MPI's own calls, which reduce everything to one rank first. "
+        "Where ranks were given different values, all use the smallest");
+    register_variable("direct_ranks", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4,
+                      MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.direct_ranks,
+                      "Ranks of a communicator up to which these calls are direct; each has an "
+                      "endpoint of UCX to each other one then. 0: none are. "
                       "Where ranks were given different values, all use the smallest");
     register_choice("on_node", on_node_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
                     &mca_coll_flash_params.on_node,

@@ -98,10 +98,11 @@ static void register_count(const char *name, mca_coll_flash_counter_t counter, c
 
 static void register_calls(void)
 {
-    register_count("rings", FLASH_COUNT_RINGS,
-                   "Calls of this process that flash has served by a ring, or directly where a "
-                   "parameter or the call itself says so, those of <mpix_flash.h> among them; a "
-                   "persistent request counts once, when it is made");
+    register_count(
+        "rings", FLASH_COUNT_RINGS,
+        "Calls of this process that flash has served by messages of its own, by a ring or "
+        "directly, those of <mpix_flash.h> among them; a "
+        "persistent request counts once, when it is made");
     register_count("ring_bytes", FLASH_COUNT_RING_BYTES,
                    "The bytes of these calls: of all ranks' blocks together, counted once for each "
                    "call");

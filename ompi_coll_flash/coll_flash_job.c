@@ -185,7 +185,16 @@ static bool wants_on_node(void)
 }
 
 /* Parameters that all ranks go by, the smallest value of each; and what else is agreed on. */
-enum { PRIORITY, MIN_BYTES, STEP_BYTES, SEGMENT_BYTES, BOARD_BYTES, SHARED };
+enum {
+    PRIORITY,
+    MIN_BYTES,
+    STEP_BYTES,
+    SEGMENT_BYTES,
+    BOARD_BYTES,
+    DIRECT_BYTES,
+    DIRECT_RANKS,
+    SHARED
+};
 enum { USABLE = 2 * SHARED, ON_NODE, BOARD, SCHEDULE, MINUS_SCHEDULE, NO_SUMMARY, VALUES };
 
 /* As far as ranks can compare. */
@@ -207,6 +216,8 @@ static void set_mine(int64_t mine[VALUES], bool usable)
     mine[STEP_BYTES] = comparable(params->step_bytes);
     mine[SEGMENT_BYTES] = comparable(segment_bytes);
     mine[BOARD_BYTES] = comparable(params->board_bytes);
+    mine[DIRECT_BYTES] = comparable(params->direct_bytes);
+    mine[DIRECT_RANKS] = params->direct_ranks;
     for (int k = 0; k < SHARED; k++) {
         mine[SHARED + k] = -mine[k];
     }
@@ -219,9 +230,10 @@ static void set_mine(int64_t mine[VALUES], bool usable)
 
 static void tell_differences(const int64_t least[VALUES])
 {
-    static const char *const names[SHARED] = {"coll_flash_priority", "coll_flash_min_bytes",
-                                              "coll_flash_step_bytes", "coll_flash_segment_bytes",
-                                              "coll_flash_board_bytes"};
+    static const char *const names[SHARED] = {"coll_flash_priority",    "coll_flash_min_bytes",
+                                              "coll_flash_step_bytes",  "coll_flash_segment_bytes",
+                                              "coll_flash_board_bytes", "coll_flash_direct_bytes",
+                                              "coll_flash_direct_ranks"};
 
     if (least[PRIORITY] >= 0 && least[PRIORITY] <= FLASH_TOO_LOW_PRIORITY) {
         FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
@@ -283,6 +295,8 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
     params->step_bytes = (size_t) least[STEP_BYTES];
     params->segment_bytes = (size_t) least[SEGMENT_BYTES];
     params->board_bytes = (size_t) least[BOARD_BYTES];
+    params->direct_bytes = (size_t) least[DIRECT_BYTES];
+    params->direct_ranks = (int) least[DIRECT_RANKS];
     params->schedule = (int) least[SCHEDULE];
     if (!least[NO_SUMMARY]) {
         mca_coll_flash_job_measure();

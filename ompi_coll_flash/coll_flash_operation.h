@@ -184,12 +184,12 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
 /* By which schedule the operation of that number goes, on all ranks. */
 flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *module,
                                                 uint32_t sequence);
-/* MPI_Ireduce_scatter(_block), and with `compute` (and no sendbuf) the extension's. */
+/* MPI_Ireduce_scatter(_block), and with `compute` (and no sendbuf) the extension's, by a ring. */
 int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_t sequence,
                                         const void *sendbuf, void *recvbuf, flash_count_t recvcount,
                                         flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
                                         const mca_coll_flash_compute_t *compute,
-                                        ompi_request_t **request);
+                                        mca_coll_flash_path_t path, ompi_request_t **request);
 
 /* MPIX_Flash_type(), but for the error handler. */
 int mca_coll_flash_halves_type(int which, MPI_Datatype *type);

@@ -55,7 +55,8 @@ _Static_assert(FLASH_COUNT_RING_BYTES == FLASH_COUNT_RINGS + 1 &&
                    FLASH_COUNT_PLAIN_BYTES == FLASH_COUNT_PLAIN + 1,
                "bytes are counted behind calls");
 
-static const way_t ring = {"ring", FLASH_COUNT_RINGS}, board = {"board", FLASH_COUNT_BOARDS},
+static const way_t ring = {"ring", FLASH_COUNT_RINGS}, direct = {"direct", FLASH_COUNT_RINGS},
+                   board = {"board", FLASH_COUNT_BOARDS},
                    passed_on = {"passed on", FLASH_COUNT_PASSED_ON},
                    plain = {"plain collective", FLASH_COUNT_PLAIN};
 
@@ -67,7 +68,7 @@ static void tell(const char *name, size_t size, ompi_communicator_t *comm, const
 
     mca_coll_flash_count(way->calls, 1);
     mca_coll_flash_count(way->calls + 1, size);
-    if (way != &ring && way != &board) {
+    if (way == &passed_on || way == &plain) {
         mca_coll_flash_count(obstacles[why].counter, 1);
     }
     FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s%s%s%s", name, size,
@@ -111,6 +112,18 @@ static bool takes_board(flash_kind_t kind, size_t bytes, size_t element,
            flash_board_fits((uint32_t) ompi_comm_size(module->comm), kind, element);
 }
 
+/* Two ranks have no shorter way; more of them are worth a message each from some size on. */
+static bool goes_direct(flash_kind_t kind, size_t bytes, size_t element,
+                        const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
+{
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+    int nranks = ompi_comm_size(module->comm);
+
+    return kind == FLASH_REDUCE_SCATTER && element > 0 && obstacle < FLASH_ON_ONE_NODE &&
+           nranks <= params->direct_ranks && (nranks == 2 || bytes >= params->direct_bytes) &&
+           !(module->on_node && params->on_node == FLASH_ON_NODE_NO);
+}
+
 mca_coll_flash_path_t mca_coll_flash_choose_path(const char *name, flash_kind_t kind, size_t bytes,
                                                  size_t element,
                                                  const mca_coll_flash_module_t *module,
@@ -129,9 +142,12 @@ mca_coll_flash_path_t mca_coll_flash_choose_path(const char *name, flash_kind_t 
         path = FLASH_BY_RING;
     } else if (takes_board(kind, bytes, element, module, obstacle)) {
         path = FLASH_BY_BOARD;
+    } else if (goes_direct(kind, bytes, element, module, obstacle)) {
+        path = FLASH_DIRECT;
     }
     tell(name, bytes, module->comm,
          path == FLASH_BY_RING    ? &ring
+         : path == FLASH_DIRECT   ? &direct
          : path == FLASH_BY_BOARD ? &board
                                   : &passed_on,
          obstacle);

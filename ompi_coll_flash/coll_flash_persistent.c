@@ -149,9 +149,9 @@ static int start_ring(mca_coll_flash_persistent_t *persistent, ompi_request_t **
         return refuse_again(persistent, ring);
     }
     if (a->op != NULL) {
-        return mca_coll_flash_start_reduce_scatter(persistent->module, persistent->sequence,
-                                                   a->sendbuf, a->recvbuf, a->recvcount,
-                                                   a->recvcounts, a->recvtype, a->op, NULL, ring);
+        return mca_coll_flash_start_reduce_scatter(
+            persistent->module, persistent->sequence, a->sendbuf, a->recvbuf, a->recvcount,
+            a->recvcounts, a->recvtype, a->op, NULL, FLASH_BY_RING, ring);
     }
     return mca_coll_flash_start_allgather(persistent->module, persistent->sequence, a->sendbuf,
                                           a->sendcount, a->sendtype, a->recvbuf, a->recvcount,

@@ -58,13 +58,26 @@ flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *m
                                                       : (size_t) mca_coll_flash_params.schedule;
     bool fits = mca_coll_flash_may_exchange(module->comm);
 
-    if (schedule == FLASH_SCHEDULE_RING || sequence >= FLASH_ON_BOARD) {
+    if (schedule == FLASH_SCHEDULE_RING) {
         return FLASH_REDUCE_SCATTER;
     }
     FLASH_VERBOSE(2, "coll:flash: %s",
                   fits ? "by the direct schedule, in place of the ring"
                        : "by the ring: too many ranks to be direct");
     return fits ? FLASH_DIRECT_REDUCE_SCATTER : FLASH_REDUCE_SCATTER;
+}
+
+static flash_kind_t kind_of(mca_coll_flash_path_t path, const mca_coll_flash_module_t *module,
+                            uint32_t sequence)
+{
+    switch (path) {
+    case FLASH_DIRECT:
+        return FLASH_DIRECT_REDUCE_SCATTER;
+    case FLASH_BY_BOARD:
+        return FLASH_REDUCE_SCATTER;
+    default:
+        return mca_coll_flash_reduce_scatter_kind(module, sequence);
+    }
 }
 
 void mca_coll_flash_reduce_by(mca_coll_flash_request_t *request, MPI_Datatype datatype, MPI_Op op,
@@ -153,11 +166,11 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
                                         const void *sendbuf, void *recvbuf, flash_count_t recvcount,
                                         flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
                                         const mca_coll_flash_compute_t *compute,
-                                        ompi_request_t **request)
+                                        mca_coll_flash_path_t path, ompi_request_t **request)
 {
-    flash_kind_t kind = mca_coll_flash_reduce_scatter_kind(module, sequence);
+    flash_kind_t kind = kind_of(path, module, sequence);
     mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence, kind);
-    flash_op_params_t params = {.input = NULL};
+    flash_op_params_t params = {.input = NULL, .unattended = path == FLASH_DIRECT};
     bool any = mca_coll_flash_bytes(recvcount, recvcounts, datatype, module->comm) > 0;
     int rc = MPI_SUCCESS;
 
@@ -187,42 +200,93 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_
 
 /* ----------------------------------------------------- the functions taken over */
 
-static mca_coll_flash_path_t path_of(const char *name, flash_count_t recvcount,
-                                     flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
-                                     const mca_coll_flash_module_t *module)
-{
-    size_t bytes = mca_coll_flash_bytes(recvcount, recvcounts, datatype, module->comm);
-    ptrdiff_t extent;
+typedef mca_coll_flash_arguments_t arguments_t;
 
-    ompi_datatype_type_extent(datatype, &extent);
-    return mca_coll_flash_choose_path(name, FLASH_REDUCE_SCATTER, bytes, (size_t) extent, module,
-                                      mca_coll_flash_reduce_obstacle(datatype, op));
-}
-
-static bool takes_ring_each_time(const char *name, flash_count_t recvcount,
-                                 flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
-                                 const mca_coll_flash_module_t *module)
+static mca_coll_flash_path_t path_of(const char *name, const arguments_t *a, size_t element,
+                                     const mca_coll_flash_module_t *module,
+                                     mca_coll_flash_obstacle_t obstacle)
 {
-    size_t bytes = mca_coll_flash_bytes(recvcount, recvcounts, datatype, module->comm);
-    mca_coll_flash_obstacle_t obstacle = mca_coll_flash_persistent_obstacle(module);
+    size_t bytes = mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, module->comm);
 
     if (obstacle == FLASH_NO_OBSTACLE) {
-        obstacle = mca_coll_flash_reduce_obstacle(datatype, op);
+        obstacle = mca_coll_flash_reduce_obstacle(a->recvtype, a->op);
     }
-    return mca_coll_flash_choose_path(name, FLASH_REDUCE_SCATTER, bytes, 0, module, obstacle) ==
-           FLASH_BY_RING;
+    return mca_coll_flash_choose_path(name, FLASH_REDUCE_SCATTER, bytes, element, module, obstacle);
 }
 
-static mca_coll_flash_arguments_t arguments_of(const void *sendbuf, void *recvbuf,
-                                               flash_count_t recvcount, flash_counts_t recvcounts,
-                                               MPI_Datatype datatype, MPI_Op op)
+static bool takes_ring_each_time(const char *name, const arguments_t *a,
+                                 const mca_coll_flash_module_t *module)
 {
-    return (mca_coll_flash_arguments_t){.sendbuf = sendbuf,
-                                        .recvbuf = recvbuf,
-                                        .recvcount = recvcount,
-                                        .recvcounts = recvcounts,
-                                        .recvtype = datatype,
-                                        .op = op};
+    return path_of(name, a, 0, module, mca_coll_flash_persistent_obstacle(module)) == FLASH_BY_RING;
+}
+
+static arguments_t arguments_of(const void *sendbuf, void *recvbuf, flash_count_t recvcount,
+                                flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op)
+{
+    return (arguments_t){.sendbuf = sendbuf,
+                         .recvbuf = recvbuf,
+                         .recvcount = recvcount,
+                         .recvcounts = recvcounts,
+                         .recvtype = datatype,
+                         .op = op};
+}
+
+static int start(mca_coll_flash_module_t *module, uint32_t sequence, const arguments_t *a,
+                 mca_coll_flash_path_t path, ompi_request_t **request)
+{
+    return mca_coll_flash_start_reduce_scatter(module, sequence, a->sendbuf, a->recvbuf,
+                                               a->recvcount, a->recvcounts, a->recvtype, a->op,
+                                               NULL, path, request);
+}
+
+static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_request_t **request)
+{
+    const mca_coll_flash_previous_t *previous = &module->previous;
+
+    if (a->recvcounts == NULL) {
+        return previous->ireduce_scatter_block(a->sendbuf, a->recvbuf, a->recvcount, a->recvtype,
+                                               a->op, module->comm, request,
+                                               previous->ireduce_scatter_block_module);
+    }
+    return previous->ireduce_scatter(a->sendbuf, a->recvbuf, FLASH_COUNTS(a->recvcounts),
+                                     a->recvtype, a->op, module->comm, request,
+                                     previous->ireduce_scatter_module);
+}
+
+/* Over memory that only the processor reads: buffers of a device's are copied. */
+static int start_mirrored(mca_coll_flash_module_t *module, arguments_t *a,
+                          mca_coll_flash_path_t path, ompi_request_t **request)
+{
+    struct flash_fallback *mirrored = NULL;
+    bool board = path == FLASH_BY_BOARD;
+    int rc = MPI_SUCCESS;
+
+    if (flash_device_any()) {
+        rc = mca_coll_flash_mirror(a, module->comm, path, NULL, &mirrored);
+        if (rc != MPI_SUCCESS && board) {
+            mca_coll_flash_board_refuse(module, FLASH_REDUCE_SCATTER);
+        }
+    }
+    if (rc == MPI_SUCCESS) {
+        rc = board ? start(module, mca_coll_flash_board_sequence(module), a, path, request)
+                   : pass_on(module, a, request);
+    }
+    return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
+}
+
+static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t *base,
+                       ompi_request_t **request)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_path_t path;
+    ptrdiff_t extent;
+
+    ompi_datatype_type_extent(a->recvtype, &extent);
+    path = path_of(name, a, (size_t) extent, module, FLASH_NO_OBSTACLE);
+    if (path == FLASH_BY_RING || path == FLASH_DIRECT) {
+        return start(module, mca_coll_flash_next_sequence(module), a, path, request);
+    }
+    return start_mirrored(module, a, path, request);
 }
 
 int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
@@ -230,77 +294,20 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
                                          ompi_communicator_t *comm, ompi_request_t **request,
                                          mca_coll_base_module_t *base)
 {
-    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_path_t path =
-        path_of("Ireduce_scatter_block", recvcount, NULL, datatype, op, module);
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
 
-    if (path != FLASH_BY_RING) {
-        struct flash_fallback *mirrored = NULL;
-        int rc = MPI_SUCCESS;
-
-        if (flash_device_any()) {
-            mca_coll_flash_arguments_t arguments =
-                arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
-
-            rc = mca_coll_flash_mirror(&arguments, comm, path, NULL, &mirrored);
-            if (rc != MPI_SUCCESS && path == FLASH_BY_BOARD) {
-                mca_coll_flash_board_refuse(module, FLASH_REDUCE_SCATTER);
-            }
-            sendbuf = arguments.sendbuf;
-            recvbuf = arguments.recvbuf;
-        }
-        if (rc == MPI_SUCCESS && path == FLASH_BY_BOARD) {
-            rc = mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_board_sequence(module),
-                                                     sendbuf, recvbuf, recvcount, NULL, datatype,
-                                                     op, NULL, request);
-        } else if (rc == MPI_SUCCESS) {
-            rc = module->previous.ireduce_scatter_block(
-                sendbuf, recvbuf, recvcount, datatype, op, comm, request,
-                module->previous.ireduce_scatter_block_module);
-        }
-        return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
-    }
-    return mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_next_sequence(module),
-                                               sendbuf, recvbuf, recvcount, NULL, datatype, op,
-                                               NULL, request);
+    (void) comm;
+    return start_plain("Ireduce_scatter_block", &arguments, base, request);
 }
 
 int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
                                    MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
                                    ompi_request_t **request, mca_coll_base_module_t *base)
 {
-    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_path_t path = path_of("Ireduce_scatter", 0, recvcounts, datatype, op, module);
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
 
-    if (path != FLASH_BY_RING) {
-        struct flash_fallback *mirrored = NULL;
-        int rc = MPI_SUCCESS;
-
-        if (flash_device_any()) {
-            mca_coll_flash_arguments_t arguments =
-                arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
-
-            rc = mca_coll_flash_mirror(&arguments, comm, path, NULL, &mirrored);
-            if (rc != MPI_SUCCESS && path == FLASH_BY_BOARD) {
-                mca_coll_flash_board_refuse(module, FLASH_REDUCE_SCATTER);
-            }
-            sendbuf = arguments.sendbuf;
-            recvbuf = arguments.recvbuf;
-        }
-        if (rc == MPI_SUCCESS && path == FLASH_BY_BOARD) {
-            rc = mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_board_sequence(module),
-                                                     sendbuf, recvbuf, 0, recvcounts, datatype, op,
-                                                     NULL, request);
-        } else if (rc == MPI_SUCCESS) {
-            rc = module->previous.ireduce_scatter(sendbuf, recvbuf, FLASH_COUNTS(recvcounts),
-                                                  datatype, op, comm, request,
-                                                  module->previous.ireduce_scatter_module);
-        }
-        return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
-    }
-    return mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_next_sequence(module),
-                                               sendbuf, recvbuf, 0, recvcounts, datatype, op, NULL,
-                                               request);
+    (void) comm;
+    return start_plain("Ireduce_scatter", &arguments, base, request);
 }
 
 int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
@@ -309,10 +316,9 @@ int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
                                        ompi_request_t **request, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments =
-        arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
 
-    if (!takes_ring_each_time("Reduce_scatter_init", 0, recvcounts, datatype, op, module)) {
+    if (!takes_ring_each_time("Reduce_scatter_init", &arguments, module)) {
         if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
@@ -330,10 +336,9 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
                                              mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_arguments_t arguments =
-        arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
 
-    if (!takes_ring_each_time("Reduce_scatter_block_init", recvcount, NULL, datatype, op, module)) {
+    if (!takes_ring_each_time("Reduce_scatter_block_init", &arguments, module)) {
         if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }

@@ -204,6 +204,11 @@ static unsigned drain(flash_engine_t *engine)
     return acted;
 }
 
+bool flash_op_is_unattended(const flash_op_t *op)
+{
+    return op->params.unattended;
+}
+
 void flash_op_start(flash_op_t *op)
 {
     running_push(&op->engine->running, op);

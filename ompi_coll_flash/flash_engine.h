@@ -124,7 +124,8 @@ typedef struct flash_op_params {
      * of the one before it leave. A2A, direct: a block's segments each way.
      */
     uint32_t depth;
-    uint32_t sends; /* messages on their way to the right at a time; 0: no limit */
+    uint32_t sends;  /* messages on their way to the right at a time; 0: no limit */
+    bool unattended; /* until its application waits for it: see flash_progress_start_op() */
 
     /*
      * The transport reads and writes no memory of the user's: each segment of the input is copied
@@ -215,6 +216,8 @@ size_t flash_op_blames_size(const flash_op_params_t *params);
 int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **op);
 /* Hands it to the engine: the next flash_engine_progress() posts the first receives and sends. */
 void flash_op_start(flash_op_t *op);
+/* As its parameters said. */
+bool flash_op_is_unattended(const flash_op_t *op);
 /*
  * Takes part in an operation that this rank cannot perform, with memory set aside for it, so that
  * the others need not wait: their operations end with FLASH_ERR_PEER and this rank to blame. Of the

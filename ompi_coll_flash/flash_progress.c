@@ -162,23 +162,48 @@ static bool is_brief(const flash_op_params_t *params)
            own * params->element * schedule->ring.nranks < BRIEF_BYTES;
 }
 
+static void count_one(flash_progress_t *progress, bool unattended)
+{
+    atomic_fetch_add_explicit(&progress->in_flight, 1, memory_order_relaxed);
+    if (unattended) {
+        atomic_fetch_add_explicit(&progress->unattended, 1, memory_order_relaxed);
+    }
+}
+
+static void uncount_one(flash_progress_t *progress, bool unattended)
+{
+    atomic_fetch_sub_explicit(&progress->in_flight, 1, memory_order_relaxed);
+    if (unattended) {
+        atomic_fetch_sub_explicit(&progress->unattended, 1, memory_order_relaxed);
+    }
+}
+
+bool flash_progress_is_unattended(const flash_progress_t *progress)
+{
+    size_t unattended = atomic_load_explicit(&progress->unattended, memory_order_relaxed);
+
+    return unattended > 0 &&
+           unattended == atomic_load_explicit(&progress->in_flight, memory_order_relaxed);
+}
+
 int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params)
 {
-    bool brief = is_brief(params); /* another thread may complete it, and free what it refers to */
+    /* Another thread may complete it, and free what it refers to. */
+    bool brief = is_brief(params), unattended = params->unattended;
     flash_op_t *op;
     int rc;
 
     flash_progress_lock(progress);
     rc = flash_op_create(progress->engine, params, &op);
     if (rc == FLASH_OK) {
-        atomic_fetch_add_explicit(&progress->in_flight, 1, memory_order_relaxed);
+        count_one(progress, unattended);
         flash_op_start(op);
-        if (!flash_progress_has_thread(progress)) {
+        if (unattended || !flash_progress_has_thread(progress)) {
             flash_progress_move(progress);
         }
     }
     flash_progress_unlock(progress);
-    if (rc == FLASH_OK) {
+    if (rc == FLASH_OK && !unattended) {
         flash_progress_recall(progress,
                               brief); /* it sends: that takes time the application may use */
     }
@@ -192,7 +217,7 @@ bool flash_progress_refuse(flash_progress_t *progress, const flash_op_params_t *
     flash_progress_lock(progress);
     refused = flash_engine_refuse(progress->engine, params);
     if (refused && params->user != NULL) {
-        atomic_fetch_add_explicit(&progress->in_flight, 1, memory_order_relaxed);
+        count_one(progress, false);
     }
     flash_progress_unlock(progress);
     flash_progress_wake(progress);
@@ -266,7 +291,7 @@ static int report_completed(flash_progress_t *progress, void (*completed)(flash_
 
     while ((op = flash_engine_completed(progress->engine)) != NULL) {
         flash_progress_unlock(progress);
-        atomic_fetch_sub_explicit(&progress->in_flight, 1, memory_order_relaxed);
+        uncount_one(progress, flash_op_is_unattended(op));
         completed(op);
         reported++;
         flash_progress_lock(progress);
@@ -319,7 +344,8 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     locked = atomic_load_explicit(&progress->contenders, memory_order_relaxed) == 0 &&
              try_lock(progress);
     happened = locked && call_back_first(progress);
-    if (!happened && flash_progress_has_thread(progress)) {
+    if (!happened && flash_progress_has_thread(progress) &&
+        !flash_progress_is_unattended(progress)) {
         flash_alarm_polled(&progress->alarm); /* may take longer than all the rest */
     }
     if (!locked) {
@@ -333,7 +359,7 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     }
     reported = report_completed(progress, completed);
     flash_progress_unlock(progress);
-    if (reported > 0 && flash_progress_busy(progress)) {
+    if (reported > 0 && flash_progress_busy(progress) && !flash_progress_is_unattended(progress)) {
         flash_progress_recall(
             progress, true); /* the application is about to leave, with operations in flight */
     }

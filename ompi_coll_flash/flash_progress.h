@@ -65,7 +65,11 @@ const flash_context_t *flash_progress_context(const flash_progress_t *progress);
 void flash_progress_lock(flash_progress_t *progress);
 void flash_progress_unlock(flash_progress_t *progress);
 
-/* Creates and starts an operation, and wakes the thread for it. As flash_op_create(). */
+/*
+ * Creates and starts an operation, and wakes the thread for it, unless it is unattended: all that it
+ * has to say leaves at once, and while there are none but such ones the thread sleeps on. As
+ * flash_op_create().
+ */
 int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params);
 
 /* As flash_engine_refuse(). */

@@ -11,6 +11,8 @@
  *   stop               written by the thread that joins, read by the progress thread; the lock
  *   in_flight          atomic, relaxed: a hint to poll() that there may be something to do. An
  *                      operation is counted before its starter can wait for it
+ *   unattended         likewise: of these, those that the thread is not woken for. Seen late, it
+ *                      costs the thread a look
  *   alarm              see flash_alarm.h
  *   contenders         atomic, relaxed: a hint to those who keep coming back for the lock
  *   has_thread         atomic, relaxed: written by whoever starts and joins the thread, which
@@ -51,7 +53,7 @@ struct flash_progress {
     atomic_uint idle_polls;
     void (*placed)(void *arg);
     void *placed_arg;
-    atomic_size_t in_flight;
+    atomic_size_t in_flight, unattended;
     atomic_uint contenders;
     atomic_uint_fast64_t wakeups;
     _Atomic(flash_ended_t *) ended; /* the latest first */
@@ -66,6 +68,8 @@ void flash_progress_lock_behind(flash_progress_t *progress);
 void flash_progress_unlock_alone(flash_progress_t *progress);
 /* The application is about to leave, or to come back at once: see flash_alarm_recall(). */
 void flash_progress_recall(flash_progress_t *progress, bool brief);
+/* Whether none is in flight but such as the thread is not woken for. */
+bool flash_progress_is_unattended(const flash_progress_t *progress);
 /* For a moment, that others may have the lock. */
 void flash_progress_stand_back(void);
 /* With the lock: moves data, and takes note of what has ended elsewhere. */

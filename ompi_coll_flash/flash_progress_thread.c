@@ -72,7 +72,7 @@ static void *thread_main(void *arg)
     }
     flash_progress_lock_behind(progress);
     while (!progress->stop) {
-        if (flash_alarm_stands_by(&progress->alarm)) {
+        if (flash_alarm_stands_by(&progress->alarm) || flash_progress_is_unattended(progress)) {
             sleep_on(progress, -1);
         } else if (move_and_combine(progress)) {
             let_others_in(progress);

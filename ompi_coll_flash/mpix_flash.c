@@ -201,7 +201,7 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
     } else {
         error = mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_next_sequence(module),
                                                     NULL, recvbuf, recvcount, recvcounts, datatype,
-                                                    op, &compute, request);
+                                                    op, &compute, FLASH_BY_RING, request);
     }
     if (error == MPI_SUCCESS) {
         ompi_coll_base_retain_op(*request, op, datatype);

@@ -164,6 +164,34 @@ static void watch_thread(void)
     pvar_free(&time);
 }
 
+/* Direct calls: the application moves what they move, and nobody is woken while it computes. */
+static void leave_thread_asleep(void)
+{
+    enum { ROUNDS = 50, BYTES = 64 << 10 };
+    MPI_T_pvar_handle wakeups =
+        pvar_of("coll_flash_wakeups", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
+    MPI_T_pvar_handle rings =
+        pvar_of("coll_flash_rings", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
+    double *send = get_memory(BYTES), *recv = get_memory(BYTES);
+    int count = BYTES / (int) sizeof(double) / world_size;
+    struct timespec pause = {.tv_nsec = 1000000};
+    MPI_Request request;
+
+    memset(send, 0, BYTES);
+    for (int i = 0; i < ROUNDS; i++) {
+        MPI_Ireduce_scatter_block(send, recv, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &request);
+        nanosleep(&pause, NULL);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    check(pvar_count(rings) == (world_size > 1 ? ROUNDS : 0), "%llu by messages of flash's",
+          pvar_count(rings));
+    check(pvar_count(wakeups) < ROUNDS / 2, "%llu wake-ups", pvar_count(wakeups));
+    pvar_free(&wakeups);
+    pvar_free(&rings);
+    free(send);
+    free(recv);
+}
+
 static void calls(void)
 {
     pvars_with(count_calls);
@@ -179,6 +207,11 @@ static void times(void)
     pvars_with(measure_times);
 }
 
+static void direct(void)
+{
+    pvars_with(leave_thread_asleep);
+}
+
 static void thread(void)
 {
     pvars_with(watch_thread);
@@ -186,8 +219,11 @@ static void thread(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {
-        {"calls", calls}, {"reasons", reasons}, {"times", times}, {"thread", thread}};
+    static const test_case_t cases[] = {{"calls", calls},
+                                        {"reasons", reasons},
+                                        {"times", times},
+                                        {"thread", thread},
+                                        {"direct", direct}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }
