@@ -89,6 +89,7 @@ static void run_computing(const coll_series_t *series, int side, double times[TI
 static void count(bench_counters_t *sum, bench_counters_t before, bench_counters_t after)
 {
     sum->rings += after.rings - before.rings;
+    sum->directs += after.directs - before.directs;
     sum->boards += after.boards - before.boards;
     sum->passed_on += after.passed_on - before.passed_on;
     sum->wakeups += after.wakeups - before.wakeups;

@@ -102,6 +102,7 @@ static bool shown(const coll_job_t *job, const column_t *column, bool full)
 static const char *path_of(const coll_row_t *row)
 {
     return row->flash.rings > 0       ? "ring"
+           : row->flash.directs > 0   ? "direct"
            : row->flash.boards > 0    ? "board"
            : row->flash.passed_on > 0 ? "below"
                                       : "-";

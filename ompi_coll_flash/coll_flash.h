@@ -358,6 +358,8 @@ void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_
 typedef enum mca_coll_flash_counter {
     FLASH_COUNT_RINGS, /* of calls that flash served, by a ring or directly */
     FLASH_COUNT_RING_BYTES,
+    FLASH_COUNT_DIRECTS, /* plain calls, served directly because they are too small for a ring */
+    FLASH_COUNT_DIRECT_BYTES,
     FLASH_COUNT_BOARDS, /* plain calls, served over a board */
     FLASH_COUNT_BOARD_BYTES,
     FLASH_COUNT_CALLBACKS, /* made for them */

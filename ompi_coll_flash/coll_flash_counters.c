@@ -98,16 +98,20 @@ static void register_count(const char *name, mca_coll_flash_counter_t counter, c
 
 static void register_calls(void)
 {
-    register_count(
-        "rings", FLASH_COUNT_RINGS,
-        "Calls of this process that flash has served by messages of its own, by a ring or "
-        "directly, those of <mpix_flash.h> among them; a "
-        "persistent request counts once, when it is made");
+    register_count("rings", FLASH_COUNT_RINGS,
+                   "Calls of this process that flash has served by a ring, or directly where a "
+                   "parameter or the call itself says so, those of <mpix_flash.h> among them; a "
+                   "persistent request counts once, when it is made");
     register_count("ring_bytes", FLASH_COUNT_RING_BYTES,
                    "The bytes of these calls: of all ranks' blocks together, counted once for each "
                    "call");
     register_count("callbacks", FLASH_COUNT_CALLBACKS,
                    "Compute callbacks that have been made for them");
+    register_count("directs", FLASH_COUNT_DIRECTS,
+                   "Calls of MPI_Ireduce_scatter(_block) that were too small for a ring, and that "
+                   "flash has served directly, see coll_flash_direct_bytes");
+    register_count("direct_bytes", FLASH_COUNT_DIRECT_BYTES,
+                   "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count(
         "boards", FLASH_COUNT_BOARDS,
         "Calls of MPI_Iallgather(v) and MPI_Ireduce_scatter(_block) that ranks of a node "
@@ -155,8 +159,9 @@ static void register_times(void)
     register_one(
         "under_way_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE, get_under_way,
         measure, NULL,
-        "For how many seconds calls that coll_flash_rings counts have been under way in this "
-        "process, one at least at a time. Measured from when a tool first asks for this variable "
+        "For how many seconds calls that coll_flash_rings and coll_flash_directs count have been "
+        "under way in this process, one at least at a time. Measured from when a tool first asks "
+        "for this variable "
         "or "
         "coll_flash_exposed_seconds, or from MPI_Init on with coll_flash_summary");
     register_one("exposed_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE,

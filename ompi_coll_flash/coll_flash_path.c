@@ -50,12 +50,13 @@ typedef struct way {
 } way_t;
 
 _Static_assert(FLASH_COUNT_RING_BYTES == FLASH_COUNT_RINGS + 1 &&
+                   FLASH_COUNT_DIRECT_BYTES == FLASH_COUNT_DIRECTS + 1 &&
                    FLASH_COUNT_BOARD_BYTES == FLASH_COUNT_BOARDS + 1 &&
                    FLASH_COUNT_PASSED_ON_BYTES == FLASH_COUNT_PASSED_ON + 1 &&
                    FLASH_COUNT_PLAIN_BYTES == FLASH_COUNT_PLAIN + 1,
                "bytes are counted behind calls");
 
-static const way_t ring = {"ring", FLASH_COUNT_RINGS}, direct = {"direct", FLASH_COUNT_RINGS},
+static const way_t ring = {"ring", FLASH_COUNT_RINGS}, direct = {"direct", FLASH_COUNT_DIRECTS},
                    board = {"board", FLASH_COUNT_BOARDS},
                    passed_on = {"passed on", FLASH_COUNT_PASSED_ON},
                    plain = {"plain collective", FLASH_COUNT_PLAIN};

@@ -28,6 +28,8 @@ static const struct {
             {EXPOSED, "    of that exposed, s", 1, 3, true},
             {WAKEUPS, "  progress thread: wake-ups", 1, 0, true},
             {THREAD_TIME, "  progress thread: CPU time, s", 1, 3, true},
+            {FLASH_COUNT_DIRECTS, "plain calls direct, too small for a ring", 1, 0, true},
+            {FLASH_COUNT_DIRECT_BYTES, "  their blocks, MiB", 0x1p20, 1, false},
             {FLASH_COUNT_BOARDS, "plain calls over a board", 1, 0, true},
             {FLASH_COUNT_BOARD_BYTES, "  their blocks, MiB", 0x1p20, 1, false},
             {FLASH_COUNT_PASSED_ON, "plain calls passed on", 1, 0, true},

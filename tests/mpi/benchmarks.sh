@@ -22,8 +22,10 @@ for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
         point "np $np flash_$name: large sizes by the ring" \
             measures 2 '  ring$' "$np" "flash_$name" -m 1M:2M "${short[@]}"
     done
-    point "np 2 flash_$name: small sizes passed on" \
-        measures 3 '  below$' 2 "flash_$name" -m 64:256 "${short[@]}" -t 3 -f --compute=sleep
+    path=below
+    [[ $name != ireduce* ]] || path=direct
+    point "np 2 flash_$name: small sizes by no ring" \
+        measures 3 "  $path\$" 2 "flash_$name" -m 64:256 "${short[@]}" -t 3 -f --compute=sleep
     point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
 done
 # What does not divide: rows for sizes with an element at least.
@@ -52,8 +54,10 @@ if [[ -e $top_builddir/cuda/.libs/flash_cuda.so ]]; then
     options --mca coll_flash_cuda_plugin "$top_builddir/cuda/.libs/flash_cuda.so"
     for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
         point "np 3 flash_$name -d cuda" on_device 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}" -d cuda
+        path=below
+        [[ $name != ireduce* ]] || path=direct
         point "np 2 flash_$name -d cuda: small sizes" \
-            on_device 2 '  below$' 2 "flash_$name" -m 64:128 "${short[@]}" -d cuda
+            on_device 2 "  $path\$" 2 "flash_$name" -m 64:128 "${short[@]}" -d cuda
     done
     options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$top_builddir/cuda/.libs/flash_cuda.so"
     # products TYPE PIECES: of both collectives, the same with the extension and without.

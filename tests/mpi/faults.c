@@ -44,7 +44,7 @@ enum {
 };
 static fault_t faults[FAULTS] = {
     [EP_CREATE] = {.function = "ucp_ep_create"},
-    [SEND] = {.function = "ucp_tag_send_sync_nbx"},
+    [SEND] = {.function = "ucp_tag_send"}, /* either kind */
     [RECV] = {.function = "ucp_tag_recv_nbx"},
     [RECV_CALLBACK] = {.function = "ucp_tag_recv_callback"},
     [AM_SEND] = {.function = "ucp_am_send_nbx"},
@@ -194,14 +194,19 @@ STATUS_FUNCTION(ADDRESS, ucp_worker_get_address,
                 (worker, address, length))
 STATUS_FUNCTION(EVENT_FD, ucp_worker_get_efd, (ucp_worker_h worker, int *fd), (worker, fd))
 
-ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
-                                       const ucp_request_param_t *param)
-{
-    ucs_status_ptr_t (*const next)(ucp_ep_h, const void *, size_t, ucp_tag_t,
-                                   const ucp_request_param_t *) = real("ucp_tag_send_sync_nbx");
+#define SEND_FUNCTION(function)                                                             \
+    ucs_status_ptr_t function(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag, \
+                              const ucp_request_param_t *param)                             \
+    {                                                                                       \
+        ucs_status_ptr_t (*const next)(ucp_ep_h, const void *, size_t, ucp_tag_t,           \
+                                       const ucp_request_param_t *) = real(#function);      \
+                                                                                            \
+        return FAILS(SEND) ? UCS_STATUS_PTR(status_of(SEND))                                \
+                           : next(ep, buffer, count, tag, param);                           \
+    }
 
-    return FAILS(SEND) ? UCS_STATUS_PTR(status_of(SEND)) : next(ep, buffer, count, tag, param);
-}
+SEND_FUNCTION(ucp_tag_send_nbx)
+SEND_FUNCTION(ucp_tag_send_sync_nbx)
 
 ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
                                  const void *buffer, size_t count, const ucp_request_param_t *param)

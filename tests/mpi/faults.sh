@@ -49,6 +49,9 @@ for fault in no_receives no_memory_for_receives no_memory_for_sends; do
 done
 mpi 5 --mca coll_flash_progress off -- test_faults no_receives
 mpi 3 -- test_faults told_later
+for np in 2 3 5; do
+    mpi "$np" -- test_faults no_receives_small
+done
 mpi 5 -- test_faults not_connected
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_sends
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_receives

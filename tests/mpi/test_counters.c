@@ -170,8 +170,8 @@ static void leave_thread_asleep(void)
     enum { ROUNDS = 50, BYTES = 64 << 10 };
     MPI_T_pvar_handle wakeups =
         pvar_of("coll_flash_wakeups", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
-    MPI_T_pvar_handle rings =
-        pvar_of("coll_flash_rings", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
+    MPI_T_pvar_handle directs =
+        pvar_of("coll_flash_directs", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
     double *send = get_memory(BYTES), *recv = get_memory(BYTES);
     int count = BYTES / (int) sizeof(double) / world_size;
     struct timespec pause = {.tv_nsec = 1000000};
@@ -183,11 +183,11 @@ static void leave_thread_asleep(void)
         nanosleep(&pause, NULL);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
-    check(pvar_count(rings) == (world_size > 1 ? ROUNDS : 0), "%llu by messages of flash's",
-          pvar_count(rings));
+    check(pvar_count(directs) == (world_size > 1 ? ROUNDS : 0), "%llu calls direct",
+          pvar_count(directs));
     check(pvar_count(wakeups) < ROUNDS / 2, "%llu wake-ups", pvar_count(wakeups));
     pvar_free(&wakeups);
-    pvar_free(&rings);
+    pvar_free(&directs);
     free(send);
     free(recv);
 }

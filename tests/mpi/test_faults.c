@@ -8,6 +8,7 @@
 #include "faults.h"
 
 enum { COUNT = 100 };
+enum { LARGE = 4000 }; /* whose messages the receiver acknowledges */
 
 /* Duplicates MPI_COMM_WORLD, or reverses its ring; errors are counted. */
 static MPI_Comm make_comm(bool reversed)
@@ -88,10 +89,10 @@ static void transfers(void)
     for (size_t k = 0; k < LENGTH(ends); k++) {
         MPI_Comm comm = make_comm(false);
 
-        fault_arm("ucp_tag_send_sync_nbx", 1, ends[k]);
+        fault_arm("ucp_tag_send", 1, ends[k]);
         fault_arm("ucp_tag_recv_nbx", 1, ends[k]);
         one_fails(WATCH_ALLGATHER, comm, MPI_ERR_OTHER, "failed transfers");
-        check(fault_disarm("ucp_tag_send_sync_nbx"), "nothing was sent");
+        check(fault_disarm("ucp_tag_send"), "nothing was sent");
         check(fault_disarm("ucp_tag_recv_nbx"), "nothing was received");
         next_works(comm, "after failed transfers");
         MPI_Comm_free(&comm);
@@ -113,11 +114,11 @@ static void one_transfer(void)
 
         watch_init(&watch, nth % 2 ? WATCH_ALLGATHER : WATCH_REDUCE_SCATTER, comm, &options);
         if (world_rank == nth % world_size) {
-            fault_arm("ucp_tag_send_sync_nbx", nth / world_size + 1, FAULT_IO_ERROR);
+            fault_arm("ucp_tag_send", nth / world_size + 1, FAULT_IO_ERROR);
         }
         mine = watch_start(&watch, &request);
         mine = mine == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : mine;
-        failed = world_rank == nth % world_size && fault_disarm("ucp_tag_send_sync_nbx");
+        failed = world_rank == nth % world_size && fault_disarm("ucp_tag_send");
         check(!failed || mine != MPI_SUCCESS, "send %d fails, and its rank says success", nth);
         MPI_Bcast(&failed, 1, MPI_C_BOOL, nth % world_size, MPI_COMM_WORLD);
         MPI_Allgather(&mine, 1, MPI_INT, outcomes, 1, MPI_INT, MPI_COMM_WORLD);
@@ -172,10 +173,10 @@ static void memory_later(void)
     for (int nth = 1; nth <= 2; nth++) {
         MPI_Comm comm = make_comm(false);
 
-        fault_arm("ucp_tag_send_sync_nbx", nth, FAULT_NO_MEMORY);
+        fault_arm("ucp_tag_send", nth, FAULT_NO_MEMORY);
         fault_arm("ucp_tag_recv_nbx", nth, FAULT_NO_MEMORY);
         next_works(comm, "UCX has no memory at first");
-        check(fault_disarm("ucp_tag_send_sync_nbx"), "nothing was sent");
+        check(fault_disarm("ucp_tag_send"), "nothing was sent");
         check(fault_disarm("ucp_tag_recv_nbx"), "nothing was received");
         MPI_Comm_free(&comm);
     }
@@ -219,11 +220,34 @@ static MPI_Comm make_comm_of_strangers(void)
     return comm;
 }
 
+static void large_fails(watch_kind_t kind, MPI_Comm comm, const char *what)
+{
+    call_fails(kind, comm, &(watch_options_t){.count = LARGE}, MPI_ERR_OTHER, what);
+}
+
+/* What waits for no acknowledgement may succeed where nothing is missed. */
+static void small_fails_or_is_right(watch_kind_t kind, MPI_Comm comm, const char *what)
+{
+    const watch_options_t options = {.count = COUNT};
+    MPI_Request request;
+    watch_t watch;
+    int error;
+
+    watch_init(&watch, kind, comm, &options);
+    error = watch_start(&watch, &request);
+    if (error == MPI_SUCCESS) {
+        error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    check(error != MPI_SUCCESS || watch_result_is_right(&watch), "%s: a wrong result", what);
+    watch_free(&watch);
+}
+
 /*
  * From some moment on UCX fails rank 1: all ranks end with an error, then and ever after where
  * it and that neighbour are neighbours. With five ranks there is a ring in which they are not.
  */
-static void lasts(const char *function, int status)
+static void lasts(const char *function, int status,
+                  void (*one)(watch_kind_t kind, MPI_Comm comm, const char *what))
 {
     MPI_Comm comm = make_comm(false), strangers = make_comm_of_strangers();
 
@@ -233,14 +257,13 @@ static void lasts(const char *function, int status)
     }
     for (int round = 0; round < 4; round++) {
         handler_calls = 0;
-        one_fails(round % 2 ? WATCH_ALLGATHER : WATCH_REDUCE_SCATTER, comm, MPI_ERR_OTHER,
-                  function);
+        one(round % 2 ? WATCH_ALLGATHER : WATCH_REDUCE_SCATTER, comm, function);
     }
     if (world_rank == 1) {
         check(fault_disarm(function), "%s was not called", function);
     }
     handler_calls = 0;
-    one_fails(WATCH_ALLGATHER, comm, MPI_ERR_OTHER, "a neighbour that was given up");
+    one(WATCH_ALLGATHER, comm, "a neighbour that was given up");
     if (world_size == 5) {
         next_works(strangers, "among those who were not given up");
     }
@@ -250,22 +273,27 @@ static void lasts(const char *function, int status)
 
 static void no_receives(void)
 {
-    lasts("ucp_tag_recv_nbx", FAULT_IO_ERROR);
+    lasts("ucp_tag_recv_nbx", FAULT_IO_ERROR, large_fails);
+}
+
+static void no_receives_small(void)
+{
+    lasts("ucp_tag_recv_nbx", FAULT_IO_ERROR, small_fails_or_is_right);
 }
 
 static void no_memory_for_receives(void)
 {
-    lasts("ucp_tag_recv_nbx", FAULT_NO_MEMORY);
+    lasts("ucp_tag_recv_nbx", FAULT_NO_MEMORY, large_fails);
 }
 
 static void no_sends(void)
 {
-    lasts("ucp_tag_send_sync_nbx", FAULT_IO_ERROR);
+    lasts("ucp_tag_send", FAULT_IO_ERROR, large_fails);
 }
 
 static void no_memory_for_sends(void)
 {
-    lasts("ucp_tag_send_sync_nbx", FAULT_NO_MEMORY);
+    lasts("ucp_tag_send", FAULT_NO_MEMORY, large_fails);
 }
 
 /* Nor can the neighbour be told at once. */
@@ -274,7 +302,7 @@ static void told_later(void)
     if (world_rank == 1) {
         fault_arm("ucp_am_send_nbx", 1, FAULT_NO_MEMORY);
     }
-    lasts("ucp_tag_recv_nbx", FAULT_IO_ERROR);
+    lasts("ucp_tag_recv_nbx", FAULT_IO_ERROR, large_fails);
     check(world_rank != 1 || fault_disarm("ucp_am_send_nbx"), "nobody was told");
 }
 
@@ -291,13 +319,13 @@ static void not_connected(void)
     next_works(MPI_COMM_WORLD, "before it fails");
     MPI_Barrier(MPI_COMM_WORLD);
     if (world_rank == 1) {
-        fault_arm_lasting("ucp_tag_send_sync_nbx", 1, FAULT_IO_ERROR);
+        fault_arm_lasting("ucp_tag_send", 1, FAULT_IO_ERROR);
     }
     for (begin = MPI_Wtime(); world_rank == late && MPI_Wtime() < begin + 1;) {
         MPI_Iprobe(MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
     }
     one_fails(WATCH_ALLGATHER, comm, MPI_ERR_OTHER, "a neighbour that was not connected");
-    check(world_rank != 1 || fault_disarm("ucp_tag_send_sync_nbx"), "nothing was sent");
+    check(world_rank != 1 || fault_disarm("ucp_tag_send"), "nothing was sent");
     handler_calls = 0;
     MPI_Comm_free(&comm);
 }
@@ -322,6 +350,7 @@ int main(int argc, char **argv)
                                         {"one_receive", one_receive},
                                         {"memory_later", memory_later},
                                         {"no_receives", no_receives},
+                                        {"no_receives_small", no_receives_small},
                                         {"no_memory_for_receives", no_memory_for_receives},
                                         {"no_sends", no_sends},
                                         {"no_memory_for_sends", no_memory_for_sends},
