@@ -171,7 +171,7 @@ static ucs_status_ptr_t post_send(flash_message_t *message)
                                  .user_data = message,
                                  .memory_type = memory_type(message)};
 
-    if (message->length <= LEAVES_BYTES && !message->far) {
+    if (message->length <= LEAVES_BYTES) {
         return ucp_tag_send_nbx(message->peer->ep, message->buffer, message->length, message->tag,
                                 &param);
     }

@@ -132,8 +132,11 @@ static void sent(void *request, ucs_status_t status, void *arg)
     free(message);
 }
 
-ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
-                                       const ucp_request_param_t *param)
+typedef ucs_status_ptr_t send_t(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+                                const ucp_request_param_t *param);
+
+static ucs_status_ptr_t send_by(send_t *real, ucp_ep_h ep, const void *buffer, size_t count,
+                                ucp_tag_t tag, const ucp_request_param_t *param)
 {
     void *place = (void *) (uintptr_t) buffer;
     message_t *message = carry(place, count, param);
@@ -141,17 +144,29 @@ ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t c
     ucs_status_ptr_t request;
 
     if (message == NULL) {
-        return REAL(ucp_tag_send_sync_nbx)(ep, buffer, count, tag, param);
+        return real(ep, buffer, count, tag, param);
     }
     memcpy(message->content, reach(place, count), count);
     message->sent = param->cb.send;
     changed = param_of(message, param);
     changed.cb.send = sent;
-    request = REAL(ucp_tag_send_sync_nbx)(ep, message->content, count, tag, &changed);
+    request = real(ep, message->content, count, tag, &changed);
     if (!UCS_PTR_IS_PTR(request)) {
         free(message);
     }
     return request;
+}
+
+ucs_status_ptr_t ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+                                  const ucp_request_param_t *param)
+{
+    return send_by(REAL(ucp_tag_send_nbx), ep, buffer, count, tag, param);
+}
+
+ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+                                       const ucp_request_param_t *param)
+{
+    return send_by(REAL(ucp_tag_send_sync_nbx), ep, buffer, count, tag, param);
 }
 
 static void received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info, void *arg)
