@@ -13,7 +13,7 @@
 /* What is timed in an iteration. */
 enum { ALONE, OVERALL, START, COMPUTE, TEST, WAIT, TIMES };
 
-enum { MIN_ITERATIONS = 10, MAX_ITERATIONS = 1000 };
+enum { MIN_ITERATIONS = 10, MAX_ITERATIONS = 1000, FIRST_CALLS = 6 };
 
 typedef struct coll_series {
     coll_data_t *data;
@@ -151,20 +151,23 @@ static bench_stats_t stats_of(const coll_series_t *series, int side, int time)
     return bench_stats(samples, series->iterations);
 }
 
-/* As many as fit in the time: a call alone, one under a computation that takes as long, and that.
+/*
+ * As many as fit in the time: a call alone, one under a computation that takes as long, and that.
+ * First calls connect, map and touch what later ones find: after a few, one tells.
  */
 static int choose_iterations(coll_series_t *series)
 {
     const double overhead = 20e-6;
     double times[TIMES] = {0}, fit;
-    int side;
+    int side, call;
 
     if (series->options->iterations > 0) {
         return series->options->iterations;
     }
-    run_alone(series, COLL_FLASH, times); /* connects */
     for (fit = 0, side = 0; side < series->nsides; side++) {
-        run_alone(series, side, times);
+        for (call = 0; call < FIRST_CALLS; call++) {
+            run_alone(series, side, times);
+        }
         fit += 4 * times[ALONE] + overhead;
     }
     fit = series->options->seconds / fit;

@@ -98,69 +98,70 @@ static void register_selection(void)
     register_variable(
         "priority", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.priority,
-        "Priority of flash among the collective components. The highest one that "
-        "offers an operation serves it; those of Open MPI lie between 5 and 78. "
-        "Negative on any rank: flash is not used. At 10 or less, what flash passes on has "
-        "nowhere to go, and flash is not used either");
+        "Priority of flash among the collective components. The highest one that offers an "
+        "operation serves it; those of Open MPI lie between 5 and 78. Negative on any rank: "
+        "flash is not used. At 10 or less, what flash passes on has nowhere to go, and flash is "
+        "not used either");
     register_variable("min_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.min_bytes,
                       "Size in bytes, all ranks' blocks together, from which on "
-                      "MPI_Ireduce_scatter(_block) go around flash's ring, and from twice that on "
-                      "MPI_Iallgather(v), of which Open MPI's own move fewer bytes than its "
+                      "MPI_Ireduce_scatter(_block) go around flash's ring, and from twice that "
+                      "on MPI_Iallgather(v), of which Open MPI's own move fewer bytes than its "
                       "reductions do; smaller ones take a board (coll_flash_board), are direct "
-                      "(coll_flash_direct_bytes), or go to the component of the next lower priority. 0: no size is too small, and coll_flash_step_bytes does not "
+                      "(coll_flash_direct_bytes), or go to the component of the next lower "
+                      "priority. 0: no size is too small, and coll_flash_step_bytes does not "
                       "count. The default is where the ring was found faster under computation, "
                       "over TCP. Where ranks were given different values, all use the smallest. "
                       "The calls of <mpix_flash.h> always use the ring");
     register_variable("step_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.step_bytes,
-                      "Size in bytes of a rank's block, on average, below which these calls do not "
-                      "go around the ring either, twice that for MPI_Iallgather(v): a ring takes a "
-                      "step for each rank, and each step some time beside that of its block. "
-                      "Where ranks were given different values, all use the smallest");
+                      "Size in bytes of a rank's block, on average, below which these calls do "
+                      "not go around the ring either, twice that for MPI_Iallgather(v): a ring "
+                      "takes a step for each rank, and each step some time beside that of its "
+                      "block. Where ranks were given different values, all use the smallest");
     register_variable(
         "direct_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.direct_bytes,
-        "Size in bytes, all ranks' blocks together, from which on MPI_Ireduce_scatter(_block) that "
-        "take neither a ring nor a board are direct: each rank sends each other one its part of that "
-        "one's block when it is called, and adds up what has come to it while it waits inside MPI; "
-        "the progress thread sleeps on. Between two ranks any size is. Not where "
-        "coll_flash_on_node keeps rings away. The default is where that was found faster, over TCP, "
-        "on 3 to 8 hosts, than Open MPI's own calls, which reduce everything to one rank first. "
-        "Where ranks were given different values, all use the smallest");
+        "Size in bytes, all ranks' blocks together, from which on MPI_Ireduce_scatter(_block) "
+        "that take neither a ring nor a board are direct: each rank sends each other one its "
+        "part of that one's block when it is called, and adds up what has come to it while it "
+        "waits inside MPI; the progress thread sleeps on. Between two ranks any size is. Not "
+        "where coll_flash_on_node keeps rings away. The default is where that was found faster, "
+        "over TCP, on 3 to 8 hosts, than Open MPI's own calls, which reduce everything to one "
+        "rank first. Where ranks were given different values, all use the smallest");
     register_variable("direct_ranks", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.direct_ranks,
                       "Ranks of a communicator up to which these calls are direct; each has an "
-                      "endpoint of UCX to each other one then. 0: none are. "
-                      "Where ranks were given different values, all use the smallest");
-    register_choice("on_node", on_node_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
-                    &mca_coll_flash_params.on_node,
-                    "Whether these calls also go around the ring where all ranks of a communicator "
-                    "share a node. There it is the processor that moves the data, so that nothing "
-                    "is gained by moving it while the same core computes. auto: if every node has "
-                    "two hardware threads or more for each of this job's ranks there. yes: also for "
-                    "computations that leave the processor idle, as on an accelerator. no: such "
-                    "calls take a board (coll_flash_board), or go to the component of the next lower "
-                    "priority, as on all ranks where one says so. The calls of <mpix_flash.h> always "
-                    "use the ring");
+                      "endpoint of UCX to each other one then. 0: none are. Where ranks were "
+                      "given different values, all use the smallest");
+    register_choice(
+        "on_node", on_node_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.on_node,
+        "Whether these calls also go around the ring where all ranks of a communicator share a "
+        "node. There it is the processor that moves the data, so that nothing is gained by "
+        "moving it while the same core computes. auto: if every node has two hardware threads or "
+        "more for each of this job's ranks there. yes: also for computations that leave the "
+        "processor idle, as on an accelerator. no: such calls take a board (coll_flash_board), "
+        "or go to the component of the next lower priority, as on all ranks where one says so. "
+        "The calls of <mpix_flash.h> always use the ring");
     register_variable(
         "board", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.board,
-        "Whether calls of MPI_Iallgather(v) and MPI_Ireduce_scatter(_block) that take no ring go over "
-        "a board, where all ranks of a communicator share a node: through memory that each of them "
-        "maps, inside MPI calls, without messages or a thread. Not where an operation or a type is "
-        "in the way, nor on communicators whose number, as coll_flash_verbose 1 says, is 64 or "
-        "more. Each rank has 256 KiB for each communicator, once it is used, in files without a name "
-        "(memfd_create), which the ranks of a node open by /proc; where they cannot, as in "
-        "containers of their own, or where one says no, none is used on all ranks");
-    register_variable(
-        "board_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
-        &mca_coll_flash_params.board_bytes,
-        "Size in bytes of a rank's block, on average, up to which MPI_Iallgather(v) go over boards; "
-        "MPI_Ireduce_scatter(_block) of any size do. A board copies twice, Open MPI's own calls once: "
-        "by how much that is slower with large blocks depends on how far apart the ranks' cores are. "
-        "The default is where a board was not found slower. Where ranks were given different values, "
-        "all use the smallest");
+        "Whether calls of MPI_Iallgather(v) and MPI_Ireduce_scatter(_block) that take no ring go "
+        "over a board, where all ranks of a communicator share a node: through memory that each "
+        "of them maps, inside MPI calls, without messages or a thread. Not where an operation or "
+        "a type is in the way, nor on communicators whose number, as coll_flash_verbose 1 says, "
+        "is 64 or more. Each rank has 256 KiB for each communicator, once it is used, in files "
+        "without a name (memfd_create), which the ranks of a node open by /proc; where they "
+        "cannot, as in containers of their own, or where one says no, none is used on all ranks");
+    register_variable("board_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
+                      MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.board_bytes,
+                      "Size in bytes of a rank's block, on average, up to which "
+                      "MPI_Iallgather(v) go over boards; MPI_Ireduce_scatter(_block) of any size "
+                      "do. A board copies twice, Open MPI's own calls once: by how much that is "
+                      "slower with large blocks depends on how far apart the ranks' cores are. "
+                      "The default is where a board was not found slower. Where ranks were given "
+                      "different values, all use the smallest");
 }
 
 static void register_progress(void)
@@ -224,12 +225,13 @@ static void register_tuning(void)
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.depth,
                       "Segments of one operation that are under way at a time, at least; more are "
                       "where a block has more. A reduction has memory for each of them");
-    register_variable("sends", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5,
-                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.sends,
-                      "Segments of one operation on their way to the neighbour at a time: enough to "
-                      "keep the link busy while a computation keeps the progress thread from its "
-                      "core (8 of 256 KiB: 8 ms at 2 Gbit/s), few enough that none waits long "
-                      "behind others");
+    register_variable(
+        "sends", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.sends,
+        "Segments of one operation on their way to the neighbour at a time: enough to "
+        "keep the link busy while a computation keeps the progress thread from its "
+        "core (8 of 256 KiB: 8 ms at 2 Gbit/s), few enough that none waits long "
+        "behind others");
     register_variable("verbose", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_8,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.verbose,
                       "0: silent. 1: what flash decided for the job and each communicator. 2: a "
@@ -263,16 +265,18 @@ static void register_tuning(void)
 static void register_devices(void)
 {
     mca_coll_flash_params.cuda_plugin = FLASH_CUDA_PLUGIN;
-    register_variable("cuda_plugin", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_5,
-                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.cuda_plugin,
-                      "Path of flash_cuda.so, which flash loads at the first buffer in the memory of "
-                      "a CUDA device. Empty: none, and such buffers are refused");
+    register_variable(
+        "cuda_plugin", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.cuda_plugin,
+        "Path of flash_cuda.so, which flash loads at the first buffer in the memory of "
+        "a CUDA device. Empty: none, and such buffers are refused");
     mca_coll_flash_params.cuda_reduce = true;
-    register_variable("cuda_reduce", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
-                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.cuda_reduce,
-                      "Whether a CUDA device that holds both buffers of a reduction adds by itself, "
-                      "if it has a kernel for the operation and the type; else the host does. The "
-                      "results are the same");
+    register_variable(
+        "cuda_reduce", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.cuda_reduce,
+        "Whether a CUDA device that holds both buffers of a reduction adds by itself, "
+        "if it has a kernel for the operation and the type; else the host does. The "
+        "results are the same");
     register_choice("cuda_direct", cuda_direct_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
                     &mca_coll_flash_params.cuda_direct,
                     "Whether UCX sends and receives the memory of CUDA devices itself (GPUDirect "
@@ -292,13 +296,14 @@ static void register_faults(void)
                       "whether the neighbour's process is still there, and ends the operation with "
                       "an error if it is not; UCX finds that out within a few seconds more. Of "
                       "use in jobs that outlive a process (mpirun --enable-recovery). 0: never");
-    register_variable("stuck_seconds", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4,
-                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.stuck_seconds,
-                      "How long an operation waits for a neighbour's message, in seconds in which "
-                      "the application waits inside MPI, before a warning says which operation, "
-                      "step, block and rank it is. Of several ranks' warnings mpirun shows one, "
-                      "unless orte_base_help_aggregate (Open MPI 5: opal_base_help_aggregate) is 0. "
-                      "0: never");
+    register_variable(
+        "stuck_seconds", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4,
+        MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.stuck_seconds,
+        "How long an operation waits for a neighbour's message, in seconds in which "
+        "the application waits inside MPI, before a warning says which operation, "
+        "step, block and rank it is. Of several ranks' warnings mpirun shows one, "
+        "unless orte_base_help_aggregate (Open MPI 5: opal_base_help_aggregate) is 0. "
+        "0: never");
     register_variable("stuck_error", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.stuck_error,
                       "Whether flash, after stuck_seconds, gives that neighbour up and ends all "
