@@ -163,14 +163,14 @@ bool flash_alarm_stands_by(flash_alarm_t *alarm)
     return true;
 }
 
-void flash_alarm_sleep(flash_alarm_t *alarm, int event_fd)
+void flash_alarm_sleep(flash_alarm_t *alarm, int event_fd, int milliseconds)
 {
     struct pollfd fds[2] = {{.fd = alarm->fd, .events = POLLIN},
                             {.fd = event_fd, .events = POLLIN}};
     uint64_t count;
 
-    poll(fds, 2, -1);
+    poll(fds, 2, milliseconds);
     if (read(alarm->fd, &count, sizeof(count)) < 0) {
-        /* It was an event, or the alarm has been put off. */
+        /* It was an event, the time is over, or the alarm has been put off. */
     }
 }

@@ -63,7 +63,10 @@ void flash_alarm_polled(flash_alarm_t *alarm);
 /* Whether application threads keep polling, so that the progress thread is to stay away. */
 bool flash_alarm_stands_by(flash_alarm_t *alarm);
 
-/* Sleeps until the alarm, or until event_fd is readable unless that is negative. */
-void flash_alarm_sleep(flash_alarm_t *alarm, int event_fd);
+/*
+ * Sleeps until the alarm, until event_fd is readable unless that is negative, or for so many
+ * milliseconds unless these are.
+ */
+void flash_alarm_sleep(flash_alarm_t *alarm, int event_fd, int milliseconds);
 
 #endif /* FLASH_ALARM_H */

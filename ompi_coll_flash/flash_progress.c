@@ -164,26 +164,20 @@ static bool is_brief(const flash_op_params_t *params)
 
 static void count_one(flash_progress_t *progress, bool unattended)
 {
+    atomic_fetch_add_explicit(&progress->attended, unattended ? 0 : 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&progress->in_flight, 1, memory_order_relaxed);
-    if (unattended) {
-        atomic_fetch_add_explicit(&progress->unattended, 1, memory_order_relaxed);
-    }
 }
 
 static void uncount_one(flash_progress_t *progress, bool unattended)
 {
     atomic_fetch_sub_explicit(&progress->in_flight, 1, memory_order_relaxed);
-    if (unattended) {
-        atomic_fetch_sub_explicit(&progress->unattended, 1, memory_order_relaxed);
-    }
+    atomic_fetch_sub_explicit(&progress->attended, unattended ? 0 : 1, memory_order_relaxed);
 }
 
 bool flash_progress_is_unattended(const flash_progress_t *progress)
 {
-    size_t unattended = atomic_load_explicit(&progress->unattended, memory_order_relaxed);
-
-    return unattended > 0 &&
-           unattended == atomic_load_explicit(&progress->in_flight, memory_order_relaxed);
+    return flash_progress_busy(progress) &&
+           atomic_load_explicit(&progress->attended, memory_order_relaxed) == 0;
 }
 
 int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params)

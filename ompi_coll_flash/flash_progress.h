@@ -67,8 +67,8 @@ void flash_progress_unlock(flash_progress_t *progress);
 
 /*
  * Creates and starts an operation, and wakes the thread for it, unless it is unattended: all that it
- * has to say leaves at once, and while there are none but such ones the thread sleeps on. As
- * flash_op_create().
+ * has to say leaves at once, and while there are none but such ones the thread looks after them now
+ * and then at most. As flash_op_create().
  */
 int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params);
 

@@ -11,8 +11,8 @@
  *   stop               written by the thread that joins, read by the progress thread; the lock
  *   in_flight          atomic, relaxed: a hint to poll() that there may be something to do. An
  *                      operation is counted before its starter can wait for it
- *   unattended         likewise: of these, those that the thread is not woken for. Seen late, it
- *                      costs the thread a look
+ *   attended           likewise: of these, those that the thread is woken for. Seen late, it costs
+ *                      the thread a look
  *   alarm              see flash_alarm.h
  *   contenders         atomic, relaxed: a hint to those who keep coming back for the lock
  *   has_thread         atomic, relaxed: written by whoever starts and joins the thread, which
@@ -53,7 +53,7 @@ struct flash_progress {
     atomic_uint idle_polls;
     void (*placed)(void *arg);
     void *placed_arg;
-    atomic_size_t in_flight, unattended;
+    atomic_size_t in_flight, attended;
     atomic_uint contenders;
     atomic_uint_fast64_t wakeups;
     _Atomic(flash_ended_t *) ended; /* the latest first */

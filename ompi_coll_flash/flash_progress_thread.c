@@ -10,10 +10,16 @@
 
 #include "flash_thread.h"
 
-static void sleep_on(flash_progress_t *progress, int event_fd)
+/*
+ * How often the thread looks after what is unattended: for ranks that wait for the rest of it while
+ * this one's application stays out of MPI.
+ */
+#define LOOK_MS 20
+
+static void sleep_on(flash_progress_t *progress, int event_fd, int milliseconds)
 {
     flash_progress_unlock(progress);
-    flash_alarm_sleep(&progress->alarm, event_fd);
+    flash_alarm_sleep(&progress->alarm, event_fd, milliseconds);
     atomic_fetch_add_explicit(&progress->wakeups, 1, memory_order_relaxed);
     flash_progress_lock_behind(progress);
 }
@@ -36,7 +42,7 @@ static void sleep_until_event(flash_progress_t *progress)
         flash_progress_stand_back();
         return;
     }
-    sleep_on(progress, progress->transport->event_fd);
+    sleep_on(progress, progress->transport->event_fd, -1);
 }
 
 /*
@@ -72,10 +78,12 @@ static void *thread_main(void *arg)
     }
     flash_progress_lock_behind(progress);
     while (!progress->stop) {
-        if (flash_alarm_stands_by(&progress->alarm) || flash_progress_is_unattended(progress)) {
-            sleep_on(progress, -1);
+        if (flash_alarm_stands_by(&progress->alarm)) {
+            sleep_on(progress, -1, -1);
         } else if (move_and_combine(progress)) {
             let_others_in(progress);
+        } else if (flash_progress_is_unattended(progress)) {
+            sleep_on(progress, -1, LOOK_MS);
         } else {
             sleep_until_event(progress);
         }
