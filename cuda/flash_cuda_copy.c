@@ -112,9 +112,8 @@ static bool follow(flash_gpu_lane_t *lane, CUstream stream)
     if (!flash_cuda_well(flash_cuda_driver.p_cuEventCreate(&event, CU_EVENT_DISABLE_TIMING))) {
         return false;
     }
-    follows =
-        flash_cuda_well(flash_cuda_driver.p_cuEventRecord(event, stream)) &&
-        flash_cuda_well(flash_cuda_driver.p_cuStreamWaitEvent(lane->watch, event, 0));
+    follows = flash_cuda_well(flash_cuda_driver.p_cuEventRecord(event, stream)) &&
+              flash_cuda_well(flash_cuda_driver.p_cuStreamWaitEvent(lane->watch, event, 0));
     flash_cuda_driver.p_cuEventDestroy(event);
     return follows;
 }

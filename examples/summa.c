@@ -127,8 +127,8 @@ int main(int argc, char **argv)
     MPI_Allreduce(MPI_IN_PLACE, &error, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     MPIX_Flash_active(row_comm, &served);
     if (rank == 0) {
-        printf("%d x %d ranks, %s: error %.1e\n", side, side,
-               served ? "by flash" : "without flash", error);
+        printf("%d x %d ranks, %s: error %.1e\n", side, side, served ? "by flash" : "without flash",
+               error);
     }
     free(a), free(b), free(row_a), free(column_b), free(summa.c);
     MPI_Comm_free(&row_comm);

@@ -18,8 +18,8 @@ static int block(const coll_data_t *data, MPI_Comm comm)
 }
 
 coll_operation_t coll_operation = {.program = "flash_iallgather",
-                                         .call = "MPI_Iallgather",
-                                         .reduces = false,
-                                         .equal = true,
-                                         .start = start,
-                                         .block = block};
+                                   .call = "MPI_Iallgather",
+                                   .reduces = false,
+                                   .equal = true,
+                                   .start = start,
+                                   .block = block};

@@ -17,8 +17,8 @@ static int block(const coll_data_t *data, MPI_Comm comm)
 }
 
 coll_operation_t coll_operation = {.program = "flash_ireduce_scatter",
-                                         .call = "MPI_Ireduce_scatter",
-                                         .reduces = true,
-                                         .equal = false,
-                                         .start = start,
-                                         .block = block};
+                                   .call = "MPI_Ireduce_scatter",
+                                   .reduces = true,
+                                   .equal = false,
+                                   .start = start,
+                                   .block = block};

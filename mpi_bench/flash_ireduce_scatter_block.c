@@ -18,8 +18,8 @@ static int block(const coll_data_t *data, MPI_Comm comm)
 }
 
 coll_operation_t coll_operation = {.program = "flash_ireduce_scatter_block",
-                                         .call = "MPI_Ireduce_scatter_block",
-                                         .reduces = true,
-                                         .equal = true,
-                                         .start = start,
-                                         .block = block};
+                                   .call = "MPI_Ireduce_scatter_block",
+                                   .reduces = true,
+                                   .equal = true,
+                                   .start = start,
+                                   .block = block};

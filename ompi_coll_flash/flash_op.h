@@ -159,9 +159,9 @@ typedef struct flash_refusal flash_refusal_t;
 struct flash_engine {
     flash_transport_t *transport;
     flash_pool_t pool;
-    flash_trace_t *trace;           /* NULL for none */
-    uint64_t started;               /* operations, ever */
-    size_t active;                  /* operations that are running */
+    flash_trace_t *trace; /* NULL for none */
+    uint64_t started;     /* operations, ever */
+    size_t active;        /* operations that are running */
     flash_meter_t meter;
     flash_op_queue_t running;       /* started and not completed */
     flash_op_t *haunted;            /* destroyed by their users, through next_running */
