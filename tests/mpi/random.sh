@@ -64,6 +64,8 @@ share 5 2 --mca coll_flash_progress off -- --threads=4
 options
 share 2 4 -- --most=1000000
 share 2 5 --mca coll_flash_min_bytes 1 --mca coll_flash_step_bytes 1000 --
+share 4 4 --mca coll_flash_direct_bytes 1 -- --most=100000
+share 2 3 --mca coll_flash_direct_bytes 1 --mca coll_flash_segment_bytes 512 -- --threads=2
 share 5 1 --
 select_coll ^flash
 share 8 3 --

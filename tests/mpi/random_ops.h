@@ -146,6 +146,8 @@ void finish_operation(operation_t *operation);
 void draw_blocks(operation_t *operation, uint64_t *all, size_t most);
 /* Whether flash serves a plain call of that size; half of it counts where it is an allgather. */
 bool takes_ring(const operation_t *operation, size_t bytes);
+/* Whether a reduce-scatter of so many bytes, too small for a ring, is served all the same. */
+bool goes_direct(const operation_t *operation, size_t bytes);
 /* Whether, with `ring` known, it may be a persistent request. */
 bool may_persist(const operation_t *operation);
 
