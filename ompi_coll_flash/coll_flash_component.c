@@ -132,8 +132,8 @@ static void register_selection(void)
     register_variable("direct_ranks", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.direct_ranks,
                       "Ranks of a communicator up to which these calls are direct; each has an "
-                      "endpoint of UCX to each other one then. 0: none are. Where ranks were "
-                      "given different values, all use the smallest");
+                      "endpoint of UCX to each other one then. 0: none are; more than 4096 never "
+                      "are. Where ranks were given different values, all use the smallest");
     register_choice(
         "on_node", on_node_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.on_node,

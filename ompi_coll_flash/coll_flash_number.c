@@ -2,7 +2,8 @@
  * coll_flash_number.c: the numbers that tell a communicator's operations apart in tags.
  *
  * Those of calls come round again: what has a number still must end before the next one takes it.
- * (When it has ended here, the neighbours have no message of it under way to or from here.) A call
+ * (When it has ended here, the neighbours have no message of it under way to here, nor from here but
+ * such as have left and come before any later one.) A call
  * returns at once all the same: its request waits, with all that its ring needs, and is started by
  * whoever completes the one before. A persistent request's number is its own.
  *

@@ -4,7 +4,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "coll_flash_operation.h"
 
 size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
                             ompi_communicator_t *comm)
@@ -121,7 +121,8 @@ static bool goes_direct(flash_kind_t kind, size_t bytes, size_t element,
     int nranks = ompi_comm_size(module->comm);
 
     return kind == FLASH_REDUCE_SCATTER && element > 0 && obstacle < FLASH_ON_ONE_NODE &&
-           nranks <= params->direct_ranks && (nranks == 2 || bytes >= params->direct_bytes) &&
+           nranks <= params->direct_ranks && mca_coll_flash_may_exchange(module->comm) &&
+           (nranks == 2 || bytes >= params->direct_bytes) &&
            !(module->on_node && params->on_node == FLASH_ON_NODE_NO);
 }
 

@@ -20,16 +20,16 @@ static const struct {
     double unit;
     int digits;
     bool always; /* also where no rank has any */
-} rows[] = {{FLASH_COUNT_RINGS, "calls served by flash", 1, 0, true},
+} rows[] = {{FLASH_COUNT_RINGS, "calls by the ring", 1, 0, true},
             {FLASH_COUNT_RING_BYTES, "  their blocks, MiB", 0x1p20, 1, true},
             {FLASH_COUNT_CALLBACKS, "  their callbacks", 1, 0, false},
-            {UNDER_WAY, "  under way, s", 1, 3, true},
-            {HIDDEN, "    of that hidden, s", 1, 3, true},
-            {EXPOSED, "    of that exposed, s", 1, 3, true},
-            {WAKEUPS, "  progress thread: wake-ups", 1, 0, true},
-            {THREAD_TIME, "  progress thread: CPU time, s", 1, 3, true},
-            {FLASH_COUNT_DIRECTS, "plain calls direct, too small for a ring", 1, 0, true},
+            {FLASH_COUNT_DIRECTS, "small plain calls, direct", 1, 0, true},
             {FLASH_COUNT_DIRECT_BYTES, "  their blocks, MiB", 0x1p20, 1, false},
+            {UNDER_WAY, "these two under way, s", 1, 3, true},
+            {HIDDEN, "  of that hidden, s", 1, 3, true},
+            {EXPOSED, "  of that exposed, s", 1, 3, true},
+            {WAKEUPS, "progress thread: wake-ups", 1, 0, true},
+            {THREAD_TIME, "progress thread: CPU time, s", 1, 3, true},
             {FLASH_COUNT_BOARDS, "plain calls over a board", 1, 0, true},
             {FLASH_COUNT_BOARD_BYTES, "  their blocks, MiB", 0x1p20, 1, false},
             {FLASH_COUNT_PASSED_ON, "plain calls passed on", 1, 0, true},

@@ -525,16 +525,19 @@ static uint32_t awaited(const flash_board_t *board, const flash_board_op_t *op)
 
 bool flash_board_watch(flash_board_t *board, flash_silence_t *silence, uint64_t *rounds)
 {
-    const flash_board_op_t *op = board->running.head;
+    const flash_board_op_t *op = board->running.head, *told = op;
     uint64_t done;
 
     if (op == NULL) {
         return false;
     }
+    while (told != NULL && is_refusal(told)) { /* it keeps those behind it waiting */
+        told = told->next;
+    }
     done = (board->posted + board->taken) * board->nranks + op->ahead;
     board->watches = done == board->watched ? board->watches + 1 : 0;
     board->watched = done;
-    *silence = (flash_silence_t){.user = op->params.user,
+    *silence = (flash_silence_t){.user = told == NULL ? NULL : told->params.user,
                                  .watches = board->watches,
                                  .rank = awaited(board, op),
                                  .sending = op->taken == op->rounds,
@@ -545,5 +548,5 @@ bool flash_board_watch(flash_board_t *board, flash_silence_t *silence, uint64_t 
         flash_board_lose(board, lost_elsewhere(board));
         return false;
     }
-    return board->watches > 0 && !is_refusal(op);
+    return board->watches > 0 && told != NULL;
 }

@@ -197,9 +197,9 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
         }
     }
     flash_progress_unlock(progress);
-    if (rc == FLASH_OK && !unattended) {
-        flash_progress_recall(progress,
-                              brief); /* it sends: that takes time the application may use */
+    /* It sends: that takes time the application may use. Or it has taken an event from others. */
+    if (rc == FLASH_OK && !(unattended && flash_progress_is_unattended(progress))) {
+        flash_progress_recall(progress, brief);
     }
     return rc;
 }

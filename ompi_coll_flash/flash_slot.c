@@ -138,6 +138,9 @@ static void post_send(flash_slot_t *slot)
     size_t length = slot_bytes(slot);
 
     slot->transfer.far = !slot->spoiled && is_far(slot, !slot->way.receives);
+    /* Waiting for the receiver's word would double the time of a brief operation. Those of longer
+       blocks do: at a receiver that is late there is a message for each block of others at most. */
+    slot->transfer.leaves = slot->segment == 0 && slot->last_of_step;
     if (slot->spoiled) {
         content = &slot->blame;
         length = blame_bytes(slot);

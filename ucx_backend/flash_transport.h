@@ -45,7 +45,8 @@ struct flash_transfer {
      * errors.
      */
     void (*done)(flash_transfer_t *transfer, int status, uint64_t tag, size_t length);
-    bool far; /* the buffer is in a device's memory: see `reaches_devices` */
+    bool far;    /* the buffer is in a device's memory: see `reaches_devices` */
+    bool leaves; /* a send that may be done before it is matched: see send() */
     void *handle;
 };
 
@@ -62,7 +63,8 @@ typedef struct flash_transport_ops {
     void (*unreserve)(flash_transport_t *transport, uint32_t transfers);
     /*
      * Sends `length` bytes; the buffer must stay as it is until done. Done when the receiver has
-     * matched the message, so that the sender's limit on sends bounds what piles up there. A send
+     * matched the message, so that the sender's limit on sends bounds what piles up there; or, if
+     * it is short and `leaves`, when it has left, which saves the receiver's word. A send
      * that fails has not arrived, or its peer is lost. With FLASH_ERR_REFUSED the transport has
      * tried for long, and the peer is given up, as below.
      */

@@ -31,7 +31,8 @@ typedef struct flash_message {
     struct flash_message *next_retry;   /* in ucx->retries */
     void *request;                      /* UCX's; NULL: UCX has not taken it yet */
     bool sends;
-    bool far; /* the buffer is a CUDA device's */
+    bool far;    /* the buffer is a CUDA device's */
+    bool leaves; /* short enough, and allowed to: see flash_transfer_t */
     uint64_t tag, mask;
     void *buffer;
     size_t length;

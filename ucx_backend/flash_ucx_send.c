@@ -14,11 +14,7 @@
 #define PATIENCE_SECONDS 5
 #define PATIENCE_TRIES   100
 
-/*
- * Up to so many bytes a message is done when it has left. Waiting for the receiver's word would
- * double the time of a brief operation, and so small messages are a part of each operation at most:
- * at a receiver that is late there are no more of them than operations that it has not yet called.
- */
+/* Up to so many bytes a message that may is done when it has left. */
 #define LEAVES_BYTES 8192
 
 /* ------------------------------------------------------------- bookkeeping */
@@ -171,7 +167,7 @@ static ucs_status_ptr_t post_send(flash_message_t *message)
                                  .user_data = message,
                                  .memory_type = memory_type(message)};
 
-    if (message->length <= LEAVES_BYTES) {
+    if (message->leaves) {
         return ucp_tag_send_nbx(message->peer->ep, message->buffer, message->length, message->tag,
                                 &param);
     }
@@ -325,6 +321,7 @@ static void ucx_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t 
     flash_message_t model = {.transfer = transfer,
                              .sends = true,
                              .far = transfer->far,
+                             .leaves = transfer->leaves && length <= LEAVES_BYTES,
                              .tag = tag,
                              .buffer = (void *) (uintptr_t) buffer,
                              .length = length};

@@ -16,6 +16,10 @@ mpi 3 --mca coll_flash_progress off -x FLASH_TEST_THREAD=0 -- test_async
 for np in 2 3; do
     mpi "$np" --mca coll_flash_min_bytes 1000000000 --mca coll_flash_direct_bytes 1 -- test_async reduce_scatter idle
 done
+# Segments as short as what need not be acknowledged.
+for tls in all tcp; do
+    mpi 3 --mca coll_flash_segment_bytes 4096 -x UCX_FLASH_TLS=$tls -- test_async late
+done
 # No operation, no thread.
 mpi 2 --mca coll_flash_progress on -x FLASH_TEST_THREAD=0 -- test_async idle
 

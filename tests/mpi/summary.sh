@@ -37,13 +37,16 @@ rows() {
 
 # One gather of 512 KiB blocks.
 point 'a call that flash serves' \
-    rows 'calls served by flash' 1 '  their blocks, MiB' 1.5 'plain calls passed on' 0 \
+    rows 'calls by the ring' 1 '  their blocks, MiB' 1.5 'plain calls passed on' 0 \
     3 "${summary[@]}" -- test_others own
 point 'of five ranks' \
-    rows 'calls served by flash' 1 '  their blocks, MiB' 2.5 5 "${summary[@]}" -- test_others own
+    rows 'calls by the ring' 1 '  their blocks, MiB' 2.5 5 "${summary[@]}" -- test_others own
 point 'a call below min_bytes' \
-    rows 'calls served by flash' 0 'plain calls passed on' 1 '  why: below min_bytes' 1 \
+    rows 'calls by the ring' 0 'plain calls passed on' 1 '  why: below min_bytes' 1 \
     3 "${summary[@]}" --mca coll_flash_min_bytes 786433 -- test_others own
+point 'a call too small for a ring, and direct' \
+    rows 'calls by the ring' 0 'small plain calls, direct' 3 'plain calls passed on' 0 \
+    2 "${summary[@]}" --mca coll_flash_min_bytes 1000000000 -- test_async reduce_scatter
 point 'a call with blocks below step_bytes' \
     rows 'plain calls passed on' 1 '  why: blocks below step_bytes' 1 \
     3 "${summary[@]}" --mca coll_flash_step_bytes 262145 -- test_others own

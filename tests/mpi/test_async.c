@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "mpitest.h"
 
@@ -107,6 +108,50 @@ static void reduce_scatter(void)
     free(recv);
 }
 
+/* Of this process, in bytes. */
+static size_t memory_used(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    size_t pages = 0;
+
+    check(file != NULL && fscanf(file, "%*u %zu", &pages) == 1, "no /proc/self/statm");
+    if (file != NULL) {
+        fclose(file);
+    }
+    return pages * (size_t) sysconf(_SC_PAGESIZE);
+}
+
+/* Others are far ahead, and send what they may: at who is late, little piles up. */
+static void late(void)
+{
+    enum { MIB = 1 << 20, BLOCK = 8 * MIB };
+    char *send = get_memory(BLOCK), *recv = get_memory((size_t) world_size * BLOCK);
+    MPI_Request request;
+    size_t before, after;
+
+    memset(send, world_rank + 1, BLOCK);
+    for (int round = 0; round < 2; round++) { /* the first one connects */
+        memset(recv, 0, (size_t) world_size * BLOCK);
+        MPI_Barrier(MPI_COMM_WORLD);
+        before = memory_used();
+        if (world_rank == 0) {
+            sleep_ms(1000);
+        }
+        after = memory_used();
+        check(round == 0 || world_rank != 0 || after < before + 3 * MIB, "%zu KiB have piled up",
+              (after - before) / 1024);
+        MPI_Iallgather(send, BLOCK, MPI_BYTE, recv, BLOCK, MPI_BYTE, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        for (int rank = 0; rank < world_size; rank++) {
+            check(recv[(size_t) rank * BLOCK] == rank + 1 &&
+                      recv[(size_t) (rank + 1) * BLOCK - 1] == rank + 1,
+                  "block %d is wrong", rank);
+        }
+    }
+    free(send);
+    free(recv);
+}
+
 /* The clock ticks that threads called "flash-progress" have used; -1 if there is none. */
 static long thread_ticks(void)
 {
@@ -153,8 +198,10 @@ static void idle(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {
-        {"allgather", allgather}, {"reduce_scatter", reduce_scatter}, {"idle", idle}};
+    static const test_case_t cases[] = {{"allgather", allgather},
+                                        {"reduce_scatter", reduce_scatter},
+                                        {"late", late},
+                                        {"idle", idle}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }

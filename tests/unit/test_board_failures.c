@@ -235,6 +235,31 @@ static void test_lost(bool posts)
     tear_down(&trio);
 }
 
+/* What others do not take part in yet keeps from its end what comes behind. */
+static void test_refusal_watched(void)
+{
+    trio_t trio;
+    flash_silence_t silence;
+    flash_op_params_t params;
+
+    set_up(&trio, FLASH_ALLGATHER, 10 * FLASH_BOARD_SLOT_BYTES / sizeof(uint64_t));
+    params = begin(&trio, 0);
+    flash_board_refuse(trio.boards[0], &params);
+    flash_board_progress(trio.boards[0]);
+    watch(&trio, 0, &silence);
+    flash_board_watch(trio.boards[0], &silence, &(uint64_t){0});
+    ok(!flash_board_watch(trio.boards[0], &silence, &(uint64_t){0}),
+       "a refusal by itself waits for nobody");
+    begin_some(&trio, 1);
+    watch(&trio, 0, &silence);
+    ok(flash_board_watch(trio.boards[0], &silence, &(uint64_t){0}) && silence.watches > 0 &&
+           silence.user == &trio.calls[0] && silence.rank != 0,
+       "the watch finds whom an operation behind a refusal waits for");
+    flash_board_lose(trio.boards[0], silence.rank);
+    ok(ended_by_loss(&trio, 0, silence.rank), "which ends when that one goes");
+    tear_down(&trio);
+}
+
 /* It was only late: it finds who has given it up. */
 static void test_given_up(void)
 {
@@ -286,6 +311,7 @@ int main(void)
     test_other_counts();
     test_lost(false);
     test_lost(true);
+    test_refusal_watched();
     test_given_up();
     ok(flash_board_fits(2, FLASH_REDUCE_SCATTER, FLASH_BOARD_SLOT_BYTES) &&
            !flash_board_fits(3, FLASH_REDUCE_SCATTER, FLASH_BOARD_SLOT_BYTES),
