@@ -2,14 +2,15 @@
 """Measures flash against its goals on emulated hosts, and prints a table: figure, goal, met or not,
 and what else the same runs show.
 
-  mpi_bench/goals.py [--prefix DIR] [--only LINE[,LINE...]] [--json FILE]
+  mpi_bench/goals.py [--prefix DIR] [--only LINE[,LINE...]] [--runs N] [--json FILE]
 
 DIR is where flash is installed (default: install, as quickstart.sh leaves it). Lines: hidden,
 transfer, eight, wire, layers, core, osu, slower, shapes, node, mapped, idle, scale (default: all). osu
 and node compare with MPICH, too, if it was there when flash was built in ./build.
 Every figure is a median over iterations of the maximum over ranks, and a ratio within one run; osu
 compares runs that take turns, by the medians of three of each; hidden, layers, core and shapes take the
-median of three runs, node that of a ratio over five, slower likewise, or over three.
+median of three runs, node that of a ratio over five, slower likewise, or over three; N at most. slower
+takes two hours with all its runs, the rest one and a half.
 
 Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """
@@ -41,7 +42,8 @@ class Lab:
 
     busy = 0  # percent of the machine's cores, in the latest run
 
-    def __init__(self, prefix):
+    def __init__(self, prefix, runs):
+        self.runs = runs
         self.bin = os.path.join(prefix, "bin")
         self.environment = dict(
             os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"
@@ -52,6 +54,10 @@ class Lab:
         ).stdout.strip().split(":")[2]
         self.mca = ["--mca", "opal_mca_base_component_path",
                     os.path.join(prefix, "lib", "openmpi") + ":" + own, "--mca", "coll", "flash"]
+
+    def times(self, usual):
+        """How often to run something."""
+        return min(usual, self.runs or usual)
 
     def _mca(self, served):
         return self.mca[:-1] + ["flash" if served else "^flash"]
@@ -130,7 +136,7 @@ def hidden(lab):
     sizes = (1, 2, 4, 8, 16)
     for size in sizes:
         runs = [lab.gemm(4, OFFLOAD + ["--no-others", "--bytes={}M".format(size)])["results"]
-                for _ in range(3)]
+                for _ in range(lab.times(3))]
         for results in zip(*runs):
             for name in CASES:
                 hid = statistics.median(100 - exposed(result, name) for result in results)
@@ -179,7 +185,7 @@ def wire(lab):
 def layer_runs(lab, program, arguments, count=3):
     """Of so many runs on four hosts, each phase: the rows by variant."""
     phases = {}
-    for _ in range(count):
+    for _ in range(lab.times(count)):
         with tempfile.NamedTemporaryFile("r", suffix=".csv") as file:
             lab.hosts(4, program, arguments + ["--pieces=8", "--compute=offload", "--slices=4,16,32",
                                                "--iterations=6", "--csv=" + file.name])
@@ -234,7 +240,7 @@ def core(lab):
     product of a rank's own block takes longer than the other's block needs to arrive."""
     for operation, columns in (("ag", "2048"), ("rs", "1024")):
         shape = ["-m", "2048", "-n", columns, "-k", "2048", "--slices=2", "--op=" + operation]
-        runs = [lab.gemm(2, shape, ["-c"])["results"][0] for _ in range(3)]
+        runs = [lab.gemm(2, shape, ["-c"])["results"][0] for _ in range(lab.times(3))]
         alone = lab.gemm(2, shape + ["--compute=offload"], ["-c"])["results"][0]
         cpu = case(alone, "plain call, flash")["cpu_seconds"]["median"]
 
@@ -317,7 +323,8 @@ def compare(lab, title, run, counts, sizes, times=2, runs=5):
             arguments = ["-m", sizes, "--times={}".format(times), "--seconds=0.15", "--same-work",
                          "--csv=-"]
             flash, control = (
-                [lab.rows(run(count, program, arguments, served=served)) for _ in range(runs)]
+                [lab.rows(run(count, program, arguments, served=served))
+                 for _ in range(lab.times(runs))]
                 for served in (True, False))
             where = "{} {}, {} {}{}: worst / Open MPI's own".format(
                 count, title, program[6:], sizes, " by {}".format(times) if times > 2 else "")
@@ -346,7 +353,7 @@ def shapes(lab):
         found, split = {}, {}
         for rows in sizes:
             runs = [lab.gemm(count, ["-m", str(rows), "-n", "1024", "-k", "1024", "--no-others"])
-                    ["results"] for _ in range(3)]
+                    ["results"] for _ in range(lab.times(3))]
             for results in zip(*runs):
                 found.setdefault(results[0]["op"], []).append(statistics.median(
                     case(result, "flash")["seconds"]["median"] /
@@ -421,6 +428,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--prefix", default=os.path.join(TOP, "install"))
     parser.add_argument("--only", default=",".join(LINES))
+    parser.add_argument("--runs", type=int)
     parser.add_argument("--json")
     options = parser.parse_args()
     names = options.only.split(",")
@@ -430,7 +438,7 @@ def main():
     if not os.path.exists(os.path.join(options.prefix, "bin", "flash_gemm")):
         sys.exit("goals.py: no flash_gemm in {}: run ./quickstart.sh, or give --prefix".format(
             options.prefix))
-    lab = Lab(os.path.abspath(options.prefix))
+    lab = Lab(os.path.abspath(options.prefix), options.runs)
     table = []
     begun = time.monotonic()
     print("| | figure | goal | met | seen besides |\n| --- | --- | --- | --- | --- |")
