@@ -57,7 +57,7 @@ class Lab:
 
     def times(self, usual):
         """How often to run something."""
-        return min(usual, self.runs or usual)
+        return usual if self.runs is None else min(usual, self.runs)
 
     def _mca(self, served):
         return self.mca[:-1] + ["flash" if served else "^flash"]
@@ -258,7 +258,7 @@ def osu(lab):
     """OSU's definition of overlap, beside what else there is on this machine."""
     for call in ("iallgather", "ireduce_scatter"):
         found = {row["variant"]: row for row in lab.compare(
-            ["--hosts", "2", "--calls", call, "-m", "4M:4M", "--rounds", "3",
+            ["--hosts", "2", "--calls", call, "-m", "4M:4M", "--rounds", str(lab.times(3)),
              "--compute", "clock"])}
         flash = found.pop("flash")
         overlap, overall = float(flash["overlap_percent"]), float(flash["overall_us"])
@@ -375,7 +375,7 @@ def best_of_others(times):
 def beside_peers(lab, call):
     """Two ranks of a node and all that there is on this machine; sizes are OSU's."""
     found = {}
-    for row in lab.compare(["--here", "2", "--calls", call, "-m", "8:4M", "--rounds", "5",
+    for row in lab.compare(["--here", "2", "--calls", call, "-m", "8:4M", "--rounds", str(lab.times(5)),
                             "--seconds", "0.2"]):
         found.setdefault(int(row["size"]), {})[row["variant"]] = float(row["alone_us"])
     for title, goal, sizes in (("below 64 KiB", 1.02, [size for size in found if size < 1 << 16]),
@@ -431,6 +431,8 @@ def main():
     parser.add_argument("--runs", type=int)
     parser.add_argument("--json")
     options = parser.parse_args()
+    if options.runs is not None and options.runs < 1:
+        parser.error("--runs {}: give 1 or more".format(options.runs))
     names = options.only.split(",")
     for name in names:
         if name not in LINES:
@@ -453,6 +455,8 @@ def main():
             if options.json:
                 with open(options.json, "w") as file:
                     json.dump(table, file, indent=1)
+    if options.runs:
+        print("\nOf {} runs at most, by --runs.".format(options.runs))
     missed = sum(row["met"] is False for row in table)
     print("\n{} of {} goals met".format(sum(row["met"] is True for row in table),
                                         missed + sum(row["met"] is True for row in table)))

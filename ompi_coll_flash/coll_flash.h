@@ -336,7 +336,7 @@ typedef enum mca_coll_flash_obstacle {
 typedef enum mca_coll_flash_path {
     FLASH_PASSED_ON, /* to the component below */
     FLASH_BY_RING,
-    FLASH_DIRECT, /* a reduce-scatter too small for a ring; no thread looks after it */
+    FLASH_DIRECT, /* a reduce-scatter too small for a ring; the thread is not woken for it */
     FLASH_BY_BOARD
 } mca_coll_flash_path_t;
 
@@ -356,13 +356,13 @@ void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_
 
 /* What the process has done so far: numbers of calls, unless it says otherwise. */
 typedef enum mca_coll_flash_counter {
-    FLASH_COUNT_RINGS, /* of calls that flash served, by a ring or directly */
+    FLASH_COUNT_RINGS, /* of calls served by a ring, or as a parameter or the call itself says */
     FLASH_COUNT_RING_BYTES,
+    FLASH_COUNT_CALLBACKS, /* made for them */
     FLASH_COUNT_DIRECTS, /* plain calls, served directly because they are too small for a ring */
     FLASH_COUNT_DIRECT_BYTES,
     FLASH_COUNT_BOARDS, /* plain calls, served over a board */
     FLASH_COUNT_BOARD_BYTES,
-    FLASH_COUNT_CALLBACKS, /* made for them */
     FLASH_COUNT_PASSED_ON, /* plain calls */
     FLASH_COUNT_PASSED_ON_BYTES,
     FLASH_COUNT_PLAIN, /* of the extension, served by plain collectives */

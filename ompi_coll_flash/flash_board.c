@@ -536,6 +536,9 @@ bool flash_board_watch(flash_board_t *board, flash_silence_t *silence, uint64_t 
     }
     done = (board->posted + board->taken) * board->nranks + op->ahead;
     board->watches = done == board->watched ? board->watches + 1 : 0;
+    if (told == NULL && board->watches > 1) {
+        board->watches = 1; /* who comes behind the refusal has not waited yet */
+    }
     board->watched = done;
     *silence = (flash_silence_t){.user = told == NULL ? NULL : told->params.user,
                                  .watches = board->watches,

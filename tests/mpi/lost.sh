@@ -76,12 +76,13 @@ point 'np 3, gather, tcp: a rank dies before it takes part' \
 # sizes_are_apart CALL MIN_BYTES ENDS: rank 0 takes the ring and rank 1, whose blocks are shorter,
 # does not: both wait, and the ring says so. Whether rank 1 has an end depends on its own way.
 sizes_are_apart() {
-    FLASH_TEST_TIMEOUT=60 run 2 --mca coll_flash_min_bytes "$2" \
+    FLASH_TEST_TIMEOUT=60 run 2 --enable-recovery --mca coll_flash_min_bytes "$2" \
         --mca coll_flash_stuck_seconds 1 --mca coll_flash_stuck_error 1 -- \
         test_lost apart "$1" >"$log" 2>&1 || :
-    holds 1 'rank 0, .*: at last: MPI_ERR_OTHER' && holds "$3" 'rank 1, .*: at last: MPI_ERR_OTHER' &&
+    holds 1 'rank 0, .*: at last: MPI_ERR_OTHER' && holds 0 'at last: success' &&
+        holds 0 'called right' && holds "$3" 'rank 1, .*: at last: MPI_ERR_OTHER' &&
         tells + 'has done so for 1 seconds' && told stuck &&
-        tells + 'on both sides of coll_flash_min_bytes'
+        tells + 'lie on both sides of$'
 }
 point 'gather, one is passed on: sizes on both sides of coll_flash_min_bytes' \
     tried sizes_are_apart gather 2000000 0

@@ -136,7 +136,10 @@ else
     }
     point 'both releases are named' tried both_are_named
 fi
-for ranks in 0 1 4 '0 1' '1 3' '0 2 3 4'; do
+# PMIx 5 is asked for what was never sent, for a quarter of a minute each time.
+without=(0 '1 3' '0 2 3 4')
+((ompi_major >= 5)) || without+=(1 4 '0 1')
+for ranks in "${without[@]}"; do
     point "no flash on rank $ranks of 5: said, and none uses flash" \
         differ 5 "$ranks" OMPI_MCA_coll=^flash "$linked"
 done

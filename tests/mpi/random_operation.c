@@ -70,6 +70,7 @@ bool takes_ring(const operation_t *operation, size_t bytes)
 bool goes_direct(const operation_t *operation, size_t bytes)
 {
     return operation->slot->active && !operation->persistent && !operation->compute &&
+           !uses_boards() &&
            (operation->size == 2 ||
             bytes >= parameter("OMPI_MCA_coll_flash_direct_bytes", 48 * 1024));
 }

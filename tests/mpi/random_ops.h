@@ -91,7 +91,8 @@ struct operation {
     bool gathers, compute, unequal, in_place, blocking, free_early;
     bool persistent;
     int starts;  /* of a persistent request: all but the last are waited for at once */
-    bool ring;   /* flash serves it */
+    bool ring;   /* flash serves it, */
+    bool direct; /* because it may be direct */
     int *blocks; /* length of each rank's, in units (gathers) or elements; equal on all ranks */
     int *counts; /* the same in elements of the receive type */
     int *displs; /* gathers */

@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-static atomic_ullong served_wanted, passed_on_wanted;
+static atomic_ullong rings_wanted, directs_wanted, passed_on_wanted;
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle rings, directs, boards, passed_on;
 
@@ -43,8 +43,10 @@ void expect_path(const operation_t *operation)
     bool seen = operation->gathers || with_callbacks || block_init || !is_empty(operation);
 
     if (operation->slot->active && seen) {
-        atomic_fetch_add_explicit(operation->ring ? &served_wanted : &passed_on_wanted, 1,
-                                  memory_order_relaxed);
+        atomic_fetch_add_explicit(operation->direct ? &directs_wanted
+                                  : operation->ring ? &rings_wanted
+                                                    : &passed_on_wanted,
+                                  1, memory_order_relaxed);
     }
 }
 
@@ -85,15 +87,18 @@ void count_paths(void)
 
 void check_paths(const sequence_t *sequence)
 {
-    unsigned long long served_found =
-        end_counting(rings) + end_counting(directs) + end_counting(boards);
+    unsigned long long rings_found = end_counting(rings) + end_counting(boards);
+    unsigned long long directs_found = end_counting(directs);
     unsigned long long passed_on_found = end_counting(passed_on);
 
     MPI_T_pvar_session_free(&session);
     MPI_T_finalize();
-    if (served_found != served_wanted || passed_on_found != passed_on_wanted) {
+    if (rings_found != rings_wanted || directs_found != directs_wanted ||
+        passed_on_found != passed_on_wanted) {
         fail(sequence, sequence->number,
-             "%llu calls were served instead of %llu, %llu were passed on instead of %llu",
-             served_found, served_wanted, passed_on_found, passed_on_wanted);
+             "%llu calls took rings or boards instead of %llu, %llu were direct instead of %llu, "
+             "%llu were passed on instead of %llu",
+             rings_found, rings_wanted, directs_found, directs_wanted, passed_on_found,
+             passed_on_wanted);
     }
 }

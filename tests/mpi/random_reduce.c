@@ -116,7 +116,9 @@ void draw_reduce(operation_t *operation, uint64_t *all)
     total = first_element(operation, operation->size) * (size_t) bytes;
     operation->ring = is_commutative(operation) && takes_ring(operation, total);
     operation->persistent &= may_persist(operation);
-    operation->ring |= is_commutative(operation) && goes_direct(operation, total);
+    operation->direct =
+        !operation->ring && is_commutative(operation) && goes_direct(operation, total);
+    operation->ring |= operation->direct;
     form = operation->persistent ? 2 : operation->compute;
     operation->name = names[form][operation->unequal];
     make_images(operation);

@@ -164,7 +164,7 @@ static void watch_thread(void)
     pvar_free(&time);
 }
 
-/* Direct calls: the application moves what they move, and nobody is woken while it computes. */
+/* Direct calls: the application moves what they move, and the thread looks seldom. */
 static void leave_thread_asleep(void)
 {
     enum { ROUNDS = 50, BYTES = 64 << 10 };
@@ -176,6 +176,7 @@ static void leave_thread_asleep(void)
     int count = BYTES / (int) sizeof(double) / world_size;
     struct timespec pause = {.tv_nsec = 1000000};
     MPI_Request request;
+    double began = MPI_Wtime();
 
     memset(send, 0, BYTES);
     for (int i = 0; i < ROUNDS; i++) {
@@ -185,7 +186,9 @@ static void leave_thread_asleep(void)
     }
     check(pvar_count(directs) == (world_size > 1 ? ROUNDS : 0), "%llu calls direct",
           pvar_count(directs));
-    check(pvar_count(wakeups) < ROUNDS / 2, "%llu wake-ups", pvar_count(wakeups));
+    /* Of a call of a millisecond less than one; in 20 ms a look, and one for what arrives. */
+    check((double) pvar_count(wakeups) < ROUNDS / 4.0 + 100 * (MPI_Wtime() - began),
+          "%llu wake-ups in %g s", pvar_count(wakeups), MPI_Wtime() - began);
     pvar_free(&wakeups);
     pvar_free(&directs);
     free(send);
