@@ -72,6 +72,7 @@ static long run(const coll_options_t *options, int rank, coll_data_t *data, FILE
     FILE *table = rank != 0 ? NULL : csv == stdout ? stderr : stdout;
     MPI_Comm own = bench_own_communicator(MPI_COMM_WORLD);
     coll_job_t job = {.options = options};
+    bool warm = false;
     long wrong = 0;
     size_t bytes;
 
@@ -88,6 +89,10 @@ static long run(const coll_options_t *options, int rank, coll_data_t *data, FILE
             continue; /* not an element for each rank */
         }
         coll_data_fill(data, 0);
+        if (!warm) {
+            coll_warm_up(data, options, own);
+            warm = true;
+        }
         coll_measure(data, options, own, &row);
         wrong += row.wrong;
         coll_report_row(table, csv, &job, &row);

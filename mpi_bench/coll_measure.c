@@ -15,6 +15,8 @@ enum { ALONE, OVERALL, START, COMPUTE, TEST, WAIT, TIMES };
 
 enum { MIN_ITERATIONS = 10, MAX_ITERATIONS = 1000, FIRST_CALLS = 6 };
 
+#define WARM_UP_SECONDS 0.3
+
 typedef struct coll_series {
     coll_data_t *data;
     const coll_options_t *options;
@@ -198,12 +200,33 @@ static void run_series(coll_series_t *series, coll_row_t *row)
     }
 }
 
+/* What a measurement begins with. */
+static coll_series_t series_of(coll_data_t *data, const coll_options_t *options, MPI_Comm own)
+{
+    return (coll_series_t){.data = data,
+                           .options = options,
+                           .comms = {MPI_COMM_WORLD, own, own},
+                           .nsides = options->own ? COLL_SIDES : 1};
+}
+
+void coll_warm_up(coll_data_t *data, const coll_options_t *options, MPI_Comm own)
+{
+    coll_series_t series = series_of(data, options, own);
+    double times[TIMES] = {0}, began = bench_now(), elapsed;
+    int side;
+
+    do {
+        for (side = 0; side < series.nsides; side++) {
+            run_alone(&series, side, times);
+        }
+        elapsed = bench_now() - began;
+        MPI_Bcast(&elapsed, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    } while (elapsed < WARM_UP_SECONDS);
+}
+
 void coll_measure(coll_data_t *data, const coll_options_t *options, MPI_Comm own, coll_row_t *row)
 {
-    coll_series_t series = {.data = data,
-                            .options = options,
-                            .comms = {MPI_COMM_WORLD, own, own},
-                            .nsides = options->own ? COLL_SIDES : 1};
+    coll_series_t series = series_of(data, options, own);
 
     series.iterations = choose_iterations(&series);
     series.samples =

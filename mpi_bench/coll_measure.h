@@ -30,6 +30,12 @@ typedef struct coll_row {
 } coll_row_t;
 
 /*
+ * Calls of all sides for a fraction of a second, before the first size is measured: while a job
+ * starts, its launcher still needs the cores.
+ */
+void coll_warm_up(coll_data_t *data, const coll_options_t *options, MPI_Comm own);
+
+/*
  * Measures the size that `data` has been shaped for. Collective. MPI_COMM_WORLD is flash's side,
  * `own` Open MPI's.
  */

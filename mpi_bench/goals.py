@@ -5,12 +5,12 @@ and what else the same runs show.
   mpi_bench/goals.py [--prefix DIR] [--only LINE[,LINE...]] [--runs N] [--json FILE]
 
 DIR is where flash is installed (default: install, as quickstart.sh leaves it). Lines: hidden,
-transfer, eight, wire, layers, core, osu, slower, shapes, node, mapped, idle, scale (default: all). osu
-and node compare with MPICH, too, if it was there when flash was built in ./build.
+transfer, eight, wire, layers, core, osu, slower, ranks, shapes, node, mapped, idle, scale (default: all).
+osu and node compare with MPICH, too, if it was there when flash was built in ./build.
 Every figure is a median over iterations of the maximum over ranks, and a ratio within one run; osu
 compares runs that take turns, by the medians of three of each; hidden, layers, core and shapes take the
-median of three runs, node that of a ratio over five, slower likewise, or over three; N at most. slower
-takes two hours with all its runs, the rest one and a half.
+median of three runs, node that of a ratio over five, slower and ranks likewise, or over three; N at
+most. With all their runs slower and ranks take two hours, the rest one and a half.
 
 Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """
@@ -342,6 +342,10 @@ def slower(lab):
     yield from compare(lab, "hosts", lab.hosts, (2, 4), "8M:16M", runs=3)
     yield from compare(lab, "hosts", lab.hosts, (3, 5, 6, 7, 8), "8:2M", times=8, runs=3)
     yield from compare(lab, "hosts", lab.hosts, (16,), "16K:2M")
+
+
+def ranks(lab):
+    """The same on one host."""
     yield from compare(lab, "ranks on a host", lab.here, (2, 4), "8:16M")
     yield from compare(lab, "ranks on a host", lab.here, (3, 5, 6, 7, 8), "8:16M", times=8, runs=3)
 
@@ -419,7 +423,7 @@ def idle(lab):
 
 
 LINES = {line.__name__: line
-         for line in (hidden, transfer, eight, wire, layers, core, osu, slower, shapes, node,
+         for line in (hidden, transfer, eight, wire, layers, core, osu, slower, ranks, shapes, node,
                       mapped, idle, scale)}
 
 

@@ -125,10 +125,11 @@ static void register_selection(void)
         "Size in bytes, all ranks' blocks together, from which on MPI_Ireduce_scatter(_block) "
         "that take neither a ring nor a board are direct: each rank sends each other one its "
         "part of that one's block when it is called, and adds up what has come to it while it "
-        "waits inside MPI; the progress thread is not woken for it. Between two ranks any size "
-        "is. Not where coll_flash_on_node keeps rings away. The default is where that was found "
-        "faster, over TCP, on 3 to 8 hosts, than Open MPI's own calls, which reduce everything "
-        "to one rank first. Where ranks were given different values, all use the smallest");
+        "waits inside MPI; the progress thread is not woken for it. Between two ranks half of it "
+        "suffices, and blocks of up to 512 bytes are in any case. Not where coll_flash_on_node "
+        "keeps rings away. The default is where that was found faster, over TCP, on 2 to 8 "
+        "hosts, than Open MPI's own calls, which reduce everything to one rank first. Where "
+        "ranks were given different values, all use the smallest");
     register_variable("direct_ranks", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.direct_ranks,
                       "Ranks of a communicator up to which these calls are direct; each has an "

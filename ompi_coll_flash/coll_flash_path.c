@@ -6,6 +6,8 @@
  */
 #include "coll_flash_operation.h"
 
+#define PACKET_BYTES ((size_t) 512) /* with room for headers, not only Ethernet's */
+
 size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
                             ompi_communicator_t *comm)
 {
@@ -113,7 +115,17 @@ static bool takes_board(flash_kind_t kind, size_t bytes, size_t element,
            flash_board_fits((uint32_t) ompi_comm_size(module->comm), kind, element);
 }
 
-/* Two ranks have no shorter way; more of them are worth a message each from some size on. */
+/*
+ * A message from each to each is worth its while from some size on. Two ranks have no shorter way:
+ * half of that is enough for them, and a block that fits a packet.
+ */
+static bool is_worth_messages(size_t bytes, int nranks)
+{
+    size_t least = mca_coll_flash_params.direct_bytes;
+
+    return nranks == 2 ? bytes >= least / 2 || bytes <= 2 * PACKET_BYTES : bytes >= least;
+}
+
 static bool goes_direct(flash_kind_t kind, size_t bytes, size_t element,
                         const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
 {
@@ -122,7 +134,7 @@ static bool goes_direct(flash_kind_t kind, size_t bytes, size_t element,
 
     return kind == FLASH_REDUCE_SCATTER && element > 0 && obstacle < FLASH_ON_ONE_NODE &&
            nranks <= params->direct_ranks && mca_coll_flash_may_exchange(module->comm) &&
-           (nranks == 2 || bytes >= params->direct_bytes) &&
+           is_worth_messages(bytes, nranks) &&
            !(module->on_node && params->on_node == FLASH_ON_NODE_NO);
 }
 

@@ -62,9 +62,12 @@ point 'min_bytes 0: a ring' path_is ring 'direct\|passed on' 3 --mca coll_flash_
 on_node=no point 'on one node without rings: passed on' path_is 'passed on (below min_bytes' \
     'ring\|direct' 3
 board=yes point 'on one node: over a board' path_is 'board (below min_bytes' 'ring\|direct' 3
-options --mca coll_flash_direct_bytes 1000000
+# Blocks of 40004 bytes.
+options --mca coll_flash_direct_bytes 150000
 point 'not below direct_bytes' path_is 'passed on (below min_bytes' 'ring\|direct' 3
-point 'two ranks: any size' path_is 'direct (below min_bytes' 'ring\|passed on' 2
+point 'two ranks: from half of it on' path_is 'direct (below min_bytes' 'ring\|passed on' 2
+options --mca coll_flash_direct_bytes 200000
+point 'nor below that' path_is 'passed on (below min_bytes' 'ring\|direct' 2
 
 options --mca coll_flash_direct_bytes 1
 for np in 1 2 3 4 5 6 7 8; do

@@ -66,13 +66,14 @@ bool takes_ring(const operation_t *operation, size_t bytes)
            (operation->compute || is_large(bytes, operation->slot->size));
 }
 
-/* On two ranks, any size; with more, as the parameter says. No test has more than direct_ranks. */
+/* As the parameter says, and more of them on two ranks. No test has more than direct_ranks. */
 bool goes_direct(const operation_t *operation, size_t bytes)
 {
+    size_t least = parameter("OMPI_MCA_coll_flash_direct_bytes", 48 * 1024);
+    bool two = operation->size == 2;
+
     return operation->slot->active && !operation->persistent && !operation->compute &&
-           !uses_boards() &&
-           (operation->size == 2 ||
-            bytes >= parameter("OMPI_MCA_coll_flash_direct_bytes", 48 * 1024));
+           !uses_boards() && (bytes >= least / (two ? 2 : 1) || (two && bytes <= 1024));
 }
 
 /* Open MPI 4.1's own persistent requests leave memory behind, which is watched for flash's. */
