@@ -13,9 +13,10 @@ if ((ompi_major < 5)); then
 fi
 options --mca coll_flash_min_bytes 0
 for np in 1 2 3 5; do
-    for how in alone again world around; do
+    for how in alone world around; do
         mpi "$np" -- test_sessions "$how"
     done
+    point "np $np test_sessions again" tried run "$np" -- test_sessions again
 done
 point 'coll_flash_verbose 1: why they are not served' \
     says + 'does not serve communicator .*: of a session, or by MPI_Comm_create_from_group' 2 \
