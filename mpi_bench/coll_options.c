@@ -110,11 +110,11 @@ static bench_parsed_t parse_sizes(const char *text, coll_options_t *options)
     }
     first = strsep(&rest, ":");
     if (!bench_parse_int(first, 1, INT_MAX, &high)) {
-        return complain("-m %s: give bytes, or MIN:MAX", text);
+        return complain("-m %s: give MAX, or MIN:MAX, in bytes", text);
     }
     low = rest == NULL ? (int) options->min_bytes : high;
     if ((rest != NULL && !bench_parse_int(rest, 1, INT_MAX, &high)) || low > high) {
-        return complain("-m %s: give bytes, or MIN:MAX, MAX not less than MIN", text);
+        return complain("-m %s: give MAX, or MIN:MAX, in bytes, MAX not less than MIN", text);
     }
     options->min_bytes = (size_t) low;
     options->max_bytes = (size_t) high;

@@ -359,7 +359,7 @@ typedef enum mca_coll_flash_counter {
     FLASH_COUNT_RINGS, /* of calls served by a ring, or as a parameter or the call itself says */
     FLASH_COUNT_RING_BYTES,
     FLASH_COUNT_CALLBACKS, /* made for them */
-    FLASH_COUNT_DIRECTS, /* plain calls, served directly because they are too small for a ring */
+    FLASH_COUNT_DIRECTS,   /* plain calls, served directly because they are too small for a ring */
     FLASH_COUNT_DIRECT_BYTES,
     FLASH_COUNT_BOARDS, /* plain calls, served over a board */
     FLASH_COUNT_BOARD_BYTES,

@@ -58,7 +58,7 @@ int mca_coll_flash_open_stager(const void *input, const void *output,
         plugin = FLASH_CUDA_PLUGIN;
         opal_show_help_add_dir(FLASH_PKGDATADIR);
     }
-    if (plugin[0] == '\0') {
+    if (plugin[0] == '\0' || strcmp(plugin, "none") == 0) {
         return mca_coll_flash_refuse_device(
             "there is no plugin for it, see coll_flash_cuda_plugin");
     }

@@ -221,18 +221,19 @@ static void register_tuning(void)
         &mca_coll_flash_params.segment_bytes,
         "Size in bytes of the segments into which a block is cut on its way around "
         "the ring: one is reduced or sent on while the next arrives. Where ranks were "
-        "given different values, all use the smallest");
-    register_variable("depth", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5,
-                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.depth,
-                      "Segments of one operation that are under way at a time, at least; more are "
-                      "where a block has more. A reduction has memory for each of them");
+        "given different values, all use the smallest; 64 at least");
+    register_variable(
+        "depth", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.depth,
+        "Segments of one operation that are under way at a time, at least; more are "
+        "where a block has more; 0: none but those. A reduction has memory for each of them");
     register_variable(
         "sends", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.sends,
         "Segments of one operation on their way to the neighbour at a time: enough to "
         "keep the link busy while a computation keeps the progress thread from its "
         "core (8 of 256 KiB: 8 ms at 2 Gbit/s), few enough that none waits long "
-        "behind others");
+        "behind others. 0: any number");
     register_variable("verbose", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_8,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.verbose,
                       "0: silent. 1: what flash decided for the job and each communicator. 2: a "
@@ -270,7 +271,7 @@ static void register_devices(void)
         "cuda_plugin", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.cuda_plugin,
         "Path of flash_cuda.so, which flash loads at the first buffer in the memory of "
-        "a CUDA device. Empty: none, and such buffers are refused");
+        "a CUDA device. none: there is none, and such buffers are refused");
     mca_coll_flash_params.cuda_reduce = true;
     register_variable(
         "cuda_reduce", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,

@@ -25,7 +25,7 @@ static const struct {
             {FLASH_COUNT_CALLBACKS, "  their callbacks", 1, 0, false},
             {FLASH_COUNT_DIRECTS, "small plain calls, direct", 1, 0, true},
             {FLASH_COUNT_DIRECT_BYTES, "  their blocks, MiB", 0x1p20, 1, false},
-            {UNDER_WAY, "these two under way, s", 1, 3, true},
+            {UNDER_WAY, "rings and direct calls, s", 1, 3, true},
             {HIDDEN, "  of that hidden, s", 1, 3, true},
             {EXPOSED, "  of that exposed, s", 1, 3, true},
             {WAKEUPS, "progress thread: wake-ups", 1, 0, true},
@@ -83,8 +83,11 @@ static void print(const double least[VALUES], const double sum[VALUES], const do
                     most[value] / unit);
         }
     }
-    fprintf(file, "  hidden: %.1f %%\n",
-            sum[UNDER_WAY] > 0 ? 100 * sum[HIDDEN] / sum[UNDER_WAY] : 0.0);
+    if (sum[UNDER_WAY] > 0) {
+        fprintf(file, "  hidden: %.1f %%\n", 100 * sum[HIDDEN] / sum[UNDER_WAY]);
+    } else {
+        fprintf(file, "  nothing went by a ring or direct: nothing for flash to hide\n");
+    }
     if (fclose(file) == 0) {
         fputs(text, stderr);
     }

@@ -8,8 +8,10 @@
 
 int MPIX_Flash_active(MPI_Comm comm, int *flag)
 {
-    int error = flash_call_check_comm(comm);
+    int error;
 
+    flash_call_begin(__func__);
+    error = flash_call_check_comm(comm);
     if (error == MPI_SUCCESS && flag == NULL) {
         error = MPI_ERR_ARG;
     }
@@ -119,6 +121,7 @@ int MPIX_Iallgather_compute(const void *sendbuf, int sendcount, MPI_Datatype sen
                             MPIX_Flash_compute_fn *consume, void *arg,
                             const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request)
 {
+    flash_call_begin(__func__);
     return flash_call_raise(comm,
                             allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL,
                                       recvtype, consume, arg, hints, comm, request),
@@ -130,6 +133,7 @@ int MPIX_Iallgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype se
                              MPI_Datatype recvtype, MPIX_Flash_compute_fn *consume, void *arg,
                              const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request)
 {
+    flash_call_begin(__func__);
     if (recvcounts == NULL || displs == NULL) {
         return flash_call_raise(comm, MPI_ERR_ARG, __func__);
     }
@@ -214,6 +218,7 @@ int MPIX_Ireduce_scatter_block_compute(MPIX_Flash_compute_fn *produce, void *arg
                                        MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                                        MPI_Request *request)
 {
+    flash_call_begin(__func__);
     return flash_call_raise(
         comm,
         reduce_scatter(produce, arg, hints, recvbuf, recvcount, NULL, datatype, op, comm, request),
@@ -225,6 +230,7 @@ int MPIX_Ireduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
                                  const int recvcounts[], MPI_Datatype datatype, MPI_Op op,
                                  MPI_Comm comm, MPI_Request *request)
 {
+    flash_call_begin(__func__);
     if (recvcounts == NULL) {
         return flash_call_raise(comm, MPI_ERR_ARG, __func__);
     }

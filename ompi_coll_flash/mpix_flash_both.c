@@ -49,6 +49,7 @@ int MPIX_Iallreduce_compute(MPIX_Flash_compute_fn *produce, void *produce_arg,
                             const MPIX_Flash_hints *hints, void *recvbuf, int count,
                             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request)
 {
+    flash_call_begin(__func__);
     return flash_call_raise(comm,
                             allreduce((flash_call_t){produce, produce_arg},
                                       (flash_call_t){consume, consume_arg}, hints, recvbuf, count,
@@ -140,6 +141,7 @@ int MPIX_Ialltoall_compute(const void *sendbuf, int sendcount, MPI_Datatype send
                            void *produce_arg, MPIX_Flash_compute_fn *consume, void *consume_arg,
                            const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request)
 {
+    flash_call_begin(__func__);
     mca_coll_flash_alltoall_t a = {.sendbuf = (void *) (uintptr_t) sendbuf,
                                    .sendcount = sendcount,
                                    .sendtype = sendtype,
@@ -160,6 +162,7 @@ int MPIX_Ialltoallv_compute(const void *sendbuf, const int sendcounts[], const i
                             MPIX_Flash_compute_fn *consume, void *consume_arg,
                             const MPIX_Flash_hints *hints, MPI_Comm comm, MPI_Request *request)
 {
+    flash_call_begin(__func__);
     mca_coll_flash_alltoall_t a = {.sendbuf = (void *) (uintptr_t) sendbuf,
                                    .sendcounts = sendcounts,
                                    .sdispls = sdispls,

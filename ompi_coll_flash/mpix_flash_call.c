@@ -17,6 +17,11 @@ bool flash_call_has_world(void)
     return initialized && !finalized;
 }
 
+void flash_call_begin(const char *function)
+{
+    OMPI_ERR_INIT_FINALIZE(function)
+}
+
 int flash_call_raise(MPI_Comm comm, int error, const char *function)
 {
     bool valid = !ompi_comm_invalid(comm);

@@ -14,9 +14,13 @@ typedef struct call {
     void *arg;
 } flash_call_t;
 
-/* Hands a function's error to the communicator's handler, or to MPI_COMM_WORLD's if it has none. */
 /* Whether MPI_COMM_WORLD is there: between MPI_Init and MPI_Finalize. */
 bool flash_call_has_world(void);
+
+/* Ends the program, and says why, where MPI is not there: as its own functions do. */
+void flash_call_begin(const char *function);
+
+/* Hands a function's error to the communicator's handler, or to MPI_COMM_WORLD's if it has none. */
 int flash_call_raise(MPI_Comm comm, int error, const char *function);
 
 /* MPI_SUCCESS or an error class. */

@@ -80,7 +80,7 @@ for np in 2 5 8; do
 done
 mpi 2 -- test_requests many_pending
 for np in 2 4; do
-    mpi "$np" -- test_threads
+    mpi "$np" -- test_threads "${thread_cases[@]}"
     mpi "$np" -- test_in_turn
     mpi "$np" -- test_life
     mpi "$np" -- test_life finalize

@@ -81,7 +81,7 @@ for np in 2 5; do
     mpi "$np" -- test_in_turn
     mpi "$np" -- test_life
 done
-mpi 2 -- test_threads
+mpi 2 -- test_threads "${thread_cases[@]}"
 mpi 3 -- test_users_code
 mpi 3 -- test_arguments
 mpi 3 -- test_cancel

@@ -47,6 +47,11 @@ point 'a call below min_bytes' \
 point 'a call too small for a ring, and direct' \
     rows 'calls by the ring' 0 'small plain calls, direct' 3 'plain calls passed on' 0 \
     2 "${summary[@]}" --mca coll_flash_min_bytes 1000000000 -- test_async reduce_scatter
+nothing() {
+    says 1 'nothing went by a ring or direct' 3 "${summary[@]}" --mca coll_flash_min_bytes 786433 \
+        -- test_others own && holds 0 'hidden: '
+}
+point 'where there was nothing to hide' nothing
 point 'a call with blocks below step_bytes' \
     rows 'plain calls passed on' 1 '  why: blocks below step_bytes' 1 \
     3 "${summary[@]}" --mca coll_flash_step_bytes 262145 -- test_others own
@@ -60,7 +65,7 @@ point 'a reduction that is not commutative' \
 
 callbacks() {
     says 1 'their callbacks  *[1-9]' 3 "${summary[@]}" -- test_extension blocking &&
-        holds 1 'under way, s  *[0-9.]*  *[0-9.]*  *[0-9.]*$' && holds 1 '^  hidden: [0-9.]* %$'
+        holds 1 'rings and direct calls, s  *[0-9.]*  *[0-9.]*  *[0-9.]*$' && holds 1 '^  hidden: [0-9.]* %$'
 }
 point 'callbacks, and how long it was under way' callbacks
 point 'one rank asks for it' \

@@ -40,4 +40,20 @@ for function in ucp_config_read ucp_init_version ucp_worker_create ucp_worker_ge
     mpi 2 -x "FLASH_TEST_FAULT=$function" -- test_faults works
 done
 
+# What takes no ring: small reduce-scatters, and whatever goes over boards.
+options --mca coll_flash_direct_bytes 1000000000
+for np in 2 3; do
+    mpi "$np" -- test_reduce_scatter
+    mpi "$np" -- test_users_code
+done
+options --mca coll_flash_board_bytes 1000000000
+board=yes on_node=no
+for np in 2 3; do
+    mpi "$np" -- test_allgather
+    mpi "$np" -- test_reduce_scatter
+    mpi "$np" -- test_users_code
+    mpi "$np" -- test_requests one_communicator many_communicators free_active free_types \
+        free_communicators come_and_go
+done
+
 plan
