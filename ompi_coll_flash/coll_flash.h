@@ -89,7 +89,7 @@ typedef struct mca_coll_flash_params {
     bool stuck_error;
     int verbose;
     bool summary;
-    char *trace; /* what the files' names begin with; NULL or empty: none */
+    char *trace; /* what the files' names begin with; empty or "none": none */
     char *help_dir;
     char *cuda_plugin; /* its path; NULL or empty: none */
     bool cuda_reduce;

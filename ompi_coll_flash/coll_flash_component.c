@@ -221,7 +221,7 @@ static void register_tuning(void)
         &mca_coll_flash_params.segment_bytes,
         "Size in bytes of the segments into which a block is cut on its way around "
         "the ring: one is reduced or sent on while the next arrives. Where ranks were "
-        "given different values, all use the smallest; 64 at least");
+        "given different values, all use the smallest. Less than 64 counts as 64");
     register_variable(
         "depth", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.depth,

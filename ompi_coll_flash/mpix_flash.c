@@ -8,10 +8,9 @@
 
 int MPIX_Flash_active(MPI_Comm comm, int *flag)
 {
-    int error;
-
     flash_call_begin(__func__);
-    error = flash_call_check_comm(comm);
+    int error = flash_call_check_comm(comm);
+
     if (error == MPI_SUCCESS && flag == NULL) {
         error = MPI_ERR_ARG;
     }
@@ -147,6 +146,7 @@ int MPIX_Allgather_compute(const void *sendbuf, int sendcount, MPI_Datatype send
                            int recvcount, MPI_Datatype recvtype, MPIX_Flash_compute_fn *consume,
                            void *arg, const MPIX_Flash_hints *hints, MPI_Comm comm)
 {
+    flash_call_begin(__func__);
     MPI_Request request;
     int error = MPIX_Iallgather_compute(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
                                         consume, arg, hints, comm, &request);
@@ -159,6 +159,7 @@ int MPIX_Allgatherv_compute(const void *sendbuf, int sendcount, MPI_Datatype sen
                             MPI_Datatype recvtype, MPIX_Flash_compute_fn *consume, void *arg,
                             const MPIX_Flash_hints *hints, MPI_Comm comm)
 {
+    flash_call_begin(__func__);
     MPI_Request request;
     int error = MPIX_Iallgatherv_compute(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs,
                                          recvtype, consume, arg, hints, comm, &request);
@@ -244,6 +245,7 @@ int MPIX_Reduce_scatter_block_compute(MPIX_Flash_compute_fn *produce, void *arg,
                                       const MPIX_Flash_hints *hints, void *recvbuf, int recvcount,
                                       MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
 {
+    flash_call_begin(__func__);
     MPI_Request request;
     int error = MPIX_Ireduce_scatter_block_compute(produce, arg, hints, recvbuf, recvcount,
                                                    datatype, op, comm, &request);
@@ -256,6 +258,7 @@ int MPIX_Reduce_scatter_compute(MPIX_Flash_compute_fn *produce, void *arg,
                                 const int recvcounts[], MPI_Datatype datatype, MPI_Op op,
                                 MPI_Comm comm)
 {
+    flash_call_begin(__func__);
     MPI_Request request;
     int error = MPIX_Ireduce_scatter_compute(produce, arg, hints, recvbuf, recvcounts, datatype, op,
                                              comm, &request);

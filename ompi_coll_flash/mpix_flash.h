@@ -13,6 +13,9 @@
  * runs the plain MPI collective, calls back for what is produced before it, and for what is
  * consumed after it. MPIX_Flash_active() tells which of the two a communicator has.
  *
+ * A call with a communicator is made while MPI is there: between MPI_Init and MPI_Finalize, or, with
+ * one of a session's, while that is open. Elsewhere it ends the program, and says so, as MPI's own do.
+ *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #ifndef MPIX_FLASH_H

@@ -62,6 +62,7 @@ int MPIX_Allreduce_compute(MPIX_Flash_compute_fn *produce, void *produce_arg,
                            const MPIX_Flash_hints *hints, void *recvbuf, int count,
                            MPI_Datatype datatype, MPI_Op op, MPI_Comm comm)
 {
+    flash_call_begin(__func__);
     MPI_Request request;
     int error = MPIX_Iallreduce_compute(produce, produce_arg, consume, consume_arg, hints, recvbuf,
                                         count, datatype, op, comm, &request);
@@ -186,6 +187,7 @@ int MPIX_Alltoall_compute(const void *sendbuf, int sendcount, MPI_Datatype sendt
                           void *produce_arg, MPIX_Flash_compute_fn *consume, void *consume_arg,
                           const MPIX_Flash_hints *hints, MPI_Comm comm)
 {
+    flash_call_begin(__func__);
     MPI_Request request;
     int error =
         MPIX_Ialltoall_compute(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, produce,
@@ -201,6 +203,7 @@ int MPIX_Alltoallv_compute(const void *sendbuf, const int sendcounts[], const in
                            MPIX_Flash_compute_fn *consume, void *consume_arg,
                            const MPIX_Flash_hints *hints, MPI_Comm comm)
 {
+    flash_call_begin(__func__);
     MPI_Request request;
     int error = MPIX_Ialltoallv_compute(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts,
                                         rdispls, recvtype, produce, produce_arg, consume,

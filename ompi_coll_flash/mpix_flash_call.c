@@ -19,12 +19,18 @@ bool flash_call_has_world(void)
 
 void flash_call_begin(const char *function)
 {
-    OMPI_ERR_INIT_FINALIZE(function)
+    OMPI_ERR_INIT_FINALIZE(function);
+}
+
+/* Without a group: MPI_COMM_WORLD where MPI_Init has not been called, but a session is open. */
+static bool is_there(MPI_Comm comm)
+{
+    return !ompi_comm_invalid(comm) && comm->c_local_group != NULL;
 }
 
 int flash_call_raise(MPI_Comm comm, int error, const char *function)
 {
-    bool valid = !ompi_comm_invalid(comm);
+    bool valid = is_there(comm);
 
     if (error != MPI_SUCCESS && (valid || flash_call_has_world())) {
         OMPI_ERRHANDLER_INVOKE(valid ? comm : MPI_COMM_WORLD, error, function);
@@ -34,7 +40,7 @@ int flash_call_raise(MPI_Comm comm, int error, const char *function)
 
 int flash_call_check_comm(MPI_Comm comm)
 {
-    return ompi_comm_invalid(comm) || OMPI_COMM_IS_INTER(comm) ? MPI_ERR_COMM : MPI_SUCCESS;
+    return !is_there(comm) || OMPI_COMM_IS_INTER(comm) ? MPI_ERR_COMM : MPI_SUCCESS;
 }
 
 int flash_call_check_type(MPI_Datatype type)

@@ -17,7 +17,10 @@ typedef struct call {
 /* Whether MPI_COMM_WORLD is there: between MPI_Init and MPI_Finalize. */
 bool flash_call_has_world(void);
 
-/* Ends the program, and says why, where MPI is not there: as its own functions do. */
+/*
+ * Where MPI is not there, hands that to its handler for such calls: it ends the program and says why,
+ * unless Open MPI 5's mpi_initial_errhandler is another one; then the communicator is invalid.
+ */
 void flash_call_begin(const char *function);
 
 /* Hands a function's error to the communicator's handler, or to MPI_COMM_WORLD's if it has none. */

@@ -255,10 +255,4 @@ cuMemcpyAsync 1 2 3
 cuStreamSynchronize 1 2 3
 END
 
-options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin none
-without_a_plugin() {
-    ! run 2 -- test_device many >"$log" 2>&1 && tells + 'there is no plugin for it'
-}
-point 'coll_flash_cuda_plugin none: such buffers are refused' tried without_a_plugin
-
 plan

@@ -172,8 +172,7 @@ told() {
 }
 
 # tried COMMAND...: until nothing is wrong but messages that mpirun lost, twenty times at most: a
-# loaded machine loses one of a process's in six, when another process dies at that time. A program
-# may tell of something else that Open MPI does now and then by the same exit status.
+# loaded machine loses one of a process's in six to three.
 tried() {
     local status
     for _ in {1..20}; do

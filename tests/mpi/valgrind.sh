@@ -41,13 +41,17 @@ for function in ucp_config_read ucp_init_version ucp_worker_create ucp_worker_ge
 done
 
 # What takes no ring: small reduce-scatters, and whatever goes over boards.
-options --mca coll_flash_direct_bytes 1000000000
+options --mca coll_flash_direct_bytes 1 --mca coll_flash_min_bytes 1000000000
+point 'reduce-scatters are direct' \
+    says + 'Ireduce_scatter.*: direct (' 2 --mca coll_flash_verbose 2 -- test_reduce_scatter same_bits
 for np in 2 3; do
     mpi "$np" -- test_reduce_scatter
     mpi "$np" -- test_users_code
 done
 options --mca coll_flash_board_bytes 1000000000
 board=yes on_node=no
+point 'calls go over a board' \
+    says + 'Iallgather.*: board (' 2 --mca coll_flash_verbose 2 -- test_allgather counts
 for np in 2 3; do
     mpi "$np" -- test_allgather
     mpi "$np" -- test_reduce_scatter
