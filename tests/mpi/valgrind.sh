@@ -46,7 +46,7 @@ point 'reduce-scatters are direct' \
     says + 'Ireduce_scatter.*: direct (' 2 --mca coll_flash_verbose 2 -- test_reduce_scatter same_bits
 for np in 2 3; do
     mpi "$np" -- test_reduce_scatter
-    mpi "$np" -- test_users_code
+    mpi "$np" -- test_requests one_communicator many_communicators come_and_go reduce_meanwhile
 done
 options --mca coll_flash_board_bytes 1000000000
 board=yes on_node=no
