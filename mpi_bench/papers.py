@@ -178,8 +178,7 @@ def timeline(lab, options):
         for name, operation in zip(("timeline-rs", "timeline-ag"), operations(traces[0])):
             subprocess.run([
                 sys.executable, os.path.join(lab.bin, "flash_timeline"), "--operations", str(operation), "--picture",
-                os.path.join(options.pictures, name + ".png")] + traces,
-                           stdout=sys.stderr, check=True)
+                os.path.join(options.pictures, name + ".png")] + traces, stdout=sys.stderr, check=True)
     print("""## Timelines
 AG + GEMM, then GEMM + RS, with blocks of 8 MiB and twice as much computation as communication. Red: a rank waits, and
 nothing is computed.

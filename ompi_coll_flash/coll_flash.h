@@ -89,9 +89,9 @@ typedef struct mca_coll_flash_params {
     bool stuck_error;
     int verbose;
     bool summary;
-    char *trace; /* what the files' names begin with; empty or "none": none */
+    char *trace; /* what the files' names begin with; NULL or empty: none */
     char *help_dir;
-    char *cuda_plugin; /* its path; NULL or empty: none */
+    char *cuda_plugin; /* its path; empty or "none": there is none */
     bool cuda_reduce;
     int cuda_direct; /* FLASH_DIRECT_* */
 } mca_coll_flash_params_t;

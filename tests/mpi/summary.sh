@@ -65,7 +65,8 @@ point 'a reduction that is not commutative' \
 
 callbacks() {
     says 1 'their callbacks  *[1-9]' 3 "${summary[@]}" -- test_extension blocking &&
-        holds 1 'rings and direct calls, s  *[0-9.]*  *[0-9.]*  *[0-9.]*$' && holds 1 '^  hidden: [0-9.]* %$'
+        holds 1 'rings and direct calls, s  *[0-9.]*  *[0-9.]*  *[0-9.]*$' &&
+        holds 1 '^  hidden: [0-9.]* %$'
 }
 point 'callbacks, and how long it was under way' callbacks
 point 'one rank asks for it' \

@@ -38,23 +38,20 @@ static int compute(const MPIX_Flash_block *block, void *arg)
         function(__VA_ARGS__);          \
     }
 
+#define FORMS(blocking, nonblocking, ...) \
+    CALL(blocking, __VA_ARGS__)           \
+    CALL(nonblocking, __VA_ARGS__, &request)
+
 static void call(const char *name)
 {
     CALL(MPIX_Flash_active, MPI_COMM_WORLD, all)
-    CALL(MPIX_Allgather_compute, GATHER)
-    CALL(MPIX_Iallgather_compute, GATHER, &request)
-    CALL(MPIX_Allgatherv_compute, GATHERV)
-    CALL(MPIX_Iallgatherv_compute, GATHERV, &request)
-    CALL(MPIX_Allreduce_compute, REDUCE)
-    CALL(MPIX_Iallreduce_compute, REDUCE, &request)
-    CALL(MPIX_Alltoall_compute, TOALL)
-    CALL(MPIX_Ialltoall_compute, TOALL, &request)
-    CALL(MPIX_Alltoallv_compute, TOALLV)
-    CALL(MPIX_Ialltoallv_compute, TOALLV, &request)
-    CALL(MPIX_Reduce_scatter_compute, SCATTER)
-    CALL(MPIX_Ireduce_scatter_compute, SCATTER, &request)
-    CALL(MPIX_Reduce_scatter_block_compute, SCATTERB)
-    CALL(MPIX_Ireduce_scatter_block_compute, SCATTERB, &request)
+    FORMS(MPIX_Allgather_compute, MPIX_Iallgather_compute, GATHER)
+    FORMS(MPIX_Allgatherv_compute, MPIX_Iallgatherv_compute, GATHERV)
+    FORMS(MPIX_Allreduce_compute, MPIX_Iallreduce_compute, REDUCE)
+    FORMS(MPIX_Alltoall_compute, MPIX_Ialltoall_compute, TOALL)
+    FORMS(MPIX_Alltoallv_compute, MPIX_Ialltoallv_compute, TOALLV)
+    FORMS(MPIX_Reduce_scatter_compute, MPIX_Ireduce_scatter_compute, SCATTER)
+    FORMS(MPIX_Reduce_scatter_block_compute, MPIX_Ireduce_scatter_block_compute, SCATTERB)
     printf("%s came back, or is none\n", name);
 }
 
