@@ -42,7 +42,7 @@ class Lab:
 
     busy = 0  # percent of the machine's cores, in the latest run
 
-    def __init__(self, prefix, runs):
+    def __init__(self, prefix, runs=None):
         self.runs = runs
         self.bin = os.path.join(prefix, "bin")
         self.environment = dict(

@@ -38,6 +38,7 @@ static int compute(const MPIX_Flash_block *block, void *arg)
         function(__VA_ARGS__);          \
     }
 
+/* Likewise for a call and its non-blocking form. */
 #define FORMS(blocking, nonblocking, ...) \
     CALL(blocking, __VA_ARGS__)           \
     CALL(nonblocking, __VA_ARGS__, &request)
