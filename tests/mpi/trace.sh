@@ -68,11 +68,12 @@ knows_operations() {
     python3 -Bc 'import sys
 sys.path.insert(0, sys.argv[1])
 import papers
+papers.goals.Lab(".")
 scatters, gathers = papers.operations(sys.argv[2])
 sys.exit(not 0 <= gathers < scatters)' "$top_srcdir/mpi_bench" "$scratch/gemm.0.json"
 }
 if [[ -x $benchmarks/flash_gemm ]]; then
-    point 'papers.py finds the operations of its pictures' knows_operations
+    point 'papers.py has a laboratory, and finds the operations of its pictures' knows_operations
 else
     skip 'papers.py' 'built without OpenBLAS'
 fi
