@@ -51,7 +51,7 @@ module mpix_flash_f08
   ! What a callback is asked to work on: C's structure itself, so numbers begin at 0. For a pointer to
   ! the data: call c_f_pointer(block%data, values, [block%count]).
   type, bind(C) :: MPIX_Flash_block
-    integer(c_int) :: rank, piece, pieces
+    integer(c_int) :: rank, piece, pieces, ranks
     integer(MPI_COUNT_KIND) :: displ, offset, count
     type(c_ptr), private :: datatype ! C's handle: see MPIX_Flash_block_datatype()
     type(c_ptr) :: data
@@ -63,13 +63,14 @@ module mpix_flash_f08
   ! A variable of this type begins as MPIX_FLASH_HINTS_INIT. `own` is c_funloc() of a function with the
   ! interface below.
   type, bind(C) :: MPIX_Flash_hints
-    integer(c_size_t), private :: size = 7 * c_sizeof(c_null_ptr) ! of this structure
+    integer(c_size_t), private :: size = 8 * c_sizeof(c_null_ptr) ! of this structure
     integer(c_int) :: pieces = 0
     integer(MPI_COUNT_KIND) :: row = 0
     integer(c_int) :: on_stream = 0
     type(c_ptr) :: stream = c_null_ptr
     type(c_funptr) :: own = c_null_funptr
     type(c_ptr) :: own_arg = c_null_ptr
+    integer(c_int) :: merge = 0
   end type
 
   type(MPIX_Flash_hints), parameter :: MPIX_FLASH_HINTS_INIT = MPIX_Flash_hints()

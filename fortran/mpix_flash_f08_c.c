@@ -11,7 +11,7 @@
 
 /* What the module says of its types. */
 _Static_assert(sizeof(int) == sizeof(MPI_Fint), "mpi_f08's numbers are C's int");
-_Static_assert(sizeof(MPIX_Flash_hints) == 7 * sizeof(void *), "as the module's `size` says");
+_Static_assert(sizeof(MPIX_Flash_hints) == 8 * sizeof(void *), "as the module's `size` says");
 
 /* Of the module. */
 void flash_f08_sentinels(void **in_place, void **bottom);

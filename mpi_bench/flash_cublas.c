@@ -216,6 +216,7 @@ static void unmake(bench_t *bench)
 static void multiply(bench_t *bench)
 {
     MPIX_Flash_block block = {.pieces = 1,
+                              .ranks = 1,
                               .count = (MPI_Count) bench->options.m * bench->options.k,
                               .datatype = MPI_FLOAT,
                               .data = bench->a,

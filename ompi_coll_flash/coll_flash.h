@@ -79,6 +79,7 @@ typedef struct mca_coll_flash_params {
     bool board;     /* agreed on: and usable */
     size_t board_bytes;
     size_t min_bytes, step_bytes;
+    size_t merge_bytes; /* of the extension's calls */
     size_t direct_bytes;
     int direct_ranks;
     size_t segment_bytes;
@@ -246,7 +247,7 @@ typedef struct mca_coll_flash_previous {
 
 /* What holds for one communicator: the parameters, unless its info keys say otherwise. */
 typedef struct mca_coll_flash_settings {
-    size_t min_bytes, step_bytes;
+    size_t min_bytes, step_bytes, merge_bytes;
     size_t segment_bytes;
     size_t pieces;          /* where a call's hints do not say */
     size_t schedule;        /* FLASH_SCHEDULE_* */
@@ -327,6 +328,7 @@ typedef enum mca_coll_flash_obstacle {
     FLASH_TYPE_WITH_GAPS,
     FLASH_PERSISTENT_NUMBERS,
     FLASH_TOO_MANY_RANKS,
+    FLASH_MERGED,
     FLASH_NOT_SERVED,
     FLASH_COUNTS_TOO_LARGE,
     FLASH_OBSTACLES
@@ -374,6 +376,7 @@ typedef enum mca_coll_flash_counter {
     FLASH_COUNT_OPERATION,
     FLASH_COUNT_PERSISTENT,
     FLASH_COUNT_RANKS,
+    FLASH_COUNT_MERGED,
     FLASH_COUNT_COMMUNICATOR,
     FLASH_COUNT_LARGE,
     FLASH_COUNTERS

@@ -18,6 +18,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .board_bytes = 16 * 1024,
     .min_bytes = 512 * 1024,
     .step_bytes = 64 * 1024,
+    .merge_bytes = 512 * 1024,
     .direct_bytes = 48 * 1024,
     .direct_ranks = 16,
     .segment_bytes = 256 * 1024,
@@ -112,13 +113,23 @@ static void register_selection(void)
                       "priority. 0: no size is too small, and coll_flash_step_bytes does not "
                       "count. The default is where the ring was found faster under computation, "
                       "over TCP. Where ranks were given different values, all use the smallest. "
-                      "The calls of <mpix_flash.h> always use the ring");
+                      "The calls of <mpix_flash.h> use the ring: but see coll_flash_merge_bytes");
     register_variable("step_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.step_bytes,
                       "Size in bytes of a rank's block, on average, below which these calls do "
                       "not go around the ring either, twice that for MPI_Iallgather(v): a ring "
                       "takes a step for each rank, and each step some time beside that of its "
                       "block. Where ranks were given different values, all use the smallest");
+    register_variable("merge_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
+                      MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.merge_bytes,
+                      "Size in bytes, all ranks' blocks together, up to which calls of "
+                      "<mpix_flash.h> whose hints say that callbacks may be merged "
+                      "(MPIX_Flash_hints, merge) have one for all blocks, before or after a plain "
+                      "collective, and take no ring: what is computed in small pieces takes longer "
+                      "than at once, by more than the ring would hide. 0: none but where flash "
+                      "does not serve them. The default is where that was found faster, for matrix "
+                      "products, over TCP. Where ranks were given different values, all use the "
+                      "smallest");
     register_variable(
         "direct_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.direct_bytes,
@@ -144,7 +155,7 @@ static void register_selection(void)
         "more for each of this job's ranks there. yes: also for computations that leave the "
         "processor idle, as on an accelerator. no: such calls take a board (coll_flash_board), "
         "or go to the component of the next lower priority, as on all ranks where one says so. "
-        "The calls of <mpix_flash.h> always use the ring");
+        "The calls of <mpix_flash.h> use the ring: but see coll_flash_merge_bytes");
     register_variable(
         "board", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.board,

@@ -35,6 +35,7 @@ static const char *const answers[] = {"false", "true"};
 static const info_key_t keys[] = {
     KEY(min_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
     KEY(step_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
+    KEY(merge_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
     KEY(segment_bytes, FLASH_LEAST_SEGMENT, PTRDIFF_MAX, NULL, EVERYWHERE),
     KEY(pieces, 1, FLASH_MAX_PIECES, NULL, EVERYWHERE),
     KEY(schedule, FLASH_SCHEDULE_RING, FLASH_SCHEDULE_DIRECT, schedules, EVERYWHERE),
@@ -135,6 +136,7 @@ int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_setti
     *settings =
         (mca_coll_flash_settings_t){.min_bytes = mca_coll_flash_params.min_bytes,
                                     .step_bytes = mca_coll_flash_params.step_bytes,
+                                    .merge_bytes = mca_coll_flash_params.merge_bytes,
                                     .segment_bytes = mca_coll_flash_params.segment_bytes,
                                     .pieces = 1,
                                     .schedule = (size_t) mca_coll_flash_params.schedule,

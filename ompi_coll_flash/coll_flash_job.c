@@ -190,6 +190,7 @@ enum {
     MIN_BYTES,
     STEP_BYTES,
     SEGMENT_BYTES,
+    MERGE_BYTES,
     BOARD_BYTES,
     DIRECT_BYTES,
     DIRECT_RANKS,
@@ -215,6 +216,7 @@ static void set_mine(int64_t mine[VALUES], bool usable)
     mine[MIN_BYTES] = comparable(params->min_bytes);
     mine[STEP_BYTES] = comparable(params->step_bytes);
     mine[SEGMENT_BYTES] = comparable(segment_bytes);
+    mine[MERGE_BYTES] = comparable(params->merge_bytes);
     mine[BOARD_BYTES] = comparable(params->board_bytes);
     mine[DIRECT_BYTES] = comparable(params->direct_bytes);
     mine[DIRECT_RANKS] = params->direct_ranks;
@@ -230,10 +232,10 @@ static void set_mine(int64_t mine[VALUES], bool usable)
 
 static void tell_differences(const int64_t least[VALUES])
 {
-    static const char *const names[SHARED] = {"coll_flash_priority",    "coll_flash_min_bytes",
-                                              "coll_flash_step_bytes",  "coll_flash_segment_bytes",
-                                              "coll_flash_board_bytes", "coll_flash_direct_bytes",
-                                              "coll_flash_direct_ranks"};
+    static const char *const names[SHARED] = {"coll_flash_priority",     "coll_flash_min_bytes",
+                                              "coll_flash_step_bytes",   "coll_flash_segment_bytes",
+                                              "coll_flash_merge_bytes",  "coll_flash_board_bytes",
+                                              "coll_flash_direct_bytes", "coll_flash_direct_ranks"};
 
     if (least[PRIORITY] >= 0 && least[PRIORITY] <= FLASH_TOO_LOW_PRIORITY) {
         FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
@@ -294,6 +296,7 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
     params->min_bytes = (size_t) least[MIN_BYTES];
     params->step_bytes = (size_t) least[STEP_BYTES];
     params->segment_bytes = (size_t) least[SEGMENT_BYTES];
+    params->merge_bytes = (size_t) least[MERGE_BYTES];
     params->board_bytes = (size_t) least[BOARD_BYTES];
     params->direct_bytes = (size_t) least[DIRECT_BYTES];
     params->direct_ranks = (int) least[DIRECT_RANKS];

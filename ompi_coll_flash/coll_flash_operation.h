@@ -25,6 +25,7 @@ typedef struct mca_coll_flash_compute {
     MPI_Count row;
     bool on_stream; /* it leaves work in `stream` */
     void *stream;
+    bool merge; /* they take several ranks' blocks at a time */
 } mca_coll_flash_compute_t;
 
 /* A part of each kind of request, see coll_flash_debt.c. */

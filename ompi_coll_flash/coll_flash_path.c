@@ -41,6 +41,7 @@ static const struct {
     [FLASH_PERSISTENT_NUMBERS] = {"the communicator has had too many persistent requests",
                                   FLASH_COUNT_PERSISTENT},
     [FLASH_TOO_MANY_RANKS] = {"too many ranks for an all-to-all", FLASH_COUNT_RANKS},
+    [FLASH_MERGED] = {"merged, not above merge_bytes", FLASH_COUNT_MERGED},
     [FLASH_NOT_SERVED] = {"flash does not serve it", FLASH_COUNT_COMMUNICATOR},
     [FLASH_COUNTS_TOO_LARGE] = {"a block of 2 GiB, or an array of large counts",
                                 FLASH_COUNT_LARGE}};

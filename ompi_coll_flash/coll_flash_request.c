@@ -336,6 +336,7 @@ static int call_back(void *arg, const flash_piece_t *piece)
     MPIX_Flash_block block = {.rank = (int) piece->block,
                               .piece = (int) piece->piece,
                               .pieces = (int) piece->pieces,
+                              .ranks = 1,
                               .displ = displ_of(request, piece),
                               .offset = (MPI_Count) piece->offset,
                               .count = (MPI_Count) piece->count,

@@ -42,6 +42,7 @@ static const struct {
             {FLASH_COUNT_OPERATION, "  why: operation or type", 1, 0, false},
             {FLASH_COUNT_PERSISTENT, "  why: persistent requests", 1, 0, false},
             {FLASH_COUNT_RANKS, "  why: too many ranks", 1, 0, false},
+            {FLASH_COUNT_MERGED, "  why: merged (merge_bytes)", 1, 0, false},
             {FLASH_COUNT_LARGE, "  why: large counts", 1, 0, false},
             {FLASH_COUNT_COMMUNICATOR, "  why: communicator not served", 1, 0, false}};
 

@@ -99,6 +99,9 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
     }
     module = flash_call_module(comm, &compute);
     obstacle = flash_call_obstacle(module);
+    if (obstacle == FLASH_NO_OBSTACLE) {
+        obstacle = flash_call_merge_obstacle(module, &compute, recvcount, recvcounts, recvtype);
+    }
     flash_call_tell(recvcounts == NULL ? "Iallgather_compute" : "Iallgatherv_compute", recvcount,
                     recvcounts, recvtype, comm, obstacle);
     if (obstacle != FLASH_NO_OBSTACLE) {
@@ -197,6 +200,9 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
     }
     module = flash_call_module(comm, &compute);
     obstacle = flash_call_reduce_obstacle(module, datatype, op);
+    if (obstacle == FLASH_NO_OBSTACLE) {
+        obstacle = flash_call_merge_obstacle(module, &compute, recvcount, recvcounts, datatype);
+    }
     flash_call_tell(recvcounts == NULL ? "Ireduce_scatter_block_compute"
                                        : "Ireduce_scatter_compute",
                     recvcount, recvcounts, datatype, comm, obstacle);

@@ -49,8 +49,11 @@ typedef struct MPIX_Flash_block {
     int rank;              /* whose block, as a rank of the communicator; one that an all-to-all
                               produces: whom it goes to */
     int piece, pieces;     /* which piece of the block, 0 <= piece < pieces */
+    int ranks;             /* how many ranks' blocks these are: 1, or with MPIX_Flash_hints' `merge`
+                              those of all, from rank 0's on */
     MPI_Count displ;       /* where the block begins, in elements: as displs says, or behind the
-                              blocks of the ranks before */
+                              blocks of the ranks before; of several blocks: the first that is
+                              not empty */
     MPI_Count offset;      /* where the piece begins in the block, in elements */
     MPI_Count count;       /* the length of the piece, in elements, at least 1 */
     MPI_Datatype datatype; /* the type of an element */
@@ -154,9 +157,9 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
 
 /*
  * What the caller may fix about an operation. Pass NULL for the defaults, or a structure that began
- * as MPIX_FLASH_HINTS_INIT. `pieces` and `row` must be equal on all ranks of the communicator; the
- * stream is each rank's own, and ranks with and without one go together. Read during the call only.
- * `size` lets later versions of the library add fields.
+ * as MPIX_FLASH_HINTS_INIT. `pieces`, `row` and `merge` must be equal on all ranks of the
+ * communicator; the stream is each rank's own, and ranks with and without one go together. Read
+ * during the call only. `size` lets later versions of the library add fields.
  *
  * With `on_stream`, an operation takes its place in the order of `stream`, and neither the caller
  * nor its callbacks wait for the device:
@@ -192,6 +195,18 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  *   then, and what is given is done; pieces behind it may still be pending.
  * Where flash does not serve the communicator, an allgather's own block is produced inside the
  * call, which waits for what is pending of it, as a reduce-scatter's does.
+ *
+ * `merge` is for small operations: what is computed block by block may take longer than at once by
+ * more than the transfer that it hides. With it, callbacks take all ranks' blocks in one call
+ * (block->ranks is their number, block->count their elements together, block->piece 0 of 1), where
+ * - all blocks together have no more than coll_flash_merge_bytes, and these lie one behind another,
+ *   in the order of the ranks (those of calls without displs always do). An allgather's consumer is
+ *   then called when all has arrived, and a reduce-scatter's producer inside the call that starts
+ *   the operation, which waits for what is pending of it, or for the stream; and what is
+ *   communicated goes as by MPI_Iallgather(v) and MPI_Ireduce_scatter(_block). The other calls do
+ *   not so.
+ * - flash does not serve the communicator or the operation: any call, of any size.
+ * Elsewhere they are called for each piece, as without. `own` is called as ever.
  */
 typedef struct MPIX_Flash_hints {
     size_t size;   /* sizeof(MPIX_Flash_hints) */
@@ -203,11 +218,12 @@ typedef struct MPIX_Flash_hints {
     void *stream;  /* a cudaStream_t or CUstream, the default one (0) included */
     MPIX_Flash_compute_fn *own; /* NULL: none */
     void *own_arg;
+    int merge; /* whether callbacks take several ranks' blocks at a time: 0 or 1 */
 } MPIX_Flash_hints;
 
-#define MPIX_FLASH_HINTS_INIT                               \
-    {                                                       \
-        sizeof(MPIX_Flash_hints), 0, 0, 0, NULL, NULL, NULL \
+#define MPIX_FLASH_HINTS_INIT                                  \
+    {                                                          \
+        sizeof(MPIX_Flash_hints), 0, 0, 0, NULL, NULL, NULL, 0 \
     }
 
 /*
@@ -221,6 +237,8 @@ typedef struct MPIX_Flash_hints {
  *                           coll_flash_segment_bytes
  * mpix_flash_min_bytes      below which size plain calls take no ring, as coll_flash_min_bytes
  * mpix_flash_step_bytes     likewise, as coll_flash_step_bytes
+ * mpix_flash_merge_bytes    up to which size calls of this header merge their callbacks, where
+ *                           hints say that they may, as coll_flash_merge_bytes
  * mpix_flash_schedule       how reduce-scatters go, "ring" or "direct", as coll_flash_schedule
  * mpix_flash_callback_thread  "true": compute callbacks are called by a thread of flash's, see
  *                           MPIX_Flash_compute_fn, for which they must have been written; "false":

@@ -64,16 +64,18 @@ int flash_call_check_counts(int count, const int counts[], MPI_Comm comm)
     return MPI_SUCCESS;
 }
 
-/* A program may have been compiled without `own`; false: with more, or they make no sense. */
+/* A program may have been compiled without the later fields; false: with more, or they make no
+ * sense. */
 static bool read_hints(const MPIX_Flash_hints *hints, MPIX_Flash_hints *known)
 {
-    if (hints->size != offsetof(MPIX_Flash_hints, own) && hints->size != sizeof(*known)) {
+    if (hints->size != offsetof(MPIX_Flash_hints, own) &&
+        hints->size != offsetof(MPIX_Flash_hints, merge) && hints->size != sizeof(*known)) {
         return false;
     }
     memset(known, 0, sizeof(*known));
     memcpy(known, hints, hints->size);
     return known->pieces >= 0 && known->pieces <= FLASH_MAX_PIECES && known->row >= 0 &&
-           known->on_stream >= 0 && known->on_stream <= 1;
+           known->on_stream >= 0 && known->on_stream <= 1 && known->merge >= 0 && known->merge <= 1;
 }
 
 int flash_call_read(flash_call_t produce, flash_call_t consume, const MPIX_Flash_hints *hints,
@@ -95,7 +97,8 @@ int flash_call_read(flash_call_t produce, flash_call_t consume, const MPIX_Flash
                                           .consume_arg = consume.arg,
                                           .pieces = known.pieces,
                                           .row = known.row,
-                                          .on_stream = known.on_stream == 1};
+                                          .on_stream = known.on_stream == 1,
+                                          .merge = known.merge == 1};
     compute->stream = compute->on_stream ? known.stream : NULL;
     return MPI_SUCCESS;
 }
@@ -121,6 +124,17 @@ size_t flash_call_bytes(MPI_Datatype type, int count)
 mca_coll_flash_obstacle_t flash_call_obstacle(const mca_coll_flash_module_t *module)
 {
     return module == NULL ? FLASH_NOT_SERVED : FLASH_NO_OBSTACLE;
+}
+
+mca_coll_flash_obstacle_t flash_call_merge_obstacle(const mca_coll_flash_module_t *module,
+                                                    const mca_coll_flash_compute_t *compute,
+                                                    int count, const int counts[],
+                                                    MPI_Datatype type)
+{
+    bool merges = compute->merge && mca_coll_flash_bytes(count, counts, type, module->comm) <=
+                                        module->settings.merge_bytes;
+
+    return merges ? FLASH_MERGED : FLASH_NO_OBSTACLE;
 }
 
 void flash_call_tell(const char *name, int count, const int counts[], MPI_Datatype type,

@@ -42,11 +42,16 @@ mca_coll_flash_module_t *flash_call_module(MPI_Comm comm, mca_coll_flash_compute
 
 size_t flash_call_bytes(MPI_Datatype type, int count);
 
-/* Why there is no ring; size does not matter: callbacks between the steps of a ring are
+/* Why there is no ring; size does not matter, but below: callbacks between the steps of a ring are
    what the user asked for. */
 mca_coll_flash_obstacle_t flash_call_obstacle(const mca_coll_flash_module_t *module);
 mca_coll_flash_obstacle_t flash_call_reduce_obstacle(const mca_coll_flash_module_t *module,
                                                      MPI_Datatype datatype, MPI_Op op);
+/* Of a call that has no other obstacle: where its callbacks are better made in one. */
+mca_coll_flash_obstacle_t flash_call_merge_obstacle(const mca_coll_flash_module_t *module,
+                                                    const mca_coll_flash_compute_t *compute,
+                                                    int count, const int counts[],
+                                                    MPI_Datatype type);
 void flash_call_tell(const char *name, int count, const int counts[], MPI_Datatype type,
                      MPI_Comm comm, mca_coll_flash_obstacle_t obstacle);
 

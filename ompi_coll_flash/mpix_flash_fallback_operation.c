@@ -196,28 +196,18 @@ static char *first_of(const flash_fallback_t *fallback, bool produces, uint32_t 
     return (produces ? fallback->input : fallback->output) + element * fallback->extent;
 }
 
-static void call_piece(flash_fallback_t *fallback, bool produces, uint32_t number, uint32_t piece)
+/* `block` but for what all callbacks have in common. */
+static void call_back(flash_fallback_t *fallback, bool produces, MPIX_Flash_block block)
 {
     const mca_coll_flash_compute_t *compute = &fallback->compute;
-    const flash_schedule_t *schedule = &fallback->schedule;
-    flash_split_t split = flash_schedule_split(schedule, number);
-    flash_range_t range = flash_split_piece(&split, piece);
-    MPIX_Flash_block block = {
-        .rank = (int) flash_schedule_rank(schedule, number),
-        .piece = (int) piece,
-        .pieces = (int) split.pieces,
-        .displ = flash_schedule_displ(schedule, number),
-        .offset = (MPI_Count) range.offset,
-        .count = (MPI_Count) range.count,
-        .datatype =
-            produces && fallback->sendtype != NULL ? fallback->sendtype : fallback->datatype,
-        .data = first_of(fallback, produces, number) + (ptrdiff_t) range.offset * fallback->extent,
-        .on_stream = fallback->compute.on_stream,
-        .stream = fallback->compute.stream,
-        .handle = {fallback, -1 - (MPI_Count) fallback->begun}};
     bool nested = flash_in_callback;
     int error;
 
+    block.datatype =
+        produces && fallback->sendtype != NULL ? fallback->sendtype : fallback->datatype;
+    block.on_stream = compute->on_stream;
+    block.stream = compute->stream;
+    block.handle = (MPIX_Flash_handle){fallback, -1 - (MPI_Count) fallback->begun};
     atomic_fetch_or_explicit(&fallback->undone, flash_pending_bit(fallback->begun++),
                              memory_order_relaxed);
     flash_in_callback = true;
@@ -230,13 +220,70 @@ static void call_piece(flash_fallback_t *fallback, bool produces, uint32_t numbe
     }
 }
 
+static void call_piece(flash_fallback_t *fallback, bool produces, uint32_t number, uint32_t piece)
+{
+    const flash_schedule_t *schedule = &fallback->schedule;
+    flash_split_t split = flash_schedule_split(schedule, number);
+    flash_range_t range = flash_split_piece(&split, piece);
+
+    call_back(fallback, produces,
+              (MPIX_Flash_block){.rank = (int) flash_schedule_rank(schedule, number),
+                                 .piece = (int) piece,
+                                 .pieces = (int) split.pieces,
+                                 .ranks = 1,
+                                 .displ = flash_schedule_displ(schedule, number),
+                                 .offset = (MPI_Count) range.offset,
+                                 .count = (MPI_Count) range.count,
+                                 .data = first_of(fallback, produces, number) +
+                                         (ptrdiff_t) range.offset * fallback->extent});
+}
+
+/*
+ * All blocks of a walk, if callbacks may take them at once: several, which lie one behind another as
+ * the ranks do. False: not so, or there is nothing in them.
+ */
+static bool find_whole(flash_fallback_t *fallback, bool produces, MPIX_Flash_block *whole)
+{
+    const flash_schedule_t *schedule = &fallback->schedule;
+    uint32_t ranks = schedule->ring.nranks;
+    uint32_t first = produces ? flash_schedule_blocks(schedule) - ranks : 0;
+    ptrdiff_t end = 0;
+
+    *whole = (MPIX_Flash_block){.pieces = 1, .ranks = (int) ranks};
+    if (!fallback->compute.merge ||
+        flash_schedule_length(schedule, produces ? FLASH_PRODUCED : FLASH_CONSUMED) == 1) {
+        return false;
+    }
+    for (uint32_t block = first; block < first + ranks; block++) {
+        ptrdiff_t displ = flash_schedule_displ(schedule, block);
+        size_t count = flash_schedule_count(schedule, block);
+
+        if (count == 0) {
+            continue;
+        }
+        if (whole->count == 0) {
+            whole->displ = displ;
+            whole->data = first_of(fallback, produces, block);
+        } else if (displ != end) {
+            return false;
+        }
+        end = displ + (ptrdiff_t) count;
+        whole->count += (MPI_Count) count;
+    }
+    return whole->count > 0;
+}
+
 /* Moves on to the next piece for a consumer. False if there is none. */
 static bool find_next(flash_fallback_t *fallback)
 {
     const flash_schedule_t *schedule = &fallback->schedule;
+    MPIX_Flash_block whole;
 
     if (fallback->compute.consume == NULL || flash_fallback_has_failed(fallback)) {
         return false;
+    }
+    if (fallback->at == 0 && fallback->piece == 0 && find_whole(fallback, false, &whole)) {
+        return true;
     }
     for (; fallback->at < flash_schedule_length(schedule, FLASH_CONSUMED); fallback->at++) {
         uint32_t block = flash_schedule_block(schedule, FLASH_CONSUMED, fallback->at);
@@ -251,9 +298,16 @@ static bool find_next(flash_fallback_t *fallback)
 
 static void consume_next(flash_fallback_t *fallback)
 {
-    uint32_t block = flash_schedule_block(&fallback->schedule, FLASH_CONSUMED, fallback->at);
+    const flash_schedule_t *schedule = &fallback->schedule;
+    MPIX_Flash_block whole;
 
-    call_piece(fallback, false, block, fallback->piece++);
+    if (fallback->at == 0 && fallback->piece == 0 && find_whole(fallback, false, &whole)) {
+        fallback->at = flash_schedule_length(schedule, FLASH_CONSUMED);
+        call_back(fallback, false, whole);
+    } else {
+        call_piece(fallback, false, flash_schedule_block(schedule, FLASH_CONSUMED, fallback->at),
+                   fallback->piece++);
+    }
 }
 
 static void produce_block(flash_fallback_t *fallback, uint32_t block)
@@ -274,9 +328,15 @@ static void produce_block(flash_fallback_t *fallback, uint32_t block)
 void flash_fallback_produce(flash_fallback_t *fallback)
 {
     const flash_schedule_t *schedule = &fallback->schedule;
+    uint32_t length = flash_schedule_length(schedule, FLASH_PRODUCED);
+    MPIX_Flash_block whole;
 
-    for (uint32_t at = 0; at < flash_schedule_length(schedule, FLASH_PRODUCED); at++) {
-        produce_block(fallback, flash_schedule_block(schedule, FLASH_PRODUCED, at));
+    if (find_whole(fallback, true, &whole)) {
+        call_back(fallback, true, whole);
+    } else {
+        for (uint32_t at = 0; at < length; at++) {
+            produce_block(fallback, flash_schedule_block(schedule, FLASH_PRODUCED, at));
+        }
     }
     while (undone(fallback) != 0) {
         opal_progress();

@@ -104,6 +104,7 @@ static void count_reasons(void)
                   {"coll_flash_fallbacks_operation", 1, NULL},
                   {"coll_flash_fallbacks_persistent", 0, NULL},
                   {"coll_flash_fallbacks_ranks", 0, NULL},
+                  {"coll_flash_fallbacks_merged", 0, NULL},
                   {"coll_flash_fallbacks_large", 0, NULL},
                   {"coll_flash_fallbacks_communicator", 0, NULL}};
 

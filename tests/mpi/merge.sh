@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Callbacks that take all blocks at once (MPIX_Flash_hints, merge).
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+for np in 1 2 3 4 5 6 7 8; do
+    mpi "$np" -- test_merge
+done
+for np in 2 3 5; do
+    mpi "$np" --mca coll_flash_merge_bytes 0 -- test_merge
+    mpi "$np" --mca coll_flash_merge_bytes 100000000 -- test_merge
+    mpi "$np" --mca coll_flash_merge_bytes 16000 --mca coll_flash_progress off -- test_merge
+    mpi "$np" -x FLASH_TEST_CALLER=1 --mca coll_flash_callback_thread 1 -- test_merge
+    # Small plain calls take other ways.
+    mpi "$np" --mca coll_flash_min_bytes 0 -- test_merge
+    mpi "$np" --mca coll_flash_direct_bytes 1 -- test_merge
+done
+board=yes
+mpi 4 -- test_merge
+board=no
+
+# Two with an info key, one of which merges, on three ranks.
+reason_is_told() {
+    run 3 --mca coll_flash_verbose 2 -- test_merge key >"$log" 2>&1 || {
+        cat "$log"
+        return 1
+    }
+    holds 3 'Iallgather_compute of 24000 bytes .*: ring' &&
+        holds 3 'Iallgather_compute of 24000 bytes .*: plain collective (merged, not above merge_bytes)'
+}
+point 'which way is told' reason_is_told
+
+select_coll ^flash
+for np in 1 2 3 8; do
+    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_merge
+done
+
+plan
