@@ -49,6 +49,7 @@
 #include "flash_board.h"
 #include "flash_engine.h"
 #include "flash_gpu.h"
+#include "flash_pool.h"
 #include "flash_progress.h"
 #include "flash_transport.h"
 #include "mpix_flash.h"
@@ -86,6 +87,7 @@ typedef struct mca_coll_flash_params {
     int schedule;         /* FLASH_SCHEDULE_*, of reduce-scatters */
     bool callback_thread; /* unless a communicator's info key says otherwise */
     unsigned depth, sends;
+    size_t keep_bytes; /* of scratch memory */
     unsigned probe_seconds, stuck_seconds;
     bool stuck_error;
     int verbose;

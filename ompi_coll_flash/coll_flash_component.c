@@ -26,6 +26,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .callback_thread = false,
     .depth = 32,
     .sends = 8,
+    .keep_bytes = FLASH_POOL_LARGEST,
     .probe_seconds = 5,
     .stuck_seconds = 60,
     .stuck_error = false,
@@ -245,6 +246,13 @@ static void register_tuning(void)
         "keep the link busy while a computation keeps the progress thread from its "
         "core (8 of 256 KiB: 8 ms at 2 Gbit/s), few enough that none waits long "
         "behind others. 0: any number");
+    register_variable("keep_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_6,
+                      MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.keep_bytes,
+                      "Size in bytes of an operation's scratch memory, in the host's, up to which "
+                      "it is kept for the next ones instead of being given back to the system: "
+                      "fresh memory takes longer than what is done with it. A reduction's is one "
+                      "block, with callbacks about three. The four largest are kept, until "
+                      "MPI_Finalize. 0: none");
     register_variable("verbose", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_8,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.verbose,
                       "0: silent. 1: what flash decided for the job and each communicator. 2: a "

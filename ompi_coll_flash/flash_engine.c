@@ -89,6 +89,11 @@ void flash_engine_destroy(flash_engine_t *engine)
     free(engine);
 }
 
+void flash_engine_keep(flash_engine_t *engine, size_t bytes)
+{
+    engine->pool.largest = bytes;
+}
+
 void flash_engine_set_trace(flash_engine_t *engine, flash_trace_t *trace)
 {
     engine->trace = trace;

@@ -201,6 +201,10 @@ flash_engine_t *flash_engine_create(flash_transport_t *transport);
 /* Frees it. No operation may exist, and the transport must be gone if it has lost a peer. */
 void flash_engine_destroy(flash_engine_t *engine);
 
+/* Up to how many bytes an operation's scratch memory is kept for the next ones. Any time, under the
+ * lock. */
+void flash_engine_keep(flash_engine_t *engine, size_t bytes);
+
 /* Notes in `trace` all that operations do; it outlives the engine. Before the first of them. */
 void flash_engine_set_trace(flash_engine_t *engine, flash_trace_t *trace);
 /* NULL for none. */
