@@ -146,8 +146,8 @@ static void register_reasons(void)
     register_count("fallbacks_ranks", FLASH_COUNT_RANKS,
                    "Likewise, because more than 4096 ranks were to exchange with each other");
     register_count("fallbacks_merged", FLASH_COUNT_MERGED,
-                   "Calls of <mpix_flash.h> whose callbacks take several ranks' blocks at a time, "
-                   "and that were not larger than coll_flash_merge_bytes");
+                   "Likewise, because callbacks were to take all ranks' blocks at once, see "
+                   "coll_flash_merge_bytes");
     register_count("fallbacks_large", FLASH_COUNT_LARGE,
                    "Likewise, because a block has 2 GiB and more, or the counts came in an array "
                    "of MPI_Count: with Open MPI 6 alone");

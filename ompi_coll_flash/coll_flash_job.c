@@ -308,10 +308,10 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
     }
     FLASH_VERBOSE(1,
                   "coll:flash: %s this job (min_bytes %zu, step_bytes %zu, segment_bytes %zu, "
-                  "on_node %s, board %s, schedule %s)",
+                  "merge_bytes %zu, on_node %s, board %s, schedule %s)",
                   least[USABLE] ? "serves" : "does not serve", params->min_bytes,
-                  params->step_bytes, params->segment_bytes, least[ON_NODE] ? "yes" : "no",
-                  params->board ? "yes" : "no",
+                  params->step_bytes, params->segment_bytes, params->merge_bytes,
+                  least[ON_NODE] ? "yes" : "no", params->board ? "yes" : "no",
                   params->schedule == FLASH_SCHEDULE_DIRECT ? "direct" : "ring");
     return least[USABLE] ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }

@@ -197,16 +197,16 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  * call, which waits for what is pending of it, as a reduce-scatter's does.
  *
  * `merge` is for small operations: what is computed block by block may take longer than at once by
- * more than the transfer that it hides. With it, callbacks take all ranks' blocks in one call
- * (block->ranks is their number, block->count their elements together, block->piece 0 of 1), where
- * - all blocks together have no more than coll_flash_merge_bytes, and these lie one behind another,
- *   in the order of the ranks (those of calls without displs always do). An allgather's consumer is
- *   then called when all has arrived, and a reduce-scatter's producer inside the call that starts
- *   the operation, which waits for what is pending of it, or for the stream; and what is
- *   communicated goes as by MPI_Iallgather(v) and MPI_Ireduce_scatter(_block). The other calls do
- *   not so.
- * - flash does not serve the communicator or the operation: any call, of any size.
- * Elsewhere they are called for each piece, as without. `own` is called as ever.
+ * more than the transfer that it hides. With it, and no more than coll_flash_merge_bytes in all
+ * blocks together, an allgather or a reduce-scatter goes as where flash does not serve the
+ * communicator, and all that this header says of that holds, though MPIX_Flash_active() does not
+ * tell: what is produced, by `own` too, is produced inside the call that starts the operation, which
+ * waits for what is pending of it, or for the stream. (Ranks with and without `merge` would wait for
+ * each other.) There, and in any call where flash does not serve the communicator or the operation,
+ * a callback is made once for all ranks' blocks: block->ranks is their number, block->count their
+ * elements together, block->piece 0 of 1. But for each piece, as without `merge`, where these do not
+ * lie one behind another in the order of the ranks, as those of calls without displs do, or where one
+ * in front of others ends in a broken row. `own` is called for each piece in any case.
  */
 typedef struct MPIX_Flash_hints {
     size_t size;   /* sizeof(MPIX_Flash_hints) */
@@ -247,7 +247,7 @@ typedef struct MPIX_Flash_hints {
  *
  * A value that cannot be is ignored, which is said: what held before still holds, though
  * MPI_Comm_get_info then does not show it. Segments and pieces that differ between ranks fail like
- * sizes that do; with limits or schedules that differ, some ranks would take one way and others
+ * sizes that do; with limits or schedules, or hints' `merge`, that differ, some ranks would take one way and others
  * wait for them elsewhere. A persistent request has the limits that held when it was made, the
  * segments of coll_flash_segment_bytes and the schedule of coll_flash_schedule. Open MPI 4.1 hands
  * keys on to a new communicator in MPI_Comm_dup_with_info alone, not in MPI_Comm_dup, _idup, _split

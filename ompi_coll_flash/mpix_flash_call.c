@@ -64,8 +64,10 @@ int flash_call_check_counts(int count, const int counts[], MPI_Comm comm)
     return MPI_SUCCESS;
 }
 
-/* A program may have been compiled without the later fields; false: with more, or they make no
- * sense. */
+/*
+ * A program may have been compiled without the later fields; false: with more, or they make no sense.
+ * The size tells which it has: a field that fits behind `merge` would not change it.
+ */
 static bool read_hints(const MPIX_Flash_hints *hints, MPIX_Flash_hints *known)
 {
     if (hints->size != offsetof(MPIX_Flash_hints, own) &&
@@ -131,8 +133,9 @@ mca_coll_flash_obstacle_t flash_call_merge_obstacle(const mca_coll_flash_module_
                                                     int count, const int counts[],
                                                     MPI_Datatype type)
 {
-    bool merges = compute->merge && mca_coll_flash_bytes(count, counts, type, module->comm) <=
-                                        module->settings.merge_bytes;
+    size_t most = module->settings.merge_bytes;
+    bool merges = compute->merge && most > 0 &&
+                  mca_coll_flash_bytes(count, counts, type, module->comm) <= most;
 
     return merges ? FLASH_MERGED : FLASH_NO_OBSTACLE;
 }

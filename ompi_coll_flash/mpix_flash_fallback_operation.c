@@ -239,8 +239,8 @@ static void call_piece(flash_fallback_t *fallback, bool produces, uint32_t numbe
 }
 
 /*
- * All blocks of a walk, if callbacks may take them at once: several, which lie one behind another as
- * the ranks do. False: not so, or there is nothing in them.
+ * All blocks of a walk, if callbacks may take them at once: several, of whole rows, which lie one
+ * behind another as the ranks do. False: not so, or there is nothing in them, or nobody to call.
  */
 static bool find_whole(flash_fallback_t *fallback, bool produces, MPIX_Flash_block *whole)
 {
@@ -250,7 +250,7 @@ static bool find_whole(flash_fallback_t *fallback, bool produces, MPIX_Flash_blo
     ptrdiff_t end = 0;
 
     *whole = (MPIX_Flash_block){.pieces = 1, .ranks = (int) ranks};
-    if (!fallback->compute.merge ||
+    if (!fallback->compute.merge || flash_fallback_has_failed(fallback) ||
         flash_schedule_length(schedule, produces ? FLASH_PRODUCED : FLASH_CONSUMED) == 1) {
         return false;
     }
@@ -264,7 +264,7 @@ static bool find_whole(flash_fallback_t *fallback, bool produces, MPIX_Flash_blo
         if (whole->count == 0) {
             whole->displ = displ;
             whole->data = first_of(fallback, produces, block);
-        } else if (displ != end) {
+        } else if (displ != end || whole->count % (MPI_Count) schedule->row != 0) {
             return false;
         }
         end = displ + (ptrdiff_t) count;

@@ -109,6 +109,9 @@ step_differs() {
         holds 3 'Iallgather of .* bytes .*: ring'
 }
 point 'coll_flash_step_bytes differs: said, and everyone goes by the smallest' tried step_differs
+point 'coll_flash_merge_bytes differs: said' says 1 'coll_flash_merge_bytes differs' 3 \
+    --mca coll_flash_merge_bytes 1000000 -- \
+    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_merge_bytes=0 "$programs/test_others" own
 point 'coll_flash_segment_bytes differs: said, and everyone goes by the smallest' \
     says 1 'coll_flash_segment_bytes differs' 3 --mca coll_flash_min_bytes 0 -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_segment_bytes=4096 \

@@ -28,6 +28,7 @@ typedef struct shape {
     bool owns;        /* the own block has a callback, too */
     bool in_order;    /* a reduction's operation is not commutative */
     bool fails;       /* rank 0's callback does */
+    int row;
 } shape_t;
 
 typedef struct run {
@@ -179,12 +180,16 @@ static bool is_served(const run_t *run)
     return getenv("FLASH_TEST_ACTIVE") == NULL && world_size > 1 && !run->shape.in_order;
 }
 
-/* One block is in order, whatever the others' places are. */
+/* One block is in order, whatever the others' places are; and the last one may end in a broken row. */
 static bool in_a_row(const run_t *run)
 {
-    int filled = 0;
+    int filled = 0, row = run->shape.row > 1 ? run->shape.row : 1, all = 0;
 
     for (int rank = 0; rank < world_size; rank++) {
+        if (run->counts[rank] > 0 && all % row != 0) {
+            return false;
+        }
+        all += run->counts[rank];
         filled += run->counts[rank] > 0;
     }
     return run->shape.layout != BACKWARDS || filled < 2;
@@ -282,6 +287,7 @@ static int start(run_t *run, MPI_Comm comm, MPI_Request *request)
 
     hints.merge = 1;
     hints.pieces = 3;
+    hints.row = run->shape.row;
     hints.own = run->shape.owns ? finish_own : NULL;
     hints.own_arg = run;
     switch (run->shape.call) {
@@ -413,6 +419,18 @@ static void late(void)
     }
 }
 
+/* Blocks of whole rows, and of broken ones, which no callback is to find in the middle. */
+static void rows(void)
+{
+    for (int row = 2; row <= 7; row++) {
+        for (int count = 6; count <= 14; count++) {
+            one(&(shape_t){.call = ALLGATHER, .count = count, .row = row});
+            one(&(shape_t){.call = REDUCE_SCATTER, .count = count, .row = row});
+            one(&(shape_t){.call = ALLGATHER, .count = count, .row = row, .layout = UNEQUAL});
+        }
+    }
+}
+
 /* What rank 0 cannot produce all lack; what it cannot consume is its own affair. */
 static void fails(void)
 {
@@ -530,11 +548,15 @@ static void arguments(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {
-        {"allgather", allgather}, {"reduce_scatter", reduce_scatter},
-        {"others", others},       {"late", late},
-        {"fails", fails},         {"key", key},
-        {"gaps", gaps},           {"arguments", arguments}};
+    static const test_case_t cases[] = {{"allgather", allgather},
+                                        {"reduce_scatter", reduce_scatter},
+                                        {"others", others},
+                                        {"late", late},
+                                        {"rows", rows},
+                                        {"fails", fails},
+                                        {"key", key},
+                                        {"gaps", gaps},
+                                        {"arguments", arguments}};
 
     return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
 }
