@@ -238,13 +238,17 @@ static void report(const bench_t *bench, int hosts, bool served, FILE *csv)
                                            [LAYER_OFFLOAD] = "an accelerator's time",
                                            [LAYER_CUBLAS] = "cuBLAS"};
     const layer_options_t *options = &bench->settings.options;
+    char rate[48] = "";
 
-    printf("%s: %d ranks, %d hosts, tokens x hidden x %s = %d x %d x %d%s, %s, %s\n",
+    if (options->compute == LAYER_OFFLOAD) {
+        snprintf(rate, sizeof(rate), ", %g Gflop/s", 1e-9 * options->rate);
+    }
+    printf("%s: %d ranks, %d hosts, tokens x hidden x %s = %d x %d x %d%s, %s, %s%s\n",
            layer_workload.title, bench->layer.nranks, hosts,
            layer_workload.has_heads ? "heads" : "inner", options->tokens, options->hidden,
            layer_workload.has_heads ? options->heads : options->inner,
            options->causal ? ", causal" : "", options->half ? "bf16" : "fp32",
-           computes[options->compute]);
+           computes[options->compute], rate);
     if (!served) {
         printf("flash does not serve this job: its rows are Open MPI's\n");
     }

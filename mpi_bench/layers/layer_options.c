@@ -74,7 +74,9 @@ static const char help_text[] =
     "                       with all matrices there: flash's calls, plain ones and the "
     "extension's,\n"
     "                       are given these, Open MPI's own copies of them in the host's memory\n"
-    "      --rate=FLOPS     of that: floating-point operations a second (default 1000G)\n"
+    "      --rate=FLOPS|NAME  of that: floating-point operations a second (default 1000G); or the\n"
+    "                       most that one has by its data sheet, dense products in 16 bits: v100,\n"
+    "                       a100, h100 (SXM), h200\n"
     "      --pieces=P       to a block, by flash (default 4)\n"
     "      --slices=S,...   data slicings (default 2,4,8,16,32)\n"
     "      --type=fp32|bf16 what travels (default fp32); flash_block's weights and gradients do "
@@ -108,6 +110,28 @@ static bench_parsed_t parse_slices(const char *program, const char *text,
         }
     }
     return BENCH_RUN;
+}
+
+/* NVIDIA's data sheets: tensor cores, fp16 (V100) or bf16, without sparsity. */
+static const struct {
+    const char *name;
+    double rate;
+} accelerators[] = {{"v100", 125e12}, {"a100", 312e12}, {"h100", 989e12}, {"h200", 989e12}};
+
+static bench_parsed_t parse_rate(const char *program, const char *text, layer_options_t *options)
+{
+    for (size_t k = 0; k < sizeof(accelerators) / sizeof(accelerators[0]); k++) {
+        if (strcmp(text, accelerators[k].name) == 0) {
+            options->rate = accelerators[k].rate;
+            return BENCH_RUN;
+        }
+    }
+    return bench_parse_number(text, 1000, 1, 1e18, &options->rate)
+               ? BENCH_RUN
+               : bench_complain(program,
+                                "--rate=%s: give a number from 1 to 1e18, which may end in K, M or "
+                                "G, or v100, a100, h100 or h200",
+                                text);
 }
 
 static bench_parsed_t parse_compute(const char *program, const char *text, layer_options_t *options)
@@ -160,7 +184,7 @@ static bench_parsed_t parse_one(const char *program, int option, layer_settings_
     case OPT_COMPUTE:
         return parse_compute(program, optarg, options);
     case OPT_RATE:
-        return bench_read_number(program, "--rate", optarg, 1000, 1, 1e18, &options->rate);
+        return parse_rate(program, optarg, options);
     case OPT_PIECES:
         return bench_read_int(program, "--pieces", optarg, 1, MOST_PIECES, &options->pieces);
     case OPT_SLICES:
