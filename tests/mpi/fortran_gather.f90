@@ -19,6 +19,7 @@ contains
     call unequal
     call typed
     call own
+    call merged
     call nothing
     call pending
     call errors
@@ -174,6 +175,40 @@ contains
                                 MPIX_FLASH_FN_NULL, c_null_ptr, MPIX_FLASH_HINTS_INIT, comm, ierror)
     call check(ierror == MPI_ERR_ARG, 'allgather without any function')
   end subroutine
+
+  ! One callback for all blocks.
+  subroutine merged
+    type(work), target :: w
+    real(c_double), asynchronous :: mine(n), gathered(n, ranks)
+
+    mine = values(rank, 0, n)
+    gathered = -1
+    w = work_of(gathers)
+    call MPIX_Iallgather_compute(mine, n, MPI_DOUBLE_PRECISION, gathered, n, MPI_DOUBLE_PRECISION, &
+                                 consume_all, c_loc(w), MPIX_Flash_hints(merge=1), comm, request)
+    call MPI_Wait(request, MPI_STATUS_IGNORE, ierror)
+    call check(ierror == MPI_SUCCESS .and. w%calls == 1 .and. w%wrong == 0, 'iallgather, merged')
+  end subroutine
+
+  integer(c_int) function consume_all(block, arg) bind(C)
+    type(MPIX_Flash_block), intent(in) :: block
+    type(c_ptr), value :: arg
+    type(work), pointer :: w
+    real(c_double), pointer :: x(:, :)
+    integer :: r
+
+    consume_all = MPI_SUCCESS
+    call c_f_pointer(arg, w)
+    call look(block, w)
+    if (block%rank /= 0 .or. block%ranks /= ranks .or. block%count /= n * ranks) then
+      w%wrong = w%wrong + 1
+      return
+    end if
+    call c_f_pointer(block%data, x, [n, ranks])
+    do r = 0, ranks - 1
+      if (any(x(:, r + 1) /= values(r, 0, n))) w%wrong = w%wrong + 1
+    end do
+  end function
 
   subroutine nothing
     type(work), target :: w

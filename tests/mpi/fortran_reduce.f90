@@ -18,6 +18,7 @@ contains
     call equal
     call unequal
     call own
+    call merged
     call vector
     call users
     call halves
@@ -108,6 +109,40 @@ contains
     call check(c%wrong == 0 .and. c%consumed == n .and. all(summed == 2 * totals(rank, n)), &
                'reduce_scatter_block and more: the result')
   end subroutine
+
+  ! One callback for all blocks.
+  subroutine merged
+    real(c_double), asynchronous :: summed(n)
+
+    summed = -1
+    call begin(scatters)
+    call MPIX_Ireduce_scatter_block_compute(produce_all, c_loc(p), MPIX_Flash_hints(merge=1), summed, n, &
+                                            MPI_DOUBLE_PRECISION, MPI_SUM, comm, request)
+    call MPI_Wait(request, MPI_STATUS_IGNORE, ierror)
+    call check_produced(n * ranks, 'ireduce_scatter_block, merged')
+    call check(p%calls == 1 .and. all(summed == totals(rank, n)), 'ireduce_scatter_block, merged: the result')
+  end subroutine
+
+  integer(c_int) function produce_all(block, arg) bind(C)
+    type(MPIX_Flash_block), intent(in) :: block
+    type(c_ptr), value :: arg
+    type(work), pointer :: w
+    real(c_double), pointer :: x(:, :)
+    integer :: r
+
+    produce_all = MPI_SUCCESS
+    call c_f_pointer(arg, w)
+    call look(block, w)
+    if (block%rank /= 0 .or. block%ranks /= ranks .or. block%count /= n * ranks) then
+      w%wrong = w%wrong + 1
+      return
+    end if
+    call c_f_pointer(block%data, x, [n, ranks])
+    do r = 0, ranks - 1
+      x(:, r + 1) = values(rank, r, n)
+    end do
+    w%produced = w%produced + int(block%count)
+  end function
 
   subroutine vector
     real(c_double), asynchronous :: summed(n)
