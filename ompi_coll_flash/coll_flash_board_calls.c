@@ -8,11 +8,14 @@
  * than its last operation's end, so that its number, and with it the side, is not used again before.
  * Where a rank is lost, for good.
  *
- * Shared between threads: what has arrived, under `arrivals_mutex`, which nobody holds for long;
- * boards, and the list of those that are not done, under `boards_mutex`, which is held while data
- * moves and the user's operations run: a call that starts an operation does not wait for it.
- * `busy`, how many of both there are, is written under either and read without, relaxed: who has put
- * something there polls again.
+ * Shared between threads:
+ *   boards, and the list of those that are not done: under `boards_mutex`, which is held while data
+ *     moves and the user's operations run. Who finds it locked does not wait for it
+ *   arrived  atomic: the latest of the requests that were to begin while another thread had the lock,
+ *     each with the one before it. Who puts one there stores with release order; who has the lock
+ *     takes all of them, with acquire
+ *   busy  atomic, relaxed: how many boards and such requests there are. Who has put something there
+ *     polls again
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -23,17 +26,15 @@
 /* What one step leaves to be done without the lock. */
 typedef struct outcome {
     bool happened;
-    flash_board_op_t *ended, **last;
+    flash_board_op_t *ended;
     ompi_communicator_t *left[16]; /* more wait for the next step */
     size_t left_count;
 } outcome_t;
 
-static pthread_mutex_t arrivals_mutex = PTHREAD_MUTEX_INITIALIZER;
-static mca_coll_flash_request_t *arrived, **arrived_tail = &arrived;
-
 static pthread_mutex_t boards_mutex = PTHREAD_MUTEX_INITIALIZER;
 static mca_coll_flash_module_t *active;
 
+static _Atomic(mca_coll_flash_request_t *) arrived;
 static atomic_uint busy;
 
 static void count(int change)
@@ -52,51 +53,81 @@ static void enlist(mca_coll_flash_module_t *module)
     }
 }
 
+static void put_arrival(mca_coll_flash_request_t *request)
+{
+    mca_coll_flash_request_t *latest = atomic_load_explicit(&arrived, memory_order_relaxed);
+
+    count(1);
+    do {
+        request->arrived_before = latest;
+    } while (!atomic_compare_exchange_weak_explicit(&arrived, &latest, request,
+                                                    memory_order_release, memory_order_relaxed));
+}
+
+/* The oldest first. */
+static mca_coll_flash_request_t *turn_round(mca_coll_flash_request_t *latest)
+{
+    mca_coll_flash_request_t *later = NULL;
+
+    while (latest != NULL) {
+        mca_coll_flash_request_t *before = latest->arrived_before;
+
+        latest->arrived_before = later;
+        later = latest;
+        latest = before;
+    }
+    return later;
+}
+
+static void start(mca_coll_flash_request_t *request, const flash_op_params_t *params)
+{
+    flash_board_start(request->module->board, &request->board, params);
+    enlist(request->module);
+}
+
 static void take_arrivals(void)
 {
     mca_coll_flash_request_t *request;
 
-    pthread_mutex_lock(&arrivals_mutex);
-    request = arrived;
-    arrived = NULL;
-    arrived_tail = &arrived;
-    pthread_mutex_unlock(&arrivals_mutex);
+    if (atomic_load_explicit(&arrived, memory_order_relaxed) == NULL) {
+        return; /* mostly; and cheaper than to exchange it */
+    }
+    request = turn_round(atomic_exchange_explicit(&arrived, NULL, memory_order_acquire));
     while (request != NULL) {
-        mca_coll_flash_request_t *next = request->next_arrived;
+        mca_coll_flash_request_t *next = request->arrived_before;
 
-        flash_board_start(request->module->board, &request->board, &request->waiting);
-        enlist(request->module);
+        start(request, &request->waiting);
         count(-1);
         request = next;
     }
 }
 
 /* One step of each board. */
-static outcome_t step(void)
+static void step(outcome_t *outcome)
 {
-    outcome_t outcome = {.happened = false};
     mca_coll_flash_module_t **at = &active, *module;
+    flash_board_op_t **last = &outcome->ended;
 
-    outcome.last = &outcome.ended;
-    take_arrivals();
+    outcome->happened = false;
+    outcome->left_count = 0;
     while ((module = *at) != NULL) {
         flash_board_t *board = module->board;
 
-        outcome.happened |= flash_board_progress(board);
-        while ((*outcome.last = flash_board_ended(board)) != NULL) {
-            outcome.last = &(*outcome.last)->next;
+        outcome->happened |= flash_board_progress(board);
+        while ((*last = flash_board_ended(board)) != NULL) {
+            last = &(*last)->next;
         }
         if (flash_board_is_busy(board) || !flash_board_is_left(board) ||
-            outcome.left_count == sizeof(outcome.left) / sizeof(outcome.left[0])) {
+            outcome->left_count == sizeof(outcome->left) / sizeof(outcome->left[0])) {
             at = &module->next_active;
         } else {
             module->board_active = false;
             *at = module->next_active;
-            outcome.left[outcome.left_count++] = module->comm;
+            outcome->left[outcome->left_count++] = module->comm;
             count(-1);
         }
     }
-    return outcome;
+    *last = NULL; /* where no board is active */
 }
 
 /* Without the lock: who hears of an end may start operations. */
@@ -127,7 +158,8 @@ int mca_coll_flash_boards_progress(void)
     if (!mca_coll_flash_boards_busy() || pthread_mutex_trylock(&boards_mutex) != 0) {
         return 0;
     }
-    outcome = step();
+    take_arrivals();
+    step(&outcome);
     pthread_mutex_unlock(&boards_mutex);
     return act(&outcome);
 }
@@ -148,17 +180,23 @@ void mca_coll_flash_boards_each(void (*look)(flash_board_t *board))
     pthread_mutex_unlock(&boards_mutex);
 }
 
+/* A communicator's operations begin in the order of its calls: those that had to wait come first. */
 void mca_coll_flash_board_begin(mca_coll_flash_request_t *request, const flash_op_params_t *params)
 {
+    outcome_t outcome;
+
     mca_coll_flash_job_poll();
-    request->waiting = *params;
-    request->next_arrived = NULL;
-    pthread_mutex_lock(&arrivals_mutex);
-    *arrived_tail = request;
-    arrived_tail = &request->next_arrived;
-    count(1);
-    pthread_mutex_unlock(&arrivals_mutex);
-    mca_coll_flash_boards_progress();
+    if (pthread_mutex_trylock(&boards_mutex) != 0) {
+        request->waiting = *params;
+        put_arrival(request);
+        mca_coll_flash_boards_progress();
+        return;
+    }
+    take_arrivals();
+    start(request, params);
+    step(&outcome);
+    pthread_mutex_unlock(&boards_mutex);
+    act(&outcome);
 }
 
 void mca_coll_flash_board_refuse(mca_coll_flash_module_t *module, flash_kind_t kind)

@@ -8,9 +8,10 @@
  * All of them serve, or none: in MPI_Init, one allreduce over MPI_COMM_WORLD settles whether UCX
  * works on every rank, and which values of the parameters that decide about paths all go by.
  *
- * Shared between threads: `job.polled` and `job.started` are written and read by application threads under
- * `job.mutex`, and so is `job.measured`, by tools' threads, too, before MPI_Init or beside it. All else
- * is written in MPI_Init and MPI_Finalize only, but for what
+ * Shared between threads: `job.polled` is exchanged by application threads, relaxed: who finds it
+ * false has the progress registered, which Open MPI orders. `job.started` is written and read by them
+ * under `job.mutex`, and so is `job.measured`, by tools' threads, too, before MPI_Init or beside it. All
+ * else is written in MPI_Init and MPI_Finalize only, but for what
  * flash_progress.h orders.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -33,9 +34,9 @@ static struct {
     char reason[FLASH_UCX_REASON_MAX]; /* why UCX is not usable here */
     int agreement;
     pthread_mutex_t mutex;
-    bool polled;   /* by Open MPI's progress: the first operation has been */
-    bool started;  /* the first one by messages has been */
-    bool measured; /* how long operations are under way */
+    atomic_bool polled; /* by Open MPI's progress: the first operation has been */
+    bool started;       /* the first one by messages has been */
+    bool measured;      /* how long operations are under way */
 } job = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* ------------------------------------------------------- opening and closing */
@@ -56,7 +57,8 @@ void mca_coll_flash_job_open(void)
     bool has_peers = mca_coll_flash_peers_init();
 
     job.agreement = NOT_AGREED;
-    job.polled = job.started = false;
+    atomic_store_explicit(&job.polled, false, memory_order_relaxed);
+    job.started = false;
     strcpy(job.reason, "out of memory");
     if (has_peers && mca_coll_flash_params.priority >= 0) {
         job.transport = flash_ucx_create(flash_compat_spans_nodes(), job.reason);
@@ -318,25 +320,20 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
 
 /* --------------------------------------------------------- the first operations */
 
-static void poll_from_now_on(void)
+void mca_coll_flash_job_poll(void)
 {
-    if (!job.polled) {
-        job.polled = true;
+    if (atomic_load_explicit(&job.polled, memory_order_relaxed)) {
+        return;
+    }
+    if (!atomic_exchange_explicit(&job.polled, true, memory_order_relaxed)) {
         opal_progress_register(mca_coll_flash_progress_all);
     }
 }
 
-void mca_coll_flash_job_poll(void)
-{
-    pthread_mutex_lock(&job.mutex);
-    poll_from_now_on();
-    pthread_mutex_unlock(&job.mutex);
-}
-
 void mca_coll_flash_job_start(void)
 {
+    mca_coll_flash_job_poll();
     pthread_mutex_lock(&job.mutex);
-    poll_from_now_on();
     if (!job.started) {
         job.started = true;
         if (mca_coll_flash_params.progress != FLASH_PROGRESS_OFF) {

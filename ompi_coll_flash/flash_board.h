@@ -53,8 +53,10 @@ typedef struct flash_board_slot {
     uint64_t rounds;         /* of the operation, as its writer's arguments have it */
     uint64_t fingerprint;    /* likewise, of all that ranks must agree about */
     uint32_t spoiled, blame; /* the content is lost, by the fault of that rank or FLASH_NOBODY */
-    _Alignas(FLASH_BOARD_LINE) char data[FLASH_BOARD_SLOT_BYTES];
+    char data[FLASH_BOARD_SLOT_BYTES]; /* the first bytes of it come with the line of the rest */
 } flash_board_slot_t;
+
+_Static_assert(offsetof(flash_board_slot_t, data) % 16 == 0, "data of any type is aligned");
 
 /* Zeroed memory is a side. */
 typedef struct flash_board_side {
