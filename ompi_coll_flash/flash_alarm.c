@@ -127,7 +127,7 @@ void flash_alarm_ring(flash_alarm_t *alarm)
     }
 }
 
-void flash_alarm_polled(flash_alarm_t *alarm)
+void flash_alarm_polled(flash_alarm_t *alarm, bool leaves)
 {
     uint64_t now = now_ns(), called = get(&alarm->called);
     uint64_t last = atomic_exchange_explicit(&alarm->last_poll, now, memory_order_relaxed);
@@ -139,12 +139,15 @@ void flash_alarm_polled(flash_alarm_t *alarm)
     } else {
         waits = now - last < CLOSE_NS;
     }
-    if (!waits) {
-        call_soon(alarm, now); /* it may have taken an event that would have woken the thread */
+    if (waits) {
+        set(&alarm->last_close, now);
+    }
+    if (!leaves) {
         return;
     }
-    set(&alarm->last_close, now);
-    if (pending(alarm, now) < STAND_BY_NS) {
+    if (!waits) {
+        call_soon(alarm, now); /* it may have taken an event that would have woken the thread */
+    } else if (pending(alarm, now) < STAND_BY_NS) {
         set_timer(alarm, now + 2 * STAND_BY_NS);
     }
 }

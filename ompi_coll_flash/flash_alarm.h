@@ -57,8 +57,8 @@ void flash_alarm_recall(flash_alarm_t *alarm, bool brief);
 /* Something has happened that no event tells of. Who waits inside MPI sees it by itself. */
 void flash_alarm_ring(flash_alarm_t *alarm);
 
-/* An application thread polls. */
-void flash_alarm_polled(flash_alarm_t *alarm);
+/* An application thread polls. `leaves`: anything that the thread may be needed for, if it goes. */
+void flash_alarm_polled(flash_alarm_t *alarm, bool leaves);
 
 /* Whether application threads keep polling, so that the progress thread is to stay away. */
 bool flash_alarm_stands_by(flash_alarm_t *alarm);

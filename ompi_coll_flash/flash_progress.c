@@ -326,10 +326,18 @@ static void note_wait(flash_progress_t *progress, uint64_t began)
     flash_meter_wait(flash_engine_meter(progress->engine), began, flash_trace_now());
 }
 
+/* That an application thread is here. May take longer than all the rest. */
+static void tell_thread(flash_progress_t *progress)
+{
+    if (flash_progress_has_thread(progress) && !flash_progress_is_unattended(progress)) {
+        flash_alarm_polled(&progress->alarm, flash_progress_busy(progress));
+    }
+}
+
 int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t *op))
 {
     uint64_t began = measures(progress) ? flash_trace_now() : 0;
-    int happened, reported;
+    int happened, reported = 0;
     bool locked;
 
     if (!worth_polling(progress)) {
@@ -337,21 +345,23 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     }
     locked = atomic_load_explicit(&progress->contenders, memory_order_relaxed) == 0 &&
              try_lock(progress);
-    happened = locked && call_back_first(progress);
-    if (!happened && flash_progress_has_thread(progress) &&
-        !flash_progress_is_unattended(progress)) {
-        flash_alarm_polled(&progress->alarm); /* may take longer than all the rest */
+    if (locked) { /* who comes for what has ended is not kept waiting by the rest */
+        reported = report_completed(progress, completed);
+    }
+    happened = locked && reported == 0 && call_back_first(progress);
+    if (!happened) {
+        tell_thread(progress);
     }
     if (!locked) {
         return 0;
     }
-    if (!happened) {
+    if (!happened && reported == 0) {
         happened = work_once(progress);
     }
     if (began > 0) {
         note_wait(progress, began);
     }
-    reported = report_completed(progress, completed);
+    reported += report_completed(progress, completed);
     flash_progress_unlock(progress);
     if (reported > 0 && flash_progress_busy(progress) && !flash_progress_is_unattended(progress)) {
         flash_progress_recall(
