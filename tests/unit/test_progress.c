@@ -1,0 +1,148 @@
+/*
+ * test_progress.c: what an application's poll does: moves data, or reports what has ended and leaves
+ * the rest for later.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "fake_transport.h"
+#include "flash_progress.h"
+#include "tap.h"
+
+enum { RANKS = 2, OPERATIONS = 2 };
+
+static flash_transport_ops_t counting; /* rank 0's transport, */
+static unsigned asked;                 /* and how often it was to move data */
+static const flash_transport_ops_t *asks;
+
+static unsigned ask(flash_transport_t *transport)
+{
+    asked++;
+    return asks->progress(transport);
+}
+
+/* Two ranks, whose allgathers are in place: there is nothing to do but to move them. */
+typedef struct pair {
+    fake_net_t *net;
+    flash_engine_t *engines[RANKS];
+    flash_progress_t *progress; /* rank 0's */
+    char blocks[RANKS][OPERATIONS][RANKS];
+} pair_t;
+
+static flash_op_params_t params_of(pair_t *pair, uint32_t rank, unsigned operation)
+{
+    char *output = pair->blocks[rank][operation];
+    flash_peer_t *other = fake_net_peer(pair->net, rank, 1 - rank);
+    uint64_t tag = (uint64_t) operation << FLASH_TAG_SHIFT;
+
+    output[rank] = (char) ('a' + rank);
+    return (flash_op_params_t){.schedule = {.kind = FLASH_ALLGATHER,
+                                            .ring = {.nranks = RANKS, .place = rank},
+                                            .pieces = 1,
+                                            .row = 1,
+                                            .segment_elements = 1,
+                                            .blocks = {.count = 1}},
+                               .element = 1,
+                               .left = other,
+                               .right = other,
+                               .recv_tag = tag,
+                               .send_tag = tag,
+                               .depth = 1,
+                               .input = output + rank,
+                               .output = output,
+                               .user = pair};
+}
+
+static void start(pair_t *pair, unsigned operation)
+{
+    flash_op_params_t params = params_of(pair, 0, operation);
+    flash_op_t *op;
+
+    flash_progress_start_op(pair->progress, &params);
+    params = params_of(pair, 1, operation);
+    flash_op_create(pair->engines[1], &params, &op);
+    flash_op_start(op);
+}
+
+static void set_up(pair_t *pair)
+{
+    static const fake_options_t plain = {.burst = 1};
+    flash_transport_t *transport;
+
+    pair->net = fake_net_create(RANKS, 1, &plain);
+    transport = fake_net_transport(pair->net, 0);
+    asks = transport->ops;
+    counting = *asks;
+    counting.progress = ask;
+    transport->ops = &counting;
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        pair->engines[rank] = flash_engine_create(fake_net_transport(pair->net, rank));
+    }
+    pair->progress = flash_progress_create(pair->engines[0], transport);
+}
+
+static void tear_down(pair_t *pair)
+{
+    flash_op_t *op;
+
+    while ((op = flash_engine_completed(pair->engines[1])) != NULL) {
+        flash_op_destroy(op);
+    }
+    flash_progress_destroy(pair->progress);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        flash_engine_destroy(pair->engines[rank]);
+    }
+    fake_net_destroy(pair->net);
+}
+
+/* As the progress thread does: operations end, and nobody has heard of it. */
+static void move_until(pair_t *pair, size_t active)
+{
+    while (flash_engine_active(pair->engines[0]) > active) {
+        flash_progress_lock(pair->progress);
+        flash_engine_progress(pair->engines[0]);
+        flash_progress_unlock(pair->progress);
+        flash_engine_progress(pair->engines[1]);
+    }
+}
+
+static int completed;
+static pair_t *shown;
+
+static void complete(flash_op_t *op)
+{
+    completed++;
+    flash_progress_destroy_op(shown->progress, op);
+}
+
+/* Whether it asks the transport, and how much it reports. */
+static bool poll_is(pair_t *pair, bool moves, int reports)
+{
+    int before = completed;
+
+    asked = 0;
+    shown = pair;
+    flash_progress_poll(pair->progress, complete);
+    return (asked > 0) == moves && completed - before == reports;
+}
+
+int main(void)
+{
+    pair_t pair = {.net = NULL};
+
+    set_up(&pair);
+    start(&pair, 0);
+    ok(poll_is(&pair, true, 0), "a poll moves what is under way");
+    move_until(&pair, 0);
+    ok(poll_is(&pair, false, 1) && pair.blocks[0][0][1] == 'b',
+       "what has ended is reported, and nothing else done");
+
+    start(&pair, 0);
+    move_until(&pair, 0);
+    start(&pair, 1);
+    ok(poll_is(&pair, false, 1), "another one under way has time until the next poll");
+    ok(poll_is(&pair, true, 0), "which moves it");
+    move_until(&pair, 0);
+    ok(poll_is(&pair, false, 1), "and reports it");
+    tear_down(&pair);
+    return tap_done();
+}
