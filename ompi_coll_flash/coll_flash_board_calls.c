@@ -10,7 +10,7 @@
  *
  * Shared between threads:
  *   boards, and the list of those that are not done: under `boards_mutex`, which is held while data
- *     moves and the user's operations run. Who finds it locked does not wait for it
+ *     moves and the user's operations run. A call that starts an operation does not wait for it
  *   arrived  atomic: the latest of the requests that were to begin while another thread had the lock,
  *     each with the one before it. Who puts one there stores with release order; who has the lock
  *     takes all of them, with acquire
@@ -59,7 +59,7 @@ static void put_arrival(mca_coll_flash_request_t *request)
 
     count(1);
     do {
-        request->arrived_before = latest;
+        request->next_arrived = latest;
     } while (!atomic_compare_exchange_weak_explicit(&arrived, &latest, request,
                                                     memory_order_release, memory_order_relaxed));
 }
@@ -70,9 +70,9 @@ static mca_coll_flash_request_t *turn_round(mca_coll_flash_request_t *latest)
     mca_coll_flash_request_t *later = NULL;
 
     while (latest != NULL) {
-        mca_coll_flash_request_t *before = latest->arrived_before;
+        mca_coll_flash_request_t *before = latest->next_arrived;
 
-        latest->arrived_before = later;
+        latest->next_arrived = later;
         later = latest;
         latest = before;
     }
@@ -94,7 +94,7 @@ static void take_arrivals(void)
     }
     request = turn_round(atomic_exchange_explicit(&arrived, NULL, memory_order_acquire));
     while (request != NULL) {
-        mca_coll_flash_request_t *next = request->arrived_before;
+        mca_coll_flash_request_t *next = request->next_arrived;
 
         start(request, &request->waiting);
         count(-1);

@@ -76,8 +76,7 @@ typedef struct mca_coll_flash_request {
     } deferred;                /* arguments of `finish` */
     flash_op_params_t waiting; /* while it waits for its number, see coll_flash_number.c; or lock */
     flash_board_op_t board;    /* of FLASH_ON_BOARD */
-    /* Likewise, see coll_flash_board_calls.c. */
-    struct mca_coll_flash_request *arrived_before;
+    struct mca_coll_flash_request *next_arrived; /* likewise, see coll_flash_board_calls.c */
 } mca_coll_flash_request_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_flash_request_t);

@@ -56,7 +56,8 @@ typedef struct flash_board_slot {
     char data[FLASH_BOARD_SLOT_BYTES]; /* the first bytes of it come with the line of the rest */
 } flash_board_slot_t;
 
-_Static_assert(offsetof(flash_board_slot_t, data) % 16 == 0, "data of any type is aligned");
+_Static_assert(offsetof(flash_board_slot_t, data) % _Alignof(max_align_t) == 0,
+               "parts of any type are aligned");
 
 /* Zeroed memory is a side. */
 typedef struct flash_board_side {

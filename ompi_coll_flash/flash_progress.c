@@ -253,7 +253,7 @@ static bool take_and_run(flash_progress_t *progress, unsigned kinds)
 }
 
 /*
- * With a progress thread to do the rest, the user's computation comes first. What follows from it,
+ * With a progress thread to do the rest, the user's computation comes before it. What follows from it,
  * its operation's end for one, comes behind it at once.
  */
 static bool call_back_first(flash_progress_t *progress)
@@ -336,26 +336,29 @@ static void tell_thread(flash_progress_t *progress)
 
 int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t *op))
 {
-    uint64_t began = measures(progress) ? flash_trace_now() : 0;
     int happened, reported = 0;
-    bool locked;
+    uint64_t began;
+    bool locked, all_ended;
 
     if (!worth_polling(progress)) {
         return 0;
     }
     locked = atomic_load_explicit(&progress->contenders, memory_order_relaxed) == 0 &&
              try_lock(progress);
-    if (locked) { /* who comes for what has ended is not kept waiting by the rest */
+    if (locked) {
         reported = report_completed(progress, completed);
     }
-    happened = locked && reported == 0 && call_back_first(progress);
+    /* Who comes for the last one's end is not kept waiting by what nobody needs any more. */
+    all_ended = reported > 0 && !flash_progress_busy(progress);
+    began = measures(progress) ? flash_trace_now() : 0;
+    happened = locked && !all_ended && call_back_first(progress);
     if (!happened) {
         tell_thread(progress);
     }
     if (!locked) {
         return 0;
     }
-    if (!happened && reported == 0) {
+    if (!happened && !all_ended) {
         happened = work_once(progress);
     }
     if (began > 0) {

@@ -76,8 +76,9 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
 bool flash_progress_refuse(flash_progress_t *progress, const flash_op_params_t *params);
 
 /*
- * For application threads: moves data, runs one piece of work, and calls `completed` without the
- * lock for each operation that is complete; `completed` destroys it. Returns how much happened.
+ * For application threads: calls `completed` without the lock for each operation that is complete,
+ * which destroys it; as long as others are under way, moves data and runs one piece of work, too.
+ * Returns how much happened.
  * May be entered again from within a callback, then runs no further callback.
  */
 int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t *op));

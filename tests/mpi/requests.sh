@@ -43,7 +43,7 @@ mpi 2 -- test_cancel
 if [[ ${FLASH_SANITIZER-} == thread ]]; then
     skip 'test_threads, test_in_turn (coll ^flash)' "ThreadSanitizer sees none of the order in Open MPI's own collectives"
 else
-    mpi 3 -- test_threads
+    mpi 3 -- test_threads several other_waits persistent # bursts: libnbc's own matter
     mpi 3 -- test_in_turn
 fi
 

@@ -64,7 +64,7 @@ sanitized() {
 # whose order ThreadSanitizer sees nothing; none: all.
 thread_cases=()
 # shellcheck disable=SC2034 # used by the scripts
-[[ ${FLASH_SANITIZER-} != thread ]] || thread_cases=(several other_waits)
+[[ ${FLASH_SANITIZER-} != thread ]] || thread_cases=(several bursts other_waits)
 
 # The first Python that can draw, in `python`; otherwise why there is none, in `reason`. The
 # distribution's often is not the first in PATH.

@@ -11,7 +11,7 @@
 #include "mpitest.h"
 #include "persistent.h"
 
-enum { THREADS = 4, ROUNDS = 30, COUNT = 2000 };
+enum { THREADS = 4, ROUNDS = 30, COUNT = 2000, BURST = 6 };
 
 typedef struct thread {
     pthread_t id;
@@ -97,6 +97,40 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
+/* Each one longer than the one before: in another order they would not fit each other. */
+static void *burst_main(void *arg)
+{
+    thread_t *thread = arg;
+    unsigned char *send = get_memory(BURST * COUNT), *recv[BURST];
+    MPI_Request requests[BURST];
+
+    for (int k = 0; k < BURST; k++) {
+        recv[k] = get_memory((size_t) world_size * COUNT);
+    }
+    for (int round = 0; round < 10 * ROUNDS; round++) {
+        for (int k = 0; k < BURST; k++) {
+            int count = COUNT - BURST + k;
+
+            fill_pattern(send + k * COUNT, (size_t) count, world_rank, (unsigned) (round + k));
+            MPI_Iallgather(send + k * COUNT, count, MPI_BYTE, recv[k], count, MPI_BYTE,
+                           thread->comm, &requests[k]);
+        }
+        MPI_Waitall(BURST, requests, MPI_STATUSES_IGNORE);
+        for (int k = 0; k < BURST * world_size; k++) {
+            int rank = k / BURST, call = k % BURST, count = COUNT - BURST + call;
+
+            check(is_pattern(recv[call] + (size_t) rank * (size_t) count, 0, (size_t) count, rank,
+                             (unsigned) (round + call)),
+                  "thread %d, call %d: rank %d's block is wrong", thread->number, call, rank);
+        }
+    }
+    for (int k = 0; k < BURST; k++) {
+        free(recv[k]);
+    }
+    free(send);
+    return NULL;
+}
+
 /* Another thread than the one that posted completes the operation. */
 static void *wait_main(void *arg)
 {
@@ -174,6 +208,11 @@ static void several(void)
     in_threads(thread_main);
 }
 
+static void bursts(void)
+{
+    in_threads(burst_main);
+}
+
 static void persistent(void)
 {
     in_threads(restart_main);
@@ -181,8 +220,10 @@ static void persistent(void)
 
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {
-        {"several", several}, {"other_waits", other_waits}, {"persistent", persistent}};
+    static const test_case_t cases[] = {{"several", several},
+                                        {"bursts", bursts},
+                                        {"other_waits", other_waits},
+                                        {"persistent", persistent}};
 
     return run_cases(argc, argv, MPI_THREAD_MULTIPLE, cases, LENGTH(cases));
 }
