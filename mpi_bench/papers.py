@@ -13,6 +13,7 @@ Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """
 import argparse
 import glob
+import importlib.util
 import json
 import os
 import statistics
@@ -213,6 +214,9 @@ def main():
     if not os.path.exists(os.path.join(options.prefix, "bin", "flash_mlp")):
         sys.exit("papers.py: no flash_mlp in {}: run ./quickstart.sh, or give --prefix".format(
             options.prefix))
+    if "timeline" in names and importlib.util.find_spec("matplotlib") is None:
+        sys.exit("papers.py: timeline draws, and {} has no matplotlib (Debian: python3-matplotlib, for "
+                 "/usr/bin/python3); or give --only what else there is".format(sys.executable))
     lab = goals.Lab(os.path.abspath(options.prefix))
     print("# The papers' tables, measured here\nFour emulated hosts, links of 2 Gbit/s; "
           "by `mpi_bench/papers.py`.\n")
