@@ -146,7 +146,8 @@ static int act(const outcome_t *outcome)
     for (size_t k = 0; k < outcome->left_count; k++) {
         ompi_communicator_t *comm = outcome->left[k];
 
-        OBJ_RELEASE(comm); /* may have been freed by its user meanwhile, and go away with this */
+        /* It may have been freed by its user meanwhile, and go away with this. */
+        flash_compat_release_comm(comm);
     }
     return completed + outcome->happened;
 }

@@ -398,13 +398,27 @@ static inline int flash_compat_request_complete(ompi_request_t *request, bool wi
     return ompi_request_complete(request, with_signal);
 }
 
+/* The atomic count orders those who drop a reference. */
+static inline void flash_compat_order_references(ompi_communicator_t *comm)
+{
+    __tsan_release(comm);
+    __tsan_acquire(comm);
+}
+
 #define opal_free_list_get       flash_compat_list_get
 #define opal_free_list_return    flash_compat_list_return
 #define ompi_request_complete    flash_compat_request_complete
 #define flash_compat_see_request __tsan_acquire
 #else
 /* A thread that was told by MPI that a request is complete sees what was written before it was. */
-#define flash_compat_see_request(request) ((void) (request))
+#define flash_compat_see_request(request)   ((void) (request))
+#define flash_compat_order_references(comm) ((void) (comm))
 #endif
+
+static inline void flash_compat_release_comm(ompi_communicator_t *comm)
+{
+    flash_compat_order_references(comm);
+    OBJ_RELEASE(comm);
+}
 
 #endif /* COLL_FLASH_COMPAT_H */

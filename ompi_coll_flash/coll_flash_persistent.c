@@ -76,7 +76,7 @@ static void let_go(mca_coll_flash_persistent_t *persistent)
         return;
     }
     OMPI_REQUEST_FINI(base);
-    OBJ_RELEASE(comm);
+    flash_compat_release_comm(comm);
     OBJ_RELEASE(persistent);
 }
 

@@ -47,7 +47,7 @@ static void leave(ompi_request_t *base)
 
         recycle(request);
         if (failed) {
-            OBJ_RELEASE(comm);
+            flash_compat_release_comm(comm);
         }
     }
 }
@@ -270,7 +270,8 @@ static void end(mca_coll_flash_request_t *request, int error)
     }
     /* Somebody waits for the error, and hands it to the communicator's handler: see leave(). */
     if (error == MPI_SUCCESS || freed) {
-        OBJ_RELEASE(comm); /* may have been freed by its user meanwhile, and go away with this */
+        /* It may have been freed by its user meanwhile, and go away with this. */
+        flash_compat_release_comm(comm);
     }
 }
 
