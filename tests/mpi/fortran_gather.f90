@@ -198,13 +198,8 @@ contains
     integer :: r
 
     consume_all = MPI_SUCCESS
-    call c_f_pointer(arg, w)
-    call look(block, w)
-    if (block%rank /= 0 .or. block%ranks /= ranks .or. block%count /= n * ranks) then
-      w%wrong = w%wrong + 1
-      return
-    end if
-    call c_f_pointer(block%data, x, [n, ranks])
+    call look_at_all(block, arg, n, w, x)
+    if (.not. associated(x)) return
     do r = 0, ranks - 1
       if (any(x(:, r + 1) /= values(r, 0, n))) w%wrong = w%wrong + 1
     end do
