@@ -77,8 +77,9 @@ typedef struct mca_coll_flash_params {
     bool bind;
     int ring_order; /* FLASH_ORDER_* */
     int on_node;    /* FLASH_ON_NODE_*; agreed on: yes or no */
-    bool board;     /* agreed on: and usable */
+    bool board; /* agreed on: and usable */
     size_t board_bytes;
+    int board_read_ranks; /* agreed on: 0 where memory cannot be read */
     size_t min_bytes, step_bytes;
     size_t merge_bytes; /* of the extension's calls */
     size_t direct_bytes;

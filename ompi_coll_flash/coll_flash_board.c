@@ -22,6 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "flash_process.h"
+
 /* Communicators whose number is lower may have one: 16 MiB of addresses for each process. */
 #define BOARDS     64
 #define AREA_BYTES (BOARDS * sizeof(flash_board_side_t))
@@ -29,14 +31,16 @@
 /* What is known of a process of this node. */
 typedef struct neighbour {
     flash_board_side_t *area; /* NULL: it is on another one */
-    pid_t pid;
+    flash_process_t process;  /* none: likewise */
 } neighbour_t;
 
 static struct {
     int descriptor; /* -1: none, for that reason */
     int error;
+    uint64_t inode; /* of the file: for others to find here */
     size_t ranks;
     neighbour_t *neighbours; /* by rank of MPI_COMM_WORLD */
+    bool may_read;           /* the memory of all those of this node */
     bool used;
 } boards = {.descriptor = -1};
 
@@ -73,9 +77,11 @@ mca_coll_flash_board_memory_t mca_coll_flash_boards_memory(void)
     struct stat file;
 
     if (boards.descriptor >= 0 && fstat(boards.descriptor, &file) == 0) {
+        boards.inode = (uint64_t) file.st_ino;
         memory = (mca_coll_flash_board_memory_t){.descriptor = boards.descriptor,
                                                  .device = (uint64_t) file.st_dev,
-                                                 .inode = (uint64_t) file.st_ino};
+                                                 .inode = boards.inode,
+                                                 .address = (uint64_t) (uintptr_t) &boards.inode};
     }
     return memory;
 }
@@ -121,6 +127,26 @@ static flash_board_side_t *find_area(const mca_coll_flash_card_t *card, const op
     return area;
 }
 
+/* A process of this node. */
+static bool meet(neighbour_t *neighbour, const opal_proc_t *proc, const char **reason)
+{
+    mca_coll_flash_card_t *card = mca_coll_flash_card_fetch(proc->proc_name);
+
+    if (card != NULL && card->pid > 0) {
+        neighbour->process = flash_process_open((pid_t) card->pid);
+    }
+    neighbour->area = find_area(card, proc, reason);
+    if (neighbour->area != NULL && boards.may_read &&
+        !flash_process_may_be_read(&neighbour->process,
+                                   (const void *) (uintptr_t) card->board.address,
+                                   card->board.inode)) {
+        FLASH_VERBOSE(1, "coll:flash: boards without reading: not allowed, or no pidfd_open(2)");
+        boards.may_read = false;
+    }
+    free(card);
+    return neighbour->area != NULL;
+}
+
 static bool meet_all(ompi_communicator_t *world, const char **reason)
 {
     for (int rank = 0; rank < ompi_comm_size(world); rank++) {
@@ -129,21 +155,29 @@ static bool meet_all(ompi_communicator_t *world, const char **reason)
         neighbour_t *neighbour = &boards.neighbours[rank];
 
         if (rank == ompi_comm_rank(world)) {
-            neighbour->pid = getpid();
+            neighbour->process = flash_process_open(getpid());
             neighbour->area = map(boards.descriptor, PROT_READ | PROT_WRITE);
             *reason = strerror(errno);
-        } else if (proc == NULL || !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)) {
-            continue;
-        } else {
-            mca_coll_flash_card_t *card = mca_coll_flash_card_fetch(proc->super.proc_name);
-
-            neighbour->area = find_area(card, &proc->super, reason);
-            neighbour->pid = card == NULL ? 0 : (pid_t) card->pid;
-            free(card);
-        }
-        if (neighbour->area == NULL) {
+            if (neighbour->area == NULL) {
+                return false;
+            }
+        } else if (proc != NULL && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags) &&
+                   !meet(neighbour, &proc->super, reason)) {
             return false;
         }
+    }
+    return true;
+}
+
+static bool make_neighbours(size_t ranks)
+{
+    boards.neighbours = calloc(ranks, sizeof(*boards.neighbours));
+    if (boards.neighbours == NULL) {
+        return false;
+    }
+    boards.ranks = ranks;
+    for (size_t rank = 0; rank < ranks; rank++) {
+        boards.neighbours[rank].process = flash_process_none();
     }
     return true;
 }
@@ -153,21 +187,37 @@ bool mca_coll_flash_boards_meet(ompi_communicator_t *world)
     const char *reason = strerror(boards.error);
     bool met = false;
 
+    boards.may_read = mca_coll_flash_params.board_read_ranks > 0;
     if (!wanted()) {
         return mca_coll_flash_params.board;
     }
     if (boards.descriptor >= 0) {
-        boards.ranks = (size_t) ompi_comm_size(world);
-        boards.neighbours = calloc(boards.ranks, sizeof(*boards.neighbours));
         reason = "out of memory";
-    }
-    if (boards.neighbours != NULL) {
-        met = meet_all(world, &reason);
+        met = make_neighbours((size_t) ompi_comm_size(world)) && meet_all(world, &reason);
     }
     if (!met) {
         FLASH_VERBOSE(1, "coll:flash: no boards: %s", reason);
     }
     return met;
+}
+
+bool mca_coll_flash_boards_may_read(void)
+{
+    return boards.may_read;
+}
+
+static void leave_all(void)
+{
+    for (size_t rank = 0; rank < boards.ranks && boards.neighbours != NULL; rank++) {
+        neighbour_t *neighbour = &boards.neighbours[rank];
+
+        if (neighbour->area != NULL) {
+            munmap(neighbour->area, AREA_BYTES);
+        }
+        flash_process_close(&neighbour->process);
+    }
+    free(boards.neighbours);
+    boards.neighbours = NULL;
 }
 
 /* Who is to map this process' has done so. */
@@ -178,14 +228,8 @@ void mca_coll_flash_boards_agree(bool used)
         close(boards.descriptor);
         boards.descriptor = -1;
     }
-    for (size_t rank = 0; rank < boards.ranks && boards.neighbours != NULL && !used; rank++) {
-        if (boards.neighbours[rank].area != NULL) {
-            munmap(boards.neighbours[rank].area, AREA_BYTES);
-        }
-    }
     if (!used) {
-        free(boards.neighbours);
-        boards.neighbours = NULL;
+        leave_all();
     }
 }
 
@@ -196,15 +240,26 @@ void mca_coll_flash_boards_close(void)
 
 bool mca_coll_flash_board_rank_is_gone(uint32_t world_rank)
 {
-    return kill(boards.neighbours[world_rank].pid, 0) != 0 && errno == ESRCH;
+    return flash_process_is_gone(&boards.neighbours[world_rank].process);
+}
+
+static uint32_t world_rank_of(const ompi_communicator_t *comm, uint32_t rank)
+{
+    return ompi_group_get_proc_name(comm->c_local_group, (int) rank).vpid;
+}
+
+/* `arg`: the communicator, which is kept while operations are under way. */
+static int read_rank(void *arg, uint32_t rank, void *to, const void *from, size_t bytes)
+{
+    return flash_process_read(&boards.neighbours[world_rank_of(arg, rank)].process, to, from,
+                              bytes);
 }
 
 static void find_sides(ompi_communicator_t *comm, flash_board_side_t **sides)
 {
     for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
-        uint32_t world_rank = ompi_group_get_proc_name(comm->c_local_group, rank).vpid;
-
-        sides[rank] = boards.neighbours[world_rank].area + flash_compat_comm_id(comm);
+        sides[rank] = boards.neighbours[world_rank_of(comm, (uint32_t) rank)].area +
+                      flash_compat_comm_id(comm);
     }
 }
 
@@ -224,5 +279,8 @@ bool mca_coll_flash_board_of(ompi_communicator_t *comm, flash_board_t **board)
     find_sides(comm, sides);
     *board = flash_board_create(ranks, (uint32_t) ompi_comm_rank(comm), sides);
     free(sides);
+    if (*board != NULL && ranks <= (uint32_t) mca_coll_flash_params.board_read_ranks) {
+        flash_board_read_above(*board, mca_coll_flash_params.board_bytes, read_rank, comm);
+    }
     return *board != NULL;
 }

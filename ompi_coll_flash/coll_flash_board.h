@@ -19,6 +19,8 @@ void mca_coll_flash_boards_open(void);
 mca_coll_flash_board_memory_t mca_coll_flash_boards_memory(void);
 /* In MPI_Init: finds those of all other processes of this node. Whether it has; else, says why. */
 bool mca_coll_flash_boards_meet(ompi_communicator_t *world);
+/* Behind that: whether it may read their memory; else, why not has been said. */
+bool mca_coll_flash_boards_may_read(void);
 /* Everybody has, or nobody will: whether boards are used. */
 void mca_coll_flash_boards_agree(bool used);
 void mca_coll_flash_boards_close(void);

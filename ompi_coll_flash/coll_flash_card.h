@@ -10,10 +10,13 @@
 
 #include "flash_place.h"
 
-/* Where a process has its sides of boards: its descriptor, or -1, of that file. */
+/*
+ * Where a process has its sides of boards: its descriptor, or -1, of that file. Who can read its
+ * memory finds the file's inode once more at `address` there.
+ */
 typedef struct mca_coll_flash_board_memory {
     int32_t descriptor;
-    uint64_t device, inode;
+    uint64_t device, inode, address;
 } mca_coll_flash_board_memory_t;
 
 /* The address of its UCX worker follows. Its format is part of the wire protocol. */

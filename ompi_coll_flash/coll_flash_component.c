@@ -16,6 +16,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .on_node = FLASH_ON_NODE_AUTO,
     .board = true,
     .board_bytes = 16 * 1024,
+    .board_read_ranks = 2,
     .min_bytes = 512 * 1024,
     .step_bytes = 64 * 1024,
     .merge_bytes = 512 * 1024,
@@ -170,11 +171,23 @@ static void register_selection(void)
     register_variable("board_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.board_bytes,
                       "Size in bytes of a rank's block, on average, up to which "
-                      "MPI_Iallgather(v) go over boards; MPI_Ireduce_scatter(_block) of any size "
-                      "do. A board copies twice, Open MPI's own calls once: by how much that is "
-                      "slower with large blocks depends on how far apart the ranks' cores are. "
-                      "The default is where a board was not found slower. Where ranks were given "
-                      "different values, all use the smallest");
+                      "MPI_Iallgather(v) of two ranks go through the memory of boards, which "
+                      "copies each byte twice. Larger ones are read where they are, see "
+                      "coll_flash_board_read_ranks, or go to the component of the next lower "
+                      "priority where that cannot be. MPI_Ireduce_scatter(_block), and "
+                      "allgathers of more ranks, for which two copies are not many, go through "
+                      "boards at any size. The default is where that was found no slower. Where "
+                      "ranks were given different values, all use the smallest");
+    register_variable("board_read_ranks", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4,
+                      MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.board_read_ranks,
+                      "Ranks of a communicator up to which MPI_Iallgather(v) over boards, of "
+                      "blocks larger than coll_flash_board_bytes, are read by each rank from "
+                      "the others' memory (process_vm_readv(2)), which copies each byte once, but "
+                      "lets a call end only when all have read. 0: none are, as where a rank may "
+                      "not read another's memory of its node (the kernel asks for what lets a "
+                      "debugger attach), or the kernel is older than 5.3. The default is where "
+                      "that was found faster. Where ranks were given different values, all use "
+                      "the smallest");
 }
 
 static void register_progress(void)

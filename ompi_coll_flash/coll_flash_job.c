@@ -195,11 +195,21 @@ enum {
     SEGMENT_BYTES,
     MERGE_BYTES,
     BOARD_BYTES,
+    BOARD_READ_RANKS,
     DIRECT_BYTES,
     DIRECT_RANKS,
     SHARED
 };
-enum { USABLE = 2 * SHARED, ON_NODE, BOARD, SCHEDULE, MINUS_SCHEDULE, NO_SUMMARY, VALUES };
+enum {
+    USABLE = 2 * SHARED,
+    ON_NODE,
+    BOARD,
+    READABLE,
+    SCHEDULE,
+    MINUS_SCHEDULE,
+    NO_SUMMARY,
+    VALUES
+};
 
 /* As far as ranks can compare. */
 static int64_t comparable(size_t bytes)
@@ -221,6 +231,7 @@ static void set_mine(int64_t mine[VALUES], bool usable)
     mine[SEGMENT_BYTES] = comparable(segment_bytes);
     mine[MERGE_BYTES] = comparable(params->merge_bytes);
     mine[BOARD_BYTES] = comparable(params->board_bytes);
+    mine[BOARD_READ_RANKS] = params->board_read_ranks;
     mine[DIRECT_BYTES] = comparable(params->direct_bytes);
     mine[DIRECT_RANKS] = params->direct_ranks;
     for (int k = 0; k < SHARED; k++) {
@@ -235,10 +246,10 @@ static void set_mine(int64_t mine[VALUES], bool usable)
 
 static void tell_differences(const int64_t least[VALUES])
 {
-    static const char *const names[SHARED] = {"coll_flash_priority",     "coll_flash_min_bytes",
-                                              "coll_flash_step_bytes",   "coll_flash_segment_bytes",
-                                              "coll_flash_merge_bytes",  "coll_flash_board_bytes",
-                                              "coll_flash_direct_bytes", "coll_flash_direct_ranks"};
+    static const char *const names[SHARED] = {
+        "coll_flash_priority",         "coll_flash_min_bytes",    "coll_flash_step_bytes",
+        "coll_flash_segment_bytes",    "coll_flash_merge_bytes",  "coll_flash_board_bytes",
+        "coll_flash_board_read_ranks", "coll_flash_direct_bytes", "coll_flash_direct_ranks"};
 
     if (least[PRIORITY] >= 0 && least[PRIORITY] <= FLASH_TOO_LOW_PRIORITY) {
         FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
@@ -277,6 +288,7 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
 
     set_mine(mine, usable);
     mine[BOARD] = mca_coll_flash_boards_meet(world);
+    mine[READABLE] = mca_coll_flash_boards_may_read();
     rc = flash_compat_allreduce(mine, least, VALUES, MPI_INT64_T, MPI_MIN, world);
     if (rc != MPI_SUCCESS) {
         job.agreement = AGREED_UNUSABLE;
@@ -295,6 +307,7 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
     }
     params->on_node = least[ON_NODE] ? FLASH_ON_NODE_YES : FLASH_ON_NODE_NO;
     params->board = least[USABLE] && least[BOARD];
+    params->board_read_ranks = params->board && least[READABLE] ? (int) least[BOARD_READ_RANKS] : 0;
     mca_coll_flash_boards_agree(params->board);
     params->min_bytes = (size_t) least[MIN_BYTES];
     params->step_bytes = (size_t) least[STEP_BYTES];
@@ -310,10 +323,11 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
     }
     FLASH_VERBOSE(1,
                   "coll:flash: %s this job (min_bytes %zu, step_bytes %zu, segment_bytes %zu, "
-                  "merge_bytes %zu, on_node %s, board %s, schedule %s)",
+                  "merge_bytes %zu, on_node %s, board %s%s, schedule %s)",
                   least[USABLE] ? "serves" : "does not serve", params->min_bytes,
                   params->step_bytes, params->segment_bytes, params->merge_bytes,
                   least[ON_NODE] ? "yes" : "no", params->board ? "yes" : "no",
+                  params->board && params->board_read_ranks == 0 ? " without reading" : "",
                   params->schedule == FLASH_SCHEDULE_DIRECT ? "direct" : "ring");
     return least[USABLE] ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }

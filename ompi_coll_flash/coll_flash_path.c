@@ -103,17 +103,22 @@ static mca_coll_flash_obstacle_t too_small(flash_kind_t kind, size_t bytes,
     return FLASH_NO_OBSTACLE;
 }
 
-/* What is in a ring's way need not be in a board's. */
+/*
+ * What is in a ring's way need not be in a board's. Where blocks are not read, two copies of what one
+ * would do for are too many, if they are large: of more ranks, as many more read what was copied.
+ */
 static bool takes_board(flash_kind_t kind, size_t bytes, size_t element,
                         const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
 {
-    size_t block = bytes / (size_t) ompi_comm_size(module->comm);
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+    int nranks = ompi_comm_size(module->comm);
 
-    if (kind == FLASH_ALLGATHER && block > mca_coll_flash_params.board_bytes) {
+    if (kind == FLASH_ALLGATHER && nranks == 2 && bytes / 2 > params->board_bytes &&
+        params->board_read_ranks < 2) {
         return false;
     }
     return module->board != NULL && element > 0 && obstacle <= FLASH_ON_ONE_NODE &&
-           flash_board_fits((uint32_t) ompi_comm_size(module->comm), kind, element);
+           flash_board_fits((uint32_t) nranks, kind, element);
 }
 
 /*

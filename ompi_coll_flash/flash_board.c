@@ -1,32 +1,12 @@
 /*
- * flash_board.c: see flash_board.h.
+ * flash_board.c: see flash_board.h. Rounds, operations and failures; flash_board_data.c has the data.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "flash_board.h"
+#include "flash_board_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct op_queue {
-    flash_board_op_t *head, **tail;
-} op_queue_t;
-
-struct flash_board {
-    uint32_t nranks, rank;
-    bool joined;            /* the first operation has been */
-    uint64_t posted, taken; /* rounds of this board */
-    uint64_t freed;         /* of those posted: what all have taken, as far as known */
-    uint64_t started;       /* operations */
-    op_queue_t running, ended;
-    flash_board_op_t spare; /* for a refusal without memory */
-    bool spare_used;
-    uint32_t lost;    /* a rank, or FLASH_NOBODY */
-    uint64_t watched; /* what the latest watch has found to be done, and how many found the same */
-    uint32_t watches;
-    flash_board_side_t **sides;
-    uint64_t base[]; /* by rank: rounds of its side before this board */
-};
 
 static void put(op_queue_t *queue, flash_board_op_t *op)
 {
@@ -64,7 +44,27 @@ flash_board_t *flash_board_create(uint32_t nranks, uint32_t rank, flash_board_si
     board->running.tail = &board->running.head;
     board->ended.tail = &board->ended.head;
     board->lost = FLASH_NOBODY;
+    board->read_above = SIZE_MAX;
     return board;
+}
+
+void flash_board_read_above(flash_board_t *board, size_t above, flash_board_read_fn *read,
+                            void *arg)
+{
+    board->read_above = above;
+    board->read = read;
+    board->read_arg = arg;
+}
+
+static flash_board_op_t *get_running(flash_board_t *board)
+{
+    flash_board_op_t *op = get(&board->running);
+
+    if (op != NULL) {
+        free(op->copy);
+        op->copy = NULL;
+    }
+    return op;
 }
 
 static bool is_refusal(const flash_board_op_t *op)
@@ -88,7 +88,7 @@ void flash_board_destroy(flash_board_t *board)
     if (board == NULL) {
         return;
     }
-    while ((op = get(&board->running)) != NULL || (op = get(&board->ended)) != NULL) {
+    while ((op = get_running(board)) != NULL || (op = get(&board->ended)) != NULL) {
         if (is_refusal(op)) {
             forget(board, op);
         }
@@ -164,50 +164,6 @@ static flash_board_slot_t *slot_of(const flash_board_t *board, uint32_t rank, ui
 
 /* -------------------------------------------------------------------- posting */
 
-/* Of a block, the part of a round. */
-static flash_range_t part_of(const flash_board_op_t *op, uint32_t block, uint64_t round)
-{
-    size_t count = op->params.element == 0 ? 0 : flash_schedule_count(&op->params.schedule, block);
-    uint64_t offset = round * op->part;
-    size_t left = offset < count ? count - (size_t) offset : 0;
-
-    return (flash_range_t){.offset = (size_t) offset, .count = left < op->part ? left : op->part};
-}
-
-static ptrdiff_t place_of(const flash_board_op_t *op, uint32_t block, flash_range_t part)
-{
-    return (flash_schedule_displ(&op->params.schedule, block) + (ptrdiff_t) part.offset) *
-           (ptrdiff_t) op->params.element;
-}
-
-static void post_block(const flash_board_t *board, const flash_board_op_t *op, char *data)
-{
-    flash_range_t part = part_of(op, board->rank, op->posted);
-    const char *from = (const char *) op->params.input + part.offset * op->params.element;
-    char *own = (char *) op->params.output + place_of(op, board->rank, part);
-
-    if (part.count > 0) {
-        memcpy(data, from, part.count * op->params.element);
-        if (own != from) {
-            memcpy(own, from, part.count * op->params.element);
-        }
-    }
-}
-
-static void post_contributions(const flash_board_t *board, const flash_board_op_t *op, char *data)
-{
-    for (uint32_t ahead = 1; ahead < board->nranks; ahead++) {
-        uint32_t block = flash_ring_rank(&op->params.schedule.ring, ahead);
-        flash_range_t part = part_of(op, block, op->posted);
-
-        if (part.count > 0) {
-            memcpy(data + (ahead - 1) * op->stride,
-                   (const char *) op->params.input + place_of(op, block, part),
-                   part.count * op->params.element);
-        }
-    }
-}
-
 static void post(flash_board_t *board, flash_board_op_t *op)
 {
     uint64_t number = board->base[board->rank] + board->posted + 1;
@@ -219,15 +175,14 @@ static void post(flash_board_t *board, flash_board_op_t *op)
     slot->spoiled = refused || op->params.spoiled;
     slot->blame = board->rank;
     if (!slot->spoiled) {
-        if (op->params.schedule.kind == FLASH_ALLGATHER) {
-            post_block(board, op, slot->data);
-        } else {
-            post_contributions(board, op, slot->data);
-        }
+        flash_board_fill(board, op, slot);
+    }
+    atomic_store_explicit(&slot->posted, number, memory_order_release);
+    if (!slot->spoiled) {
+        flash_board_keep(board, op);
     }
     op->posted++;
     board->posted++;
-    atomic_store_explicit(&slot->posted, number, memory_order_release);
 }
 
 /* Until an operation has met the others, none knows where in the rounds the next one begins. */
@@ -252,7 +207,7 @@ static bool post_next(flash_board_t *board)
 
 /* --------------------------------------------------------------------- taking */
 
-static void fail(flash_board_op_t *op, int status, uint32_t blamed)
+void flash_board_fail(flash_board_op_t *op, int status, uint32_t blamed)
 {
     if (op->status == FLASH_OK) {
         op->status = status;
@@ -260,73 +215,31 @@ static void fail(flash_board_op_t *op, int status, uint32_t blamed)
     }
 }
 
-static void take_block(const flash_board_op_t *op, uint32_t block, const char *data)
-{
-    flash_range_t part = part_of(op, block, op->taken);
-
-    if (part.count > 0) {
-        memcpy((char *) op->params.output + place_of(op, block, part), data,
-               part.count * op->params.element);
-    }
-}
-
-/* To the sum: in the ring, the first one's contribution is what the next one's is added to. */
-static void add(flash_board_op_t *op, const void *contribution, flash_range_t part)
-{
-    int status = op->params.combine(op->params.combine_arg, contribution,
-                                    (char *) op->params.output + part.offset * op->params.element,
-                                    part.count);
-
-    if (status != FLASH_OK) {
-        fail(op, status, FLASH_NOBODY);
-    }
-}
-
-static void take_contribution(const flash_board_t *board, flash_board_op_t *op, const char *data)
-{
-    flash_range_t part = part_of(op, board->rank, op->taken);
-    /* Seen from there, this rank stands the rest of the way round. */
-    const char *contribution = data + (board->nranks - op->ahead - 1) * op->stride;
-
-    if (part.count > 0 && op->ahead == 1) {
-        memcpy((char *) op->params.output + part.offset * op->params.element, contribution,
-               part.count * op->params.element);
-    } else if (part.count > 0) {
-        add(op, contribution, part);
-    }
-}
-
-static void add_own(const flash_board_t *board, flash_board_op_t *op)
-{
-    flash_range_t part = part_of(op, board->rank, op->taken);
-
-    if (part.count > 0) {
-        add(op, (const char *) op->params.input + place_of(op, board->rank, part), part);
-    }
-}
-
-static void take(const flash_board_t *board, flash_board_op_t *op, uint32_t rank,
-                 const flash_board_slot_t *slot)
+static flash_taken_t take(const flash_board_t *board, flash_board_op_t *op, uint32_t rank,
+                          const flash_board_slot_t *slot)
 {
     bool refused = op->params.element == 0;
 
     op->most = slot->rounds > op->most ? slot->rounds : op->most;
     if (slot->spoiled) {
-        fail(op, FLASH_ERR_PEER, slot->blame);
+        flash_board_fail(op, FLASH_ERR_PEER, slot->blame);
     } else if (!refused && slot->fingerprint != op->fingerprint) {
-        fail(op, FLASH_ERR_TRUNCATED, rank);
+        flash_board_fail(op, FLASH_ERR_TRUNCATED, rank);
     }
-    if (op->status == FLASH_OK && op->params.schedule.kind == FLASH_ALLGATHER) {
-        take_block(op, rank, slot->data);
-    } else if (op->status == FLASH_OK) {
-        take_contribution(board, op, slot->data);
+    if (op->status != FLASH_OK) {
+        return FLASH_TAKEN;
     }
+    if (op->reads) {
+        return flash_board_read(board, op, rank, slot);
+    }
+    flash_board_take_part(board, op, rank, slot);
+    return FLASH_TAKEN;
 }
 
 static void end_round(flash_board_t *board, flash_board_op_t *op)
 {
-    if (op->status == FLASH_OK && op->params.schedule.kind != FLASH_ALLGATHER) {
-        add_own(board, op);
+    if (op->status == FLASH_OK) {
+        flash_board_add_own(board, op);
     }
     op->ahead = 1;
     op->taken++;
@@ -340,6 +253,7 @@ static void end_round(flash_board_t *board, flash_board_op_t *op)
 static bool take_next(flash_board_t *board, flash_board_op_t *op)
 {
     bool happened = false;
+    flash_taken_t taken;
 
     if (op->taken == op->rounds) {
         return false; /* and still posts */
@@ -352,12 +266,32 @@ static bool take_next(flash_board_t *board, flash_board_op_t *op)
         if (atomic_load_explicit(&slot->posted, memory_order_acquire) != number) {
             return happened;
         }
-        take(board, op, rank, slot);
+        taken = take(board, op, rank, slot);
+        if (taken != FLASH_TAKEN) {
+            return happened || taken == FLASH_TAKE_MORE;
+        }
         op->ahead++;
         happened = true;
     }
     end_round(board, op);
     return true;
+}
+
+/*
+ * Whether all others have read the block of the oldest operation; makes a copy for those that cannot.
+ */
+static bool is_read(const flash_board_t *board, flash_board_op_t *op)
+{
+    uint64_t round = board->taken + (op->taken == 0); /* such an operation has one */
+    uint64_t number = board->base[board->rank] + round;
+
+    if (taken_by_all(board) >= round) {
+        return true;
+    }
+    if (op->posted > 0 && !op->params.spoiled) {
+        flash_board_answer(board, op, slot_of(board, board->rank, number), number);
+    }
+    return false;
 }
 
 /* ----------------------------------------------------------------- operations */
@@ -389,7 +323,13 @@ static uint64_t fingerprint_of(const flash_board_op_t *op, uint64_t number)
     return print;
 }
 
-static void cut(flash_board_op_t *op)
+bool flash_board_would_read(const flash_board_t *board, const flash_op_params_t *params)
+{
+    return params->schedule.kind == FLASH_ALLGATHER && params->element > 0 &&
+           longest_block(&params->schedule) > board->read_above / params->element;
+}
+
+static void cut(const flash_board_t *board, flash_board_op_t *op)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
     size_t longest, bytes;
@@ -399,7 +339,9 @@ static void cut(flash_board_op_t *op)
         return;
     }
     longest = longest_block(schedule);
-    op->part = room(schedule->ring.nranks, schedule->kind) / op->params.element;
+    op->reads = flash_board_would_read(board, &op->params);
+    op->part =
+        op->reads ? longest : room(schedule->ring.nranks, schedule->kind) / op->params.element;
     if (longest > op->part) {
         op->rounds = (longest + op->part - 1) / op->part;
     }
@@ -418,13 +360,13 @@ void flash_board_start(flash_board_t *board, flash_board_op_t *op, const flash_o
     }
     *op = (flash_board_op_t){
         .params = *params, .ahead = 1, .status = FLASH_OK, .blamed = FLASH_NOBODY};
-    cut(op);
+    cut(board, op);
     op->fingerprint = fingerprint_of(op, board->started++);
     if (op->params.element == 0) {
-        fail(op, FLASH_ERR_NO_MEMORY, FLASH_NOBODY);
+        flash_board_fail(op, FLASH_ERR_NO_MEMORY, FLASH_NOBODY);
     }
     if (board->lost != FLASH_NOBODY) {
-        fail(op, FLASH_ERR_LOST, board->lost);
+        flash_board_fail(op, FLASH_ERR_LOST, board->lost);
         put(&board->ended, op);
         return;
     }
@@ -453,7 +395,7 @@ bool flash_board_refuse(flash_board_t *board, const flash_op_params_t *params)
 bool flash_board_progress(flash_board_t *board)
 {
     flash_board_op_t *op = board->running.head;
-    bool happened = false;
+    bool happened = false, read;
 
     if (op == NULL) {
         return false;
@@ -462,8 +404,9 @@ bool flash_board_progress(flash_board_t *board)
         happened = true;
     }
     happened |= take_next(board, op);
-    if (op->taken == op->rounds && op->posted == op->rounds) {
-        put(&board->ended, get(&board->running));
+    read = !op->reads || is_read(board, op);
+    if (op->taken == op->rounds && op->posted == op->rounds && read) {
+        put(&board->ended, get_running(board));
     }
     return happened;
 }
@@ -491,8 +434,10 @@ void flash_board_lose(flash_board_t *board, uint32_t rank)
 
     board->lost = rank;
     atomic_store_explicit(&board->sides[board->rank]->lost, rank + 1, memory_order_relaxed);
-    while ((op = get(&board->running)) != NULL) {
-        fail(op, FLASH_ERR_LOST, rank);
+    /* Before this rank's memory is its user's, see flash_board_read.c. */
+    atomic_thread_fence(memory_order_seq_cst);
+    while ((op = get_running(board)) != NULL) {
+        flash_board_fail(op, FLASH_ERR_LOST, rank);
         put(&board->ended, op);
     }
 }

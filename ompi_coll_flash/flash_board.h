@@ -14,6 +14,12 @@
  * all have taken what was in it. So there are two copies of each byte, and no message: no kernel,
  * no connection, no thread.
  *
+ * An allgather of blocks that are long enough goes by *reading* where ranks can: it has one round, a
+ * rank posts where its block is instead of the block, all others copy it from there, and its
+ * operation ends once they have. One copy of each byte, by whoever takes it. There is memory that
+ * processors reach and the kernel does not when it reads for another process, as drivers map it: who
+ * finds such asks its owner, who makes a copy for all to read.
+ *
  * Rounds are counted from the side's beginning, over all boards that it belongs to, one after
  * another. A rank's count of what it has taken does not change between one board's last operation
  * and its own part in the next one's first, so that others may read then where it begins. A rank
@@ -22,7 +28,9 @@
  * Between processes: each field of a side is written by its owner. `posted` is stored with release
  * order behind the slot's content, and loaded with acquire before that is read; `taken` is stored
  * with release behind the reading of a round, and loaded with acquire before its slots are written
- * again; `lost` stands for itself. Within a process: the caller holds one lock around every function
+ * again, or memory that was read is given back; `unread` with release, the answer in `again` likewise,
+ * and both are loaded with acquire; `lost` stands for itself, but that what is read of a rank counts only if that has not lost
+ * anybody by then: it would have told its user that the memory is free. Within a process: the caller holds one lock around every function
  * here that is given a board.
  *
  * Errors: ranks that disagree about an operation go through the rounds of the one that has most, and
@@ -45,6 +53,7 @@
 #define FLASH_BOARD_SLOT_BYTES ((size_t) 64 << 10)
 #define FLASH_BOARD_LINE       64   /* bytes that caches exchange */
 #define FLASH_BOARD_LEAST_PART 1024 /* bytes of a slot for each rank, or there are too many */
+#define FLASH_BOARD_READ_BYTES ((size_t) 4 << 20) /* at a time: others may want the lock */
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "processes share no lock");
 
@@ -54,7 +63,11 @@ typedef struct flash_board_slot {
     uint64_t fingerprint;    /* likewise, of all that ranks must agree about */
     uint32_t spoiled, blame; /* the content is lost, by the fault of that rank or FLASH_NOBODY */
     char data[FLASH_BOARD_SLOT_BYTES]; /* the first bytes of it come with the line of the rest */
+    _Atomic uint64_t
+        again; /* reading: the address of a copy, FLASH_BOARD_NO_COPY, or 0: none yet */
 } flash_board_slot_t;
+
+#define FLASH_BOARD_NO_COPY UINT64_C(1) /* there was no memory for one */
 
 _Static_assert(offsetof(flash_board_slot_t, data) % _Alignof(max_align_t) == 0,
                "parts of any type are aligned");
@@ -62,7 +75,8 @@ _Static_assert(offsetof(flash_board_slot_t, data) % _Alignof(max_align_t) == 0,
 /* Zeroed memory is a side. */
 typedef struct flash_board_side {
     _Alignas(2 * FLASH_BOARD_LINE) _Atomic uint64_t taken; /* rounds that its owner is done with */
-    _Atomic uint32_t lost; /* the number of the rank that its owner has lost, and one; or 0 */
+    _Atomic uint64_t unread; /* the round of another side whose block its owner cannot read; or 0 */
+    _Atomic uint32_t lost;   /* the number of the rank that its owner has lost, and one; or 0 */
     flash_board_slot_t slots[FLASH_BOARD_SLOTS];
 } flash_board_side_t;
 
@@ -77,6 +91,10 @@ typedef struct flash_board_op {
     uint64_t most; /* of the others' */
     uint64_t fingerprint;
     uint32_t ahead; /* the rank from which to take next stands so many places to the right */
+    bool reads;     /* blocks, from where they are */
+    bool asks;      /* for a copy of that rank's */
+    size_t offset;  /* of that rank's, what has been read, in bytes */
+    void *copy;     /* of this rank's, for others to read; owned; or NULL */
     int status;     /* FLASH_OK, FLASH_ERR_* or of the combine function */
     uint32_t blamed;
 } flash_board_op_t;
@@ -91,6 +109,21 @@ flash_board_t *flash_board_create(uint32_t nranks, uint32_t rank,
                                   flash_board_side_t *const sides[]);
 /* There may be operations, which nobody hears the end of. */
 void flash_board_destroy(flash_board_t *board);
+
+/*
+ * Copies from an address of that rank's process. FLASH_OK; FLASH_ERR_LOST if that process has ended,
+ * whatever was copied; FLASH_ERR_UNREADABLE if it is there and that memory is not to be read.
+ */
+typedef int flash_board_read_fn(void *arg, uint32_t rank, void *to, const void *from, size_t bytes);
+
+/*
+ * From now on, before the first operation: allgathers whose longest block has more bytes than
+ * `above` go by reading; all ranks say the same, or nothing of it ends.
+ */
+void flash_board_read_above(flash_board_t *board, size_t above, flash_board_read_fn *read,
+                            void *arg);
+/* Whether an operation would: its input is to be what others can read. */
+bool flash_board_would_read(const flash_board_t *board, const flash_op_params_t *params);
 
 /* Whether an operation of that kind can go over a board. */
 bool flash_board_fits(uint32_t nranks, flash_kind_t kind, size_t element);

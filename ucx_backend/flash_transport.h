@@ -29,7 +29,8 @@ enum {
     FLASH_ERR_UNREACHABLE = -7, /* no connection to the peer could be made */
     FLASH_ERR_LOST = -8,        /* the peer's process has gone, or was given up */
     FLASH_ERR_REFUSED = -9,     /* the transport took the message neither at once nor later */
-    FLASH_ERR_DEVICE = -10      /* the device, or its driver, failed */
+    FLASH_ERR_DEVICE = -10,     /* the device, or its driver, failed */
+    FLASH_ERR_UNREADABLE = -11  /* a process of this node does not let its memory be read */
 };
 
 /*

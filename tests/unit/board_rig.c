@@ -42,7 +42,8 @@ board_plan_t board_plan(uint64_t *random, uint32_t nranks)
     static const size_t lengths[] = {0, 1, 2, 7, 1000, 8191, 8192, 8193, 70000};
     board_plan_t plan = {.kind = prng_percent(random, 50) ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER,
                          .equal = prng_percent(random, 50),
-                         .seed = prng_next(random)};
+                         .seed = prng_next(random),
+                         .hidden = prng_percent(random, 30) ? prng_below(random, 256) : 0};
     ptrdiff_t next = 0;
 
     for (uint32_t rank = 0; rank < nranks; rank++) {
@@ -80,7 +81,8 @@ flash_op_params_t board_params(board_call_t *call, const board_plan_t *plan, uin
         params.schedule.blocks.displs = plan->displs;
     }
     call->plan = plan;
-    call->input = malloc(((gathers ? own : all) + 1) * sizeof(uint64_t));
+    call->memory = malloc(((gathers ? own : all) + 2) * sizeof(uint64_t));
+    call->input = call->memory + (plan->hidden >> rank & 1);
     call->output = calloc((gathers ? all : own) + 1, sizeof(uint64_t));
     for (uint32_t block = 0; block < nranks; block++) {
         for (size_t k = 0; k < plan->counts[block]; k++) {
@@ -116,9 +118,20 @@ bool board_is_right(const board_call_t *call, uint32_t nranks, uint32_t rank)
 
 void board_free_call(board_call_t *call)
 {
-    free(call->input);
+    free(call->memory);
     free(call->output);
     *call = (board_call_t){.started = false};
+}
+
+int board_read(void *arg, uint32_t rank, void *to, const void *from, size_t bytes)
+{
+    (void) arg;
+    (void) rank;
+    if ((uintptr_t) from % _Alignof(max_align_t) != 0) {
+        return FLASH_ERR_UNREADABLE;
+    }
+    memcpy(to, from, bytes);
+    return FLASH_OK;
 }
 
 flash_board_side_t *board_sides(uint32_t count)

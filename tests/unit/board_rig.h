@@ -20,6 +20,7 @@ typedef struct board_plan {
     ptrdiff_t displs[BOARD_RANKS];
     bool equal; /* blocks of counts[0], one after another */
     uint64_t seed;
+    uint32_t hidden; /* a bit for each rank: its input is not to be read by others */
 } board_plan_t;
 
 /* One of a rank's. */
@@ -27,7 +28,7 @@ typedef struct board_call {
     flash_board_op_t op;
     const board_plan_t *plan;
     size_t counts[BOARD_RANKS];
-    uint64_t *input, *output;
+    uint64_t *memory, *input, *output;
     bool started, ended;
 } board_call_t;
 
@@ -39,6 +40,12 @@ flash_op_params_t board_params(board_call_t *call, const board_plan_t *plan, uin
 /* Of one that has ended. */
 bool board_is_right(const board_call_t *call, uint32_t nranks, uint32_t rank);
 void board_free_call(board_call_t *call);
+
+/*
+ * What ranks of one process read each other's memory with, see flash_board_read_above(): what a plan
+ * hides is FLASH_ERR_UNREADABLE, and told by its address. The copy of it is not hidden.
+ */
+int board_read(void *arg, uint32_t rank, void *to, const void *from, size_t bytes);
 
 /* Of so many ranks, to be freed. */
 flash_board_side_t *board_sides(uint32_t count);

@@ -12,11 +12,12 @@
 #include "prng.h"
 #include "tap.h"
 
-enum { OPS = 24, PROCESSES = 6, COMMS = 40, N = 3 };
+enum { OPS = 24, PROCESSES = 6, COMMS = 40, N = 3, READ_ABOVE = 10 };
 
 /* ------------------------------------------------------------------- one board */
 
-static bool run_one(uint32_t nranks, uint64_t *random)
+/* `above`: allgathers of longer blocks, in bytes, are read. */
+static bool run_one(uint32_t nranks, size_t above, uint64_t *random)
 {
     flash_board_side_t *memory = board_sides(nranks), *sides[BOARD_RANKS];
     flash_board_t *boards[BOARD_RANKS];
@@ -30,6 +31,7 @@ static bool run_one(uint32_t nranks, uint64_t *random)
     }
     for (uint32_t rank = 0; rank < nranks; rank++) {
         boards[rank] = flash_board_create(nranks, rank, sides);
+        flash_board_read_above(boards[rank], above, board_read, NULL);
     }
     for (uint32_t k = 0; k < OPS; k++) {
         plans[k] = board_plan(random, nranks);
@@ -112,6 +114,7 @@ static void enter(world_t *world, process_t *process, uint32_t number)
         }
     }
     process->board = flash_board_create(count, rank_in(world, process->comm, number), sides);
+    flash_board_read_above(process->board, READ_ABOVE, board_read, NULL);
     process->started = process->ended = 0;
 }
 
@@ -246,6 +249,7 @@ static bool run_threads(uint64_t *random)
     for (uint32_t rank = 0; rank < N; rank++) {
         threads[rank] =
             (thread_t){.rank = rank, .board = flash_board_create(N, rank, sides), .plans = plans};
+        flash_board_read_above(threads[rank].board, READ_ABOVE, board_read, NULL);
         pthread_create(&threads[rank].id, NULL, run_thread, &threads[rank]);
     }
     for (uint32_t rank = 0; rank < N; rank++) {
@@ -263,12 +267,14 @@ int main(int argc, char **argv)
     uint32_t stride = tap_stride();
 
     for (uint32_t nranks = 2; nranks <= BOARD_RANKS; nranks++) {
-        bool right = true;
+        bool copied = true, read = true;
 
         for (uint32_t k = 0; k < 20; k += stride) {
-            right &= run_one(nranks, &random);
+            copied &= run_one(nranks, SIZE_MAX, &random);
+            read &= run_one(nranks, k % 2 == 0 ? 0 : READ_ABOVE, &random);
         }
-        ok(right, "%u ranks: random operations, in any interleaving", nranks);
+        ok(copied, "%u ranks: random operations, in any interleaving", nranks);
+        ok(read, "%u ranks: the same, allgathers read where they are", nranks);
     }
     for (int k = 0; k < 5; k++) {
         ok(run_comms(&random), "boards that come and go on the same sides, slow readers");

@@ -84,14 +84,23 @@ static bool all_start_and_end(trio_t *trio)
     return right;
 }
 
-static void test_refusal(flash_kind_t kind, size_t count)
+/* Allgathers of that trio are read. */
+static void set_up_reading(trio_t *trio, size_t count)
+{
+    set_up(trio, FLASH_ALLGATHER, count);
+    for (uint32_t rank = 0; rank < N; rank++) {
+        flash_board_read_above(trio->boards[rank], 0, board_read, NULL);
+    }
+}
+
+static void test_refusal(flash_kind_t kind, size_t count, bool reads)
 {
     trio_t trio;
     flash_op_params_t params;
     const flash_board_op_t *ops[N];
     bool ended;
 
-    set_up(&trio, kind, count);
+    (reads ? set_up_reading(&trio, count) : set_up(&trio, kind, count));
     for (uint32_t rank = 0; rank < N; rank++) {
         params = begin(&trio, rank);
         params.element = rank == 1 ? 0 : params.element;
@@ -102,7 +111,7 @@ static void test_refusal(flash_kind_t kind, size_t count)
     ok(ended && ops[0]->status == FLASH_ERR_PEER && ops[0]->blamed == 1 &&
            ops[2]->status == FLASH_ERR_PEER && ops[2]->blamed == 1 &&
            ops[1]->status == FLASH_ERR_NO_MEMORY,
-       "kind %d of %zu elements: a refusal is told", (int) kind, count);
+       "kind %d of %zu elements, read %d: a refusal is told", (int) kind, count, reads);
     for (int round = 0; round < 3; round++) {
         ended &= flash_board_refuse(trio.boards[2], &params);
     }
@@ -120,12 +129,12 @@ static void test_refusal(flash_kind_t kind, size_t count)
     tear_down(&trio);
 }
 
-static void test_spoiled(void)
+static void test_spoiled(bool reads)
 {
     trio_t trio;
     bool ended;
 
-    set_up(&trio, FLASH_ALLGATHER, 10000);
+    (reads ? set_up_reading(&trio, 10000) : set_up(&trio, FLASH_ALLGATHER, 10000));
     for (uint32_t rank = 0; rank < N; rank++) {
         flash_op_params_t params = begin(&trio, rank);
 
@@ -135,12 +144,12 @@ static void test_spoiled(void)
     ended = finish(&trio, N);
     ok(ended && trio.calls[0].op.status == FLASH_OK && trio.calls[1].op.status == FLASH_ERR_PEER &&
            trio.calls[2].op.blamed == 0,
-       "a spoiled block is told");
+       "read %d: a spoiled block is told", reads);
     tear_down(&trio);
 }
 
 /* Rank 2 has other sizes, of one round or of several. */
-static void test_disagreement(flash_kind_t kind, size_t count, size_t other)
+static void test_disagreement(flash_kind_t kind, size_t count, size_t other, size_t above)
 {
     trio_t trio;
     board_plan_t others;
@@ -150,6 +159,9 @@ static void test_disagreement(flash_kind_t kind, size_t count, size_t other)
     bool ended;
 
     set_up(&trio, kind, count);
+    for (uint32_t rank = 0; rank < N; rank++) {
+        flash_board_read_above(trio.boards[rank], above, board_read, NULL);
+    }
     others = trio.plan;
     for (uint32_t rank = 0; rank < N; rank++) {
         others.counts[rank] = other;
@@ -172,7 +184,8 @@ static void test_disagreement(flash_kind_t kind, size_t count, size_t other)
     for (uint32_t rank = 0; rank < N; rank++) {
         ended &= trio.calls[rank].op.status == FLASH_ERR_TRUNCATED;
     }
-    ok(ended, "kind %d: %zu elements or %zu: all are told", (int) kind, count, other);
+    ok(ended, "kind %d: %zu elements or %zu, read above %zu: all are told", (int) kind, count,
+       other, above);
     ok(all_start_and_end(&trio), "the next operation is as if nothing had been");
     tear_down(&trio);
 }
@@ -302,14 +315,113 @@ static void test_other_counts(void)
     tear_down(&trio);
 }
 
+/* ---------------------------------------------------------------------- reading */
+
+static void start_all(trio_t *trio)
+{
+    for (uint32_t rank = 0; rank < N; rank++) {
+        flash_op_params_t params = begin(trio, rank);
+
+        start(trio, rank, &params);
+    }
+}
+
+static void step(trio_t *trio, uint32_t rank, int times)
+{
+    for (int k = 0; k < times; k++) {
+        flash_board_progress(trio->boards[rank]);
+        board_collect(trio->boards[rank]);
+    }
+}
+
+/* Its memory is its user's when the operation has ended. */
+static void test_kept(uint32_t hidden)
+{
+    trio_t trio;
+    bool early;
+
+    set_up_reading(&trio, 2 * FLASH_BOARD_READ_BYTES / sizeof(uint64_t) + 5);
+    trio.plan.hidden = hidden;
+    start_all(&trio);
+    step(&trio, 2, 1); /* it posts, and there is nothing to read yet */
+    for (int k = 0; k < 100; k++) {
+        step(&trio, 0, 1);
+        step(&trio, 1, 1);
+    }
+    early = trio.calls[0].ended || trio.calls[1].ended;
+    ok(!early && finish(&trio, N) && board_is_right(&trio.calls[2], N, 2),
+       "hidden %u: nobody's operation ends before the last one has read its block", hidden);
+    ok(all_start_and_end(&trio), "the next operation is as if nothing had been");
+    tear_down(&trio);
+}
+
+static int fails_with;
+
+static int fail_to_read(void *arg, uint32_t rank, void *to, const void *from, size_t bytes)
+{
+    (void) arg;
+    (void) to;
+    (void) from;
+    (void) bytes;
+    return rank == 2 ? fails_with : FLASH_OK;
+}
+
+/* Rank 0 finds that it cannot read rank 2's, nor its copy, or that it has gone. */
+static void test_unreadable(int status)
+{
+    trio_t trio;
+    bool ended;
+
+    set_up_reading(&trio, 100);
+    fails_with = status;
+    flash_board_read_above(trio.boards[0], 0, fail_to_read, NULL);
+    start_all(&trio);
+    ended = finish(&trio, N);
+    ok(ended && trio.calls[0].op.status == status && trio.calls[0].op.blamed == 2 &&
+           board_is_right(&trio.calls[1], N, 1) && board_is_right(&trio.calls[2], N, 2),
+       "status %d: who cannot read ends with an error, the others well", status);
+    tear_down(&trio);
+}
+
+/* The last piece of a rank's block is read when that one has lost another, and its user writes there. */
+static void test_read_too_late(void)
+{
+    trio_t trio;
+
+    set_up_reading(&trio, 2 * FLASH_BOARD_READ_BYTES / sizeof(uint64_t));
+    start_all(&trio);
+    step(&trio, 1, 1);
+    step(&trio, 0, 1);
+    flash_board_lose(trio.boards[1], 2);
+    trio.calls[1].input[0]++;
+    step(&trio, 2, 100);
+    step(&trio, 0, 100);
+    finish(&trio, N);
+    ok(trio.calls[0].op.status == FLASH_ERR_LOST && trio.calls[0].op.blamed == 2,
+       "what is read of a rank that has lost another does not count");
+    flash_board_lose(trio.boards[0], 2);
+    ok(ended_by_loss(&trio, 0, 2), "and the operation ends when that is found here");
+    tear_down(&trio);
+}
+
 int main(void)
 {
-    test_refusal(FLASH_ALLGATHER, 3);
-    test_refusal(FLASH_REDUCE_SCATTER, 100000);
-    test_spoiled();
-    test_disagreement(FLASH_ALLGATHER, 3, 4);
-    test_disagreement(FLASH_ALLGATHER, 3, 100000);
-    test_disagreement(FLASH_REDUCE_SCATTER, 100000, 3);
+    test_refusal(FLASH_ALLGATHER, 3, false);
+    test_refusal(FLASH_ALLGATHER, 3, true);
+    test_refusal(FLASH_REDUCE_SCATTER, 100000, false);
+    test_spoiled(false);
+    test_spoiled(true);
+    test_disagreement(FLASH_ALLGATHER, 3, 4, SIZE_MAX);
+    test_disagreement(FLASH_ALLGATHER, 3, 4, 0);
+    test_disagreement(FLASH_ALLGATHER, 3, 100000, SIZE_MAX);
+    test_disagreement(FLASH_ALLGATHER, 3, 100000, 1000);
+    test_disagreement(FLASH_ALLGATHER, 100000, 3, 1000);
+    test_disagreement(FLASH_REDUCE_SCATTER, 100000, 3, 1000);
+    test_kept(0);
+    test_kept(3);
+    test_unreadable(FLASH_ERR_UNREADABLE);
+    test_unreadable(FLASH_ERR_LOST);
+    test_read_too_late();
     test_other_counts();
     test_lost(false);
     test_lost(true);
