@@ -1,6 +1,6 @@
 #!/bin/bash
-# board.sh: calls within a node, over boards: what rings do must come of them as well. same_bits.sh and
-# lost.sh have more.
+# board.sh: calls within a node, through the slots of boards: what rings do must come of them as well.
+# read.sh, same_bits.sh and lost.sh have more.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 set -euo pipefail
@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 # shellcheck disable=SC2034 # the runner's
 board=yes on_node=no
-# Allgathers of any size.
+# None is read from where it is.
 export OMPI_MCA_coll_flash_board_bytes=1000000000
 
 # ------------------------------------------------------------------ which calls
@@ -25,8 +25,6 @@ point 'below min_bytes: the board' path_is 'board (below twice min_bytes' 'ring\
     -- "${counts[@]}"
 point 'coll_flash_board no on one rank: passed on by all' path_is 'passed on (' 'ring\|board' \
     -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_board=no "$programs/test_allgather" counts
-point 'blocks above board_bytes: passed on' path_is 'passed on (on one node' 'ring\|board' \
-    --mca coll_flash_min_bytes 0 --mca coll_flash_board_bytes 1 -- test_others own
 point 'large enough, and on_node yes: the ring' eval 'on_node=yes path_is ring "board\|passed on" \
     --mca coll_flash_min_bytes 0 -- "${counts[@]}"'
 # As in a container of its own.

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #include <ucp/api/ucp.h>
 
@@ -38,6 +39,7 @@ enum {
     ADDRESS,
     EVENT_FD,
     THREAD,
+    READ,
     MALLOC,
     MEMALIGN,
     FAULTS
@@ -54,6 +56,7 @@ static fault_t faults[FAULTS] = {
     [ADDRESS] = {.function = "ucp_worker_get_address"},
     [EVENT_FD] = {.function = "ucp_worker_get_efd"},
     [THREAD] = {.function = "pthread_create"},
+    [READ] = {.function = "process_vm_readv"},
     [MALLOC] = {.function = "malloc"},
     [MEMALIGN] = {.function = "posix_memalign"},
 };
@@ -259,6 +262,19 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
         real("pthread_create");
 
     return FAILS(THREAD) ? EAGAIN : next(thread, attributes, start, arg);
+}
+
+ssize_t process_vm_readv(pid_t pid, const struct iovec *here, unsigned long count,
+                         const struct iovec *there, unsigned long there_count, unsigned long flags)
+{
+    ssize_t (*const next)(pid_t, const struct iovec *, unsigned long, const struct iovec *,
+                          unsigned long, unsigned long) = real("process_vm_readv");
+
+    if (FAILS(READ)) {
+        errno = EFAULT;
+        return -1;
+    }
+    return next(pid, here, count, there, there_count, flags);
 }
 
 /* Threads do not allocate while this is armed: which call fails is the same on all ranks. */

@@ -62,7 +62,17 @@ point 'np 4, reduce_compute, the direct schedule: a rank dies at step 2' \
 over_boards() {
     OMPI_MCA_coll_flash_board_bytes=1000000000 board=yes on_node=no "$@"
 }
+# shellcheck disable=SC2034
+by_reading() {
+    OMPI_MCA_coll_flash_board_bytes=0 OMPI_MCA_coll_flash_board_read_ranks=64 board=yes on_node=no "$@"
+}
 for np in 2 3 4; do
+    for call in gather gatherv; do
+        point "np $np, $call, read: a rank dies" \
+            tried by_reading survivors_are_told "$np" -- test_lost dies "$call"
+    done
+    point "np $np, gather, read: a rank dies before it takes part" \
+        tried by_reading survivors_are_told "$np" -- test_lost absent gather
     for call in gather reduce gatherv reducev; do
         point "np $np, $call, boards: a rank dies" \
             tried over_boards survivors_are_told "$np" -- test_lost dies "$call"

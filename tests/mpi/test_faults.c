@@ -330,6 +330,85 @@ static void not_connected(void)
     MPI_Comm_free(&comm);
 }
 
+/* A plain allgather: its error, with the result looked at. */
+static int gather(MPI_Comm comm, int salt)
+{
+    int mine[COUNT], *all = get_memory(sizeof(int) * COUNT * (size_t) world_size), error;
+    MPI_Request request;
+
+    for (int k = 0; k < COUNT; k++) {
+        mine[k] = world_rank * 1000 + k + salt;
+    }
+    error = MPI_Iallgather(mine, COUNT, MPI_INT, all, COUNT, MPI_INT, comm, &request);
+    error = error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
+    for (int k = 0; k < COUNT * world_size && error == MPI_SUCCESS; k++) {
+        check(all[k] == k / COUNT * 1000 + k % COUNT + salt, "element %d is %d", k, all[k]);
+    }
+    free(all);
+    return error;
+}
+
+static void gathers(void)
+{
+    check_class(gather(MPI_COMM_WORLD, 1), MPI_SUCCESS, "an allgather");
+}
+
+/* One rank cannot read another's block where it is: that one makes a copy, at each read in turn. */
+static void unreadable_at_first(void)
+{
+    MPI_Comm comm = make_comm(false);
+
+    for (int nth = 1; nth < 2 * world_size; nth++) {
+        if (world_rank == nth % world_size) {
+            fault_arm("process_vm_readv", nth / 2 + 1, 0);
+        }
+        check_class(gather(comm, nth), MPI_SUCCESS, "a copy is read");
+        check(nth / 2 + 1 >= world_size || world_rank != nth % world_size ||
+                  fault_disarm("process_vm_readv"),
+              "nothing was read");
+        fault_disarm("process_vm_readv");
+    }
+    check(handler_calls == 0, "an error is told");
+    MPI_Comm_free(&comm);
+}
+
+/* Nor the copy. */
+static void unreadable(void)
+{
+    MPI_Comm comm = make_comm(false);
+    int error;
+
+    if (world_rank == 1) {
+        fault_arm_lasting("process_vm_readv", 1, 0);
+    }
+    error = gather(comm, 1);
+    check(world_rank != 1 || fault_disarm("process_vm_readv"), "nothing was read");
+    check_class(error, world_rank == 1 ? MPI_ERR_OTHER : MPI_SUCCESS, "not even a copy is read");
+    check(handler_calls == (world_rank == 1), "error handler called %d times", handler_calls);
+    check_class(gather(comm, 2), MPI_SUCCESS, "the next operation");
+    MPI_Comm_free(&comm);
+}
+
+/* There is no memory for the copy: who wants it is told, and everybody else's result is right. */
+static void no_memory_for_copy(void)
+{
+    MPI_Comm comm = make_comm(false);
+    int error;
+
+    check_class(gather(comm, 1), MPI_SUCCESS, "an operation before");
+    if (world_rank == 1) {
+        fault_arm("process_vm_readv", 1, 0);
+    } else {
+        fault_arm("malloc", 1, 0);
+    }
+    error = gather(comm, 2);
+    fault_disarm("malloc");
+    fault_disarm("process_vm_readv");
+    check_class(error, world_rank == 1 ? MPI_ERR_OTHER : MPI_SUCCESS, "no memory for a copy");
+    check_class(gather(comm, 3), MPI_SUCCESS, "the next operation");
+    MPI_Comm_free(&comm);
+}
+
 /* On one rank: there is no error that all ranks would hear of, so that the job ends. */
 static void comm_memory(void)
 {
@@ -357,6 +436,10 @@ int main(int argc, char **argv)
                                         {"told_later", told_later},
                                         {"not_connected", not_connected},
                                         {"comm_memory", comm_memory},
+                                        {"unreadable_at_first", unreadable_at_first},
+                                        {"unreadable", unreadable},
+                                        {"gathers", gathers},
+                                        {"no_memory_for_copy", no_memory_for_copy},
                                         {"callback_thread", callback_thread},
                                         {"works", works}};
 

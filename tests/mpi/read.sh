@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# read.sh: allgathers within a node that read each other's memory: what goes through boards must come of
+# them as well.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+# shellcheck disable=SC2034 # the runner's
+board=yes on_node=no
+
+# ------------------------------------------------------------------ which calls
+
+plain='Iallgather.* of [0-9]* bytes on communicator 0'
+goes() { # NP TEXT OTHER [MPIRUN OPTION]... -- PROGRAM...: plain calls take the way of that text, and none the other
+    says + "$plain: $2" "$1" --mca coll_flash_verbose 2 "${@:4}" && holds 0 "$plain: \($3\)"
+}
+small=(--mca coll_flash_board_bytes 10)
+point 'two ranks, blocks above board_bytes: the board' goes 2 board 'passed on' "${small[@]}" -- \
+    test_allgather counts
+point 'two ranks that are not to read: passed on' goes 2 'passed on' board "${small[@]}" \
+    --mca coll_flash_board_read_ranks 0 -- test_others own
+point 'more ranks need not read: the board' goes 3 board 'passed on' "${small[@]}" \
+    --mca coll_flash_board_read_ranks 0 -- test_allgather counts
+may_not() {
+    goes 2 'passed on' board "${small[@]}" -- "${on_rank[@]}" 1 FLASH_TEST_FAULT=process_vm_readv \
+        "$programs/test_faults" gathers && holds 1 'boards without reading: ' &&
+        holds 2 'board yes without reading'
+}
+point 'one rank may not read: said, and passed on by all' may_not
+
+# ---------------------------------------------------------------------- results
+
+options --mca coll_flash_board_bytes 0 --mca coll_flash_board_read_ranks 64
+for np in 1 2 3 4 5 6 7 8; do
+    mpi "$np" -- test_allgather
+done
+mpi 4 --mca coll_flash_progress off -- test_allgather
+mpi 3 -- test_arguments
+mpi 4 -- test_buffers no_buffer no_strided_buffer null_buffer many
+
+# --------------------------------------------------------------------- requests
+
+for np in 2 3 5; do
+    mpi "$np" -- test_sizes plain
+    mpi "$np" -- test_failures
+done
+cases=(one_communicator many_communicators free_active free_types free_communicators come_and_go
+    reduce_meanwhile leak)
+for np in 2 5 8; do
+    mpi "$np" -- test_requests "${cases[@]}"
+done
+mpi 2 -- test_requests many_pending
+for np in 2 4; do
+    mpi "$np" -- test_threads "${thread_cases[@]}"
+    mpi "$np" -- test_in_turn
+    mpi "$np" -- test_life
+    mpi "$np" -- test_life finalize
+done
+mpi 2 -- test_cancel
+mpi 3 -- test_growth
+seed=${FLASH_TEST_SEED:-20261125}
+for np in 2 3 5; do
+    mpi "$np" --mca coll_flash_min_bytes 0 -- random_ops --seed="$seed" --operations=500
+done
+
+# --------------------------------------------------------------------- failures
+
+if sanitized; then
+    cases=(unreadable_at_first unreadable)
+    skip 'no memory for a copy' 'sanitizers have allocators of their own'
+else
+    cases=(unreadable_at_first unreadable no_memory_for_copy)
+fi
+for np in 2 3 4; do
+    mpi "$np" -- test_faults "${cases[@]}"
+done
+point 'not even a copy is read: cause and remedy' explains unreadable 2 -- test_faults unreadable
+
+plan
