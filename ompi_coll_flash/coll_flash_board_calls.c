@@ -102,7 +102,10 @@ static void take_arrivals(void)
     }
 }
 
-/* One step of each board. */
+/*
+ * One step of each board. One that has just done something is not looked at for whether all have
+ * taken what it posted: the line that says so is another processor's, and more may come at once.
+ */
 static void step(outcome_t *outcome)
 {
     mca_coll_flash_module_t **at = &active, *module;
@@ -112,12 +115,13 @@ static void step(outcome_t *outcome)
     outcome->left_count = 0;
     while ((module = *at) != NULL) {
         flash_board_t *board = module->board;
+        bool happened = flash_board_progress(board);
 
-        outcome->happened |= flash_board_progress(board);
+        outcome->happened |= happened;
         while ((*last = flash_board_ended(board)) != NULL) {
             last = &(*last)->next;
         }
-        if (flash_board_is_busy(board) || !flash_board_is_left(board) ||
+        if (happened || flash_board_is_busy(board) || !flash_board_is_left(board) ||
             outcome->left_count == sizeof(outcome->left) / sizeof(outcome->left[0])) {
             at = &module->next_active;
         } else {

@@ -349,6 +349,18 @@ static void cut(const flash_board_t *board, flash_board_op_t *op)
     op->stride = (bytes + 15) / 16 * 16;
 }
 
+/* All but the parameters, and what follows from them: a whole structure takes as long as its message. */
+static void reset(flash_board_op_t *op)
+{
+    op->posted = op->taken = op->most = 0;
+    op->ahead = 1;
+    op->reads = op->asks = false;
+    op->offset = 0;
+    op->copy = NULL;
+    op->status = FLASH_OK;
+    op->blamed = FLASH_NOBODY;
+}
+
 void flash_board_start(flash_board_t *board, flash_board_op_t *op, const flash_op_params_t *params)
 {
     if (!board->joined) {
@@ -358,8 +370,8 @@ void flash_board_start(flash_board_t *board, flash_board_op_t *op, const flash_o
                 atomic_load_explicit(&board->sides[rank]->taken, memory_order_acquire);
         }
     }
-    *op = (flash_board_op_t){
-        .params = *params, .ahead = 1, .status = FLASH_OK, .blamed = FLASH_NOBODY};
+    op->params = *params;
+    reset(op);
     cut(board, op);
     op->fingerprint = fingerprint_of(op, board->started++);
     if (op->params.element == 0) {
