@@ -9,11 +9,12 @@
 
 #include <mpi.h>
 
-enum { RINGS, DIRECTS, BOARDS, PASSED_ON, WAKEUPS, THREAD_SECONDS, COUNTERS };
+enum { RINGS, DIRECTS, BOARDS, DOUBLINGS, PASSED_ON, WAKEUPS, THREAD_SECONDS, COUNTERS };
 
-static const char *const names[COUNTERS] = {"coll_flash_rings",   "coll_flash_directs",
-                                            "coll_flash_boards",  "coll_flash_passed_on",
-                                            "coll_flash_wakeups", "coll_flash_thread_seconds"};
+static const char *const names[COUNTERS] = {"coll_flash_rings",         "coll_flash_directs",
+                                            "coll_flash_boards",        "coll_flash_doublings",
+                                            "coll_flash_passed_on",     "coll_flash_wakeups",
+                                            "coll_flash_thread_seconds"};
 
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle handles[COUNTERS];
@@ -74,6 +75,7 @@ bench_counters_t bench_counters_read(void)
     read_one(RINGS, &counters.rings);
     read_one(DIRECTS, &counters.directs);
     read_one(BOARDS, &counters.boards);
+    read_one(DOUBLINGS, &counters.doublings);
     read_one(PASSED_ON, &counters.passed_on);
     read_one(WAKEUPS, &counters.wakeups);
     read_one(THREAD_SECONDS, &counters.thread_seconds);

@@ -93,6 +93,7 @@ static void count(bench_counters_t *sum, bench_counters_t before, bench_counters
     sum->rings += after.rings - before.rings;
     sum->directs += after.directs - before.directs;
     sum->boards += after.boards - before.boards;
+    sum->doublings += after.doublings - before.doublings;
     sum->passed_on += after.passed_on - before.passed_on;
     sum->wakeups += after.wakeups - before.wakeups;
     sum->thread_seconds += after.thread_seconds - before.thread_seconds;

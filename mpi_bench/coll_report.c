@@ -104,6 +104,7 @@ static const char *path_of(const coll_row_t *row)
     return row->flash.rings > 0       ? "ring"
            : row->flash.directs > 0   ? "direct"
            : row->flash.boards > 0    ? "board"
+           : row->flash.doublings > 0 ? "rounds"
            : row->flash.passed_on > 0 ? "below"
                                       : "-";
 }

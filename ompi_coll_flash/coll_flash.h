@@ -66,6 +66,9 @@ enum { FLASH_DIRECT_AUTO, FLASH_DIRECT_YES, FLASH_DIRECT_NO };
 
 enum { FLASH_SCHEDULE_RING, FLASH_SCHEDULE_DIRECT };
 
+/* Each operation in rounds has room for a message of that. */
+#define FLASH_MOST_IN_ROUNDS ((size_t) 64 << 20)
+
 #define FLASH_DEFAULT_PRIORITY 90
 /* That of libnbc, which flash needs below it: it would come first. */
 #define FLASH_TOO_LOW_PRIORITY 10
@@ -84,6 +87,7 @@ typedef struct mca_coll_flash_params {
     size_t merge_bytes; /* of the extension's calls */
     size_t direct_bytes;
     int direct_ranks;
+    size_t doubling_bytes; /* agreed on: up to FLASH_MOST_IN_ROUNDS */
     size_t segment_bytes;
     int schedule;         /* FLASH_SCHEDULE_*, of reduce-scatters */
     bool callback_thread; /* unless a communicator's info key says otherwise */
@@ -342,7 +346,8 @@ typedef enum mca_coll_flash_path {
     FLASH_PASSED_ON, /* to the component below */
     FLASH_BY_RING,
     FLASH_DIRECT, /* a reduce-scatter too small for a ring; the thread is not woken for it */
-    FLASH_BY_BOARD
+    FLASH_BY_BOARD,
+    FLASH_BY_DOUBLING /* too small for all these: a few rounds of Open MPI's own messages */
 } mca_coll_flash_path_t;
 
 /*
@@ -368,6 +373,8 @@ typedef enum mca_coll_flash_counter {
     FLASH_COUNT_DIRECT_BYTES,
     FLASH_COUNT_BOARDS, /* plain calls, served over a board */
     FLASH_COUNT_BOARD_BYTES,
+    FLASH_COUNT_DOUBLINGS, /* plain calls, in rounds of Open MPI's messages */
+    FLASH_COUNT_DOUBLING_BYTES,
     FLASH_COUNT_PASSED_ON, /* plain calls */
     FLASH_COUNT_PASSED_ON_BYTES,
     FLASH_COUNT_PLAIN, /* of the extension, served by plain collectives */

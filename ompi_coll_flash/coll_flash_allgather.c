@@ -410,14 +410,14 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
                 sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
 
             rc = mca_coll_flash_mirror(&arguments, comm, path, NULL, &mirrored);
-            if (rc != MPI_SUCCESS && path == FLASH_BY_BOARD) {
-                mca_coll_flash_board_refuse(module, FLASH_ALLGATHER);
+            if (rc != MPI_SUCCESS && path != FLASH_PASSED_ON) {
+                return mca_coll_flash_plain_refuse(module, FLASH_ALLGATHER, path, rc, request);
             }
             sendbuf = arguments.sendbuf;
             recvbuf = arguments.recvbuf;
         }
-        if (rc == MPI_SUCCESS && path == FLASH_BY_BOARD) {
-            rc = mca_coll_flash_start_allgather(module, mca_coll_flash_board_sequence(module),
+        if (rc == MPI_SUCCESS && path != FLASH_PASSED_ON) {
+            rc = mca_coll_flash_start_allgather(module, mca_coll_flash_plain_sequence(module, path),
                                                 sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                 NULL, NULL, recvtype, NULL, request);
         } else if (rc == MPI_SUCCESS) {
@@ -449,14 +449,14 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
                 sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
 
             rc = mca_coll_flash_mirror(&arguments, comm, path, NULL, &mirrored);
-            if (rc != MPI_SUCCESS && path == FLASH_BY_BOARD) {
-                mca_coll_flash_board_refuse(module, FLASH_ALLGATHER);
+            if (rc != MPI_SUCCESS && path != FLASH_PASSED_ON) {
+                return mca_coll_flash_plain_refuse(module, FLASH_ALLGATHER, path, rc, request);
             }
             sendbuf = arguments.sendbuf;
             recvbuf = arguments.recvbuf;
         }
-        if (rc == MPI_SUCCESS && path == FLASH_BY_BOARD) {
-            rc = mca_coll_flash_start_allgather(module, mca_coll_flash_board_sequence(module),
+        if (rc == MPI_SUCCESS && path != FLASH_PASSED_ON) {
+            rc = mca_coll_flash_start_allgather(module, mca_coll_flash_plain_sequence(module, path),
                                                 sendbuf, sendcount, sendtype, recvbuf, 0,
                                                 recvcounts, displs, recvtype, NULL, request);
         } else if (rc == MPI_SUCCESS) {

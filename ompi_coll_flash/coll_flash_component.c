@@ -22,6 +22,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .merge_bytes = 512 * 1024,
     .direct_bytes = 48 * 1024,
     .direct_ranks = 16,
+    .doubling_bytes = 64 * 1024,
     .segment_bytes = 256 * 1024,
     .schedule = FLASH_SCHEDULE_RING,
     .callback_thread = false,
@@ -148,6 +149,17 @@ static void register_selection(void)
                       "Ranks of a communicator up to which these calls are direct; each has an "
                       "endpoint of UCX to each other one then. 0: none are; more than 4096 never "
                       "are. Where ranks were given different values, all use the smallest");
+    register_variable(
+        "doubling_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
+        MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.doubling_bytes,
+        "Size in bytes, all ranks' blocks together, up to which MPI_Ireduce_scatter(_block), and "
+        "up "
+        "to half of which MPI_Iallgather(v), that take neither a ring nor a board go in a few "
+        "rounds of Open MPI's own messages, the logarithm of the number of ranks: recursive "
+        "doubling and halving. Open MPI's own non-blocking calls have a message for each rank. Not "
+        "where coll_flash_on_node keeps rings away. 0: none do; more than 64 MiB counts as 64 MiB. "
+        "The default is where that was found faster, over TCP. Where ranks were given different "
+        "values, all use the smallest");
     register_choice(
         "on_node", on_node_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.on_node,

@@ -118,6 +118,12 @@ static void register_calls(void)
         "have served through their boards, see coll_flash_board");
     register_count("board_bytes", FLASH_COUNT_BOARD_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
+    register_count("doublings", FLASH_COUNT_DOUBLINGS,
+                   "Calls of MPI_Iallgather(v) and MPI_Ireduce_scatter(_block) that were too small "
+                   "for all these, and went in rounds of Open MPI's messages, see "
+                   "coll_flash_doubling_bytes");
+    register_count("doubling_bytes", FLASH_COUNT_DOUBLING_BYTES,
+                   "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count("passed_on", FLASH_COUNT_PASSED_ON,
                    "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block) and their persistent "
                    "forms on communicators that flash serves, which it has given to the component "

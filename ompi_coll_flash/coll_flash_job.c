@@ -104,6 +104,7 @@ void mca_coll_flash_job_close(void)
     job.engine = NULL;
     job.transport = NULL;
     mca_coll_flash_boards_close();
+    mca_coll_flash_doublings_close();
     mca_coll_flash_peers_fini();
 }
 
@@ -198,6 +199,7 @@ enum {
     BOARD_READ_RANKS,
     DIRECT_BYTES,
     DIRECT_RANKS,
+    DOUBLING_BYTES,
     SHARED
 };
 enum {
@@ -217,6 +219,15 @@ static int64_t comparable(size_t bytes)
     return bytes > INT64_MAX ? INT64_MAX : (int64_t) bytes;
 }
 
+/* As far as there can be rounds. */
+static int64_t doubling_bytes(void)
+{
+    size_t *bytes = &mca_coll_flash_params.doubling_bytes;
+
+    *bytes = *bytes < FLASH_MOST_IN_ROUNDS ? *bytes : FLASH_MOST_IN_ROUNDS;
+    return *bytes > 0 && mca_coll_flash_doublings_open() ? (int64_t) *bytes : 0;
+}
+
 /* Of negative values the smallest is that of the largest value. */
 static void set_mine(int64_t mine[VALUES], bool usable)
 {
@@ -234,6 +245,7 @@ static void set_mine(int64_t mine[VALUES], bool usable)
     mine[BOARD_READ_RANKS] = params->board_read_ranks;
     mine[DIRECT_BYTES] = comparable(params->direct_bytes);
     mine[DIRECT_RANKS] = params->direct_ranks;
+    mine[DOUBLING_BYTES] = doubling_bytes();
     for (int k = 0; k < SHARED; k++) {
         mine[SHARED + k] = -mine[k];
     }
@@ -249,7 +261,8 @@ static void tell_differences(const int64_t least[VALUES])
     static const char *const names[SHARED] = {
         "coll_flash_priority",         "coll_flash_min_bytes",    "coll_flash_step_bytes",
         "coll_flash_segment_bytes",    "coll_flash_merge_bytes",  "coll_flash_board_bytes",
-        "coll_flash_board_read_ranks", "coll_flash_direct_bytes", "coll_flash_direct_ranks"};
+        "coll_flash_board_read_ranks", "coll_flash_direct_bytes", "coll_flash_direct_ranks",
+        "coll_flash_doubling_bytes"};
 
     if (least[PRIORITY] >= 0 && least[PRIORITY] <= FLASH_TOO_LOW_PRIORITY) {
         FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
@@ -316,6 +329,7 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
     params->board_bytes = (size_t) least[BOARD_BYTES];
     params->direct_bytes = (size_t) least[DIRECT_BYTES];
     params->direct_ranks = (int) least[DIRECT_RANKS];
+    params->doubling_bytes = (size_t) least[DOUBLING_BYTES];
     params->schedule = (int) least[SCHEDULE];
     if (!least[NO_SUMMARY]) {
         mca_coll_flash_job_measure();

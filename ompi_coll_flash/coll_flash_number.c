@@ -23,9 +23,10 @@ uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module)
     return module->sequence++ & (FLASH_CALL_SEQUENCES - 1);
 }
 
-uint32_t mca_coll_flash_board_sequence(mca_coll_flash_module_t *module)
+uint32_t mca_coll_flash_plain_sequence(mca_coll_flash_module_t *module, mca_coll_flash_path_t path)
 {
-    return FLASH_ON_BOARD + module->board_sequence++ % FLASH_ON_BOARD;
+    return path == FLASH_BY_BOARD ? FLASH_ON_BOARD + module->board_sequence++ % FLASH_ON_BOARD
+                                  : FLASH_IN_ROUNDS;
 }
 
 static bool take(const mca_coll_flash_request_t *request)

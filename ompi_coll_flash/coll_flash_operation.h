@@ -35,6 +35,30 @@ typedef struct mca_coll_flash_debt {
     void (*free_it)(ompi_request_t *request);
 } mca_coll_flash_debt_t;
 
+/* What each message of coll_flash_doubling.c begins with; as long as what follows it is aligned. */
+typedef struct mca_coll_flash_doubling_header {
+    uint32_t spoiled; /* nothing follows, by the fault of that rank */
+    uint32_t blame;
+    uint64_t unused;
+} mca_coll_flash_doubling_header_t;
+
+/* An operation in rounds; see there. */
+typedef struct mca_coll_flash_doubling {
+    struct mca_coll_flash_request *next; /* of those under way */
+    int tag;
+    uint32_t round;
+    ompi_request_t *sending, *receiving; /* NULL: done, or Open MPI calls when it is */
+    atomic_bool arrived; /* what the round receives: stored with release behind the next two */
+    int error;
+    size_t length;
+    char *blocks; /* owned, with `out` and `in` behind them; or NULL */
+    mca_coll_flash_doubling_header_t *out, *in;
+    mca_coll_flash_doubling_header_t alone;  /* what is sent where there are no blocks */
+    mca_coll_flash_doubling_header_t header; /* what the next message begins with */
+    int status;
+    uint32_t blamed;
+} mca_coll_flash_doubling_t;
+
 /*
  * An operation as the MPI layer sees it. Made from a free list, filled in by the files that
  * know the operations, handed to mca_coll_flash_request_start().
@@ -76,6 +100,7 @@ typedef struct mca_coll_flash_request {
     } deferred;                /* arguments of `finish` */
     flash_op_params_t waiting; /* while it waits for its number, see coll_flash_number.c; or lock */
     flash_board_op_t board;    /* of FLASH_ON_BOARD */
+    mca_coll_flash_doubling_t doubling;          /* of FLASH_IN_ROUNDS */
     struct mca_coll_flash_request *next_arrived; /* likewise, see coll_flash_board_calls.c */
 } mca_coll_flash_request_t;
 
@@ -85,10 +110,27 @@ int mca_coll_flash_requests_init(void);
 void mca_coll_flash_requests_fini(void);
 
 /* From here on: operations over the communicator's board, which needs no numbers, for messages. */
-#define FLASH_ON_BOARD (2 * FLASH_CALL_SEQUENCES)
+#define FLASH_ON_BOARD  (2 * FLASH_CALL_SEQUENCES)
+/* Not numbered at all: operations in rounds, coll_flash_doubling.c. */
+#define FLASH_IN_ROUNDS (2 * FLASH_ON_BOARD)
 /* The number of the next operation of a communicator: whoever calls takes part in it, or fails. */
 uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module);
-uint32_t mca_coll_flash_board_sequence(mca_coll_flash_module_t *module);
+/* Likewise of a plain call that goes over a board or in rounds. */
+uint32_t mca_coll_flash_plain_sequence(mca_coll_flash_module_t *module, mca_coll_flash_path_t path);
+/*
+ * What is to become of such a call, on all ranks, where this one cannot begin it because of `error`:
+ * that, now or of the request.
+ */
+int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t kind,
+                                mca_coll_flash_path_t path, int error, ompi_request_t **request);
+/* Before the limit is agreed on; false: there is no memory. */
+bool mca_coll_flash_doublings_open(void);
+void mca_coll_flash_doublings_close(void);
+/* Starts a request's operation in rounds, or refuses it if params->element is 0. */
+void mca_coll_flash_doubling_begin(mca_coll_flash_request_t *request,
+                                   const flash_op_params_t *params);
+/* Moves them on, and completes requests. Returns 0 if nothing happened. */
+int mca_coll_flash_doublings_progress(void);
 /*
  * Takes the request's number. False if an operation 8192 calls older still has it: then the request
  * waits, with a copy of `params`.

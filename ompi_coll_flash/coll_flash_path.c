@@ -55,14 +55,22 @@ typedef struct way {
 _Static_assert(FLASH_COUNT_RING_BYTES == FLASH_COUNT_RINGS + 1 &&
                    FLASH_COUNT_DIRECT_BYTES == FLASH_COUNT_DIRECTS + 1 &&
                    FLASH_COUNT_BOARD_BYTES == FLASH_COUNT_BOARDS + 1 &&
+                   FLASH_COUNT_DOUBLING_BYTES == FLASH_COUNT_DOUBLINGS + 1 &&
                    FLASH_COUNT_PASSED_ON_BYTES == FLASH_COUNT_PASSED_ON + 1 &&
                    FLASH_COUNT_PLAIN_BYTES == FLASH_COUNT_PLAIN + 1,
                "bytes are counted behind calls");
 
 static const way_t ring = {"ring", FLASH_COUNT_RINGS}, direct = {"direct", FLASH_COUNT_DIRECTS},
                    board = {"board", FLASH_COUNT_BOARDS},
+                   doubling = {"doubling", FLASH_COUNT_DOUBLINGS},
                    passed_on = {"passed on", FLASH_COUNT_PASSED_ON},
                    plain = {"plain collective", FLASH_COUNT_PLAIN};
+
+static const way_t *const ways[] = {[FLASH_PASSED_ON] = &passed_on,
+                                    [FLASH_BY_RING] = &ring,
+                                    [FLASH_DIRECT] = &direct,
+                                    [FLASH_BY_BOARD] = &board,
+                                    [FLASH_BY_DOUBLING] = &doubling};
 
 /* `why`: of a call that takes no ring. */
 static void tell(const char *name, size_t size, ompi_communicator_t *comm, const way_t *way,
@@ -121,6 +129,12 @@ static bool takes_board(flash_kind_t kind, size_t bytes, size_t element,
            flash_board_fits((uint32_t) nranks, kind, element);
 }
 
+/* Whether messages are not for what ranks of one node do among themselves. */
+static bool keeps_off(const mca_coll_flash_module_t *module)
+{
+    return module->on_node && mca_coll_flash_params.on_node == FLASH_ON_NODE_NO;
+}
+
 /*
  * A message from each to each is worth its while from some size on. Two ranks have no shorter way:
  * half of that is enough for them, and a block that fits a packet.
@@ -140,8 +154,17 @@ static bool goes_direct(flash_kind_t kind, size_t bytes, size_t element,
 
     return kind == FLASH_REDUCE_SCATTER && element > 0 && obstacle < FLASH_ON_ONE_NODE &&
            nranks <= params->direct_ranks && mca_coll_flash_may_exchange(module->comm) &&
-           is_worth_messages(bytes, nranks) &&
-           !(module->on_node && params->on_node == FLASH_ON_NODE_NO);
+           is_worth_messages(bytes, nranks) && !keeps_off(module);
+}
+
+/* Of allgathers Open MPI's own calls move no more bytes: these win by fewer messages alone. */
+static bool doubles(flash_kind_t kind, size_t bytes, size_t element,
+                    const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
+{
+    size_t most = mca_coll_flash_params.doubling_bytes / (kind == FLASH_ALLGATHER ? 2 : 1);
+
+    return element > 0 && obstacle < FLASH_ON_ONE_NODE && bytes > 0 && bytes <= most &&
+           !keeps_off(module);
 }
 
 mca_coll_flash_path_t mca_coll_flash_choose_path(const char *name, flash_kind_t kind, size_t bytes,
@@ -154,22 +177,18 @@ mca_coll_flash_path_t mca_coll_flash_choose_path(const char *name, flash_kind_t 
     if (obstacle == FLASH_NO_OBSTACLE) {
         obstacle = too_small(kind, bytes, module);
     }
-    if (obstacle == FLASH_NO_OBSTACLE && module->on_node &&
-        mca_coll_flash_params.on_node == FLASH_ON_NODE_NO) {
+    if (obstacle == FLASH_NO_OBSTACLE && keeps_off(module)) {
         obstacle = FLASH_ON_ONE_NODE;
     }
     if (obstacle == FLASH_NO_OBSTACLE) {
         path = FLASH_BY_RING;
     } else if (takes_board(kind, bytes, element, module, obstacle)) {
         path = FLASH_BY_BOARD;
+    } else if (doubles(kind, bytes, element, module, obstacle)) {
+        path = FLASH_BY_DOUBLING;
     } else if (goes_direct(kind, bytes, element, module, obstacle)) {
         path = FLASH_DIRECT;
     }
-    tell(name, bytes, module->comm,
-         path == FLASH_BY_RING    ? &ring
-         : path == FLASH_DIRECT   ? &direct
-         : path == FLASH_BY_BOARD ? &board
-                                  : &passed_on,
-         obstacle);
+    tell(name, bytes, module->comm, ways[path], obstacle);
     return path;
 }

@@ -258,18 +258,18 @@ static int start_mirrored(mca_coll_flash_module_t *module, arguments_t *a,
                           mca_coll_flash_path_t path, ompi_request_t **request)
 {
     struct flash_fallback *mirrored = NULL;
-    bool board = path == FLASH_BY_BOARD;
     int rc = MPI_SUCCESS;
 
     if (flash_device_any()) {
         rc = mca_coll_flash_mirror(a, module->comm, path, NULL, &mirrored);
-        if (rc != MPI_SUCCESS && board) {
-            mca_coll_flash_board_refuse(module, FLASH_REDUCE_SCATTER);
+        if (rc != MPI_SUCCESS && path != FLASH_PASSED_ON) {
+            return mca_coll_flash_plain_refuse(module, FLASH_REDUCE_SCATTER, path, rc, request);
         }
     }
     if (rc == MPI_SUCCESS) {
-        rc = board ? start(module, mca_coll_flash_board_sequence(module), a, path, request)
-                   : pass_on(module, a, request);
+        rc = path == FLASH_PASSED_ON
+                 ? pass_on(module, a, request)
+                 : start(module, mca_coll_flash_plain_sequence(module, path), a, path, request);
     }
     return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
 }

@@ -308,7 +308,7 @@ static void complete(flash_op_t *op)
 
 int mca_coll_flash_progress_all(void)
 {
-    int happened = mca_coll_flash_boards_progress() +
+    int happened = mca_coll_flash_boards_progress() + mca_coll_flash_doublings_progress() +
                    flash_progress_poll(mca_coll_flash_job_progress(), complete);
 
     if (mca_coll_flash_boards_busy() || flash_progress_busy(mca_coll_flash_job_progress())) {
@@ -490,6 +490,10 @@ static void begin(mca_coll_flash_request_t *request, const flash_op_params_t *pa
     flash_progress_t *progress = mca_coll_flash_job_progress();
     flash_op_params_t refusal = {.user = request};
 
+    if (request->sequence >= FLASH_IN_ROUNDS) {
+        mca_coll_flash_doubling_begin(request, params);
+        return;
+    }
     if (request->sequence >= FLASH_ON_BOARD) {
         mca_coll_flash_board_begin(request, params);
         return;
@@ -543,6 +547,20 @@ int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
     request->known_error = error;
     begin_in_turn(request, &none, started);
     return MPI_SUCCESS;
+}
+
+int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t kind,
+                                mca_coll_flash_path_t path, int error, ompi_request_t **request)
+{
+    mca_coll_flash_request_t *refused;
+
+    if (path == FLASH_BY_BOARD) {
+        mca_coll_flash_board_refuse(module, kind);
+        return error;
+    }
+    refused = mca_coll_flash_request_new(module, FLASH_IN_ROUNDS, kind);
+    return refused == NULL ? MPI_ERR_NO_MEM
+                           : mca_coll_flash_request_refuse(refused, error, request);
 }
 
 int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,

@@ -32,6 +32,8 @@ static const struct {
             {THREAD_TIME, "progress thread: CPU time, s", 1, 3, true},
             {FLASH_COUNT_BOARDS, "plain calls over a board", 1, 0, true},
             {FLASH_COUNT_BOARD_BYTES, "  their blocks, MiB", 0x1p20, 1, false},
+            {FLASH_COUNT_DOUBLINGS, "small plain calls, in rounds", 1, 0, true},
+            {FLASH_COUNT_DOUBLING_BYTES, "  their blocks, MiB", 0x1p20, 1, false},
             {FLASH_COUNT_PASSED_ON, "plain calls passed on", 1, 0, true},
             {FLASH_COUNT_PASSED_ON_BYTES, "  their blocks, MiB", 0x1p20, 1, false},
             {FLASH_COUNT_PLAIN, "extension's calls without a ring", 1, 0, true},

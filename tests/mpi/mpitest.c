@@ -97,6 +97,13 @@ bool uses_boards(void)
     return board != NULL && strcmp(board, "yes") == 0;
 }
 
+bool passes_persistent_on(void)
+{
+    const char *rounds = getenv("OMPI_MCA_coll_flash_doubling_bytes");
+
+    return uses_boards() || (rounds != NULL && strcmp(rounds, "0") != 0);
+}
+
 /* The level that a program asks for, or FLASH_TEST_LEVEL's if that is in the environment. */
 static int level_for(int thread_level)
 {

@@ -36,6 +36,8 @@ __attribute__((format(printf, 2, 3))) bool check(bool good, const char *text, ..
 bool check_class(int error, int class, const char *what);
 /* Whether plain calls go over boards, and persistent requests to Open MPI's own: board.sh. */
 bool uses_boards(void);
+/* Whether persistent requests go there: that script, and doubling.sh. */
+bool passes_persistent_on(void);
 
 /*
  * MPI_Init_thread, the cases with a barrier after each, MPI_Finalize. Returns what main() returns.

@@ -66,6 +66,15 @@ bool takes_ring(const operation_t *operation, size_t bytes)
            (operation->compute || is_large(bytes, operation->slot->size));
 }
 
+/* What takes no ring, and is served at all. */
+bool goes_in_rounds(const operation_t *operation, size_t bytes)
+{
+    size_t most = parameter("OMPI_MCA_coll_flash_doubling_bytes", 64 * 1024);
+
+    return operation->slot->active && !operation->persistent && !operation->compute &&
+           !uses_boards() && bytes > 0 && bytes <= most / (operation->gathers ? 2 : 1);
+}
+
 /* As the parameter says, and more of them on two ranks. No test has more than direct_ranks. */
 bool goes_direct(const operation_t *operation, size_t bytes)
 {

@@ -11,9 +11,9 @@
 
 #include <stdatomic.h>
 
-static atomic_ullong rings_wanted, directs_wanted, passed_on_wanted;
+static atomic_ullong rings_wanted, directs_wanted, rounds_wanted, passed_on_wanted;
 static MPI_T_pvar_session session;
-static MPI_T_pvar_handle rings, directs, boards, passed_on;
+static MPI_T_pvar_handle rings, directs, boards, doublings, passed_on;
 
 bool is_served(int size)
 {
@@ -43,9 +43,10 @@ void expect_path(const operation_t *operation)
     bool seen = operation->gathers || with_callbacks || block_init || !is_empty(operation);
 
     if (operation->slot->active && seen) {
-        atomic_fetch_add_explicit(operation->direct ? &directs_wanted
-                                  : operation->ring ? &rings_wanted
-                                                    : &passed_on_wanted,
+        atomic_fetch_add_explicit(operation->direct   ? &directs_wanted
+                                  : operation->rounds ? &rounds_wanted
+                                  : operation->ring   ? &rings_wanted
+                                                      : &passed_on_wanted,
                                   1, memory_order_relaxed);
     }
 }
@@ -82,6 +83,7 @@ void count_paths(void)
     rings = begin_counting("coll_flash_rings");
     directs = begin_counting("coll_flash_directs");
     boards = begin_counting("coll_flash_boards");
+    doublings = begin_counting("coll_flash_doublings");
     passed_on = begin_counting("coll_flash_passed_on");
 }
 
@@ -89,16 +91,17 @@ void check_paths(const sequence_t *sequence)
 {
     unsigned long long rings_found = end_counting(rings) + end_counting(boards);
     unsigned long long directs_found = end_counting(directs);
+    unsigned long long rounds_found = end_counting(doublings);
     unsigned long long passed_on_found = end_counting(passed_on);
 
     MPI_T_pvar_session_free(&session);
     MPI_T_finalize();
     if (rings_found != rings_wanted || directs_found != directs_wanted ||
-        passed_on_found != passed_on_wanted) {
+        rounds_found != rounds_wanted || passed_on_found != passed_on_wanted) {
         fail(sequence, sequence->number,
              "%llu calls took rings or boards instead of %llu, %llu were direct instead of %llu, "
-             "%llu were passed on instead of %llu",
-             rings_found, rings_wanted, directs_found, directs_wanted, passed_on_found,
-             passed_on_wanted);
+             "%llu went in rounds instead of %llu, %llu were passed on instead of %llu",
+             rings_found, rings_wanted, directs_found, directs_wanted, rounds_found, rounds_wanted,
+             passed_on_found, passed_on_wanted);
     }
 }

@@ -41,6 +41,7 @@ tool=() # what runs the program: a debugger with its options
 coll=flash
 on_node=yes # its parameter: this host is one, and its ranks are to go around the ring
 board=no    # another: what takes no ring is passed on; board.sh is about boards
+rounds=0    # another, coll_flash_doubling_bytes: likewise; doubling.sh is about that
 
 # Open MPI 5's mpirun now and then writes a zero byte between two lines.
 grep() {
@@ -90,6 +91,7 @@ run() {
     timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" "$MPIRUN" -np "$np" --oversubscribe \
         --mca mpi_yield_when_idle 1 --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" \
         --mca coll "$coll" --mca coll_flash_on_node "$on_node" --mca coll_flash_board "$board" \
+        --mca coll_flash_doubling_bytes "$rounds" \
         --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" \
         "${common[@]}" "${own[@]}" "${tool[@]}" "$program" "$@"
 }
@@ -106,6 +108,7 @@ mpi() {
     [[ $coll == flash ]] || name+=" (coll $coll)"
     [[ $on_node == yes ]] || name+=" (on_node $on_node)"
     [[ $board == no ]] || name+=" (board)"
+    [[ $rounds == 0 ]] || name+=" (rounds)"
     point "$name" run "$np" "$@"
 }
 

@@ -409,6 +409,32 @@ static void no_memory_for_copy(void)
     MPI_Comm_free(&comm);
 }
 
+/* One rank has no memory for an operation's blocks: it says so, and all others come to their ends. */
+static void no_memory_for_rounds(void)
+{
+    MPI_Comm comm = make_comm(false);
+    int error, one, all;
+
+    check_class(gather(comm, 1), MPI_SUCCESS, "an operation before");
+    for (int nth = 1; nth <= 2; nth++) {
+        handler_calls = 0;
+        if (world_rank == 1) {
+            fault_arm("malloc", nth, 0);
+        }
+        error = gather(comm, 2);
+        one = world_rank == 1 && fault_disarm("malloc");
+        MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        check(all == 1 || nth > 1, "nothing was allocated");
+        check_class(error,
+                    all == 0          ? MPI_SUCCESS
+                    : world_rank == 1 ? MPI_ERR_NO_MEM
+                                      : MPI_ERR_OTHER,
+                    "a rank without memory");
+        check_class(gather(comm, 3), MPI_SUCCESS, "the next operation");
+    }
+    MPI_Comm_free(&comm);
+}
+
 /* On one rank: there is no error that all ranks would hear of, so that the job ends. */
 static void comm_memory(void)
 {
@@ -439,6 +465,7 @@ int main(int argc, char **argv)
                                         {"unreadable_at_first", unreadable_at_first},
                                         {"unreadable", unreadable},
                                         {"gathers", gathers},
+                                        {"no_memory_for_rounds", no_memory_for_rounds},
                                         {"no_memory_for_copy", no_memory_for_copy},
                                         {"callback_thread", callback_thread},
                                         {"works", works}};

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# doubling.sh: plain calls in a few rounds of Open MPI's own messages: what rings do must come of them as
+# well.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+# shellcheck disable=SC2034 # the runner's
+rounds=67108864
+
+# ------------------------------------------------------------------ which calls
+
+plain='I[a-z_]* of [1-9][0-9]* bytes on communicator 0' # nothing is passed on
+path_is() { # TEXT OTHER NP ...: plain calls take the way of that text, and none the other
+    says + "$plain: $1" "${@:3}" && holds 0 "$plain: \\($2\\)"
+}
+gather=(--mca coll_flash_verbose 2 -- test_allgather counts)
+options --mca coll_flash_min_bytes 0
+point 'a ring where that is worth its while' path_is ring doubling 3 "${gather[@]}"
+options --mca coll_flash_min_bytes 1000000000
+reduce=(--mca coll_flash_verbose 2 -- test_reduce_scatter same_bits)
+point 'allgathers: rounds' path_is 'doubling (below twice min_bytes' 'passed on\|board\|direct' 3 "${gather[@]}"
+point 'reduce-scatters: rounds' path_is 'doubling (below min_bytes' 'passed on\|board\|direct' 3 "${reduce[@]}"
+board=yes point 'a board on one node' path_is board doubling 3 "${gather[@]}"
+on_node=no point 'on one node: passed on' path_is 'passed on' doubling 3 "${gather[@]}"
+counted() {
+    says 1 'small plain calls, in rounds  *[1-9][0-9]* ' 3 --mca coll_flash_summary 1 -- \
+        test_reduce_scatter same_bits && holds 1 'plain calls passed on  *0 '
+}
+point 'the table counts them' counted
+size=$((3 * 512 * 1024)) # of all blocks of that program's allgather
+for limit in $((2 * size)) $((2 * size - 1)); do
+    text=$([[ $limit == $((2 * size)) ]] && echo doubling || echo 'passed on')
+    rounds=$limit point "coll_flash_doubling_bytes $limit, allgather of $size: $text" \
+        says + "Iallgather of $size bytes on communicator 0: $text" 3 --mca coll_flash_verbose 2 -- \
+        test_others own
+done
+
+# ---------------------------------------------------------------------- results
+
+for np in 1 2 3 4 5 6 7 8; do
+    mpi "$np" -- test_allgather
+    mpi "$np" -- test_reduce_scatter
+done
+for np in 2 3; do
+    mpi "$np" -- test_users_code
+    mpi "$np" -- test_arguments
+done
+mpi 4 -- test_buffers no_buffer no_strided_buffer null_buffer many
+
+# --------------------------------------------------------------------- requests
+
+for np in 2 3 4 5; do
+    mpi "$np" -- test_sizes plain
+    mpi "$np" -- test_failures
+done
+cases=(one_communicator many_communicators free_active free_types free_communicators come_and_go
+    reduce_meanwhile leak)
+for np in 2 5 8; do
+    mpi "$np" -- test_requests "${cases[@]}"
+done
+mpi 2 -- test_requests many_pending
+for np in 2 3 4; do
+    mpi "$np" -- test_threads "${thread_cases[@]}"
+    mpi "$np" -- test_in_turn
+    mpi "$np" -- test_life
+    mpi "$np" -- test_life finalize
+done
+mpi 2 -- test_cancel
+mpi 3 -- test_growth
+seed=${FLASH_TEST_SEED:-20261125}
+options --mca coll_flash_min_bytes 100000
+for np in 2 3 5; do
+    mpi "$np" -- random_ops --seed="$seed" --operations=500
+done
+options --mca coll_flash_min_bytes 1000000000
+
+# --------------------------------------------------------------------- failures
+
+if sanitized; then
+    skip 'a rank without memory' 'sanitizers have allocators of their own'
+else
+    for np in 2 3 4 5; do
+        mpi "$np" -- test_faults no_memory_for_rounds
+    done
+fi
+sizes_disagree() {
+    explains sizes-disagree 2 -- test_sizes plain
+}
+point 'sizes disagree: cause and remedy' sizes_disagree
+
+plan
