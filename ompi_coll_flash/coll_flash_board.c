@@ -31,7 +31,7 @@
 /* What is known of a process of this node. */
 typedef struct neighbour {
     flash_board_side_t *area; /* NULL: it is on another one */
-    flash_process_t process;  /* none: likewise */
+    flash_process_t process;
 } neighbour_t;
 
 static struct {
@@ -132,16 +132,17 @@ static bool meet(neighbour_t *neighbour, const opal_proc_t *proc, const char **r
 {
     mca_coll_flash_card_t *card = mca_coll_flash_card_fetch(proc->proc_name);
 
-    if (card != NULL && card->pid > 0) {
-        neighbour->process = flash_process_open((pid_t) card->pid);
-    }
     neighbour->area = find_area(card, proc, reason);
-    if (neighbour->area != NULL && boards.may_read &&
-        !flash_process_may_be_read(&neighbour->process,
-                                   (const void *) (uintptr_t) card->board.address,
-                                   card->board.inode)) {
-        FLASH_VERBOSE(1, "coll:flash: boards without reading: not allowed, or no pidfd_open(2)");
-        boards.may_read = false;
+    if (neighbour->area != NULL) {
+        neighbour->process =
+            (flash_process_t){.pid = (pid_t) card->pid,
+                              .at = (const uint64_t *) (uintptr_t) card->board.address,
+                              .number = card->board.inode};
+        if (boards.may_read && !flash_process_may_be_read(&neighbour->process)) {
+            FLASH_VERBOSE(1, "coll:flash: boards without reading: not of process %d",
+                          (int) card->pid);
+            boards.may_read = false;
+        }
     }
     free(card);
     return neighbour->area != NULL;
@@ -155,7 +156,7 @@ static bool meet_all(ompi_communicator_t *world, const char **reason)
         neighbour_t *neighbour = &boards.neighbours[rank];
 
         if (rank == ompi_comm_rank(world)) {
-            neighbour->process = flash_process_open(getpid());
+            neighbour->process.pid = getpid();
             neighbour->area = map(boards.descriptor, PROT_READ | PROT_WRITE);
             *reason = strerror(errno);
             if (neighbour->area == NULL) {
@@ -165,19 +166,6 @@ static bool meet_all(ompi_communicator_t *world, const char **reason)
                    !meet(neighbour, &proc->super, reason)) {
             return false;
         }
-    }
-    return true;
-}
-
-static bool make_neighbours(size_t ranks)
-{
-    boards.neighbours = calloc(ranks, sizeof(*boards.neighbours));
-    if (boards.neighbours == NULL) {
-        return false;
-    }
-    boards.ranks = ranks;
-    for (size_t rank = 0; rank < ranks; rank++) {
-        boards.neighbours[rank].process = flash_process_none();
     }
     return true;
 }
@@ -192,8 +180,10 @@ bool mca_coll_flash_boards_meet(ompi_communicator_t *world)
         return mca_coll_flash_params.board;
     }
     if (boards.descriptor >= 0) {
+        boards.ranks = (size_t) ompi_comm_size(world);
+        boards.neighbours = calloc(boards.ranks, sizeof(*boards.neighbours));
         reason = "out of memory";
-        met = make_neighbours((size_t) ompi_comm_size(world)) && meet_all(world, &reason);
+        met = boards.neighbours != NULL && meet_all(world, &reason);
     }
     if (!met) {
         FLASH_VERBOSE(1, "coll:flash: no boards: %s", reason);
@@ -209,12 +199,9 @@ bool mca_coll_flash_boards_may_read(void)
 static void leave_all(void)
 {
     for (size_t rank = 0; rank < boards.ranks && boards.neighbours != NULL; rank++) {
-        neighbour_t *neighbour = &boards.neighbours[rank];
-
-        if (neighbour->area != NULL) {
-            munmap(neighbour->area, AREA_BYTES);
+        if (boards.neighbours[rank].area != NULL) {
+            munmap(boards.neighbours[rank].area, AREA_BYTES);
         }
-        flash_process_close(&neighbour->process);
     }
     free(boards.neighbours);
     boards.neighbours = NULL;

@@ -112,7 +112,8 @@ static void register_selection(void)
                       "MPI_Ireduce_scatter(_block) go around flash's ring, and from twice that "
                       "on MPI_Iallgather(v), of which Open MPI's own move fewer bytes than its "
                       "reductions do; smaller ones take a board (coll_flash_board), are direct "
-                      "(coll_flash_direct_bytes), or go to the component of the next lower "
+                      "(coll_flash_direct_bytes), go in rounds (coll_flash_doubling_bytes), or go "
+                      "to the component of the next lower "
                       "priority. 0: no size is too small, and coll_flash_step_bytes does not "
                       "count. The default is where the ring was found faster under computation, "
                       "over TCP. Where ranks were given different values, all use the smallest. "
@@ -137,13 +138,15 @@ static void register_selection(void)
         "direct_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.direct_bytes,
         "Size in bytes, all ranks' blocks together, from which on MPI_Ireduce_scatter(_block) "
-        "that take neither a ring nor a board are direct: each rank sends each other one its "
-        "part of that one's block when it is called, and adds up what has come to it while it "
-        "waits inside MPI; the progress thread is not woken for it. Between two ranks half of it "
-        "suffices, and blocks of up to 512 bytes are in any case. Not where coll_flash_on_node "
-        "keeps rings away. The default is where that was found faster, over TCP, on 2 to 8 "
-        "hosts, than Open MPI's own calls, which reduce everything to one rank first. Where "
-        "ranks were given different values, all use the smallest");
+        "that take neither a ring nor a board, and are too large for coll_flash_doubling_bytes, "
+        "are "
+        "direct: each rank sends each other one its part of that one's block when it is called, "
+        "and "
+        "adds up what has come to it while it waits inside MPI; the progress thread is not woken "
+        "for it. Not where coll_flash_on_node keeps rings away. The default is where that was "
+        "found "
+        "faster, over TCP, on 2 to 8 hosts, than Open MPI's own calls, which reduce everything to "
+        "one rank first. Where ranks were given different values, all use the smallest");
     register_variable("direct_ranks", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.direct_ranks,
                       "Ranks of a communicator up to which these calls are direct; each has an "
@@ -182,11 +185,12 @@ static void register_selection(void)
         "cannot, as in containers of their own, or where one says no, none is used on all ranks");
     register_variable("board_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.board_bytes,
-                      "Size in bytes of a rank's block, on average, up to which "
+                      "Size in bytes of the longest block up to which "
                       "MPI_Iallgather(v) of two ranks go through the memory of boards, which "
                       "copies each byte twice. Larger ones are read where they are, see "
-                      "coll_flash_board_read_ranks, or go to the component of the next lower "
-                      "priority where that cannot be. MPI_Ireduce_scatter(_block), and "
+                      "coll_flash_board_read_ranks. Where that cannot be, they go to the component "
+                      "of the next lower priority if blocks are larger than that on average. "
+                      "MPI_Ireduce_scatter(_block), and "
                       "allgathers of more ranks, for which two copies are not many, go through "
                       "boards at any size. The default is where that was found no slower. Where "
                       "ranks were given different values, all use the smallest");
@@ -197,7 +201,7 @@ static void register_selection(void)
                       "the others' memory (process_vm_readv(2)), which copies each byte once, but "
                       "lets a call end only when all have read. 0: none are, as where a rank may "
                       "not read another's memory of its node (the kernel asks for what lets a "
-                      "debugger attach), or the kernel is older than 5.3. The default is where "
+                      "debugger attach). The default is where "
                       "that was found faster. Where ranks were given different values, all use "
                       "the smallest");
 }

@@ -8,9 +8,14 @@
  * from memory that the request has, and receives what nobody looks at, so that all others come to
  * their ends.
  *
- * Shared between threads: the list of the requests under way, and all of theirs that is about rounds,
- * under `mutex`, which is held while data moves and the user's operations run; `busy`, atomic,
- * relaxed: how many there are. Who has put one there polls again.
+ * Shared between threads:
+ *   the list of the requests under way, and all of theirs that is about rounds: under `mutex`, which is
+ *     held while data moves and the user's operations run. A call that starts an operation does not
+ *     wait for it
+ *   started  atomic: the latest of those that are not on the list yet, each with the one before it. Who
+ *     puts one there, whose first round is posted, stores with release order; who has the lock takes all
+ *     of them, with acquire
+ *   busy  atomic, relaxed: how many of both there are. Who has put one there polls again
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -30,6 +35,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /* Room for any message, of which nothing is read: written in MPI_Init and MPI_Finalize only. */
 static header_t *trash;
 static mca_coll_flash_request_t *active;
+static _Atomic(mca_coll_flash_request_t *) started;
 static atomic_uint busy;
 
 static const flash_op_params_t *params_of(const mca_coll_flash_request_t *request)
@@ -108,11 +114,12 @@ static char *place_in(const mca_coll_flash_request_t *request, const void *memor
 
 /*
  * All ranks have the same limit, or one has more before they agree: no message is longer, whatever
- * they disagree about otherwise.
+ * they disagree about otherwise. It counts the data of blocks; the pairs of MPI_MAXLOC have gaps, which
+ * are less than that.
  */
 static size_t room_for_message(void)
 {
-    return sizeof(header_t) + mca_coll_flash_params.doubling_bytes;
+    return sizeof(header_t) + 2 * mca_coll_flash_params.doubling_bytes;
 }
 
 bool mca_coll_flash_doublings_open(void)
@@ -183,21 +190,31 @@ static void fail_to_post(mca_coll_flash_request_t *request, uint32_t rank)
 
 static int note_arrival(ompi_request_t *receive);
 
+static bool is_last(const mca_coll_flash_request_t *request)
+{
+    return request->doubling.round + 1 == flash_doubling_rounds(ranks_of(request));
+}
+
+/*
+ * Open MPI is to call when the message is complete; but not beside other threads, where it may call for
+ * a request, and free it, while it still tells it whom to call. Nor for the last one: an operation's end
+ * may be that of its communicator, in whose messages Open MPI is then.
+ */
 static void post_receive(mca_coll_flash_request_t *request)
 {
     mca_coll_flash_doubling_t *doubling = &request->doubling;
-    flash_doubling_round_t round = round_of(request);
+    uint32_t from = round_of(request).from;
     ompi_request_t *receive = NULL;
     int rc;
 
-    atomic_store_explicit(&doubling->arrived, false, memory_order_relaxed);
-    rc = MCA_PML_CALL(irecv(doubling->in, room_for_message(), MPI_BYTE, (int) round.from,
-                            doubling->tag, request->module->comm, &receive));
+    doubling->arrived = false;
+    rc = MCA_PML_CALL(irecv(doubling->in, room_for_message(), MPI_BYTE, (int) from, doubling->tag,
+                            request->module->comm, &receive));
     if (rc != OMPI_SUCCESS) {
-        fail_to_post(request, round.from);
+        fail_to_post(request, from);
         doubling->error = MPI_ERR_OTHER;
-        atomic_store_explicit(&doubling->arrived, true, memory_order_relaxed);
-    } else if (opal_using_threads()) {
+        doubling->arrived = true;
+    } else if (opal_using_threads() || is_last(request)) {
         doubling->receiving = receive;
     } else {
         ompi_request_set_callback(receive, note_arrival, request);
@@ -236,29 +253,25 @@ static void take_note(mca_coll_flash_doubling_t *doubling, ompi_request_t *recei
 {
     doubling->error = receive->req_status.MPI_ERROR;
     doubling->length = receive->req_status._ucount;
+    receive->req_complete_cb_data = NULL; /* pml/ucx has a use of its own for it */
     ompi_request_free(&receive);
-    atomic_store_explicit(&doubling->arrived, true, memory_order_release);
+    doubling->arrived = true;
 }
 
-/*
- * Beside other threads its completion is looked for: Open MPI may call back for a request, and free
- * it, while it still tells it whom to call.
- */
 static bool has_arrived(mca_coll_flash_doubling_t *doubling)
 {
     ompi_request_t *receive = doubling->receiving;
 
-    if (receive != NULL && REQUEST_COMPLETE(receive)) {
-        atomic_thread_fence(memory_order_acquire); /* behind what completed it */
+    if (receive != NULL && flash_compat_is_complete(receive)) {
         doubling->receiving = NULL;
         take_note(doubling, receive);
     }
-    return atomic_load_explicit(&doubling->arrived, memory_order_acquire);
+    return doubling->arrived;
 }
 
 static bool has_left(mca_coll_flash_doubling_t *doubling)
 {
-    if (doubling->sending != NULL && REQUEST_COMPLETE(doubling->sending)) {
+    if (doubling->sending != NULL && flash_compat_is_complete(doubling->sending)) {
         ompi_request_free(&doubling->sending);
         doubling->sending = NULL;
     }
@@ -275,7 +288,9 @@ static void check_arrival(mca_coll_flash_request_t *request)
     if (doubling->error != MPI_SUCCESS) {
         fail(request, FLASH_ERR_TRANSPORT, round.from);
     } else if (doubling->in->spoiled) {
-        fail(request, FLASH_ERR_PEER, doubling->in->blame);
+        if (doubling->in->blame != rank_of(request)) { /* who knows better */
+            fail(request, FLASH_ERR_PEER, doubling->in->blame);
+        }
         spoil(request, doubling->in->blame);
     } else if (doubling->length != sizeof(header_t) + bytes) {
         fail(request, FLASH_ERR_TRUNCATED, round.from);
@@ -321,7 +336,7 @@ static bool advance(mca_coll_flash_request_t *request, bool *happened)
         if (doubling->blocks != NULL) {
             check_arrival(request);
         }
-        if (doubling->status == FLASH_OK) {
+        if (doubling->status == FLASH_OK && !doubling->in->spoiled) {
             take(request);
         }
         if (++doubling->round < flash_doubling_rounds(ranks_of(request))) {
@@ -345,6 +360,17 @@ static void end(mca_coll_flash_request_t *request)
     mca_coll_flash_request_ended(request, doubling->status, doubling->blamed, false);
 }
 
+static void put_started(mca_coll_flash_request_t *request)
+{
+    mca_coll_flash_request_t *before = atomic_load_explicit(&started, memory_order_relaxed);
+
+    atomic_fetch_add_explicit(&busy, 1, memory_order_relaxed);
+    do {
+        request->doubling.next = before;
+    } while (!atomic_compare_exchange_weak_explicit(&started, &before, request,
+                                                    memory_order_release, memory_order_relaxed));
+}
+
 void mca_coll_flash_doubling_begin(mca_coll_flash_request_t *request,
                                    const flash_op_params_t *params)
 {
@@ -366,21 +392,38 @@ void mca_coll_flash_doubling_begin(mca_coll_flash_request_t *request,
     } else {
         copy_blocks(request, !gathers(request), true);
     }
-    atomic_fetch_add_explicit(&busy, 1, memory_order_relaxed);
-    pthread_mutex_lock(&mutex);
     post(request);
-    doubling->next = active;
-    active = request;
-    pthread_mutex_unlock(&mutex);
+    put_started(request);
 }
 
-/* Those that are under way, or one of them. Returns those that are at their ends, no more listed. */
-static mca_coll_flash_request_t *advance_all(const mca_coll_flash_request_t *one, bool *happened)
+void mca_coll_flash_doubling_skip(mca_coll_flash_module_t *module)
+{
+    ompi_coll_base_nbc_reserve_tags(module->comm, 1);
+}
+
+/* With the lock. */
+static void list_started(void)
+{
+    mca_coll_flash_request_t *request = NULL, *before;
+
+    if (atomic_load_explicit(&started, memory_order_relaxed) != NULL) {
+        request = atomic_exchange_explicit(&started, NULL, memory_order_acquire);
+    }
+    for (; request != NULL; request = before) {
+        before = request->doubling.next;
+        request->doubling.next = active;
+        request->doubling.listed = true;
+        active = request;
+    }
+}
+
+/* Moves all on. Returns those that are at their ends, no more listed. */
+static mca_coll_flash_request_t *advance_all(bool *happened)
 {
     mca_coll_flash_request_t **at = &active, *request, *ended = NULL;
 
     while ((request = *at) != NULL) {
-        if ((one == NULL || one == request) && advance(request, happened)) {
+        if (advance(request, happened)) {
             *at = request->doubling.next;
             request->doubling.next = ended;
             ended = request;
@@ -407,20 +450,18 @@ static int end_all(mca_coll_flash_request_t *ended)
 }
 
 /*
- * Called by Open MPI where the message is complete: the next round begins at once, unless the lock is
- * somebody's, this call's own caller's perhaps. Who has it may have gone on with the request, to its
- * end: it is looked for.
+ * Called by Open MPI where a message is complete, and no other thread is in MPI: the next round begins
+ * at once, unless the lock is this call's own caller's, or the request's call has not returned.
  */
 static int note_arrival(ompi_request_t *receive)
 {
-    mca_coll_flash_request_t *request = receive->req_complete_cb_data, *ended;
+    mca_coll_flash_request_t *request = receive->req_complete_cb_data;
     bool happened;
 
     take_note(&request->doubling, receive);
-    if (pthread_mutex_trylock(&mutex) == 0) {
-        ended = advance_all(request, &happened);
+    if (request->doubling.listed && pthread_mutex_trylock(&mutex) == 0) {
+        advance(request, &happened); /* an end is for the next poll */
         pthread_mutex_unlock(&mutex);
-        end_all(ended);
     }
     return 1; /* it is freed */
 }
@@ -434,7 +475,8 @@ int mca_coll_flash_doublings_progress(void)
         pthread_mutex_trylock(&mutex) != 0) {
         return 0;
     }
-    ended = advance_all(NULL, &happened);
+    list_started();
+    ended = advance_all(&happened);
     pthread_mutex_unlock(&mutex);
     return end_all(ended) + happened;
 }

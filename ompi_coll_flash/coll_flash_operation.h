@@ -45,10 +45,11 @@ typedef struct mca_coll_flash_doubling_header {
 /* An operation in rounds; see there. */
 typedef struct mca_coll_flash_doubling {
     struct mca_coll_flash_request *next; /* of those under way */
+    bool listed;                         /* it is one of them: its message may move it on */
     int tag;
     uint32_t round;
     ompi_request_t *sending, *receiving; /* NULL: done, or Open MPI calls when it is */
-    atomic_bool arrived; /* what the round receives: stored with release behind the next two */
+    bool arrived;                        /* what the round receives, in this way: */
     int error;
     size_t length;
     char *blocks; /* owned, with `out` and `in` behind them; or NULL */
@@ -97,9 +98,10 @@ typedef struct mca_coll_flash_request {
         flash_displs_t displs;
         flash_count_t recvcount;
         size_t own_bytes;
-    } deferred;                /* arguments of `finish` */
-    flash_op_params_t waiting; /* while it waits for its number, see coll_flash_number.c; or lock */
-    flash_board_op_t board;    /* of FLASH_ON_BOARD */
+    } deferred; /* arguments of `finish` */
+    /* While it waits for its number, see coll_flash_number.c, or lock; in rounds, all the time. */
+    flash_op_params_t waiting;
+    flash_board_op_t board;                      /* of FLASH_ON_BOARD */
     mca_coll_flash_doubling_t doubling;          /* of FLASH_IN_ROUNDS */
     struct mca_coll_flash_request *next_arrived; /* likewise, see coll_flash_board_calls.c */
 } mca_coll_flash_request_t;
@@ -126,6 +128,8 @@ int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t ki
 /* Before the limit is agreed on; false: there is no memory. */
 bool mca_coll_flash_doublings_open(void);
 void mca_coll_flash_doublings_close(void);
+/* Where one cannot even have a request: what comes behind it stays in step; the others wait. */
+void mca_coll_flash_doubling_skip(mca_coll_flash_module_t *module);
 /* Starts a request's operation in rounds, or refuses it if params->element is 0. */
 void mca_coll_flash_doubling_begin(mca_coll_flash_request_t *request,
                                    const flash_op_params_t *params);

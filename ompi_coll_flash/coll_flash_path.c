@@ -6,8 +6,6 @@
  */
 #include "coll_flash_operation.h"
 
-#define PACKET_BYTES ((size_t) 512) /* with room for headers, not only Ethernet's */
-
 size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
                             ompi_communicator_t *comm)
 {
@@ -135,26 +133,14 @@ static bool keeps_off(const mca_coll_flash_module_t *module)
     return module->on_node && mca_coll_flash_params.on_node == FLASH_ON_NODE_NO;
 }
 
-/*
- * A message from each to each is worth its while from some size on. Two ranks have no shorter way:
- * half of that is enough for them, and a block that fits a packet.
- */
-static bool is_worth_messages(size_t bytes, int nranks)
-{
-    size_t least = mca_coll_flash_params.direct_bytes;
-
-    return nranks == 2 ? bytes >= least / 2 || bytes <= 2 * PACKET_BYTES : bytes >= least;
-}
-
 static bool goes_direct(flash_kind_t kind, size_t bytes, size_t element,
                         const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
-    int nranks = ompi_comm_size(module->comm);
 
     return kind == FLASH_REDUCE_SCATTER && element > 0 && obstacle < FLASH_ON_ONE_NODE &&
-           nranks <= params->direct_ranks && mca_coll_flash_may_exchange(module->comm) &&
-           is_worth_messages(bytes, nranks) && !keeps_off(module);
+           bytes >= params->direct_bytes && ompi_comm_size(module->comm) <= params->direct_ranks &&
+           mca_coll_flash_may_exchange(module->comm) && !keeps_off(module);
 }
 
 /* Of allgathers Open MPI's own calls move no more bytes: these win by fewer messages alone. */

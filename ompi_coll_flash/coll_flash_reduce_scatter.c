@@ -74,6 +74,7 @@ static flash_kind_t kind_of(mca_coll_flash_path_t path, const mca_coll_flash_mod
     case FLASH_DIRECT:
         return FLASH_DIRECT_REDUCE_SCATTER;
     case FLASH_BY_BOARD:
+    case FLASH_BY_DOUBLING:
         return FLASH_REDUCE_SCATTER;
     default:
         return mca_coll_flash_reduce_scatter_kind(module, sequence);

@@ -123,7 +123,9 @@ static void refuse_at_once(mca_coll_flash_module_t *module, uint32_t sequence, f
 {
     flash_op_params_t params = {.user = NULL};
 
-    if (sequence >= FLASH_ON_BOARD) {
+    if (sequence >= FLASH_IN_ROUNDS) {
+        mca_coll_flash_doubling_skip(module);
+    } else if (sequence >= FLASH_ON_BOARD) {
         mca_coll_flash_board_refuse(module, kind);
     } else if (sequence < FLASH_CALL_SEQUENCES &&
                mca_coll_flash_prepare(module, kind) == MPI_SUCCESS) {

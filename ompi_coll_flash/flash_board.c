@@ -323,7 +323,7 @@ static uint64_t fingerprint_of(const flash_board_op_t *op, uint64_t number)
     return print;
 }
 
-bool flash_board_would_read(const flash_board_t *board, const flash_op_params_t *params)
+static bool reads(const flash_board_t *board, const flash_op_params_t *params)
 {
     return params->schedule.kind == FLASH_ALLGATHER && params->element > 0 &&
            longest_block(&params->schedule) > board->read_above / params->element;
@@ -339,7 +339,7 @@ static void cut(const flash_board_t *board, flash_board_op_t *op)
         return;
     }
     longest = longest_block(schedule);
-    op->reads = flash_board_would_read(board, &op->params);
+    op->reads = reads(board, &op->params);
     op->part =
         op->reads ? longest : room(schedule->ring.nranks, schedule->kind) / op->params.element;
     if (longest > op->part) {

@@ -53,7 +53,7 @@
 #define FLASH_BOARD_SLOT_BYTES ((size_t) 64 << 10)
 #define FLASH_BOARD_LINE       64   /* bytes that caches exchange */
 #define FLASH_BOARD_LEAST_PART 1024 /* bytes of a slot for each rank, or there are too many */
-#define FLASH_BOARD_READ_BYTES ((size_t) 4 << 20) /* at a time: others may want the lock */
+#define FLASH_BOARD_READ_BYTES ((size_t) 4 << 20) /* of another's block at a time */
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "processes share no lock");
 
@@ -122,9 +122,6 @@ typedef int flash_board_read_fn(void *arg, uint32_t rank, void *to, const void *
  */
 void flash_board_read_above(flash_board_t *board, size_t above, flash_board_read_fn *read,
                             void *arg);
-/* Whether an operation would: its input is to be what others can read. */
-bool flash_board_would_read(const flash_board_t *board, const flash_op_params_t *params);
-
 /* Whether an operation of that kind can go over a board. */
 bool flash_board_fits(uint32_t nranks, flash_kind_t kind, size_t element);
 

@@ -122,6 +122,7 @@ flash_taken_t flash_board_read(const flash_board_t *board, flash_board_op_t *op,
         return FLASH_TAKE_LATER;
     }
     if (status != FLASH_OK) {
+        check(board, op, rank); /* a copy may be gone for that reason */
         flash_board_fail(op, status, rank);
         return end(board, op, rank);
     }

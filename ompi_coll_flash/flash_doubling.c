@@ -56,8 +56,3 @@ uint32_t flash_doubling_block(uint32_t nranks, uint32_t rank, uint32_t place)
 {
     return is_power_of_two(nranks) ? place : (rank + place) % nranks;
 }
-
-uint32_t flash_doubling_own(uint32_t nranks, uint32_t rank)
-{
-    return is_power_of_two(nranks) ? rank : 0;
-}

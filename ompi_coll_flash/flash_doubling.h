@@ -36,7 +36,5 @@ flash_doubling_round_t flash_doubling_round(uint32_t nranks, uint32_t rank, bool
                                             uint32_t round);
 /* Whose block is at that place of the rank's. */
 uint32_t flash_doubling_block(uint32_t nranks, uint32_t rank, uint32_t place);
-/* Where the rank's own block is. */
-uint32_t flash_doubling_own(uint32_t nranks, uint32_t rank);
 
 #endif /* FLASH_DOUBLING_H */

@@ -6,83 +6,54 @@
 #include "flash_process.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "flash_transport.h"
 
-static int open_handle(pid_t pid)
-{
-#ifdef SYS_pidfd_open
-    return (int) syscall(SYS_pidfd_open, pid, 0); /* closed by exec(2) */
-#else
-    (void) pid;
-    return -1;
-#endif
-}
-
-flash_process_t flash_process_open(pid_t pid)
-{
-    return (flash_process_t){.pid = pid, .handle = open_handle(pid)};
-}
-
-flash_process_t flash_process_none(void)
-{
-    return (flash_process_t){.pid = 0, .handle = -1};
-}
-
-void flash_process_close(flash_process_t *process)
-{
-    if (process->handle >= 0) {
-        close(process->handle);
-    }
-    *process = flash_process_none();
-}
-
 bool flash_process_is_gone(const flash_process_t *process)
 {
-    struct pollfd ended = {.fd = process->handle, .events = POLLIN};
-
-    if (process->handle < 0) {
-        return process->pid == 0 || (kill(process->pid, 0) != 0 && errno == ESRCH);
-    }
-    return poll(&ended, 1, 0) > 0;
+    return kill(process->pid, 0) != 0 && errno == ESRCH;
 }
 
-static bool copy(pid_t pid, char *to, const char *from, size_t bytes)
+/* What is at the address of the number, or -1 and errno. */
+static ssize_t read_number(const flash_process_t *process, uint64_t *found)
 {
-    while (bytes > 0) {
-        struct iovec here = {.iov_base = to, .iov_len = bytes};
-        struct iovec there = {.iov_base = (void *) (uintptr_t) from, .iov_len = bytes};
-        ssize_t some = process_vm_readv(pid, &here, 1, &there, 1, 0);
+    struct iovec here = {.iov_base = found, .iov_len = sizeof(*found)};
+    struct iovec there = {.iov_base = (void *) (uintptr_t) process->at, .iov_len = sizeof(*found)};
 
-        if (some <= 0) {
-            return false;
-        }
-        to += some;
-        from += some;
-        bytes -= (size_t) some;
-    }
-    return true;
+    return process_vm_readv(process->pid, &here, 1, &there, 1, 0);
 }
 
+static int cause(const flash_process_t *process)
+{
+    uint64_t found;
+    ssize_t length = read_number(process, &found);
+    bool other = length == (ssize_t) sizeof(found) && found != process->number;
+
+    return other || (length < 0 && errno == ESRCH) ? FLASH_ERR_LOST : FLASH_ERR_UNREADABLE;
+}
+
+/* One call finds one process: that which has the number is that which has the rest. */
 int flash_process_read(const flash_process_t *process, void *to, const void *from, size_t bytes)
 {
-    bool copied = copy(process->pid, to, from, bytes);
+    uint64_t found = 0;
+    struct iovec here[] = {{.iov_base = to, .iov_len = bytes},
+                           {.iov_base = &found, .iov_len = sizeof(found)}};
+    struct iovec there[] = {
+        {.iov_base = (void *) (uintptr_t) from, .iov_len = bytes},
+        {.iov_base = (void *) (uintptr_t) process->at, .iov_len = sizeof(found)}};
 
-    if (flash_process_is_gone(process)) {
-        return FLASH_ERR_LOST;
+    if (process_vm_readv(process->pid, here, 2, there, 2, 0) == (ssize_t) (bytes + sizeof(found)) &&
+        found == process->number) {
+        return FLASH_OK;
     }
-    return copied ? FLASH_OK : FLASH_ERR_UNREADABLE;
+    return cause(process);
 }
 
-bool flash_process_may_be_read(const flash_process_t *process, const void *at, uint64_t number)
+bool flash_process_may_be_read(const flash_process_t *process)
 {
     uint64_t found;
 
-    return process->handle >= 0 &&
-           flash_process_read(process, &found, at, sizeof(found)) == FLASH_OK && found == number;
+    return read_number(process, &found) == (ssize_t) sizeof(found) && found == process->number;
 }

@@ -1,7 +1,7 @@
 /*
  * flash_process.h: another process of this node: whether it is there, and its memory. Knows no MPI.
  *
- * Any thread may call these; a flash_process_t does not change between open and close.
+ * Any thread may call these.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -13,30 +13,26 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* One that has a number which no other process has at that address. */
 typedef struct flash_process {
     pid_t pid;
-    int handle; /* of pidfd_open(2), which means this process alone; -1: the system has none */
+    const uint64_t *at;
+    uint64_t number;
 } flash_process_t;
 
-/* One that is there. Without a handle, another one that gets its number later is taken for it. */
-flash_process_t flash_process_open(pid_t pid);
-/* No process: is gone, cannot be read. */
-flash_process_t flash_process_none(void);
-void flash_process_close(flash_process_t *process);
-
+/* Not if another process has got its number since. */
 bool flash_process_is_gone(const flash_process_t *process);
 
 /*
- * Whether its memory can be read, where that number has to be found at that address. The kernel asks
- * for what lets a debugger attach: the same user, and whatever the system demands beyond.
- */
-bool flash_process_may_be_read(const flash_process_t *process, const void *at, uint64_t number);
-
-/*
- * Copies `bytes` of its memory at `from` to `to` (process_vm_readv(2)): they were all its own, and the
- * process was there to the end. FLASH_OK; FLASH_ERR_LOST; FLASH_ERR_UNREADABLE: there is no memory at
- * one of the two, or one that processors reach and the kernel does not (of a device, say).
+ * Copies `bytes` of its memory at `from` to `to` (process_vm_readv(2)), 1 GiB at most. The kernel asks
+ * for what lets a debugger attach: the same user, and whatever the system demands beyond. FLASH_OK:
+ * all of them were its own. FLASH_ERR_LOST: it has ended, another process may have its number.
+ * FLASH_ERR_UNREADABLE: it may not be read, or there is no memory at one of the two places, or one that
+ * processors reach and the kernel does not (of a device, say).
  */
 int flash_process_read(const flash_process_t *process, void *to, const void *from, size_t bytes);
+
+/* Whether its memory can be read: that number. */
+bool flash_process_may_be_read(const flash_process_t *process);
 
 #endif /* FLASH_PROCESS_H */

@@ -150,7 +150,14 @@ board=yes
 for np in 2 3; do
     mpi "$np" -- test_device mirrored many users_operation two_devices
 done
-board=no on_node=yes
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_board_bytes 0
+mpi 2 -- test_device mirrored many
+board=no on_node=yes rounds=1048576
+options --mca coll_flash_cuda_plugin "$plugin"
+for np in 2 3; do
+    mpi "$np" -- test_device mirrored many users_operation two_devices
+done
+rounds=0
 mpi 4 -- test_device mirrored many
 point 'persistent requests that are passed on: said' \
     says + 'persistent requests that take no ring' 2 -- test_device_errors passed_on

@@ -65,9 +65,11 @@ board=yes point 'on one node: over a board' path_is 'board (below min_bytes' 'ri
 # Blocks of 40004 bytes.
 options --mca coll_flash_direct_bytes 150000
 point 'not below direct_bytes' path_is 'passed on (below min_bytes' 'ring\|direct' 3
-point 'two ranks: from half of it on' path_is 'direct (below min_bytes' 'ring\|passed on' 2
-options --mca coll_flash_direct_bytes 200000
-point 'nor below that' path_is 'passed on (below min_bytes' 'ring\|direct' 2
+options
+rounds=120012 point 'what goes in rounds is not direct' path_is 'doubling (below min_bytes' 'ring\|direct' 3 \
+    --mca coll_flash_direct_bytes 1
+rounds=120011 point 'but what is too large for them' path_is 'direct (below min_bytes' 'ring\|doubling' 3 \
+    --mca coll_flash_direct_bytes 1
 
 options --mca coll_flash_direct_bytes 1
 for np in 1 2 3 4 5 6 7 8; do

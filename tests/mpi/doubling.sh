@@ -50,10 +50,22 @@ for np in 2 3; do
 done
 mpi 4 -- test_buffers no_buffer no_strided_buffer null_buffer many
 
+for np in 2 3 4 5; do
+    rounds=65536 mpi "$np" -- test_rounds gaps # no longer than a message may be
+    mpi "$np" -- test_rounds persistent_receives
+    mpi "$np" --mca coll_flash_schedule direct --mca coll_flash_merge_bytes 1000000 -- test_rounds halves
+done
+# Other messages of Open MPI's, whose requests are other ones.
+over_ucx=(--mca pml ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any)
+for np in 2 3 4; do
+    mpi "$np" "${over_ucx[@]}" -- test_rounds persistent_receives
+    mpi "$np" "${over_ucx[@]}" -- test_allgather
+done
+
 # --------------------------------------------------------------------- requests
 
 for np in 2 3 4 5; do
-    mpi "$np" -- test_sizes plain
+    mpi "$np" -- test_sizes plain own_block
     mpi "$np" -- test_failures
 done
 cases=(one_communicator many_communicators free_active free_types free_communicators come_and_go

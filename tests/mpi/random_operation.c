@@ -75,14 +75,13 @@ bool goes_in_rounds(const operation_t *operation, size_t bytes)
            !uses_boards() && bytes > 0 && bytes <= most / (operation->gathers ? 2 : 1);
 }
 
-/* As the parameter says, and more of them on two ranks. No test has more than direct_ranks. */
+/* No test has more than direct_ranks. */
 bool goes_direct(const operation_t *operation, size_t bytes)
 {
     size_t least = parameter("OMPI_MCA_coll_flash_direct_bytes", 48 * 1024);
-    bool two = operation->size == 2;
 
     return operation->slot->active && !operation->persistent && !operation->compute &&
-           !uses_boards() && (bytes >= least / (two ? 2 : 1) || (two && bytes <= 1024));
+           !uses_boards() && bytes >= least;
 }
 
 /* Open MPI 4.1's own persistent requests leave memory behind, which is watched for flash's. */

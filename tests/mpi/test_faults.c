@@ -409,19 +409,40 @@ static void no_memory_for_copy(void)
     MPI_Comm_free(&comm);
 }
 
+/* A plain reduce-scatter likewise. */
+static int reduce(MPI_Comm comm, int salt)
+{
+    int *mine = get_memory(sizeof(int) * COUNT * (size_t) world_size), sum[COUNT], error;
+    MPI_Request request;
+
+    for (int k = 0; k < COUNT * world_size; k++) {
+        mine[k] = world_rank * 1000 + k + salt;
+    }
+    error = MPI_Ireduce_scatter_block(mine, sum, COUNT, MPI_INT, MPI_SUM, comm, &request);
+    error = error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
+    for (int k = 0; k < COUNT && error == MPI_SUCCESS; k++) {
+        int each = world_rank * COUNT + k + salt;
+
+        check(sum[k] == world_size * (world_size - 1) / 2 * 1000 + world_size * each,
+              "element %d is %d", k, sum[k]);
+    }
+    free(mine);
+    return error;
+}
+
 /* One rank has no memory for an operation's blocks: it says so, and all others come to their ends. */
-static void no_memory_for_rounds(void)
+static void no_memory_for_rounds_of(int (*call)(MPI_Comm comm, int salt))
 {
     MPI_Comm comm = make_comm(false);
     int error, one, all;
 
-    check_class(gather(comm, 1), MPI_SUCCESS, "an operation before");
+    check_class(call(comm, 1), MPI_SUCCESS, "an operation before");
     for (int nth = 1; nth <= 2; nth++) {
         handler_calls = 0;
         if (world_rank == 1) {
             fault_arm("malloc", nth, 0);
         }
-        error = gather(comm, 2);
+        error = call(comm, 2);
         one = world_rank == 1 && fault_disarm("malloc");
         MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
         check(all == 1 || nth > 1, "nothing was allocated");
@@ -430,9 +451,15 @@ static void no_memory_for_rounds(void)
                     : world_rank == 1 ? MPI_ERR_NO_MEM
                                       : MPI_ERR_OTHER,
                     "a rank without memory");
-        check_class(gather(comm, 3), MPI_SUCCESS, "the next operation");
+        check_class(call(comm, 3), MPI_SUCCESS, "the next operation");
     }
     MPI_Comm_free(&comm);
+}
+
+static void no_memory_for_rounds(void)
+{
+    no_memory_for_rounds_of(gather);
+    no_memory_for_rounds_of(reduce);
 }
 
 /* On one rank: there is no error that all ranks would hear of, so that the job ends. */

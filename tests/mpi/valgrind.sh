@@ -48,8 +48,24 @@ for np in 2 3; do
     mpi "$np" -- test_reduce_scatter
     mpi "$np" -- test_requests one_communicator many_communicators come_and_go reduce_meanwhile
 done
+options --mca coll_flash_min_bytes 1000000000
+rounds=67108864
+point 'calls go in rounds' \
+    says + 'Iallgather.*: doubling (' 2 --mca coll_flash_verbose 2 -- test_allgather counts
+for np in 2 3; do
+    mpi "$np" -- test_allgather
+    mpi "$np" -- test_reduce_scatter
+    mpi "$np" -- test_requests one_communicator many_communicators free_active free_types \
+        free_communicators come_and_go
+done
+rounds=0 board=yes on_node=no
+options --mca coll_flash_board_bytes 0 --mca coll_flash_board_read_ranks 8
+for np in 2 3; do
+    mpi "$np" -- test_allgather
+    mpi "$np" -- test_requests one_communicator many_communicators come_and_go
+    mpi "$np" -- test_faults unreadable_at_first unreadable
+done
 options --mca coll_flash_board_bytes 1000000000
-board=yes on_node=no
 point 'calls go over a board' \
     says + 'Iallgather.*: board (' 2 --mca coll_flash_verbose 2 -- test_allgather counts
 for np in 2 3; do
