@@ -293,6 +293,12 @@ static inline bool flash_compat_is_complete(ompi_request_t *request)
     return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
 }
 
+/* Whether somebody else holds the communicator, too: letting go of it does not end it. */
+static inline bool flash_compat_is_held(const ompi_communicator_t *comm)
+{
+    return ((const opal_object_t *) comm)->obj_reference_count > 1;
+}
+
 /* Functions to be called when MPI begins or ends. */
 static inline void flash_compat_hook(ompi_hook_base_component_t *hooks)
 {

@@ -109,15 +109,15 @@ static void register_selection(void)
     register_variable("min_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.min_bytes,
                       "Size in bytes, all ranks' blocks together, from which on "
-                      "MPI_Ireduce_scatter(_block) go around flash's ring, and from twice that "
-                      "on MPI_Iallgather(v), of which Open MPI's own move fewer bytes than its "
+                      "MPI_Ireduce_scatter(_block) go around flash's ring, and from twice that on "
+                      "MPI_Iallgather(v), of which Open MPI's own move fewer bytes than its "
                       "reductions do; smaller ones take a board (coll_flash_board), are direct "
                       "(coll_flash_direct_bytes), go in rounds (coll_flash_doubling_bytes), or go "
-                      "to the component of the next lower "
-                      "priority. 0: no size is too small, and coll_flash_step_bytes does not "
-                      "count. The default is where the ring was found faster under computation, "
-                      "over TCP. Where ranks were given different values, all use the smallest. "
-                      "The calls of <mpix_flash.h> use the ring: but see coll_flash_merge_bytes");
+                      "to the component of the next lower priority. 0: no size is too small, and "
+                      "coll_flash_step_bytes does not count. The default is where the ring was "
+                      "found faster under computation, over TCP. Where ranks were given different "
+                      "values, all use the smallest. The calls of <mpix_flash.h> use the ring: but "
+                      "see coll_flash_merge_bytes");
     register_variable("step_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.step_bytes,
                       "Size in bytes of a rank's block, on average, below which these calls do "
@@ -137,16 +137,14 @@ static void register_selection(void)
     register_variable(
         "direct_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.direct_bytes,
-        "Size in bytes, all ranks' blocks together, from which on MPI_Ireduce_scatter(_block) "
-        "that take neither a ring nor a board, and are too large for coll_flash_doubling_bytes, "
-        "are "
+        "Size in bytes, all ranks' blocks together, from which on MPI_Ireduce_scatter(_block) that "
+        "take neither a ring nor a board, and are too large for coll_flash_doubling_bytes, are "
         "direct: each rank sends each other one its part of that one's block when it is called, "
-        "and "
-        "adds up what has come to it while it waits inside MPI; the progress thread is not woken "
-        "for it. Not where coll_flash_on_node keeps rings away. The default is where that was "
-        "found "
-        "faster, over TCP, on 2 to 8 hosts, than Open MPI's own calls, which reduce everything to "
-        "one rank first. Where ranks were given different values, all use the smallest");
+        "and adds up what has come to it while it waits inside MPI; the progress thread is not "
+        "woken for it. Not where coll_flash_on_node keeps rings away. The default is where that "
+        "was found faster, over TCP, on 2 to 8 hosts, than Open MPI's own calls, which reduce "
+        "everything to one rank first. Where ranks were given different values, all use the "
+        "smallest");
     register_variable("direct_ranks", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.direct_ranks,
                       "Ranks of a communicator up to which these calls are direct; each has an "
@@ -156,13 +154,12 @@ static void register_selection(void)
         "doubling_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
         MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.doubling_bytes,
         "Size in bytes, all ranks' blocks together, up to which MPI_Ireduce_scatter(_block), and "
-        "up "
-        "to half of which MPI_Iallgather(v), that take neither a ring nor a board go in a few "
-        "rounds of Open MPI's own messages, the logarithm of the number of ranks: recursive "
-        "doubling and halving. Open MPI's own non-blocking calls have a message for each rank. Not "
-        "where coll_flash_on_node keeps rings away. 0: none do; more than 64 MiB counts as 64 MiB. "
-        "The default is where that was found faster, over TCP. Where ranks were given different "
-        "values, all use the smallest");
+        "up to half of which MPI_Iallgather(v), of two ranks a sixteenth, that take neither a ring "
+        "nor a board go in a few rounds of Open MPI's own messages, the logarithm of the number of "
+        "ranks: recursive doubling and halving. Open MPI's own non-blocking calls have a message "
+        "for each rank. Not where coll_flash_on_node keeps rings away. 0: none do; more than 64 "
+        "MiB counts as 64 MiB. The default is where that was found faster, over TCP. Where ranks "
+        "were given different values, all use the smallest");
     register_choice(
         "on_node", on_node_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.on_node,
@@ -185,25 +182,23 @@ static void register_selection(void)
         "cannot, as in containers of their own, or where one says no, none is used on all ranks");
     register_variable("board_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.board_bytes,
-                      "Size in bytes of the longest block up to which "
-                      "MPI_Iallgather(v) of two ranks go through the memory of boards, which "
-                      "copies each byte twice. Larger ones are read where they are, see "
-                      "coll_flash_board_read_ranks. Where that cannot be, they go to the component "
-                      "of the next lower priority if blocks are larger than that on average. "
-                      "MPI_Ireduce_scatter(_block), and "
+                      "Size in bytes of the longest block up to which MPI_Iallgather(v) of two "
+                      "ranks go through the memory of boards, which copies each byte twice. Larger "
+                      "ones are read where they are, see coll_flash_board_read_ranks. Where that "
+                      "cannot be, they go to the component of the next lower priority if blocks "
+                      "are larger than that on average. MPI_Ireduce_scatter(_block), and "
                       "allgathers of more ranks, for which two copies are not many, go through "
                       "boards at any size. The default is where that was found no slower. Where "
                       "ranks were given different values, all use the smallest");
     register_variable("board_read_ranks", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4,
                       MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.board_read_ranks,
                       "Ranks of a communicator up to which MPI_Iallgather(v) over boards, of "
-                      "blocks larger than coll_flash_board_bytes, are read by each rank from "
-                      "the others' memory (process_vm_readv(2)), which copies each byte once, but "
-                      "lets a call end only when all have read. 0: none are, as where a rank may "
-                      "not read another's memory of its node (the kernel asks for what lets a "
-                      "debugger attach). The default is where "
-                      "that was found faster. Where ranks were given different values, all use "
-                      "the smallest");
+                      "blocks larger than coll_flash_board_bytes, are read by each rank from the "
+                      "others' memory (process_vm_readv(2)), which copies each byte once, but lets "
+                      "a call end only when all have read. 0: none are, as where a rank may not "
+                      "read another's memory of its node (the kernel asks for what lets a debugger "
+                      "attach). The default is where that was found faster. Where ranks were given "
+                      "different values, all use the smallest");
 }
 
 static void register_progress(void)

@@ -34,6 +34,13 @@ _Static_assert(sizeof(header_t) % _Alignof(max_align_t) == 0, "what follows is a
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /* Room for any message, of which nothing is read: written in MPI_Init and MPI_Finalize only. */
 static header_t *trash;
+
+/* An operation's memory. One is kept for the next: new pages take longer than what is done with it. */
+typedef struct memory {
+    _Alignas(max_align_t) size_t bytes; /* behind this */
+} memory_t;
+
+static _Atomic(memory_t *) spare; /* exchanged, with acquire and release; NULL: it is in use */
 static mca_coll_flash_request_t *active;
 static _Atomic(mca_coll_flash_request_t *) started;
 static atomic_uint busy;
@@ -132,6 +139,31 @@ void mca_coll_flash_doublings_close(void)
 {
     free(trash);
     trash = NULL;
+    free(atomic_exchange_explicit(&spare, NULL, memory_order_acquire));
+}
+
+/* NULL: there is none. */
+static char *take_memory(size_t bytes)
+{
+    memory_t *memory = atomic_exchange_explicit(&spare, NULL, memory_order_acquire);
+
+    if (memory == NULL || memory->bytes < bytes) {
+        free(memory);
+        memory = malloc(sizeof(*memory) + bytes);
+        if (memory == NULL) {
+            return NULL;
+        }
+        memory->bytes = bytes;
+    }
+    return (char *) (memory + 1);
+}
+
+static void give_memory(char *memory)
+{
+    if (memory != NULL) {
+        free(atomic_exchange_explicit(&spare, (memory_t *) (void *) memory - 1,
+                                      memory_order_acq_rel));
+    }
 }
 
 /*
@@ -144,7 +176,7 @@ static bool allocate(mca_coll_flash_request_t *request)
     size_t bytes = count_of(request, 0, ranks_of(request)) * params_of(request)->element;
     size_t room = (bytes + sizeof(header_t) - 1) / sizeof(header_t);
 
-    doubling->blocks = malloc((2 * room + 1) * sizeof(header_t) + room_for_message());
+    doubling->blocks = take_memory((2 * room + 1) * sizeof(header_t) + room_for_message());
     if (doubling->blocks == NULL) {
         return false;
     }
@@ -190,15 +222,9 @@ static void fail_to_post(mca_coll_flash_request_t *request, uint32_t rank)
 
 static int note_arrival(ompi_request_t *receive);
 
-static bool is_last(const mca_coll_flash_request_t *request)
-{
-    return request->doubling.round + 1 == flash_doubling_rounds(ranks_of(request));
-}
-
 /*
  * Open MPI is to call when the message is complete; but not beside other threads, where it may call for
- * a request, and free it, while it still tells it whom to call. Nor for the last one: an operation's end
- * may be that of its communicator, in whose messages Open MPI is then.
+ * a request, and free it, while it still tells it whom to call.
  */
 static void post_receive(mca_coll_flash_request_t *request)
 {
@@ -214,7 +240,7 @@ static void post_receive(mca_coll_flash_request_t *request)
         fail_to_post(request, from);
         doubling->error = MPI_ERR_OTHER;
         doubling->arrived = true;
-    } else if (opal_using_threads() || is_last(request)) {
+    } else if (opal_using_threads()) {
         doubling->receiving = receive;
     } else {
         ompi_request_set_callback(receive, note_arrival, request);
@@ -355,7 +381,7 @@ static void end(mca_coll_flash_request_t *request)
     if (doubling->status == FLASH_OK) {
         copy_blocks(request, gathers(request), false);
     }
-    free(doubling->blocks);
+    give_memory(doubling->blocks);
     doubling->blocks = NULL;
     mca_coll_flash_request_ended(request, doubling->status, doubling->blamed, false);
 }
@@ -434,6 +460,23 @@ static mca_coll_flash_request_t *advance_all(bool *happened)
     return ended;
 }
 
+/* Of one that is listed: the same. */
+static mca_coll_flash_request_t *advance_one(mca_coll_flash_request_t *request)
+{
+    mca_coll_flash_request_t **at = &active;
+    bool happened;
+
+    if (!advance(request, &happened) || !flash_compat_is_held(request->module->comm)) {
+        return NULL;
+    }
+    while (*at != request) {
+        at = &(*at)->doubling.next;
+    }
+    *at = request->doubling.next;
+    request->doubling.next = NULL;
+    return request;
+}
+
 /* Without the lock: who hears of an end may begin others. */
 static int end_all(mca_coll_flash_request_t *ended)
 {
@@ -451,17 +494,18 @@ static int end_all(mca_coll_flash_request_t *ended)
 
 /*
  * Called by Open MPI where a message is complete, and no other thread is in MPI: the next round begins
- * at once, unless the lock is this call's own caller's, or the request's call has not returned.
+ * at once, unless the lock is this call's own caller's, or the request's call has not returned. An end
+ * that is the communicator's, too, is for the next poll: Open MPI is still in its messages.
  */
 static int note_arrival(ompi_request_t *receive)
 {
-    mca_coll_flash_request_t *request = receive->req_complete_cb_data;
-    bool happened;
+    mca_coll_flash_request_t *request = receive->req_complete_cb_data, *ended;
 
     take_note(&request->doubling, receive);
     if (request->doubling.listed && pthread_mutex_trylock(&mutex) == 0) {
-        advance(request, &happened); /* an end is for the next poll */
+        ended = advance_one(request);
         pthread_mutex_unlock(&mutex);
+        end_all(ended);
     }
     return 1; /* it is freed */
 }

@@ -143,11 +143,15 @@ static bool goes_direct(flash_kind_t kind, size_t bytes, size_t element,
            mca_coll_flash_may_exchange(module->comm) && !keeps_off(module);
 }
 
-/* Of allgathers Open MPI's own calls move no more bytes: these win by fewer messages alone. */
+/*
+ * Of allgathers Open MPI's own calls move no more bytes: these win by fewer messages alone, and of two
+ * ranks not even by that.
+ */
 static bool doubles(flash_kind_t kind, size_t bytes, size_t element,
                     const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
 {
-    size_t most = mca_coll_flash_params.doubling_bytes / (kind == FLASH_ALLGATHER ? 2 : 1);
+    size_t gather = ompi_comm_size(module->comm) == 2 ? 16 : 2;
+    size_t most = mca_coll_flash_params.doubling_bytes / (kind == FLASH_ALLGATHER ? gather : 1);
 
     return element > 0 && obstacle < FLASH_ON_ONE_NODE && bytes > 0 && bytes <= most &&
            !keeps_off(module);

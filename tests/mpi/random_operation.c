@@ -72,7 +72,10 @@ bool goes_in_rounds(const operation_t *operation, size_t bytes)
     size_t most = parameter("OMPI_MCA_coll_flash_doubling_bytes", 64 * 1024);
 
     return operation->slot->active && !operation->persistent && !operation->compute &&
-           !uses_boards() && bytes > 0 && bytes <= most / (operation->gathers ? 2 : 1);
+           !uses_boards() && bytes > 0 &&
+           bytes <= most / (!operation->gathers    ? 1
+                            : operation->size == 2 ? 16
+                                                   : 2);
 }
 
 /* No test has more than direct_ranks. */

@@ -330,22 +330,29 @@ static void not_connected(void)
     MPI_Comm_free(&comm);
 }
 
-/* A plain allgather: its error, with the result looked at. */
-static int gather(MPI_Comm comm, int salt)
+/* A plain allgather of so many elements: its error, with the result looked at. */
+static int gather_of(MPI_Comm comm, int count, int salt)
 {
-    int mine[COUNT], *all = get_memory(sizeof(int) * COUNT * (size_t) world_size), error;
+    int *mine = get_memory(sizeof(int) * (size_t) count);
+    int *all = get_memory(sizeof(int) * (size_t) (count * world_size)), error;
     MPI_Request request;
 
-    for (int k = 0; k < COUNT; k++) {
+    for (int k = 0; k < count; k++) {
         mine[k] = world_rank * 1000 + k + salt;
     }
-    error = MPI_Iallgather(mine, COUNT, MPI_INT, all, COUNT, MPI_INT, comm, &request);
+    error = MPI_Iallgather(mine, count, MPI_INT, all, count, MPI_INT, comm, &request);
     error = error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
-    for (int k = 0; k < COUNT * world_size && error == MPI_SUCCESS; k++) {
-        check(all[k] == k / COUNT * 1000 + k % COUNT + salt, "element %d is %d", k, all[k]);
+    for (int k = 0; k < count * world_size && error == MPI_SUCCESS; k++) {
+        check(all[k] == k / count * 1000 + k % count + salt, "element %d is %d", k, all[k]);
     }
+    free(mine);
     free(all);
     return error;
+}
+
+static int gather(MPI_Comm comm, int salt)
+{
+    return gather_of(comm, COUNT, salt);
 }
 
 static void gathers(void)
@@ -410,39 +417,44 @@ static void no_memory_for_copy(void)
 }
 
 /* A plain reduce-scatter likewise. */
-static int reduce(MPI_Comm comm, int salt)
+static int reduce_of(MPI_Comm comm, int count, int salt)
 {
-    int *mine = get_memory(sizeof(int) * COUNT * (size_t) world_size), sum[COUNT], error;
+    int *mine = get_memory(sizeof(int) * (size_t) (count * world_size));
+    int *sum = get_memory(sizeof(int) * (size_t) count), error;
     MPI_Request request;
 
-    for (int k = 0; k < COUNT * world_size; k++) {
+    for (int k = 0; k < count * world_size; k++) {
         mine[k] = world_rank * 1000 + k + salt;
     }
-    error = MPI_Ireduce_scatter_block(mine, sum, COUNT, MPI_INT, MPI_SUM, comm, &request);
+    error = MPI_Ireduce_scatter_block(mine, sum, count, MPI_INT, MPI_SUM, comm, &request);
     error = error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
-    for (int k = 0; k < COUNT && error == MPI_SUCCESS; k++) {
-        int each = world_rank * COUNT + k + salt;
+    for (int k = 0; k < count && error == MPI_SUCCESS; k++) {
+        int each = world_rank * count + k + salt;
 
         check(sum[k] == world_size * (world_size - 1) / 2 * 1000 + world_size * each,
               "element %d is %d", k, sum[k]);
     }
     free(mine);
+    free(sum);
     return error;
 }
 
-/* One rank has no memory for an operation's blocks: it says so, and all others come to their ends. */
-static void no_memory_for_rounds_of(int (*call)(MPI_Comm comm, int salt))
+/*
+ * One rank has no memory for an operation's blocks: it says so, and all others come to their ends. What
+ * the operation before had is too little.
+ */
+static void no_memory_for_rounds_of(int (*call)(MPI_Comm comm, int count, int salt))
 {
     MPI_Comm comm = make_comm(false);
     int error, one, all;
 
-    check_class(call(comm, 1), MPI_SUCCESS, "an operation before");
+    check_class(call(comm, COUNT, 1), MPI_SUCCESS, "an operation before");
     for (int nth = 1; nth <= 2; nth++) {
         handler_calls = 0;
         if (world_rank == 1) {
             fault_arm("malloc", nth, 0);
         }
-        error = call(comm, 2);
+        error = call(comm, 10 * nth * COUNT, 2);
         one = world_rank == 1 && fault_disarm("malloc");
         MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
         check(all == 1 || nth > 1, "nothing was allocated");
@@ -451,15 +463,15 @@ static void no_memory_for_rounds_of(int (*call)(MPI_Comm comm, int salt))
                     : world_rank == 1 ? MPI_ERR_NO_MEM
                                       : MPI_ERR_OTHER,
                     "a rank without memory");
-        check_class(call(comm, 3), MPI_SUCCESS, "the next operation");
+        check_class(call(comm, COUNT, 3), MPI_SUCCESS, "the next operation");
     }
     MPI_Comm_free(&comm);
 }
 
 static void no_memory_for_rounds(void)
 {
-    no_memory_for_rounds_of(gather);
-    no_memory_for_rounds_of(reduce);
+    no_memory_for_rounds_of(gather_of);
+    no_memory_for_rounds_of(reduce_of);
 }
 
 /* On one rank: there is no error that all ranks would hear of, so that the job ends. */
