@@ -31,7 +31,7 @@
 /* What is known of a process of this node. */
 typedef struct neighbour {
     flash_board_side_t *area; /* NULL: it is on another one */
-    flash_process_t process;
+    flash_process_t process;  /* of this one without the address */
 } neighbour_t;
 
 static struct {

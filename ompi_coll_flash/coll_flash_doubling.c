@@ -120,9 +120,10 @@ static char *place_in(const mca_coll_flash_request_t *request, const void *memor
 }
 
 /*
- * All ranks have the same limit, or one has more before they agree: no message is longer, whatever
- * they disagree about otherwise. It counts the data of blocks; the pairs of MPI_MAXLOC have gaps, which
- * are less than that.
+ * All ranks have the same limit, or one has more before they agree: no message of a round is longer,
+ * whatever they disagree about otherwise. (One of Open MPI's own calls may be, in a program that has a
+ * call of one size here and of another there.) The limit counts the data of blocks; the pairs of
+ * MPI_MAXLOC have gaps, which are less than that.
  */
 static size_t room_for_message(void)
 {
@@ -304,7 +305,17 @@ static bool has_left(mca_coll_flash_doubling_t *doubling)
     return doubling->sending == NULL;
 }
 
-static void check_arrival(mca_coll_flash_request_t *request)
+/* Whether it says that nothing is to be had of its sender, by whose fault. */
+static bool is_spoiled(const mca_coll_flash_request_t *request)
+{
+    const header_t *header = request->doubling.in;
+
+    return request->doubling.length == sizeof(*header) && header->mark == FLASH_ROUND_MARK &&
+           header->spoiled && header->blame < ranks_of(request);
+}
+
+/* Whether the blocks of the round have come. */
+static bool check_arrival(mca_coll_flash_request_t *request)
 {
     const mca_coll_flash_doubling_t *doubling = &request->doubling;
     flash_doubling_round_t round = round_of(request);
@@ -313,17 +324,19 @@ static void check_arrival(mca_coll_flash_request_t *request)
 
     if (doubling->error != MPI_SUCCESS) {
         fail(request, FLASH_ERR_TRANSPORT, round.from);
-    } else if (doubling->in->spoiled) {
+    } else if (is_spoiled(request)) {
         if (doubling->in->blame != rank_of(request)) { /* who knows better */
             fail(request, FLASH_ERR_PEER, doubling->in->blame);
         }
         spoil(request, doubling->in->blame);
-    } else if (doubling->length != sizeof(header_t) + bytes) {
+    } else if (doubling->length != sizeof(header_t) + bytes ||
+               doubling->in->mark != FLASH_ROUND_MARK || doubling->in->spoiled) {
         fail(request, FLASH_ERR_TRUNCATED, round.from);
     }
     if (doubling->status != FLASH_OK) {
         spoil(request, rank_of(request));
     }
+    return !doubling->header.spoiled;
 }
 
 /* Of a round, what has come. */
@@ -359,10 +372,7 @@ static bool advance(mca_coll_flash_request_t *request, bool *happened)
             return false;
         }
         *happened = true;
-        if (doubling->blocks != NULL) {
-            check_arrival(request);
-        }
-        if (doubling->status == FLASH_OK && !doubling->in->spoiled) {
+        if (doubling->blocks != NULL && check_arrival(request)) {
             take(request);
         }
         if (++doubling->round < flash_doubling_rounds(ranks_of(request))) {
@@ -378,7 +388,7 @@ static void end(mca_coll_flash_request_t *request)
 {
     mca_coll_flash_doubling_t *doubling = &request->doubling;
 
-    if (doubling->status == FLASH_OK) {
+    if (doubling->status == FLASH_OK && !doubling->header.spoiled) {
         copy_blocks(request, gathers(request), false);
     }
     give_memory(doubling->blocks);
@@ -408,7 +418,8 @@ void mca_coll_flash_doubling_begin(mca_coll_flash_request_t *request,
                                             .status = FLASH_OK,
                                             .blamed = FLASH_NOBODY,
                                             .out = &doubling->alone,
-                                            .in = trash};
+                                            .in = trash,
+                                            .header.mark = FLASH_ROUND_MARK};
     request->waiting = *params;
     if (params->element == 0 || !allocate(request)) {
         fail(request, FLASH_ERR_NO_MEMORY, FLASH_NOBODY);

@@ -37,10 +37,13 @@ typedef struct mca_coll_flash_debt {
 
 /* What each message of coll_flash_doubling.c begins with; as long as what follows it is aligned. */
 typedef struct mca_coll_flash_doubling_header {
+    uint64_t mark;    /* FLASH_ROUND_MARK */
     uint32_t spoiled; /* nothing follows, by the fault of that rank */
     uint32_t blame;
-    uint64_t unused;
 } mca_coll_flash_doubling_header_t;
+
+/* Ranks that disagree about sizes may find Open MPI's own messages, where they expect one of these. */
+#define FLASH_ROUND_MARK UINT64_C(0x666c6173685f7264)
 
 /* An operation in rounds; see there. */
 typedef struct mca_coll_flash_doubling {

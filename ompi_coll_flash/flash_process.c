@@ -11,11 +11,6 @@
 
 #include "flash_transport.h"
 
-bool flash_process_is_gone(const flash_process_t *process)
-{
-    return kill(process->pid, 0) != 0 && errno == ESRCH;
-}
-
 /* What is at the address of the number, or -1 and errno. */
 static ssize_t read_number(const flash_process_t *process, uint64_t *found)
 {
@@ -25,13 +20,23 @@ static ssize_t read_number(const flash_process_t *process, uint64_t *found)
     return process_vm_readv(process->pid, &here, 1, &there, 1, 0);
 }
 
-static int cause(const flash_process_t *process)
+/* Until somebody has waited for it, a process that has ended has its number, and no memory. */
+bool flash_process_is_gone(const flash_process_t *process)
 {
     uint64_t found;
-    ssize_t length = read_number(process, &found);
-    bool other = length == (ssize_t) sizeof(found) && found != process->number;
+    ssize_t length;
 
-    return other || (length < 0 && errno == ESRCH) ? FLASH_ERR_LOST : FLASH_ERR_UNREADABLE;
+    if (kill(process->pid, 0) != 0 && errno == ESRCH) {
+        return true;
+    }
+    length = read_number(process, &found);
+    return length < 0 ? errno == ESRCH
+                      : length == (ssize_t) sizeof(found) && found != process->number;
+}
+
+static int cause(const flash_process_t *process)
+{
+    return flash_process_is_gone(process) ? FLASH_ERR_LOST : FLASH_ERR_UNREADABLE;
 }
 
 /* One call finds one process: that which has the number is that which has the rest. */

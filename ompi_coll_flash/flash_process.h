@@ -20,7 +20,7 @@ typedef struct flash_process {
     uint64_t number;
 } flash_process_t;
 
-/* Not if another process has got its number since. */
+/* Not if another process has got its number since, and may not be read. */
 bool flash_process_is_gone(const flash_process_t *process);
 
 /*

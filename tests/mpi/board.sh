@@ -6,6 +6,8 @@
 set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/plain.bash"
 
 # shellcheck disable=SC2034 # the runner's
 board=yes on_node=no
@@ -67,36 +69,7 @@ mpi 4 -- test_buffers no_buffer no_strided_buffer null_buffer many
 
 # --------------------------------------------------------------------- requests
 
-for np in 2 3 5; do
-    mpi "$np" -- test_sizes plain
-    mpi "$np" -- test_failures
-done
-cases=(one_communicator many_communicators free_active free_types free_communicators come_and_go
-    reduce_meanwhile leak)
-for np in 2 5 8; do
-    mpi "$np" -- test_requests "${cases[@]}"
-done
-mpi 2 -- test_requests many_pending
-for np in 2 4; do
-    mpi "$np" -- test_threads "${thread_cases[@]}"
-    mpi "$np" -- test_in_turn
-    mpi "$np" -- test_life
-    mpi "$np" -- test_life finalize
-done
-mpi 2 -- test_cancel
-mpi 3 -- test_growth
-seed=${FLASH_TEST_SEED:-20260424}
-options --mca coll_flash_min_bytes 0
-for np in 2 3 5; do
-    mpi "$np" -- random_ops --seed="$seed" --operations=500
-done
-options
-
-# --------------------------------------------------------------------- failures
-
-sizes_disagree() {
-    explains sizes-disagree 2 -- test_sizes plain
-}
-point 'sizes disagree: cause and remedy' sizes_disagree
+plain_requests
+plain_random --mca coll_flash_min_bytes 0
 
 plan

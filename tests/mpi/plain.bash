@@ -1,0 +1,39 @@
+# plain.bash: sourced behind runner.bash by the scripts of plain calls that take another way than a ring:
+# what comes of one must come of each of them.
+#
+#   plain_requests     points: requests of all kinds, many, early freed, from several threads
+#   plain_random [OPTION]...   points: random calls, with these options of mpirun
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+
+plain_requests() {
+    local np
+    for np in 2 3 4 5; do
+        mpi "$np" -- test_sizes plain own_block
+        mpi "$np" -- test_failures
+    done
+    for np in 2 5 8; do
+        mpi "$np" -- test_requests one_communicator many_communicators free_active free_types \
+            free_communicators come_and_go reduce_meanwhile leak
+    done
+    mpi 2 -- test_requests many_pending
+    for np in 2 3 4; do
+        # shellcheck disable=SC2154 # runner.bash's
+        mpi "$np" -- test_threads "${thread_cases[@]}"
+        mpi "$np" -- test_in_turn
+        mpi "$np" -- test_life
+        mpi "$np" -- test_life finalize
+    done
+    mpi 2 -- test_cancel
+    mpi 3 -- test_growth
+    point 'sizes disagree: cause and remedy' explains sizes-disagree 2 -- test_sizes plain
+}
+
+plain_random() {
+    local np before=("${common[@]}")
+    options "$@"
+    for np in 2 3 5; do
+        mpi "$np" -- random_ops --seed="${FLASH_TEST_SEED:-20261125}" --operations=500
+    done
+    options "${before[@]}"
+}
