@@ -25,7 +25,9 @@ for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
     path=below
     [[ $name != ireduce* ]] || path=direct
     point "np 2 flash_$name: small sizes by no ring" \
-        measures 3 "  $path\$" 2 "flash_$name" -m 64:256 "${short[@]}" -t 3 -f --compute=sleep
+        measures 3 "  $path\$" 2 "flash_$name" -m 64K:256K "${short[@]}" -t 3 -f --compute=sleep
+    rounds=65536 point "np 2 flash_$name: smaller ones in rounds" \
+        measures 3 '  rounds$' 2 "flash_$name" -m 64:256 "${short[@]}"
     point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
 done
 # What does not divide: rows for sizes with an element at least.
@@ -54,10 +56,8 @@ if [[ -e $top_builddir/cuda/.libs/flash_cuda.so ]]; then
     options --mca coll_flash_cuda_plugin "$top_builddir/cuda/.libs/flash_cuda.so"
     for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
         point "np 3 flash_$name -d cuda" on_device 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}" -d cuda
-        path=below
-        [[ $name != ireduce* ]] || path=direct
-        point "np 2 flash_$name -d cuda: small sizes" \
-            on_device 2 "  $path\$" 2 "flash_$name" -m 64:128 "${short[@]}" -d cuda
+        rounds=65536 point "np 2 flash_$name -d cuda: small sizes" \
+            on_device 2 '  rounds$' 2 "flash_$name" -m 64:128 "${short[@]}" -d cuda
     done
     options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$top_builddir/cuda/.libs/flash_cuda.so"
     # products TYPE PIECES: of both collectives, the same with the extension and without.
