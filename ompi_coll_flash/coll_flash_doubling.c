@@ -3,10 +3,9 @@
  * Open MPI's own messages.
  *
  * They take no thread and no connection of flash's: rounds begin inside MPI calls, where the message
- * of the one before is complete. A message is a header
- * and the blocks of a round, one after another. Who cannot take part sends headers alone that say so,
- * from memory that the request has, and receives what nobody looks at, so that all others come to
- * their ends.
+ * of the one before is complete. A message is a header and the blocks of a round, one after another.
+ * Who cannot take part sends headers alone that say so, from memory that the request has, and receives
+ * what nobody looks at, so that all others come to their ends.
  *
  * Shared between threads:
  *   the list of the requests under way, and all of theirs that is about rounds: under `mutex`, which is
@@ -199,7 +198,7 @@ static void copy_blocks(mca_coll_flash_request_t *request, bool all, bool in)
         const void *from = all ? place_in(request, params->input, block) : params->input;
         void *to = all ? place_in(request, params->output, block) : params->output;
 
-        if (bytes > 0 && (all || block == rank) && !(params->spoiled && block == rank)) {
+        if (bytes > 0 && (all || block == rank)) {
             memcpy(in ? at : to, in ? from : at, bytes);
         }
         at += bytes;
