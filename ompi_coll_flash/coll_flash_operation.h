@@ -35,7 +35,7 @@ typedef struct mca_coll_flash_debt {
     void (*free_it)(ompi_request_t *request);
 } mca_coll_flash_debt_t;
 
-/* What each message of coll_flash_doubling.c begins with; as long as what follows it is aligned. */
+/* What each message of coll_flash_rounds.c begins with; as long as what follows it is aligned. */
 typedef struct mca_coll_flash_doubling_header {
     uint64_t mark;    /* FLASH_ROUND_MARK */
     uint32_t spoiled; /* nothing follows, by the fault of that rank */
