@@ -220,6 +220,13 @@ if [[ -x $benchmarks/flash_gemm ]]; then
     misfits() {
         ! run 2 -- "$benchmarks/$1" "${@:2}" >"$log" 2>&1 && holds 1 'give multiples of the 2 ranks'
     }
+    for np in 2 3; do
+        point "np $np flash_tcp" works "MPI_Ireduce_scatter_block$(printf '  *[-0-9.]*%.0s' 1 2 3 4)\$" \
+            "$np" flash_tcp -m 1 -i 2
+        point "np $np flash_tcp -a -f" works 'a bare socket,'"$np,$(((np - 1) << 20)),[0-9.]*\$" \
+            "$np" flash_tcp -m 1 -i 2 -a -f
+    done
+    point 'flash_tcp: no block: said' refuses 'usage: mpirun' flash_tcp -m 0
     point 'np 3 flash_gemm --no-others' works 'results: all right' 3 flash_gemm "${small[@]}" --no-others
     for np in 1 2 3 5; do # odd sizes
         point "np $np flash_mlp" works 'results: right' "$np" flash_mlp -m $((11 * np)) -k 37 -n 53 \

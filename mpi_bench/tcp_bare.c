@@ -1,0 +1,138 @@
+/*
+ * tcp_bare.c: see tcp_bare.h. Nothing but send() and recv(), from and to the user's memory.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "tcp_bare.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <mpi.h>
+
+void tcp_die(const char *what)
+{
+    fprintf(stderr, "flash_tcp: %s: %s\n", what, strerror(errno));
+    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    abort();
+}
+
+/* What is sent and received of `total` grows as far as the sockets let it. */
+static void move(const tcp_bare_t *bare, const struct pollfd fds[2], size_t *sent, size_t *received)
+{
+    size_t offset = *sent % bare->block;
+    ssize_t n;
+
+    if ((fds[0].revents & POLLOUT) != 0) {
+        n = send(bare->to_right, bare->out + offset, bare->block - offset,
+                 MSG_DONTWAIT | MSG_NOSIGNAL);
+        *sent += n > 0 ? (size_t) n : 0;
+    }
+    if (fds[1].revents != 0) {
+        n = recv(bare->from_left, bare->in + *received, bare->total - *received, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN)) {
+            tcp_die("the connection from the left neighbour broke");
+        }
+        *received += n > 0 ? (size_t) n : 0;
+    }
+}
+
+static void *serve(void *arg)
+{
+    tcp_bare_t *bare = arg;
+    size_t sent, received;
+
+    for (;;) {
+        sem_wait(&bare->begin);
+        for (sent = received = 0; sent < bare->total || received < bare->total;) {
+            struct pollfd fds[2] = {
+                {.fd = sent < bare->total ? bare->to_right : -1, .events = POLLOUT},
+                {.fd = received < bare->total ? bare->from_left : -1, .events = POLLIN}};
+
+            poll(fds, 2, -1);
+            move(bare, fds, &sent, &received);
+        }
+        sem_post(&bare->end);
+    }
+    return NULL;
+}
+
+/* A socket that listens at a port of the kernel's choice. */
+static int listening(int *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
+    socklen_t length = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *) &address, length) != 0 || listen(fd, 1) != 0 ||
+        getsockname(fd, (struct sockaddr *) &address, &length) != 0) {
+        tcp_die("cannot listen");
+    }
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+static int connected(const char *host, int port)
+{
+    struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
+    char service[16];
+    int fd;
+
+    snprintf(service, sizeof(service), "%d", port);
+    if (getaddrinfo(host, service, &hints, &found) != 0) {
+        tcp_die("the right neighbour's host name is not known here");
+    }
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || connect(fd, found->ai_addr, found->ai_addrlen) != 0) {
+        tcp_die("cannot connect to the right neighbour");
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+void tcp_bare_open(tcp_bare_t *bare, const char *out, char *in, size_t block)
+{
+    struct {
+        char host[256];
+        int port;
+    } mine = {.port = 0}, right;
+    int rank, size, listener = listening(&mine.port);
+    pthread_t thread;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    gethostname(mine.host, sizeof(mine.host) - 1);
+    MPI_Sendrecv(&mine, sizeof(mine), MPI_BYTE, (rank + size - 1) % size, 0, &right, sizeof(right),
+                 MPI_BYTE, (rank + 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    *bare = (tcp_bare_t){.to_right = connected(right.host, right.port),
+                         .from_left = accept(listener, NULL, NULL),
+                         .out = out,
+                         .in = in,
+                         .block = block,
+                         .total = block * (size_t) (size - 1)};
+    close(listener);
+    sem_init(&bare->begin, 0, 0);
+    sem_init(&bare->end, 0, 0);
+    if (bare->from_left < 0 || pthread_create(&thread, NULL, serve, bare) != 0) {
+        tcp_die("cannot serve a socket");
+    }
+    pthread_detach(thread);
+}
+
+void tcp_bare_begin(tcp_bare_t *bare)
+{
+    sem_post(&bare->begin);
+}
+
+void tcp_bare_wait(tcp_bare_t *bare)
+{
+    while (sem_wait(&bare->end) != 0 && errno == EINTR) {
+    }
+}
