@@ -121,12 +121,25 @@ void bench_compute(bench_problem_t *problem, const void *in, void *out, int rows
     }
 }
 
+static const bench_queued_t *oldest(const bench_problem_t *problem)
+{
+    return &problem->queued[problem->queue_head % BENCH_MAX_QUEUED];
+}
+
+double bench_queued_due(const bench_problem_t *problem)
+{
+    const bench_queued_t *queued = oldest(problem);
+
+    return problem->allgather ? queued->end : queued->end - queued->rows * problem->row_seconds / 2;
+}
+
 void bench_finish_queued(bench_problem_t *problem)
 {
-    bench_queued_t *queued = &problem->queued[problem->queue_head++ % BENCH_MAX_QUEUED];
+    const bench_queued_t *queued = oldest(problem);
 
+    bench_sleep_until(bench_queued_due(problem));
+    problem->queue_head++;
     if (!problem->allgather) {
-        bench_sleep_until(queued->end - queued->rows * problem->row_seconds / 2);
         copy(problem, queued->in, queued->out, queued->rows);
     }
     bench_sleep_until(queued->end);

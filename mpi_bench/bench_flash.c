@@ -52,16 +52,17 @@ static MPIX_Flash_hints begin(bench_problem_t *problem, const bench_case_t *benc
 
 /*
  * Until the oldest piece is done; but while the accelerator has no other, and there are more to
- * come, only until half of what is left of it: more may be here before it runs dry.
+ * come, only until half of the time that is left: more may be here before it runs dry. Left until
+ * this process has to do something, or so little that a sleep would not end in it.
  */
 static void wait_for_accelerator(bench_problem_t *problem)
 {
     const double shortest = 100e-6;
     bool last = problem->queue_tail - problem->queue_head == 1 && problem->rows_seen < problem->m;
-    double left = problem->device_idle - bench_now();
+    double left = bench_queued_due(problem) - bench_now();
 
     if (last && left > shortest) {
-        bench_sleep_until(problem->device_idle - left / 2);
+        bench_sleep_until(bench_now() + left / 2);
     } else {
         bench_finish_queued(problem);
     }

@@ -115,6 +115,8 @@ int bench_produce(bench_problem_t *problem, const void *in, const MPIX_Flash_blo
 int bench_consume(bench_problem_t *problem, const MPIX_Flash_block *block, void *out, int rows);
 /* Waits for the oldest piece that the accelerator was asked for, and says that it is done. */
 void bench_finish_queued(bench_problem_t *problem);
+/* Until when that has nothing to do for it but wait. */
+double bench_queued_due(const bench_problem_t *problem);
 
 /* Sets the threads of the BLAS library. False if this library has no such setting. */
 bool bench_compute_threads(int threads);

@@ -17,11 +17,26 @@
 
 #include <mpi.h>
 
-void tcp_die(const char *what)
+/* The thread may call no MPI: mpirun ends the others. */
+_Noreturn static void die(const char *what, const char *why)
 {
-    fprintf(stderr, "flash_tcp: %s: %s\n", what, strerror(errno));
-    MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    fprintf(stderr, "flash_tcp: %s: %s\n", what, why);
     abort();
+}
+
+static void wait_for(sem_t *semaphore)
+{
+    while (sem_wait(semaphore) != 0 && errno == EINTR) {
+    }
+}
+
+/* Of send() or recv(), how much that was. */
+static size_t moved(ssize_t bytes)
+{
+    if (bytes < 0 && errno != EAGAIN && errno != EINTR) {
+        die("the connection to a neighbour broke", strerror(errno));
+    }
+    return bytes < 0 ? 0 : (size_t) bytes;
 }
 
 /* What is sent and received of `total` grows as far as the sockets let it. */
@@ -30,17 +45,16 @@ static void move(const tcp_bare_t *bare, const struct pollfd fds[2], size_t *sen
     size_t offset = *sent % bare->block;
     ssize_t n;
 
-    if ((fds[0].revents & POLLOUT) != 0) {
-        n = send(bare->to_right, bare->out + offset, bare->block - offset,
-                 MSG_DONTWAIT | MSG_NOSIGNAL);
-        *sent += n > 0 ? (size_t) n : 0;
+    if (fds[0].revents != 0) {
+        *sent += moved(send(bare->to_right, bare->out + offset, bare->block - offset,
+                            MSG_DONTWAIT | MSG_NOSIGNAL));
     }
     if (fds[1].revents != 0) {
         n = recv(bare->from_left, bare->in + *received, bare->total - *received, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno != EAGAIN)) {
-            tcp_die("the connection from the left neighbour broke");
+        if (n == 0) {
+            die("the left neighbour", "has gone");
         }
-        *received += n > 0 ? (size_t) n : 0;
+        *received += moved(n);
     }
 }
 
@@ -50,14 +64,15 @@ static void *serve(void *arg)
     size_t sent, received;
 
     for (;;) {
-        sem_wait(&bare->begin);
+        wait_for(&bare->begin);
         for (sent = received = 0; sent < bare->total || received < bare->total;) {
             struct pollfd fds[2] = {
                 {.fd = sent < bare->total ? bare->to_right : -1, .events = POLLOUT},
                 {.fd = received < bare->total ? bare->from_left : -1, .events = POLLIN}};
 
-            poll(fds, 2, -1);
-            move(bare, fds, &sent, &received);
+            if (poll(fds, 2, -1) > 0) {
+                move(bare, fds, &sent, &received);
+            }
         }
         sem_post(&bare->end);
     }
@@ -73,7 +88,7 @@ static int listening(int *port)
 
     if (fd < 0 || bind(fd, (struct sockaddr *) &address, length) != 0 || listen(fd, 1) != 0 ||
         getsockname(fd, (struct sockaddr *) &address, &length) != 0) {
-        tcp_die("cannot listen");
+        die("cannot listen", strerror(errno));
     }
     *port = ntohs(address.sin_port);
     return fd;
@@ -83,15 +98,16 @@ static int connected(const char *host, int port)
 {
     struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
     char service[16];
-    int fd;
+    int fd, rc;
 
     snprintf(service, sizeof(service), "%d", port);
-    if (getaddrinfo(host, service, &hints, &found) != 0) {
-        tcp_die("the right neighbour's host name is not known here");
+    rc = getaddrinfo(host, service, &hints, &found);
+    if (rc != 0) {
+        die(host, gai_strerror(rc));
     }
     fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd < 0 || connect(fd, found->ai_addr, found->ai_addrlen) != 0) {
-        tcp_die("cannot connect to the right neighbour");
+        die("cannot connect to the right neighbour", strerror(errno));
     }
     freeaddrinfo(found);
     return fd;
@@ -121,7 +137,7 @@ void tcp_bare_open(tcp_bare_t *bare, const char *out, char *in, size_t block)
     sem_init(&bare->begin, 0, 0);
     sem_init(&bare->end, 0, 0);
     if (bare->from_left < 0 || pthread_create(&thread, NULL, serve, bare) != 0) {
-        tcp_die("cannot serve a socket");
+        die("cannot serve a socket", strerror(errno));
     }
     pthread_detach(thread);
 }
@@ -133,6 +149,5 @@ void tcp_bare_begin(tcp_bare_t *bare)
 
 void tcp_bare_wait(tcp_bare_t *bare)
 {
-    while (sem_wait(&bare->end) != 0 && errno == EINTR) {
-    }
+    wait_for(&bare->end);
 }

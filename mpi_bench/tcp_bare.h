@@ -18,17 +18,14 @@ typedef struct tcp_bare {
 } tcp_bare_t;
 
 /*
- * Connects each rank of MPI_COMM_WORLD with its right neighbour and starts the thread, which waits
- * for work until the process ends, as do `bare` and the buffers. All ranks call it. Ends the job if
- * it cannot.
+ * Connects each rank of MPI_COMM_WORLD with its right neighbour and starts the thread. All ranks
+ * call it. `bare` is the thread's until the process ends, the buffers from tcp_bare_begin() to
+ * tcp_bare_wait(). Whatever fails ends the process, and mpirun the job, with a message.
  */
 void tcp_bare_open(tcp_bare_t *bare, const char *out, char *in, size_t block);
 
 /* Has the thread send `total` bytes to the right and receive as many; and waits for that. */
 void tcp_bare_begin(tcp_bare_t *bare);
 void tcp_bare_wait(tcp_bare_t *bare);
-
-/* Says what failed, and why by errno, and ends the job. */
-_Noreturn void tcp_die(const char *what);
 
 #endif /* TCP_BARE_H */

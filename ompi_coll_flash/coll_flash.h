@@ -80,7 +80,7 @@ typedef struct mca_coll_flash_params {
     bool bind;
     int ring_order; /* FLASH_ORDER_* */
     int on_node;    /* FLASH_ON_NODE_*; agreed on: yes or no */
-    bool board; /* agreed on: and usable */
+    bool board;     /* agreed on: and usable */
     size_t board_bytes;
     int board_read_ranks; /* agreed on: 0 where memory cannot be read */
     size_t min_bytes, step_bytes;

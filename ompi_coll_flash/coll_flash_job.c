@@ -104,7 +104,7 @@ void mca_coll_flash_job_close(void)
     job.engine = NULL;
     job.transport = NULL;
     mca_coll_flash_boards_close();
-    mca_coll_flash_doublings_close();
+    mca_coll_flash_rounds_close();
     mca_coll_flash_peers_fini();
 }
 
@@ -225,7 +225,7 @@ static int64_t doubling_bytes(void)
     size_t *bytes = &mca_coll_flash_params.doubling_bytes;
 
     *bytes = *bytes < FLASH_MOST_IN_ROUNDS ? *bytes : FLASH_MOST_IN_ROUNDS;
-    return *bytes > 0 && mca_coll_flash_doublings_open() ? (int64_t) *bytes : 0;
+    return *bytes > 0 && mca_coll_flash_rounds_open() ? (int64_t) *bytes : 0;
 }
 
 /* Of negative values the smallest is that of the largest value. */

@@ -129,8 +129,8 @@ uint32_t mca_coll_flash_plain_sequence(mca_coll_flash_module_t *module, mca_coll
 int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t kind,
                                 mca_coll_flash_path_t path, int error, ompi_request_t **request);
 /* Before the limit is agreed on; false: there is no memory. */
-bool mca_coll_flash_doublings_open(void);
-void mca_coll_flash_doublings_close(void);
+bool mca_coll_flash_rounds_open(void);
+void mca_coll_flash_rounds_close(void);
 /* Where one cannot even have a request: what comes behind it stays in step; the others wait. */
 void mca_coll_flash_doubling_skip(mca_coll_flash_module_t *module);
 /* Starts a request's operation in rounds, or refuses it if params->element is 0. */

@@ -2,7 +2,7 @@
  * coll_flash_rounds.c: one operation's rounds (coll_flash_doubling.c): its memory, what is sent and what
  * comes.
  *
- * Open MPI's messages. Each is a header and the blocks of a round, one after another. Who cannot take
+ * A message, which is one of Open MPI's, is a header and the blocks of a round. Who cannot take
  * part sends headers alone that say so, from memory that the request has, and receives what nobody
  * looks at, so that all others come to their ends.
  *
@@ -116,13 +116,13 @@ static size_t room_for_message(void)
     return sizeof(header_t) + 2 * mca_coll_flash_params.doubling_bytes;
 }
 
-bool mca_coll_flash_doublings_open(void)
+bool mca_coll_flash_rounds_open(void)
 {
     trash = malloc(room_for_message());
     return trash != NULL;
 }
 
-void mca_coll_flash_doublings_close(void)
+void mca_coll_flash_rounds_close(void)
 {
     free(trash);
     trash = NULL;
