@@ -88,6 +88,7 @@ typedef struct mca_coll_flash_params {
     size_t direct_bytes;
     int direct_ranks;
     size_t doubling_bytes; /* agreed on: up to FLASH_MOST_IN_ROUNDS */
+    int doubling_ranks;
     size_t segment_bytes;
     int schedule;         /* FLASH_SCHEDULE_*, of reduce-scatters */
     bool callback_thread; /* unless a communicator's info key says otherwise */

@@ -23,6 +23,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .direct_bytes = 48 * 1024,
     .direct_ranks = 16,
     .doubling_bytes = 64 * 1024,
+    .doubling_ranks = 4,
     .segment_bytes = 256 * 1024,
     .schedule = FLASH_SCHEDULE_RING,
     .callback_thread = false,
@@ -160,6 +161,13 @@ static void register_selection(void)
         "for each rank. Not where coll_flash_on_node keeps rings away. 0: none do; more than 64 "
         "MiB counts as 64 MiB. The default is where that was found faster, over TCP. Where ranks "
         "were given different values, all use the smallest");
+    register_variable(
+        "doubling_ranks", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.doubling_ranks,
+        "Ranks of a communicator from which on these calls go in rounds; those of two "
+        "do anyway. Three ranks have two rounds, in which Open MPI's own calls are "
+        "done with fewer messages. Where ranks were given different values, all use "
+        "the smallest");
     register_choice(
         "on_node", on_node_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.on_node,

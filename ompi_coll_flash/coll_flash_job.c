@@ -200,6 +200,7 @@ enum {
     DIRECT_BYTES,
     DIRECT_RANKS,
     DOUBLING_BYTES,
+    DOUBLING_RANKS,
     SHARED
 };
 enum {
@@ -246,6 +247,7 @@ static void set_mine(int64_t mine[VALUES], bool usable)
     mine[DIRECT_BYTES] = comparable(params->direct_bytes);
     mine[DIRECT_RANKS] = params->direct_ranks;
     mine[DOUBLING_BYTES] = doubling_bytes();
+    mine[DOUBLING_RANKS] = params->doubling_ranks;
     for (int k = 0; k < SHARED; k++) {
         mine[SHARED + k] = -mine[k];
     }
@@ -259,10 +261,10 @@ static void set_mine(int64_t mine[VALUES], bool usable)
 static void tell_differences(const int64_t least[VALUES])
 {
     static const char *const names[SHARED] = {
-        "coll_flash_priority",         "coll_flash_min_bytes",    "coll_flash_step_bytes",
-        "coll_flash_segment_bytes",    "coll_flash_merge_bytes",  "coll_flash_board_bytes",
-        "coll_flash_board_read_ranks", "coll_flash_direct_bytes", "coll_flash_direct_ranks",
-        "coll_flash_doubling_bytes"};
+        "coll_flash_priority",         "coll_flash_min_bytes",     "coll_flash_step_bytes",
+        "coll_flash_segment_bytes",    "coll_flash_merge_bytes",   "coll_flash_board_bytes",
+        "coll_flash_board_read_ranks", "coll_flash_direct_bytes",  "coll_flash_direct_ranks",
+        "coll_flash_doubling_bytes",   "coll_flash_doubling_ranks"};
 
     if (least[PRIORITY] >= 0 && least[PRIORITY] <= FLASH_TOO_LOW_PRIORITY) {
         FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
@@ -330,6 +332,7 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
     params->direct_bytes = (size_t) least[DIRECT_BYTES];
     params->direct_ranks = (int) least[DIRECT_RANKS];
     params->doubling_bytes = (size_t) least[DOUBLING_BYTES];
+    params->doubling_ranks = (int) least[DOUBLING_RANKS];
     params->schedule = (int) least[SCHEDULE];
     if (!least[NO_SUMMARY]) {
         mca_coll_flash_job_measure();

@@ -145,16 +145,17 @@ static bool goes_direct(flash_kind_t kind, size_t bytes, size_t element,
 
 /*
  * Of allgathers Open MPI's own calls move no more bytes: these win by fewer messages alone, and of two
- * ranks not even by that.
+ * ranks not even by that. Three ranks have as many rounds as the others have hops, and more messages.
  */
 static bool doubles(flash_kind_t kind, size_t bytes, size_t element,
                     const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
 {
-    size_t gather = ompi_comm_size(module->comm) == 2 ? 16 : 2;
+    int nranks = ompi_comm_size(module->comm);
+    size_t gather = nranks == 2 ? 16 : 2;
     size_t most = mca_coll_flash_params.doubling_bytes / (kind == FLASH_ALLGATHER ? gather : 1);
 
     return element > 0 && obstacle < FLASH_ON_ONE_NODE && bytes > 0 && bytes <= most &&
-           !keeps_off(module);
+           (nranks == 2 || nranks >= mca_coll_flash_params.doubling_ranks) && !keeps_off(module);
 }
 
 mca_coll_flash_path_t mca_coll_flash_choose_path(const char *name, flash_kind_t kind, size_t bytes,

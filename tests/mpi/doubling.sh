@@ -25,6 +25,10 @@ options --mca coll_flash_min_bytes 1000000000
 reduce=(--mca coll_flash_verbose 2 -- test_reduce_scatter same_bits)
 point 'allgathers: rounds' path_is 'doubling (below twice min_bytes' 'passed on\|board\|direct' 3 "${gather[@]}"
 point 'reduce-scatters: rounds' path_is 'doubling (below min_bytes' 'passed on\|board\|direct' 3 "${reduce[@]}"
+rounds_from=4 point 'not of so few ranks' path_is 'passed on (below twice min_bytes' doubling 3 \
+    "${gather[@]}"
+rounds_from=4 point 'of two always' path_is 'doubling (below twice min_bytes' 'passed on' 2 \
+    "${gather[@]}"
 board=yes point 'a board on one node' path_is board doubling 3 "${gather[@]}"
 on_node=no point 'on one node: passed on' path_is 'passed on' doubling 3 "${gather[@]}"
 counted() {

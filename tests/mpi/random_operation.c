@@ -73,6 +73,8 @@ bool goes_in_rounds(const operation_t *operation, size_t bytes)
 
     return operation->slot->active && !operation->persistent && !operation->compute &&
            !uses_boards() && bytes > 0 &&
+           (operation->size == 2 ||
+            (size_t) operation->size >= parameter("OMPI_MCA_coll_flash_doubling_ranks", 4)) &&
            bytes <= most / (!operation->gathers    ? 1
                             : operation->size == 2 ? 16
                                                    : 2);

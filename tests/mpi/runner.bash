@@ -42,6 +42,7 @@ coll=flash
 on_node=yes # its parameter: this host is one, and its ranks are to go around the ring
 board=no    # another: what takes no ring is passed on; board.sh is about boards
 rounds=0    # another, coll_flash_doubling_bytes: likewise; doubling.sh is about that
+rounds_from=2 # another, coll_flash_doubling_ranks: Bruck's rounds are of three ranks, too
 
 # Open MPI 5's mpirun now and then writes a zero byte between two lines.
 grep() {
@@ -91,7 +92,7 @@ run() {
     timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" "$MPIRUN" -np "$np" --oversubscribe \
         --mca mpi_yield_when_idle 1 --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" \
         --mca coll "$coll" --mca coll_flash_on_node "$on_node" --mca coll_flash_board "$board" \
-        --mca coll_flash_doubling_bytes "$rounds" \
+        --mca coll_flash_doubling_bytes "$rounds" --mca coll_flash_doubling_ranks "$rounds_from" \
         --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" \
         "${common[@]}" "${own[@]}" "${tool[@]}" "$program" "$@"
 }
