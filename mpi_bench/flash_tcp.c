@@ -32,13 +32,13 @@
 #include "bench_job.h"
 #include "bench_parse.h"
 #include "bench_stats.h"
-#include "tcp_bare.h"
+#include "tcp_ring.h"
 
 enum { NOTHING, SOCKET, ALLGATHER, REDUCE_SCATTER, MOVERS };
 enum { ALONE, CPU, LOOP, PRODUCTS, WAYS };
 enum { WIDTH = 512, TURNS = 1 << 20, MAX_ITERATIONS = 10000 };
 
-static const char *const movers[MOVERS] = {"nothing", "a bare socket", "MPI_Iallgather",
+static const char *const movers[MOVERS] = {"nothing", "a plain socket", "MPI_Iallgather",
                                            "MPI_Ireduce_scatter_block"};
 static const char *const ways[WAYS] = {"alone", "cpu", "loop", "products"};
 
@@ -54,7 +54,7 @@ typedef struct bench {
     double *a, *b, *c;     /* of WIDTH x WIDTH */
     char *one, *all, *sum; /* a block; one for each rank; a block */
     size_t block;          /* bytes */
-    tcp_bare_t bare;
+    tcp_ring_t ring;
 } bench_t;
 
 static void *allocate(size_t size)
@@ -116,7 +116,7 @@ static void begin(bench_t *bench, int mover, MPI_Request *request)
 
     *request = MPI_REQUEST_NULL;
     if (mover == SOCKET) {
-        tcp_bare_begin(&bench->bare);
+        tcp_ring_begin(&bench->ring);
     } else if (mover == ALLGATHER) {
         MPI_Iallgather(bench->one, doubles, MPI_DOUBLE, bench->all, doubles, MPI_DOUBLE,
                        MPI_COMM_WORLD, request);
@@ -137,7 +137,7 @@ static double run(bench_t *bench, int mover, int way)
     begin(bench, mover, &request);
     compute(bench, way);
     if (mover == SOCKET) {
-        tcp_bare_wait(&bench->bare);
+        tcp_ring_wait(&bench->ring);
     }
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     return (way == CPU ? bench_cpu_time() : bench_now()) - start;
@@ -180,7 +180,7 @@ static void print_header(const bench_t *bench)
     } else {
         printf("%zu bytes to the right neighbour, %d ranks, collectives by %s; ms more than with "
                "nothing to\nmove, medians of %d iterations of the slowest rank\n%-26s",
-               bench->bare.total, bench->size, bench->served ? "flash" : "Open MPI's own component",
+               bench->ring.total, bench->size, bench->served ? "flash" : "Open MPI's own component",
                bench->iterations, "");
     }
     for (int way = 0; way < bench->ways; way++) {
@@ -193,7 +193,7 @@ static void print_header(const bench_t *bench)
 static void print_mover(const bench_t *bench, const char *name, const double more[WAYS])
 {
     if (bench->csv) {
-        printf("%s,%d,%d,%zu", name, bench->served, bench->size, bench->bare.total);
+        printf("%s,%d,%d,%zu", name, bench->served, bench->size, bench->ring.total);
     } else {
         printf("%-26s", name);
     }
@@ -309,7 +309,7 @@ static bool parse(int argc, char **argv, bench_t *bench)
 
 int main(int argc, char **argv)
 {
-    static bench_t bench = {.mib = 16, .iterations = 20, .ways = WAYS}; /* see tcp_bare_open() */
+    static bench_t bench = {.mib = 16, .iterations = 20, .ways = WAYS}; /* see tcp_ring_open() */
     int level;
     bool good;
 
@@ -330,7 +330,7 @@ int main(int argc, char **argv)
         }
         bench.served = bench_served(MPI_COMM_WORLD, true);
         fill(&bench);
-        tcp_bare_open(&bench.bare, bench.one, bench.all, bench.block);
+        tcp_ring_open(&bench.ring, bench.one, bench.all, bench.block);
         if (bench.ways > ALONE + 1) {
             calibrate(&bench);
         }

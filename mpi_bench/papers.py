@@ -22,6 +22,7 @@ import sys
 import tempfile
 
 import goals
+from lab import Lab, TOP
 
 HOSTS = 4
 LEAST_PIECE = 128 * 1024  # a shorter one's way through the network takes longer than it saves
@@ -201,9 +202,9 @@ TABLES = {table.__name__: table for table in (mlp, attention, ulysses, flux, tim
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--prefix", default=os.path.join(goals.TOP, "install"))
+    parser.add_argument("--prefix", default=os.path.join(TOP, "install"))
     parser.add_argument("--only", default=",".join(TABLES))
-    parser.add_argument("--pictures", default=os.path.join(goals.TOP, "docs", "pictures"))
+    parser.add_argument("--pictures", default=os.path.join(TOP, "docs", "pictures"))
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     names = options.only.split(",")
@@ -217,7 +218,7 @@ def main():
     if "timeline" in names and importlib.util.find_spec("matplotlib") is None:
         sys.exit("papers.py: timeline draws, and {} has no matplotlib (Debian: python3-matplotlib, for "
                  "/usr/bin/python3); or give --only what else there is".format(sys.executable))
-    lab = goals.Lab(os.path.abspath(options.prefix))
+    lab = Lab(os.path.abspath(options.prefix))
     print("# The papers' tables, measured here\nFour emulated hosts, links of 2 Gbit/s; "
           "by `mpi_bench/papers.py`.\n")
     for name in names:

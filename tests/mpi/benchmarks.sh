@@ -223,7 +223,7 @@ if [[ -x $benchmarks/flash_gemm ]]; then
     for np in 2 3; do
         point "np $np flash_tcp" works "MPI_Ireduce_scatter_block$(printf '  *[-0-9.]*%.0s' 1 2 3 4)\$" \
             "$np" flash_tcp -m 1 -i 2
-        point "np $np flash_tcp -a -f" works 'a bare socket,1,'"$np,$(((np - 1) << 20)),[0-9.]*\$" \
+        point "np $np flash_tcp -a -f" works 'a plain socket,1,'"$np,$(((np - 1) << 20)),[0-9.]*\$" \
             "$np" flash_tcp -m 1 -i 2 -a -f
     done
     point 'flash_tcp: no block: said' refuses 'usage: mpirun' flash_tcp -m 0

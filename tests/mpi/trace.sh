@@ -68,7 +68,7 @@ knows_operations() {
     python3 -Bc 'import sys
 sys.path.insert(0, sys.argv[1])
 import papers
-papers.goals.Lab(".")
+papers.Lab(".")
 scatters, gathers = papers.operations(sys.argv[2])
 sys.exit(not 0 <= gathers < scatters)' "$top_srcdir/mpi_bench" "$scratch/gemm.0.json"
 }

@@ -1,9 +1,9 @@
 /*
- * tcp_bare.c: see tcp_bare.h. Nothing but send() and recv(), from and to the user's memory.
+ * tcp_ring.c: see tcp_ring.h. Nothing but send() and recv(), from and to the user's memory.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "tcp_bare.h"
+#include "tcp_ring.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -40,17 +40,17 @@ static size_t moved(ssize_t bytes)
 }
 
 /* What is sent and received of `total` grows as far as the sockets let it. */
-static void move(const tcp_bare_t *bare, const struct pollfd fds[2], size_t *sent, size_t *received)
+static void move(const tcp_ring_t *ring, const struct pollfd fds[2], size_t *sent, size_t *received)
 {
-    size_t offset = *sent % bare->block;
+    size_t offset = *sent % ring->block;
     ssize_t n;
 
     if (fds[0].revents != 0) {
-        *sent += moved(send(bare->to_right, bare->out + offset, bare->block - offset,
+        *sent += moved(send(ring->to_right, ring->out + offset, ring->block - offset,
                             MSG_DONTWAIT | MSG_NOSIGNAL));
     }
     if (fds[1].revents != 0) {
-        n = recv(bare->from_left, bare->in + *received, bare->total - *received, MSG_DONTWAIT);
+        n = recv(ring->from_left, ring->in + *received, ring->total - *received, MSG_DONTWAIT);
         if (n == 0) {
             die("the left neighbour", "has gone");
         }
@@ -60,21 +60,21 @@ static void move(const tcp_bare_t *bare, const struct pollfd fds[2], size_t *sen
 
 static void *serve(void *arg)
 {
-    tcp_bare_t *bare = arg;
+    tcp_ring_t *ring = arg;
     size_t sent, received;
 
     for (;;) {
-        wait_for(&bare->begin);
-        for (sent = received = 0; sent < bare->total || received < bare->total;) {
+        wait_for(&ring->begin);
+        for (sent = received = 0; sent < ring->total || received < ring->total;) {
             struct pollfd fds[2] = {
-                {.fd = sent < bare->total ? bare->to_right : -1, .events = POLLOUT},
-                {.fd = received < bare->total ? bare->from_left : -1, .events = POLLIN}};
+                {.fd = sent < ring->total ? ring->to_right : -1, .events = POLLOUT},
+                {.fd = received < ring->total ? ring->from_left : -1, .events = POLLIN}};
 
             if (poll(fds, 2, -1) > 0) {
-                move(bare, fds, &sent, &received);
+                move(ring, fds, &sent, &received);
             }
         }
-        sem_post(&bare->end);
+        sem_post(&ring->end);
     }
     return NULL;
 }
@@ -113,7 +113,7 @@ static int connected(const char *host, int port)
     return fd;
 }
 
-void tcp_bare_open(tcp_bare_t *bare, const char *out, char *in, size_t block)
+void tcp_ring_open(tcp_ring_t *ring, const char *out, char *in, size_t block)
 {
     struct {
         char host[256];
@@ -127,27 +127,27 @@ void tcp_bare_open(tcp_bare_t *bare, const char *out, char *in, size_t block)
     gethostname(mine.host, sizeof(mine.host) - 1);
     MPI_Sendrecv(&mine, sizeof(mine), MPI_BYTE, (rank + size - 1) % size, 0, &right, sizeof(right),
                  MPI_BYTE, (rank + 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    *bare = (tcp_bare_t){.to_right = connected(right.host, right.port),
+    *ring = (tcp_ring_t){.to_right = connected(right.host, right.port),
                          .from_left = accept(listener, NULL, NULL),
                          .out = out,
                          .in = in,
                          .block = block,
                          .total = block * (size_t) (size - 1)};
     close(listener);
-    sem_init(&bare->begin, 0, 0);
-    sem_init(&bare->end, 0, 0);
-    if (bare->from_left < 0 || pthread_create(&thread, NULL, serve, bare) != 0) {
+    sem_init(&ring->begin, 0, 0);
+    sem_init(&ring->end, 0, 0);
+    if (ring->from_left < 0 || pthread_create(&thread, NULL, serve, ring) != 0) {
         die("cannot serve a socket", strerror(errno));
     }
     pthread_detach(thread);
 }
 
-void tcp_bare_begin(tcp_bare_t *bare)
+void tcp_ring_begin(tcp_ring_t *ring)
 {
-    sem_post(&bare->begin);
+    sem_post(&ring->begin);
 }
 
-void tcp_bare_wait(tcp_bare_t *bare)
+void tcp_ring_wait(tcp_ring_t *ring)
 {
-    wait_for(&bare->end);
+    wait_for(&ring->end);
 }

@@ -1,0 +1,105 @@
+"""lab.py: runs the installed benchmarks for goals.py and papers.py, on emulated hosts or on this one.
+
+Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+"""
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def processor_time():
+    """Of all cores since the machine started: busy, and in all."""
+    with open("/proc/stat", encoding="ascii") as file:
+        ticks = [int(word) for word in file.readline().split()[1:9]]
+    idle = ticks[3] + ticks[4]
+    return sum(ticks) - idle, sum(ticks)
+
+
+class Lab:
+    """Runs the installed benchmarks, on this host or on emulated ones."""
+
+    busy = 0  # percent of the machine's cores, in the latest run
+
+    def __init__(self, prefix, runs=None):
+        self.runs = runs
+        self.bin = os.path.join(prefix, "bin")
+        self.environment = dict(
+            os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"
+        )
+        own = subprocess.run(
+            ["ompi_info", "--path", "pkglibdir", "--parsable"],
+            check=True, capture_output=True, text=True,
+        ).stdout.strip().split(":")[2]
+        self.mca = ["--mca", "opal_mca_base_component_path",
+                    os.path.join(prefix, "lib", "openmpi") + ":" + own, "--mca", "coll", "flash"]
+
+    def times(self, usual):
+        """How often to run something."""
+        return usual if self.runs is None else min(usual, self.runs)
+
+    def _mca(self, served):
+        return self.mca[:-1] + ["flash" if served else "^flash"]
+
+    def _run(self, launcher, program, arguments):
+        command = launcher + [os.path.join(self.bin, program)] + arguments
+        print("  " + " ".join([program] + arguments), file=sys.stderr, flush=True)
+        before = processor_time()
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+        busy, whole = (after - start for after, start in zip(processor_time(), before))
+        self.busy = 100 * busy / max(whole, 1)
+        if done.returncode != 0:
+            sys.exit("lab: failed: {}\n{}".format(" ".join(command), done.stderr))
+        return done.stdout
+
+    def hosts(self, count, program, arguments, options=(), served=True):
+        launcher = [os.path.join(TOP, "tests", "cluster", "hosts"), "-n", str(count), *options]
+        return self._run(launcher + self._mca(served) + ["--"], program, arguments)
+
+    def here(self, ranks, program, arguments, served=True):
+        launcher = ["mpirun", "-np", str(ranks), "--oversubscribe", "--bind-to", "none",
+                    "--mca", "mpi_yield_when_idle", "1"]
+        return self._run(launcher + self._mca(served), program, arguments)
+
+    def gemm(self, count, arguments, options=()):
+        """flash_gemm on hosts: its results, by operation."""
+        with tempfile.NamedTemporaryFile("r", suffix=".json") as file:
+            self.hosts(count, "flash_gemm", arguments + ["--json=" + file.name], options)
+            run = json.load(file)
+        if any(result["wrong_checks"] for result in run["results"]):
+            sys.exit("lab: wrong results")
+        return run
+
+    def compare(self, arguments):
+        """flash_compare's rows."""
+        with tempfile.NamedTemporaryFile("r", suffix=".csv") as file:
+            print("  flash_compare " + " ".join(arguments), file=sys.stderr, flush=True)
+            subprocess.run([os.path.join(TOP, "mpi_bench", "flash_compare"), "--prefix",
+                            os.path.dirname(self.bin), "--csv", file.name] + arguments)
+            rows = list(csv.DictReader(file))
+        if not any(row["variant"] == "flash" for row in rows):
+            sys.exit("lab: flash_compare has not measured flash")
+        return rows
+
+    def tcp(self, count, arguments, options=()):
+        """flash_tcp's rows, by mover: milliseconds."""
+        rows = self.rows(self.hosts(count, "flash_tcp", arguments + ["-f"], options))
+        if any(row["served"] != "1" for row in rows):
+            sys.exit("lab: flash does not serve flash_tcp")
+        return {row["mover"]: {way[:-3]: float(row[way]) for way in row if way.endswith("_ms")}
+                for row in rows}
+
+    def simulate(self, operation, ranks, size):
+        """The row of a simulation with the emulated hosts' links."""
+        return self.rows(self._run([], "flash_simulate", [
+            "--op=" + operation, "--ranks={}".format(ranks), "--bytes=" + size, "--csv=-"]))[0]
+
+    @staticmethod
+    def rows(text):
+        """The rows of a collective's benchmark, from its CSV."""
+        return list(csv.DictReader(io.StringIO(text)))
