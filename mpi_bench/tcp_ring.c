@@ -21,7 +21,7 @@
 _Noreturn static void die(const char *what, const char *why)
 {
     fprintf(stderr, "flash_tcp: %s: %s\n", what, why);
-    abort();
+    _exit(EXIT_FAILURE);
 }
 
 static void wait_for(sem_t *semaphore)
@@ -103,6 +103,9 @@ static int connected(const char *host, int port)
     snprintf(service, sizeof(service), "%d", port);
     rc = getaddrinfo(host, service, &hints, &found);
     if (rc != 0) {
+        fprintf(stderr,
+                "flash_tcp: the right neighbour's host has no address here: name it in DNS or "
+                "/etc/hosts\n");
         die(host, gai_strerror(rc));
     }
     fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -127,6 +130,9 @@ void tcp_ring_open(tcp_ring_t *ring, const char *out, char *in, size_t block)
     gethostname(mine.host, sizeof(mine.host) - 1);
     MPI_Sendrecv(&mine, sizeof(mine), MPI_BYTE, (rank + size - 1) % size, 0, &right, sizeof(right),
                  MPI_BYTE, (rank + 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (strcmp(right.host, mine.host) == 0) {
+        strcpy(right.host, "127.0.0.1"); /* a container's own name often has no address */
+    }
     *ring = (tcp_ring_t){.to_right = connected(right.host, right.port),
                          .from_left = accept(listener, NULL, NULL),
                          .out = out,
