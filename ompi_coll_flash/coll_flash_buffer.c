@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "flash_copy.h"
 #include "flash_device.h"
 #include "flash_stager.h"
 
@@ -154,7 +155,7 @@ int mca_coll_flash_copy_back(const mca_coll_flash_request_t *request, void *to, 
                              size_t size)
 {
     if (request->stager == NULL) {
-        memcpy(to, from, size);
+        flash_copy(to, from, size);
         return MPI_SUCCESS;
     }
     if (!flash_stager_copy(request->stager, false, to, from, size)) {

@@ -13,8 +13,8 @@
 #include "coll_flash_doubling.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "flash_copy.h"
 #include "flash_doubling.h"
 
 typedef mca_coll_flash_doubling_header_t header_t;
@@ -24,7 +24,12 @@ _Static_assert(sizeof(header_t) % _Alignof(max_align_t) == 0, "what follows is a
 /* Room for any message, of which nothing is read: written in MPI_Init and MPI_Finalize only. */
 static header_t *trash;
 
-/* An operation's memory. One is kept for the next: new pages take longer than what is done with it. */
+enum { PAGE = 4096 };
+
+/*
+ * An operation's memory, from the beginning of a page on. One is kept for the next: new pages take
+ * longer than what is done with it.
+ */
 typedef struct memory {
     _Alignas(max_align_t) size_t bytes; /* behind this */
 } memory_t;
@@ -129,6 +134,11 @@ void mca_coll_flash_rounds_close(void)
     free(atomic_exchange_explicit(&spare, NULL, memory_order_acquire));
 }
 
+static size_t rounded_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
 /* NULL: there is none. */
 static char *take_memory(size_t bytes)
 {
@@ -136,7 +146,7 @@ static char *take_memory(size_t bytes)
 
     if (memory == NULL || memory->bytes < bytes) {
         free(memory);
-        memory = malloc(sizeof(*memory) + bytes);
+        memory = aligned_alloc(PAGE, rounded_up(sizeof(*memory) + bytes, PAGE));
         if (memory == NULL) {
             return NULL;
         }
@@ -154,21 +164,29 @@ static void give_memory(char *memory)
 }
 
 /*
- * All blocks at their places, and behind them what is sent and what comes. A receive that is too short
- * is not to be had of Open MPI 4.1: within a node it writes past the end.
+ * All blocks at their places, and behind them what is sent and what comes. If they are long, each of the
+ * three begins a quarter of a page or more further in its page than the one before, and what is sent
+ * half a page into it, far from the headers that kernels put before it: all that is copied between
+ * them, and out of them, is at the speed of memory (flash_copy.c).
+ *
+ * A receive that is too short is not to be had of Open MPI 4.1: within a node it writes past the end.
  */
 static bool allocate(mca_coll_flash_request_t *request)
 {
     mca_coll_flash_doubling_t *doubling = &request->doubling;
     size_t bytes = count_of(request, 0, ranks_of(request)) * params_of(request)->element;
-    size_t room = (bytes + sizeof(header_t) - 1) / sizeof(header_t);
+    bool is_long = bytes >= PAGE;
+    size_t shift = is_long ? PAGE / 4 : 0;
+    size_t room = rounded_up(bytes, is_long ? PAGE : sizeof(header_t));
+    size_t out = room + 2 * shift;
+    size_t in = out + sizeof(header_t) + room + shift;
 
-    doubling->blocks = take_memory((2 * room + 1) * sizeof(header_t) + room_for_message());
+    doubling->blocks = take_memory(in + room_for_message());
     if (doubling->blocks == NULL) {
         return false;
     }
-    doubling->out = (header_t *) (void *) doubling->blocks + room;
-    doubling->in = doubling->out + 1 + room;
+    doubling->out = (header_t *) (void *) (doubling->blocks + out);
+    doubling->in = (header_t *) (void *) (doubling->blocks + in);
     return true;
 }
 
@@ -186,7 +204,7 @@ static void copy_blocks(mca_coll_flash_request_t *request, bool all, bool in)
         void *to = all ? place_in(request, params->output, block) : params->output;
 
         if (bytes > 0 && (all || block == rank)) {
-            memcpy(in ? at : to, in ? from : at, bytes);
+            flash_copy(in ? at : to, in ? from : at, bytes);
         }
         at += bytes;
     }
@@ -243,7 +261,7 @@ static void post_send(mca_coll_flash_request_t *request)
     if (!doubling->header.spoiled) {
         bytes =
             count_of(request, round.sends.first, round.sends.count) * params_of(request)->element;
-        memcpy(doubling->out + 1, place_at(request, round.sends.first), bytes);
+        flash_copy(doubling->out + 1, place_at(request, round.sends.first), bytes);
     }
     rc = MCA_PML_CALL(isend(doubling->out, sizeof(header_t) + bytes, MPI_BYTE, (int) round.to,
                             doubling->tag, MCA_PML_BASE_SEND_STANDARD, request->module->comm,
@@ -335,7 +353,7 @@ static void take(mca_coll_flash_request_t *request)
         return;
     }
     if (gathers(request)) {
-        memcpy(to, request->doubling.in + 1, count * params->element);
+        flash_copy(to, request->doubling.in + 1, count * params->element);
     } else {
         int status = params->combine(params->combine_arg, request->doubling.in + 1, to, count);
 

@@ -5,7 +5,7 @@
  */
 #include "flash_board_internal.h"
 
-#include <string.h>
+#include "flash_copy.h"
 
 flash_range_t flash_board_part(const flash_board_op_t *op, uint32_t block, uint64_t round)
 {
@@ -45,9 +45,9 @@ static void fill_contributions(const flash_board_t *board, const flash_board_op_
         flash_range_t part = flash_board_part(op, block, op->posted);
 
         if (part.count > 0) {
-            memcpy(data + (ahead - 1) * op->stride,
-                   (const char *) op->params.input + flash_board_place(op, block, part),
-                   part.count * op->params.element);
+            flash_copy(data + (ahead - 1) * op->stride,
+                       (const char *) op->params.input + flash_board_place(op, block, part),
+                       part.count * op->params.element);
         }
     }
 }
@@ -65,7 +65,7 @@ void flash_board_fill(const flash_board_t *board, const flash_board_op_t *op,
         const char *part = own_part(board, op, &bytes);
 
         if (bytes > 0) {
-            memcpy(slot->data, part, bytes);
+            flash_copy(slot->data, part, bytes);
         }
     }
 }
@@ -83,7 +83,7 @@ void flash_board_keep(const flash_board_t *board, const flash_board_op_t *op)
     to = (char *) op->params.output +
          flash_board_place(op, board->rank, flash_board_part(op, board->rank, op->posted));
     if (bytes > 0 && to != from) {
-        memcpy(to, from, bytes);
+        flash_copy(to, from, bytes);
     }
 }
 
@@ -94,8 +94,8 @@ static void take_block(const flash_board_op_t *op, uint32_t block, const char *d
     flash_range_t part = flash_board_part(op, block, op->taken);
 
     if (part.count > 0) {
-        memcpy((char *) op->params.output + flash_board_place(op, block, part), data,
-               part.count * op->params.element);
+        flash_copy((char *) op->params.output + flash_board_place(op, block, part), data,
+                   part.count * op->params.element);
     }
 }
 
@@ -118,8 +118,8 @@ static void take_contribution(const flash_board_t *board, flash_board_op_t *op, 
     const char *contribution = data + (board->nranks - op->ahead - 1) * op->stride;
 
     if (part.count > 0 && op->ahead == 1) {
-        memcpy((char *) op->params.output + part.offset * op->params.element, contribution,
-               part.count * op->params.element);
+        flash_copy((char *) op->params.output + part.offset * op->params.element, contribution,
+                   part.count * op->params.element);
     } else if (part.count > 0) {
         add(op, contribution, part);
     }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flash_copy.h"
+
 void flash_board_fill_address(const flash_board_op_t *op, flash_board_slot_t *slot)
 {
     memcpy(slot->data, &op->params.input, sizeof(op->params.input));
@@ -41,7 +43,7 @@ void flash_board_answer(const flash_board_t *board, flash_board_op_t *op, flash_
     }
     op->copy = malloc(bytes);
     if (op->copy != NULL) {
-        memcpy(op->copy, op->params.input, bytes);
+        flash_copy(op->copy, op->params.input, bytes);
         answer = (uint64_t) (uintptr_t) op->copy;
     }
     atomic_store_explicit(&slot->again, answer, memory_order_release);

@@ -6,8 +6,8 @@
 #include "flash_engine.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "flash_copy.h"
 #include "flash_op.h"
 
 /* A queue of operations through one of their link fields; `in` says whether one is in it. */
@@ -416,7 +416,7 @@ int flash_work_run(const flash_work_t *work)
         return params->begin(params->begin_arg, work);
     }
     if (copies(work)) {
-        memcpy(work->inout, work->in, work->size);
+        flash_copy(work->inout, work->in, work->size);
         return FLASH_OK;
     }
     return combine(work);
