@@ -22,7 +22,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .merge_bytes = 512 * 1024,
     .direct_bytes = 48 * 1024,
     .direct_ranks = 16,
-    .doubling_bytes = 64 * 1024,
+    .doubling_bytes = 128 * 1024,
     .doubling_ranks = 4,
     .segment_bytes = 256 * 1024,
     .schedule = FLASH_SCHEDULE_RING,
@@ -155,9 +155,11 @@ static void register_selection(void)
         "doubling_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4,
         MCA_BASE_VAR_SCOPE_ALL_EQ, &mca_coll_flash_params.doubling_bytes,
         "Size in bytes, all ranks' blocks together, up to which MPI_Ireduce_scatter(_block), and "
-        "up to half of which MPI_Iallgather(v), of two ranks a sixteenth, that take neither a ring "
-        "nor a board go in a few rounds of Open MPI's own messages, the logarithm of the number of "
-        "ranks: recursive doubling and halving. Open MPI's own non-blocking calls have a message "
+        "up to half of which MPI_Iallgather(v), of two ranks a sixteenth, that take neither a "
+        "ring nor a board go in a few rounds of Open MPI's own messages, the logarithm of the "
+        "number "
+        "of ranks: recursive doubling and halving. Open MPI's own non-blocking calls have a "
+        "message "
         "for each rank. Not where coll_flash_on_node keeps rings away. 0: none do; more than 64 "
         "MiB counts as 64 MiB. The default is where that was found faster, over TCP. Where ranks "
         "were given different values, all use the smallest");

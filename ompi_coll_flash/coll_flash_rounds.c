@@ -140,19 +140,27 @@ static size_t rounded_up(size_t bytes, size_t unit)
 }
 
 /* NULL: there is none. */
+static memory_t *new_memory(size_t bytes)
+{
+    void *memory;
+
+    if (posix_memalign(&memory, PAGE, sizeof(memory_t) + bytes) != 0) {
+        return NULL;
+    }
+    *(memory_t *) memory = (memory_t){.bytes = bytes};
+    return memory;
+}
+
+/* Likewise. */
 static char *take_memory(size_t bytes)
 {
     memory_t *memory = atomic_exchange_explicit(&spare, NULL, memory_order_acquire);
 
     if (memory == NULL || memory->bytes < bytes) {
         free(memory);
-        memory = aligned_alloc(PAGE, rounded_up(sizeof(*memory) + bytes, PAGE));
-        if (memory == NULL) {
-            return NULL;
-        }
-        memory->bytes = bytes;
+        memory = new_memory(bytes);
     }
-    return (char *) (memory + 1);
+    return memory == NULL ? NULL : (char *) (memory + 1);
 }
 
 static void give_memory(char *memory)

@@ -69,7 +69,7 @@ bool takes_ring(const operation_t *operation, size_t bytes)
 /* What takes no ring, and is served at all. */
 bool goes_in_rounds(const operation_t *operation, size_t bytes)
 {
-    size_t most = parameter("OMPI_MCA_coll_flash_doubling_bytes", 64 * 1024);
+    size_t most = parameter("OMPI_MCA_coll_flash_doubling_bytes", 128 * 1024);
 
     return operation->slot->active && !operation->persistent && !operation->compute &&
            !uses_boards() && bytes > 0 &&
