@@ -9,22 +9,24 @@
 #include <string.h>
 
 #include "bench_device.h"
+#include "coll_options.h"
 
 static size_t recv_room(const coll_data_t *data, size_t bytes)
 {
     return (coll_operation.reduces ? bytes : (size_t) data->nranks * bytes) + 1;
 }
 
-/* From the beginning of a page on, as OSU's are: by its place there a copy may take twenty times as
+/* From the beginning of a page on, as OSU's, or behind it: by that a copy may take twenty times as
    long (flash_copy.c). */
-static char *allocate(size_t bytes)
+static char *allocate(size_t bytes, size_t offset)
 {
-    const size_t page = 4096;
+    char *memory =
+        aligned_alloc(COLL_PAGE, (offset + bytes + COLL_PAGE - 1) / COLL_PAGE * COLL_PAGE);
 
-    return aligned_alloc(page, (bytes + page - 1) / page * page);
+    return memory == NULL ? NULL : memory + offset;
 }
 
-bool coll_data_init(coll_data_t *data, size_t bytes, bool device)
+bool coll_data_init(coll_data_t *data, size_t bytes, bool device, size_t offset)
 {
     bool reduces = coll_operation.reduces;
     size_t nranks;
@@ -37,8 +39,9 @@ bool coll_data_init(coll_data_t *data, size_t bytes, bool device)
     data->counts = malloc(nranks * sizeof(int));
     data->displs = malloc(nranks * sizeof(int));
     data->device = device;
-    data->host_send = allocate(bytes + 1);
-    data->host_recv = allocate(recv_room(data, bytes));
+    data->offset = offset;
+    data->host_send = allocate(bytes + 1, 0);
+    data->host_recv = allocate(recv_room(data, bytes), offset);
     data->send = device ? bench_device_allocate(bytes + 1) : data->host_send;
     data->recv = device ? bench_device_allocate(recv_room(data, bytes)) : data->host_recv;
     if (data->counts == NULL || data->displs == NULL || data->send == NULL || data->recv == NULL ||
@@ -54,7 +57,9 @@ void coll_data_free(coll_data_t *data)
     free(data->counts);
     free(data->displs);
     free(data->host_send);
-    free(data->host_recv);
+    if (data->host_recv != NULL) {
+        free((char *) data->host_recv - data->offset);
+    }
     if (data->device) {
         bench_device_free(data->send);
         bench_device_free(data->recv);

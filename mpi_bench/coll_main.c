@@ -54,7 +54,7 @@ static bool get_data(coll_data_t *data, const coll_options_t *options, int rank)
     if (!all) {
         return false;
     }
-    got = coll_data_init(data, options->max_bytes, options->device);
+    got = coll_data_init(data, options->max_bytes, options->device, (size_t) options->offset);
     MPI_Allreduce(&got, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
     if (!all && rank == 0) {
         fprintf(stderr, "%s: no memory for messages of %zu bytes: give -m a smaller size\n",

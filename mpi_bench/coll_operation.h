@@ -26,6 +26,7 @@ typedef struct coll_data {
     int total;   /* of all blocks */
     int *counts, *displs;
     bool device;
+    size_t offset;               /* of `host_recv` in its page */
     void *send, *recv;           /* the call's */
     void *host_send, *host_recv; /* what is in them; the same, unless they are a device's */
 } coll_data_t;
@@ -41,8 +42,9 @@ typedef struct coll_operation {
 /* Defined by each program. */
 extern coll_operation_t coll_operation;
 
-/* Room for messages of up to `bytes`, in a device's memory if so. False if there is none. */
-bool coll_data_init(coll_data_t *data, size_t bytes, bool device);
+/* Room for messages of up to `bytes`, in a device's memory if so; the host's receive buffer begins
+   `offset` bytes into a page. False if there is none. */
+bool coll_data_init(coll_data_t *data, size_t bytes, bool device, size_t offset);
 void coll_data_free(coll_data_t *data);
 
 /* Sets the counts for a size. False if it has no element for each rank (equal blocks). */

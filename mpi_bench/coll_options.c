@@ -23,6 +23,7 @@ enum {
     OPT_LINK_MTU,
     OPT_NO_CHECK,
     OPT_NO_OWN,
+    OPT_OFFSET,
     OPT_SAME_WORK,
     OPT_SECONDS,
     OPT_TIMES,
@@ -42,6 +43,7 @@ static const struct option long_options[] = {
     {"link-mtu", required_argument, NULL, OPT_LINK_MTU},
     {"no-check", no_argument, NULL, OPT_NO_CHECK},
     {"no-own", no_argument, NULL, OPT_NO_OWN},
+    {"offset", required_argument, NULL, OPT_OFFSET},
     {"same-work", no_argument, NULL, OPT_SAME_WORK},
     {"seconds", required_argument, NULL, OPT_SECONDS},
     {"times", required_argument, NULL, OPT_TIMES},
@@ -70,6 +72,8 @@ static const char help_text[] =
     "      --no-own          without Open MPI's own calls\n"
     "      --same-work       these are to hide what flash's hide, a computation as long as its\n"
     "                        call alone, instead of one as long as their own\n"
+    "      --offset=BYTES    where in its page the host's receive buffer begins, a multiple of 8\n"
+    "                        (default 0, as that of the send buffer): copies may depend on it\n"
     "      --csv=FILE        all figures, comma-separated; '-' is the standard output\n"
     "      --link-rate=BYTES  a second that a host can send, headers included (default\n"
     "                        $FLASH_LINK_RATE); --link-mtu=BYTES (default $FLASH_LINK_MTU or "
@@ -132,6 +136,14 @@ static bench_parsed_t parse_real(const char *name, const char *text, double low,
     return bench_read_number(coll_operation.program, name, text, 1000, low, high, value);
 }
 
+static bench_parsed_t parse_offset(const char *text, coll_options_t *options)
+{
+    if (!bench_parse_int(text, 0, COLL_PAGE - 1, &options->offset) || options->offset % 8 != 0) {
+        return complain("--offset=%s: give a multiple of 8 below %d", text, COLL_PAGE);
+    }
+    return BENCH_RUN;
+}
+
 static bench_parsed_t parse_accelerator(const char *text, coll_options_t *options)
 {
     options->device = strcmp(text, "cuda") == 0;
@@ -172,6 +184,8 @@ static bench_parsed_t parse_numbers(int option, const char *text, coll_options_t
         return parse_count("-t", text, 0, MAX_TESTS, &options->tests);
     case OPT_TIMES:
         return parse_count("--times", text, 2, MAX_TIMES, &options->times);
+    case OPT_OFFSET:
+        return parse_offset(text, options);
     case OPT_LINK_RATE:
         return parse_real("--link-rate", text, 1, 1e13, &options->link_rate);
     case OPT_LINK_MTU:

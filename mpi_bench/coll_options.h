@@ -12,6 +12,8 @@
 #include "bench_parse.h"
 #include "coll_compute.h"
 
+#define COLL_PAGE 4096 /* bytes */
+
 /* No pointers: rank 0 parses and broadcasts the bytes. */
 typedef struct coll_options {
     size_t min_bytes, max_bytes;
@@ -24,6 +26,7 @@ typedef struct coll_options {
     bool check;
     coll_compute_kind_t compute;
     bool device;    /* buffers in the memory of a CUDA device, where Open MPI's own calls are not */
+    int offset;     /* bytes into a page: there the receive buffer begins */
     bool own;       /* measures Open MPI's own calls, too */
     bool same_work; /* under the computation that flash's are measured under */
     double link_rate; /* bytes per second, headers included; 0: not known */

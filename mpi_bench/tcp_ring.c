@@ -9,6 +9,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,23 @@ static int listening(int *port)
     return fd;
 }
 
+/* Whether that rank of MPI_COMM_WORLD is on this host. All ranks call it. */
+static bool is_here(int rank)
+{
+    MPI_Comm node;
+    MPI_Group all, here;
+    int number;
+
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Comm_group(node, &here);
+    MPI_Group_translate_ranks(all, 1, &rank, here, &number);
+    MPI_Group_free(&here);
+    MPI_Group_free(&all);
+    MPI_Comm_free(&node);
+    return number != MPI_UNDEFINED;
+}
+
 static int connected(const char *host, int port)
 {
     struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
@@ -103,10 +121,7 @@ static int connected(const char *host, int port)
     snprintf(service, sizeof(service), "%d", port);
     rc = getaddrinfo(host, service, &hints, &found);
     if (rc != 0) {
-        fprintf(stderr,
-                "flash_tcp: the right neighbour's host has no address here: name it in DNS or "
-                "/etc/hosts\n");
-        die(host, gai_strerror(rc));
+        die("give the right neighbour's host an address in DNS or /etc/hosts", gai_strerror(rc));
     }
     fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd < 0 || connect(fd, found->ai_addr, found->ai_addrlen) != 0) {
@@ -130,15 +145,13 @@ void tcp_ring_open(tcp_ring_t *ring, const char *out, char *in, size_t block)
     gethostname(mine.host, sizeof(mine.host) - 1);
     MPI_Sendrecv(&mine, sizeof(mine), MPI_BYTE, (rank + size - 1) % size, 0, &right, sizeof(right),
                  MPI_BYTE, (rank + 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (strcmp(right.host, mine.host) == 0) {
+    if (is_here((rank + 1) % size)) {
         strcpy(right.host, "127.0.0.1"); /* a container's own name often has no address */
     }
-    *ring = (tcp_ring_t){.to_right = connected(right.host, right.port),
-                         .from_left = accept(listener, NULL, NULL),
-                         .out = out,
-                         .in = in,
-                         .block = block,
-                         .total = block * (size_t) (size - 1)};
+    *ring =
+        (tcp_ring_t){.out = out, .in = in, .block = block, .total = block * (size_t) (size - 1)};
+    ring->to_right = connected(right.host, right.port);
+    ring->from_left = accept(listener, NULL, NULL);
     close(listener);
     sem_init(&ring->begin, 0, 0);
     sem_init(&ring->end, 0, 0);

@@ -157,12 +157,11 @@ static void register_selection(void)
         "Size in bytes, all ranks' blocks together, up to which MPI_Ireduce_scatter(_block), and "
         "up to half of which MPI_Iallgather(v), of two ranks a sixteenth, that take neither a "
         "ring nor a board go in a few rounds of Open MPI's own messages, the logarithm of the "
-        "number "
-        "of ranks: recursive doubling and halving. Open MPI's own non-blocking calls have a "
-        "message "
-        "for each rank. Not where coll_flash_on_node keeps rings away. 0: none do; more than 64 "
-        "MiB counts as 64 MiB. The default is where that was found faster, over TCP. Where ranks "
-        "were given different values, all use the smallest");
+        "number of ranks: recursive doubling and halving. Open MPI's own non-blocking calls have a "
+        "message for each rank. Not where coll_flash_on_node keeps rings away, nor on fewer than "
+        "coll_flash_doubling_ranks. 0: none do; more than 64 MiB counts as 64 MiB. The default is "
+        "where that was found faster, over TCP. Where ranks were given different values, all use "
+        "the smallest");
     register_variable(
         "doubling_ranks", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.doubling_ranks,

@@ -55,7 +55,8 @@ typedef struct mca_coll_flash_doubling {
     bool arrived;                        /* what the round receives, in this way: */
     int error;
     size_t length;
-    char *blocks; /* owned, with `out` and `in` behind them; or NULL */
+    char *memory; /* owned, or NULL; of `blocks`, `out` and `in` */
+    char *blocks;
     mca_coll_flash_doubling_header_t *out, *in;
     mca_coll_flash_doubling_header_t alone;  /* what is sent where there are no blocks */
     mca_coll_flash_doubling_header_t header; /* what the next message begins with */

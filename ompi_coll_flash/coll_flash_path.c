@@ -145,7 +145,7 @@ static bool goes_direct(flash_kind_t kind, size_t bytes, size_t element,
 
 /*
  * Of allgathers Open MPI's own calls move no more bytes: these win by fewer messages alone, and of two
- * ranks not even by that. Three ranks have as many rounds as the others have hops, and more messages.
+ * ranks not even by that. Three ranks have as many rounds as those calls have hops, and more messages.
  */
 static bool doubles(flash_kind_t kind, size_t bytes, size_t element,
                     const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)

@@ -24,8 +24,6 @@ _Static_assert(sizeof(header_t) % _Alignof(max_align_t) == 0, "what follows is a
 /* Room for any message, of which nothing is read: written in MPI_Init and MPI_Finalize only. */
 static header_t *trash;
 
-enum { PAGE = 4096 };
-
 /*
  * An operation's memory, from the beginning of a page on. One is kept for the next: new pages take
  * longer than what is done with it.
@@ -144,7 +142,7 @@ static memory_t *new_memory(size_t bytes)
 {
     void *memory;
 
-    if (posix_memalign(&memory, PAGE, sizeof(memory_t) + bytes) != 0) {
+    if (posix_memalign(&memory, FLASH_PAGE, sizeof(memory_t) + bytes) != 0) {
         return NULL;
     }
     *(memory_t *) memory = (memory_t){.bytes = bytes};
@@ -172,29 +170,30 @@ static void give_memory(char *memory)
 }
 
 /*
- * All blocks at their places, and behind them what is sent and what comes. If they are long, each of the
- * three begins a quarter of a page or more further in its page than the one before, and what is sent
- * half a page into it, far from the headers that kernels put before it: all that is copied between
- * them, and out of them, is at the speed of memory (flash_copy.c).
+ * All blocks at their places, and behind them what is sent and what comes. If they are long, the three
+ * begin at a quarter, three quarters and the end of a page: so that, of whole pages, none is where
+ * copying from another, or from a caller's buffer, is slow (flash_copy.h); and what is sent is far
+ * from the headers that a kernel, which has no flash_copy(), puts before it.
  *
  * A receive that is too short is not to be had of Open MPI 4.1: within a node it writes past the end.
+ * Memory that is too long costs nothing, since nobody touches it.
  */
 static bool allocate(mca_coll_flash_request_t *request)
 {
     mca_coll_flash_doubling_t *doubling = &request->doubling;
     size_t bytes = count_of(request, 0, ranks_of(request)) * params_of(request)->element;
-    bool is_long = bytes >= PAGE;
-    size_t shift = is_long ? PAGE / 4 : 0;
-    size_t room = rounded_up(bytes, is_long ? PAGE : sizeof(header_t));
-    size_t out = room + 2 * shift;
-    size_t in = out + sizeof(header_t) + room + shift;
+    size_t quarter = bytes < FLASH_PAGE ? 0 : FLASH_PAGE / 4;
+    size_t room = rounded_up(bytes, bytes < FLASH_PAGE ? sizeof(header_t) : FLASH_PAGE);
+    size_t out = quarter + room + 2 * quarter;
+    size_t in = out + sizeof(header_t) + room + quarter;
 
-    doubling->blocks = take_memory(in + room_for_message());
-    if (doubling->blocks == NULL) {
+    doubling->memory = take_memory(in + room_for_message());
+    if (doubling->memory == NULL) {
         return false;
     }
-    doubling->out = (header_t *) (void *) (doubling->blocks + out);
-    doubling->in = (header_t *) (void *) (doubling->blocks + in);
+    doubling->blocks = doubling->memory + quarter;
+    doubling->out = (header_t *) (void *) (doubling->memory + out);
+    doubling->in = (header_t *) (void *) (doubling->memory + in);
     return true;
 }
 
@@ -381,7 +380,7 @@ bool mca_coll_flash_rounds_advance(mca_coll_flash_request_t *request, bool *happ
             return false;
         }
         *happened = true;
-        if (doubling->blocks != NULL && check_arrival(request)) {
+        if (doubling->memory != NULL && check_arrival(request)) {
             take(request);
         }
         if (++doubling->round < flash_doubling_rounds(ranks_of(request))) {
@@ -421,6 +420,6 @@ void mca_coll_flash_rounds_end(mca_coll_flash_request_t *request)
     if (doubling->status == FLASH_OK && !doubling->header.spoiled) {
         copy_blocks(request, gathers(request), false);
     }
-    give_memory(doubling->blocks);
-    doubling->blocks = NULL;
+    give_memory(doubling->memory);
+    doubling->memory = NULL;
 }

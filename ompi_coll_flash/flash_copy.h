@@ -1,5 +1,5 @@
 /*
- * flash_copy.h: copying data of any length and place at the speed of memory.
+ * flash_copy.h: copying data, without the places in memory at which memcpy() is slow.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -7,6 +7,9 @@
 #define FLASH_COPY_H
 
 #include <stddef.h>
+
+#define FLASH_PAGE \
+    4096 /* what decides is an address modulo this, whatever the kernel's pages are */
 
 /* memcpy(): the two do not overlap; NULL is fine for no bytes. Any thread. */
 void flash_copy(void *to, const void *from, size_t bytes);

@@ -109,6 +109,9 @@ if [[ -e $benchmarks/flash_cublas ]]; then
     point 'flash_cublas: rows that do not divide' refuses 'a multiple of' flash_cublas -m 7
     point 'flash_cublas: no such type' refuses 'give fp32' flash_cublas -t fp7
 fi
+point 'np 2 flash_iallgather --offset=16' measures 1 '^65536 ' 2 flash_iallgather -m 64K:64K "${short[@]}" \
+    --offset=16
+point 'flash_iallgather: an offset that no element has' refuses 'give a multiple of 8' flash_iallgather --offset=12
 point 'flash_iallgather: no such option' refuses 'no option of this program' flash_iallgather -z
 point 'flash_iallgather: no such folder' refuses 'cannot write' flash_iallgather --csv=/nowhere/a.csv
 

@@ -27,6 +27,9 @@ point 'allgathers: rounds' path_is 'doubling (below twice min_bytes' 'passed on\
 point 'reduce-scatters: rounds' path_is 'doubling (below min_bytes' 'passed on\|board\|direct' 3 "${reduce[@]}"
 rounds_from=4 point 'not of so few ranks' path_is 'passed on (below twice min_bytes' doubling 3 \
     "${gather[@]}"
+rounds_from=4 point 'nor reduce-scatters: direct' path_is 'direct (below min_bytes' doubling 3 \
+    "${reduce[@]}"
+rounds_from=4 point 'of as many' path_is 'doubling (below twice min_bytes' 'passed on' 4 "${gather[@]}"
 rounds_from=4 point 'of two always' path_is 'doubling (below twice min_bytes' 'passed on' 2 \
     "${gather[@]}"
 board=yes point 'a board on one node' path_is board doubling 3 "${gather[@]}"
@@ -61,7 +64,7 @@ in_rounds() {
 }
 direct=(--mca coll_flash_schedule direct --mca coll_flash_merge_bytes 1000000)
 for np in 2 3 4 5; do
-    rounds=65536 point "np $np, no longer than a message may be" in_rounds "$np" -- test_rounds gaps
+    rounds=65536 point "np $np, no longer than a message may be" in_rounds "$np" -- test_rounds gaps wide_gaps
     point "np $np, persistent receives" in_rounds "$np" -- test_rounds persistent_receives
     point "np $np, sums of 16 bits" in_rounds "$np" "${direct[@]}" -- test_rounds halves
 done

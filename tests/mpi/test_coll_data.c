@@ -17,7 +17,7 @@ static coll_data_t data_of(int rank)
 {
     coll_data_t data;
 
-    coll_data_init(&data, BYTES * RANKS, false);
+    coll_data_init(&data, BYTES * RANKS, false, 0);
     data.counts = realloc(data.counts, RANKS * sizeof(int));
     data.displs = realloc(data.displs, RANKS * sizeof(int));
     data.nranks = RANKS;
