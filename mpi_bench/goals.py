@@ -316,9 +316,12 @@ def shapes(lab):
                    "the product alone, in pieces / whole: " + listed(split[operation], 2))
 
 
-def best_of_others(times):
-    """Of flash_compare's times by variant; the blocking calls are others."""
-    return min((time, name) for name, time in times.items() if name not in ("flash", "blocking"))
+def beside_best(times):
+    """Of flash_compare's times by variant, flash's to the best of others': who it took turns with call
+    by call, and who was in a process of its own, as it was then."""
+    interleaved = [(times["flash"] / times["own"], "own")]
+    return max(interleaved + [(times["flash-apart"] / times[name], name)
+                              for name in ("own-ucx", "mpich", "mpich-async") if name in times])
 
 
 def beside_peers(lab, call):
@@ -329,12 +332,12 @@ def beside_peers(lab, call):
         found.setdefault(int(row["size"]), {})[row["variant"]] = float(row["alone_us"])
     for title, goal, sizes in (("below 64 KiB", 1.02, [size for size in found if size < 1 << 16]),
                                ("from 64 KiB on", 1, [size for size in found if size >= 1 << 16])):
-        ratio, size = max((found[size]["flash"] / best_of_others(found[size])[0], size)
-                          for size in sizes)
+        (ratio, best), size = max((beside_best(found[size]), size) for size in sizes)
         yield ("2 ranks on a host, {} {}: worst / the best of Open MPI's and MPICH's, alone".format(
             call, title), "{:.2f} at {} B".format(ratio, size), "<= {}".format(goal), ratio <= goal,
-               "the best there: {}; of {}".format(
-                   best_of_others(found[size])[1], ", ".join(sorted(set(found[size]) - {"flash"}))))
+               "the best there: {}; of {}".format(best, ", ".join(
+                   sorted(name for name in found[size] if not name.startswith("flash")
+                          and name != "blocking"))))
 
 
 def node(lab):
