@@ -318,7 +318,7 @@ def shapes(lab):
 
 def beside_best(times):
     """Of flash_compare's times by variant, flash's to the best of others': who it took turns with call
-    by call, and who was in a process of its own, as it was then."""
+    by call, and who was in a process of its own, as it was then. Blocking calls are others."""
     interleaved = [(times["flash"] / times["own"], "own")]
     return max(interleaved + [(times["flash-apart"] / times[name], name)
                               for name in ("own-ucx", "mpich", "mpich-async") if name in times])

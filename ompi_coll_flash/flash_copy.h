@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-#define FLASH_PAGE \
-    4096 /* what decides is an address modulo this, whatever the kernel's pages are */
+/* Bytes: what decides is an address modulo this, whatever the kernel's pages are. */
+#define FLASH_PAGE 4096
 
 /* memcpy(): the two do not overlap; NULL is fine for no bytes. Any thread. */
 void flash_copy(void *to, const void *from, size_t bytes);

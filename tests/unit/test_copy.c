@@ -1,6 +1,7 @@
 /*
  * test_copy.c: every byte is copied, and none beside them, for all places of source and target in
- * their pages that matter, and lengths about those at which the way changes.
+ * their pages that matter, and lengths about those from which on
+ * it may go backwards.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
