@@ -21,6 +21,8 @@
 
 #include <pthread.h>
 
+#include "flash_doubling.h"
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static mca_coll_flash_request_t *active;
 static _Atomic(mca_coll_flash_request_t *) started;
@@ -136,17 +138,37 @@ int mca_coll_flash_doubling_arrival(ompi_request_t *receive)
     return 1; /* it is freed */
 }
 
+bool mca_coll_flash_doublings_busy(void)
+{
+    return atomic_load_explicit(&busy, memory_order_relaxed) > 0;
+}
+
 int mca_coll_flash_doublings_progress(void)
 {
     mca_coll_flash_request_t *ended;
     bool happened = false;
 
-    if (atomic_load_explicit(&busy, memory_order_relaxed) == 0 ||
-        pthread_mutex_trylock(&mutex) != 0) {
+    if (!mca_coll_flash_doublings_busy() || pthread_mutex_trylock(&mutex) != 0) {
         return 0;
     }
     list_started();
     ended = advance_all(&happened);
     pthread_mutex_unlock(&mutex);
     return end_all(ended) + happened;
+}
+
+void mca_coll_flash_doublings_watch(void (*found)(const flash_silence_t *silence, uint32_t rounds))
+{
+    flash_silence_t silence;
+
+    if (!mca_coll_flash_doublings_busy() || pthread_mutex_trylock(&mutex) != 0) {
+        return;
+    }
+    for (mca_coll_flash_request_t *request = active; request != NULL;
+         request = request->doubling.next) {
+        if (mca_coll_flash_rounds_watch(request, &silence)) {
+            found(&silence, flash_doubling_rounds(request->module->ring.nranks));
+        }
+    }
+    pthread_mutex_unlock(&mutex);
 }

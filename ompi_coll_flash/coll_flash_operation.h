@@ -62,6 +62,7 @@ typedef struct mca_coll_flash_doubling {
     mca_coll_flash_doubling_header_t header; /* what the next message begins with */
     int status;
     uint32_t blamed;
+    uint32_t watched, watches; /* what the latest watch has found, and how many found it so */
 } mca_coll_flash_doubling_t;
 
 /*
@@ -77,7 +78,7 @@ typedef struct mca_coll_flash_request {
     uint32_t sequence;    /* which operation of the communicator */
     size_t segment_bytes; /* as the keys say when it is called; persistent ones: the parameter */
     int known_error;      /* from the start; or MPI_SUCCESS */
-    bool told_stuck;      /* the lock of the progress orders it */
+    bool told_stuck;      /* the lock of what it is under way in orders it */
     bool refused;         /* see mca_coll_flash_request_refuse() */
     bool apart;           /* a thread of flash's makes its callbacks */
     flash_kind_t kind;
@@ -139,6 +140,13 @@ void mca_coll_flash_doubling_begin(mca_coll_flash_request_t *request,
                                    const flash_op_params_t *params);
 /* Moves them on, and completes requests. Returns 0 if nothing happened. */
 int mca_coll_flash_doublings_progress(void);
+/* Whether there are any. */
+bool mca_coll_flash_doublings_busy(void);
+/*
+ * See flash_engine_watch(): calls for each, under their lock, which others do not wait for: a watch that
+ * does not get it finds nothing, and counts for none.
+ */
+void mca_coll_flash_doublings_watch(void (*found)(const flash_silence_t *silence, uint32_t rounds));
 /*
  * Takes the request's number. False if an operation 8192 calls older still has it: then the request
  * waits, with a copy of `params`.

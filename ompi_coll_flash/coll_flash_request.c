@@ -313,7 +313,8 @@ int mca_coll_flash_progress_all(void)
     int happened = mca_coll_flash_boards_progress() + mca_coll_flash_doublings_progress() +
                    flash_progress_poll(mca_coll_flash_job_progress(), complete);
 
-    if (mca_coll_flash_boards_busy() || flash_progress_busy(mca_coll_flash_job_progress())) {
+    if (mca_coll_flash_boards_busy() || mca_coll_flash_doublings_busy() ||
+        flash_progress_busy(mca_coll_flash_job_progress())) {
         mca_coll_flash_watch();
     }
     return happened;

@@ -390,6 +390,25 @@ bool mca_coll_flash_rounds_advance(mca_coll_flash_request_t *request, bool *happ
     return true;
 }
 
+bool mca_coll_flash_rounds_watch(mca_coll_flash_request_t *request, flash_silence_t *silence)
+{
+    mca_coll_flash_doubling_t *doubling = &request->doubling;
+    flash_doubling_round_t round = round_of(request);
+    uint32_t done = 2 * doubling->round + doubling->arrived;
+    uint32_t place = doubling->arrived ? round.sends.first : round.receives.first;
+
+    doubling->watches = done == doubling->watched ? doubling->watches + 1 : 0;
+    doubling->watched = done;
+    *silence = (flash_silence_t){
+        .user = request,
+        .watches = doubling->watches,
+        .rank = doubling->arrived ? round.to : round.from,
+        .sending = doubling->arrived,
+        .step = doubling->round,
+        .block = flash_doubling_block(ranks_of(request), rank_of(request), place)};
+    return doubling->watches > 0;
+}
+
 void mca_coll_flash_rounds_begin(mca_coll_flash_request_t *request, const flash_op_params_t *params)
 {
     mca_coll_flash_doubling_t *doubling = &request->doubling;
@@ -400,7 +419,8 @@ void mca_coll_flash_rounds_begin(mca_coll_flash_request_t *request, const flash_
         .blamed = FLASH_NOBODY,
         .out = &doubling->alone,
         .in = trash,
-        .header.mark = FLASH_ROUND_MARK};
+        .header.mark = FLASH_ROUND_MARK,
+        .watched = UINT32_MAX};
     request->waiting = *params;
     if (params->element == 0 || !allocate(request)) {
         fail(request, FLASH_ERR_NO_MEMORY, FLASH_NOBODY);

@@ -20,12 +20,13 @@
 
 /* What there is to say of one, copied while it cannot complete. */
 typedef struct report {
-    const char *operation;
+    char operation[64]; /* and its number */
     char comm[MPI_MAX_OBJECT_NAME];
-    uint32_t sequence, steps;
+    uint32_t steps;
     opal_process_name_t peer;
     ompi_group_t *group; /* retained */
     bool stuck;          /* and not told so far */
+    bool gives_up;       /* then */
 } report_t;
 
 static atomic_int_fast64_t next_watch; /* seconds */
@@ -64,27 +65,31 @@ static void describe(void *reports, size_t k, const flash_silence_t *silence)
                                                        "direct reduce-scatter"};
     const flash_schedule_t steps = {.kind = request->kind, .ring = request->module->ring};
 
-    report->operation = names[request->kind];
-    report->sequence = request->sequence % FLASH_ON_BOARD;
+    if (request->sequence == FLASH_IN_ROUNDS) {
+        snprintf(report->operation, sizeof(report->operation), "%s in rounds",
+                 names[request->kind]);
+    } else {
+        snprintf(report->operation, sizeof(report->operation), "%s, number %u",
+                 names[request->kind], request->sequence % FLASH_ON_BOARD);
+    }
     report->steps = flash_schedule_length(&steps, FLASH_STEPS);
     report->peer = ompi_group_get_proc_name(comm->c_local_group, (int) silence->rank);
     report->group = comm->c_local_group;
     OBJ_RETAIN(report->group);
     report->stuck = params->stuck_seconds > 0 && silence->watches >= params->stuck_seconds &&
                     !request->told_stuck;
+    report->gives_up = report->stuck && params->stuck_error;
     request->told_stuck |= report->stuck;
     snprintf(report->comm, sizeof(report->comm), "%s", comm->c_name);
 }
 
 static void warn(const flash_silence_t *silence, const report_t *report)
 {
-    FLASH_HELP("stuck", silence->watches, report->operation, report->sequence, report->comm,
-               (int) report->peer.vpid, silence->sending ? "take a message" : "send a message",
-               silence->step, report->steps, silence->block, silence->segment,
-               opal_process_info.nodename, (int) getpid(),
-               mca_coll_flash_params.stuck_error
-                   ? "That rank is given up: the operation ends with an error."
-                   : "The operation waits on.");
+    FLASH_HELP("stuck", silence->watches, report->operation, report->comm, (int) report->peer.vpid,
+               silence->sending ? "take a message" : "send a message", silence->step, report->steps,
+               silence->block, silence->segment, opal_process_info.nodename, (int) getpid(),
+               report->gives_up ? "That rank is given up: the operation ends with an error."
+                                : "The operation waits on.");
 }
 
 static void act(const flash_silence_t *silence, const report_t *report)
@@ -97,9 +102,9 @@ static void act(const flash_silence_t *silence, const report_t *report)
     }
     if (report->stuck) {
         warn(silence, report);
-        if (params->stuck_error) {
-            mca_coll_flash_peer_lose(silence->peer);
-        }
+    }
+    if (report->gives_up) {
+        mca_coll_flash_peer_lose(silence->peer);
     }
 }
 
@@ -129,11 +134,25 @@ static void look_at_board(flash_board_t *board)
     if (report.stuck) {
         warn(&silence, &report);
     }
-    if (report.stuck && params->stuck_error) {
+    if (report.gives_up) {
         flash_board_lose(board, silence.rank);
     }
     if (params->probe_seconds > 0 && silence.watches >= params->probe_seconds) {
         lose_who_is_gone(board, report.group);
+    }
+    OBJ_RELEASE(report.group);
+}
+
+/* Under the rounds' lock. Their messages are Open MPI's, which has no way to call them back. */
+static void look_at_rounds(const flash_silence_t *silence, uint32_t rounds)
+{
+    report_t report;
+
+    describe(&report, 0, silence);
+    report.steps = rounds;
+    report.gives_up = false;
+    if (report.stuck) {
+        warn(silence, &report);
     }
     OBJ_RELEASE(report.group);
 }
@@ -153,4 +172,5 @@ void mca_coll_flash_watch(void)
         OBJ_RELEASE(reports[k].group);
     }
     mca_coll_flash_boards_each(look_at_board);
+    mca_coll_flash_doublings_watch(look_at_rounds);
 }

@@ -126,12 +126,24 @@ late_for_boards() {
         tells + 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
         tells + "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD"
 }
+# Of those in rounds it is told that they are, and that they wait on whatever is asked for.
+# shellcheck disable=SC2034 # the runner's
+late_for_rounds() {
+    rounds=67108864 run 3 --mca coll_flash_min_bytes 1000000000 --mca coll_flash_stuck_seconds 2 \
+        --mca coll_flash_stuck_error 1 "${all_messages[@]}" -- test_lost late "$1" >"$log" 2>&1 &&
+        holds 3 'at last: success' && holds 0 'called right' && told stuck &&
+        tells + 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
+        tells + 'Progress: *step . of 2, block of rank . of the communicator' &&
+        tells + "Operation: *$operation in rounds of communicator MPI_COMM_WORLD" &&
+        tells + 'The operation waits on' && holds 0 'That rank is given up'
+}
 for operation in allgather reduce-scatter; do
     call=gather
     [[ $operation == allgather ]] || call=reduce
     point "$operation, boards: a rank is late" tried over_boards late_for_boards "$call"
     point "$operation, boards: a late rank is given up" \
         tried over_boards late_rank_is_given_up -- test_lost late "$call"
+    point "$operation, in rounds: a rank is late" tried late_for_rounds "$call"
     point "$operation: a rank is late" tried rank_is_late -- test_lost late "$call"
     point "$operation: a late rank is given up" tried late_rank_is_given_up -- test_lost late "$call"
 done
