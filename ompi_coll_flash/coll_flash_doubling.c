@@ -21,8 +21,6 @@
 
 #include <pthread.h>
 
-#include "flash_doubling.h"
-
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static mca_coll_flash_request_t *active;
 static _Atomic(mca_coll_flash_request_t *) started;
@@ -157,18 +155,47 @@ int mca_coll_flash_doublings_progress(void)
     return end_all(ended) + happened;
 }
 
-void mca_coll_flash_doublings_watch(void (*found)(const flash_silence_t *silence, uint32_t rounds))
+/* Where the one that waits for the same rank stands; or `count`. */
+static size_t place_among(const flash_silence_t *silences, size_t count,
+                          const flash_silence_t *silence)
+{
+    const mca_coll_flash_request_t *request = silence->user, *other;
+    size_t k;
+
+    for (k = 0; k < count; k++) {
+        other = silences[k].user;
+        if (silences[k].rank == silence->rank && other->module == request->module) {
+            break;
+        }
+    }
+    return k;
+}
+
+size_t mca_coll_flash_doublings_watch(flash_silence_t *silences, size_t most,
+                                      void (*found)(void *arg, size_t k,
+                                                    const flash_silence_t *silence),
+                                      void *arg)
 {
     flash_silence_t silence;
+    size_t k, count = 0;
 
     if (!mca_coll_flash_doublings_busy() || pthread_mutex_trylock(&mutex) != 0) {
-        return;
+        return 0;
     }
+    /* What comes is put before the others: the last that waits for a rank stays the last. */
     for (mca_coll_flash_request_t *request = active; request != NULL;
          request = request->doubling.next) {
         if (mca_coll_flash_rounds_watch(request, &silence)) {
-            found(&silence, flash_doubling_rounds(request->module->ring.nranks));
+            k = place_among(silences, count, &silence);
+            if (k < most) {
+                silences[k] = silence;
+                count += k == count;
+            }
         }
     }
+    for (k = 0; k < count; k++) {
+        found(arg, k, &silences[k]);
+    }
     pthread_mutex_unlock(&mutex);
+    return count;
 }

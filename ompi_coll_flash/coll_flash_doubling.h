@@ -17,8 +17,8 @@ bool mca_coll_flash_rounds_advance(mca_coll_flash_request_t *request, bool *happ
 /* Of one that is: delivers the result, if there is one, and gives its memory back. */
 void mca_coll_flash_rounds_end(mca_coll_flash_request_t *request);
 /*
- * What one that is not at its end waits for, and how often it was found to. False: something has happened
- * since it was asked before.
+ * What it waits for, and how often it was found to. False: for nothing, or something has happened since it
+ * was asked before.
  */
 bool mca_coll_flash_rounds_watch(mca_coll_flash_request_t *request, flash_silence_t *silence);
 /* A round's message is complete; frees what was to receive it. */

@@ -143,10 +143,13 @@ int mca_coll_flash_doublings_progress(void);
 /* Whether there are any. */
 bool mca_coll_flash_doublings_busy(void);
 /*
- * See flash_engine_watch(): calls for each, under their lock, which others do not wait for: a watch that
- * does not get it finds nothing, and counts for none.
+ * See mca_coll_flash_job_watch(): those that are silent; of several that wait for one rank of a
+ * communicator, one. Does not wait for their lock: without it, it finds none.
  */
-void mca_coll_flash_doublings_watch(void (*found)(const flash_silence_t *silence, uint32_t rounds));
+size_t mca_coll_flash_doublings_watch(flash_silence_t *silences, size_t most,
+                                      void (*found)(void *arg, size_t k,
+                                                    const flash_silence_t *silence),
+                                      void *arg);
 /*
  * Takes the request's number. False if an operation 8192 calls older still has it: then the request
  * waits, with a copy of `params`.

@@ -393,10 +393,14 @@ bool mca_coll_flash_rounds_advance(mca_coll_flash_request_t *request, bool *happ
 bool mca_coll_flash_rounds_watch(mca_coll_flash_request_t *request, flash_silence_t *silence)
 {
     mca_coll_flash_doubling_t *doubling = &request->doubling;
-    flash_doubling_round_t round = round_of(request);
-    uint32_t done = 2 * doubling->round + doubling->arrived;
-    uint32_t place = doubling->arrived ? round.sends.first : round.receives.first;
+    uint32_t done = 2 * doubling->round + doubling->arrived, place;
+    flash_doubling_round_t round;
 
+    if (doubling->round >= flash_doubling_rounds(ranks_of(request))) {
+        return false;
+    }
+    round = round_of(request);
+    place = doubling->arrived ? round.sends.first : round.receives.first;
     doubling->watches = done == doubling->watched ? doubling->watches + 1 : 0;
     doubling->watched = done;
     *silence = (flash_silence_t){

@@ -11,6 +11,7 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "coll_flash_board.h"
+#include "flash_doubling.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -20,7 +21,7 @@
 
 /* What there is to say of one, copied while it cannot complete. */
 typedef struct report {
-    char operation[64]; /* and its number */
+    char operation[48]; /* and its number, if it has one */
     char comm[MPI_MAX_OBJECT_NAME];
     uint32_t steps;
     opal_process_name_t peer;
@@ -29,25 +30,25 @@ typedef struct report {
     bool gives_up;       /* then */
 } report_t;
 
-static atomic_int_fast64_t next_watch; /* seconds */
+static atomic_int_fast64_t next_watch; /* milliseconds */
 
-static int64_t now_seconds(void)
+static int64_t now_milliseconds(void)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return now.tv_sec;
+    return 1000 * (int64_t) now.tv_sec + now.tv_nsec / 1000000;
 }
 
 /* Once a second. */
 static bool is_due(void)
 {
-    int64_t now = now_seconds();
+    int64_t now = now_milliseconds();
     int_fast64_t due = atomic_load_explicit(&next_watch, memory_order_relaxed);
 
     return now >= due &&
-           atomic_compare_exchange_strong_explicit(&next_watch, &due, now + 1, memory_order_relaxed,
-                                                   memory_order_relaxed);
+           atomic_compare_exchange_strong_explicit(&next_watch, &due, now + 1000,
+                                                   memory_order_relaxed, memory_order_relaxed);
 }
 
 static void describe(void *reports, size_t k, const flash_silence_t *silence)
@@ -64,21 +65,24 @@ static void describe(void *reports, size_t k, const flash_silence_t *silence)
                                                    [FLASH_DIRECT_REDUCE_SCATTER] =
                                                        "direct reduce-scatter"};
     const flash_schedule_t steps = {.kind = request->kind, .ring = request->module->ring};
+    bool in_rounds = request->sequence >= FLASH_IN_ROUNDS;
 
-    if (request->sequence == FLASH_IN_ROUNDS) {
+    if (in_rounds) {
         snprintf(report->operation, sizeof(report->operation), "%s in rounds",
                  names[request->kind]);
+        report->steps = flash_doubling_rounds(request->module->ring.nranks);
     } else {
         snprintf(report->operation, sizeof(report->operation), "%s, number %u",
                  names[request->kind], request->sequence % FLASH_ON_BOARD);
+        report->steps = flash_schedule_length(&steps, FLASH_STEPS);
     }
-    report->steps = flash_schedule_length(&steps, FLASH_STEPS);
     report->peer = ompi_group_get_proc_name(comm->c_local_group, (int) silence->rank);
     report->group = comm->c_local_group;
     OBJ_RETAIN(report->group);
     report->stuck = params->stuck_seconds > 0 && silence->watches >= params->stuck_seconds &&
                     !request->told_stuck;
-    report->gives_up = report->stuck && params->stuck_error;
+    /* Rounds' messages are Open MPI's, which cannot call back what is sent. */
+    report->gives_up = report->stuck && params->stuck_error && !in_rounds;
     request->told_stuck |= report->stuck;
     snprintf(report->comm, sizeof(report->comm), "%s", comm->c_name);
 }
@@ -143,34 +147,31 @@ static void look_at_board(flash_board_t *board)
     OBJ_RELEASE(report.group);
 }
 
-/* Under the rounds' lock. Their messages are Open MPI's, which has no way to call them back. */
-static void look_at_rounds(const flash_silence_t *silence, uint32_t rounds)
-{
-    report_t report;
-
-    describe(&report, 0, silence);
-    report.steps = rounds;
-    report.gives_up = false;
-    if (report.stuck) {
-        warn(silence, &report);
-    }
-    OBJ_RELEASE(report.group);
-}
-
-void mca_coll_flash_watch(void)
+/* Apart from the question whether it is due, for its memory on the stack. */
+__attribute__((noinline)) static void look(void)
 {
     flash_silence_t silences[MOST];
     report_t reports[MOST];
     size_t count;
 
-    if (!is_due()) {
-        return;
-    }
     count = mca_coll_flash_job_watch(silences, MOST, describe, reports);
     for (size_t k = 0; k < count; k++) {
         act(&silences[k], &reports[k]);
         OBJ_RELEASE(reports[k].group);
     }
+    count = mca_coll_flash_doublings_watch(silences, MOST, describe, reports);
+    for (size_t k = 0; k < count; k++) {
+        if (reports[k].stuck) {
+            warn(&silences[k], &reports[k]);
+        }
+        OBJ_RELEASE(reports[k].group);
+    }
     mca_coll_flash_boards_each(look_at_board);
-    mca_coll_flash_doublings_watch(look_at_rounds);
+}
+
+void mca_coll_flash_watch(void)
+{
+    if (is_due()) {
+        look();
+    }
 }

@@ -132,10 +132,12 @@ late_for_rounds() {
     rounds=67108864 run 3 --mca coll_flash_min_bytes 1000000000 --mca coll_flash_stuck_seconds 2 \
         --mca coll_flash_stuck_error 1 "${all_messages[@]}" -- test_lost late "$1" >"$log" 2>&1 &&
         holds 3 'at last: success' && holds 0 'called right' && told stuck &&
-        tells + 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
-        tells + 'Progress: *step . of 2, block of rank . of the communicator' &&
-        tells + "Operation: *$operation in rounds of communicator MPI_COMM_WORLD" &&
-        tells + 'The operation waits on' && holds 0 'That rank is given up'
+        tells_all 1 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
+        tells_all 1 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
+        tells_all 1 "Progress: *step 0 of 2, block of rank $2 of the communicator, segment 0" &&
+        tells_all 1 "Progress: *step 0 of 2, block of rank $3 of the communicator, segment 0" &&
+        tells_all 2 "Operation: *$operation in rounds of communicator MPI_COMM_WORLD" &&
+        tells_all 2 'The operation waits on' && holds 0 'That rank is given up'
 }
 for operation in allgather reduce-scatter; do
     call=gather
@@ -143,7 +145,12 @@ for operation in allgather reduce-scatter; do
     point "$operation, boards: a rank is late" tried over_boards late_for_boards "$call"
     point "$operation, boards: a late rank is given up" \
         tried over_boards late_rank_is_given_up -- test_lost late "$call"
-    point "$operation, in rounds: a rank is late" tried late_for_rounds "$call"
+    # What the rank before the late one waits for, and the rank behind it sends.
+    blocks=(1 2)
+    [[ $operation == allgather ]] || blocks=(0 1)
+    point "$operation, in rounds: a rank is late" tried late_for_rounds "$call" "${blocks[@]}"
+    OMPI_MPI_THREAD_LEVEL=3 point "$operation, in rounds, MPI_THREAD_MULTIPLE: a rank is late" \
+        tried late_for_rounds "$call" "${blocks[@]}"
     point "$operation: a rank is late" tried rank_is_late -- test_lost late "$call"
     point "$operation: a late rank is given up" tried late_rank_is_given_up -- test_lost late "$call"
 done
