@@ -35,7 +35,29 @@ static bench_parsed_t read_options(int argc, char **argv, int rank, coll_options
     return (bench_parsed_t) parsed;
 }
 
-static bool get_data(coll_data_t *data, const coll_options_t *options, int rank)
+static void free_data(coll_data_t data[], int sides)
+{
+    while (sides-- > 0) {
+        coll_data_free(&data[sides]);
+    }
+}
+
+/* False, and none is left: there is no memory for all sides. */
+static bool allocate(coll_data_t data[], const coll_options_t *options)
+{
+    int side;
+
+    for (side = 0; side < coll_sides(options); side++) {
+        if (!coll_data_init(&data[side], options->max_bytes, options->device,
+                            (size_t) options->offset)) {
+            free_data(data, side);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool get_data(coll_data_t data[], const coll_options_t *options, int rank)
 {
     int got, all, nranks;
 
@@ -54,20 +76,34 @@ static bool get_data(coll_data_t *data, const coll_options_t *options, int rank)
     if (!all) {
         return false;
     }
-    got = coll_data_init(data, options->max_bytes, options->device, (size_t) options->offset);
+    got = allocate(data, options);
     MPI_Allreduce(&got, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
     if (!all && rank == 0) {
         fprintf(stderr, "%s: no memory for messages of %zu bytes: give -m a smaller size\n",
                 coll_operation.program, options->max_bytes);
     }
     if (got && !all) {
-        coll_data_free(data);
+        free_data(data, coll_sides(options));
     }
     return all;
 }
 
+/* False if the size has no element for each rank. */
+static bool shape(coll_data_t data[], int sides, size_t bytes)
+{
+    int side;
+
+    for (side = 0; side < sides; side++) {
+        if (!coll_data_shape(&data[side], bytes)) {
+            return false;
+        }
+        coll_data_fill(&data[side], 0);
+    }
+    return true;
+}
+
 /* All sizes. Returns the number of wrong results. */
-static long run(const coll_options_t *options, int rank, coll_data_t *data, FILE *csv)
+static long run(const coll_options_t *options, int rank, coll_data_t data[], FILE *csv)
 {
     FILE *table = rank != 0 ? NULL : csv == stdout ? stderr : stdout;
     MPI_Comm own = bench_own_communicator(MPI_COMM_WORLD);
@@ -85,10 +121,9 @@ static long run(const coll_options_t *options, int rank, coll_data_t *data, FILE
          bytes *= (size_t) options->times) {
         coll_row_t row = {.bytes = bytes};
 
-        if (!coll_data_shape(data, bytes)) {
-            continue; /* not an element for each rank */
+        if (!shape(data, coll_sides(options), bytes)) {
+            continue;
         }
-        coll_data_fill(data, 0);
         if (!warm) {
             coll_warm_up(data, options, own);
             warm = true;
@@ -109,7 +144,7 @@ static int bench(int argc, char **argv)
 {
     coll_options_t options;
     bench_parsed_t parsed;
-    coll_data_t data;
+    coll_data_t data[COLL_SIDES];
     int rank;
     FILE *csv;
     long wrong;
@@ -119,15 +154,15 @@ static int bench(int argc, char **argv)
     if (parsed != BENCH_RUN) {
         return parsed == BENCH_BAD ? EXIT_FAILURE : EXIT_SUCCESS;
     }
-    if (!get_data(&data, &options, rank)) {
+    if (!get_data(data, &options, rank)) {
         return EXIT_FAILURE;
     }
     bench_sleep_precisely();
     coll_compute_calibrate();
     bench_counters_open();
-    wrong = run(&options, rank, &data, csv);
+    wrong = run(&options, rank, data, csv);
     bench_counters_close();
-    coll_data_free(&data);
+    free_data(data, coll_sides(&options));
     if (!bench_file_close(coll_operation.program, options.csv, csv)) {
         return EXIT_FAILURE;
     }

@@ -18,7 +18,7 @@ enum { MIN_ITERATIONS = 10, MAX_ITERATIONS = 1000, FIRST_CALLS = 6 };
 #define WARM_UP_SECONDS 0.3
 
 typedef struct coll_series {
-    coll_data_t *data;
+    coll_data_t *data; /* by side */
     const coll_options_t *options;
     MPI_Comm comms[COLL_SIDES];
     int nsides, iterations, round;
@@ -58,9 +58,9 @@ static void run_alone(const coll_series_t *series, int side, double times[TIMES]
     MPI_Barrier(MPI_COMM_WORLD);
     start = bench_now();
     if (side == COLL_BLOCKING) {
-        coll_operation.block(series->data, series->comms[side]);
+        coll_operation.block(&series->data[side], series->comms[side]);
     } else {
-        coll_operation.start(series->data, series->comms[side], &request);
+        coll_operation.start(&series->data[side], series->comms[side], &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
     times[ALONE] = bench_now() - start;
@@ -77,7 +77,7 @@ static void run_computing(const coll_series_t *series, int side, double times[TI
     times[COMPUTE] = bench_now() - start;
     MPI_Barrier(MPI_COMM_WORLD);
     start = bench_now();
-    coll_operation.start(series->data, series->comms[side], &request);
+    coll_operation.start(&series->data[side], series->comms[side], &request);
     started = bench_now();
     compute_and_test(series, series->compute[side], &request, times);
     computed = bench_now();
@@ -111,7 +111,7 @@ static void run_one(coll_series_t *series, run_t run, int side, int iteration)
     int time;
 
     if (check) {
-        coll_data_fill(series->data, ++series->round);
+        coll_data_fill(&series->data[side], ++series->round);
     }
     run(series, side, times);
     after = bench_counters_read();
@@ -120,7 +120,7 @@ static void run_one(coll_series_t *series, run_t run, int side, int iteration)
     }
     if (check) {
         MPI_Barrier(MPI_COMM_WORLD); /* the check of one must not disturb the others' timing */
-        series->wrong += !coll_data_check(series->data, series->round);
+        series->wrong += !coll_data_check(&series->data[side], series->round);
     }
     for (time = 0; iteration >= 0 && time < TIMES; time++) {
         if (times[time] > 0) {
@@ -201,16 +201,21 @@ static void run_series(coll_series_t *series, coll_row_t *row)
     }
 }
 
+int coll_sides(const coll_options_t *options)
+{
+    return options->own ? COLL_SIDES : 1;
+}
+
 /* What a measurement begins with. */
-static coll_series_t series_of(coll_data_t *data, const coll_options_t *options, MPI_Comm own)
+static coll_series_t series_of(coll_data_t data[], const coll_options_t *options, MPI_Comm own)
 {
     return (coll_series_t){.data = data,
                            .options = options,
                            .comms = {MPI_COMM_WORLD, own, own},
-                           .nsides = options->own ? COLL_SIDES : 1};
+                           .nsides = coll_sides(options)};
 }
 
-void coll_warm_up(coll_data_t *data, const coll_options_t *options, MPI_Comm own)
+void coll_warm_up(coll_data_t data[], const coll_options_t *options, MPI_Comm own)
 {
     coll_series_t series = series_of(data, options, own);
     double times[TIMES] = {0}, began = bench_now(), elapsed;
@@ -225,7 +230,7 @@ void coll_warm_up(coll_data_t *data, const coll_options_t *options, MPI_Comm own
     } while (elapsed < WARM_UP_SECONDS);
 }
 
-void coll_measure(coll_data_t *data, const coll_options_t *options, MPI_Comm own, coll_row_t *row)
+void coll_measure(coll_data_t data[], const coll_options_t *options, MPI_Comm own, coll_row_t *row)
 {
     coll_series_t series = series_of(data, options, own);
 

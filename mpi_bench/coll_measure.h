@@ -21,6 +21,13 @@ typedef struct coll_times {
 
 typedef enum coll_side { COLL_FLASH, COLL_OWN, COLL_BLOCKING, COLL_SIDES } coll_side_t;
 
+/*
+ * Each side has buffers of its own, data[side]: what a call leaves in the caches of other ranks the next
+ * one with the same memory has to take back from there, and which lines those are differs from one way
+ * to the other. An application calls one of them.
+ */
+int coll_sides(const coll_options_t *options);
+
 typedef struct coll_row {
     size_t bytes, total_bytes; /* the size; of all blocks */
     int iterations;
@@ -33,13 +40,13 @@ typedef struct coll_row {
  * Calls of all sides for a fraction of a second, before the first size is measured: while a job
  * starts, its launcher still needs the cores.
  */
-void coll_warm_up(coll_data_t *data, const coll_options_t *options, MPI_Comm own);
+void coll_warm_up(coll_data_t data[], const coll_options_t *options, MPI_Comm own);
 
 /*
- * Measures the size that `data` has been shaped for. Collective. MPI_COMM_WORLD is flash's side,
+ * Measures the size that all of `data` has been shaped for. Collective. MPI_COMM_WORLD is flash's side,
  * `own` Open MPI's.
  */
-void coll_measure(coll_data_t *data, const coll_options_t *options, MPI_Comm own, coll_row_t *row);
+void coll_measure(coll_data_t data[], const coll_options_t *options, MPI_Comm own, coll_row_t *row);
 
 /* What the OSU benchmarks call overlap, in percent. */
 double coll_overlap(const coll_times_t *times);
