@@ -182,12 +182,12 @@ size_t mca_coll_flash_doublings_watch(flash_silence_t *silences, size_t most,
     if (!mca_coll_flash_doublings_busy() || pthread_mutex_trylock(&mutex) != 0) {
         return 0;
     }
-    /* What comes is put before the others: the last that waits for a rank stays the last. */
+    /* Newer ones are before older ones. */
     for (mca_coll_flash_request_t *request = active; request != NULL;
          request = request->doubling.next) {
         if (mca_coll_flash_rounds_watch(request, &silence)) {
             k = place_among(silences, count, &silence);
-            if (k < most) {
+            if (k < most && (k == count || silence.watches >= silences[k].watches)) {
                 silences[k] = silence;
                 count += k == count;
             }

@@ -144,7 +144,7 @@ int mca_coll_flash_doublings_progress(void);
 bool mca_coll_flash_doublings_busy(void);
 /*
  * See mca_coll_flash_job_watch(): those that are silent; of several that wait for one rank of a
- * communicator, one. Does not wait for their lock: without it, it finds none.
+ * communicator, the one that has waited longest. Does not wait for their lock: without it, it finds none.
  */
 size_t mca_coll_flash_doublings_watch(flash_silence_t *silences, size_t most,
                                       void (*found)(void *arg, size_t k,

@@ -401,8 +401,13 @@ bool mca_coll_flash_rounds_watch(mca_coll_flash_request_t *request, flash_silenc
     }
     round = round_of(request);
     place = doubling->arrived ? round.sends.first : round.receives.first;
-    doubling->watches = done == doubling->watched ? doubling->watches + 1 : 0;
-    doubling->watched = done;
+    if (done != doubling->watched) {
+        doubling->watched = done;
+        doubling->watches = 0;
+        request->told_stuck = false; /* what it waits for now is another message */
+    } else {
+        doubling->watches++;
+    }
     *silence = (flash_silence_t){
         .user = request,
         .watches = doubling->watches,

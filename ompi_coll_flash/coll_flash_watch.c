@@ -2,7 +2,8 @@
  * coll_flash_watch.c: neighbours that fall silent: asking whether they are there, warning, giving
  * them up.
  *
- * Runs in application threads that wait inside MPI: nobody else is kept waiting. A neighbour is
+ * Runs in application threads that wait inside MPI: nobody else is kept waiting, but who is on a board
+ * while a message about one is shown. A neighbour is
  * not at fault for being late, so that silence alone ends no operation unless its user says so.
  *
  * Shared between threads: `next_watch`, atomic; whoever exchanges it does the watching, and the
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST 128 /* neighbours that one watch looks at: those of the oldest operations */
+#define MOST 128 /* neighbours that one watch looks at */
 
 /* What there is to say of one, copied while it cannot complete. */
 typedef struct report {

@@ -128,17 +128,29 @@ late_for_boards() {
 }
 # Of those in rounds it is told that they are, and that they wait on whatever is asked for.
 # shellcheck disable=SC2034 # the runner's
-late_for_rounds() {
+late_in_rounds() {
     rounds=67108864 run 3 --mca coll_flash_min_bytes 1000000000 --mca coll_flash_stuck_seconds 2 \
         --mca coll_flash_stuck_error 1 "${all_messages[@]}" -- test_lost late "$1" >"$log" 2>&1 &&
-        holds 3 'at last: success' && holds 0 'called right' && told stuck &&
-        tells_all 1 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
+        holds 3 'at last: success' && holds 0 'called right' && told stuck
+}
+late_for_rounds() {
+    late_in_rounds "$1" && tells_all 1 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
         tells_all 1 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
         tells_all 1 "Progress: *step 0 of 2, block of rank $2 of the communicator, segment 0" &&
         tells_all 1 "Progress: *step 0 of 2, block of rank $3 of the communicator, segment 0" &&
         tells_all 2 "Operation: *$operation in rounds of communicator MPI_COMM_WORLD" &&
         tells_all 2 'The operation waits on' && holds 0 'That rank is given up'
 }
+with_threads() {
+    OMPI_MPI_THREAD_LEVEL=3 "$@" && holds 3 ': MPI_THREAD_MULTIPLE'
+}
+# However many wait for it, one tells.
+many_wait_in_rounds() {
+    late_in_rounds gather_many && tells_all 2 'has done so for 2 seconds' &&
+        tells_all 2 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
+        tells_all 1 'Progress: *step 0 of 2' && tells_all 1 'Progress: *step 1 of 2'
+}
+point 'allgathers, in rounds: a rank is late for many' tried many_wait_in_rounds
 for operation in allgather reduce-scatter; do
     call=gather
     [[ $operation == allgather ]] || call=reduce
@@ -149,8 +161,8 @@ for operation in allgather reduce-scatter; do
     blocks=(1 2)
     [[ $operation == allgather ]] || blocks=(0 1)
     point "$operation, in rounds: a rank is late" tried late_for_rounds "$call" "${blocks[@]}"
-    OMPI_MPI_THREAD_LEVEL=3 point "$operation, in rounds, MPI_THREAD_MULTIPLE: a rank is late" \
-        tried late_for_rounds "$call" "${blocks[@]}"
+    point "$operation, in rounds, MPI_THREAD_MULTIPLE: a rank is late" \
+        tried with_threads late_for_rounds "$call" "${blocks[@]}"
     point "$operation: a rank is late" tried rank_is_late -- test_lost late "$call"
     point "$operation: a late rank is given up" tried late_rank_is_given_up -- test_lost late "$call"
 done

@@ -21,11 +21,14 @@
 #include "persistent.h"
 
 enum { COUNT = 400000, ROUNDS = 6, VICTIM = 1, VICTIMS_ROUND = 3, LATE_SECONDS = 6 };
+enum { MORE = 8, MORE_COUNT = 100 };
 enum { HOLD_SECONDS = 2 }; /* longer than it takes to find out that a rank has died */
 
 static int64_t *send, *recv;
 static int *counts, *displs;
 static int count = COUNT; /* of the forms with equal blocks */
+static MPI_Request more[MORE];
+static int64_t *more_recv[MORE];
 
 /* ------------------------------------------------------------------- the calls */
 
@@ -33,6 +36,18 @@ static int gather(MPI_Request *request)
 {
     return MPI_Iallgather(send, count, MPI_INT64_T, recv, count, MPI_INT64_T, MPI_COMM_WORLD,
                           request);
+}
+
+/* Behind some more, shorter ones, which end before it does: or with it, if somebody is late. */
+static int gather_many(MPI_Request *request)
+{
+    int error = MPI_Waitall(MORE, more, MPI_STATUSES_IGNORE);
+
+    for (int k = 0; k < MORE && error == MPI_SUCCESS; k++) {
+        error = MPI_Iallgather(send, MORE_COUNT, MPI_INT64_T, more_recv[k], MORE_COUNT, MPI_INT64_T,
+                               MPI_COMM_WORLD, &more[k]);
+    }
+    return error != MPI_SUCCESS ? error : gather(request);
 }
 
 static int gatherv(MPI_Request *request)
@@ -158,6 +173,7 @@ static const struct call {
     int (*post)(MPI_Request *request);
     bool gathers, holds;
 } calls[] = {{"gather", gather, true, false},
+             {"gather_many", gather_many, true, false},
              {"reduce", reduce, false, false},
              {"gatherv", gatherv, true, false},
              {"reducev", reducev, false, false},
@@ -260,6 +276,10 @@ static void make_buffers(void)
 {
     send = get_memory((size_t) world_size * COUNT * sizeof(*send));
     recv = get_memory((size_t) world_size * COUNT * sizeof(*recv));
+    for (int k = 0; k < MORE; k++) {
+        more[k] = MPI_REQUEST_NULL;
+        more_recv[k] = get_memory((size_t) world_size * MORE_COUNT * sizeof(*more_recv[k]));
+    }
     counts = get_memory((size_t) world_size * sizeof(*counts));
     displs = get_memory((size_t) world_size * sizeof(*displs));
     for (int k = 0; k < world_size * COUNT; k++) {
@@ -268,6 +288,16 @@ static void make_buffers(void)
     for (int rank = 0; rank < world_size; rank++) {
         counts[rank] = COUNT;
         displs[rank] = rank * COUNT;
+    }
+}
+
+static void say_threads(void)
+{
+    int level;
+
+    MPI_Query_thread(&level);
+    if (level == MPI_THREAD_MULTIPLE) {
+        printf("rank %d: MPI_THREAD_MULTIPLE\n", world_rank);
     }
 }
 
@@ -295,6 +325,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    say_threads();
     make_buffers();
     if (strcmp(argv[1], "apart") == 0 && world_rank != 0) {
         count /= 2;
@@ -307,6 +338,10 @@ int main(int argc, char **argv)
     }
     if (persistent != MPI_REQUEST_NULL) {
         MPI_Request_free(&persistent);
+    }
+    MPI_Waitall(MORE, more, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < MORE; k++) {
+        free(more_recv[k]);
     }
     free(send);
     free(recv);
