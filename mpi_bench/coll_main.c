@@ -79,7 +79,8 @@ static bool get_data(coll_data_t data[], const coll_options_t *options, int rank
     got = allocate(data, options);
     MPI_Allreduce(&got, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
     if (!all && rank == 0) {
-        fprintf(stderr, "%s: no memory for messages of %zu bytes: give -m a smaller size\n",
+        fprintf(stderr,
+                "%s: no memory for messages of %zu bytes: give -m a smaller size, or --no-own\n",
                 coll_operation.program, options->max_bytes);
     }
     if (got && !all) {

@@ -66,11 +66,16 @@ static void run_alone(const coll_series_t *series, int side, double times[TIMES]
     times[ALONE] = bench_now() - start;
 }
 
+/* A blocking call is none, but leaves behind what it left where calls were alone. */
 static void run_computing(const coll_series_t *series, int side, double times[TIMES])
 {
     MPI_Request request;
     double start, started, computed;
 
+    if (side == COLL_BLOCKING) {
+        run_alone(series, side, times);
+        return;
+    }
     MPI_Barrier(MPI_COMM_WORLD);
     start = bench_now();
     compute_and_test(series, series->compute[side], NULL, times);
@@ -134,8 +139,9 @@ static void run_one(coll_series_t *series, run_t run, int side, int iteration)
  * one leaves behind (a thread that looks once more, a link that has sent less than it may) meets
  * all.
  */
-static void run_all(coll_series_t *series, run_t run, int nsides)
+static void run_all(coll_series_t *series, run_t run)
 {
+    int nsides = series->nsides;
     int i, side, turn;
 
     for (i = -series->options->warmup; i < series->iterations; i++) {
@@ -184,13 +190,13 @@ static void run_series(coll_series_t *series, coll_row_t *row)
     int computing = series->nsides < COLL_BLOCKING ? series->nsides : COLL_BLOCKING;
     int side;
 
-    run_all(series, run_alone, series->nsides);
+    run_all(series, run_alone);
     for (side = 0; side < series->nsides; side++) {
         row->times[side].alone = stats_of(series, side, ALONE);
         series->compute[side] =
             row->times[series->options->same_work ? COLL_FLASH : side].alone.median;
     }
-    run_all(series, run_computing, computing);
+    run_all(series, run_computing);
     row->flash = series->flash;
     for (side = 0; side < computing; side++) {
         row->times[side].overall = stats_of(series, side, OVERALL);

@@ -69,7 +69,7 @@ static const char help_text[] =
     "      --compute=cpu|clock|sleep  the computation is so much work (default); keeps the core\n"
     "                        for a time, as in the OSU benchmarks; or sleeps, as while an\n"
     "                        accelerator computes\n"
-    "      --no-own          without Open MPI's own calls\n"
+    "      --no-own          without Open MPI's own calls, which have buffers of their own\n"
     "      --same-work       these are to hide what flash's hide, a computation as long as its\n"
     "                        call alone, instead of one as long as their own\n"
     "      --offset=BYTES    where in its page the host's receive buffer begins, a multiple of 8\n"
