@@ -96,7 +96,11 @@ static const char help_text[] =
     "  --progress            say on the standard error output how far it is\n"
     "  --help\n"
     "\n"
-    "Whole numbers may end in K, M or G (powers of 1024), and so may a rate (powers of 1000).\n";
+    "T_comp is the computation alone, T_split the same in flash's pieces and order, T_comm the\n"
+    "communication alone, T_ring the ideal ring of whole blocks; exposed = T_total - T_comp, and\n"
+    "E_overlap = 1 - exposed / what blocking exposes. All are medians over the iterations of the\n"
+    "maximum over ranks. Whole numbers may end in K, M or G (powers of 1024), and so may a rate\n"
+    "(powers of 1000).\n";
 
 #define complain(...) bench_complain("flash_gemm", __VA_ARGS__)
 

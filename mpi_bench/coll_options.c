@@ -83,8 +83,9 @@ static const char help_text[] =
     "Overlap as in the OSU benchmarks: the computation takes as long as the call alone, and\n"
     "overlap = 100 - 100 (overall - compute) / alone. Unlike there it may be below 0, and cpu\n"
     "is a given amount of work: what communication takes from its core is not hidden.\n"
-    "Columns of Open MPI's own calls are called Own; least and most are extremes over the\n"
-    "iterations. All times are medians over the iterations of the maximum over ranks.\n";
+    "Columns of Open MPI's own calls are called Own; Comm./own compares with the faster of them,\n"
+    "blocking or not; least and most are extremes over the iterations. All times are\n"
+    "medians over the iterations of the maximum over ranks.\n";
 
 #define complain(...) bench_complain(coll_operation.program, __VA_ARGS__)
 

@@ -166,14 +166,18 @@ bool flash_alarm_stands_by(flash_alarm_t *alarm)
     return true;
 }
 
-void flash_alarm_sleep(flash_alarm_t *alarm, int event_fd, int milliseconds)
+bool flash_alarm_sleep(flash_alarm_t *alarm, int event_fd, int64_t nanoseconds)
 {
+    struct timespec time = {.tv_sec = (time_t) (nanoseconds / (int64_t) SECOND),
+                            .tv_nsec = (long) (nanoseconds % (int64_t) SECOND)};
     struct pollfd fds[2] = {{.fd = alarm->fd, .events = POLLIN},
                             {.fd = event_fd, .events = POLLIN}};
     uint64_t count;
+    int ready = ppoll(fds, 2, nanoseconds < 0 ? NULL : &time, NULL);
 
-    poll(fds, 2, milliseconds);
     if (read(alarm->fd, &count, sizeof(count)) < 0) {
         /* It was an event, the time is over, or the alarm has been put off. */
+        return ready > 0 && fds[1].revents != 0;
     }
+    return false;
 }

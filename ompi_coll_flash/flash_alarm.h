@@ -65,8 +65,8 @@ bool flash_alarm_stands_by(flash_alarm_t *alarm);
 
 /*
  * Sleeps until the alarm, until event_fd is readable unless that is negative, or for so many
- * milliseconds unless these are.
+ * nanoseconds unless these are. Whether event_fd is readable, and the alarm has not gone off.
  */
-void flash_alarm_sleep(flash_alarm_t *alarm, int event_fd, int milliseconds);
+bool flash_alarm_sleep(flash_alarm_t *alarm, int event_fd, int64_t nanoseconds);
 
 #endif /* FLASH_ALARM_H */

@@ -14,14 +14,37 @@
  * How often the thread looks after what is unattended: for ranks that wait for the rest of it while
  * this one's application stays out of MPI.
  */
-#define LOOK_MS 20
+#define LOOK_NS INT64_C(20000000)
 
-static void sleep_on(flash_progress_t *progress, int event_fd, int milliseconds)
+/*
+ * So many events that nothing came of are borne, one behind the other: the application may have been
+ * quicker. More of them stand for something that lasts, such as UCX's sockets while the other side has
+ * not answered yet: between any two, the thread then sleeps, for longer each time, up to about a
+ * millisecond.
+ */
+#define VAIN_EVENTS 8
+#define NAP_NS      INT64_C(50000)
+#define NAP_DOUBLES 4
+
+/* See flash_alarm_sleep(). */
+static bool sleep_on(flash_progress_t *progress, int event_fd, int64_t nanoseconds)
 {
+    bool event;
+
     flash_progress_unlock(progress);
-    flash_alarm_sleep(&progress->alarm, event_fd, milliseconds);
+    event = flash_alarm_sleep(&progress->alarm, event_fd, nanoseconds);
     atomic_fetch_add_explicit(&progress->wakeups, 1, memory_order_relaxed);
     flash_progress_lock_behind(progress);
+    return event;
+}
+
+/* Back to the loop, which looks for what the alarm may have been about. */
+static void nap(flash_progress_t *progress)
+{
+    unsigned more = progress->vain_events - VAIN_EVENTS;
+
+    progress->napped = true;
+    sleep_on(progress, -1, NAP_NS << (more < NAP_DOUBLES ? more : NAP_DOUBLES));
 }
 
 /* A mutex is not fair: without this, a thread that keeps finding events would keep the lock. */
@@ -42,7 +65,16 @@ static void sleep_until_event(flash_progress_t *progress)
         flash_progress_stand_back();
         return;
     }
-    sleep_on(progress, progress->transport->event_fd, -1);
+    if (progress->vain_events >= VAIN_EVENTS && !progress->napped) {
+        nap(progress);
+        return;
+    }
+    progress->napped = false;
+    if (sleep_on(progress, progress->transport->event_fd, -1)) {
+        progress->vain_events++;
+    } else {
+        progress->vain_events = 0;
+    }
 }
 
 /*
@@ -81,9 +113,10 @@ static void *thread_main(void *arg)
         if (flash_alarm_stands_by(&progress->alarm)) {
             sleep_on(progress, -1, -1);
         } else if (move_and_combine(progress)) {
+            progress->vain_events = 0;
             let_others_in(progress);
         } else if (flash_progress_is_unattended(progress)) {
-            sleep_on(progress, -1, LOOK_MS);
+            sleep_on(progress, -1, LOOK_NS);
         } else {
             sleep_until_event(progress);
         }

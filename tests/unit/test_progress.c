@@ -4,6 +4,10 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
 #include "fake_transport.h"
 #include "flash_progress.h"
 #include "tap.h"
@@ -52,15 +56,26 @@ static flash_op_params_t params_of(pair_t *pair, uint32_t rank, unsigned operati
                                .user = pair};
 }
 
-static void start(pair_t *pair, unsigned operation)
+static void start_here(pair_t *pair, unsigned operation)
 {
     flash_op_params_t params = params_of(pair, 0, operation);
-    flash_op_t *op;
 
     flash_progress_start_op(pair->progress, &params);
-    params = params_of(pair, 1, operation);
+}
+
+static void start_there(pair_t *pair, unsigned operation)
+{
+    flash_op_params_t params = params_of(pair, 1, operation);
+    flash_op_t *op;
+
     flash_op_create(pair->engines[1], &params, &op);
     flash_op_start(op);
+}
+
+static void start(pair_t *pair, unsigned operation)
+{
+    start_here(pair, operation);
+    start_there(pair, operation);
 }
 
 static void set_up(pair_t *pair)
@@ -129,6 +144,40 @@ static bool poll_is(pair_t *pair, bool moves, int reports)
     return (asked > 0) == moves && completed - before == reports;
 }
 
+static int armed(flash_transport_t *transport)
+{
+    (void) transport;
+    return FLASH_OK;
+}
+
+/* An event that lasts, and of which nothing comes, as long as the other rank does nothing. */
+static void test_vain_events(void)
+{
+    static const struct timespec while_it_lasts = {.tv_nsec = 300000000};
+    flash_transport_t *transport;
+    pair_t pair = {0};
+    uint64_t wakeups;
+
+    set_up(&pair);
+    transport = fake_net_transport(pair.net, 0);
+    counting.arm = armed;
+    transport->event_fd = eventfd(1, EFD_CLOEXEC);
+    flash_progress_start_thread(pair.progress, NULL, NULL);
+    start_here(&pair, 0);
+    nanosleep(&while_it_lasts, NULL);
+    wakeups = flash_progress_wakeups(pair.progress);
+    ok(wakeups >= 20, "an event that nothing comes of: the thread looks again (%llu times)",
+       (unsigned long long) wakeups);
+    ok(wakeups < 2000, "but not all the time");
+    flash_progress_stop_thread(pair.progress);
+    close(transport->event_fd);
+    start_there(&pair, 0);
+    move_all(&pair);
+    shown = &pair;
+    flash_progress_poll(pair.progress, complete);
+    ok(tear_down(&pair), "and it ends as any other");
+}
+
 int main(void)
 {
     pair_t pair = {.net = NULL};
@@ -147,5 +196,6 @@ int main(void)
     move_all(&pair);
     ok(poll_is(&pair, false, 1) && pair.blocks[0][1][1] == 'b', "until it has ended, too");
     ok(tear_down(&pair), "nothing is left over");
+    test_vain_events();
     return tap_done();
 }
