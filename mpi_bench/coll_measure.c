@@ -66,7 +66,7 @@ static void run_alone(const coll_series_t *series, int side, double times[TIMES]
     times[ALONE] = bench_now() - start;
 }
 
-/* A blocking call is none, but leaves behind what it left where calls were alone. */
+/* Nothing is computed under a blocking call, but its memory is to be in the caches here as well. */
 static void run_computing(const coll_series_t *series, int side, double times[TIMES])
 {
     MPI_Request request;

@@ -19,6 +19,11 @@ typedef struct coll_times {
     bench_stats_t compute; /* the same computation alone */
 } coll_times_t;
 
+/*
+ * Who takes turns. Each has buffers of its own, data[side]: what a call leaves in the caches of other
+ * ranks the next one with the same memory has to take back from there, and which lines those are differs
+ * from one way to the other. With the same memory, each would pay for the one before it.
+ */
 typedef enum coll_side { COLL_FLASH, COLL_OWN, COLL_BLOCKING, COLL_SIDES } coll_side_t;
 
 /* How many of them are measured. */
@@ -33,10 +38,6 @@ typedef struct coll_row {
 } coll_row_t;
 
 /*
- * Each side has buffers of its own, data[side]. What a call leaves in the caches of other ranks the next
- * one with the same memory has to take back from there, and which lines those are differs from one way
- * to the other: in turns with the same memory, each would pay for the one before it.
- *
  * Calls of all sides for a fraction of a second, before the first size is measured: while a job
  * starts, its launcher still needs the cores.
  */

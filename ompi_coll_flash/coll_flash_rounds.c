@@ -414,6 +414,7 @@ bool mca_coll_flash_rounds_watch(mca_coll_flash_request_t *request, flash_silenc
         .rank = doubling->arrived ? round.to : round.from,
         .sending = doubling->arrived,
         .step = doubling->round,
+        .steps = flash_doubling_rounds(ranks_of(request)),
         .block = flash_doubling_block(ranks_of(request), rank_of(request), place)};
     return doubling->watches > 0;
 }

@@ -12,7 +12,6 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "coll_flash_board.h"
-#include "flash_doubling.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -24,7 +23,6 @@
 typedef struct report {
     char operation[48]; /* and its number, if it has one */
     char comm[MPI_MAX_OBJECT_NAME];
-    uint32_t steps;
     opal_process_name_t peer;
     ompi_group_t *group; /* retained */
     bool stuck;          /* and not told so far */
@@ -65,17 +63,14 @@ static void describe(void *reports, size_t k, const flash_silence_t *silence)
                                                    [FLASH_ALLTOALL] = "all-to-all",
                                                    [FLASH_DIRECT_REDUCE_SCATTER] =
                                                        "direct reduce-scatter"};
-    const flash_schedule_t steps = {.kind = request->kind, .ring = request->module->ring};
     bool in_rounds = request->sequence >= FLASH_IN_ROUNDS;
 
     if (in_rounds) {
         snprintf(report->operation, sizeof(report->operation), "%s in rounds",
                  names[request->kind]);
-        report->steps = flash_doubling_rounds(request->module->ring.nranks);
     } else {
         snprintf(report->operation, sizeof(report->operation), "%s, number %u",
                  names[request->kind], request->sequence % FLASH_ON_BOARD);
-        report->steps = flash_schedule_length(&steps, FLASH_STEPS);
     }
     report->peer = ompi_group_get_proc_name(comm->c_local_group, (int) silence->rank);
     report->group = comm->c_local_group;
@@ -91,8 +86,9 @@ static void describe(void *reports, size_t k, const flash_silence_t *silence)
 static void warn(const flash_silence_t *silence, const report_t *report)
 {
     FLASH_HELP("stuck", silence->watches, report->operation, report->comm, (int) report->peer.vpid,
-               silence->sending ? "take a message" : "send a message", silence->step, report->steps,
-               silence->block, silence->segment, opal_process_info.nodename, (int) getpid(),
+               silence->sending ? "take a message" : "send a message", silence->step,
+               silence->steps, silence->block, silence->segment, opal_process_info.nodename,
+               (int) getpid(),
                report->gives_up ? "That rank is given up: the operation ends with an error."
                                 : "The operation waits on.");
 }
@@ -128,14 +124,12 @@ static void look_at_board(flash_board_t *board)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
     flash_silence_t silence;
-    uint64_t rounds;
     report_t report;
 
-    if (!flash_board_watch(board, &silence, &rounds)) {
+    if (!flash_board_watch(board, &silence)) {
         return;
     }
     describe(&report, 0, &silence);
-    report.steps = (uint32_t) rounds;
     if (report.stuck) {
         warn(&silence, &report);
     }

@@ -480,7 +480,7 @@ static uint32_t awaited(const flash_board_t *board, const flash_board_op_t *op)
     return slowest;
 }
 
-bool flash_board_watch(flash_board_t *board, flash_silence_t *silence, uint64_t *rounds)
+bool flash_board_watch(flash_board_t *board, flash_silence_t *silence)
 {
     const flash_board_op_t *op = board->running.head, *told = op;
     uint64_t done;
@@ -501,8 +501,8 @@ bool flash_board_watch(flash_board_t *board, flash_silence_t *silence, uint64_t 
                                  .watches = board->watches,
                                  .rank = awaited(board, op),
                                  .sending = op->taken == op->rounds,
-                                 .step = (uint32_t) op->taken};
-    *rounds = op->rounds;
+                                 .step = (uint32_t) op->taken,
+                                 .steps = (uint32_t) op->rounds};
     silence->block = op->params.schedule.kind == FLASH_ALLGATHER ? silence->rank : board->rank;
     if (board->watches > 0 && lost_elsewhere(board) != FLASH_NOBODY) {
         flash_board_lose(board, lost_elsewhere(board));

@@ -156,6 +156,6 @@ uint32_t flash_board_ranks(const flash_board_t *board);
  * See flash_engine_watch(): the rank that the oldest operation waits for, and in which of how many
  * rounds. False: for none. Where others have lost a rank, it is lost here, too.
  */
-bool flash_board_watch(flash_board_t *board, flash_silence_t *silence, uint64_t *rounds);
+bool flash_board_watch(flash_board_t *board, flash_silence_t *silence);
 
 #endif /* FLASH_BOARD_H */

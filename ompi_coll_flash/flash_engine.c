@@ -276,7 +276,8 @@ static flash_silence_t silence_of(const flash_op_t *op, const flash_slot_t *slot
                              .sending = sending,
                              .step = slot->step,
                              .block = flash_schedule_rank(schedule, slot->block),
-                             .segment = slot->segment};
+                             .segment = slot->segment,
+                             .steps = flash_schedule_length(schedule, FLASH_STEPS)};
 }
 
 static bool is_among(const flash_silence_t *silences, size_t count, const flash_peer_t *peer)

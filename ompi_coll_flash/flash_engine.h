@@ -269,6 +269,7 @@ typedef struct flash_silence {
     uint32_t rank;                 /* of the peer in the ring */
     bool sending;                  /* the peer is to accept a message; else, to send one */
     uint32_t step, block, segment; /* of the message */
+    uint32_t steps;                /* of the operation */
 } flash_silence_t;
 
 /*

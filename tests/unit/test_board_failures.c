@@ -209,9 +209,7 @@ static void begin_some(trio_t *trio, uint32_t ranks)
 
 static bool watch(trio_t *trio, uint32_t rank, flash_silence_t *silence)
 {
-    uint64_t rounds;
-
-    return flash_board_watch(trio->boards[rank], silence, &rounds) && rounds == 10;
+    return flash_board_watch(trio->boards[rank], silence) && silence->steps == 10;
 }
 
 static bool ended_by_loss(trio_t *trio, uint32_t rank, uint32_t lost)
@@ -261,13 +259,13 @@ static void test_refusal_watched(void)
     flash_board_refuse(trio.boards[0], &params);
     flash_board_progress(trio.boards[0]);
     for (int k = 0; k < 5; k++) {
-        waits |= flash_board_watch(trio.boards[0], &silence, &(uint64_t){0});
+        waits |= flash_board_watch(trio.boards[0], &silence);
     }
     ok(!waits, "a refusal by itself waits for nobody");
     begin_some(&trio, 1);
-    waits = flash_board_watch(trio.boards[0], &silence, &(uint64_t){0});
+    waits = flash_board_watch(trio.boards[0], &silence);
     ok(silence.watches <= 2, "who comes behind it has only begun to wait");
-    waits |= flash_board_watch(trio.boards[0], &silence, &(uint64_t){0});
+    waits |= flash_board_watch(trio.boards[0], &silence);
     ok(waits && silence.watches > 0 && silence.user == &trio.calls[0] && silence.rank != 0,
        "the watch finds whom an operation behind a refusal waits for");
     flash_board_lose(trio.boards[0], silence.rank);

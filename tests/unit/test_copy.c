@@ -1,7 +1,6 @@
 /*
  * test_copy.c: every byte is copied, and none beside them, for all places of source and target in
- * their pages that matter, and lengths about those from which on
- * it may go backwards.
+ * their pages that matter, and lengths about those from which on it may go backwards.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
