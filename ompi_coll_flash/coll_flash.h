@@ -189,6 +189,12 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
                                 void *arg);
 
 /*
+ * How many times in a row, of those behind the watch, each operation was silent, and UCX had something
+ * to take in for this process that it did not get at.
+ */
+unsigned mca_coll_flash_job_jams(void);
+
+/*
  * With the first operation: lets Open MPI's progress call flash's, and starts the progress thread
  * if the parameters and the machine allow.
  */
@@ -217,6 +223,11 @@ int mca_coll_flash_peer_connect(opal_process_name_t name, flash_peer_t *peer);
 void mca_coll_flash_peer_probe(const ompi_proc_t *proc, flash_peer_t *peer);
 /* See flash_ucx_lose(). */
 void mca_coll_flash_peer_lose(flash_peer_t *peer);
+/*
+ * Nothing of what the processes of this node send comes in. If one of them has gone, it died as it
+ * wrote into this one's queue: gives all of them up, and says so.
+ */
+void mca_coll_flash_peers_unjam(void);
 
 /* ------------------------------------------------------------------ module */
 

@@ -156,6 +156,23 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
     return count;
 }
 
+unsigned mca_coll_flash_job_jams(void)
+{
+    static unsigned jams; /* under the lock */
+    unsigned now;
+    bool silent;
+
+    flash_progress_lock(job.progress);
+    silent = flash_engine_is_silent(job.engine);
+    jams = silent && flash_ucx_is_jammed(job.transport) ? jams + 1 : 0;
+    now = jams;
+    flash_progress_unlock(job.progress);
+    if (silent) { /* the question may have taken an event from the thread */
+        flash_progress_wake(job.progress);
+    }
+    return now;
+}
+
 /* ---------------------------------------------------------------- agreement */
 
 /* Whether this rank could take part; connects to the neighbour to find out. */

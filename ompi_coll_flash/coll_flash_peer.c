@@ -1,5 +1,6 @@
 /*
- * coll_flash_peer.c: the processes of the job as peers: finding, connecting, probing, losing them.
+ * coll_flash_peer.c: the processes of the job as peers: finding, connecting, probing, losing them,
+ * and what one may leave behind.
  *
  * A peer's address is fetched when an endpoint to it is first needed, so that a process holds what
  * its rings need, not what the job's size is.
@@ -159,4 +160,69 @@ void mca_coll_flash_peer_probe(const ompi_proc_t *proc, flash_peer_t *peer)
     flash_progress_unlock(progress);
     flash_progress_wake(progress);
     free(card);
+}
+
+/* ------------------------------------------------------------------ a jam */
+
+/* Of this node, and whether it has gone. */
+static bool is_near(opal_process_name_t name, bool *gone)
+{
+    mca_coll_flash_card_t *card = mca_coll_flash_card_fetch(name);
+    bool near = mca_coll_flash_card_is_near(card, ompi_proc_for_name(name));
+
+    *gone = near && mca_coll_flash_card_is_gone(card);
+    free(card);
+    return near;
+}
+
+/* The one behind `node` (NULL: the first) of this node's, with its name; NULL: there is none. */
+static flash_peer_t *next_near(void **node, opal_process_name_t *name, bool *gone)
+{
+    void *peer;
+    int rc;
+
+    do {
+        rc = *node == NULL
+                 ? opal_hash_table_get_first_key_uint32(&peers, &name->vpid, &peer, node)
+                 : opal_hash_table_get_next_key_uint32(&peers, &name->vpid, &peer, *node, node);
+    } while (rc == OPAL_SUCCESS && !is_near(*name, gone));
+    return rc == OPAL_SUCCESS ? peer : NULL;
+}
+
+/* Tells it, too: it waits for answers that would not be understood. False: lost before. */
+static bool give_up(flash_peer_t *peer)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    flash_transport_t *transport = mca_coll_flash_job_transport();
+    bool had;
+
+    flash_progress_lock(progress);
+    had = !flash_ucx_is_lost(peer);
+    transport->ops->give_up(transport, peer);
+    flash_progress_unlock(progress);
+    return had;
+}
+
+void mca_coll_flash_peers_unjam(void)
+{
+    opal_process_name_t name = OPAL_PROC_MY_NAME, dead;
+    void *node = NULL;
+    flash_peer_t *peer;
+    bool gone = false;
+    int given_up = 0;
+
+    pthread_mutex_lock(&mutex);
+    do {
+        peer = next_near(&node, &name, &gone);
+    } while (peer != NULL && !gone);
+    dead = name;
+    node = NULL;
+    while (gone && (peer = next_near(&node, &name, &(bool){false})) != NULL) {
+        given_up += give_up(peer);
+    }
+    pthread_mutex_unlock(&mutex);
+    if (given_up > 0) {
+        FLASH_HELP("jammed", (int) dead.vpid, opal_process_info.nodename, (int) getpid());
+        flash_progress_wake(mca_coll_flash_job_progress());
+    }
 }

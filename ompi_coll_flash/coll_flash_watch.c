@@ -19,6 +19,9 @@
 
 #define MOST 128 /* neighbours that one watch looks at */
 
+/* Who writes a message may be kept from it for a while, without having gone: more than two watches. */
+#define JAMS 3
+
 /* What there is to say of one, copied while it cannot complete. */
 typedef struct report {
     char operation[48]; /* and its number, if it has one */
@@ -76,7 +79,7 @@ static void describe(void *reports, size_t k, const flash_silence_t *silence)
     report->group = comm->c_local_group;
     OBJ_RETAIN(report->group);
     report->stuck = params->stuck_seconds > 0 && silence->watches >= params->stuck_seconds &&
-                    !request->told_stuck;
+                    !silence->younger && !request->told_stuck;
     /* Rounds' messages are Open MPI's, which cannot call back what is sent. */
     report->gives_up = report->stuck && params->stuck_error && !in_rounds;
     request->told_stuck |= report->stuck;
@@ -142,6 +145,15 @@ static void look_at_board(flash_board_t *board)
     OBJ_RELEASE(report.group);
 }
 
+static void look_for_jam(void)
+{
+    unsigned jams = mca_coll_flash_job_jams(), probe_seconds = mca_coll_flash_params.probe_seconds;
+
+    if (probe_seconds > 0 && jams >= probe_seconds && jams >= JAMS) {
+        mca_coll_flash_peers_unjam();
+    }
+}
+
 /* Apart from the question whether it is due, for its memory on the stack. */
 __attribute__((noinline)) static void look(void)
 {
@@ -154,6 +166,7 @@ __attribute__((noinline)) static void look(void)
         act(&silences[k], &reports[k]);
         OBJ_RELEASE(reports[k].group);
     }
+    look_for_jam();
     count = mca_coll_flash_doublings_watch(silences, MOST, describe, reports);
     for (size_t k = 0; k < count; k++) {
         if (reports[k].stuck) {

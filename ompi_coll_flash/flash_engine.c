@@ -271,6 +271,7 @@ static flash_silence_t silence_of(const flash_op_t *op, const flash_slot_t *slot
 
     return (flash_silence_t){.user = op->params.user,
                              .watches = op->watches,
+                             .younger = slot != &op->slots[op->retired % op->depth],
                              .peer = sending ? pair.right : pair.left,
                              .rank = flash_slot_neighbour(slot, sending),
                              .sending = sending,
@@ -290,6 +291,32 @@ static bool is_among(const flash_silence_t *silences, size_t count, const flash_
     return false;
 }
 
+/* Behind those found already, unless the peer is among them. */
+static size_t add_silence(flash_silence_t *silences, size_t found, size_t most,
+                          const flash_silence_t *silence)
+{
+    if (found == most || is_among(silences, found, silence->peer)) {
+        return found;
+    }
+    silences[found] = *silence;
+    return found + 1;
+}
+
+static size_t add_younger(flash_silence_t *silences, size_t found, size_t most,
+                          const flash_op_t *op)
+{
+    for (uint64_t number = op->retired; number < op->opened; number++) {
+        const flash_slot_t *slot = &op->slots[number % op->depth];
+
+        if (slot->posted) {
+            flash_silence_t silence = silence_of(op, slot);
+
+            found = add_silence(silences, found, most, &silence);
+        }
+    }
+    return found;
+}
+
 size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, size_t most)
 {
     size_t found = 0;
@@ -305,11 +332,29 @@ size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, siz
         }
         op->watches++;
         silence = silence_of(op, slot);
-        if (found < most && !is_among(silences, found, silence.peer)) {
-            silences[found++] = silence;
+        found = add_silence(silences, found, most, &silence);
+    }
+    for (flash_op_t *op = engine->running.head; op != NULL; op = op->next_running) {
+        if (op->watches > 0) {
+            found = add_younger(silences, found, most, op);
         }
     }
     return found;
+}
+
+bool flash_engine_is_silent(const flash_engine_t *engine)
+{
+    bool silent = false;
+
+    for (const flash_op_t *op = engine->running.head; op != NULL; op = op->next_running) {
+        if (has_user(op)) {
+            silent = op->watches > 0;
+            if (!silent) {
+                break;
+            }
+        }
+    }
+    return silent;
 }
 
 /* -------------------------------------------------------------------- work */

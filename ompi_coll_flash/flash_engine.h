@@ -265,6 +265,7 @@ flash_op_t *flash_engine_completed(flash_engine_t *engine);
 typedef struct flash_silence {
     void *user;       /* the operation's */
     uint32_t watches; /* how many in a row found it like this */
+    bool younger;     /* the message is not what keeps the operation, but one behind that */
     flash_peer_t *peer;
     uint32_t rank;                 /* of the peer in the ring */
     bool sending;                  /* the peer is to accept a message; else, to send one */
@@ -274,10 +275,13 @@ typedef struct flash_silence {
 
 /*
  * Finds neighbours that operations have waited for, and for nothing else, since the last watch: the
- * oldest operation of each. To be called from time to time. Returns how many there are, at most
- * `most`; the oldest first.
+ * oldest operation of each. Behind them, those that younger messages of these operations wait for:
+ * who has gone may be one of them, and all others alive. To be called from time to time. Returns how
+ * many there are, at most `most`.
  */
 size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, size_t most);
+/* Whether the last watch found each operation waiting for neighbours, and one at least. */
+bool flash_engine_is_silent(const flash_engine_t *engine);
 
 enum flash_work_kind {
     FLASH_WORK_COMBINE = 1,       /* for any thread */

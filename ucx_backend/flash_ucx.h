@@ -60,6 +60,14 @@ void flash_ucx_look_at_probes(flash_transport_t *transport);
 void flash_ucx_end_probes(flash_transport_t *transport);
 
 /*
+ * Whether UCX has something to take in. Time and again, while nothing happens: what is there will never
+ * be whole, and keeps what others send from coming in, for they share a queue within a node.
+ */
+bool flash_ucx_is_jammed(flash_transport_t *transport);
+
+bool flash_ucx_is_lost(const flash_peer_t *peer);
+
+/*
  * Gives the peer up, see `recv` in flash_transport.h. Messages that UCX is working on cannot be
  * called back: their memory must stay until the transport is destroyed, unless the process has
  * really gone.

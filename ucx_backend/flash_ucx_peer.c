@@ -211,6 +211,18 @@ void flash_ucx_end_probes(flash_transport_t *transport)
     }
 }
 
+bool flash_ucx_is_jammed(flash_transport_t *transport)
+{
+    flash_ucx_t *ucx = flash_ucx_of(transport);
+
+    return ucx->retries == NULL && ucp_worker_arm(ucx->worker) == UCS_ERR_BUSY;
+}
+
+bool flash_ucx_is_lost(const flash_peer_t *peer)
+{
+    return peer->lost;
+}
+
 void flash_ucx_lose_failing(flash_ucx_t *ucx)
 {
     flash_peer_t *peer = ucx->failing ? ucx->peers : NULL;

@@ -7,13 +7,23 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-# Each process that prints its outcome has been told that rank 1 is to blame: as gone, where it is a
-# neighbour, or as at fault.
+# Those to whom what rank 1 left half-written keeps from coming what others send.
+jammed() {
+    local pid
+    grep -A 7 'ended while it wrote to the queue' "$log" | sed -n 's/^ *PID: *\([0-9]*\)$/\1/p' |
+        while read -r pid; do
+            sed -n "s/^rank \([0-9]*\), pid $pid: at last.*/\1/p" "$log"
+        done
+}
+
+# Each process that prints its outcome has been told that rank 1 is to blame, or one that has given it
+# up for rank 1's sake: as gone, where that is a neighbour, or as at fault.
 names_the_dead() {
-    local pid pids
+    local pid pids dead
     mapfile -t pids < <(sed -n 's/^rank [0-9]*, pid \([0-9]*\): at last.*/\1/p' "$log")
+    dead=$(jammed | sort -u | sed 's/^/|/' | tr -d '\n')
     for pid in "${pids[@]}"; do
-        grep -E -A 2 '(Gone|At fault): *rank 1 of MPI_COMM_WORLD' "$log" >"$scratch/told"
+        grep -E -A 2 "(Gone|At fault): *rank (1$dead) of MPI_COMM_WORLD" "$log" >"$scratch/told"
         grep -q "PID: *$pid\$" "$scratch/told" ||
             tells + "nothing tells process $pid who is to blame" || return
     done
@@ -58,6 +68,16 @@ for np in 2 4; do
 done
 point 'np 4, reduce_compute, the direct schedule: a rank dies at step 2' \
     tried survivors_are_told 4 --mca coll_flash_schedule direct -- test_lost dies reduce_compute 2
+# It has a place in the queue of one, and will never say that what is there is complete.
+survivors_are_told_of_jam() {
+    survivors_are_told "$@" && told jammed
+}
+for call in gather reduce; do
+    for np in 3 4; do
+        point "np $np, $call: a rank dies in the middle of a message" \
+            tried survivors_are_told_of_jam "$np" -- test_lost jams "$call"
+    done
+done
 # shellcheck disable=SC2034 # the runner's
 over_boards() {
     OMPI_MCA_coll_flash_board_bytes=1000000000 board=yes on_node=no "$@"

@@ -3,7 +3,8 @@
  * printed, a line each, for the script to count: MPI_Finalize is not to be had without the dead.
  *
  *   test_lost MODE CALL [CALLBACK]
- *                         dies: rank 1 dies in an operation; absent: before it takes part in any;
+ *                         dies: rank 1 dies in an operation; jams: as it writes a message into the
+ *                         memory of another one; absent: before it takes part in any;
  *                         late: it comes seconds after the others; apart: its blocks are half as
  *                         long as rank 0's. CALL: see below. CALLBACK: in that one of its operation
  *                         it dies, counted from 1, instead of somewhere
@@ -17,6 +18,7 @@
 
 #include <mpix_flash.h>
 
+#include "mid_send.h"
 #include "mpitest.h"
 #include "persistent.h"
 
@@ -264,6 +266,9 @@ static int go_rounds(const struct call *call, const char *mode)
 
         if (mine && late) {
             sleep(LATE_SECONDS);
+        }
+        if (mine && strcmp(mode, "jams") == 0) {
+            die_mid_send();
         }
         holds = call->holds && round == VICTIMS_ROUND;
         error = go_round(call, mine && dies);

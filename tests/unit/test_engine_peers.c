@@ -163,11 +163,16 @@ static void test_silence(flash_kind_t kind, const char *name)
     at_first = flash_engine_watch(sim->engines[0], silence, 2);
     flash_engine_watch(sim->engines[0], silence, 2);
     then = flash_engine_watch(sim->engines[0], silence, 2);
-    ok(at_first == 0 && then == 1 && silence[0].watches == 2 && silence[0].sending &&
-           silence[0].rank == right && silence[0].step == 0 && silence[0].segment == 0 &&
+    ok(at_first == 0 && then == 2 && silence[0].watches == 2 && silence[0].sending &&
+           !silence[0].younger && silence[0].rank == right && silence[0].step == 0 &&
+           silence[0].segment == 0 &&
            silence[0].block == sim_block(sim, kind, true, 0, 0) % sim->nranks &&
            silence[0].user != NULL && silence[0].peer == fake_net_peer(sim->net, 0, right),
        "%s: nobody takes the first segment, and it shows", name);
+    ok(silence[1].younger && !silence[1].sending && silence[1].rank == left &&
+           silence[1].peer == fake_net_peer(sim->net, 0, left) &&
+           flash_engine_is_silent(sim->engines[0]),
+       "%s: and that a younger one is to come from the left", name);
     sim_start(sim, right, 0);
     for (int k = 0; k < 100; k++) {
         sim_progress(sim, 0);
