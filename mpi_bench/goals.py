@@ -287,7 +287,6 @@ def slower(lab):
     yield from compare(lab, "hosts", lab.hosts, (2, 4), "8:4M")
     yield from compare(lab, "hosts", lab.hosts, (2, 4), "8M:16M", runs=3)
     yield from compare(lab, "hosts", lab.hosts, (3, 5, 6, 7, 8), "8:2M", times=8, runs=3)
-    yield from compare(lab, "hosts", lab.hosts, (16,), "16K:2M")
 
 
 def ranks(lab):

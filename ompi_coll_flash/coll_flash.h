@@ -188,11 +188,8 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
                                 void (*found)(void *arg, size_t k, const flash_silence_t *silence),
                                 void *arg);
 
-/*
- * How many times in a row, of those behind the watch, each operation was silent, and UCX had something
- * to take in for this process that it did not get at.
- */
-unsigned mca_coll_flash_job_jams(void);
+/* See flash_ucx_echo(); not often. Makes progress to the end before. */
+unsigned mca_coll_flash_job_echo(void);
 
 /*
  * With the first operation: lets Open MPI's progress call flash's, and starts the progress thread
@@ -219,13 +216,17 @@ flash_peer_t *mca_coll_flash_peer_of(opal_process_name_t name);
 int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char *reason);
 /* Makes it possible to send to it, or says why it is not. MPI_SUCCESS or MPI_ERR_*. */
 int mca_coll_flash_peer_connect(opal_process_name_t name, flash_peer_t *peer);
-/* Looks whether the peer's process is there, and loses it if not. To be called again and again. */
-void mca_coll_flash_peer_probe(const ompi_proc_t *proc, flash_peer_t *peer);
+/*
+ * Looks whether the process is there, and loses it if not: at once on this node, elsewhere with
+ * mca_coll_flash_peers_judge(), some time. To be called again and again.
+ */
+void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer);
+void mca_coll_flash_peers_judge(void);
 /* See flash_ucx_lose(). */
 void mca_coll_flash_peer_lose(flash_peer_t *peer);
 /*
- * Nothing of what the processes of this node send comes in. If one of them has gone, it died as it
- * wrote into this one's queue: gives all of them up, and says so.
+ * Nothing of what the processes of this node send comes in any more. If one of them has gone, it was
+ * writing to this one as it died: gives all of them up, and says so.
  */
 void mca_coll_flash_peers_unjam(void);
 

@@ -5,8 +5,6 @@
  */
 #include "coll_flash_board.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -74,9 +72,4 @@ bool mca_coll_flash_card_is_near(const mca_coll_flash_card_t *card, const opal_p
 {
     return proc != NULL && card != NULL && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) &&
            card->pid_space != 0 && card->pid_space == pid_space();
-}
-
-bool mca_coll_flash_card_is_gone(const mca_coll_flash_card_t *card)
-{
-    return kill(card->pid, 0) != 0 && errno == ESRCH;
 }

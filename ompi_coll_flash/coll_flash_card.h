@@ -34,7 +34,5 @@ void mca_coll_flash_card_publish(flash_transport_t *transport);
 mca_coll_flash_card_t *mca_coll_flash_card_fetch(opal_process_name_t name);
 /* Whether the kernel that this process runs on knows of that one by its pid. */
 bool mca_coll_flash_card_is_near(const mca_coll_flash_card_t *card, const opal_proc_t *proc);
-/* Of one that is: whether its process has gone. */
-bool mca_coll_flash_card_is_gone(const mca_coll_flash_card_t *card);
 
 #endif /* COLL_FLASH_CARD_H */

@@ -348,7 +348,8 @@ static void register_faults(void)
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.probe_seconds,
                       "How long an operation waits for a neighbour's message before flash asks "
                       "whether the neighbour's process is still there, and ends the operation with "
-                      "an error if it is not; UCX finds that out within a few seconds more. Of "
+                      "an error if it is not; UCX finds that out within a few seconds more. Then "
+                      "also whether what processes of this node send comes in at all. Of "
                       "use in jobs that outlive a process (mpirun --enable-recovery). 0: never");
     register_variable(
         "stuck_seconds", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4,

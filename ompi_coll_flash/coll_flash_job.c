@@ -25,6 +25,9 @@
 #include "flash_stager.h"
 #include "flash_ucx.h"
 
+/* What others have sent so far comes in within so many looks of the engine at the transport. */
+#define ENOUGH_PROGRESS 256
+
 enum { NOT_AGREED, AGREED_USABLE, AGREED_UNUSABLE };
 
 static struct {
@@ -156,21 +159,17 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
     return count;
 }
 
-unsigned mca_coll_flash_job_jams(void)
+unsigned mca_coll_flash_job_echo(void)
 {
-    static unsigned jams; /* under the lock */
-    unsigned now;
-    bool silent;
+    unsigned overdue;
 
     flash_progress_lock(job.progress);
-    silent = flash_engine_is_silent(job.engine);
-    jams = silent && flash_ucx_is_jammed(job.transport) ? jams + 1 : 0;
-    now = jams;
-    flash_progress_unlock(job.progress);
-    if (silent) { /* the question may have taken an event from the thread */
-        flash_progress_wake(job.progress);
+    for (int k = 0; k < ENOUGH_PROGRESS && flash_engine_progress(job.engine) != 0; k++) {
     }
-    return now;
+    overdue = flash_ucx_echo(job.transport);
+    flash_progress_unlock(job.progress);
+    flash_progress_wake(job.progress);
+    return overdue;
 }
 
 /* ---------------------------------------------------------------- agreement */

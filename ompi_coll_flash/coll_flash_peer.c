@@ -5,15 +5,17 @@
  * A peer's address is fetched when an endpoint to it is first needed, so that a process holds what
  * its rings need, not what the job's size is.
  *
- * Shared between threads: `peers` is written and read by application threads under `mutex`; the
- * progress thread never looks at it.
+ * Shared between threads: `peers`, and what it leads to, is written and read by application threads
+ * under `mutex`; the progress thread never looks at it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "coll_flash_card.h"
 #include "coll_flash_operation.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +23,12 @@
 #include "flash_ucx.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static opal_hash_table_t peers; /* vpid -> flash_peer_t */
+static opal_hash_table_t peers; /* vpid -> known_t */
+
+typedef struct known {
+    flash_peer_t *peer;
+    int32_t pid; /* for the kernel to tell of; 0: not of this node, or not asked for yet */
+} known_t;
 
 bool mca_coll_flash_peers_init(void)
 {
@@ -29,27 +36,70 @@ bool mca_coll_flash_peers_init(void)
     return opal_hash_table_init(&peers, 64) == OPAL_SUCCESS;
 }
 
+/* The one behind `*node` (NULL: the first), with its name; NULL: there is none. `mutex` is held. */
+static known_t *next_known(void **node, opal_process_name_t *name)
+{
+    void *known;
+    int rc = *node == NULL
+                 ? opal_hash_table_get_first_key_uint32(&peers, &name->vpid, &known, node)
+                 : opal_hash_table_get_next_key_uint32(&peers, &name->vpid, &known, *node, node);
+
+    return rc == OPAL_SUCCESS ? known : NULL;
+}
+
 void mca_coll_flash_peers_fini(void)
 {
+    opal_process_name_t name;
+    void *node = NULL;
+    known_t *known;
+
+    while ((known = next_known(&node, &name)) != NULL) {
+        free(known);
+    }
     OBJ_DESTRUCT(&peers);
 }
 
-/* The peer that this process is, made when first asked for; `mutex` is held. */
-static flash_peer_t *find_peer(opal_process_name_t name)
+static known_t *make_known(uint32_t vpid)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
-    void *peer;
+    known_t *known = calloc(1, sizeof(*known));
 
-    if (opal_hash_table_get_value_uint32(&peers, name.vpid, &peer) == OPAL_SUCCESS) {
-        return peer;
+    if (known == NULL) {
+        return NULL;
     }
     flash_progress_lock(progress);
-    peer = flash_ucx_peer(mca_coll_flash_job_transport());
+    known->peer = flash_ucx_peer(mca_coll_flash_job_transport());
     flash_progress_unlock(progress);
-    if (peer != NULL) {
-        opal_hash_table_set_value_uint32(&peers, name.vpid, peer);
+    if (known->peer == NULL ||
+        opal_hash_table_set_value_uint32(&peers, vpid, known) != OPAL_SUCCESS) {
+        free(known); /* the peer is the transport's */
+        return NULL;
     }
-    return peer;
+    return known;
+}
+
+/* That process, made known when first asked for; NULL if there is no memory. `mutex` is held. */
+static known_t *find_known(opal_process_name_t name)
+{
+    void *known;
+
+    return opal_hash_table_get_value_uint32(&peers, name.vpid, &known) == OPAL_SUCCESS
+               ? known
+               : make_known(name.vpid);
+}
+
+static void learn_pid(opal_process_name_t name, const mca_coll_flash_card_t *card)
+{
+    known_t *known;
+
+    if (mca_coll_flash_card_is_near(card, ompi_proc_for_name(name))) {
+        pthread_mutex_lock(&mutex);
+        known = find_known(name);
+        if (known != NULL) {
+            known->pid = card->pid;
+        }
+        pthread_mutex_unlock(&mutex);
+    }
 }
 
 static bool is_connected(const flash_peer_t *peer)
@@ -78,6 +128,7 @@ int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char
         strcpy(reason, "the peer's address is not to be had from PMIx");
         return FLASH_ERR_UNREACHABLE;
     }
+    learn_pid(name, card);
     if (card->address_bytes == 0) {
         strcpy(reason, "UCX is not usable in the peer's process");
         free(card);
@@ -92,12 +143,12 @@ int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char
 
 flash_peer_t *mca_coll_flash_peer_of(opal_process_name_t name)
 {
-    flash_peer_t *peer;
+    known_t *known;
 
     pthread_mutex_lock(&mutex);
-    peer = find_peer(name);
+    known = find_known(name);
     pthread_mutex_unlock(&mutex);
-    return peer;
+    return known == NULL ? NULL : known->peer;
 }
 
 void mca_coll_flash_peer_lose(flash_peer_t *peer)
@@ -110,17 +161,32 @@ void mca_coll_flash_peer_lose(flash_peer_t *peer)
     flash_progress_wake(progress);
 }
 
+/* What the kernel says; of no other node's. */
+static bool is_gone(int32_t pid)
+{
+    return pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+static int32_t pid_of(opal_process_name_t name)
+{
+    known_t *known;
+    int32_t pid;
+
+    pthread_mutex_lock(&mutex);
+    known = find_known(name);
+    pid = known == NULL ? 0 : known->pid;
+    pthread_mutex_unlock(&mutex);
+    return pid;
+}
+
 /* Through shared memory there is no way to a process that has gone. */
 static bool lose_if_gone(opal_process_name_t name, flash_peer_t *peer)
 {
-    mca_coll_flash_card_t *card = mca_coll_flash_card_fetch(name);
-    bool gone = mca_coll_flash_card_is_near(card, ompi_proc_for_name(name)) &&
-                mca_coll_flash_card_is_gone(card);
+    bool gone = is_gone(pid_of(name));
 
     if (gone) {
         mca_coll_flash_peer_lose(peer);
     }
-    free(card);
     return gone;
 }
 
@@ -143,86 +209,81 @@ int mca_coll_flash_peer_connect(opal_process_name_t name, flash_peer_t *peer)
     return mca_coll_flash_error(rc);
 }
 
-void mca_coll_flash_peer_probe(const ompi_proc_t *proc, flash_peer_t *peer)
+static bool is_probed(const flash_peer_t *peer)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
-    mca_coll_flash_card_t *card = mca_coll_flash_card_fetch(proc->super.proc_name);
+    bool probed;
 
     flash_progress_lock(progress);
-    if (mca_coll_flash_card_is_near(card, &proc->super)) {
-        if (mca_coll_flash_card_is_gone(card)) {
-            flash_ucx_lose(peer);
-        }
-    } else if (card != NULL && card->address_bytes > 0) {
-        flash_ucx_probe(peer, card + 1);
+    probed = flash_ucx_is_probed(peer);
+    flash_progress_unlock(progress);
+    return probed;
+}
+
+void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    mca_coll_flash_card_t *card;
+
+    if (pid_of(name) > 0) {
+        lose_if_gone(name, peer);
+        return;
     }
+    card = is_probed(peer) ? NULL : mca_coll_flash_card_fetch(name);
+    if (card != NULL && card->address_bytes > 0) {
+        flash_progress_lock(progress);
+        flash_ucx_probe(peer, card + 1);
+        flash_progress_unlock(progress);
+    }
+    free(card);
+}
+
+void mca_coll_flash_peers_judge(void)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+
+    flash_progress_lock(progress);
     flash_ucx_look_at_probes(mca_coll_flash_job_transport());
     flash_progress_unlock(progress);
     flash_progress_wake(progress);
-    free(card);
 }
 
-/* ------------------------------------------------------------------ a jam */
-
-/* Of this node, and whether it has gone. */
-static bool is_near(opal_process_name_t name, bool *gone)
-{
-    mca_coll_flash_card_t *card = mca_coll_flash_card_fetch(name);
-    bool near = mca_coll_flash_card_is_near(card, ompi_proc_for_name(name));
-
-    *gone = near && mca_coll_flash_card_is_gone(card);
-    free(card);
-    return near;
-}
-
-/* The one behind `node` (NULL: the first) of this node's, with its name; NULL: there is none. */
-static flash_peer_t *next_near(void **node, opal_process_name_t *name, bool *gone)
-{
-    void *peer;
-    int rc;
-
-    do {
-        rc = *node == NULL
-                 ? opal_hash_table_get_first_key_uint32(&peers, &name->vpid, &peer, node)
-                 : opal_hash_table_get_next_key_uint32(&peers, &name->vpid, &peer, *node, node);
-    } while (rc == OPAL_SUCCESS && !is_near(*name, gone));
-    return rc == OPAL_SUCCESS ? peer : NULL;
-}
-
-/* Tells it, too: it waits for answers that would not be understood. False: lost before. */
-static bool give_up(flash_peer_t *peer)
+/* Those that are there are told, too: they wait for answers that do not come in. False: lost before. */
+static bool give_up(const known_t *known)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
     flash_transport_t *transport = mca_coll_flash_job_transport();
     bool had;
 
     flash_progress_lock(progress);
-    had = !flash_ucx_is_lost(peer);
-    transport->ops->give_up(transport, peer);
+    had = !flash_ucx_is_lost(known->peer);
+    if (is_gone(known->pid)) {
+        flash_ucx_lose(known->peer);
+    } else {
+        transport->ops->give_up(transport, known->peer);
+    }
     flash_progress_unlock(progress);
     return had;
 }
 
 void mca_coll_flash_peers_unjam(void)
 {
-    opal_process_name_t name = OPAL_PROC_MY_NAME, dead;
+    opal_process_name_t name = OPAL_PROC_MY_NAME, gone;
     void *node = NULL;
-    flash_peer_t *peer;
-    bool gone = false;
+    known_t *known;
     int given_up = 0;
 
     pthread_mutex_lock(&mutex);
     do {
-        peer = next_near(&node, &name, &gone);
-    } while (peer != NULL && !gone);
-    dead = name;
-    node = NULL;
-    while (gone && (peer = next_near(&node, &name, &(bool){false})) != NULL) {
-        given_up += give_up(peer);
+        known = next_known(&node, &name);
+    } while (known != NULL && !is_gone(known->pid));
+    gone = name;
+    for (node = NULL; known != NULL && (known = next_known(&node, &name)) != NULL;) {
+        given_up += known->pid > 0 && give_up(known);
     }
     pthread_mutex_unlock(&mutex);
+    flash_progress_wake(mca_coll_flash_job_progress());
     if (given_up > 0) {
-        FLASH_HELP("jammed", (int) dead.vpid, opal_process_info.nodename, (int) getpid());
-        flash_progress_wake(mca_coll_flash_job_progress());
+        FLASH_HELP("jammed", (int) gone.vpid, opal_process_info.nodename, (int) getpid());
     }
 }

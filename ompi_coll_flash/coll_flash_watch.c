@@ -19,8 +19,9 @@
 
 #define MOST 128 /* neighbours that one watch looks at */
 
-/* Who writes a message may be kept from it for a while, without having gone: more than two watches. */
-#define JAMS 3
+/* An echo that so many watches have missed will not come: who is alive, and writes what it waits behind,
+ * may be kept from it for less. */
+#define OVERDUE 3
 
 /* What there is to say of one, copied while it cannot complete. */
 typedef struct report {
@@ -99,10 +100,9 @@ static void warn(const flash_silence_t *silence, const report_t *report)
 static void act(const flash_silence_t *silence, const report_t *report)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
-    const ompi_proc_t *proc = ompi_group_peer_lookup(report->group, (int) silence->rank);
 
-    if (proc != NULL && params->probe_seconds > 0 && silence->watches >= params->probe_seconds) {
-        mca_coll_flash_peer_probe(proc, silence->peer);
+    if (params->probe_seconds > 0 && silence->watches >= params->probe_seconds) {
+        mca_coll_flash_peer_probe(report->peer, silence->peer);
     }
     if (report->stuck) {
         warn(silence, report);
@@ -145,11 +145,22 @@ static void look_at_board(flash_board_t *board)
     OBJ_RELEASE(report.group);
 }
 
-static void look_for_jam(void)
+/* Of those who are silent, and whose processes are there: whether what they send comes in. */
+static void look_for_jam(const flash_silence_t *silences, size_t count)
 {
-    unsigned jams = mca_coll_flash_job_jams(), probe_seconds = mca_coll_flash_params.probe_seconds;
+    unsigned probe_seconds = mca_coll_flash_params.probe_seconds, overdue;
+    bool silent = false;
 
-    if (probe_seconds > 0 && jams >= probe_seconds && jams >= JAMS) {
+    for (size_t k = 0; k < count; k++) {
+        silent |= silences[k].watches >= probe_seconds;
+    }
+    if (probe_seconds == 0 || !silent) {
+        return;
+    }
+    mca_coll_flash_peers_judge();
+    overdue = mca_coll_flash_job_echo();
+    if (overdue >= OVERDUE) {
+        FLASH_VERBOSE(2, "coll:flash: nothing comes in of what is sent by processes of this node");
         mca_coll_flash_peers_unjam();
     }
 }
@@ -166,7 +177,7 @@ __attribute__((noinline)) static void look(void)
         act(&silences[k], &reports[k]);
         OBJ_RELEASE(reports[k].group);
     }
-    look_for_jam();
+    look_for_jam(silences, count);
     count = mca_coll_flash_doublings_watch(silences, MOST, describe, reports);
     for (size_t k = 0; k < count; k++) {
         if (reports[k].stuck) {

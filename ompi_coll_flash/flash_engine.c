@@ -342,21 +342,6 @@ size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, siz
     return found;
 }
 
-bool flash_engine_is_silent(const flash_engine_t *engine)
-{
-    bool silent = false;
-
-    for (const flash_op_t *op = engine->running.head; op != NULL; op = op->next_running) {
-        if (has_user(op)) {
-            silent = op->watches > 0;
-            if (!silent) {
-                break;
-            }
-        }
-    }
-    return silent;
-}
-
 /* -------------------------------------------------------------------- work */
 
 static bool take_combine(flash_op_queue_t *queue, enum flash_work_kind kind, flash_work_t *work)

@@ -280,8 +280,6 @@ typedef struct flash_silence {
  * many there are, at most `most`.
  */
 size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, size_t most);
-/* Whether the last watch found each operation waiting for neighbours, and one at least. */
-bool flash_engine_is_silent(const flash_engine_t *engine);
 
 enum flash_work_kind {
     FLASH_WORK_COMBINE = 1,       /* for any thread */

@@ -22,7 +22,7 @@
  *   ended              atomic: whoever adds to the list releases what it adds, whoever takes the
  *                      list acquires it
  *   idle_polls, wakeups  atomic, relaxed: counters
- *   vain_events, napped  the progress thread's own
+ *   vain_events, napped, busy_arms  the progress thread's own
  *   context            the lock
  *   visitors           atomic: who leaves releases all that it did with the progress, who destroys
  *                      that acquires it
@@ -59,6 +59,7 @@ struct flash_progress {
     atomic_uint_fast64_t wakeups;
     unsigned vain_events;           /* one behind the other, that nothing came of */
     bool napped;                    /* since the latest */
+    unsigned busy_arms;             /* one behind the other, with nothing in between */
     _Atomic(flash_ended_t *) ended; /* the latest first */
     const flash_context_t *context; /* NULL: none is needed */
     atomic_uint visitors;           /* that end a pending piece */

@@ -26,6 +26,13 @@
 #define NAP_NS      INT64_C(50000)
 #define NAP_DOUBLES 4
 
+/*
+ * So many times, for longer than a second, it cannot be told what would wake the thread, and nothing
+ * happens: another process does not take what it is sent, or has died while it sent. The thread then
+ * looks as often as after what is unattended.
+ */
+#define BUSY_ARMS 20000
+
 /* See flash_alarm_sleep(). */
 static bool sleep_on(flash_progress_t *progress, int event_fd, int64_t nanoseconds)
 {
@@ -58,13 +65,24 @@ static void let_others_in(flash_progress_t *progress)
 }
 
 /* A transport that cannot be armed has something to do that needs another moment, or others. */
+static void wait_a_moment(flash_progress_t *progress)
+{
+    if (progress->busy_arms == BUSY_ARMS) {
+        sleep_on(progress, -1, LOOK_NS);
+    } else {
+        progress->busy_arms++;
+        let_others_in(progress);
+        flash_progress_stand_back();
+    }
+}
+
 static void sleep_until_event(flash_progress_t *progress)
 {
     if (progress->transport->ops->arm(progress->transport) != FLASH_OK) {
-        let_others_in(progress);
-        flash_progress_stand_back();
+        wait_a_moment(progress);
         return;
     }
+    progress->busy_arms = 0;
     if (progress->vain_events >= VAIN_EVENTS && !progress->napped) {
         nap(progress);
         return;
@@ -114,6 +132,7 @@ static void *thread_main(void *arg)
             sleep_on(progress, -1, -1);
         } else if (move_and_combine(progress)) {
             progress->vain_events = 0;
+            progress->busy_arms = 0;
             let_others_in(progress);
         } else if (flash_progress_is_unattended(progress)) {
             sleep_on(progress, -1, LOOK_NS);

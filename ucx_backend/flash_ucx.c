@@ -177,7 +177,7 @@ static int open_context(flash_ucx_t *ucx, bool across_nodes, char *reason)
     }
     rc = across_nodes ? prefer_eager(config, reason) : FLASH_OK;
     if (rc == FLASH_OK) {
-        /* How often probes ask (flash_ucx_peer.c). There are none until a peer falls silent. */
+        /* How often probes ask (flash_ucx_probe.c). There are none until a peer falls silent. */
         rc = set_default(config, "KEEPALIVE_INTERVAL", "2s", reason);
     }
     if (rc == FLASH_OK) {
@@ -202,6 +202,9 @@ static int open_worker(flash_ucx_t *ucx, char *reason)
         return flash_ucx_fail(reason, "UCX cannot create a worker", status);
     }
     status = flash_ucx_hear(ucx);
+    if (status == UCS_OK) {
+        status = flash_ucx_hear_echoes(ucx);
+    }
     if (status == UCS_OK) {
         status = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_length);
     }

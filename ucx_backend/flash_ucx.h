@@ -51,20 +51,23 @@ int flash_ucx_connect(flash_peer_t *peer, const void *address, size_t length,
                       char reason[FLASH_UCX_REASON_MAX]);
 
 /*
- * Has UCX look whether the peer's process is there. Looking at what came of it loses the peers that
- * have gone; to be done again and again.
+ * Has UCX look whether the peer's process, of that address, is there. Looking at what came of it loses
+ * the peers that have gone; to be done again and again.
  */
 void flash_ucx_probe(flash_peer_t *peer, const void *address);
 void flash_ucx_look_at_probes(flash_transport_t *transport);
-/* Nobody is silent any more: probes cost the peer a timer. */
+/* Nobody is silent any more: probes cost the peer a timer. Ends echoes, too. */
 void flash_ucx_end_probes(flash_transport_t *transport);
 
 /*
- * Whether UCX has something to take in. Time and again, while nothing happens: what is there will never
- * be whole, and keeps what others send from coming in, for they share a queue within a node.
+ * Sends a message from this process to itself, unless one is under way. How many calls in a row, up to
+ * this one, have found that the latest has not come in, though progress was made to the end in between:
+ * if they are far apart, nothing that other processes of the node send comes in.
  */
-bool flash_ucx_is_jammed(flash_transport_t *transport);
+unsigned flash_ucx_echo(flash_transport_t *transport);
 
+/* Whether UCX asks whether the peer is there already. */
+bool flash_ucx_is_probed(const flash_peer_t *peer);
 bool flash_ucx_is_lost(const flash_peer_t *peer);
 
 /*

@@ -56,7 +56,11 @@ struct flash_ucx {
     flash_transport_t super;
     ucp_context_h context;
     ucp_worker_h worker;
-    ucp_worker_h prober; /* NULL before the first probe */
+    ucp_worker_h prober; /* NULL before the first probe or echo */
+    ucp_ep_h echo;       /* of it, to the worker; NULL before the first echo */
+    uint64_t echoes;     /* sent: the number of the latest; stays while UCX sends it */
+    uint64_t echoed;     /* the number that came in last */
+    unsigned overdue;    /* calls of flash_ucx_echo() in a row that have missed the latest */
     ucp_address_t *address;
     size_t address_length;
     uint64_t own_id; /* by which peers know this process; stays while UCX sends it */
@@ -96,6 +100,8 @@ void flash_ucx_lose_failing(flash_ucx_t *ucx);
 uint64_t flash_ucx_id(const void *address, size_t length);
 /* Has UCX take note of peers that give this process up. */
 ucs_status_t flash_ucx_hear(flash_ucx_t *ucx);
+/* Has UCX take note of echoes. */
+ucs_status_t flash_ucx_hear_echoes(flash_ucx_t *ucx);
 /* Tells those that could not be told so far that they have been given up. */
 void flash_ucx_tell(flash_ucx_t *ucx);
 /* See `give_up` in flash_transport.h. */

@@ -1,11 +1,8 @@
 /*
- * flash_ucx_peer.c: peers: connecting, probing, losing them, giving them up.
+ * flash_ucx_peer.c: peers: connecting, losing them, giving them up.
  *
  * Messages go through endpoints without UCX's error handling: with it, UCX gives up the fast ways
- * through shared memory (a ring of two ranks on a node took two to three times as long). Where a
- * peer is silent for longer than its user likes, a second endpoint, a probe, is made to it: one
- * with error handling, whose failure tells that the process has gone. Probes have a worker of their
- * own, for UCX would take them for the other ends of the peer's endpoints.
+ * through shared memory (a ring of two ranks on a node took two to three times as long).
  *
  * A process that UCX fails while the peer is well gives that one up, and tells it by an active
  * message: no receive has to wait for such a one. It says who sent it, by a number that follows
@@ -18,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FAILED_PROBES 2 /* in a row: the peer has gone */
-#define GIVEN_UP      0 /* the active message */
+#define GIVEN_UP 0 /* the active message; the other one is flash_ucx_probe.c's */
 
 flash_peer_t *flash_ucx_peer(flash_transport_t *transport)
 {
@@ -111,111 +107,9 @@ int flash_ucx_connect(flash_peer_t *peer, const void *address, size_t length,
     return FLASH_OK;
 }
 
-static void probe_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+bool flash_ucx_is_probed(const flash_peer_t *peer)
 {
-    flash_peer_t *peer = arg;
-
-    (void) ep;
-    (void) status;
-    peer->probe_failed = true;
-}
-
-/* An endpoint that cannot be made for want of something here tells nothing about the peer. */
-static bool tells_of_peer(ucs_status_t status)
-{
-    return status == UCS_ERR_REJECTED || status == UCS_ERR_CONNECTION_RESET ||
-           status == UCS_ERR_NOT_CONNECTED || status == UCS_ERR_ENDPOINT_TIMEOUT;
-}
-
-void flash_ucx_probe(flash_peer_t *peer, const void *address)
-{
-    ucp_worker_params_t worker = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-                                  .thread_mode = UCS_THREAD_MODE_SERIALIZED};
-    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
-                                            UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                                            UCP_EP_PARAM_FIELD_ERR_HANDLER,
-                              .address = address,
-                              .err_mode = UCP_ERR_HANDLING_MODE_PEER,
-                              .err_handler = {.cb = probe_failed, .arg = peer}};
-    flash_ucx_t *ucx = peer->ucx;
-    ucs_status_t status;
-
-    if (peer->probe != NULL || peer->lost) {
-        return;
-    }
-    if (ucx->prober == NULL && ucp_worker_create(ucx->context, &worker, &ucx->prober) != UCS_OK) {
-        ucx->prober = NULL;
-        return;
-    }
-    status = ucp_ep_create(ucx->prober, &params, &peer->probe);
-    if (status != UCS_OK) {
-        peer->probe = NULL;
-        peer->probe_failed = tells_of_peer(status);
-    }
-}
-
-static void close_probe(flash_peer_t *peer)
-{
-    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
-                                 .flags = UCP_EP_CLOSE_FLAG_FORCE};
-    ucs_status_ptr_t request = NULL;
-
-    if (peer->probe != NULL) {
-        request = ucp_ep_close_nbx(peer->probe, &param);
-    }
-    if (UCS_PTR_IS_PTR(request)) {
-        ucp_request_free(request);
-    }
-    peer->probe = NULL;
-}
-
-/* One failed probe may be a mishap here; the next look makes another, and that one counts. */
-static void judge_probe(flash_peer_t *peer)
-{
-    if (peer->probe_failed) {
-        peer->probe_failed = false;
-        close_probe(peer);
-        peer->failed_probes++;
-        if (peer->failed_probes == FAILED_PROBES) {
-            flash_ucx_lose(peer);
-        }
-    }
-}
-
-void flash_ucx_look_at_probes(flash_transport_t *transport)
-{
-    flash_ucx_t *ucx = flash_ucx_of(transport);
-
-    /* UCX looks after its endpoints in one of 32 calls only. */
-    for (int k = 0; k < 64 && ucx->prober != NULL; k++) {
-        ucp_worker_progress(ucx->prober);
-    }
-    for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
-        judge_probe(peer);
-    }
-}
-
-void flash_ucx_end_probes(flash_transport_t *transport)
-{
-    flash_ucx_t *ucx = flash_ucx_of(transport);
-
-    if (ucx->prober == NULL) {
-        return;
-    }
-    ucp_worker_destroy(ucx->prober); /* with its endpoints; the peers drop theirs */
-    ucx->prober = NULL;
-    for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
-        peer->probe = NULL;
-        peer->probe_failed = false;
-        peer->failed_probes = 0;
-    }
-}
-
-bool flash_ucx_is_jammed(flash_transport_t *transport)
-{
-    flash_ucx_t *ucx = flash_ucx_of(transport);
-
-    return ucx->retries == NULL && ucp_worker_arm(ucx->worker) == UCS_ERR_BUSY;
+    return peer->probe != NULL;
 }
 
 bool flash_ucx_is_lost(const flash_peer_t *peer)

@@ -1,6 +1,6 @@
 /*
  * test_progress.c: what an application's poll does: moves data, or reports what has ended and leaves
- * the rest for later.
+ * the rest for later; and that the thread sleeps where looking is in vain.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -150,6 +150,12 @@ static int armed(flash_transport_t *transport)
     return FLASH_OK;
 }
 
+static int busy(flash_transport_t *transport)
+{
+    (void) transport;
+    return FLASH_BUSY;
+}
+
 static double now_ms(void)
 {
     struct timespec now;
@@ -158,38 +164,68 @@ static double now_ms(void)
     return 1e3 * (double) now.tv_sec + 1e-6 * (double) now.tv_nsec;
 }
 
+static const struct timespec a_while = {.tv_nsec = 10000000};
+
+/* With an operation under way, and an event that lasts. */
+static void start_thread(pair_t *pair, int (*arm)(flash_transport_t *transport))
+{
+    flash_transport_t *transport;
+
+    set_up(pair);
+    transport = fake_net_transport(pair->net, 0);
+    counting.arm = arm;
+    transport->event_fd = eventfd(1, EFD_CLOEXEC);
+    flash_progress_start_thread(pair->progress, NULL, NULL);
+    start_here(pair, 0);
+}
+
+/* Once the other rank takes part, too. */
+static bool ends_well(pair_t *pair)
+{
+    flash_progress_stop_thread(pair->progress);
+    close(fake_net_transport(pair->net, 0)->event_fd);
+    start_there(pair, 0);
+    move_all(pair);
+    shown = pair;
+    flash_progress_poll(pair->progress, complete);
+    return tear_down(pair);
+}
+
 /*
  * An event that lasts, and of which nothing comes, as long as the other rank does nothing. Between two
  * looks the thread sleeps: however long that takes here, there are not more of them than it has time for.
  */
 static void test_vain_events(void)
 {
-    static const struct timespec a_while = {.tv_nsec = 10000000};
     enum { ENOUGH = 200, AT_FIRST = 100, A_MILLISECOND = 4 };
     double began = now_ms();
-    flash_transport_t *transport;
     pair_t pair = {.net = NULL};
     uint64_t wakeups;
 
-    set_up(&pair);
-    transport = fake_net_transport(pair.net, 0);
-    counting.arm = armed;
-    transport->event_fd = eventfd(1, EFD_CLOEXEC);
-    flash_progress_start_thread(pair.progress, NULL, NULL);
-    start_here(&pair, 0);
+    start_thread(&pair, armed);
     do {
         nanosleep(&a_while, NULL);
         wakeups = flash_progress_wakeups(pair.progress);
     } while (wakeups < ENOUGH);
     ok((double) wakeups < AT_FIRST + A_MILLISECOND * (now_ms() - began),
        "an event that nothing comes of: the thread looks again, and not all the time");
-    flash_progress_stop_thread(pair.progress);
-    close(transport->event_fd);
-    start_there(&pair, 0);
-    move_all(&pair);
-    shown = &pair;
-    flash_progress_poll(pair.progress, complete);
-    ok(tear_down(&pair), "and it ends as any other");
+    ok(ends_well(&pair), "and it ends as any other");
+}
+
+/* A transport that says for long that it has something to do, and does nothing. */
+static void test_busy_transport(void)
+{
+    enum { SOME = 5, TOO_LONG_MS = 60000 };
+    double began = now_ms();
+    pair_t pair = {.net = NULL};
+
+    start_thread(&pair, busy);
+    while (flash_progress_wakeups(pair.progress) < SOME && now_ms() - began < TOO_LONG_MS) {
+        nanosleep(&a_while, NULL);
+    }
+    ok(flash_progress_wakeups(pair.progress) >= SOME,
+       "a transport that is busy for ever: in the end, the thread sleeps between two looks");
+    ok(ends_well(&pair), "and all ends as ever");
 }
 
 int main(void)
@@ -211,5 +247,6 @@ int main(void)
     ok(poll_is(&pair, false, 1) && pair.blocks[0][1][1] == 'b', "until it has ended, too");
     ok(tear_down(&pair), "nothing is left over");
     test_vain_events();
+    test_busy_transport();
     return tap_done();
 }
