@@ -159,14 +159,26 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
     return count;
 }
 
+/* Until nothing happens any more, of what others send, or this process itself. */
+static void settle(void)
+{
+    for (int k = 0; k < ENOUGH_PROGRESS; k++) {
+        unsigned sent = flash_ucx_progress_echo(job.transport);
+
+        if (flash_engine_progress(job.engine) == 0 && sent == 0) {
+            break;
+        }
+    }
+}
+
 unsigned mca_coll_flash_job_echo(void)
 {
     unsigned overdue;
 
     flash_progress_lock(job.progress);
-    for (int k = 0; k < ENOUGH_PROGRESS && flash_engine_progress(job.engine) != 0; k++) {
-    }
+    settle();
     overdue = flash_ucx_echo(job.transport);
+    settle();
     flash_progress_unlock(job.progress);
     flash_progress_wake(job.progress);
     return overdue;

@@ -27,7 +27,8 @@ static opal_hash_table_t peers; /* vpid -> known_t */
 
 typedef struct known {
     flash_peer_t *peer;
-    int32_t pid; /* for the kernel to tell of; 0: not of this node, or not asked for yet */
+    int32_t pid;          /* for the kernel to tell of; 0: not of this node, or not asked for yet */
+    uint64_t gone_before; /* was found to have gone before this echo was sent; 0: was not */
 } known_t;
 
 bool mca_coll_flash_peers_init(void)
@@ -266,24 +267,59 @@ static bool give_up(const known_t *known)
     return had;
 }
 
+void mca_coll_flash_peers_suspect(void)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    opal_process_name_t name;
+    uint64_t next;
+    void *node = NULL;
+    known_t *known;
+
+    flash_progress_lock(progress);
+    next = flash_ucx_next_echo(mca_coll_flash_job_transport());
+    flash_progress_unlock(progress);
+    pthread_mutex_lock(&mutex);
+    while ((known = next_known(&node, &name)) != NULL) {
+        if (known->gone_before == 0 && is_gone(known->pid)) {
+            known->gone_before = next;
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+/* One that has gone, unless an echo has come in that must have been behind whatever it left. */
+static const known_t *find_suspect(opal_process_name_t *name)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    uint64_t echoed;
+    void *node = NULL;
+    const known_t *known;
+
+    flash_progress_lock(progress);
+    echoed = flash_ucx_echoed(mca_coll_flash_job_transport());
+    flash_progress_unlock(progress);
+    do {
+        known = next_known(&node, name);
+    } while (known != NULL && known->gone_before <= echoed);
+    return known;
+}
+
 void mca_coll_flash_peers_unjam(void)
 {
-    opal_process_name_t name = OPAL_PROC_MY_NAME, gone;
+    opal_process_name_t name = OPAL_PROC_MY_NAME, suspect = OPAL_PROC_MY_NAME;
     void *node = NULL;
     known_t *known;
     int given_up = 0;
 
     pthread_mutex_lock(&mutex);
-    do {
-        known = next_known(&node, &name);
-    } while (known != NULL && !is_gone(known->pid));
-    gone = name;
-    for (node = NULL; known != NULL && (known = next_known(&node, &name)) != NULL;) {
-        given_up += known->pid > 0 && give_up(known);
+    if (find_suspect(&suspect) != NULL) {
+        while ((known = next_known(&node, &name)) != NULL) {
+            given_up += known->pid > 0 && give_up(known);
+        }
     }
     pthread_mutex_unlock(&mutex);
     flash_progress_wake(mca_coll_flash_job_progress());
     if (given_up > 0) {
-        FLASH_HELP("jammed", (int) gone.vpid, opal_process_info.nodename, (int) getpid());
+        FLASH_HELP("jammed", (int) suspect.vpid, opal_process_info.nodename, (int) getpid());
     }
 }

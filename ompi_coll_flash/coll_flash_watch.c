@@ -158,6 +158,7 @@ static void look_for_jam(const flash_silence_t *silences, size_t count)
         return;
     }
     mca_coll_flash_peers_judge();
+    mca_coll_flash_peers_suspect();
     overdue = mca_coll_flash_job_echo();
     if (overdue >= OVERDUE) {
         FLASH_VERBOSE(2, "coll:flash: nothing comes in of what is sent by processes of this node");

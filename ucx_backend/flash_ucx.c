@@ -286,6 +286,7 @@ void flash_ucx_destroy(flash_transport_t *transport)
     bool held = ucx->orphans != NULL;
 
     flash_ucx_end_probes(transport);
+    flash_ucx_end_echoes(ucx);
     ucp_worker_release_address(ucx->worker, ucx->address);
     ucp_worker_destroy(ucx->worker); /* with its endpoints */
     flash_ucx_free_messages(ucx);

@@ -56,15 +56,20 @@ int flash_ucx_connect(flash_peer_t *peer, const void *address, size_t length,
  */
 void flash_ucx_probe(flash_peer_t *peer, const void *address);
 void flash_ucx_look_at_probes(flash_transport_t *transport);
-/* Nobody is silent any more: probes cost the peer a timer. Ends echoes, too. */
+/* Nobody is silent any more: probes cost the peer a timer. */
 void flash_ucx_end_probes(flash_transport_t *transport);
 
 /*
- * Sends a message from this process to itself, unless one is under way. How many calls in a row, up to
- * this one, have found that the latest has not come in, though progress was made to the end in between:
- * if they are far apart, nothing that other processes of the node send comes in.
+ * An echo: a message from this process to itself, by the way that those of others on the node take.
+ * Sends the next one if the latest has come in, or failed. How many calls in a row, up to this one, have
+ * missed the latest: with progress to the end before each, and seconds between them, nothing comes in.
  */
 unsigned flash_ucx_echo(flash_transport_t *transport);
+/* Makes progress with what sends it. Returns the number of events. */
+unsigned flash_ucx_progress_echo(flash_transport_t *transport);
+/* The number, from 1, of the latest that has come in, and that of the next to be sent. */
+uint64_t flash_ucx_echoed(const flash_transport_t *transport);
+uint64_t flash_ucx_next_echo(const flash_transport_t *transport);
 
 /* Whether UCX asks whether the peer is there already. */
 bool flash_ucx_is_probed(const flash_peer_t *peer);

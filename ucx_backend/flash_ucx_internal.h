@@ -1,9 +1,10 @@
 /*
  * flash_ucx_internal.h: what the files of the UCX transport share.
  *
- *   flash_ucx.c       opening and closing: context, worker, configuration
- *   flash_ucx_peer.c  peers: connecting, probing, losing them, giving them up
- *   flash_ucx_send.c  messages: sending, receiving, progress
+ *   flash_ucx.c        opening and closing: context, worker, configuration
+ *   flash_ucx_peer.c   peers: connecting, losing them, giving them up
+ *   flash_ucx_probe.c  whether they are there, and whether what they send comes in
+ *   flash_ucx_send.c   messages: sending, receiving, progress
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -56,11 +57,14 @@ struct flash_ucx {
     flash_transport_t super;
     ucp_context_h context;
     ucp_worker_h worker;
-    ucp_worker_h prober; /* NULL before the first probe or echo */
-    ucp_ep_h echo;       /* of it, to the worker; NULL before the first echo */
-    uint64_t echoes;     /* sent: the number of the latest; stays while UCX sends it */
-    uint64_t echoed;     /* the number that came in last */
-    unsigned overdue;    /* calls of flash_ucx_echo() in a row that have missed the latest */
+    ucp_worker_h prober; /* NULL before the first probe */
+    ucp_worker_h echoer; /* NULL before the first echo */
+    ucp_ep_h echo;       /* its endpoint to the worker, or NULL */
+    bool echo_failed;    /* it is of no use any more */
+    bool missing;        /* the latest echo had not come in when it was last looked for */
+    uint64_t echoes;     /* the number of the latest; stays while UCX sends it */
+    uint64_t echoed;     /* the number of the latest that has come in */
+    unsigned overdue;    /* times in a row that the latest was missing */
     ucp_address_t *address;
     size_t address_length;
     uint64_t own_id; /* by which peers know this process; stays while UCX sends it */
@@ -100,8 +104,9 @@ void flash_ucx_lose_failing(flash_ucx_t *ucx);
 uint64_t flash_ucx_id(const void *address, size_t length);
 /* Has UCX take note of peers that give this process up. */
 ucs_status_t flash_ucx_hear(flash_ucx_t *ucx);
-/* Has UCX take note of echoes. */
+/* Has UCX take note of echoes; sends none any more, for now. */
 ucs_status_t flash_ucx_hear_echoes(flash_ucx_t *ucx);
+void flash_ucx_end_echoes(flash_ucx_t *ucx);
 /* Tells those that could not be told so far that they have been given up. */
 void flash_ucx_tell(flash_ucx_t *ucx);
 /* See `give_up` in flash_transport.h. */

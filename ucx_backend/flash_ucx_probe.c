@@ -5,11 +5,11 @@
  * one with error handling, whose failure tells that the process has gone. Probes have a worker of
  * their own, the prober, for UCX would take them for the other ends of the peer's endpoints.
  *
- * From there this process also sends a message to itself, an echo. Within a node, all that others send
- * to a process comes through one queue in shared memory, in order. A process that is killed between
- * taking a place there and saying that it is complete jams it for good, of which UCX says nothing: the
- * echo does not come in either. (That the worker cannot be armed is no sign of it: it cannot either
- * while a message of ours waits for room in another one's queue.)
+ * From one more, the echoer, this process also sends a message to itself, an echo. Within a node, all
+ * that others send to a process comes through one queue in shared memory, in order. A process that is
+ * killed between taking a place there and saying that it is complete jams it for good, of which UCX
+ * says nothing: the echo does not come in either. (That the worker cannot be armed is no sign of it: it
+ * cannot either while a message of ours waits for room in another one's queue.)
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -20,23 +20,26 @@
 #define FAILED_PROBES 2 /* in a row: the peer has gone */
 #define ECHO          1 /* the active message; the other one is flash_ucx_peer.c's */
 
-static bool open_prober(flash_ucx_t *ucx)
+static bool open_worker(flash_ucx_t *ucx, ucp_worker_h *worker)
 {
     ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
                                   .thread_mode = UCS_THREAD_MODE_SERIALIZED};
 
-    if (ucx->prober == NULL && ucp_worker_create(ucx->context, &params, &ucx->prober) != UCS_OK) {
-        ucx->prober = NULL;
+    if (*worker == NULL && ucp_worker_create(ucx->context, &params, worker) != UCS_OK) {
+        *worker = NULL;
     }
-    return ucx->prober != NULL;
+    return *worker != NULL;
 }
 
-/* UCX looks after its endpoints in one of 32 calls only. */
-static void progress_prober(flash_ucx_t *ucx)
+/* UCX looks after a worker's endpoints in one of 32 calls only. */
+static unsigned progress(ucp_worker_h worker)
 {
-    for (int k = 0; k < 64 && ucx->prober != NULL; k++) {
-        ucp_worker_progress(ucx->prober);
+    unsigned happened = 0;
+
+    for (int k = 0; k < 64 && worker != NULL; k++) {
+        happened += ucp_worker_progress(worker);
     }
+    return happened;
 }
 
 static void probe_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
@@ -66,7 +69,7 @@ void flash_ucx_probe(flash_peer_t *peer, const void *address)
     flash_ucx_t *ucx = peer->ucx;
     ucs_status_t status;
 
-    if (peer->probe != NULL || peer->lost || !open_prober(ucx)) {
+    if (peer->probe != NULL || peer->lost || !open_worker(ucx, &ucx->prober)) {
         return;
     }
     status = ucp_ep_create(ucx->prober, &params, &peer->probe);
@@ -108,7 +111,7 @@ void flash_ucx_look_at_probes(flash_transport_t *transport)
 {
     flash_ucx_t *ucx = flash_ucx_of(transport);
 
-    progress_prober(ucx);
+    (void) progress(ucx->prober);
     for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
         judge_probe(peer);
     }
@@ -123,8 +126,6 @@ void flash_ucx_end_probes(flash_transport_t *transport)
     }
     ucp_worker_destroy(ucx->prober); /* with its endpoints; the peers drop theirs */
     ucx->prober = NULL;
-    ucx->echo = NULL;
-    ucx->echoed = ucx->echoes;
     for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
         peer->probe = NULL;
         peer->probe_failed = false;
@@ -134,14 +135,19 @@ void flash_ucx_end_probes(flash_transport_t *transport)
 
 /* ---------------------------------------------------------------------- echoes */
 
+/* Whoever is slower than its successor is not heard any more. */
 static ucs_status_t hear_echo(void *arg, const void *header, size_t header_length, void *data,
                               size_t length, const ucp_am_recv_param_t *param)
 {
     flash_ucx_t *ucx = arg;
+    uint64_t number = 0;
 
     (void) data, (void) length, (void) param;
-    if (header_length == sizeof(ucx->echoed)) {
-        memcpy(&ucx->echoed, header, sizeof(ucx->echoed));
+    if (header_length == sizeof(number)) {
+        memcpy(&number, header, sizeof(number));
+    }
+    if (number > ucx->echoed) {
+        ucx->echoed = number;
     }
     return UCS_OK;
 }
@@ -158,46 +164,92 @@ ucs_status_t flash_ucx_hear_echoes(flash_ucx_t *ucx)
     return ucp_worker_set_am_recv_handler(ucx->worker, &param);
 }
 
-/* Without error handling, as the endpoints that messages go through. */
+/* Called from within UCX's progress, as the next one is: no place to close anything. */
+static void echo_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+    flash_ucx_t *ucx = arg;
+
+    (void) ep, (void) status;
+    ucx->echo_failed = true;
+}
+
+static void echo_left(void *request, ucs_status_t status, void *arg)
+{
+    flash_ucx_t *ucx = arg;
+
+    ucx->echo_failed |= status != UCS_OK;
+    ucp_request_free(request);
+}
+
+/* An endpoint as those that messages go through, which share the queue. */
 static bool open_echo(flash_ucx_t *ucx)
 {
-    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
-                              .address = ucx->address};
+    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                                            UCP_EP_PARAM_FIELD_ERR_HANDLER,
+                              .address = ucx->address,
+                              .err_handler = {.cb = echo_failed, .arg = ucx}};
 
-    if (open_prober(ucx) && ucx->echo == NULL &&
-        ucp_ep_create(ucx->prober, &params, &ucx->echo) != UCS_OK) {
+    if (open_worker(ucx, &ucx->echoer) && ucx->echo == NULL &&
+        ucp_ep_create(ucx->echoer, &params, &ucx->echo) != UCS_OK) {
         ucx->echo = NULL;
     }
     return ucx->echo != NULL;
 }
 
+void flash_ucx_end_echoes(flash_ucx_t *ucx)
+{
+    if (ucx->echoer != NULL) {
+        ucp_worker_destroy(ucx->echoer); /* with its endpoint */
+    }
+    ucx->echoer = NULL;
+    ucx->echo = NULL;
+    ucx->echo_failed = false;
+    ucx->missing = false;
+}
+
 /* What cannot be sent is not missed. */
 static void send_echo(flash_ucx_t *ucx)
 {
-    ucp_request_param_t param = {.op_attr_mask = 0};
-    ucs_status_ptr_t request;
+    ucp_request_param_t param = {.op_attr_mask =
+                                     UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+                                 .cb.send = echo_left,
+                                 .user_data = ucx};
 
     ucx->echoes++;
-    request = ucp_am_send_nbx(ucx->echo, ECHO, &ucx->echoes, sizeof(ucx->echoes), NULL, 0, &param);
-    if (UCS_PTR_IS_PTR(request)) {
-        ucp_request_free(request);
-    } else if (UCS_PTR_IS_ERR(request)) {
-        ucx->echoed = ucx->echoes;
-    }
+    ucx->missing = true;
+    ucx->overdue = 0;
+    ucx->echo_failed = UCS_PTR_IS_ERR(
+        ucp_am_send_nbx(ucx->echo, ECHO, &ucx->echoes, sizeof(ucx->echoes), NULL, 0, &param));
 }
 
 unsigned flash_ucx_echo(flash_transport_t *transport)
 {
     flash_ucx_t *ucx = flash_ucx_of(transport);
 
-    if (ucx->echoed != ucx->echoes) {
-        ucx->overdue++;
-    } else {
-        ucx->overdue = 0;
-        if (open_echo(ucx)) {
-            send_echo(ucx);
-        }
+    if (ucx->echo_failed) {
+        flash_ucx_end_echoes(ucx);
     }
-    progress_prober(ucx);
-    return ucx->overdue;
+    ucx->missing = ucx->missing && ucx->echoed < ucx->echoes;
+    if (ucx->missing) {
+        return ++ucx->overdue;
+    }
+    if (open_echo(ucx)) {
+        send_echo(ucx);
+    }
+    return 0;
+}
+
+unsigned flash_ucx_progress_echo(flash_transport_t *transport)
+{
+    return progress(flash_ucx_of(transport)->echoer);
+}
+
+uint64_t flash_ucx_echoed(const flash_transport_t *transport)
+{
+    return ((const flash_ucx_t *) transport)->echoed;
+}
+
+uint64_t flash_ucx_next_echo(const flash_transport_t *transport)
+{
+    return ((const flash_ucx_t *) transport)->echoes + 1;
 }

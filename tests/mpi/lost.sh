@@ -146,6 +146,15 @@ echoes_come_in() {
     }
     holds 3 'at last: success' && holds 0 'nothing comes in'
 }
+# Nor does it pass for one that a dead rank has jammed: what it sent before came in behind all of that.
+late_beside_the_dead() {
+    FLASH_TEST_TIMEOUT=60 run 4 --enable-recovery --mca coll_flash_probe_seconds 1 -- \
+        test_lost beside "$1" >"$log" 2>&1 || :
+    holds 3 'at last: success' && holds 0 'called right' && holds 0 'Nothing comes in' && holds 0 'Gone:'
+}
+for call in gather reduce; do
+    point "np 4, $call: a rank is late for others than the dead" late_beside_the_dead "$call"
+done
 # Given up: each rank ends with an error, the late one included.
 late_rank_is_given_up() {
     FLASH_TEST_TIMEOUT=60 run 3 --enable-recovery --mca coll_flash_stuck_seconds 2 \

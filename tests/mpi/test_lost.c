@@ -5,7 +5,8 @@
  *   test_lost MODE CALL [CALLBACK]
  *                         dies: rank 1 dies in an operation; jams: as it writes a message into the
  *                         memory of another one; absent: before it takes part in any;
- *                         late: it comes seconds after the others; apart: its blocks are half as
+ *                         late: it comes seconds after the others; beside: it dies, and then rank 2 is
+ *                         late for a communicator of the others; apart: its blocks are half as
  *                         long as rank 0's. CALL: see below. CALLBACK: in that one of its operation
  *                         it dies, counted from 1, instead of somewhere
  *
@@ -22,7 +23,14 @@
 #include "mpitest.h"
 #include "persistent.h"
 
-enum { COUNT = 400000, ROUNDS = 6, VICTIM = 1, VICTIMS_ROUND = 3, LATE_SECONDS = 6 };
+enum {
+    COUNT = 400000,
+    ROUNDS = 6,
+    VICTIM = 1,
+    VICTIMS_ROUND = 3,
+    LATE_SECONDS = 6,
+    LATE_BESIDE = 2
+};
 enum { MORE = 8, MORE_COUNT = 100 };
 enum { HOLD_SECONDS = 2 }; /* longer than it takes to find out that a rank has died */
 
@@ -277,6 +285,37 @@ static int go_rounds(const struct call *call, const char *mode)
     return error;
 }
 
+/* For whom the dead one has no part in. */
+static int go_beside(const struct call *call)
+{
+    MPI_Request request;
+    MPI_Comm others;
+    int ranks, error;
+
+    MPI_Comm_split(MPI_COMM_WORLD, world_rank == VICTIM, world_rank, &others);
+    MPI_Comm_size(others, &ranks);
+    error = go_round(call, false);
+    if (world_rank == VICTIM) {
+        raise(SIGKILL);
+    }
+    if (error != MPI_SUCCESS) {
+        return error;
+    }
+    sleep(world_rank == LATE_BESIDE ? 1 + LATE_SECONDS : 1);
+    memset(recv, 0xff, (size_t) ranks * COUNT * sizeof(*recv));
+    MPI_Iallgather(send, COUNT, MPI_INT64_T, recv, COUNT, MPI_INT64_T, others, &request);
+    error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int k = 0; k < ranks * COUNT && error == MPI_SUCCESS; k++) {
+        int rank = k / COUNT;
+
+        if (recv[k] != rank + 1 + (rank >= VICTIM)) {
+            printf("rank %d: wrong data called right\n", world_rank);
+            break;
+        }
+    }
+    return error;
+}
+
 static void make_buffers(void)
 {
     send = get_memory((size_t) world_size * COUNT * sizeof(*send));
@@ -319,6 +358,7 @@ static const struct call *find_call(const char *name)
 int main(int argc, char **argv)
 {
     const struct call *call = argc > 2 ? find_call(argv[2]) : NULL;
+    bool beside;
     int error;
 
     if (call == NULL) {
@@ -335,8 +375,12 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "apart") == 0 && world_rank != 0) {
         count /= 2;
     }
-    error = go_rounds(call, argv[1]);
+    beside = strcmp(argv[1], "beside") == 0;
+    error = beside ? go_beside(call) : go_rounds(call, argv[1]);
     say_outcome("at last", error);
+    if (beside) {
+        _exit(0); /* MPI_Finalize waits for the dead */
+    }
     if (error != MPI_SUCCESS) {
         say_outcome("once more", go_round(call, false));
         _exit(0);
