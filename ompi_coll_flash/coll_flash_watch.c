@@ -19,8 +19,10 @@
 
 #define MOST 128 /* neighbours that one watch looks at */
 
-/* An echo that so many watches have missed will not come: who is alive, and writes what it waits behind,
- * may be kept from it for less. */
+/*
+ * An echo that so many watches have missed will not come: who is alive, and writes what it waits
+ * behind, may be kept from it for less.
+ */
 #define OVERDUE 3
 
 /* What there is to say of one, copied while it cannot complete. */

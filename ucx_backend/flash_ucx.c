@@ -192,6 +192,18 @@ static int open_context(flash_ucx_t *ucx, bool across_nodes, char *reason)
     return rc;
 }
 
+static ucs_status_t hear(flash_ucx_t *ucx, unsigned message, ucp_am_recv_callback_t heard)
+{
+    ucp_am_handler_param_t param = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+                                                  UCP_AM_HANDLER_PARAM_FIELD_CB |
+                                                  UCP_AM_HANDLER_PARAM_FIELD_ARG,
+                                    .id = message,
+                                    .cb = heard,
+                                    .arg = ucx};
+
+    return ucp_worker_set_am_recv_handler(ucx->worker, &param);
+}
+
 static int open_worker(flash_ucx_t *ucx, char *reason)
 {
     ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
@@ -201,9 +213,9 @@ static int open_worker(flash_ucx_t *ucx, char *reason)
     if (status != UCS_OK) {
         return flash_ucx_fail(reason, "UCX cannot create a worker", status);
     }
-    status = flash_ucx_hear(ucx);
+    status = hear(ucx, FLASH_UCX_GIVEN_UP, flash_ucx_hear_given_up);
     if (status == UCS_OK) {
-        status = flash_ucx_hear_echoes(ucx);
+        status = hear(ucx, FLASH_UCX_ECHO, flash_ucx_hear_echo);
     }
     if (status == UCS_OK) {
         status = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_length);

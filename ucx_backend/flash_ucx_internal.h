@@ -61,7 +61,6 @@ struct flash_ucx {
     ucp_worker_h echoer; /* NULL before the first echo */
     ucp_ep_h echo;       /* its endpoint to the worker, or NULL */
     bool echo_failed;    /* it is of no use any more */
-    bool missing;        /* the latest echo had not come in when it was last looked for */
     uint64_t echoes;     /* the number of the latest; stays while UCX sends it */
     uint64_t echoed;     /* the number of the latest that has come in */
     unsigned overdue;    /* times in a row that the latest was missing */
@@ -102,10 +101,16 @@ void flash_ucx_free_peers(flash_ucx_t *ucx);
 void flash_ucx_lose_failing(flash_ucx_t *ucx);
 /* A number for a process, by its address, which is no other's. */
 uint64_t flash_ucx_id(const void *address, size_t length);
-/* Has UCX take note of peers that give this process up. */
-ucs_status_t flash_ucx_hear(flash_ucx_t *ucx);
-/* Has UCX take note of echoes; sends none any more, for now. */
-ucs_status_t flash_ucx_hear_echoes(flash_ucx_t *ucx);
+
+/* Active messages: a peer gives this process up; this process to itself, see flash_ucx_echo(). */
+enum { FLASH_UCX_GIVEN_UP, FLASH_UCX_ECHO };
+/* What takes them in; `arg`: the flash_ucx_t. */
+ucs_status_t flash_ucx_hear_given_up(void *arg, const void *header, size_t header_length,
+                                     void *data, size_t length, const ucp_am_recv_param_t *param);
+ucs_status_t flash_ucx_hear_echo(void *arg, const void *header, size_t header_length, void *data,
+                                 size_t length, const ucp_am_recv_param_t *param);
+
+/* Sends none any more, for now. */
 void flash_ucx_end_echoes(flash_ucx_t *ucx);
 /* Tells those that could not be told so far that they have been given up. */
 void flash_ucx_tell(flash_ucx_t *ucx);

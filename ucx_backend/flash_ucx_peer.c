@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GIVEN_UP 0 /* the active message; the other one is flash_ucx_probe.c's */
-
 flash_peer_t *flash_ucx_peer(flash_transport_t *transport)
 {
     flash_ucx_t *ucx = flash_ucx_of(transport);
@@ -150,8 +148,8 @@ static void remember_stranger(flash_ucx_t *ucx, uint64_t id)
     }
 }
 
-static ucs_status_t hear(void *arg, const void *header, size_t header_length, void *data,
-                         size_t length, const ucp_am_recv_param_t *param)
+ucs_status_t flash_ucx_hear_given_up(void *arg, const void *header, size_t header_length,
+                                     void *data, size_t length, const ucp_am_recv_param_t *param)
 {
     flash_ucx_t *ucx = arg;
     bool known = false;
@@ -173,18 +171,6 @@ static ucs_status_t hear(void *arg, const void *header, size_t header_length, vo
     return UCS_OK;
 }
 
-ucs_status_t flash_ucx_hear(flash_ucx_t *ucx)
-{
-    ucp_am_handler_param_t param = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
-                                                  UCP_AM_HANDLER_PARAM_FIELD_CB |
-                                                  UCP_AM_HANDLER_PARAM_FIELD_ARG,
-                                    .id = GIVEN_UP,
-                                    .cb = hear,
-                                    .arg = ucx};
-
-    return ucp_worker_set_am_recv_handler(ucx->worker, &param);
-}
-
 /* What UCX has no memory for now is said later; until then the peer waits, and is warned. */
 static void tell(flash_peer_t *peer)
 {
@@ -192,8 +178,8 @@ static void tell(flash_peer_t *peer)
     ucp_request_param_t param = {.op_attr_mask = 0};
     ucs_status_ptr_t request;
 
-    request =
-        ucp_am_send_nbx(peer->ep, GIVEN_UP, &ucx->own_id, sizeof(ucx->own_id), NULL, 0, &param);
+    request = ucp_am_send_nbx(peer->ep, FLASH_UCX_GIVEN_UP, &ucx->own_id, sizeof(ucx->own_id), NULL,
+                              0, &param);
     peer->untold = UCS_PTR_IS_ERR(request);
     ucx->untold |= peer->untold;
     if (UCS_PTR_IS_PTR(request)) {

@@ -18,7 +18,6 @@
 #include <string.h>
 
 #define FAILED_PROBES 2 /* in a row: the peer has gone */
-#define ECHO          1 /* the active message; the other one is flash_ucx_peer.c's */
 
 static bool open_worker(flash_ucx_t *ucx, ucp_worker_h *worker)
 {
@@ -136,8 +135,8 @@ void flash_ucx_end_probes(flash_transport_t *transport)
 /* ---------------------------------------------------------------------- echoes */
 
 /* Whoever is slower than its successor is not heard any more. */
-static ucs_status_t hear_echo(void *arg, const void *header, size_t header_length, void *data,
-                              size_t length, const ucp_am_recv_param_t *param)
+ucs_status_t flash_ucx_hear_echo(void *arg, const void *header, size_t header_length, void *data,
+                                 size_t length, const ucp_am_recv_param_t *param)
 {
     flash_ucx_t *ucx = arg;
     uint64_t number = 0;
@@ -150,18 +149,6 @@ static ucs_status_t hear_echo(void *arg, const void *header, size_t header_lengt
         ucx->echoed = number;
     }
     return UCS_OK;
-}
-
-ucs_status_t flash_ucx_hear_echoes(flash_ucx_t *ucx)
-{
-    ucp_am_handler_param_t param = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
-                                                  UCP_AM_HANDLER_PARAM_FIELD_CB |
-                                                  UCP_AM_HANDLER_PARAM_FIELD_ARG,
-                                    .id = ECHO,
-                                    .cb = hear_echo,
-                                    .arg = ucx};
-
-    return ucp_worker_set_am_recv_handler(ucx->worker, &param);
 }
 
 /* Called from within UCX's progress, as the next one is: no place to close anything. */
@@ -204,7 +191,6 @@ void flash_ucx_end_echoes(flash_ucx_t *ucx)
     ucx->echoer = NULL;
     ucx->echo = NULL;
     ucx->echo_failed = false;
-    ucx->missing = false;
 }
 
 /* What cannot be sent is not missed. */
@@ -216,10 +202,8 @@ static void send_echo(flash_ucx_t *ucx)
                                  .user_data = ucx};
 
     ucx->echoes++;
-    ucx->missing = true;
-    ucx->overdue = 0;
-    ucx->echo_failed = UCS_PTR_IS_ERR(
-        ucp_am_send_nbx(ucx->echo, ECHO, &ucx->echoes, sizeof(ucx->echoes), NULL, 0, &param));
+    ucx->echo_failed = UCS_PTR_IS_ERR(ucp_am_send_nbx(ucx->echo, FLASH_UCX_ECHO, &ucx->echoes,
+                                                      sizeof(ucx->echoes), NULL, 0, &param));
 }
 
 unsigned flash_ucx_echo(flash_transport_t *transport)
@@ -229,10 +213,10 @@ unsigned flash_ucx_echo(flash_transport_t *transport)
     if (ucx->echo_failed) {
         flash_ucx_end_echoes(ucx);
     }
-    ucx->missing = ucx->missing && ucx->echoed < ucx->echoes;
-    if (ucx->missing) {
+    if (ucx->echo != NULL && ucx->echoed < ucx->echoes) {
         return ++ucx->overdue;
     }
+    ucx->overdue = 0;
     if (open_echo(ucx)) {
         send_echo(ucx);
     }
