@@ -268,10 +268,20 @@ typedef struct mca_coll_flash_previous {
 /* No rank, and not FLASH_NOBODY either. */
 #define FLASH_NOT_TOLD (FLASH_NOBODY - 1)
 
-/* What holds for one communicator: the parameters, unless its info keys say otherwise. */
+/*
+ * What holds for one communicator: the parameters of the same names, unless its info keys say
+ * otherwise. All are of one type, for the table of keys in coll_flash_info.c.
+ */
 typedef struct mca_coll_flash_settings {
     size_t min_bytes, step_bytes, merge_bytes;
+    size_t on_node; /* 0 or 1 */
+    size_t board;   /* 0 or 1; 1 has no effect where the communicator has no board */
+    size_t board_bytes;
+    size_t board_read_ranks; /* 0 where no rank may read another one's memory */
+    size_t direct_bytes, direct_ranks;
+    size_t doubling_bytes, doubling_ranks;
     size_t segment_bytes;
+    size_t depth, sends;
     size_t pieces;          /* where a call's hints do not say */
     size_t schedule;        /* FLASH_SCHEDULE_* */
     size_t callback_thread; /* 0 or 1: this rank's callbacks are made by a thread of flash's */

@@ -315,14 +315,14 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
     return pack(sendbuf, sendcount, sendtype, own);
 }
 
-int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t sequence,
+int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
                                    const void *sendbuf, flash_count_t sendcount,
                                    MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
                                    flash_counts_t recvcounts, flash_displs_t displs,
                                    MPI_Datatype recvtype, const mca_coll_flash_compute_t *compute,
                                    ompi_request_t **request)
 {
-    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence, FLASH_ALLGATHER);
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, ticket, FLASH_ALLGATHER);
     layout_t layout = {
         .type = recvtype, .count = recvcount, .counts = recvcounts, .displs = displs};
     flash_op_params_t params = {.element = 1};
@@ -417,7 +417,7 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
             recvbuf = arguments.recvbuf;
         }
         if (rc == MPI_SUCCESS && path != FLASH_PASSED_ON) {
-            rc = mca_coll_flash_start_allgather(module, mca_coll_flash_plain_sequence(module, path),
+            rc = mca_coll_flash_start_allgather(module, mca_coll_flash_plain_ticket(module, path),
                                                 sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                 NULL, NULL, recvtype, NULL, request);
         } else if (rc == MPI_SUCCESS) {
@@ -427,7 +427,7 @@ int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_
         }
         return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
     }
-    return mca_coll_flash_start_allgather(module, mca_coll_flash_next_sequence(module), sendbuf,
+    return mca_coll_flash_start_allgather(module, mca_coll_flash_next_ticket(module), sendbuf,
                                           sendcount, sendtype, recvbuf, recvcount, NULL, NULL,
                                           recvtype, NULL, request);
 }
@@ -456,7 +456,7 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
             recvbuf = arguments.recvbuf;
         }
         if (rc == MPI_SUCCESS && path != FLASH_PASSED_ON) {
-            rc = mca_coll_flash_start_allgather(module, mca_coll_flash_plain_sequence(module, path),
+            rc = mca_coll_flash_start_allgather(module, mca_coll_flash_plain_ticket(module, path),
                                                 sendbuf, sendcount, sendtype, recvbuf, 0,
                                                 recvcounts, displs, recvtype, NULL, request);
         } else if (rc == MPI_SUCCESS) {
@@ -466,7 +466,7 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
         }
         return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
     }
-    return mca_coll_flash_start_allgather(module, mca_coll_flash_next_sequence(module), sendbuf,
+    return mca_coll_flash_start_allgather(module, mca_coll_flash_next_ticket(module), sendbuf,
                                           sendcount, sendtype, recvbuf, 0, recvcounts, displs,
                                           recvtype, NULL, request);
 }

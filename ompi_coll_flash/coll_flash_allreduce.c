@@ -60,12 +60,12 @@ static int place(mca_coll_flash_request_t *request, void *recvbuf, size_t count,
     return rc;
 }
 
-int mca_coll_flash_start_allreduce(mca_coll_flash_module_t *module, uint32_t sequence,
+int mca_coll_flash_start_allreduce(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
                                    void *recvbuf, flash_count_t count, MPI_Datatype datatype,
                                    MPI_Op op, const mca_coll_flash_compute_t *compute,
                                    ompi_request_t **request)
 {
-    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence, FLASH_ALLREDUCE);
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, ticket, FLASH_ALLREDUCE);
     flash_op_params_t params = {.input = NULL};
     int rc;
 

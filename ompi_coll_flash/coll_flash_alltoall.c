@@ -108,11 +108,11 @@ static int place(mca_coll_flash_request_t *request, const mca_coll_flash_alltoal
                              : mca_coll_flash_stage(request, far_input, far_output, false, awaits);
 }
 
-int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, uint32_t sequence,
+int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
                                   const mca_coll_flash_alltoall_t *arguments,
                                   const mca_coll_flash_compute_t *compute, ompi_request_t **request)
 {
-    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence, FLASH_ALLTOALL);
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, ticket, FLASH_ALLTOALL);
     flash_op_params_t params = {.input = NULL};
     int rc;
 

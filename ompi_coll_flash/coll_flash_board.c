@@ -266,8 +266,8 @@ bool mca_coll_flash_board_of(ompi_communicator_t *comm, flash_board_t **board)
     find_sides(comm, sides);
     *board = flash_board_create(ranks, (uint32_t) ompi_comm_rank(comm), sides);
     free(sides);
-    if (*board != NULL && ranks <= (uint32_t) mca_coll_flash_params.board_read_ranks) {
-        flash_board_read_above(*board, mca_coll_flash_params.board_bytes, read_rank, comm);
+    if (*board != NULL && mca_coll_flash_params.board_read_ranks > 0) {
+        flash_board_read_by(*board, read_rank, comm);
     }
     return *board != NULL;
 }

@@ -81,7 +81,7 @@ static mca_coll_flash_request_t *turn_round(mca_coll_flash_request_t *latest)
 
 static void start(mca_coll_flash_request_t *request, const flash_op_params_t *params)
 {
-    flash_board_start(request->module->board, &request->board, params);
+    flash_board_start(request->module->board, &request->board, params, request->read_above);
     enlist(request->module);
 }
 

@@ -2,8 +2,8 @@
  * coll_flash_info.c: what a program fixes for one communicator, by info keys.
  *
  * MPI_Comm_set_info and MPI_Comm_dup_with_info are collective: a communicator's settings change
- * between the same calls on all ranks. Each call takes them as they are when it is made. Rounds of
- * a persistent request are started by each rank by itself, and so have the parameters' segments.
+ * between the same calls on all ranks. Each call takes them as they are when it is made; a persistent
+ * request keeps them for all its rounds, which each rank starts by itself.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -11,6 +11,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #define PREFIX "mpix_flash_"
@@ -36,7 +37,17 @@ static const info_key_t keys[] = {
     KEY(min_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
     KEY(step_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
     KEY(merge_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
+    KEY(on_node, 0, 1, answers, EVERYWHERE),
+    KEY(board, 0, 1, answers, EVERYWHERE),
+    KEY(board_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
+    KEY(board_read_ranks, 0, INT_MAX, NULL, EVERYWHERE),
+    KEY(direct_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
+    KEY(direct_ranks, 0, INT_MAX, NULL, EVERYWHERE),
+    KEY(doubling_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
+    KEY(doubling_ranks, 0, INT_MAX, NULL, EVERYWHERE),
     KEY(segment_bytes, FLASH_LEAST_SEGMENT, PTRDIFF_MAX, NULL, EVERYWHERE),
+    KEY(depth, 0, UINT32_MAX, NULL, ""),
+    KEY(sends, 0, UINT32_MAX, NULL, ""),
     KEY(pieces, 1, FLASH_MAX_PIECES, NULL, EVERYWHERE),
     KEY(schedule, FLASH_SCHEDULE_RING, FLASH_SCHEDULE_DIRECT, schedules, EVERYWHERE),
     KEY(callback_thread, 0, 1, answers, "")};
@@ -57,6 +68,22 @@ static const info_key_t *find(const char *name)
     return NULL;
 }
 
+/* As Open MPI reads parameters that are true or false. */
+static bool parse_answer(const char *text, size_t *value)
+{
+    static const char *const synonyms[][2] = {
+        {"false", "true"}, {"no", "yes"}, {"0", "1"}, {"off", "on"}};
+
+    for (size_t k = 0; k < sizeof(synonyms) / sizeof(synonyms[0]); k++) {
+        for (*value = 0; *value <= 1; ++*value) {
+            if (strcmp(synonyms[k][*value], text) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bool parse_word(const info_key_t *key, const char *text, size_t *value)
 {
     for (*value = key->least; *value <= key->most; ++*value) {
@@ -73,7 +100,7 @@ static bool parse(const info_key_t *key, const char *text, size_t *value)
     char *end;
 
     if (key->words != NULL) {
-        return parse_word(key, text, value);
+        return key->words == answers ? parse_answer(text, value) : parse_word(key, text, value);
     }
     if (!isdigit((unsigned char) text[0]) || strlen(text) > MOST_DIGITS) {
         return false;
@@ -91,6 +118,19 @@ static void tell_values(const info_key_t *key, char *text, size_t size)
     } else {
         snprintf(text, size, "%s or %s%s", key->words[key->least], key->words[key->most],
                  key->where);
+    }
+}
+
+/* What memory was made for, or found not to be readable, in MPI_Init. */
+static void keep_limits(mca_coll_flash_settings_t *settings)
+{
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+
+    if (settings->doubling_bytes > params->doubling_bytes) {
+        settings->doubling_bytes = params->doubling_bytes;
+    }
+    if (params->board_read_ranks <= 0) {
+        settings->board_read_ranks = 0;
     }
 }
 
@@ -114,6 +154,7 @@ static flash_info_text_t changed(opal_infosubscriber_t *object, flash_info_text_
     }
     if (module != NULL) {
         *setting(&module->settings, key) = value;
+        keep_limits(&module->settings);
     }
     return text;
 }
@@ -127,20 +168,41 @@ static void print(const info_key_t *key, size_t value, char *text, size_t size)
     }
 }
 
+static size_t natural(int value)
+{
+    return value < 0 ? 0 : (size_t) value;
+}
+
+static mca_coll_flash_settings_t settings_of_parameters(void)
+{
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+
+    return (mca_coll_flash_settings_t){.min_bytes = params->min_bytes,
+                                       .step_bytes = params->step_bytes,
+                                       .merge_bytes = params->merge_bytes,
+                                       .on_node = params->on_node == FLASH_ON_NODE_YES,
+                                       .board = params->board,
+                                       .board_bytes = params->board_bytes,
+                                       .board_read_ranks = natural(params->board_read_ranks),
+                                       .direct_bytes = params->direct_bytes,
+                                       .direct_ranks = natural(params->direct_ranks),
+                                       .doubling_bytes = params->doubling_bytes,
+                                       .doubling_ranks = natural(params->doubling_ranks),
+                                       .segment_bytes = params->segment_bytes,
+                                       .depth = params->depth,
+                                       .sends = params->sends,
+                                       .pieces = 1,
+                                       .schedule = (size_t) params->schedule,
+                                       .callback_thread = params->callback_thread};
+}
+
 int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_settings_t *settings)
 {
     char text[MOST_DIGITS + 1];
     size_t value;
     int flag, rc = OPAL_SUCCESS;
 
-    *settings =
-        (mca_coll_flash_settings_t){.min_bytes = mca_coll_flash_params.min_bytes,
-                                    .step_bytes = mca_coll_flash_params.step_bytes,
-                                    .merge_bytes = mca_coll_flash_params.merge_bytes,
-                                    .segment_bytes = mca_coll_flash_params.segment_bytes,
-                                    .pieces = 1,
-                                    .schedule = (size_t) mca_coll_flash_params.schedule,
-                                    .callback_thread = mca_coll_flash_params.callback_thread};
+    *settings = settings_of_parameters();
     for (size_t k = 0; k < KEYS && rc == OPAL_SUCCESS; k++) {
         print(&keys[k], *setting(settings, &keys[k]), text, sizeof(text));
         rc = opal_infosubscribe_subscribe(&comm->super, keys[k].name, text, changed);
@@ -151,5 +213,6 @@ int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_setti
             *setting(settings, &keys[k]) = value;
         }
     }
+    keep_limits(settings);
     return rc;
 }

@@ -18,15 +18,20 @@
 
 static pthread_mutex_t numbers_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module)
+mca_coll_flash_ticket_t mca_coll_flash_next_ticket(mca_coll_flash_module_t *module)
 {
-    return module->sequence++ & (FLASH_CALL_SEQUENCES - 1);
+    return (mca_coll_flash_ticket_t){.sequence = module->sequence++ & (FLASH_CALL_SEQUENCES - 1),
+                                     .settings = &module->settings};
 }
 
-uint32_t mca_coll_flash_plain_sequence(mca_coll_flash_module_t *module, mca_coll_flash_path_t path)
+mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *module,
+                                                    mca_coll_flash_path_t path)
 {
-    return path == FLASH_BY_BOARD ? FLASH_ON_BOARD + module->board_sequence++ % FLASH_ON_BOARD
-                                  : FLASH_IN_ROUNDS;
+    uint32_t sequence = path == FLASH_BY_BOARD
+                            ? FLASH_ON_BOARD + module->board_sequence++ % FLASH_ON_BOARD
+                            : FLASH_IN_ROUNDS;
+
+    return (mca_coll_flash_ticket_t){.sequence = sequence, .settings = &module->settings};
 }
 
 static bool take(const mca_coll_flash_request_t *request)

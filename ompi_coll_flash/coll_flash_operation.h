@@ -28,6 +28,15 @@ typedef struct mca_coll_flash_compute {
     bool merge; /* they take several ranks' blocks at a time */
 } mca_coll_flash_compute_t;
 
+/*
+ * Which operation of its communicator a call starts, and the settings that hold for it: the
+ * communicator's at that time, or those that a persistent request has kept from when it was made.
+ */
+typedef struct mca_coll_flash_ticket {
+    uint32_t sequence;
+    const mca_coll_flash_settings_t *settings;
+} mca_coll_flash_ticket_t;
+
 /* A part of each kind of request, see coll_flash_debt.c. */
 typedef struct mca_coll_flash_debt {
     struct mca_coll_flash_debt *next;
@@ -76,11 +85,13 @@ typedef struct mca_coll_flash_request {
     ompi_request_t *persistent; /* the one that completes when this one is recycled, or NULL */
     mca_coll_flash_module_t *module;
     uint32_t sequence;    /* which operation of the communicator */
-    size_t segment_bytes; /* as the keys say when it is called; persistent ones: the parameter */
-    int known_error;      /* from the start; or MPI_SUCCESS */
-    bool told_stuck;      /* the lock of what it is under way in orders it */
-    bool refused;         /* see mca_coll_flash_request_refuse() */
-    bool apart;           /* a thread of flash's makes its callbacks */
+    size_t segment_bytes; /* this and what follows: of its ticket */
+    uint32_t depth, sends;
+    size_t read_above; /* of FLASH_ON_BOARD: longer blocks are read where they are */
+    int known_error;   /* from the start; or MPI_SUCCESS */
+    bool told_stuck;   /* the lock of what it is under way in orders it */
+    bool refused;      /* see mca_coll_flash_request_refuse() */
+    bool apart;        /* a thread of flash's makes its callbacks */
     flash_kind_t kind;
     mca_coll_flash_compute_t compute; /* without callbacks: a plain call */
     MPI_Datatype datatype;
@@ -120,10 +131,11 @@ void mca_coll_flash_requests_fini(void);
 #define FLASH_ON_BOARD  (2 * FLASH_CALL_SEQUENCES)
 /* Not numbered at all: operations in rounds, coll_flash_doubling.c. */
 #define FLASH_IN_ROUNDS (2 * FLASH_ON_BOARD)
-/* The number of the next operation of a communicator: whoever calls takes part in it, or fails. */
-uint32_t mca_coll_flash_next_sequence(mca_coll_flash_module_t *module);
+/* The next operation of a communicator: whoever calls takes part in it, or fails. */
+mca_coll_flash_ticket_t mca_coll_flash_next_ticket(mca_coll_flash_module_t *module);
 /* Likewise of a plain call that goes over a board or in rounds. */
-uint32_t mca_coll_flash_plain_sequence(mca_coll_flash_module_t *module, mca_coll_flash_path_t path);
+mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *module,
+                                                    mca_coll_flash_path_t path);
 /*
  * What is to become of such a call, on all ranks, where this one cannot begin it because of `error`:
  * that, now or of the request.
@@ -162,7 +174,8 @@ mca_coll_flash_request_t *mca_coll_flash_number_leave(const mca_coll_flash_reque
 int mca_coll_flash_prepare(mca_coll_flash_module_t *module, flash_kind_t kind);
 /* NULL if there is no memory. */
 mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
-                                                     uint32_t sequence, flash_kind_t kind);
+                                                     mca_coll_flash_ticket_t ticket,
+                                                     flash_kind_t kind);
 /* Room for unequal blocks: the request's counts and displs, to be filled in. */
 int mca_coll_flash_request_blocks(mca_coll_flash_request_t *request, flash_blocks_t *blocks);
 /*
@@ -236,7 +249,7 @@ void mca_coll_flash_tell_device_failed(void);
  * MPI_Iallgather(v), and with `compute` the extension's. recvcounts == NULL: equal blocks of
  * recvcount.
  */
-int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t sequence,
+int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
                                    const void *sendbuf, flash_count_t sendcount,
                                    MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
                                    flash_counts_t recvcounts, flash_displs_t displs,
@@ -245,10 +258,11 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, uint32_t seq
 
 /* By which schedule the operation of that number goes, on all ranks. */
 flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *module,
-                                                uint32_t sequence);
+                                                const mca_coll_flash_settings_t *settings);
 /* MPI_Ireduce_scatter(_block), and with `compute` (and no sendbuf) the extension's, by a ring. */
-int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_t sequence,
-                                        const void *sendbuf, void *recvbuf, flash_count_t recvcount,
+int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module,
+                                        mca_coll_flash_ticket_t ticket, const void *sendbuf,
+                                        void *recvbuf, flash_count_t recvcount,
                                         flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
                                         const mca_coll_flash_compute_t *compute,
                                         mca_coll_flash_path_t path, ompi_request_t **request);
@@ -268,7 +282,7 @@ void mca_coll_flash_reduce_by(mca_coll_flash_request_t *request, MPI_Datatype da
                               flash_op_params_t *params);
 
 /* MPIX_Iallreduce_compute. */
-int mca_coll_flash_start_allreduce(mca_coll_flash_module_t *module, uint32_t sequence,
+int mca_coll_flash_start_allreduce(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
                                    void *recvbuf, flash_count_t count, MPI_Datatype datatype,
                                    MPI_Op op, const mca_coll_flash_compute_t *compute,
                                    ompi_request_t **request);
@@ -290,7 +304,7 @@ typedef struct mca_coll_flash_alltoall {
 } mca_coll_flash_alltoall_t;
 
 /* MPIX_Ialltoall(v)_compute. */
-int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, uint32_t sequence,
+int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
                                   const mca_coll_flash_alltoall_t *arguments,
                                   const mca_coll_flash_compute_t *compute,
                                   ompi_request_t **request);

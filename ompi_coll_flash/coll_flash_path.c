@@ -116,30 +116,31 @@ static mca_coll_flash_obstacle_t too_small(flash_kind_t kind, size_t bytes,
 static bool takes_board(flash_kind_t kind, size_t bytes, size_t element,
                         const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
 {
-    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+    const mca_coll_flash_settings_t *settings = &module->settings;
     int nranks = ompi_comm_size(module->comm);
 
-    if (kind == FLASH_ALLGATHER && nranks == 2 && bytes / 2 > params->board_bytes &&
-        params->board_read_ranks < 2) {
+    if (kind == FLASH_ALLGATHER && nranks == 2 && bytes / 2 > settings->board_bytes &&
+        settings->board_read_ranks < 2) {
         return false;
     }
-    return module->board != NULL && element > 0 && obstacle <= FLASH_ON_ONE_NODE &&
-           flash_board_fits((uint32_t) nranks, kind, element);
+    return module->board != NULL && settings->board && element > 0 &&
+           obstacle <= FLASH_ON_ONE_NODE && flash_board_fits((uint32_t) nranks, kind, element);
 }
 
 /* Whether messages are not for what ranks of one node do among themselves. */
 static bool keeps_off(const mca_coll_flash_module_t *module)
 {
-    return module->on_node && mca_coll_flash_params.on_node == FLASH_ON_NODE_NO;
+    return module->on_node && !module->settings.on_node;
 }
 
 static bool goes_direct(flash_kind_t kind, size_t bytes, size_t element,
                         const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
 {
-    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+    const mca_coll_flash_settings_t *settings = &module->settings;
 
     return kind == FLASH_REDUCE_SCATTER && element > 0 && obstacle < FLASH_ON_ONE_NODE &&
-           bytes >= params->direct_bytes && ompi_comm_size(module->comm) <= params->direct_ranks &&
+           bytes >= settings->direct_bytes &&
+           (size_t) ompi_comm_size(module->comm) <= settings->direct_ranks &&
            mca_coll_flash_may_exchange(module->comm) && !keeps_off(module);
 }
 
@@ -150,12 +151,13 @@ static bool goes_direct(flash_kind_t kind, size_t bytes, size_t element,
 static bool doubles(flash_kind_t kind, size_t bytes, size_t element,
                     const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
 {
-    int nranks = ompi_comm_size(module->comm);
+    const mca_coll_flash_settings_t *settings = &module->settings;
+    size_t nranks = (size_t) ompi_comm_size(module->comm);
     size_t gather = nranks == 2 ? 16 : 2;
-    size_t most = mca_coll_flash_params.doubling_bytes / (kind == FLASH_ALLGATHER ? gather : 1);
+    size_t most = settings->doubling_bytes / (kind == FLASH_ALLGATHER ? gather : 1);
 
     return element > 0 && obstacle < FLASH_ON_ONE_NODE && bytes > 0 && bytes <= most &&
-           (nranks == 2 || nranks >= mca_coll_flash_params.doubling_ranks) && !keeps_off(module);
+           (nranks == 2 || nranks >= settings->doubling_ranks) && !keeps_off(module);
 }
 
 mca_coll_flash_path_t mca_coll_flash_choose_path(const char *name, flash_kind_t kind, size_t bytes,

@@ -33,6 +33,7 @@ typedef struct mca_coll_flash_persistent {
     atomic_int holders;
     mca_coll_flash_module_t *module;      /* with its communicator, kept */
     uint32_t sequence;                    /* of each of its rounds */
+    mca_coll_flash_settings_t settings;   /* likewise: ranks start rounds at times of their own */
     int refused;                          /* MPI_SUCCESS, or why the rest of its rounds will be */
     mca_coll_flash_arguments_t arguments; /* types and operation kept */
     flash_count_t *counts;                /* owned, what the arguments point to */
@@ -125,7 +126,13 @@ static flash_kind_t kind_of(const mca_coll_flash_persistent_t *persistent)
 {
     return persistent->arguments.op == NULL
                ? FLASH_ALLGATHER
-               : mca_coll_flash_reduce_scatter_kind(persistent->module, persistent->sequence);
+               : mca_coll_flash_reduce_scatter_kind(persistent->module, &persistent->settings);
+}
+
+static mca_coll_flash_ticket_t ticket_of(const mca_coll_flash_persistent_t *persistent)
+{
+    return (mca_coll_flash_ticket_t){.sequence = persistent->sequence,
+                                     .settings = &persistent->settings};
 }
 
 /*
@@ -135,7 +142,7 @@ static flash_kind_t kind_of(const mca_coll_flash_persistent_t *persistent)
 static int refuse_again(mca_coll_flash_persistent_t *persistent, ompi_request_t **ring)
 {
     mca_coll_flash_request_t *request =
-        mca_coll_flash_request_new(persistent->module, persistent->sequence, kind_of(persistent));
+        mca_coll_flash_request_new(persistent->module, ticket_of(persistent), kind_of(persistent));
 
     return request == NULL ? persistent->refused
                            : mca_coll_flash_request_refuse(request, persistent->refused, ring);
@@ -150,10 +157,10 @@ static int start_ring(mca_coll_flash_persistent_t *persistent, ompi_request_t **
     }
     if (a->op != NULL) {
         return mca_coll_flash_start_reduce_scatter(
-            persistent->module, persistent->sequence, a->sendbuf, a->recvbuf, a->recvcount,
+            persistent->module, ticket_of(persistent), a->sendbuf, a->recvbuf, a->recvcount,
             a->recvcounts, a->recvtype, a->op, NULL, FLASH_BY_RING, ring);
     }
-    return mca_coll_flash_start_allgather(persistent->module, persistent->sequence, a->sendbuf,
+    return mca_coll_flash_start_allgather(persistent->module, ticket_of(persistent), a->sendbuf,
                                           a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
                                           a->recvcounts, a->displs, a->recvtype, NULL, ring);
 }
@@ -281,6 +288,7 @@ int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
     }
     persistent->module = module;
     persistent->sequence = FLASH_CALL_SEQUENCES | number;
+    persistent->settings = module->settings;
     persistent->arguments = *arguments;
     /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
     (void) mca_coll_flash_prepare(module, kind_of(persistent));

@@ -52,13 +52,11 @@ static int combine(void *arg, const void *in, void *inout, size_t count)
 }
 
 flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *module,
-                                                uint32_t sequence)
+                                                const mca_coll_flash_settings_t *settings)
 {
-    size_t schedule = sequence < FLASH_CALL_SEQUENCES ? module->settings.schedule
-                                                      : (size_t) mca_coll_flash_params.schedule;
     bool fits = mca_coll_flash_may_exchange(module->comm);
 
-    if (schedule == FLASH_SCHEDULE_RING) {
+    if (settings->schedule == FLASH_SCHEDULE_RING) {
         return FLASH_REDUCE_SCATTER;
     }
     FLASH_VERBOSE(2, "coll:flash: %s",
@@ -68,7 +66,7 @@ flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *m
 }
 
 static flash_kind_t kind_of(mca_coll_flash_path_t path, const mca_coll_flash_module_t *module,
-                            uint32_t sequence)
+                            const mca_coll_flash_settings_t *settings)
 {
     switch (path) {
     case FLASH_DIRECT:
@@ -77,7 +75,7 @@ static flash_kind_t kind_of(mca_coll_flash_path_t path, const mca_coll_flash_mod
     case FLASH_BY_DOUBLING:
         return FLASH_REDUCE_SCATTER;
     default:
-        return mca_coll_flash_reduce_scatter_kind(module, sequence);
+        return mca_coll_flash_reduce_scatter_kind(module, settings);
     }
 }
 
@@ -163,14 +161,15 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
     return rc;
 }
 
-int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module, uint32_t sequence,
-                                        const void *sendbuf, void *recvbuf, flash_count_t recvcount,
+int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module,
+                                        mca_coll_flash_ticket_t ticket, const void *sendbuf,
+                                        void *recvbuf, flash_count_t recvcount,
                                         flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
                                         const mca_coll_flash_compute_t *compute,
                                         mca_coll_flash_path_t path, ompi_request_t **request)
 {
-    flash_kind_t kind = kind_of(path, module, sequence);
-    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, sequence, kind);
+    flash_kind_t kind = kind_of(path, module, ticket.settings);
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, ticket, kind);
     flash_op_params_t params = {.input = NULL, .unattended = path == FLASH_DIRECT};
     bool any = mca_coll_flash_bytes(recvcount, recvcounts, datatype, module->comm) > 0;
     int rc = MPI_SUCCESS;
@@ -232,12 +231,12 @@ static arguments_t arguments_of(const void *sendbuf, void *recvbuf, flash_count_
                          .op = op};
 }
 
-static int start(mca_coll_flash_module_t *module, uint32_t sequence, const arguments_t *a,
-                 mca_coll_flash_path_t path, ompi_request_t **request)
+static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                 const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
 {
-    return mca_coll_flash_start_reduce_scatter(module, sequence, a->sendbuf, a->recvbuf,
-                                               a->recvcount, a->recvcounts, a->recvtype, a->op,
-                                               NULL, path, request);
+    return mca_coll_flash_start_reduce_scatter(module, ticket, a->sendbuf, a->recvbuf, a->recvcount,
+                                               a->recvcounts, a->recvtype, a->op, NULL, path,
+                                               request);
 }
 
 static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_request_t **request)
@@ -270,7 +269,7 @@ static int start_mirrored(mca_coll_flash_module_t *module, arguments_t *a,
     if (rc == MPI_SUCCESS) {
         rc = path == FLASH_PASSED_ON
                  ? pass_on(module, a, request)
-                 : start(module, mca_coll_flash_plain_sequence(module, path), a, path, request);
+                 : start(module, mca_coll_flash_plain_ticket(module, path), a, path, request);
     }
     return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
 }
@@ -285,7 +284,7 @@ static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t 
     ompi_datatype_type_extent(a->recvtype, &extent);
     path = path_of(name, a, (size_t) extent, module, FLASH_NO_OBSTACLE);
     if (path == FLASH_BY_RING || path == FLASH_DIRECT) {
-        return start(module, mca_coll_flash_next_sequence(module), a, path, request);
+        return start(module, mca_coll_flash_next_ticket(module), a, path, request);
     }
     return start_mirrored(module, a, path, request);
 }

@@ -138,13 +138,15 @@ static void refuse_at_once(mca_coll_flash_module_t *module, uint32_t sequence, f
 }
 
 mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
-                                                     uint32_t sequence, flash_kind_t kind)
+                                                     mca_coll_flash_ticket_t ticket,
+                                                     flash_kind_t kind)
 {
+    const mca_coll_flash_settings_t *settings = ticket.settings;
     mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) opal_free_list_get(&requests);
 
     mca_coll_flash_settle();
     if (request == NULL) {
-        refuse_at_once(module, sequence, kind);
+        refuse_at_once(module, ticket.sequence, kind);
         return NULL;
     }
     OMPI_REQUEST_INIT(&request->super.super, false);
@@ -155,9 +157,13 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     atomic_init(&request->state, REQUEST_IN_USE);
     request->persistent = NULL;
     request->module = module;
-    request->sequence = sequence;
-    request->segment_bytes = sequence < FLASH_CALL_SEQUENCES ? module->settings.segment_bytes
-                                                             : mca_coll_flash_params.segment_bytes;
+    request->sequence = ticket.sequence;
+    request->segment_bytes = settings->segment_bytes;
+    request->depth = (uint32_t) settings->depth;
+    request->sends = (uint32_t) settings->sends;
+    request->read_above = (size_t) ompi_comm_size(module->comm) <= settings->board_read_ranks
+                              ? settings->board_bytes
+                              : SIZE_MAX;
     request->kind = kind;
     request->sendtype = NULL;
     request->compute = (mca_coll_flash_compute_t){.produce = NULL};
@@ -392,8 +398,8 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     if (params->schedule.segment_elements == 0) {
         params->schedule.segment_elements = 1;
     }
-    params->depth = mca_coll_flash_params.depth;
-    params->sends = mca_coll_flash_params.sends;
+    params->depth = request->depth;
+    params->sends = request->sends;
     params->produce = compute->produce == NULL ? NULL : call_back;
     params->produce_arg = request;
     params->consume = compute->consume == NULL ? NULL : call_back;
@@ -561,7 +567,8 @@ int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t ki
         mca_coll_flash_board_refuse(module, kind);
         return error;
     }
-    refused = mca_coll_flash_request_new(module, FLASH_IN_ROUNDS, kind);
+    refused = mca_coll_flash_request_new(
+        module, (mca_coll_flash_ticket_t){FLASH_IN_ROUNDS, &module->settings}, kind);
     return refused == NULL ? MPI_ERR_NO_MEM
                            : mca_coll_flash_request_refuse(refused, error, request);
 }

@@ -44,14 +44,11 @@ flash_board_t *flash_board_create(uint32_t nranks, uint32_t rank, flash_board_si
     board->running.tail = &board->running.head;
     board->ended.tail = &board->ended.head;
     board->lost = FLASH_NOBODY;
-    board->read_above = SIZE_MAX;
     return board;
 }
 
-void flash_board_read_above(flash_board_t *board, size_t above, flash_board_read_fn *read,
-                            void *arg)
+void flash_board_read_by(flash_board_t *board, flash_board_read_fn *read, void *arg)
 {
-    board->read_above = above;
     board->read = read;
     board->read_arg = arg;
 }
@@ -323,13 +320,13 @@ static uint64_t fingerprint_of(const flash_board_op_t *op, uint64_t number)
     return print;
 }
 
-static bool reads(const flash_board_t *board, const flash_op_params_t *params)
+static bool reads(const flash_board_t *board, const flash_op_params_t *params, size_t read_above)
 {
-    return params->schedule.kind == FLASH_ALLGATHER && params->element > 0 &&
-           longest_block(&params->schedule) > board->read_above / params->element;
+    return board->read != NULL && params->schedule.kind == FLASH_ALLGATHER && params->element > 0 &&
+           longest_block(&params->schedule) > read_above / params->element;
 }
 
-static void cut(const flash_board_t *board, flash_board_op_t *op)
+static void cut(const flash_board_t *board, flash_board_op_t *op, size_t read_above)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
     size_t longest, bytes;
@@ -339,7 +336,7 @@ static void cut(const flash_board_t *board, flash_board_op_t *op)
         return;
     }
     longest = longest_block(schedule);
-    op->reads = reads(board, &op->params);
+    op->reads = reads(board, &op->params, read_above);
     op->part =
         op->reads ? longest : room(schedule->ring.nranks, schedule->kind) / op->params.element;
     if (longest > op->part) {
@@ -361,7 +358,8 @@ static void reset(flash_board_op_t *op)
     op->blamed = FLASH_NOBODY;
 }
 
-void flash_board_start(flash_board_t *board, flash_board_op_t *op, const flash_op_params_t *params)
+void flash_board_start(flash_board_t *board, flash_board_op_t *op, const flash_op_params_t *params,
+                       size_t read_above)
 {
     if (!board->joined) {
         board->joined = true;
@@ -372,7 +370,7 @@ void flash_board_start(flash_board_t *board, flash_board_op_t *op, const flash_o
     }
     op->params = *params;
     reset(op);
-    cut(board, op);
+    cut(board, op, read_above);
     op->fingerprint = fingerprint_of(op, board->started++);
     if (op->params.element == 0) {
         flash_board_fail(op, FLASH_ERR_NO_MEMORY, FLASH_NOBODY);
@@ -400,7 +398,7 @@ bool flash_board_refuse(flash_board_t *board, const flash_op_params_t *params)
     }
     refusal.element = 0;
     refusal.user = NULL;
-    flash_board_start(board, op, &refusal);
+    flash_board_start(board, op, &refusal, SIZE_MAX);
     return true;
 }
 

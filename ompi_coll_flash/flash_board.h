@@ -116,12 +116,8 @@ void flash_board_destroy(flash_board_t *board);
  */
 typedef int flash_board_read_fn(void *arg, uint32_t rank, void *to, const void *from, size_t bytes);
 
-/*
- * From now on, before the first operation: allgathers whose longest block has more bytes than
- * `above` go by reading; all ranks say the same, or nothing of it ends.
- */
-void flash_board_read_above(flash_board_t *board, size_t above, flash_board_read_fn *read,
-                            void *arg);
+/* Before the first operation: how it reads. Without it, no operation does. */
+void flash_board_read_by(flash_board_t *board, flash_board_read_fn *read, void *arg);
 /* Whether an operation of that kind can go over a board. */
 bool flash_board_fits(uint32_t nranks, flash_kind_t kind, size_t element);
 
@@ -129,9 +125,12 @@ bool flash_board_fits(uint32_t nranks, flash_kind_t kind, size_t element);
  * Hands an operation to the board, which ends operations in the order in which they came, on all
  * ranks the same. Of the parameters: an allgather's or a reduce-scatter's schedule, element, input,
  * output, spoiled, combine, user, all as of flash_engine.h; no callbacks, no staging. It is
- * refused if `params->element` is 0: this rank cannot perform it, and tells the others.
+ * refused if `params->element` is 0: this rank cannot perform it, and tells the others. Of an
+ * allgather whose longest block has more than `read_above` bytes each rank reads the others' blocks
+ * where they are, if the board can read; all ranks give the same limit.
  */
-void flash_board_start(flash_board_t *board, flash_board_op_t *op, const flash_op_params_t *params);
+void flash_board_start(flash_board_t *board, flash_board_op_t *op, const flash_op_params_t *params,
+                       size_t read_above);
 
 /*
  * A refusal without an operation, which nobody hears the end of. False if there is not even memory

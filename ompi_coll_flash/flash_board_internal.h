@@ -26,7 +26,6 @@ struct flash_board {
     uint32_t lost;    /* a rank, or FLASH_NOBODY */
     uint64_t watched; /* what the latest watch has found to be done, and how many found the same */
     uint32_t watches;
-    size_t read_above; /* bytes */
     flash_board_read_fn *read;
     void *read_arg;
     flash_board_side_t **sides;

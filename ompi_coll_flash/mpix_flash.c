@@ -108,9 +108,9 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
         error = flash_fallback_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                          recvcounts, displs, recvtype, &compute, comm, request);
     } else {
-        error = mca_coll_flash_start_allgather(module, mca_coll_flash_next_sequence(module),
-                                               sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                               recvcounts, displs, recvtype, &compute, request);
+        error = mca_coll_flash_start_allgather(module, mca_coll_flash_next_ticket(module), sendbuf,
+                                               sendcount, sendtype, recvbuf, recvcount, recvcounts,
+                                               displs, recvtype, &compute, request);
     }
     if (error == MPI_SUCCESS) {
         ompi_coll_base_retain_datatypes(*request, NULL, recvtype);
@@ -210,7 +210,7 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
         error = flash_fallback_reduce_scatter(&compute, recvbuf, recvcount, recvcounts, datatype,
                                               op, comm, request);
     } else {
-        error = mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_next_sequence(module),
+        error = mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_next_ticket(module),
                                                     NULL, recvbuf, recvcount, recvcounts, datatype,
                                                     op, &compute, FLASH_BY_RING, request);
     }

@@ -35,8 +35,8 @@ static int allreduce(flash_call_t produce, flash_call_t consume, const MPIX_Flas
     if (obstacle != FLASH_NO_OBSTACLE) {
         error = flash_fallback_allreduce(&compute, recvbuf, count, datatype, op, comm, request);
     } else {
-        error = mca_coll_flash_start_allreduce(module, mca_coll_flash_next_sequence(module),
-                                               recvbuf, count, datatype, op, &compute, request);
+        error = mca_coll_flash_start_allreduce(module, mca_coll_flash_next_ticket(module), recvbuf,
+                                               count, datatype, op, &compute, request);
     }
     if (error == MPI_SUCCESS) {
         ompi_coll_base_retain_op(*request, op, datatype);
@@ -128,7 +128,7 @@ static int alltoall(const mca_coll_flash_alltoall_t *a, flash_call_t produce, fl
     if (obstacle != FLASH_NO_OBSTACLE) {
         error = flash_fallback_alltoall(&compute, a, comm, request);
     } else {
-        error = mca_coll_flash_start_alltoall(module, mca_coll_flash_next_sequence(module), a,
+        error = mca_coll_flash_start_alltoall(module, mca_coll_flash_next_ticket(module), a,
                                               &compute, request);
     }
     if (error == MPI_SUCCESS) {

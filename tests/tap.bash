@@ -22,6 +22,13 @@ skip() {
     printf 'ok %d # SKIP %s: %s\n' "$points" "$1" "$2"
 }
 
+# fail NAME COMMAND...: a point that failed; what COMMAND prints tells why.
+fail() {
+    failures=$((failures + 1))
+    say 'not ok' "$1"
+    "${@:2}" | awk '{ print "# " $0 }' || : # awk ends the last line
+}
+
 point() {
     local name=$1 status=0
     shift
@@ -30,14 +37,18 @@ point() {
         say ok "$name"
         return
     fi
-    failures=$((failures + 1))
-    say 'not ok' "$name"
+    fail "$name" tail -n 40 "$output"
     if ((status == 124 || status == 137)); then
         echo "# hangs: no end within $FLASH_TEST_TIMEOUT s"
     fi
-    tail -n 40 "$output" | awk '{ print "# " $0 }' # and ends the last line
+}
+
+# Points that wait for others to share a job with; runner.bash has some.
+flush() {
+    :
 }
 
 plan() {
+    flush
     echo "1..$points"
 }

@@ -459,19 +459,13 @@ void all_places(bool gather, form_t first, form_t last)
     nothing_left();
 }
 
-int device_run_cases(int argc, char **argv, const test_case_t *cases, size_t count)
+bool device_is_left(void)
 {
-    int status;
-
-    device_open();
-    status = run_cases(argc, argv, MPI_THREAD_SINGLE, cases, count);
     if (device_pinned() != 0) {
         fprintf(stderr, "%d pieces of pinned memory are left\n", device_pinned());
-        status = EXIT_FAILURE;
     }
     if (device_on_device() != 0) {
         fprintf(stderr, "%d pieces of a device's memory are left\n", device_on_device());
-        status = EXIT_FAILURE;
     }
-    return status;
+    return device_pinned() == 0 && device_on_device() == 0;
 }

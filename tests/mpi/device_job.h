@@ -51,7 +51,9 @@ void jobs_run(job_t *jobs, int count);
 void all_places(bool gather, form_t first, form_t last);
 /* Of what the driver gave flash. */
 void nothing_left(void);
-/* run_cases() with a driver. */
-int device_run_cases(int argc, char **argv, const test_case_t *cases, size_t count);
+/* Once MPI is gone: what the driver gave is given back. */
+bool device_is_left(void);
+#define DEVICE_PROGRAM(program, ...) \
+    TEST_PROGRAM_WITH(program, MPI_THREAD_SINGLE, device_open, device_is_left, __VA_ARGS__)
 
 #endif /* DEVICE_JOB_H */

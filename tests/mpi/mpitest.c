@@ -6,22 +6,31 @@
 #include "mpitest.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <unistd.h>
 
-#include "keep_libraries.h"
-
-enum { MOST_LINES = 10 }; /* of one rank: the first failures tell most */
+enum { MOST_LINES = 10 }; /* of one rank and case: the first failures tell most */
 
 int world_rank, world_size;
 int handler_calls, handler_error;
 MPI_Comm handler_comm;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* orders the failures of threads */
-static unsigned failures;
-static const char *volatile current = "start";
+static unsigned failures, lines;
+/* Written by the main thread between cases, read by threads that the cases start and end. */
+static const char *point_name, *case_name = "start";
+
+unsigned failed_checks(void)
+{
+    return failures;
+}
+
+void set_place(const char *point, const char *name)
+{
+    point_name = point;
+    case_name = name;
+    lines = 0;
+}
 
 bool check(bool good, const char *text, ...)
 {
@@ -35,8 +44,10 @@ bool check(bool good, const char *text, ...)
     vsnprintf(line, sizeof(line), text, args);
     va_end(args);
     pthread_mutex_lock(&mutex);
-    if (failures++ < MOST_LINES) {
-        fprintf(stderr, "rank %d of %d, case %s: %s\n", world_rank, world_size, current, line);
+    failures++;
+    if (lines++ < MOST_LINES) {
+        fprintf(stderr, "%s%srank %d of %d, case %s: %s\n", point_name == NULL ? "" : point_name,
+                point_name == NULL ? "" : ": ", world_rank, world_size, case_name, line);
     }
     pthread_mutex_unlock(&mutex);
     return false;
@@ -56,40 +67,6 @@ bool check_class(int error, int class, const char *what)
     return check(false, "%s: %s, not %s", what, found, wanted);
 }
 
-/* Says where it hangs, shortly before the script that runs this would only end it. */
-static void report_hang(int signal)
-{
-    char line[128];
-    int length = snprintf(line, sizeof(line), "rank %d of %d hangs in case %s\n", world_rank,
-                          world_size, current);
-
-    (void) signal;
-    if (write(STDERR_FILENO, line, (size_t) length) == length) {
-        sleep(2); /* the other ranks say the same before this one's end ends them */
-    }
-    _exit(1);
-}
-
-static void expect_end(void)
-{
-    const char *limit = getenv("FLASH_TEST_TIMEOUT");
-
-    if (limit != NULL && atoi(limit) > 10) {
-        signal(SIGALRM, report_hang);
-        alarm((unsigned) atoi(limit) - 10);
-    }
-}
-
-static bool is_wanted(const char *name, int argc, char **argv)
-{
-    for (int arg = 1; arg < argc; arg++) {
-        if (strcmp(argv[arg], name) == 0) {
-            return true;
-        }
-    }
-    return argc < 2;
-}
-
 bool uses_boards(void)
 {
     const char *board = getenv("OMPI_MCA_coll_flash_board");
@@ -102,46 +79,6 @@ bool passes_persistent_on(void)
     const char *rounds = getenv("OMPI_MCA_coll_flash_doubling_bytes");
 
     return uses_boards() || (rounds != NULL && strcmp(rounds, "0") != 0);
-}
-
-/* The level that a program asks for, or FLASH_TEST_LEVEL's if that is in the environment. */
-static int level_for(int thread_level)
-{
-    const char *level = getenv("FLASH_TEST_LEVEL");
-
-    if (level != NULL) {
-        thread_level = strcmp(level, "funneled") == 0     ? MPI_THREAD_FUNNELED
-                       : strcmp(level, "serialized") == 0 ? MPI_THREAD_SERIALIZED
-                                                          : MPI_THREAD_MULTIPLE;
-    }
-    return thread_level;
-}
-
-int run_cases(int argc, char **argv, int thread_level, const test_case_t cases[], size_t count)
-{
-    int provided, ran = 0;
-
-    expect_end();
-    thread_level = level_for(thread_level);
-    MPI_Init_thread(&argc, &argv, thread_level, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &world_size);
-    check(provided >= thread_level, "thread level %d instead of %d", provided, thread_level);
-    for (size_t k = 0; k < count; k++) {
-        if (is_wanted(cases[k].name, argc, argv)) {
-            current = cases[k].name;
-            cases[k].run();
-            MPI_Barrier(MPI_COMM_WORLD);
-            ran++;
-        }
-    }
-    current = "end";
-    check(ran == (argc > 1 ? argc - 1 : (int) count), "an argument names no case");
-    MPI_Finalize();
-    if (failures > MOST_LINES) {
-        fprintf(stderr, "rank %d: %u failures in all\n", world_rank, failures);
-    }
-    return failures > 0;
 }
 
 void *get_memory(size_t bytes)

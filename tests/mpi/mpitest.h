@@ -1,8 +1,6 @@
 /*
- * mpitest.h: what the MPI test programs share: named cases, checks, and bytes to send.
- *
- * A program prints nothing unless something fails, and exits with 1 then. Its arguments name the
- * cases to run; none: all of them.
+ * mpitest.h: what the MPI test programs share: named cases, checks, and bytes to send. points.c
+ * runs the programs.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -40,10 +38,43 @@ bool uses_boards(void);
 bool passes_persistent_on(void);
 
 /*
- * MPI_Init_thread, the cases with a barrier after each, MPI_Finalize. Returns what main() returns.
- * FLASH_TEST_LEVEL=funneled, serialized or multiple in the environment: at that level instead.
+ * A test program: cases that run one after another on all ranks, with a barrier after each. Several
+ * programs are linked into one executable, which runs the points of a script in one job.
  */
-int run_cases(int argc, char **argv, int thread_level, const test_case_t cases[], size_t count);
+typedef struct test_program {
+    const char *name;
+    int thread_level;    /* MPI_THREAD_* that the cases ask for; FLASH_TEST_LEVEL overrides it */
+    void (*open)(void);  /* before MPI_Init; or NULL */
+    bool (*close)(void); /* after MPI_Finalize: false, and said, if something is left; or NULL */
+    const test_case_t *cases;
+    size_t count;
+} test_program_t;
+
+#define TEST_PROGRAM_WITH(program, level, opens, closes, ...)   \
+    static const test_case_t program##_cases[] = {__VA_ARGS__}; \
+    const test_program_t program = {.name = #program,           \
+                                    .thread_level = (level),    \
+                                    .open = (opens),            \
+                                    .close = (closes),          \
+                                    .cases = program##_cases,   \
+                                    .count = LENGTH(program##_cases)}
+#define TEST_PROGRAM(program, level, ...) TEST_PROGRAM_WITH(program, level, NULL, NULL, __VA_ARGS__)
+
+/* The programs of an executable; NULL behind the last. */
+extern const test_program_t *const test_programs[];
+/* Of an executable of one program. */
+#define TEST_MAIN(program) const test_program_t *const test_programs[] = {&(program), NULL};
+
+/*
+ * Runs cases of one program in a job of their own, from MPI_Init to MPI_Finalize. `names` are those
+ * of the cases, up to NULL; none: all. Returns what main() returns.
+ */
+int run_program(const test_program_t *program, char **names);
+
+/* Checks that have failed on this rank. */
+unsigned failed_checks(void);
+/* What failures name as the place where they happened; NULL: the start or the end of the job. */
+void set_place(const char *point, const char *name);
 
 /* malloc() that cannot fail. */
 void *get_memory(size_t bytes);

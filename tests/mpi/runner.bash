@@ -79,8 +79,9 @@ find_matplotlib() {
     return 1
 }
 
+# The limit is for jobs of many points, of which each has its own.
 run() {
-    local np=$1 own=() program
+    local np=$1 own=() program executable
     shift
     while [[ $1 != -- ]]; do
         own+=("$1")
@@ -88,17 +89,128 @@ run() {
     done
     program=$2
     shift 2
-    [[ $program == */* ]] || program=$programs/$program
-    timeout --kill-after=10 "$FLASH_TEST_TIMEOUT" "$MPIRUN" -np "$np" --oversubscribe \
+    executable=$(executable_of "$program")
+    [[ $executable == "$program" ]] || set -- "$program" "$@"
+    [[ $executable == */* ]] || executable=$programs/$executable
+    timeout --kill-after=10 "${limit:-$FLASH_TEST_TIMEOUT}" "$MPIRUN" -np "$np" --oversubscribe \
         --mca mpi_yield_when_idle 1 --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" \
         --mca coll "$coll" --mca coll_flash_on_node "$on_node" --mca coll_flash_board "$board" \
         --mca coll_flash_doubling_bytes "$rounds" --mca coll_flash_doubling_ranks "$rounds_from" \
         --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" \
-        "${common[@]}" "${own[@]}" "${tool[@]}" "$program" "$@"
+        "${common[@]}" "${own[@]}" "${tool[@]}" "$executable" "$@"
+}
+
+# ------------------------------------------------------------ points that share a job
+
+# Parameters that a point can set for its communicators, by info keys; all others are its job's.
+keys=' min_bytes step_bytes merge_bytes on_node board board_bytes board_read_ranks direct_bytes direct_ranks
+    doubling_bytes doubling_ranks segment_bytes depth sends schedule callback_thread '
+# Variables that a job begins with.
+variables=(FLASH_TEST_DRIVER FLASH_TEST_UCX FLASH_TEST_FAIL FLASH_TEST_TOPOLOGY LD_LIBRARY_PATH)
+queue_names=() queue_lines=() # of the points that wait for their job
+declare -A queue_jobs=()      # the numbers of those that share it, by what it is run with
+
+# executable_of PROGRAM: which of tests/mpi has it.
+executable_of() {
+    if [[ $1 == */* || -x $programs/$1 ]]; then
+        echo "$1"
+    elif [[ $1 == test_device* ]]; then
+        echo flash_device_tests
+    else
+        echo flash_tests
+    fi
+}
+
+# queue NAME NP [MPIRUN OPTION]... -- PROGRAM [CASE]...: a point that runs with others, at the plan.
+queue() {
+    local name=$1 np=$2 job=() settings=() variable words
+    shift 2
+    set -- "${common[@]}" "$@"
+    settings+=("on_node=$on_node" "board=$board" "doubling_bytes=$rounds" "doubling_ranks=$rounds_from"
+        board_read_ranks=2)
+    while [[ $1 != -- ]]; do
+        if [[ $1 == --mca && $2 == coll_flash_* && $keys == *" ${2#coll_flash_} "* ]]; then
+            settings+=("${2#coll_flash_}=$3")
+            shift 3
+        elif [[ $1 == --mca ]]; then
+            job+=("$1" "$2" "$3")
+            shift 3
+        elif [[ $1 == -x && $2 == FLASH_TEST_*=* ]]; then
+            settings+=("$2")
+            shift 2
+        elif [[ $1 == -x || $1 == --bind-to ]]; then
+            job+=("$1" "$2")
+            shift 2
+        else
+            job+=("$1")
+            shift
+        fi
+    done
+    shift
+    [[ -z ${FLASH_TEST_LEVEL-} ]] || settings+=("FLASH_TEST_LEVEL=$FLASH_TEST_LEVEL")
+    for variable in "${variables[@]}"; do
+        [[ -z ${!variable-} ]] || job+=(-x "$variable=${!variable}")
+    done
+    words=$(printf '%q ' "$coll" "$(executable_of "$1")" "$np" "${job[@]}")
+    queue_jobs[$words]+=" ${#queue_names[@]}"
+    queue_lines+=("${settings[*]}"$'\t'"$*")
+    queue_names+=("$name")
+}
+
+# points_of_job COLL EXECUTABLE NP OPTION... : runs the points whose numbers are in `left`, with as many
+# jobs as it takes: one that dies leaves the rest to the next. Each job has all that keys may ask for.
+points_of_job() {
+    local coll=$1 executable=$2 np=$3 number status begun
+    local common=() on_node=yes board=yes rounds=67108864 rounds_from=2
+    shift 3
+    while ((${#left[@]})); do
+        for number in "${left[@]}"; do
+            printf '%d\t%s\n' "$number" "${queue_lines[number]}"
+        done >"$scratch/points"
+        : >"$scratch/results"
+        status=0
+        limit=$((FLASH_TEST_TIMEOUT * (${#left[@]} + 1))) run "$np" --mca coll_flash_board_read_ranks 64 \
+            "$@" -- "$executable" --points "$scratch/points" "$scratch/results" >"$output" 2>&1 </dev/null || status=$?
+        begun=$(sed -n 's/^begin //p' "$scratch/results" | tail -n 1)
+        report "${begun:=${left[0]}}"
+    done
+}
+
+# report LAST: what came of the job: the points that it has begun, up to LAST, are not left any more. If it
+# failed by no point of its own, the last one is to blame.
+report() {
+    local number result rest=()
+    declare -A results=()
+    while read -r result number _; do
+        results[$number]=$result
+    done < <(sed -n 's/^not ok /not-ok /; /^\(not-\)\?ok /p' "$scratch/results")
+    if ((status != 0 || ${#results[@]} == 0)) && [[ " ${results[*]} " != *' not-ok '* ]]; then
+        results[$1]=ended
+    fi
+    for number in "${left[@]}"; do
+        case ${results[$number]-} in
+        ok) say ok "${queue_names[number]}" ;;
+        not-ok) fail "${queue_names[number]}" grep "^$number: " "$output" ;;
+        ended) fail "${queue_names[number]}" tail -n 40 "$output" ;;
+        *) rest+=("$number") ;;
+        esac
+    done
+    left=("${rest[@]}")
+}
+
+# Runs what is queued.
+flush() {
+    local words left job
+    for words in "${!queue_jobs[@]}"; do
+        read -ra left <<<"${queue_jobs[$words]}"
+        eval "job=($words)"
+        points_of_job "${job[@]}"
+    done
+    queue_jobs=()
 }
 
 mpi() {
-    local np=$1 name="np $1" word
+    local np=$1 name="np $1" word executable
     shift
     for word in "${common[@]}" "$@"; do
         case $word in
@@ -110,7 +222,14 @@ mpi() {
     [[ $on_node == yes ]] || name+=" (on_node $on_node)"
     [[ $board == no ]] || name+=" (board)"
     [[ $rounds == 0 ]] || name+=" (rounds)"
-    point "$name" run "$np" "$@"
+    word=" $* "
+    word=${word#* -- }
+    executable=$(executable_of "${word%% *}")
+    if [[ $executable == flash*_tests ]]; then
+        queue "$name" "$np" "$@"
+    else
+        point "$name" run "$np" "$@"
+    fi
 }
 
 ompi_major=$("$OMPI_INFO" --version | sed -n 's/^Open MPI v\([0-9]*\).*/\1/p')

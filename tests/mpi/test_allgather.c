@@ -290,10 +290,5 @@ static void big(void)
     unequal_blocks(SIGNATURE_DOUBLE, NO_WAY, WAY_DISPLACED, units / 5);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {
-        {"counts", counts}, {"types", types}, {"signatures", signatures}, {"big", big}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_allgather, MPI_THREAD_SINGLE, {"counts", counts}, {"types", types},
+             {"signatures", signatures}, {"big", big});

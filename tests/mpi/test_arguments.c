@@ -295,12 +295,6 @@ CASE(types)
 CASE(operations)
 CASE(communicators)
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {
-        {"pointers", run_pointers},      {"hints", run_hints},
-        {"counts", run_negative_counts}, {"types", run_types},
-        {"operations", run_operations},  {"communicators", run_communicators}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_arguments, MPI_THREAD_SINGLE, {"pointers", run_pointers}, {"hints", run_hints},
+             {"counts", run_negative_counts}, {"types", run_types}, {"operations", run_operations},
+             {"communicators", run_communicators});

@@ -196,12 +196,5 @@ static void idle(void)
     check(after - before <= 1, "the idle progress thread used %ld ticks in 2 s", after - before);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"allgather", allgather},
-                                        {"reduce_scatter", reduce_scatter},
-                                        {"late", late},
-                                        {"idle", idle}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_async, MPI_THREAD_SINGLE, {"allgather", allgather},
+             {"reduce_scatter", reduce_scatter}, {"late", late}, {"idle", idle});

@@ -175,11 +175,6 @@ static void fails(void)
     MPI_Comm_free(&comm);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"allreduce", allreduce},         {"alltoall", alltoall},
-                                        {"communicators", communicators}, {"together", together},
-                                        {"blocking", blocking},           {"fails", fails}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_both, MPI_THREAD_SINGLE, {"allreduce", allreduce}, {"alltoall", alltoall},
+             {"communicators", communicators}, {"together", together}, {"blocking", blocking},
+             {"fails", fails});

@@ -241,13 +241,5 @@ static void places(void)
     MPI_Comm_free(&comm);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"operations", operations},
-                                        {"types", types},
-                                        {"arguments", arguments},
-                                        {"no_buffer", no_buffer},
-                                        {"places", places}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_both_arguments, MPI_THREAD_SINGLE, {"operations", operations}, {"types", types},
+             {"arguments", arguments}, {"no_buffer", no_buffer}, {"places", places});

@@ -196,12 +196,6 @@ static void null_buffer(void)
     free(all);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {
-        {"no_buffer", no_buffer},         {"no_strided_buffer", no_strided_buffer},
-        {"null_buffer", null_buffer},     {"many", many},
-        {"device_buffer", device_buffer}, {"managed_buffer", managed_buffer}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_buffers, MPI_THREAD_SINGLE, {"no_buffer", no_buffer},
+             {"no_strided_buffer", no_strided_buffer}, {"null_buffer", null_buffer}, {"many", many},
+             {"device_buffer", device_buffer}, {"managed_buffer", managed_buffer});

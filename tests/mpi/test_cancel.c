@@ -148,10 +148,5 @@ static void run_extension(void)
     with_handler(extension);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {
-        {"plain", run_plain}, {"persistent", run_persistent}, {"extension", run_extension}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_cancel, MPI_THREAD_SINGLE, {"plain", run_plain}, {"persistent", run_persistent},
+             {"extension", run_extension});

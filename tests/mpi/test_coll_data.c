@@ -78,9 +78,5 @@ static void reduce(void)
     check_all(4);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"gather", gather}, {"reduce", reduce}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_coll_data, MPI_THREAD_SINGLE, {"gather", gather}, {"reduce", reduce});
+TEST_MAIN(test_coll_data)

@@ -221,13 +221,6 @@ static void thread(void)
     pvars_with(watch_thread);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"calls", calls},
-                                        {"reasons", reasons},
-                                        {"times", times},
-                                        {"thread", thread},
-                                        {"direct", direct}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_counters, MPI_THREAD_SINGLE, {"calls", calls}, {"reasons", reasons},
+             {"times", times}, {"thread", thread}, {"direct", direct});
+TEST_MAIN(test_counters)

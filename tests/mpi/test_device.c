@@ -232,13 +232,6 @@ static void pinned_near(void)
     nothing_left();
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {
-        {"allgather", allgather}, {"reduce_scatter", reduce_scatter},
-        {"many", many},           {"users_operation", users_operation},
-        {"mirrored", mirrored},   {"two_devices", two_devices},
-        {"direct", direct},       {"pinned_near", pinned_near}};
-
-    return device_run_cases(argc, argv, cases, LENGTH(cases));
-}
+DEVICE_PROGRAM(test_device, {"allgather", allgather}, {"reduce_scatter", reduce_scatter},
+               {"many", many}, {"users_operation", users_operation}, {"mirrored", mirrored},
+               {"two_devices", two_devices}, {"direct", direct}, {"pinned_near", pinned_near});

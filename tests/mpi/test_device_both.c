@@ -269,10 +269,5 @@ static void refused(void)
     MPI_Comm_free(&comm);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {
-        {"allreduce", allreduce}, {"alltoall", alltoall}, {"halves", halves}, {"refused", refused}};
-
-    return device_run_cases(argc, argv, cases, LENGTH(cases));
-}
+DEVICE_PROGRAM(test_device_both, {"allreduce", allreduce}, {"alltoall", alltoall},
+               {"halves", halves}, {"refused", refused});

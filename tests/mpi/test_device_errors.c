@@ -320,16 +320,6 @@ static void driver_fails(void)
     MPI_Comm_free(&comm);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"gaps", gaps},
-                                        {"passed_on", passed_on},
-                                        {"freed", freed},
-                                        {"streams", streams},
-                                        {"stream_fails", stream_fails},
-                                        {"mirror_fails", mirror_fails},
-                                        {"no_direct_memory", no_direct_memory},
-                                        {"driver_fails", driver_fails}};
-
-    return device_run_cases(argc, argv, cases, LENGTH(cases));
-}
+DEVICE_PROGRAM(test_device_errors, {"gaps", gaps}, {"passed_on", passed_on}, {"freed", freed},
+               {"streams", streams}, {"stream_fails", stream_fails}, {"mirror_fails", mirror_fails},
+               {"no_direct_memory", no_direct_memory}, {"driver_fails", driver_fails});

@@ -481,12 +481,7 @@ static void cublas_fails(void)
     MPI_Comm_free(&comm);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {
-        {"allgather", allgather},   {"reduce_scatter", reduce_scatter},
-        {"used_again", used_again}, {"shared", shared},
-        {"refused", refused},       {"cublas_fails", cublas_fails}};
-
-    return device_run_cases(argc, argv, cases, LENGTH(cases));
-}
+DEVICE_PROGRAM(test_device_gemm, {"allgather", allgather}, {"reduce_scatter", reduce_scatter},
+               {"used_again", used_again}, {"shared", shared}, {"refused", refused},
+               {"cublas_fails", cublas_fails});
+TEST_MAIN(test_device_gemm)

@@ -83,9 +83,4 @@ static void by_host(void)
     check(reduce_all() == 0, "the device has added");
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"by_device", by_device}, {"by_host", by_host}};
-
-    return device_run_cases(argc, argv, cases, LENGTH(cases));
-}
+DEVICE_PROGRAM(test_device_reduce, {"by_device", by_device}, {"by_host", by_host});

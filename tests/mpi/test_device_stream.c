@@ -97,14 +97,6 @@ static void extension(void)
     all_places(false, COMPUTE, STREAM);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"allgather", allgather},
-                                        {"reduce_scatter", reduce_scatter},
-                                        {"default_stream", default_stream},
-                                        {"many", many},
-                                        {"own", own},
-                                        {"extension", extension}};
-
-    return device_run_cases(argc, argv, cases, LENGTH(cases));
-}
+DEVICE_PROGRAM(test_device_stream, {"allgather", allgather}, {"reduce_scatter", reduce_scatter},
+               {"default_stream", default_stream}, {"many", many}, {"own", own},
+               {"extension", extension});

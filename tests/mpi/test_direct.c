@@ -189,10 +189,5 @@ static void told(void)
     MPI_Comm_free(&comm);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {
-        {"same_bits", same_bits}, {"together", together}, {"told", told}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_direct, MPI_THREAD_SINGLE, {"same_bits", same_bits}, {"together", together},
+             {"told", told});

@@ -129,9 +129,4 @@ static void persistent(void)
     check_and_free_arguments();
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"plain", plain}, {"persistent", persistent}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_empty_types, MPI_THREAD_SINGLE, {"plain", plain}, {"persistent", persistent});

@@ -153,9 +153,4 @@ static void times(void)
     pvars_with(all);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"times", times}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_exposed, MPI_THREAD_SINGLE, {"times", times});

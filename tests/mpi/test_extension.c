@@ -334,26 +334,11 @@ static void waits_inside(void)
     }
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"active", active},
-                                        {"small", small},
-                                        {"medium", medium},
-                                        {"big", big},
-                                        {"blocking", blocking},
-                                        {"alignment", alignment},
-                                        {"alone", alone},
-                                        {"halves", halves},
-                                        {"two_in_flight", two_in_flight},
-                                        {"calls_inside", calls_inside},
-                                        {"tests_inside", tests_inside},
-                                        {"waits_inside", waits_inside},
-                                        {"starts_inside", starts_inside},
-                                        {"order_of_sums", extension_order_of_sums},
-                                        {"user_operation", extension_user_operation},
-                                        {"user_type", extension_user_type},
-                                        {"empty_type", extension_empty_type},
-                                        {"bottom", extension_bottom}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_extension, MPI_THREAD_SINGLE, {"active", active}, {"small", small},
+             {"medium", medium}, {"big", big}, {"blocking", blocking}, {"alignment", alignment},
+             {"alone", alone}, {"halves", halves}, {"two_in_flight", two_in_flight},
+             {"calls_inside", calls_inside}, {"tests_inside", tests_inside},
+             {"waits_inside", waits_inside}, {"starts_inside", starts_inside},
+             {"order_of_sums", extension_order_of_sums},
+             {"user_operation", extension_user_operation}, {"user_type", extension_user_type},
+             {"empty_type", extension_empty_type}, {"bottom", extension_bottom});

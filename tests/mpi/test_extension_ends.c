@@ -70,10 +70,5 @@ static void free_communicators(void)
     }
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"free_active", free_active},
-                                        {"free_communicators", free_communicators}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_extension_ends, MPI_THREAD_SINGLE, {"free_active", free_active},
+             {"free_communicators", free_communicators});

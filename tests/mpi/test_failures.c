@@ -190,12 +190,5 @@ static void freed_communicators(void)
     handler_calls = 0;
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"consume", consume},
-                                        {"produce", produce},
-                                        {"big", big},
-                                        {"freed_communicators", freed_communicators}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_failures, MPI_THREAD_SINGLE, {"consume", consume}, {"produce", produce},
+             {"big", big}, {"freed_communicators", freed_communicators});

@@ -476,29 +476,16 @@ static void comm_memory(void)
     MPI_Comm_dup(MPI_COMM_WORLD, &comm); /* whoever comes back from this ends with 0 */
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"connection", connection},
-                                        {"connection_here", connection_here},
-                                        {"transfers", transfers},
-                                        {"one_transfer", one_transfer},
-                                        {"one_receive", one_receive},
-                                        {"memory_later", memory_later},
-                                        {"no_receives", no_receives},
-                                        {"no_receives_small", no_receives_small},
-                                        {"no_memory_for_receives", no_memory_for_receives},
-                                        {"no_sends", no_sends},
-                                        {"no_memory_for_sends", no_memory_for_sends},
-                                        {"told_later", told_later},
-                                        {"not_connected", not_connected},
-                                        {"comm_memory", comm_memory},
-                                        {"unreadable_at_first", unreadable_at_first},
-                                        {"unreadable", unreadable},
-                                        {"gathers", gathers},
-                                        {"no_memory_for_rounds", no_memory_for_rounds},
-                                        {"no_memory_for_copy", no_memory_for_copy},
-                                        {"callback_thread", callback_thread},
-                                        {"works", works}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_faults, MPI_THREAD_SINGLE, {"connection", connection},
+             {"connection_here", connection_here}, {"transfers", transfers},
+             {"one_transfer", one_transfer}, {"one_receive", one_receive},
+             {"memory_later", memory_later}, {"no_receives", no_receives},
+             {"no_receives_small", no_receives_small},
+             {"no_memory_for_receives", no_memory_for_receives}, {"no_sends", no_sends},
+             {"no_memory_for_sends", no_memory_for_sends}, {"told_later", told_later},
+             {"not_connected", not_connected}, {"comm_memory", comm_memory},
+             {"unreadable_at_first", unreadable_at_first}, {"unreadable", unreadable},
+             {"gathers", gathers}, {"no_memory_for_rounds", no_memory_for_rounds},
+             {"no_memory_for_copy", no_memory_for_copy}, {"callback_thread", callback_thread},
+             {"works", works});
+TEST_MAIN(test_faults)

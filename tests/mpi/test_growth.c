@@ -307,11 +307,5 @@ static void types_and_operations(void)
     free_use(&use);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"communicators", communicators},
-                                        {"types_and_operations", types_and_operations},
-                                        {"failures", failures}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_growth, MPI_THREAD_SINGLE, {"communicators", communicators},
+             {"types_and_operations", types_and_operations}, {"failures", failures});

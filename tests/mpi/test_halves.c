@@ -257,10 +257,5 @@ static void handles(void)
     MPI_Comm_free(&comm);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {
-        {"rounding", rounding}, {"sums", sums}, {"rounds_once", rounds_once}, {"handles", handles}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_halves, MPI_THREAD_SINGLE, {"rounding", rounding}, {"sums", sums},
+             {"rounds_once", rounds_once}, {"handles", handles});

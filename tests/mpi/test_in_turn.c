@@ -219,9 +219,4 @@ static void in_turn(void)
     MPI_Op_free(&greater);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"in_turn", in_turn}};
-
-    return run_cases(argc, argv, MPI_THREAD_SERIALIZED, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_in_turn, MPI_THREAD_SERIALIZED, {"in_turn", in_turn});

@@ -283,13 +283,6 @@ static void path(void)
     MPI_Comm_free(&comm);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {
-        {"pieces", pieces},       {"ignored", ignored},
-        {"segments", segments},   {"persistent", persistent},
-        {"too_short", too_short}, {"callback_thread", callback_thread},
-        {"no_answer", no_answer}, {"path", path}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_info, MPI_THREAD_SINGLE, {"pieces", pieces}, {"ignored", ignored},
+             {"segments", segments}, {"persistent", persistent}, {"too_short", too_short},
+             {"callback_thread", callback_thread}, {"no_answer", no_answer}, {"path", path});

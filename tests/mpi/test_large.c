@@ -247,14 +247,7 @@ static void produced(void)
     free(counts);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"allgather", allgather},
-                                        {"packed", packed},
-                                        {"consumed", consumed},
-                                        {"offsets", offsets},
-                                        {"reduce_scatter", reduce_scatter},
-                                        {"produced", produced}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_large, MPI_THREAD_SINGLE, {"allgather", allgather}, {"packed", packed},
+             {"consumed", consumed}, {"offsets", offsets}, {"reduce_scatter", reduce_scatter},
+             {"produced", produced});
+TEST_MAIN(test_large)

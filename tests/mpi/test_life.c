@@ -281,12 +281,17 @@ static int end_suddenly(int argc, char **argv, bool by_abort)
     }
 }
 
+static void start_old_thread(void)
+{
+    pthread_create(&old_thread, NULL, old_thread_main, &stop_thread);
+}
+
+TEST_PROGRAM_WITH(test_life, MPI_THREAD_SINGLE, start_old_thread, NULL, {"fork", fork_children},
+                  {"programs", run_programs}, {"thread_before_init", thread_before_init},
+                  {"within_finalize", within_finalize});
+
 int main(int argc, char **argv)
 {
-    static const test_case_t cases[] = {{"fork", fork_children},
-                                        {"programs", run_programs},
-                                        {"thread_before_init", thread_before_init},
-                                        {"within_finalize", within_finalize}};
     const char *kind = argc > 1 ? argv[1] : "";
 
     if (strcmp(kind, "finalize") == 0) {
@@ -295,6 +300,5 @@ int main(int argc, char **argv)
     if (strcmp(kind, "abort") == 0 || strcmp(kind, "exit") == 0) {
         return end_suddenly(argc, argv, strcmp(kind, "abort") == 0);
     }
-    pthread_create(&old_thread, NULL, old_thread_main, &stop_thread);
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
+    return run_program(&test_life, argv + 1);
 }

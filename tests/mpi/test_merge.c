@@ -546,17 +546,6 @@ static void arguments(void)
     MPI_Comm_free(&comm);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"allgather", allgather},
-                                        {"reduce_scatter", reduce_scatter},
-                                        {"others", others},
-                                        {"late", late},
-                                        {"rows", rows},
-                                        {"fails", fails},
-                                        {"key", key},
-                                        {"gaps", gaps},
-                                        {"arguments", arguments}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_merge, MPI_THREAD_SINGLE, {"allgather", allgather},
+             {"reduce_scatter", reduce_scatter}, {"others", others}, {"late", late}, {"rows", rows},
+             {"fails", fails}, {"key", key}, {"gaps", gaps}, {"arguments", arguments});

@@ -197,13 +197,6 @@ static void scratch(void)
     MPI_Comm_free(&comm);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"on_all", on_all},
-                                        {"on_one", on_one},
-                                        {"segments", segments},
-                                        {"fallback", fallback},
-                                        {"scratch", scratch}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_no_memory, MPI_THREAD_SINGLE, {"on_all", on_all}, {"on_one", on_one},
+             {"segments", segments}, {"fallback", fallback}, {"scratch", scratch});
+TEST_MAIN(test_no_memory)

@@ -237,12 +237,7 @@ static void own(void)
     free(recv);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {
-        {"blocking", blocking},     {"nonblocking", nonblocking},
-        {"topologies", topologies}, {"inter_communicator", inter_communicator},
-        {"alone", alone},           {"own", own}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_others, MPI_THREAD_SINGLE, {"blocking", blocking}, {"nonblocking", nonblocking},
+             {"topologies", topologies}, {"inter_communicator", inter_communicator},
+             {"alone", alone}, {"own", own});
+TEST_MAIN(test_others)

@@ -448,13 +448,6 @@ static void arguments(void)
     MPI_Comm_free(&comm);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {
-        {"allgather", allgather}, {"reduce_scatter", reduce_scatter},
-        {"fails", fails},         {"types", types},
-        {"resized", resized},     {"gaps", gaps},
-        {"arguments", arguments}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_own, MPI_THREAD_SINGLE, {"allgather", allgather},
+             {"reduce_scatter", reduce_scatter}, {"fails", fails}, {"types", types},
+             {"resized", resized}, {"gaps", gaps}, {"arguments", arguments});

@@ -397,15 +397,6 @@ static void moves_alone(void)
     }
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"any_order", any_order},
-                                        {"blocking", blocking},
-                                        {"several_in_flight", several_in_flight},
-                                        {"runs_ahead", runs_ahead},
-                                        {"fails", fails},
-                                        {"moves_alone", moves_alone},
-                                        {"wrong_handles", wrong_handles}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_pending, MPI_THREAD_SINGLE, {"any_order", any_order}, {"blocking", blocking},
+             {"several_in_flight", several_in_flight}, {"runs_ahead", runs_ahead}, {"fails", fails},
+             {"moves_alone", moves_alone}, {"wrong_handles", wrong_handles});

@@ -335,12 +335,6 @@ static void inactive(void)
     }
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"forms", forms},       {"many_starts", many_starts},
-                                        {"orders", orders},     {"mixed", mixed},
-                                        {"opposite", opposite}, {"beyond_numbers", beyond_numbers},
-                                        {"types", types},       {"inactive", inactive}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_persistent, MPI_THREAD_SINGLE, {"forms", forms}, {"many_starts", many_starts},
+             {"orders", orders}, {"mixed", mixed}, {"opposite", opposite},
+             {"beyond_numbers", beyond_numbers}, {"types", types}, {"inactive", inactive});

@@ -287,17 +287,8 @@ static void leak(void)
     }
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"free_types", free_types},
-                                        {"free_op", free_op},
-                                        {"change_arrays", change_arrays},
-                                        {"free_communicators", free_communicators},
-                                        {"free_active", free_active},
-                                        {"mistakes", mistakes},
-                                        {"wrong_size", wrong_size},
-                                        {"no_memory", no_memory},
-                                        {"leak", leak}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_persistent_ends, MPI_THREAD_SINGLE, {"free_types", free_types},
+             {"free_op", free_op}, {"change_arrays", change_arrays},
+             {"free_communicators", free_communicators}, {"free_active", free_active},
+             {"mistakes", mistakes}, {"wrong_size", wrong_size}, {"no_memory", no_memory},
+             {"leak", leak});

@@ -291,14 +291,6 @@ static void shifted_type(void)
     free(result);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"operations", operations},
-                                        {"other_ways", other_ways},
-                                        {"big", big},
-                                        {"same_bits", same_bits},
-                                        {"user_operations", user_operations},
-                                        {"shifted_type", shifted_type}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_reduce_scatter, MPI_THREAD_SINGLE, {"operations", operations},
+             {"other_ways", other_ways}, {"big", big}, {"same_bits", same_bits},
+             {"user_operations", user_operations}, {"shifted_type", shifted_type});

@@ -473,18 +473,9 @@ static void many_pending(void)
     free(requests);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"one_communicator", one_communicator},
-                                        {"many_communicators", many_communicators},
-                                        {"free_active", free_active},
-                                        {"free_types", free_types},
-                                        {"free_communicators", free_communicators},
-                                        {"come_and_go", communicators_come_and_go},
-                                        {"reduce_meanwhile", reduce_meanwhile},
-                                        {"outlasted", outlasted},
-                                        {"many_pending", many_pending},
-                                        {"leak", leak_communicators}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_requests, MPI_THREAD_SINGLE, {"one_communicator", one_communicator},
+             {"many_communicators", many_communicators}, {"free_active", free_active},
+             {"free_types", free_types}, {"free_communicators", free_communicators},
+             {"come_and_go", communicators_come_and_go}, {"reduce_meanwhile", reduce_meanwhile},
+             {"outlasted", outlasted}, {"many_pending", many_pending},
+             {"leak", leak_communicators});

@@ -170,12 +170,5 @@ static void halves(void)
     check(sum[COUNT] == 0x5a5a, "something is written past the end");
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"gaps", gaps},
-                                        {"wide_gaps", wide_gaps},
-                                        {"persistent_receives", persistent_receives},
-                                        {"halves", halves}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_rounds, MPI_THREAD_SINGLE, {"gaps", gaps}, {"wide_gaps", wide_gaps},
+             {"persistent_receives", persistent_receives}, {"halves", halves});

@@ -169,9 +169,4 @@ static void sums(void)
     }
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"sums", sums}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_same_bits, MPI_THREAD_SINGLE, {"sums", sums});

@@ -402,13 +402,5 @@ static void known_error(void)
     }
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"plain", plain},
-                                        {"persistent", persistent},
-                                        {"compute", compute},
-                                        {"own_block", own_block},
-                                        {"known_error", known_error}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_sizes, MPI_THREAD_SINGLE, {"plain", plain}, {"persistent", persistent},
+             {"compute", compute}, {"own_block", own_block}, {"known_error", known_error});

@@ -6,6 +6,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include <errno.h>
 #include <mpix_flash.h>
 
 #include "mpitest.h"
@@ -281,12 +282,12 @@ static void create_group(void)
     MPI_Group_free(&all);
 }
 
-int main(int argc, char **argv)
+static void find_program(void)
 {
-    static const test_case_t cases[] = {{"spawned", spawned}, {"child", child},
-                                        {"halves", halves},   {"connected", connected},
-                                        {"caller", caller},   {"create_group", create_group}};
-
-    program = argv[0];
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
+    program = program_invocation_name;
 }
+
+TEST_PROGRAM_WITH(test_spawn, MPI_THREAD_SINGLE, find_program, NULL, {"spawned", spawned},
+                  {"child", child}, {"halves", halves}, {"connected", connected},
+                  {"caller", caller}, {"create_group", create_group});
+TEST_MAIN(test_spawn)

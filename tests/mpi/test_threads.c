@@ -218,12 +218,5 @@ static void persistent(void)
     in_threads(restart_main);
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"several", several},
-                                        {"bursts", bursts},
-                                        {"other_waits", other_waits},
-                                        {"persistent", persistent}};
-
-    return run_cases(argc, argv, MPI_THREAD_MULTIPLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_threads, MPI_THREAD_MULTIPLE, {"several", several}, {"bursts", bursts},
+             {"other_waits", other_waits}, {"persistent", persistent});

@@ -147,9 +147,4 @@ static void threads(void)
     }
 }
 
-int main(int argc, char **argv)
-{
-    static const test_case_t cases[] = {{"threads", threads}};
-
-    return run_cases(argc, argv, MPI_THREAD_SINGLE, cases, LENGTH(cases));
-}
+TEST_PROGRAM(test_users_code, MPI_THREAD_SINGLE, {"threads", threads});

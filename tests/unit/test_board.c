@@ -31,7 +31,7 @@ static bool run_one(uint32_t nranks, size_t above, uint64_t *random)
     }
     for (uint32_t rank = 0; rank < nranks; rank++) {
         boards[rank] = flash_board_create(nranks, rank, sides);
-        flash_board_read_above(boards[rank], above, board_read, NULL);
+        flash_board_read_by(boards[rank], board_read, NULL);
     }
     for (uint32_t k = 0; k < OPS; k++) {
         plans[k] = board_plan(random, nranks);
@@ -43,7 +43,7 @@ static bool run_one(uint32_t nranks, size_t above, uint64_t *random)
             board_call_t *call = &calls[rank][started[rank]];
             flash_op_params_t params = board_params(call, &plans[started[rank]], nranks, rank);
 
-            flash_board_start(boards[rank], &call->op, &params);
+            flash_board_start(boards[rank], &call->op, &params, above);
             started[rank]++;
         }
         flash_board_progress(boards[rank]);
@@ -114,7 +114,7 @@ static void enter(world_t *world, process_t *process, uint32_t number)
         }
     }
     process->board = flash_board_create(count, rank_in(world, process->comm, number), sides);
-    flash_board_read_above(process->board, READ_ABOVE, board_read, NULL);
+    flash_board_read_by(process->board, board_read, NULL);
     process->started = process->ended = 0;
 }
 
@@ -145,7 +145,7 @@ static void step(world_t *world, uint32_t number, uint64_t *random)
         flash_op_params_t params =
             board_params(&process->call, &world->plans[comm][process->started], nranks, rank);
 
-        flash_board_start(process->board, &process->call.op, &params);
+        flash_board_start(process->board, &process->call.op, &params, READ_ABOVE);
         process->started++;
     }
     /* Some are slow: what they have not read must stay there, until they have left. */
@@ -220,7 +220,7 @@ static void *run_thread(void *arg)
         board_call_t call = {.started = true};
         flash_op_params_t params = board_params(&call, &thread->plans[k], N, thread->rank);
 
-        flash_board_start(thread->board, &call.op, &params);
+        flash_board_start(thread->board, &call.op, &params, READ_ABOVE);
         while (!call.ended) {
             if (!flash_board_progress(thread->board)) {
                 sched_yield();
@@ -249,7 +249,7 @@ static bool run_threads(uint64_t *random)
     for (uint32_t rank = 0; rank < N; rank++) {
         threads[rank] =
             (thread_t){.rank = rank, .board = flash_board_create(N, rank, sides), .plans = plans};
-        flash_board_read_above(threads[rank].board, READ_ABOVE, board_read, NULL);
+        flash_board_read_by(threads[rank].board, board_read, NULL);
         pthread_create(&threads[rank].id, NULL, run_thread, &threads[rank]);
     }
     for (uint32_t rank = 0; rank < N; rank++) {

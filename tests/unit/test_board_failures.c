@@ -16,6 +16,7 @@ typedef struct trio {
     flash_board_t *boards[N];
     board_call_t calls[N];
     board_plan_t plan;
+    size_t read_above; /* bytes; SIZE_MAX: nothing is read */
 } trio_t;
 
 static void set_up(trio_t *trio, flash_kind_t kind, size_t count)
@@ -50,7 +51,7 @@ static flash_op_params_t begin(trio_t *trio, uint32_t rank)
 
 static void start(trio_t *trio, uint32_t rank, const flash_op_params_t *params)
 {
-    flash_board_start(trio->boards[rank], &trio->calls[rank].op, params);
+    flash_board_start(trio->boards[rank], &trio->calls[rank].op, params, trio->read_above);
 }
 
 static bool finish(trio_t *trio, uint32_t ranks)
@@ -89,8 +90,9 @@ static void set_up_reading(trio_t *trio, size_t count)
 {
     set_up(trio, FLASH_ALLGATHER, count);
     for (uint32_t rank = 0; rank < N; rank++) {
-        flash_board_read_above(trio->boards[rank], 0, board_read, NULL);
+        flash_board_read_by(trio->boards[rank], board_read, NULL);
     }
+    trio->read_above = 0;
 }
 
 static void test_refusal(flash_kind_t kind, size_t count, bool reads)
@@ -160,8 +162,9 @@ static void test_disagreement(flash_kind_t kind, size_t count, size_t other, siz
 
     set_up(&trio, kind, count);
     for (uint32_t rank = 0; rank < N; rank++) {
-        flash_board_read_above(trio.boards[rank], above, board_read, NULL);
+        flash_board_read_by(trio.boards[rank], board_read, NULL);
     }
+    trio.read_above = above;
     others = trio.plan;
     for (uint32_t rank = 0; rank < N; rank++) {
         others.counts[rank] = other;
@@ -172,14 +175,14 @@ static void test_disagreement(flash_kind_t kind, size_t count, size_t other, siz
         start(&trio, rank, &params);
         params.element = 0;
         params.user = &ignored;
-        flash_board_start(trio.boards[rank], &behind[rank], &params);
+        flash_board_start(trio.boards[rank], &behind[rank], &params, above);
         flash_board_progress(trio.boards[rank]);
     }
     params = board_params(&trio.calls[2], &others, N, 2);
     start(&trio, 2, &params);
     params.element = 0;
     params.user = &ignored;
-    flash_board_start(trio.boards[2], &behind[2], &params);
+    flash_board_start(trio.boards[2], &behind[2], &params, above);
     ended = finish(&trio, N);
     for (uint32_t rank = 0; rank < N; rank++) {
         ended &= trio.calls[rank].op.status == FLASH_ERR_TRUNCATED;
@@ -372,7 +375,7 @@ static void test_unreadable(int status)
 
     set_up_reading(&trio, 100);
     fails_with = status;
-    flash_board_read_above(trio.boards[0], 0, fail_to_read, NULL);
+    flash_board_read_by(trio.boards[0], fail_to_read, NULL);
     start_all(&trio);
     ended = finish(&trio, N);
     ok(ended && trio.calls[0].op.status == status && trio.calls[0].op.blamed == 2 &&

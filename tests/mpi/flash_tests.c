@@ -1,0 +1,45 @@
+/*
+ * flash_tests.c: the executable of the test programs that want nothing of a job but its ranks: see
+ * points.c.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "mpitest.h"
+
+extern const test_program_t test_allgather, test_arguments, test_async, test_both,
+    test_both_arguments, test_buffers, test_cancel, test_direct, test_empty_types, test_exposed,
+    test_extension, test_extension_ends, test_failures, test_growth, test_halves, test_in_turn,
+    test_info, test_merge, test_own, test_pending, test_persistent, test_persistent_ends,
+    test_reduce_scatter, test_requests, test_rounds, test_same_bits, test_sizes, test_threads,
+    test_users_code;
+
+const test_program_t *const test_programs[] = {&test_allgather,
+                                               &test_arguments,
+                                               &test_async,
+                                               &test_both,
+                                               &test_both_arguments,
+                                               &test_buffers,
+                                               &test_cancel,
+                                               &test_direct,
+                                               &test_empty_types,
+                                               &test_exposed,
+                                               &test_extension,
+                                               &test_extension_ends,
+                                               &test_failures,
+                                               &test_growth,
+                                               &test_halves,
+                                               &test_in_turn,
+                                               &test_info,
+                                               &test_merge,
+                                               &test_own,
+                                               &test_pending,
+                                               &test_persistent,
+                                               &test_persistent_ends,
+                                               &test_reduce_scatter,
+                                               &test_requests,
+                                               &test_rounds,
+                                               &test_same_bits,
+                                               &test_sizes,
+                                               &test_threads,
+                                               &test_users_code,
+                                               NULL};

@@ -1,0 +1,115 @@
+/*
+ * settings.c: see settings.h. Stands in for the functions of MPI that make communicators.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "settings.h"
+
+#include <stdio.h>
+
+#include "mpitest.h"
+
+/* The environment's name of a parameter, and the key's. */
+#define VARIABLE "OMPI_MCA_coll_flash_"
+#define KEY      "mpix_flash_"
+
+enum { MOST_LENGTH = 256 };
+
+static MPI_Info usual = MPI_INFO_NULL;    /* the keys that MPI_COMM_WORLD began with */
+static MPI_Info of_point = MPI_INFO_NULL; /* and those that hold for the point */
+
+/* Puts a setting where the programs look for it, and takes it away again. */
+static void set_variable(const char *setting, bool on)
+{
+    char name[MOST_LENGTH];
+    size_t length = strcspn(setting, "=");
+
+    snprintf(name, sizeof(name), "%s%.*s", strncmp(setting, "FLASH_TEST_", 11) == 0 ? "" : VARIABLE,
+             (int) length, setting);
+    if (on) {
+        setenv(name, setting + length + 1, 1);
+    } else {
+        unsetenv(name);
+    }
+}
+
+static void set_key(const char *setting)
+{
+    char key[MPI_MAX_INFO_KEY + 1];
+    size_t length = strcspn(setting, "=");
+
+    if (strncmp(setting, "FLASH_TEST_", 11) != 0) {
+        snprintf(key, sizeof(key), KEY "%.*s", (int) length, setting);
+        MPI_Info_set(of_point, key, setting + length + 1);
+    }
+}
+
+void settings_export(char *const settings[], bool on)
+{
+    for (char *const *setting = settings; *setting != NULL; setting++) {
+        set_variable(*setting, on);
+    }
+}
+
+void settings_begin(void)
+{
+    MPI_Comm_get_info(MPI_COMM_WORLD, &usual);
+}
+
+void settings_end(void)
+{
+    MPI_Info_free(&usual);
+}
+
+void settings_apply(char *const settings[])
+{
+    settings_export(settings, true);
+    MPI_Info_dup(usual, &of_point);
+    for (char *const *setting = settings; *setting != NULL; setting++) {
+        set_key(*setting);
+    }
+    MPI_Comm_set_info(MPI_COMM_WORLD, of_point);
+}
+
+void settings_take_back(char *const settings[])
+{
+    MPI_Info_free(&of_point);
+    MPI_Comm_set_info(MPI_COMM_WORLD, usual);
+    settings_export(settings, false);
+}
+
+/* ------------------------------------------------- communicators that a point makes */
+
+static int inherit(int error, MPI_Comm *comm)
+{
+    if (error == MPI_SUCCESS && *comm != MPI_COMM_NULL && of_point != MPI_INFO_NULL) {
+        PMPI_Comm_set_info(*comm, of_point);
+    }
+    return error;
+}
+
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *made)
+{
+    return inherit(PMPI_Comm_dup(comm, made), made);
+}
+
+int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *made)
+{
+    return inherit(PMPI_Comm_split(comm, color, key, made), made);
+}
+
+int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *made)
+{
+    return inherit(PMPI_Comm_create_group(comm, group, tag, made), made);
+}
+
+/* The keys that are given come last. */
+int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *made)
+{
+    int error = inherit(PMPI_Comm_dup_with_info(comm, info, made), made);
+
+    if (error == MPI_SUCCESS && of_point != MPI_INFO_NULL) {
+        PMPI_Comm_set_info(*made, info);
+    }
+    return error;
+}
