@@ -41,14 +41,14 @@ rank_dies() {
         -x UCX_TCP_RCVBUF=32K --mca coll_flash_probe_seconds 1 -- test_lost dies "$1" \
         >"$log" 2>&1 || :
     holds 2 'at last: MPI_ERR_OTHER' && holds 2 'once more: MPI_ERR_OTHER' &&
-        holds 0 'called right' && tells + 'Gone:  rank 1 of MPI_COMM_WORLD'
+        holds 0 'called right' && holds + 'Gone:  rank 1 of MPI_COMM_WORLD'
 }
 
 # goes_by COUNT TEXT [COMMAND]...: what is said of the order in which MPI_COMM_WORLD stands in its
 # ring, with ranks mapped in turn to the hosts; COMMAND runs the program.
 goes_by() {
     run_on 2 2 none --map-by node --mca coll_flash_verbose 1 -- "${@:3}" \
-        "$programs/test_allgather" types >"$log" 2>&1 && holds "$1" "$2"
+        "$programs/flash_tests" test_allgather types >"$log" 2>&1 && holds "$1" "$2"
 }
 
 if ! reason=$("$hosts" --probe 2>&1); then
@@ -95,9 +95,9 @@ host_without_ends() {
     ((status < 124)) && told releases-differ
 }
 if ((ompi_major < 5)); then
-    point '3 hosts, one and a half without flash: said, and none uses it' tried host_without
+    point '3 hosts, one and a half without flash: said, and none uses it' host_without
 else
-    point '3 hosts, one and a half without flash: said, and the job ends' tried host_without_ends
+    point '3 hosts, one and a half without flash: said, and the job ends' host_without_ends
 fi
 # The progress thread must wake up for what comes from other hosts.
 on_hosts 2 1 --mca coll_flash_progress on -- test_async
@@ -105,7 +105,7 @@ on_hosts 2 2 --mca coll_flash_progress on -- test_async
 on_hosts 3 1 --mca coll_flash_progress off -- test_extension
 for call in gather reduce; do
     if ((ompi_major < 5)); then
-        point "3 hosts, $call: a rank dies" tried rank_dies "$call"
+        point "3 hosts, $call: a rank dies" rank_dies "$call"
     else
         skip "3 hosts, $call: a rank dies" \
             'Open MPI 5 itself ends a job in which a connection of its own is closed'

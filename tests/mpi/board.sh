@@ -26,7 +26,7 @@ point 'on one node: the board' path_is 'board (on one node' 'ring\|passed on' \
 point 'below min_bytes: the board' path_is 'board (below twice min_bytes' 'ring\|passed on' \
     -- "${counts[@]}"
 point 'coll_flash_board no on one rank: passed on by all' path_is 'passed on (' 'ring\|board' \
-    -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_board=no "$programs/test_allgather" counts
+    -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_board=no "$programs/flash_tests" test_allgather counts
 point 'large enough, and on_node yes: the ring' eval 'on_node=yes path_is ring "board\|passed on" \
     --mca coll_flash_min_bytes 0 -- "${counts[@]}"'
 # As in a container of its own.
@@ -34,7 +34,7 @@ apart=(unshare --pid --fork --mount-proc)
 hidden() {
     says + 'no boards: processes of this node do not see each other' 2 --mca coll_flash_verbose 2 \
         --mca btl tcp,self --mca pml ob1 -x UCX_FLASH_TLS=tcp \
-        -- "${on_rank[@]}" 1 A=1 "${apart[@]}" "$programs/test_allgather" counts &&
+        -- "${on_rank[@]}" 1 A=1 "${apart[@]}" "$programs/flash_tests" test_allgather counts &&
         holds 2 'board no' && holds + "$plain: passed on"
 }
 if "${apart[@]}" true 2>/dev/null; then

@@ -10,8 +10,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 options --mca coll_flash_min_bytes 0
 program=$programs/test_faults
 
-point 'no connection: said' says 1 'cannot connect to another process' 3 -- test_faults connection
-point 'failed transfers: said' says 1 'failed in UCX: the operation ends' 2 -- \
+point 'no connection: said' says 3 'cannot connect to another process' 3 -- test_faults connection
+point 'failed transfers: said' says + 'failed in UCX: the operation ends' 2 -- \
     test_faults transfers
 for np in 2 3 4; do
     mpi "$np" -- test_faults transfers one_transfer one_receive memory_later
@@ -23,7 +23,7 @@ point 'no connection: cause and remedy' explains no-connection 3 -- test_faults 
 point 'failed transfers: cause and remedy' explains transport-failed 2 -- test_faults transfers
 
 # ends_explaining TOPIC NP ...: the job ends with an error, not by a time limit, and the message is told.
-ends_explaining_once() {
+ends_explaining() {
     local topic=$1 status=0
     shift
     run "$@" >"$log" 2>&1 || status=$?
@@ -33,9 +33,6 @@ ends_explaining_once() {
         return 1
     fi
     told "$topic"
-}
-ends_explaining() {
-    tried ends_explaining_once "$@"
 }
 
 # UCX fails one rank for good: said by that one, and the others learn of it.
@@ -101,7 +98,7 @@ else
 fi
 
 for progress in on auto; do
-    said=$([[ $progress == on ]] && echo 1 || echo 0)
+    said=$([[ $progress == on ]] && echo 2 || echo 0) # by each rank
     point "no thread, progress $progress: said $said times" \
         says "$said" 'the system refused to start a thread' 2 \
         --mca coll_flash_progress "$progress" -x FLASH_TEST_FAULT=pthread_create -- \

@@ -37,7 +37,7 @@ else
                 >"$scratch/new/CMakeLists.txt" &&
             cp "$top_srcdir"/examples/*.c "$scratch/new" &&
             ! cmake -S "$scratch/new" -B "$scratch/new/build" -DCMAKE_PREFIX_PATH="$prefix" \
-                >"$log" 2>&1 && tells 1 'requested version "99.0"'
+                >"$log" 2>&1 && holds 1 'requested version "99.0"'
     }
     point 'examples by CMake' build_by_cmake
     point 'CMake: a version that is not there' too_new
@@ -171,7 +171,7 @@ else
     point 'manual pages' has_pages
 fi
 
-# Each program, and each option that it tells of itself.
+# Each program, and each option that it holds of itself.
 programs_have_pages() {
     local program page option missing=0
     for program in "$prefix"/bin/*; do

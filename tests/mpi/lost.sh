@@ -25,7 +25,7 @@ names_the_dead() {
     for pid in "${pids[@]}"; do
         grep -E -A 2 "(Gone|At fault): *rank (1$dead) of MPI_COMM_WORLD" "$log" >"$scratch/told"
         grep -q "PID: *$pid\$" "$scratch/told" ||
-            tells + "nothing tells process $pid who is to blame" || return
+            holds + "nothing holds process $pid who is to blame" || return
     done
 }
 
@@ -36,7 +36,7 @@ survivors_are_told() {
     local np=$1
     shift
     FLASH_TEST_TIMEOUT=60 run "$np" --enable-recovery --mca coll_flash_probe_seconds 1 \
-        "${all_messages[@]}" "$@" >"$log" 2>&1 || :
+        "$@" >"$log" 2>&1 || :
     holds $((np - 1)) 'at last: MPI_ERR_OTHER' && holds $((np - 1)) 'once more: MPI_ERR_OTHER' &&
         holds 0 'called right' && holds 0 'ended with a piece pending' && names_the_dead &&
         { told peer-lost >/dev/null || told transport-failed >/dev/null || told peer-lost; }
@@ -44,30 +44,30 @@ survivors_are_told() {
 
 for call in gather reduce; do
     for np in 2 3 4; do
-        point "np $np, $call: a rank dies" tried survivors_are_told "$np" -- test_lost dies "$call"
+        point "np $np, $call: a rank dies" survivors_are_told "$np" -- test_lost dies "$call"
     done
     point "np 3, $call, tcp: a rank dies" \
-        tried survivors_are_told 3 -x UCX_FLASH_TLS=tcp -- test_lost dies "$call"
+        survivors_are_told 3 -x UCX_FLASH_TLS=tcp -- test_lost dies "$call"
     point "np 4, $call, no progress thread: a rank dies" \
-        tried survivors_are_told 4 --mca coll_flash_progress off -- test_lost dies "$call"
+        survivors_are_told 4 --mca coll_flash_progress off -- test_lost dies "$call"
     for np in 2 4; do
         point "np $np, $call: a rank dies before it takes part" \
-            tried survivors_are_told "$np" -- test_lost absent "$call"
+            survivors_are_told "$np" -- test_lost absent "$call"
     done
     for form in "${call}v" "${call}_init" "${call}_pending"; do
-        point "np 4, $form: a rank dies" tried survivors_are_told 4 -- test_lost dies "$form"
+        point "np 4, $form: a rank dies" survivors_are_told 4 -- test_lost dies "$form"
     done
     for step in 1 2 3 4; do
         point "np 4, ${call}_compute: a rank dies at step $step" \
-            tried survivors_are_told 4 -- test_lost dies "${call}_compute" "$step"
+            survivors_are_told 4 -- test_lost dies "${call}_compute" "$step"
     done
 done
 for np in 2 4; do
     point "np $np, reduce, the direct schedule: a rank dies" \
-        tried survivors_are_told "$np" --mca coll_flash_schedule direct -- test_lost dies reduce
+        survivors_are_told "$np" --mca coll_flash_schedule direct -- test_lost dies reduce
 done
 point 'np 4, reduce_compute, the direct schedule: a rank dies at step 2' \
-    tried survivors_are_told 4 --mca coll_flash_schedule direct -- test_lost dies reduce_compute 2
+    survivors_are_told 4 --mca coll_flash_schedule direct -- test_lost dies reduce_compute 2
 # It has a place in the queue of one, and will never say that what is there is complete. (Where UCX writes
 # there by something else than memcpy(), it lives.)
 survivors_are_told_of_jam() {
@@ -76,13 +76,13 @@ survivors_are_told_of_jam() {
 for call in gather reduce; do
     for np in 3 4; do
         point "np $np, $call: a rank dies in the middle of a message" \
-            tried survivors_are_told_of_jam "$np" -- test_lost jams "$call"
+            survivors_are_told_of_jam "$np" -- test_lost jams "$call"
     done
     point "np 4, $call, no progress thread: a rank dies in the middle of a message" \
-        tried survivors_are_told_of_jam 4 --mca coll_flash_progress off -- test_lost jams "$call"
+        survivors_are_told_of_jam 4 --mca coll_flash_progress off -- test_lost jams "$call"
 done
 point 'np 4, reduce, the direct schedule: a rank dies in the middle of a message' \
-    tried survivors_are_told_of_jam 4 --mca coll_flash_schedule direct -- test_lost jams reduce
+    survivors_are_told_of_jam 4 --mca coll_flash_schedule direct -- test_lost jams reduce
 # shellcheck disable=SC2034 # the runner's
 over_boards() {
     OMPI_MCA_coll_flash_board_bytes=1000000000 board=yes on_node=no "$@"
@@ -94,19 +94,19 @@ by_reading() {
 for np in 2 3 4; do
     for call in gather gatherv; do
         point "np $np, $call, read: a rank dies" \
-            tried by_reading survivors_are_told "$np" -- test_lost dies "$call"
+            by_reading survivors_are_told "$np" -- test_lost dies "$call"
     done
     point "np $np, gather, read: a rank dies before it takes part" \
-        tried by_reading survivors_are_told "$np" -- test_lost absent gather
+        by_reading survivors_are_told "$np" -- test_lost absent gather
     for call in gather reduce gatherv reducev; do
         point "np $np, $call, boards: a rank dies" \
-            tried over_boards survivors_are_told "$np" -- test_lost dies "$call"
+            over_boards survivors_are_told "$np" -- test_lost dies "$call"
     done
     point "np $np, gather, boards: a rank dies before it takes part" \
-        tried over_boards survivors_are_told "$np" -- test_lost absent gather
+        over_boards survivors_are_told "$np" -- test_lost absent gather
 done
 point 'np 3, gather, tcp: a rank dies before it takes part' \
-    tried survivors_are_told 3 -x UCX_FLASH_TLS=tcp -- test_lost absent gather
+    survivors_are_told 3 -x UCX_FLASH_TLS=tcp -- test_lost absent gather
 
 # sizes_are_apart CALL MIN_BYTES ENDS: rank 0 takes the ring and rank 1, whose blocks are shorter,
 # does not: both wait, and the ring says so. Whether rank 1 has an end depends on its own way.
@@ -116,26 +116,26 @@ sizes_are_apart() {
         test_lost apart "$1" >"$log" 2>&1 || :
     holds 1 'rank 0, .*: at last: MPI_ERR_OTHER' && holds 0 'at last: success' &&
         holds 0 'called right' && holds "$3" 'rank 1, .*: at last: MPI_ERR_OTHER' &&
-        tells + 'has done so for 1 seconds' && told stuck &&
-        tells + 'lie on both sides of$'
+        holds + 'has done so for 1 seconds' && told stuck &&
+        holds + 'lie on both sides of$'
 }
 point 'gather, one is passed on: sizes on both sides of coll_flash_min_bytes' \
-    tried sizes_are_apart gather 2000000 0
+    sizes_are_apart gather 2000000 0
 point 'reduce, one is direct: sizes on both sides of coll_flash_min_bytes' \
-    tried sizes_are_apart reduce 4000000 1
+    sizes_are_apart reduce 4000000 1
 
-# A rank that is late: a warning that tells what is waited for, and all is well in the end.
+# A rank that is late: a warning that holds what is waited for, and all is well in the end.
 rank_is_late() {
-    run 3 --mca coll_flash_stuck_seconds 2 "${all_messages[@]}" "$@" >"$log" 2>&1 || {
+    run 3 --mca coll_flash_stuck_seconds 2 "$@" >"$log" 2>&1 || {
         cat "$log"
         return 1
     }
     holds 3 'at last: success' && holds 0 'called right' &&
-        tells_all 2 'has done so for 2 seconds' &&
-        tells + 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
-        tells + 'Progress: *step . of 3, block of rank . of the communicator' &&
-        tells_all 2 "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD" &&
-        tells_all 2 'The operation waits on'
+        holds 2 'has done so for 2 seconds' &&
+        holds + 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
+        holds + 'Progress: *step . of 3, block of rank . of the communicator' &&
+        holds 2 "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD" &&
+        holds 2 'The operation waits on'
 }
 # Meanwhile what others send comes in: a rank that is late is told from a queue that is jammed.
 echoes_come_in() {
@@ -160,54 +160,54 @@ late_rank_is_given_up() {
     FLASH_TEST_TIMEOUT=60 run 3 --enable-recovery --mca coll_flash_stuck_seconds 2 \
         --mca coll_flash_stuck_error 1 "$@" >"$log" 2>&1 || :
     holds 3 'at last: MPI_ERR_OTHER' && holds 3 'once more: MPI_ERR_OTHER' &&
-        holds 0 'called right' && tells + 'That rank is given up'
+        holds 0 'called right' && holds + 'That rank is given up'
 }
 late_for_boards() {
-    run 3 --mca coll_flash_stuck_seconds 2 "${all_messages[@]}" -- test_lost late "$1" \
+    run 3 --mca coll_flash_stuck_seconds 2 -- test_lost late "$1" \
         >"$log" 2>&1 &&
         holds 3 'at last: success' && holds 0 'called right' && told stuck &&
-        tells + 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
-        tells + "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD"
+        holds + 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
+        holds + "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD"
 }
 # Of those in rounds it is told that they are, and that they wait on whatever is asked for.
 # shellcheck disable=SC2034 # the runner's
 late_in_rounds() {
     rounds=67108864 run 3 --mca coll_flash_min_bytes 1000000000 --mca coll_flash_stuck_seconds 2 \
-        --mca coll_flash_stuck_error 1 "${all_messages[@]}" -- test_lost late "$1" >"$log" 2>&1 &&
+        --mca coll_flash_stuck_error 1 -- test_lost late "$1" >"$log" 2>&1 &&
         holds 3 'at last: success' && holds 0 'called right' && told stuck
 }
 late_for_rounds() {
-    late_in_rounds "$1" && tells_all 1 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
-        tells_all 1 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
-        tells_all 1 "Progress: *step 0 of 2, block of rank $2 of the communicator, segment 0" &&
-        tells_all 1 "Progress: *step 0 of 2, block of rank $3 of the communicator, segment 0" &&
-        tells_all 2 "Operation: *$operation in rounds of communicator MPI_COMM_WORLD" &&
-        tells_all 2 'The operation waits on' && holds 0 'That rank is given up'
+    late_in_rounds "$1" && holds 1 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
+        holds 1 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
+        holds 1 "Progress: *step 0 of 2, block of rank $2 of the communicator, segment 0" &&
+        holds 1 "Progress: *step 0 of 2, block of rank $3 of the communicator, segment 0" &&
+        holds 2 "Operation: *$operation in rounds of communicator MPI_COMM_WORLD" &&
+        holds 2 'The operation waits on' && holds 0 'That rank is given up'
 }
 with_threads() {
     OMPI_MPI_THREAD_LEVEL=3 "$@" && holds 3 ': MPI_THREAD_MULTIPLE'
 }
 # However many wait for it, one tells.
 many_wait_in_rounds() {
-    late_in_rounds gather_many && tells_all 2 'has done so for 2 seconds' &&
-        tells_all 2 'Waits for: *rank 1 of MPI_COMM_WORLD to'
+    late_in_rounds gather_many && holds 2 'has done so for 2 seconds' &&
+        holds 2 'Waits for: *rank 1 of MPI_COMM_WORLD to'
 }
-point 'allgathers, in rounds: a rank is late for many' tried many_wait_in_rounds
+point 'allgathers, in rounds: a rank is late for many' many_wait_in_rounds
 for operation in allgather reduce-scatter; do
     call=gather
     [[ $operation == allgather ]] || call=reduce
-    point "$operation, boards: a rank is late" tried over_boards late_for_boards "$call"
+    point "$operation, boards: a rank is late" over_boards late_for_boards "$call"
     point "$operation, boards: a late rank is given up" \
-        tried over_boards late_rank_is_given_up -- test_lost late "$call"
+        over_boards late_rank_is_given_up -- test_lost late "$call"
     # What the rank before the late one waits for, and the rank behind it sends.
     blocks=(1 2)
     [[ $operation == allgather ]] || blocks=(0 1)
-    point "$operation, in rounds: a rank is late" tried late_for_rounds "$call" "${blocks[@]}"
+    point "$operation, in rounds: a rank is late" late_for_rounds "$call" "${blocks[@]}"
     point "$operation, in rounds, MPI_THREAD_MULTIPLE: a rank is late" \
-        tried with_threads late_for_rounds "$call" "${blocks[@]}"
-    point "$operation: a rank is late" tried rank_is_late -- test_lost late "$call"
+        with_threads late_for_rounds "$call" "${blocks[@]}"
+    point "$operation: a rank is late" rank_is_late -- test_lost late "$call"
     point "$operation: a rank is late, and what it sends comes in" echoes_come_in "$call"
-    point "$operation: a late rank is given up" tried late_rank_is_given_up -- test_lost late "$call"
+    point "$operation: a late rank is given up" late_rank_is_given_up -- test_lost late "$call"
 done
 
 plan

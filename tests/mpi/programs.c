@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "keep_libraries.h"
@@ -70,15 +71,38 @@ static bool is_wanted(const char *name, char **names)
     return wanted;
 }
 
+static long milliseconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* FLASH_TEST_TIMES names a file that is to hold how long each case took: to find what is worth cutting. */
+static void note_time(const char *program, const char *name, long begin)
+{
+    const char *path = getenv("FLASH_TEST_TIMES");
+    FILE *file = path != NULL && world_rank == 0 ? fopen(path, "a") : NULL;
+
+    if (file != NULL) {
+        fprintf(file, "%ld ms %d ranks %s %s\n", milliseconds() - begin, world_size, program, name);
+        fclose(file);
+    }
+}
+
 void run_cases(const test_program_t *program, const char *point, char **names)
 {
     size_t ran = 0, named = 0;
 
     for (size_t k = 0; k < program->count; k++) {
         if (is_wanted(program->cases[k].name, names)) {
+            long begin = milliseconds();
+
             enter(point, program->cases[k].name);
             program->cases[k].run();
             MPI_Barrier(MPI_COMM_WORLD);
+            note_time(program->name, program->cases[k].name, begin);
             ran++;
         }
     }

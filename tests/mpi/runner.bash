@@ -5,7 +5,7 @@
 #   run NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   no point: the exit status
 #   says COUNT TEXT NP ...                               likewise, and whether TEXT is told so often
 #   explains TOPIC NP ...                                likewise, a message of flash's, as a whole
-#   holds, tells COUNT TEXT; told TOPIC; tried COMMAND...   what the log holds, see below
+#   holds COUNT TEXT; told TOPIC   what the log holds, see below
 #   find_matplotlib                                      whether there is a "$python" that draws
 #   options [MPIRUN OPTION]...                           for all that follow
 #   select_coll LIST                                     likewise, instead of `--mca coll flash`
@@ -81,7 +81,7 @@ find_matplotlib() {
 
 # The limit is for jobs of many points, of which each has its own.
 run() {
-    local np=$1 own=() program executable
+    local np=$1 own=() program executable ranks status=0
     shift
     while [[ $1 != -- ]]; do
         own+=("$1")
@@ -92,12 +92,32 @@ run() {
     executable=$(executable_of "$program")
     [[ $executable == "$program" ]] || set -- "$program" "$@"
     [[ $executable == */* ]] || executable=$programs/$executable
+    ranks=${ranks_folder:-$(mktemp -d "$scratch/ranks.XXXXXX")}
     timeout --kill-after=10 "${limit:-$FLASH_TEST_TIMEOUT}" "$MPIRUN" -np "$np" --oversubscribe \
         --mca mpi_yield_when_idle 1 --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" \
         --mca coll "$coll" --mca coll_flash_on_node "$on_node" --mca coll_flash_board "$board" \
         --mca coll_flash_doubling_bytes "$rounds" --mca coll_flash_doubling_ranks "$rounds_from" \
-        --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" \
-        "${common[@]}" "${own[@]}" "${tool[@]}" "$executable" "$@"
+        --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" "${common[@]}" "${own[@]}" \
+        "${own_files[@]}" "$ranks" "${tool[@]}" "$executable" "$@" || status=$?
+    said_in "$ranks"
+    return $status
+}
+
+# "${own_files[@]}" FOLDER PROGRAM [ARGUMENT]...: a rank that writes to files of its own, RANK.out and RANK.err:
+# mpirun reads what ranks say in pieces, and puts the pieces of several into one line.
+# shellcheck disable=SC2016 # expanded by the inner shell
+own_files=(/bin/sh -c 'exec >"$1/$OMPI_COMM_WORLD_RANK.out" 2>"$1/$OMPI_COMM_WORLD_RANK.err"
+    export LD_PRELOAD="$0"; shift; exec "$@"' "$programs/.libs/libmessages.so")
+
+# said_in FOLDER: what the `np` ranks wrote there, one behind the other.
+said_in() {
+    local rank
+    for ((rank = 0; rank < np; rank++)); do
+        if [[ -e $1/$rank.err ]]; then
+            cat "$1/$rank.out"
+            cat "$1/$rank.err" >&2
+        fi
+    done
 }
 
 # ------------------------------------------------------------ points that share a job
@@ -108,7 +128,8 @@ keys=' min_bytes step_bytes merge_bytes on_node board board_bytes board_read_ran
 # Variables that a job begins with.
 variables=(FLASH_TEST_DRIVER FLASH_TEST_UCX FLASH_TEST_FAIL FLASH_TEST_TOPOLOGY LD_LIBRARY_PATH)
 queue_names=() queue_lines=() # of the points that wait for their job
-declare -A queue_jobs=()      # the numbers of those that share it, by what it is run with
+jobs=()                       # what each of these jobs is run with,
+declare -A job_points=()      # and the numbers of its points
 
 # executable_of PROGRAM: which of tests/mpi has it.
 executable_of() {
@@ -152,7 +173,8 @@ queue() {
         [[ -z ${!variable-} ]] || job+=(-x "$variable=${!variable}")
     done
     words=$(printf '%q ' "$coll" "$(executable_of "$1")" "$np" "${job[@]}")
-    queue_jobs[$words]+=" ${#queue_names[@]}"
+    [[ ${job_points[$words]-} ]] || jobs+=("$words")
+    job_points[$words]+=" ${#queue_names[@]}"
     queue_lines+=("${settings[*]}"$'\t'"$*")
     queue_names+=("$name")
 }
@@ -201,12 +223,12 @@ report() {
 # Runs what is queued.
 flush() {
     local words left job
-    for words in "${!queue_jobs[@]}"; do
-        read -ra left <<<"${queue_jobs[$words]}"
+    for words in "${jobs[@]}"; do
+        read -ra left <<<"${job_points[$words]}"
         eval "job=($words)"
         points_of_job "${job[@]}"
     done
-    queue_jobs=()
+    jobs=() job_points=()
 }
 
 mpi() {
@@ -237,12 +259,6 @@ if [[ -z $ompi_major ]]; then
     echo "Bail out! $OMPI_INFO does not tell Open MPI's version"
     exit 1
 fi
-# "${all_messages[@]}": of several equal messages of help files, too: Open MPI 4.1's name, and 5's,
-# which then prints each up to `copies` times.
-# shellcheck disable=SC2034 # used by the scripts
-all_messages=(--mca orte_base_help_aggregate 0 --mca opal_base_help_aggregate 0)
-copies=$((ompi_major < 5 ? 1 : 2))
-
 # "${on_rank[@]}" RANKS VARIABLE=VALUE PROGRAM ARGUMENT...: an environment of its own for one rank, or
 # for several, with spaces between them.
 # shellcheck disable=SC2016,SC2034 # expanded by the inner shell; used by the scripts
@@ -257,21 +273,6 @@ holds() {
     echo "\"$2\" comes $found times instead of $1:"
     cat "$log"
     return 1
-}
-
-# Likewise, of messages of help files. Open MPI 4.1's mpirun loses some that two ranks send at once,
-# with an error of its own, 5's some of a process that ends soon after, and says nothing: then the
-# status is that of a check worth another try.
-lost_message=75
-tells() {
-    holds "$@" && return 0
-    ((ompi_major >= 5)) || grep -q 'ORTE_ERROR_LOG.*show_help' "$log" && return $lost_message
-    return 1
-}
-
-# Likewise, of messages that come with all_messages.
-tells_all() {
-    holds $(($1 * copies)) "$2" >/dev/null || tells "$@"
 }
 
 # The lines of a topic of flash's help file, as `grep` finds them: whatever comes for %s and %d.
@@ -290,38 +291,23 @@ told() {
         return 1
     }
     for line in "${lines[@]}"; do
-        tells + "$line" || return
+        holds + "$line" || return
     done
-}
-
-# tried COMMAND...: until nothing is wrong but messages that mpirun lost, twenty times at most: a
-# loaded machine loses one of a process's in six to three.
-tried() {
-    local status
-    for _ in {1..20}; do
-        status=0
-        "$@" || status=$?
-        ((status == lost_message)) || break
-    done
-    return $status
 }
 
 # says COUNT TEXT NP ...: run, successfully, and TEXT is told so many times.
-says_once() {
+says() {
     local count=$1 text=$2
     shift 2
     run "$@" >"$log" 2>&1 || {
         cat "$log"
         return 1
     }
-    tells "$count" "$text"
-}
-says() {
-    tried says_once "$@"
+    holds "$count" "$text"
 }
 
 # explains TOPIC NP ...: run, successfully, and the message of that topic is told.
-explains_once() {
+explains() {
     local topic=$1
     shift
     run "$@" >"$log" 2>&1 || {
@@ -329,7 +315,4 @@ explains_once() {
         return 1
     }
     told "$topic"
-}
-explains() {
-    tried explains_once "$@"
 }

@@ -88,7 +88,7 @@ cannot_be_written() {
     says 1 'coll_flash_trace asks for could not be opened' 2 \
         --mca coll_flash_trace "$scratch/nowhere/trace" -- test_others && told no-trace
 }
-point 'np 2: no such folder: a message, and the job runs' tried cannot_be_written
+point 'np 2: no such folder: a message, and the job runs' cannot_be_written
 
 untraced() {
     mkdir "$scratch/empty"

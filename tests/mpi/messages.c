@@ -1,0 +1,49 @@
+/*
+ * messages.c: a library that is loaded before Open MPI's into each rank of a test: messages of help
+ * files are written to the rank's own standard error, whole, before the call returns.
+ *
+ * Open MPI hands them to mpirun, which prints each once a job, loses some that two ranks send at
+ * once, and others of a process that ends soon after (4.1.4, 5.0.7): nothing that a test could count.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <mpi.h>
+
+/* 4.1 calls its runtime's function; 5 has the one. */
+#if OMPI_MAJOR_VERSION < 5
+#define SHOW_HELP orte_show_help
+typedef bool header_t;
+#else
+#define SHOW_HELP opal_show_help
+typedef int header_t;
+#endif
+
+typedef char *render_fn(const char *file, const char *topic, header_t header, va_list arguments);
+
+int SHOW_HELP(const char *file, const char *topic, header_t header, ...)
+{
+    /* Looked up when it is needed: the shells that start a rank have this library as well. */
+    render_fn *render = (render_fn *) (uintptr_t) dlsym(RTLD_DEFAULT, "opal_show_help_vstring");
+    va_list arguments;
+    char *text = NULL;
+
+    if (render != NULL) {
+        va_start(arguments, header);
+        text = render(file, topic, header, arguments);
+        va_end(arguments);
+    }
+    if (text == NULL || write(STDERR_FILENO, text, strlen(text)) < 0) {
+        dprintf(STDERR_FILENO, "%s has no topic %s\n", file, topic);
+    }
+    free(text);
+    return 0;
+}
