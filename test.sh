@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 #
-# test.sh [CONFIGURE OPTION]...: installs what is missing, builds coll/flash in ./build-test, warnings
-# being errors, and runs all of its tests: half an hour on two cores. The last line sums up.
+# test.sh [--all] [CONFIGURE OPTION]...: installs what is missing, builds coll/flash in ./build-test,
+# warnings being errors, and runs its tests, as many at a time as there are cores: ten minutes on two. With
+# --all, the long ones, too: hours, see tests/long.sh. The last lines say which took longest, and sum up.
 # Exit status 0 if some passed and none failed. ./build.sh build-test --help lists configure's options.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -10,19 +11,27 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
 folder=build-test
+longest=60 # seconds that a test of the short tier may take
 
 if [[ " $* " == *' --help '* || " $* " == *' -h '* ]]; then
     sed -n '3,/^#$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]##*/}"
     exit 0
 fi
+all=no
+if [[ ${1-} == --all ]]; then
+    all=yes
+    shift
+fi
 
 ./install-deps.sh
 ./build.sh "$folder" --enable-werror "$@"
-# The test programs first, all at once; then the tests, which want the machine for themselves.
+# The test programs first, all at once; then the tests, which have limits of time.
 make --directory "$folder" --silent -j"$(nproc)" check TESTS= >/dev/null
-find "$folder" \( -name '*.trs' -o -name '*.log' \) -path '*/tests/*' -delete
+find "$folder/tests" \( -name '*.trs' -o -name '*.log' -o -name '*.time' \) -delete
 checked=0
-make --directory "$folder" --silent --keep-going check || checked=$?
+SECONDS=0
+make --directory "$folder" --silent --keep-going -j"$(nproc)" check || checked=$?
+whole=$SECONDS
 
 passed=0 failed=0 skipped=0
 while IFS= read -r -d '' results; do
@@ -44,6 +53,31 @@ done < <(find "$folder/tests" -name '*.trs' -print0 | sort -z)
 if ((checked != 0 && failed == 0)); then
     echo "make check failed outside of the tests: see above"
     failed=1
+fi
+
+# SECONDS, those of processor time, TEST; the longest first.
+times() {
+    find "$folder/tests" -name '*.time' -exec awk '{
+        name = FILENAME; sub(/.*\/tests\//, "", name); sub(/\.time$/, "", name)
+        printf "%7.1f %7.1f  %s\n", $1, $2 + $3, name
+    }' {} + | sort -rn
+}
+printf '\nThe ten longest tests: seconds, seconds of processor time\n'
+times | sed 10q
+echo "All tests: $whole s"
+# Not where something else has the cores, as tests/repeat does it, nor with tools that slow programs down.
+if [[ ! ${FLASH_TEST_LOADED-} && "$*" != *--enable-[at]san* ]]; then
+    while read -r seconds _ name; do
+        echo "not ok: $name takes $seconds s: no test of the short tier may take more than $longest s"
+        failed=$((failed + 1))
+    done < <(times | awk -v longest="$longest" '$1 > longest')
+fi
+
+if [[ $all == yes ]]; then
+    echo
+    tests/long.sh --folder "$folder" all || :
+    read -r more_passed more_failed more_skipped <"$folder/long-summary"
+    passed=$((passed + more_passed)) failed=$((failed + more_failed)) skipped=$((skipped + more_skipped))
 fi
 
 summary="$passed passed, $failed failed"

@@ -79,10 +79,10 @@ static long milliseconds(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* FLASH_TEST_TIMES names a file that is to hold how long each case took: to find what is worth cutting. */
+/* FLASH_TEST_CASES names a file that is to hold how long each case took: to find what is worth cutting. */
 static void note_time(const char *program, const char *name, long begin)
 {
-    const char *path = getenv("FLASH_TEST_TIMES");
+    const char *path = getenv("FLASH_TEST_CASES");
     FILE *file = path != NULL && world_rank == 0 ? fopen(path, "a") : NULL;
 
     if (file != NULL) {

@@ -144,7 +144,7 @@ executable_of() {
 
 # queue NAME NP [MPIRUN OPTION]... -- PROGRAM [CASE]...: a point that runs with others, at the plan.
 queue() {
-    local name=$1 np=$2 job=() settings=() variable words
+    local name=$1 np=$2 job=() settings=() variable words turn
     shift 2
     set -- "${common[@]}" "$@"
     settings+=("on_node=$on_node" "board=$board" "doubling_bytes=$rounds" "doubling_ranks=$rounds_from"
@@ -174,9 +174,11 @@ queue() {
     done
     words=$(printf '%q ' "$coll" "$(executable_of "$1")" "$np" "${job[@]}")
     [[ ${job_points[$words]-} ]] || jobs+=("$words")
-    job_points[$words]+=" ${#queue_names[@]}"
-    queue_lines+=("${settings[*]}"$'\t'"$*")
-    queue_names+=("$name")
+    for ((turn = 0; turn < ${FLASH_TEST_TIMES:-1}; turn++)); do
+        job_points[$words]+=" ${#queue_names[@]}"
+        queue_lines+=("${settings[*]}"$'\t'"$*")
+        queue_names+=("$name")
+    done
 }
 
 # points_of_job COLL EXECUTABLE NP OPTION... : runs the points whose numbers are in `left`, with as many
@@ -244,6 +246,7 @@ mpi() {
     [[ $on_node == yes ]] || name+=" (on_node $on_node)"
     [[ $board == no ]] || name+=" (board)"
     [[ $rounds == 0 ]] || name+=" (rounds)"
+    wanted "$name" || return 0
     word=" $* "
     word=${word#* -- }
     executable=$(executable_of "${word%% *}")

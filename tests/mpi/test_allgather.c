@@ -280,10 +280,14 @@ static void signatures(void)
     }
 }
 
-/* 1.5 MB a block, several segments of the default length, and not a whole number of them. */
+/*
+ * A block in several segments of the default length, and not a whole number of them; in fewer where
+ * there are more ranks, of which each makes and compares all blocks.
+ */
 static void big(void)
 {
-    const int units = 1500000 / (TYPED_BASICS * 8) + 1;
+    const int bytes = world_size <= 3 ? 1500000 : 400000;
+    const int units = bytes / (TYPED_BASICS * 8) + 1;
 
     equal_blocks(SIGNATURE_INT64, WAY_PREDEFINED, WAY_PREDEFINED, units);
     equal_blocks(SIGNATURE_INT64, NO_WAY, NO_WAY, units);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static unsigned tap_count, tap_failed;
 
@@ -60,16 +61,30 @@ static inline unsigned long tap_seed(int argc, char **argv)
     return seed;
 }
 
-/*
- * FLASH_TEST_STRIDE in the environment: of many random or enumerated cases, only each so many-th is
- * tried. For slow tools; a prime number takes all of what cases are made of.
- */
-static inline uint32_t tap_stride(void)
+/* Whether only the short tier is wanted, as it is unless FLASH_TEST_TIER says long or all. */
+static inline bool tap_is_short(void)
+{
+    const char *tier = getenv("FLASH_TEST_TIER");
+
+    return tier == NULL || strcmp(tier, "short") == 0;
+}
+
+/* FLASH_TEST_STRIDE in the environment, for slow tools; 1: there is none. */
+static inline uint32_t tap_given_stride(void)
 {
     const char *value = getenv("FLASH_TEST_STRIDE");
     unsigned long stride = value == NULL ? 1 : strtoul(value, NULL, 0);
 
     return stride > 0 ? (uint32_t) stride : 1;
+}
+
+/*
+ * Of many random or enumerated cases, only each so many-th is tried: in the short tier, and as
+ * FLASH_TEST_STRIDE says. A prime number takes all of what cases are made of.
+ */
+static inline uint32_t tap_stride(void)
+{
+    return tap_given_stride() > 1 ? tap_given_stride() : tap_is_short() ? 13 : 1;
 }
 
 #endif /* TAP_H */

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+#
+# long.sh [--folder FOLDER] SLICE...: the long tier, which test.sh leaves out, by slices of some minutes.
+#
+#   tests/long.sh --list     the slices, and why they are long
+#   tests/long.sh --today    the one that is due today, by the date: all of them come in turn
+#   tests/long.sh all        all of them
+#
+# FOLDER is where test.sh has built, build-test unless told otherwise; slices with tools of their own build
+# in folders beside it. The last line sums up; FOLDER/long-summary has its numbers.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+slices='
+interleavings   all orders of events of up to 4 ranks: minutes of computation
+devices         points of device.sh for further ranks and settings
+paths           points of board.sh, read.sh, doubling.sh and direct.sh for further ranks
+layers          the benchmarks and layers for further ranks, types and sizes
+waits           points that wait for time limits, and those that repeat themselves
+random          200,000 random operations
+large           more than 2^31 bytes: 11 GiB of memory
+asan            AddressSanitizer and UBSan: a build of its own, calls around the ring
+asan-paths      likewise: calls over boards, by reading, in rounds
+tsan            ThreadSanitizer: a build of its own, requests and threads
+valgrind        the programs under valgrind
+mutations       mutations of the library, each of which a test of the short tier must notice
+'
+names=$(awk 'NF { print $1 }' <<<"$slices")
+
+folder=build-test
+if [[ ${1-} == --folder ]]; then
+    folder=$2
+    shift 2
+fi
+case ${1-} in
+--list)
+    printf '%s' "${slices#?}"
+    exit 0
+    ;;
+--today)
+    # shellcheck disable=SC2206 # a list of words
+    all=($names)
+    set -- "${all[$(($(date +%s) / 86400 % ${#all[@]}))]}"
+    ;;
+all)
+    # shellcheck disable=SC2086 # likewise
+    set -- $names
+    ;;
+'' | -*)
+    sed -n '3,/^$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+    exit 2
+    ;;
+esac
+
+# in_folder FOLDER PLACE TEST...: these tests of tests/PLACE, of that build.
+in_folder() {
+    local build=$1 place=$2
+    shift 2
+    make --silent --directory "$build/tests/$place" --keep-going -j"$(nproc)" check TESTS="$*" || :
+}
+
+# The long points of scripts.
+points() {
+    FLASH_TEST_TIER=long in_folder "$folder" mpi "$@"
+}
+
+# with_tool NAME OPTION TEST...: tests of the short tier in a build with that option of configure's.
+with_tool() {
+    local build=build-$1 option=$2
+    shift 2
+    ./build.sh "$build" --enable-werror "$option"
+    make --silent --directory "$build" -j"$(nproc)" check TESTS= >/dev/null
+    in_folder "$build" unit 'test_board test_board_failures test_engine_errors test_engine_peers test_engine_ring
+        test_progress test_pool test_trace test_fake_transport test_doubling'
+    in_folder "$build" mpi "$@"
+}
+
+run_slice() {
+    case $1 in
+    interleavings)
+        FLASH_TEST_TIER=long in_folder "$folder" unit test_engine_errors test_engine_gives_up \
+            test_engine_interleavings test_engine_peers test_engine_ring
+        ;;
+    devices) points device.sh ;;
+    paths) points allgather.sh board.sh caller.sh direct.sh doubling.sh merge.sh read.sh reduce_scatter.sh ;;
+    layers) points benchmarks.sh install.sh mpi4py.sh trace.sh ;;
+    waits) points arguments.sh async.sh extension.sh faults.sh growth.sh kill.sh life.sh lost.sh pending.sh requests.sh ;;
+    random) FLASH_RANDOM_OPERATIONS=200000 points random.sh ;;
+    large) points large.sh ;;
+    asan)
+        with_tool asan --enable-asan extension.sh failures.sh persistent.sh requests.sh sizes.sh
+        ;;
+    asan-paths) with_tool asan --enable-asan board.sh doubling.sh read.sh ;;
+    tsan) with_tool tsan --enable-tsan board.sh pending.sh persistent.sh requests.sh ;;
+    valgrind)
+        ./install-deps.sh valgrind
+        make --silent --directory "$folder" check-valgrind || :
+        ;;
+    mutations) tests/mutate.sh || : ;;
+    *)
+        echo "long.sh: there is no slice $1: see tests/long.sh --list" >&2
+        exit 2
+        ;;
+    esac
+}
+
+passed=0 failed=0 skipped=0
+log=$folder/long.log
+for slice in "$@"; do
+    echo "=== long tier: $slice ==="
+    SECONDS=0
+    run_slice "$slice" 2>&1 | tee "$log"
+    ok=$(grep -c '^PASS: \|^ok ' "$log" || :)
+    not_ok=$(grep -c '^\(FAIL\|ERROR\): \|^not ok ' "$log" || :)
+    skips=$(grep -c '^SKIP: ' "$log" || :)
+    if ((ok == 0)); then
+        echo "FAIL: $slice: nothing ran"
+        not_ok=$((not_ok + 1))
+    fi
+    echo "=== $slice: $ok passed, $not_ok failed, $skips skipped, $SECONDS s ==="
+    passed=$((passed + ok)) failed=$((failed + not_ok)) skipped=$((skipped + skips))
+done
+echo "$passed $failed $skipped" >"$folder/long-summary"
+echo "$passed passed, $failed failed, $skipped skipped"
+((failed == 0))
