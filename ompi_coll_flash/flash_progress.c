@@ -229,7 +229,12 @@ static bool call_back(flash_progress_t *progress, enum flash_work_kind kind)
 {
     flash_work_t work;
 
-    if (flash_in_callback || !flash_engine_take(progress->engine, kind, &work)) {
+    if (flash_in_callback) {
+        return false;
+    }
+    /* A piece that another thread has completed with an error: no callback is made after it. */
+    flash_progress_finish_ended(progress);
+    if (!flash_engine_take(progress->engine, kind, &work)) {
         return false;
     }
     if (kind == FLASH_WORK_CALLBACK) { /* who has been polling stops for as long as it takes */

@@ -22,7 +22,7 @@
  *   ended              atomic: whoever adds to the list releases what it adds, whoever takes the
  *                      list acquires it
  *   idle_polls, wakeups  atomic, relaxed: counters
- *   vain_events, napped, busy_arms  the progress thread's own
+ *   vain_events, napped, busy_arms, busy_since  the progress thread's own
  *   context            the lock
  *   visitors           atomic: who leaves releases all that it did with the progress, who destroys
  *                      that acquires it
@@ -39,6 +39,14 @@
 #include "flash_alarm.h"
 #include "flash_caller.h"
 #include "flash_progress.h"
+
+/*
+ * The thread has looked at least so many times, over at least this time, the transport could not be
+ * armed, and nothing happened: another process does not take what it is sent, or has died while it
+ * sent. From then on the thread looks as seldom as after unattended operations.
+ */
+#define FLASH_BUSY_ARMS 100
+#define FLASH_BUSY_NS   UINT64_C(1000000000)
 
 struct flash_progress {
     flash_engine_t *engine;
@@ -60,6 +68,7 @@ struct flash_progress {
     unsigned vain_events;           /* one behind the other, that nothing came of */
     bool napped;                    /* since the latest */
     unsigned busy_arms;             /* one behind the other, with nothing in between */
+    uint64_t busy_since;            /* when the first of them was, by flash_trace_now() */
     _Atomic(flash_ended_t *) ended; /* the latest first */
     const flash_context_t *context; /* NULL: none is needed */
     atomic_uint visitors;           /* that end a pending piece */

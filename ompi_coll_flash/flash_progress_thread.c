@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "flash_thread.h"
+#include "flash_trace.h"
 
 /*
  * How often the thread looks after what is unattended: for ranks that wait for the rest of it while
@@ -25,13 +26,6 @@
 #define VAIN_EVENTS 8
 #define NAP_NS      INT64_C(50000)
 #define NAP_DOUBLES 4
-
-/*
- * So many times, for longer than a second, it cannot be told what would wake the thread, and nothing
- * happens: another process does not take what it is sent, or has died while it sent. The thread then
- * looks as often as after what is unattended.
- */
-#define BUSY_ARMS 20000
 
 /* See flash_alarm_sleep(). */
 static bool sleep_on(flash_progress_t *progress, int event_fd, int64_t nanoseconds)
@@ -64,13 +58,28 @@ static void let_others_in(flash_progress_t *progress)
     flash_progress_lock_behind(progress);
 }
 
+/* Whether the transport has been busy for long. Looks are counted as well: a process that was stopped
+   has seen nothing meanwhile. */
+static bool is_busy_for_long(flash_progress_t *progress)
+{
+    uint64_t now = flash_trace_now();
+
+    if (progress->busy_arms == 0) {
+        progress->busy_since = now;
+    }
+    if (progress->busy_arms < FLASH_BUSY_ARMS) {
+        progress->busy_arms++;
+        return false;
+    }
+    return now - progress->busy_since > FLASH_BUSY_NS;
+}
+
 /* A transport that cannot be armed has something to do that needs another moment, or others. */
 static void wait_a_moment(flash_progress_t *progress)
 {
-    if (progress->busy_arms == BUSY_ARMS) {
+    if (is_busy_for_long(progress)) {
         sleep_on(progress, -1, LOOK_NS);
     } else {
-        progress->busy_arms++;
         let_others_in(progress);
         flash_progress_stand_back();
     }

@@ -1,6 +1,6 @@
 /*
- * test_progress.c: what an application's poll does: moves data, or reports what has ended and leaves
- * the rest for later; and that the thread sleeps where looking is in vain.
+ * test_progress.c: what an application's poll does: moves data, calls back, or reports what has ended
+ * and leaves the rest for later; whom it calls; and that the thread sleeps where looking is in vain.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "fake_transport.h"
-#include "flash_progress.h"
+#include "flash_progress_state.h"
+#include "flash_trace.h"
 #include "tap.h"
 
 enum { RANKS = 2, OPERATIONS = 2 };
@@ -30,6 +31,8 @@ typedef struct pair {
     flash_engine_t *engines[RANKS];
     flash_progress_t *progress; /* rank 0's */
     char blocks[RANKS][OPERATIONS][RANKS];
+    flash_callback_fn *consume; /* of rank 0's operations; or NULL */
+    bool unattended;            /* they are */
 } pair_t;
 
 static flash_op_params_t params_of(pair_t *pair, uint32_t rank, unsigned operation)
@@ -53,6 +56,9 @@ static flash_op_params_t params_of(pair_t *pair, uint32_t rank, unsigned operati
                                .depth = 1,
                                .input = output + rank,
                                .output = output,
+                               .consume = rank == 0 ? pair->consume : NULL,
+                               .consume_arg = pair,
+                               .unattended = rank == 0 && pair->unattended,
                                .user = pair};
 }
 
@@ -124,12 +130,13 @@ static void move_all(pair_t *pair)
     }
 }
 
-static int completed;
+static int completed, latest_status;
 static pair_t *shown;
 
 static void complete(flash_op_t *op)
 {
     completed++;
+    latest_status = flash_op_status(op);
     flash_progress_destroy_op(shown->progress, op);
 }
 
@@ -150,9 +157,14 @@ static int armed(flash_transport_t *transport)
     return FLASH_OK;
 }
 
+static atomic_uint looks; /* of the thread, before its first sleep is over; it writes them */
+
 static int busy(flash_transport_t *transport)
 {
     (void) transport;
+    if (flash_progress_wakeups(shown->progress) == 0) {
+        looks++;
+    }
     return FLASH_BUSY;
 }
 
@@ -212,20 +224,145 @@ static void test_vain_events(void)
     ok(ends_well(&pair), "and it ends as any other");
 }
 
-/* A transport that says for long that it has something to do, and does nothing. */
-static void test_busy_transport(void)
-{
-    enum { SOME = 5, TOO_LONG_MS = 60000 };
-    double began = now_ms();
-    pair_t pair = {.net = NULL};
+/* ---------------------------------------------------------- a transport that is busy for ever */
 
-    start_thread(&pair, busy);
-    while (flash_progress_wakeups(pair.progress) < SOME && now_ms() - began < TOO_LONG_MS) {
+/* The thread finds the transport busy, and all still, as it has `arms` times since `since`. */
+static void start_busy_thread(pair_t *pair, unsigned arms, uint64_t since)
+{
+    flash_transport_t *transport;
+
+    set_up(pair);
+    transport = fake_net_transport(pair->net, 0);
+    counting.arm = busy;
+    transport->event_fd = eventfd(0, EFD_CLOEXEC);
+    start_here(pair, 0);
+    flash_progress_lock(pair->progress);
+    while (flash_progress_move(pair->progress)) {
+    }
+    flash_progress_unlock(pair->progress);
+    pair->progress->busy_arms = arms;
+    pair->progress->busy_since = since;
+    shown = pair;
+    looks = 0;
+    flash_progress_start_thread(pair->progress, NULL, NULL);
+}
+
+static void wait_for_wakeups(const pair_t *pair, uint64_t some)
+{
+    while (flash_progress_wakeups(pair->progress) < some) {
         nanosleep(&a_while, NULL);
     }
-    ok(flash_progress_wakeups(pair.progress) >= SOME,
-       "a transport that is busy for ever: in the end, the thread sleeps between two looks");
+}
+
+/* The thread sleeps between two looks, but only after many looks, and after a second. */
+static void test_busy_transport(void)
+{
+    enum { SOME = 5 };
+    uint64_t now = flash_trace_now();
+    pair_t pair = {.net = NULL};
+
+    start_busy_thread(&pair, 1, now - FLASH_BUSY_NS - 1);
+    wait_for_wakeups(&pair, SOME);
+    ok(looks == FLASH_BUSY_ARMS, "busy for long: the thread sleeps after %u looks", looks);
     ok(ends_well(&pair), "and all ends as ever");
+
+    now = flash_trace_now();
+    start_busy_thread(&pair, FLASH_BUSY_ARMS, now);
+    wait_for_wakeups(&pair, 1);
+    ok(flash_trace_now() - now > FLASH_BUSY_NS && looks > 0,
+       "looked at often: the thread sleeps after a second");
+    ok(ends_well(&pair), "and all ends as ever");
+}
+
+/* ------------------------------------------------------- as if there were a progress thread */
+
+/* What the application does, without another thread in between. */
+static void pretend_thread(pair_t *pair, bool there)
+{
+    atomic_store(&pair->progress->has_thread, there);
+}
+
+/* The application moves what is unattended: the thread's alarm is not set, as it is otherwise. */
+static void test_unattended(void)
+{
+    pair_t pair = {.net = NULL, .unattended = true};
+    bool called = false;
+
+    set_up(&pair);
+    pretend_thread(&pair, true);
+    start(&pair, 0);
+    shown = &pair;
+    for (int before = completed; completed == before;) {
+        called |= pair.progress->alarm.when != 0;
+        flash_engine_progress(pair.engines[1]);
+        flash_progress_poll(pair.progress, complete);
+    }
+    start(&pair, 1);
+    move_all(&pair);
+    ok(poll_is(&pair, false, 1) && !called && pair.progress->alarm.when == 0,
+       "unattended operations do not call the thread");
+    pair.unattended = false;
+    start(&pair, 0);
+    ok(pair.progress->alarm.when != 0, "an attended one does");
+    move_all(&pair);
+    ok(poll_is(&pair, false, 1), "and ends");
+    pretend_thread(&pair, false);
+    ok(tear_down(&pair), "nothing is left over");
+}
+
+enum { FAILED = 71 };
+static int calls;
+
+/* Another thread has completed the piece with an error, and has not got the lock. */
+typedef struct failure {
+    flash_ended_t ended;
+    flash_op_t *op;
+    uint64_t number;
+} failure_t;
+
+static void end_failure(flash_ended_t *ended)
+{
+    const failure_t *failure = (failure_t *) ended;
+
+    flash_engine_end_pending(failure->op, failure->number, FAILED);
+}
+
+/* The first piece fails so; the others are done at once. */
+static int fail_later(void *arg, const flash_piece_t *piece)
+{
+    static failure_t failure;
+    const pair_t *pair = arg;
+
+    if (calls++ > 0) {
+        return FLASH_OK;
+    }
+    failure = (failure_t){.ended = {.end = end_failure}, .op = piece->op, .number = piece->number};
+    flash_progress_ended(pair->progress, &failure.ended);
+    return FLASH_PENDING;
+}
+
+/* A note of a failed piece is read before the next callback is chosen, though that one is ready. */
+static void test_no_callback_after_failure(void)
+{
+    enum { MANY = 100 };
+    pair_t pair = {.net = NULL, .consume = fail_later};
+
+    set_up(&pair);
+    pretend_thread(&pair, true);
+    start(&pair, 0);
+    for (int k = 0; k < MANY; k++) {
+        flash_engine_progress(pair.engines[0]);
+        flash_engine_progress(pair.engines[1]);
+    }
+    ok(poll_is(&pair, false, 0) && calls == 1,
+       "a callback comes first, with another one behind it");
+    for (int k = 0; k < MANY; k++) {
+        flash_progress_poll(pair.progress, complete);
+    }
+    ok(calls == 1 && latest_status == FAILED && !flash_progress_busy(pair.progress),
+       "its piece has failed: there is no other callback, and the operation ends");
+    pretend_thread(&pair, false);
+    ok(tear_down(&pair), "nothing is left over");
 }
 
 int main(void)
@@ -248,5 +385,7 @@ int main(void)
     ok(tear_down(&pair), "nothing is left over");
     test_vain_events();
     test_busy_transport();
+    test_unattended();
+    test_no_callback_after_failure();
     return tap_done();
 }
