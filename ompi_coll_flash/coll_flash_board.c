@@ -22,8 +22,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "flash_process.h"
-
 /* Communicators whose number is lower may have one: 16 MiB of addresses for each process. */
 #define BOARDS     64
 #define AREA_BYTES (BOARDS * sizeof(flash_board_side_t))
@@ -134,10 +132,7 @@ static bool meet(neighbour_t *neighbour, const opal_proc_t *proc, const char **r
 
     neighbour->area = find_area(card, proc, reason);
     if (neighbour->area != NULL) {
-        neighbour->process =
-            (flash_process_t){.pid = (pid_t) card->pid,
-                              .at = (const uint64_t *) (uintptr_t) card->board.address,
-                              .number = card->board.inode};
+        neighbour->process = mca_coll_flash_card_process(card);
         if (boards.may_read && !flash_process_may_be_read(&neighbour->process)) {
             FLASH_VERBOSE(1, "coll:flash: boards without reading: not of process %d",
                           (int) card->pid);

@@ -73,3 +73,10 @@ bool mca_coll_flash_card_is_near(const mca_coll_flash_card_t *card, const opal_p
     return proc != NULL && card != NULL && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) &&
            card->pid_space != 0 && card->pid_space == pid_space();
 }
+
+flash_process_t mca_coll_flash_card_process(const mca_coll_flash_card_t *card)
+{
+    return (flash_process_t){.pid = (pid_t) card->pid,
+                             .at = (const uint64_t *) (uintptr_t) card->board.address,
+                             .number = card->board.inode};
+}

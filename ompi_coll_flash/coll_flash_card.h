@@ -9,6 +9,7 @@
 #include "coll_flash.h"
 
 #include "flash_place.h"
+#include "flash_process.h"
 
 /*
  * Where a process has its sides of boards: its descriptor, or -1, of that file. Who can read its
@@ -34,5 +35,7 @@ void mca_coll_flash_card_publish(flash_transport_t *transport);
 mca_coll_flash_card_t *mca_coll_flash_card_fetch(opal_process_name_t name);
 /* Whether the kernel that this process runs on knows of that one by its pid. */
 bool mca_coll_flash_card_is_near(const mca_coll_flash_card_t *card, const opal_proc_t *proc);
+/* Of a near one: the process that the kernel knows. Without boards its number is not known. */
+flash_process_t mca_coll_flash_card_process(const mca_coll_flash_card_t *card);
 
 #endif /* COLL_FLASH_CARD_H */

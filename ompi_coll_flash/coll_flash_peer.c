@@ -13,9 +13,7 @@
 #include "coll_flash_card.h"
 #include "coll_flash_operation.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,8 +25,8 @@ static opal_hash_table_t peers; /* vpid -> known_t */
 
 typedef struct known {
     flash_peer_t *peer;
-    int32_t pid;          /* for the kernel to tell of; 0: not of this node, or not asked for yet */
-    uint64_t gone_before; /* was found to have gone before this echo was sent; 0: was not */
+    flash_process_t process; /* pid 0: not of this node, or not asked for yet */
+    uint64_t gone_before;    /* was found to have gone before this echo was sent; 0: was not */
 } known_t;
 
 bool mca_coll_flash_peers_init(void)
@@ -89,7 +87,7 @@ static known_t *find_known(opal_process_name_t name)
                : make_known(name.vpid);
 }
 
-static void learn_pid(opal_process_name_t name, const mca_coll_flash_card_t *card)
+static void learn_process(opal_process_name_t name, const mca_coll_flash_card_t *card)
 {
     known_t *known;
 
@@ -97,7 +95,7 @@ static void learn_pid(opal_process_name_t name, const mca_coll_flash_card_t *car
         pthread_mutex_lock(&mutex);
         known = find_known(name);
         if (known != NULL) {
-            known->pid = card->pid;
+            known->process = mca_coll_flash_card_process(card);
         }
         pthread_mutex_unlock(&mutex);
     }
@@ -129,7 +127,7 @@ int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char
         strcpy(reason, "the peer's address is not to be had from PMIx");
         return FLASH_ERR_UNREACHABLE;
     }
-    learn_pid(name, card);
+    learn_process(name, card);
     if (card->address_bytes == 0) {
         strcpy(reason, "UCX is not usable in the peer's process");
         free(card);
@@ -162,28 +160,36 @@ void mca_coll_flash_peer_lose(flash_peer_t *peer)
     flash_progress_wake(progress);
 }
 
-/* What the kernel says; of no other node's. */
-static bool is_gone(int32_t pid)
+/* Whether the kernel can tell of it. */
+static bool is_near(const flash_process_t *process)
 {
-    return pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
+    return process->pid > 0;
 }
 
-static int32_t pid_of(opal_process_name_t name)
+static bool is_gone(const flash_process_t *process)
 {
+    return is_near(process) && flash_process_is_gone(process);
+}
+
+static flash_process_t process_of(opal_process_name_t name)
+{
+    flash_process_t process = {.pid = 0};
     known_t *known;
-    int32_t pid;
 
     pthread_mutex_lock(&mutex);
     known = find_known(name);
-    pid = known == NULL ? 0 : known->pid;
+    if (known != NULL) {
+        process = known->process;
+    }
     pthread_mutex_unlock(&mutex);
-    return pid;
+    return process;
 }
 
 /* Through shared memory there is no way to a process that has gone. */
 static bool lose_if_gone(opal_process_name_t name, flash_peer_t *peer)
 {
-    bool gone = is_gone(pid_of(name));
+    flash_process_t process = process_of(name);
+    bool gone = is_gone(&process);
 
     if (gone) {
         mca_coll_flash_peer_lose(peer);
@@ -224,9 +230,10 @@ static bool is_probed(const flash_peer_t *peer)
 void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
+    flash_process_t process = process_of(name);
     mca_coll_flash_card_t *card;
 
-    if (pid_of(name) > 0) {
+    if (is_near(&process)) {
         lose_if_gone(name, peer);
         return;
     }
@@ -258,7 +265,7 @@ static bool give_up(const known_t *known)
 
     flash_progress_lock(progress);
     had = !flash_ucx_is_lost(known->peer);
-    if (is_gone(known->pid)) {
+    if (is_gone(&known->process)) {
         flash_ucx_lose(known->peer);
     } else {
         transport->ops->give_up(transport, known->peer);
@@ -280,7 +287,7 @@ void mca_coll_flash_peers_suspect(void)
     flash_progress_unlock(progress);
     pthread_mutex_lock(&mutex);
     while ((known = next_known(&node, &name)) != NULL) {
-        if (known->gone_before == 0 && is_gone(known->pid)) {
+        if (known->gone_before == 0 && is_gone(&known->process)) {
             known->gone_before = next;
         }
     }
@@ -314,7 +321,7 @@ void mca_coll_flash_peers_unjam(void)
     pthread_mutex_lock(&mutex);
     if (find_suspect(&suspect) != NULL) {
         while ((known = next_known(&node, &name)) != NULL) {
-            given_up += known->pid > 0 && give_up(known);
+            given_up += is_near(&known->process) && give_up(known);
         }
     }
     pthread_mutex_unlock(&mutex);

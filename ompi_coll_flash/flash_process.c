@@ -5,9 +5,14 @@
  */
 #include "flash_process.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "flash_transport.h"
 
@@ -20,18 +25,57 @@ static ssize_t read_number(const flash_process_t *process, uint64_t *found)
     return process_vm_readv(process->pid, &here, 1, &there, 1, 0);
 }
 
-/* Until somebody has waited for it, a process that has ended has its number, and no memory. */
+/* Unknown is yes. Of a thread without memory its size in pages is 0. */
+static bool thread_has_memory(pid_t pid, const char *thread)
+{
+    char path[64], size[2] = "";
+    int file;
+    ssize_t length;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%.20s/statm", (int) pid, thread);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return errno != ENOENT && errno != ESRCH;
+    }
+    length = read(file, size, sizeof(size));
+    close(file);
+    return length != (ssize_t) sizeof(size) || memcmp(size, "0 ", sizeof(size)) != 0;
+}
+
+/*
+ * A process that has ended keeps its pid until its parent has waited for it, but no thread of it has
+ * memory. The first thread alone tells nothing: it may end, by pthread_exit(), before the others.
+ */
+static bool has_memory(pid_t pid)
+{
+    char path[32];
+    const struct dirent *entry;
+    DIR *threads;
+    bool found = false;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int) pid);
+    threads = opendir(path);
+    if (threads == NULL) {
+        return true;
+    }
+    while (!found && (entry = readdir(threads)) != NULL) {
+        found = entry->d_name[0] != '.' && thread_has_memory(pid, entry->d_name);
+    }
+    closedir(threads);
+    return found;
+}
+
 bool flash_process_is_gone(const flash_process_t *process)
 {
     uint64_t found;
-    ssize_t length;
 
     if (kill(process->pid, 0) != 0 && errno == ESRCH) {
         return true;
     }
-    length = read_number(process, &found);
-    return length < 0 ? errno == ESRCH
-                      : length == (ssize_t) sizeof(found) && found != process->number;
+    if (process->number != 0 && read_number(process, &found) == (ssize_t) sizeof(found)) {
+        return found != process->number;
+    }
+    return !has_memory(process->pid);
 }
 
 static int cause(const flash_process_t *process)

@@ -13,14 +13,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* One that has a number which no other process has at that address. */
+/* A process that has a number which no other process has at that address. */
 typedef struct flash_process {
     pid_t pid;
     const uint64_t *at;
-    uint64_t number;
+    uint64_t number; /* 0: not known */
 } flash_process_t;
 
-/* Not if another process has got its number since, and may not be read. */
+/*
+ * Whether the process runs no more, be it waited for or not. False if another process has got its pid
+ * since, and that one's memory cannot be read, or the number is not known.
+ */
 bool flash_process_is_gone(const flash_process_t *process);
 
 /*

@@ -14,6 +14,7 @@
  */
 #include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -206,17 +207,110 @@ static bool is_right(const struct call *call)
     return true;
 }
 
+/* --------------------------------------------------------------------- a death */
+
+/* The state of a process as the kernel has it: 'Z' has ended, and nobody has waited for it. 0: none. */
+static char state_of(int pid)
+{
+    char path[32], line[256] = "", *end;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    file = fopen(path, "r");
+    if (file == NULL) {
+        return 0;
+    }
+    if (fgets(line, sizeof(line), file) == NULL) {
+        line[0] = '\0';
+    }
+    fclose(file);
+    end = strrchr(line, ')'); /* behind the name, which may hold anything */
+    return (char) (end == NULL ? 0 : end[2]);
+}
+
+static int guardian; /* the victim's parent, if it is to wait for release() */
+
+static int of_environment(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value == NULL ? 0 : atoi(value);
+}
+
+/*
+ * From here on the victim is a child of the process that mpirun has started. That one leaves the victim
+ * dead and not waited for, until each other rank has released it, or mpirun is gone. mpirun itself would
+ * wait for it at once.
+ */
+static void guard_victim(void)
+{
+    static const struct timespec pause = {.tv_nsec = 100000000};
+    int releases_left = of_environment("OMPI_COMM_WORLD_SIZE") - 1;
+    pid_t child, mpirun = getppid();
+    siginfo_t info;
+    sigset_t releases;
+
+    if (of_environment("OMPI_COMM_WORLD_RANK") != VICTIM) {
+        return;
+    }
+    sigemptyset(&releases);
+    sigaddset(&releases, SIGRTMIN);
+    sigprocmask(SIG_BLOCK, &releases, NULL); /* each is queued */
+    guardian = (int) getpid();
+    child = fork();
+    if (child == 0) {
+        sigprocmask(SIG_UNBLOCK, &releases, NULL);
+        return;
+    }
+    waitid(P_PID, (id_t) child, &info, WEXITED | WNOWAIT);
+    while (releases_left > 0 && getppid() == mpirun) {
+        releases_left -= sigtimedwait(&releases, NULL, &pause) == SIGRTMIN;
+    }
+    raise(SIGKILL);
+}
+
+static void release(void)
+{
+    if (guardian > 0) {
+        kill(guardian, SIGRTMIN);
+    }
+}
+
+/* The victim dies when all others have come here, and they go on when it is dead. */
+static void see_victim_die(void)
+{
+    static const struct timespec pause = {.tv_nsec = 1000000};
+    int pids[2] = {(int) getpid(), guardian};
+
+    if (world_rank == VICTIM) {
+        for (int rank = 0; rank < world_size; rank++) {
+            if (rank != VICTIM) {
+                MPI_Send(pids, 2, MPI_INT, rank, 0, MPI_COMM_WORLD);
+            }
+        }
+        for (int rank = 0; rank < world_size; rank++) {
+            if (rank != VICTIM) {
+                MPI_Recv(NULL, 0, MPI_INT, rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            }
+        }
+        raise(SIGKILL);
+    }
+    MPI_Recv(pids, 2, MPI_INT, VICTIM, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    guardian = pids[1];
+    MPI_Send(NULL, 0, MPI_INT, VICTIM, 0, MPI_COMM_WORLD);
+    for (char state = 'R'; state != 0 && state != 'Z' && state != 'X'; state = state_of(pids[0])) {
+        nanosleep(&pause, NULL);
+    }
+}
+
 /*
  * A persistent request is gone where it has failed (Open MPI frees it), and a rank to which all
  * came in time would wait for its next round: the victim of such is dead before the round, and
  * nobody's succeeds.
  */
-static void die_before(const struct call *call)
+static bool dies_before(const struct call *call)
 {
-    if (call->post == gather_init || call->post == reduce_init) {
-        usleep(200000); /* the round before has ended everywhere */
-        raise(SIGKILL);
-    }
+    return call->post == gather_init || call->post == reduce_init;
 }
 
 /* One operation; what came of it. Success with wrong data is what must never be. */
@@ -228,9 +322,6 @@ static int go_round(const struct call *call, bool dying)
     memset(recv, 0xff, (size_t) world_size * COUNT * sizeof(*recv));
     held = false;
     callbacks_left = dying ? dies_in : 0;
-    if (dying) {
-        die_before(call);
-    }
     error = call->post(&request);
     if (dying && dies_in == 0) {
         usleep(300); /* somewhere in the ring */
@@ -264,10 +355,7 @@ static int go_rounds(const struct call *call, const char *mode)
     int error = MPI_SUCCESS;
 
     if (strcmp(mode, "absent") == 0) {
-        if (world_rank == VICTIM) {
-            raise(SIGKILL);
-        }
-        sleep(1); /* for the kernel to be done with it */
+        see_victim_die();
     }
     for (int round = 0; round < ROUNDS && error == MPI_SUCCESS; round++) {
         bool mine = world_rank == VICTIM && round == VICTIMS_ROUND;
@@ -277,6 +365,9 @@ static int go_rounds(const struct call *call, const char *mode)
         }
         if (mine && strcmp(mode, "jams") == 0) {
             die_mid_send();
+        }
+        if (dies && round == VICTIMS_ROUND && dies_before(call)) {
+            see_victim_die();
         }
         holds = call->holds && round == VICTIMS_ROUND;
         error = go_round(call, mine && dies);
@@ -295,13 +386,13 @@ static int go_beside(const struct call *call)
     MPI_Comm_split(MPI_COMM_WORLD, world_rank == VICTIM, world_rank, &others);
     MPI_Comm_size(others, &ranks);
     error = go_round(call, false);
-    if (world_rank == VICTIM) {
-        raise(SIGKILL);
-    }
+    see_victim_die();
     if (error != MPI_SUCCESS) {
         return error;
     }
-    sleep(world_rank == LATE_BESIDE ? 1 + LATE_SECONDS : 1);
+    if (world_rank == LATE_BESIDE) {
+        sleep(LATE_SECONDS);
+    }
     memset(recv, 0xff, (size_t) ranks * COUNT * sizeof(*recv));
     MPI_Iallgather(send, COUNT, MPI_INT64_T, recv, COUNT, MPI_INT64_T, others, &request);
     error = MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -366,6 +457,9 @@ int main(int argc, char **argv)
     }
     dies_in = argc > 3 ? atoi(argv[3]) : 0;
     persistent = MPI_REQUEST_NULL;
+    if (strcmp(argv[1], "absent") == 0) {
+        guard_victim();
+    }
     MPI_Init(NULL, NULL);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
@@ -383,6 +477,7 @@ int main(int argc, char **argv)
     }
     if (error != MPI_SUCCESS) {
         say_outcome("once more", go_round(call, false));
+        release();
         _exit(0);
     }
     if (persistent != MPI_REQUEST_NULL) {
