@@ -11,8 +11,8 @@
  *                                    MILLISECONDS". A job has one thread level, that of its first
  *                                    point; it leaves out points of other levels.
  *
- * A point that takes longer than FLASH_TEST_TIMEOUT says in which case each rank is, and ends the
- * job. Who runs the job then starts another one, for the points that are left.
+ * A rank that hangs (see expect_end()) says in which case, and ends the job. Whoever runs the job then
+ * starts another one, for the points that are left.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -111,7 +111,7 @@ static void run_point(const point_t *point, MPI_Comm own)
     long begin = milliseconds();
 
     note("begin %s\n", point->number);
-    expect_end();
+    enter(point->number, "its settings");
     settings_apply(point->settings);
     run_cases(point->program, point->number, (char **) point->words + 1);
     settings_take_back(point->settings);

@@ -4,8 +4,6 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include <time.h>
-
 #include "extension.h"
 
 /*
@@ -16,7 +14,6 @@ static void free_active(void)
 {
     watch_options_t options = {.count = 5000, .pieces = 3};
     watch_t watches[2 * WATCH_KINDS];
-    time_t deadline = time(NULL) + 60;
 
     for (int k = 0; k < 2 * WATCH_KINDS; k++) {
         MPI_Request request;
@@ -34,9 +31,6 @@ static void free_active(void)
             int flag;
 
             MPI_Iprobe(MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
-            if (!check(time(NULL) < deadline, "operation %d has no end", k)) {
-                return;
-            }
         }
     }
     /* Nobody needs what others send from their buffers any more. */

@@ -5,7 +5,6 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include <sys/resource.h>
-#include <time.h>
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
 #endif
@@ -123,7 +122,6 @@ static void free_communicators(void)
 static void free_active(void)
 {
     operation_t operations[KINDS], last;
-    time_t deadline = time(NULL) + 60;
     MPI_Comm comm;
 
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -138,7 +136,7 @@ static void free_active(void)
     }
     MPI_Comm_free(&comm);
     for (int kind = 0; kind < KINDS; kind++) {
-        while (!operation_has_arrived(&operations[kind]) && time(NULL) < deadline) {
+        while (!operation_has_arrived(&operations[kind])) {
             int flag;
 
             MPI_Iprobe(MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
