@@ -122,6 +122,20 @@ size_t fake_net_pending(const fake_net_t *net)
     return count;
 }
 
+size_t fake_net_piled(const fake_net_t *net, uint32_t rank)
+{
+    const node_t *node = &net->nodes[rank];
+    size_t count = 0;
+
+    for (size_t k = 0; k < node->nevents; k++) {
+        count += node->events[k].kind == ARRIVAL && node->events[k].message->sender == NULL;
+    }
+    for (size_t k = 0; k < node->unexpected.count; k++) {
+        count += ((const message_t *) node->unexpected.items[k])->sender == NULL;
+    }
+    return count;
+}
+
 size_t fake_net_leftovers(const fake_net_t *net)
 {
     size_t count = fake_net_pending(net);

@@ -320,7 +320,8 @@ static void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t
 {
     node_t *node = (node_t *) transport;
     fake_net_t *net = node->net;
-    bool at_once = prng_percent(&net->random, net->options.inline_sends);
+    bool at_once = (net->options.leaving && transfer->leaves) ||
+                   prng_percent(&net->random, net->options.inline_sends);
     bool copied;
     message_t *message;
     int status;

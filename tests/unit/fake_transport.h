@@ -43,6 +43,7 @@ typedef struct fake_options {
     unsigned late_data;    /* percent of matches whose data comes later than the match */
     unsigned lazy;         /* percent of progress() calls that do nothing though they could */
     unsigned burst;        /* most events in one progress() */
+    bool leaving;          /* all sends that may leave are done within send() */
     uint64_t unordered;    /* bits of the tag that do not make messages different (marks) */
     bool manual;           /* nothing happens but what fake_net_select() names */
 
@@ -72,6 +73,8 @@ fake_stats_t fake_net_stats(const fake_net_t *net, uint32_t rank);
 void fake_net_lose(fake_net_t *net, uint32_t from, uint32_t to);
 /* Events that could happen now, on all ranks. */
 size_t fake_net_pending(const fake_net_t *net);
+/* Messages that a rank has not taken, and whose senders do not wait for that: they lie in its memory. */
+size_t fake_net_piled(const fake_net_t *net, uint32_t rank);
 /* Whatever is not finished: events, messages nobody received, receives without a message. */
 size_t fake_net_leftovers(const fake_net_t *net);
 /* How often the user broke the contract; the first time in words. */

@@ -219,6 +219,70 @@ static void test_own_block(uint64_t seed)
     sim_destroy(sim);
 }
 
+/* All ranks but that one, until nothing moves. */
+static void move_others(sim_t *sim, uint32_t late)
+{
+    bool moved = true;
+
+    while (moved) {
+        moved = false;
+        for (uint32_t rank = 0; rank < sim->nranks; rank++) {
+            if (rank == late) {
+                continue;
+            }
+            moved |= sim_progress(sim, rank);
+            while (sim_take(sim, rank, SIM_ALL_WORK)) {
+                sim_finish_held(sim, 0);
+                moved = true;
+            }
+            moved |= sim_drain(sim, rank);
+        }
+    }
+}
+
+/*
+ * At a rank that has not begun there lies one message for each block of others at most, and none of a
+ * block that is cut: its neighbours wait until it has taken these.
+ */
+static bool piles_up_at_most(uint64_t seed, flash_kind_t kind, size_t segment, size_t most)
+{
+    enum { RANKS = 4, LATE = 0, BLOCK = 12 };
+    fake_options_t net = {.rendezvous = 100, .burst = 4, .leaving = true};
+    sim_spec_t spec = {.kind = kind,
+                       .shape = {.count = BLOCK, .pieces = 1, .row = 1, .segment = segment},
+                       .depth = 8,
+                       .odd_rank = SIM_NOBODY,
+                       .fail_rank = SIM_NOBODY};
+    sim_t *sim = sim_create(RANKS, seed, &net, &spec, 1);
+    size_t piled;
+    bool well;
+
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        if (rank != LATE) {
+            sim_start(sim, rank, 0);
+        }
+    }
+    move_others(sim, LATE);
+    piled = fake_net_piled(sim->net, LATE);
+    sim_run_random(sim);
+    sim_check_end(sim);
+    well = sim->problem[0] == '\0' && piled <= most;
+    if (!well) {
+        diag("%zu messages lie at the late rank, %zu may", piled, most);
+        sim_describe(sim);
+    }
+    sim_destroy(sim);
+    return well;
+}
+
+static void test_late(uint64_t seed, flash_kind_t kind)
+{
+    enum { OTHERS = 3, WHOLE = 12, CUT = 1 };
+
+    ok(piles_up_at_most(seed, kind, WHOLE, OTHERS) && piles_up_at_most(seed, kind, CUT, 0),
+       "%s: what piles up at a late rank", sim_kinds[kind]);
+}
+
 int main(int argc, char **argv)
 {
     unsigned long seed = tap_seed(argc, argv);
@@ -234,6 +298,9 @@ int main(int argc, char **argv)
         if (tap_stride() == 1) {
             test_large(seed, MOST_RANKS, kind, true);
         }
+    }
+    for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
+        test_late(seed, kind);
     }
     test_own_block(seed);
     test_together(seed, 0, "several operations at a time");
