@@ -37,7 +37,7 @@ typedef struct options {
     uint64_t seed, first, operations;
     int threads;
     size_t most;       /* bytes of a block, at most */
-    unsigned patience; /* seconds without an operation that are a hang; 0: the run as a whole */
+    unsigned patience; /* seconds without an operation that are a hang; 0: no limit */
     bool watch_memory;
 } options_t;
 

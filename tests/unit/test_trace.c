@@ -8,12 +8,15 @@
 #include "flash_trace.h"
 #include "tap.h"
 
+/* Behind whatever this process does before it ends. */
+#define AN_HOUR UINT64_C(3600000000000)
+
 /* Waiting is noted poll by poll, and is to be one span until something else happens. */
 static void test_wait(void)
 {
     flash_trace_t *trace = flash_trace_create();
-    uint64_t now = flash_trace_now(), later = now + 1000 * FLASH_TRACE_GAP_NS;
-    flash_trace_span_t callback = {.kind = FLASH_TRACE_CALLBACK, .begin = now};
+    uint64_t now = flash_trace_now(), later = now + AN_HOUR;
+    flash_trace_span_t callback = {.kind = FLASH_TRACE_CALLBACK, .begin = now, .end = later};
 
     flash_trace_wait(trace, now);
     flash_trace_wait(trace, now);
@@ -25,7 +28,6 @@ static void test_wait(void)
 
     trace = flash_trace_create();
     flash_trace_wait(trace, now);
-    callback.end = flash_trace_now();
     flash_trace_add(trace, &callback);
     flash_trace_wait(trace, callback.end);
     ok(flash_trace_count(trace) == 3, "a callback between polls in a row makes them two");
@@ -63,7 +65,7 @@ static void test_wait_after_callback(void)
     flash_trace_t *trace = flash_trace_create();
     uint64_t now = flash_trace_now();
     flash_trace_span_t callback = {
-        .kind = FLASH_TRACE_CALLBACK, .begin = now, .end = now + UINT64_C(3600000000000)};
+        .kind = FLASH_TRACE_CALLBACK, .begin = now, .end = now + AN_HOUR};
     char *text;
 
     flash_trace_add(trace, &callback);
