@@ -21,7 +21,7 @@ for tls in all tcp; do
     mpi 3 --mca coll_flash_segment_bytes 4096 -x UCX_FLASH_TLS=$tls -- test_async late
 done
 # No operation, no thread.
-mpi 2 --mca coll_flash_progress on -x FLASH_TEST_THREAD=0 -- test_async idle
+own_job mpi 2 --mca coll_flash_progress on -x FLASH_TEST_THREAD=0 -- test_async idle
 
 # What it did, as tools see it.
 for np in 1 2 5; do

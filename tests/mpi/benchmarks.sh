@@ -18,18 +18,20 @@ measures() {
 
 # A row for each size, by the path that coll_flash_min_bytes says.
 for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
-    for np in 2 3; do
-        point "np $np flash_$name: large sizes by the ring" \
-            measures 2 '  ring$' "$np" "flash_$name" -m 1M:2M "${short[@]}"
-    done
+    point "np 2 flash_$name: large sizes by the ring" \
+        measures 2 '  ring$' 2 "flash_$name" -m 1M:2M "${short[@]}"
+    long point "np 3 flash_$name: large sizes by the ring" \
+        measures 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}"
     path=below
     [[ $name != ireduce* ]] || path=direct
     point "np 2 flash_$name: small sizes by no ring" \
         measures 3 "  $path\$" 2 "flash_$name" -m 64K:256K "${short[@]}" -t 3 -f --compute=sleep
-    rounds=65536 point "np 2 flash_$name: smaller ones in rounds" \
+    rounds=65536 long point "np 2 flash_$name: smaller ones in rounds" \
         measures 3 '  rounds$' 2 "flash_$name" -m 64:256 "${short[@]}"
     point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
 done
+rounds=65536 point 'np 2 flash_ireduce_scatter: in rounds' \
+    measures 3 '  rounds$' 2 flash_ireduce_scatter -m 64:256 "${short[@]}"
 # What does not divide: rows for sizes with an element at least.
 point 'np 3 flash_ireduce_scatter: sizes that leave ranks without elements' \
     measures 5 '  below$' 3 flash_ireduce_scatter -m 4:64 "${short[@]}"
@@ -55,10 +57,11 @@ on_device() {
 if [[ -e $top_builddir/cuda/.libs/flash_cuda.so ]]; then
     options --mca coll_flash_cuda_plugin "$top_builddir/cuda/.libs/flash_cuda.so"
     for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
-        point "np 3 flash_$name -d cuda" on_device 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}" -d cuda
+        long point "np 3 flash_$name -d cuda" on_device 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}" -d cuda
         rounds=65536 point "np 2 flash_$name -d cuda: small sizes" \
             on_device 2 '  rounds$' 2 "flash_$name" -m 64:128 "${short[@]}" -d cuda
     done
+    point 'np 2 flash_iallgather -d cuda' on_device 2 '  ring$' 2 flash_iallgather -m 1M:2M "${short[@]}" -d cuda
     options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$top_builddir/cuda/.libs/flash_cuda.so"
     # products TYPE PIECES: of both collectives, the same with the extension and without.
     products() {
@@ -231,19 +234,27 @@ if [[ -x $benchmarks/flash_gemm ]]; then
     done
     point 'flash_tcp: no block: said' refuses 'usage: mpirun' flash_tcp -m 0
     point 'np 3 flash_gemm --no-others' works 'results: all right' 3 flash_gemm "${small[@]}" --no-others
-    for np in 1 2 3 5; do # odd sizes
-        point "np $np flash_mlp" works 'results: right' "$np" flash_mlp -m $((11 * np)) -k 37 -n 53 \
+    layers() { # NP, of odd sizes
+        point "np $1 flash_mlp" works 'results: right' "$1" flash_mlp -m $((11 * $1)) -k 37 -n 53 \
             -i 1 -x 1 --slices=2,3,16
-        point "np $np flash_dp" works 'results: right' "$np" flash_dp -m $((5 * np)) -k $((13 * np)) \
+        point "np $1 flash_dp" works 'results: right' "$1" flash_dp -m $((5 * $1)) -k $((13 * $1)) \
             --layers=3 -i 1 -x 1 --slices=2,3,16
-        point "np $np flash_attention" works 'results: right' "$np" flash_attention -m $((9 * np)) \
-            -k $((12 * np)) --heads=$((2 * np)) -i 1 -x 1 --slices=2,7
-        point "np $np flash_ulysses --causal" works 'results: right' "$np" flash_ulysses \
-            -m $((9 * np)) -k $((12 * np)) --heads=$((2 * np)) --causal -i 1 -x 1 --slices=2,7
+        point "np $1 flash_attention" works 'results: right' "$1" flash_attention -m $((9 * $1)) \
+            -k $((12 * $1)) --heads=$((2 * $1)) -i 1 -x 1 --slices=2,7
+        point "np $1 flash_ulysses --causal" works 'results: right' "$1" flash_ulysses \
+            -m $((9 * $1)) -k $((12 * $1)) --heads=$((2 * $1)) --causal -i 1 -x 1 --slices=2,7
+    }
+    blocks() { # NP
+        point "np $1 flash_block" works 'results: right' "$1" flash_block -m $((10 * $1)) \
+            -k $((12 * $1)) -n $((10 * $1)) --heads=$((2 * $1)) --layers=2 -i 1 -x 1 --slices=2,7
+    }
+    layers 3
+    blocks 4
+    for np in 1 2 5; do
+        long layers "$np"
     done
-    for np in 1 2 3 4 6; do
-        point "np $np flash_block" works 'results: right' "$np" flash_block -m $((10 * np)) \
-            -k $((12 * np)) -n $((10 * np)) --heads=$((2 * np)) --layers=2 -i 1 -x 1 --slices=2,7
+    for np in 1 2 3 6; do
+        long blocks "$np"
     done
     point 'np 6 flash_block --groups=3 --causal' works 'results: right' 6 flash_block -m 66 -k 36 -n 37 \
         --heads=6 --layers=3 --groups=3 --causal -i 1 -x 0
@@ -255,16 +266,19 @@ if [[ -x $benchmarks/flash_gemm ]]; then
             awk -F, 'NR > 1 && $3 != "computation" && $7 < 1e-4 { print "too good:", $0; bad = 1 }
                 NR > 1 { rows++ } END { exit bad || rows < 2 }' "$scratch/rounded.csv"
     }
-    for np in 1 3; do
-        point "np $np flash_mlp --type=bf16" rounds_rows "$np" flash_mlp -m $((11 * np)) -k 37 -n 53 \
+    rounded_layers() { # NP
+        local layer
+        point "np $1 flash_mlp --type=bf16" rounds_rows "$1" flash_mlp -m $((11 * $1)) -k 37 -n 53 \
             -i 1 -x 1 --slices=2,3,16
-        point "np $np flash_dp --type=bf16" rounds_rows "$np" flash_dp -m $((5 * np)) -k $((13 * np)) \
+        point "np $1 flash_dp --type=bf16" rounds_rows "$1" flash_dp -m $((5 * $1)) -k $((13 * $1)) \
             --layers=3 -i 1 -x 1 --slices=2,3,16
         for layer in attention ulysses block; do
-            point "np $np flash_$layer --type=bf16" rounds_rows "$np" "flash_$layer" -m $((9 * np)) \
-                -k $((12 * np)) --heads=$((2 * np)) -i 1 -x 1 --slices=2,7
+            point "np $1 flash_$layer --type=bf16" rounds_rows "$1" "flash_$layer" -m $((9 * $1)) \
+                -k $((12 * $1)) --heads=$((2 * $1)) -i 1 -x 1 --slices=2,7
         done
-    done
+    }
+    rounded_layers 3
+    long rounded_layers 1
     point 'np 4 flash_mlp --type=bf16 --compute=offload' works 'results: none' 4 flash_mlp -m 96 -k 64 \
         -i 2 -x 0 --compute=offload --rate=1G --pieces=3 --type=bf16
     point 'flash_block: groups that do not divide: said' misfits flash_block --groups=3

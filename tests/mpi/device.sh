@@ -26,17 +26,21 @@ stands_in() {
 all=(allgather reduce_scatter many users_operation two_devices)
 streams=(allgather reduce_scatter default_stream many own)
 options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
-for np in 2 3 4 5; do
-    mpi "$np" -- test_device "${all[@]}"
-    mpi "$np" -- test_device_stream "${streams[@]}"
-    mpi "$np" -- test_device_both allreduce alltoall
-    mpi "$np" -- test_device_errors gaps freed streams
-done
+everything() { # NP
+    mpi "$1" -- test_device "${all[@]}"
+    mpi "$1" -- test_device_stream "${streams[@]}"
+    mpi "$1" -- test_device_both allreduce alltoall
+    mpi "$1" -- test_device_errors gaps freed streams
+}
+everything 2
+everything 3
+long everything 4
+long everything 5
 for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}" \
     'test_device_both allreduce alltoall'; do
     read -ra words <<<"$test"
     mpi 3 --mca coll_flash_segment_bytes 4096 -- "${words[@]}"
-    mpi 4 --mca coll_flash_progress off -- "${words[@]}"
+    long mpi 4 --mca coll_flash_progress off -- "${words[@]}"
     mpi 3 --mca coll_flash_cuda_reduce 0 -- "${words[@]}"
     FLASH_TEST_LEVEL=multiple mpi 2 -- "${words[@]}"
 done
@@ -44,13 +48,16 @@ done
 # UCX moves devices' memory itself: on all ranks, and on some.
 for ucx in cuda odd; do
     export FLASH_TEST_UCX=$ucx
-    for np in 2 3 4; do
-        [[ $FLASH_TEST_DRIVER == "$standin" ]] || continue
-        mpi "$np" -- test_device direct many users_operation two_devices
-        mpi "$np" -- test_device_stream "${streams[@]}"
-        mpi "$np" -- test_device_both allreduce alltoall
-        mpi "$np" -- test_device_errors gaps freed streams
-    done
+    by_ucx() { # NP
+        [[ $FLASH_TEST_DRIVER == "$standin" ]] || return 0
+        mpi "$1" -- test_device direct many users_operation two_devices
+        mpi "$1" -- test_device_stream "${streams[@]}"
+        mpi "$1" -- test_device_both allreduce alltoall
+        mpi "$1" -- test_device_errors gaps freed streams
+    }
+    long by_ucx 2
+    by_ucx 3
+    long by_ucx 4
 done
 unset FLASH_TEST_UCX
 if [[ $FLASH_TEST_DRIVER != "$standin" ]]; then # where a real UCX has done so in all of the above
@@ -68,10 +75,13 @@ done
 # Reduce-scatters by the direct schedule, whose sums the host makes.
 point 'the direct schedule is taken' says + 'by the direct schedule' 2 --mca coll_flash_verbose 2 \
     --mca coll_flash_schedule direct -- test_device reduce_scatter
-for np in 2 3 4; do
-    mpi "$np" --mca coll_flash_schedule direct -- test_device "${all[@]}"
-    mpi "$np" --mca coll_flash_schedule direct -- test_device_stream "${streams[@]}"
-done
+by_direct_schedule() { # NP
+    mpi "$1" --mca coll_flash_schedule direct -- test_device "${all[@]}"
+    mpi "$1" --mca coll_flash_schedule direct -- test_device_stream "${streams[@]}"
+}
+long by_direct_schedule 2
+by_direct_schedule 3
+long by_direct_schedule 4
 for ucx in cuda odd; do
     [[ $FLASH_TEST_DRIVER == "$standin" ]] || continue
     mpi 3 --mca coll_flash_schedule direct -x FLASH_TEST_UCX=$ucx -- test_device many users_operation
@@ -123,16 +133,21 @@ layers() {
         --causal "${@:2}"
 }
 if [[ -e $top_builddir/mpi_bench/layer_kernels.fatbin ]] && stands_in .libs/libcublas.so; then
-    for np in 1 2 3 4; do
-        layers "$np"
-        layers "$np" --type=bf16
-    done
-    layer 3 mlp -m 300 -k 200 -n 150 --pieces=7 # so much that the device is behind the host
-    layer 4 block -m 96 -k 48 --heads=4 --groups=4
-    options --mca coll_flash_cuda_plugin "$plugin" # no ring for what is so small, but in the extension's calls
-    layers 3
-    options --mca coll_flash_cuda_plugin "$plugin" -x UCX_FLASH_TLS=self # no ring at all
     layers 2
+    layer 3 mlp -m 33 -k 37 -n 53 --slices=2,3 --type=bf16
+    layer 3 block -m 30 -k 36 -n 30 --heads=6 --layers=2 --slices=2,7 --causal --type=bf16
+    for np in 1 3 4; do
+        long layers "$np"
+        long layers "$np" --type=bf16
+    done
+    long layers 2 --type=bf16
+    layer 3 mlp -m 300 -k 200 -n 150 --pieces=7 # so much that the device is behind the host
+    long layer 4 block -m 96 -k 48 --heads=4 --groups=4
+    options --mca coll_flash_cuda_plugin "$plugin" # no ring for what is so small, but in the extension's calls
+    long layers 3
+    options --mca coll_flash_cuda_plugin "$plugin" -x UCX_FLASH_TLS=self # no ring at all
+    layer 2 block -m 20 -k 24 -n 20 --heads=4 --layers=2 --slices=2,7 --causal
+    long layers 2
     options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
     point "flash_mlp --compute=cublas: flash gets the device's memory" says + "in a device's memory: " \
         2 --mca coll_flash_verbose 2 -- "$top_builddir/mpi_bench/flash_mlp" -m 22 -k 37 -n 53 --compute=cublas
@@ -195,8 +210,7 @@ mpi 3 -- test_device_errors stream_fails
 # Each of the driver's functions that an operation needs, at its first calls and later.
 while read -r name turns; do
     for turn in $turns; do
-        FLASH_TEST_FAIL="$name $turn" point "np 3: $name fails, call $turn" \
-            run 3 -- test_device_errors driver_fails </dev/null
+        FLASH_TEST_FAIL="$name $turn" mpi 3 -- test_device_errors driver_fails
     done
 done <<'END'
 cuCtxPushCurrent 1 2 5
@@ -219,7 +233,7 @@ END
 
 if [[ -e $top_builddir/cuda/flash_kernels.fatbin ]] && stands_in test_operators; then
     for failure in 'cuLaunchKernel 1' 'cuLaunchKernel 2' 'kernel 1' 'kernel 2'; do
-        FLASH_TEST_FAIL=$failure point "np 3: $failure" run 3 -- test_device_errors driver_fails
+        FLASH_TEST_FAIL=$failure mpi 3 -- test_device_errors driver_fails
     done
 fi
 
@@ -230,7 +244,7 @@ if [[ -e $top_builddir/cuda/flash_kernels.fatbin ]] && stands_in test_operators;
     failures+=('cuLaunchKernel 1')
 fi
 for failure in "${failures[@]}"; do
-    FLASH_TEST_FAIL=$failure point "np 3, by UCX: $failure" run 3 -- test_device_errors driver_fails
+    FLASH_TEST_FAIL=$failure mpi 3 -- test_device_errors driver_fails
 done
 point 'no memory for UCX on the device: staged, and told' says + 'staged through pinned memory' \
     3 --mca coll_flash_verbose 2 -- test_device_errors no_direct_memory
@@ -253,8 +267,7 @@ point 'rates of the plugin' env "FLASH_TEST_DRIVER=$standin" "$top_builddir/test
 options --mca coll_flash_cuda_plugin "$plugin"
 while read -r name turns; do # the first before the call, later ones after it
     for turn in $turns; do
-        FLASH_TEST_FAIL="$name $turn" point "np 3, no ring: $name fails, call $turn" \
-            run 3 -- test_device_errors mirror_fails </dev/null
+        FLASH_TEST_FAIL="$name $turn" mpi 3 -- test_device_errors mirror_fails
     done
 done <<'END'
 cuStreamCreateWithPriority 1 5

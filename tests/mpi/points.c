@@ -5,7 +5,7 @@
  *   EXECUTABLE [PROGRAM] [CASE]...   the cases of that program; none: all of them. Prints nothing
  *                                    unless something fails, and ends with 1 then.
  *   EXECUTABLE --points FILE RESULTS
- *                                    Each line of FILE is a point: NUMBER, a tab, SETTING=VALUE...
+ *                                    Each line of FILE is a point: NUMBER, a tab, SETTING=VALUE|...
  *                                    (settings.h), a tab, PROGRAM [CASE]... Rank 0 adds to RESULTS
  *                                    "begin NUMBER", and "ok NUMBER MILLISECONDS" or "not ok NUMBER
  *                                    MILLISECONDS". A job has one thread level, that of its first
@@ -44,13 +44,13 @@ static const test_program_t *find_program(const char *name)
     return NULL;
 }
 
-static void split(char *text, char *words[MOST_WORDS])
+static void split(char *text, const char *at, char *words[MOST_WORDS])
 {
     size_t count = 0;
     char *rest = NULL;
 
-    for (char *word = strtok_r(text, " ", &rest); word != NULL && count < MOST_WORDS - 1;
-         word = strtok_r(NULL, " ", &rest)) {
+    for (char *word = strtok_r(text, at, &rest); word != NULL && count < MOST_WORDS - 1;
+         word = strtok_r(NULL, at, &rest)) {
         words[count++] = word;
     }
     words[count] = NULL;
@@ -73,8 +73,8 @@ static bool read_point(FILE *file, point_t *point)
     }
     *settings++ = *words++ = '\0';
     point->number = point->text;
-    split(settings, point->settings);
-    split(words, point->words);
+    split(settings, "|", point->settings);
+    split(words, " ", point->words);
     point->program = find_program(point->words[0]);
     if (point->program == NULL) {
         fprintf(stderr, "no program: %s\n", point->words[0]);

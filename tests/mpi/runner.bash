@@ -1,7 +1,9 @@
 # runner.bash: sourced by the test scripts: runs MPI programs with the component of the build tree,
 # a test point of TAP for each run.
 #
-#   mpi NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   a point: PROGRAM ends with 0, in time
+#   mpi NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   a point: PROGRAM ends with 0, in time. Those of
+#                              tests/mpi share jobs with others, at the plan
+#   own_job mpi ...            but this one
 #   run NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   no point: the exit status
 #   says COUNT TEXT NP ...                               likewise, and whether TEXT is told so often
 #   explains TOPIC NP ...                                likewise, a message of flash's, as a whole
@@ -126,7 +128,7 @@ said_in() {
 keys=' min_bytes step_bytes merge_bytes on_node board board_bytes board_read_ranks direct_bytes direct_ranks
     doubling_bytes doubling_ranks segment_bytes depth sends schedule callback_thread '
 # Variables that a job begins with.
-variables=(FLASH_TEST_DRIVER FLASH_TEST_UCX FLASH_TEST_FAIL FLASH_TEST_TOPOLOGY LD_LIBRARY_PATH)
+variables=(FLASH_TEST_DRIVER FLASH_TEST_UCX FLASH_TEST_TOPOLOGY LD_LIBRARY_PATH)
 queue_names=() queue_lines=() # of the points that wait for their job
 jobs=()                       # what each of these jobs is run with,
 declare -A job_points=()      # and the numbers of its points
@@ -168,7 +170,9 @@ queue() {
         fi
     done
     shift
-    [[ -z ${FLASH_TEST_LEVEL-} ]] || settings+=("FLASH_TEST_LEVEL=$FLASH_TEST_LEVEL")
+    for variable in FLASH_TEST_LEVEL FLASH_TEST_FAIL; do
+        [[ -z ${!variable-} ]] || settings+=("$variable=${!variable}")
+    done
     for variable in "${variables[@]}"; do
         [[ -z ${!variable-} ]] || job+=(-x "$variable=${!variable}")
     done
@@ -176,7 +180,7 @@ queue() {
     [[ ${job_points[$words]-} ]] || jobs+=("$words")
     for ((turn = 0; turn < ${FLASH_TEST_TIMES:-1}; turn++)); do
         job_points[$words]+=" ${#queue_names[@]}"
-        queue_lines+=("${settings[*]}"$'\t'"$*")
+        queue_lines+=("$(IFS='|' && echo "${settings[*]}")"$'\t'"$*")
         queue_names+=("$name")
     done
 }
@@ -233,6 +237,14 @@ flush() {
     jobs=() job_points=()
 }
 
+in_own_job=no
+
+# own_job COMMAND...: each point of COMMAND has a job of its own.
+own_job() {
+    local in_own_job=yes
+    "$@"
+}
+
 mpi() {
     local np=$1 name="np $1" word executable
     shift
@@ -246,11 +258,14 @@ mpi() {
     [[ $on_node == yes ]] || name+=" (on_node $on_node)"
     [[ $board == no ]] || name+=" (board)"
     [[ $rounds == 0 ]] || name+=" (rounds)"
+    [[ -z ${FLASH_TEST_FAIL-} ]] || name+=", $FLASH_TEST_FAIL fails"
+    [[ -z ${FLASH_TEST_UCX-} ]] || name+=", UCX for $FLASH_TEST_UCX"
+    [[ -z ${FLASH_TEST_LEVEL-} ]] || name+=", $FLASH_TEST_LEVEL"
     wanted "$name" || return 0
     word=" $* "
     word=${word#* -- }
     executable=$(executable_of "${word%% *}")
-    if [[ $executable == flash*_tests ]]; then
+    if [[ $executable == flash*_tests && $in_own_job == no ]]; then
         queue "$name" "$np" "$@"
     else
         point "$name" run "$np" "$@"
