@@ -239,6 +239,15 @@ typedef struct MPIX_Flash_hints {
  * mpix_flash_step_bytes     likewise, as coll_flash_step_bytes
  * mpix_flash_merge_bytes    up to which size calls of this header merge their callbacks, where
  *                           hints say that they may, as coll_flash_merge_bytes
+ * mpix_flash_on_node        "false": plain calls take no ring where all ranks share a node, as
+ *                           coll_flash_on_node no; or "true"
+ * mpix_flash_board          "false": plain calls take no board, as coll_flash_board no; or "true",
+ *                           which has no effect where the job has no boards
+ * mpix_flash_board_bytes, mpix_flash_board_read_ranks, mpix_flash_direct_bytes,
+ * mpix_flash_direct_ranks, mpix_flash_doubling_bytes, mpix_flash_doubling_ranks
+ *                           as the parameters; doubling_bytes no more than the parameter, and
+ *                           board_read_ranks 0 where that is 0: MPI_Init has prepared no more
+ * mpix_flash_depth, mpix_flash_sends  as the parameters. Each rank's own affair
  * mpix_flash_schedule       how reduce-scatters go, "ring" or "direct", as coll_flash_schedule
  * mpix_flash_callback_thread  "true": compute callbacks are called by a thread of flash's, see
  *                           MPIX_Flash_compute_fn, for which they must have been written; "false":
@@ -248,8 +257,8 @@ typedef struct MPIX_Flash_hints {
  * A value that cannot be is ignored, which is said: what held before still holds, though
  * MPI_Comm_get_info then does not show it. Segments and pieces that differ between ranks fail like
  * sizes that do; with limits or schedules, or hints' `merge`, that differ, some ranks would take one way and others
- * wait for them elsewhere. A persistent request has the limits that held when it was made, the
- * segments of coll_flash_segment_bytes and the schedule of coll_flash_schedule. Open MPI 4.1 hands
+ * wait for them elsewhere. A persistent request keeps the keys that held when it was made, since
+ * ranks start it at times of their own. Open MPI 4.1 hands
  * keys on to a new communicator in MPI_Comm_dup_with_info alone, not in MPI_Comm_dup, _idup, _split
  * or _create.
  */

@@ -58,7 +58,7 @@ enter() {
         shift
     done
     shift
-    for name in http_proxy https_proxy no_proxy FLASH_TEST_TIMEOUT; do
+    for name in http_proxy https_proxy no_proxy FLASH_TEST_TIMEOUT FLASH_TEST_LOADED; do
         [[ ${!name-} ]] && environment+=("$name=${!name}")
     done
     # shellcheck disable=SC2016 # expanded by the inner shell

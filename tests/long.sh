@@ -3,7 +3,7 @@
 # long.sh [--folder FOLDER] SLICE...: the long tier, which test.sh leaves out, by slices of some minutes.
 #
 #   tests/long.sh --list     the slices, and why they are long
-#   tests/long.sh --today    the one that is due today, by the date: all of them come in turn
+#   tests/long.sh --today    the one that is due today, by the date: all of them come in turn; --due names it
 #   tests/long.sh all        all of them
 #
 # FOLDER is where test.sh has built, build-test unless told otherwise; slices with tools of their own build
@@ -31,6 +31,12 @@ mutations       mutations of the library, each of which a test of the short tier
 '
 names=$(awk 'NF { print $1 }' <<<"$slices")
 
+due() {
+    # shellcheck disable=SC2206 # a list of words
+    local all=($names)
+    echo "${all[$(($(date +%s) / 86400 % ${#all[@]}))]}"
+}
+
 folder=build-test
 if [[ ${1-} == --folder ]]; then
     folder=$2
@@ -41,11 +47,11 @@ case ${1-} in
     printf '%s' "${slices#?}"
     exit 0
     ;;
---today)
-    # shellcheck disable=SC2206 # a list of words
-    all=($names)
-    set -- "${all[$(($(date +%s) / 86400 % ${#all[@]}))]}"
+--due)
+    due
+    exit 0
     ;;
+--today) set -- "$(due)" ;;
 all)
     # shellcheck disable=SC2086 # likewise
     set -- $names
@@ -108,6 +114,7 @@ run_slice() {
     esac
 }
 
+mkdir -p "$folder"
 passed=0 failed=0 skipped=0
 log=$folder/long.log
 for slice in "$@"; do

@@ -3,6 +3,7 @@
 #   point NAME COMMAND...   a point: COMMAND ends with 0; what it prints is in "$output"
 #   skip NAME REASON        a point that is not tried here
 #   long COMMAND...         the points of COMMAND are of the long tier
+#   beside COMMAND...       the points of COMMAND, which mostly wait, run beside each other until the plan
 #   plan                    the end of the script
 #
 # FLASH_TEST_TIER in the environment says which tier's points are tried, and printed: short (the default),
@@ -10,15 +11,22 @@
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
-: "${output:?a file, for what the latest point prints}"
+: "${scratch:?a folder}" "${output:?a file, for what the latest point prints}"
 points=0
 failures=0
 skips=0
 
 is_long=no
+is_beside=no
+besides=() # the folders of those points, of which each has its name, output and status
 
 long() {
     local is_long=yes
+    "$@"
+}
+
+beside() {
+    local is_beside=yes
     "$@"
 }
 
@@ -52,21 +60,57 @@ fail() {
     "${@:2}" | awk '{ print "# " $0 }' || : # awk ends the last line
 }
 
+# judge NAME STATUS OUTPUT: what came of a point.
+judge() {
+    if (($2 == 0)); then
+        say ok "$1"
+        return
+    fi
+    fail "$1" tail -n 40 "$3"
+    if (($2 == 124 || $2 == 137)); then
+        echo "# hangs: no end within $FLASH_TEST_TIMEOUT s"
+    fi
+}
+
+# start_beside NAME COMMAND...: with files of its own. Four at a time.
+start_beside() {
+    local folder status=0
+    while (($(jobs -pr | wc -l) >= 4)); do
+        wait -n || :
+    done
+    folder=$(mktemp -d "$scratch/beside.XXXXXX")
+    printf '%s\n' "$1" >"$folder/name"
+    besides+=("$folder")
+    (
+        scratch=$folder log=$folder/log output=$folder/output
+        "${@:2}" >"$output" 2>&1 || status=$?
+        echo "$status" >"$folder/status"
+    ) &
+}
+
+judge_besides() {
+    local folder
+    for folder in "${besides[@]}"; do
+        until [[ -s $folder/status ]]; do
+            wait -n || break
+        done
+        judge "$(<"$folder/name")" "$(cat "$folder/status" || echo 1)" "$folder/output"
+    done
+    besides=()
+}
+
 point() {
     local name=$1 status turn
     wanted "$name" || return 0
     shift
     for ((turn = 0; turn < ${FLASH_TEST_TIMES:-1}; turn++)); do
-        status=0
-        "$@" >"$output" 2>&1 || status=$?
-        if ((status == 0)); then
-            say ok "$name"
+        if [[ $is_beside == yes ]]; then
+            start_beside "$name" "$@"
             continue
         fi
-        fail "$name" tail -n 40 "$output"
-        if ((status == 124 || status == 137)); then
-            echo "# hangs: no end within $FLASH_TEST_TIMEOUT s"
-        fi
+        status=0
+        "$@" >"$output" 2>&1 || status=$?
+        judge "$name" "$status" "$output"
     done
 }
 
@@ -77,5 +121,6 @@ flush() {
 
 plan() {
     flush
+    judge_besides
     echo "1..$points"
 }

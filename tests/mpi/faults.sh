@@ -35,24 +35,24 @@ ends_explaining() {
     told "$topic"
 }
 
-# UCX fails one rank for good: said by that one, and the others learn of it.
+# UCX fails one rank for good: said by that one, after some seconds, and the others learn of it.
 options --mca coll_flash_min_bytes 0 --mca coll_flash_ring_order rank
 for np in 2 3 5; do
-    mpi "$np" -- test_faults no_sends
+    beside mpi "$np" -- test_faults no_sends
 done
 for fault in no_receives no_memory_for_receives no_memory_for_sends; do
-    point "$fault: said" says 1 'took a message of a coll/flash operation neither' 3 -- \
+    beside point "$fault: said" says 1 'took a message of a coll/flash operation neither' 3 -- \
         test_faults "$fault"
 done
-mpi 5 --mca coll_flash_progress off -- test_faults no_receives
-mpi 3 -- test_faults told_later
+beside mpi 5 --mca coll_flash_progress off -- test_faults no_receives
+beside mpi 3 -- test_faults told_later
 for np in 2 3 5; do
-    mpi "$np" -- test_faults no_receives_small
+    beside mpi "$np" -- test_faults no_receives_small
 done
-mpi 5 -- test_faults not_connected
-mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_sends
-mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_receives
-point 'refused: cause and remedy' explains refused 3 -- test_faults no_receives
+beside mpi 5 -- test_faults not_connected
+long beside mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_sends
+beside mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_receives
+beside point 'refused: cause and remedy' explains refused 3 -- test_faults no_receives
 options --mca coll_flash_min_bytes 0
 
 # The nth allocation that flash makes on one rank fails, in MPI_Init at first: no flash, or no

@@ -7,6 +7,8 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
+is_beside=yes # all points, which mostly wait
+
 # Those to whom what rank 1 left half-written keeps from coming what others send.
 jammed() {
     local pid
@@ -42,47 +44,58 @@ survivors_are_told() {
         { told peer-lost >/dev/null || told transport-failed >/dev/null || told peer-lost; }
 }
 
+# dies NP CALL [OPTION]...: in the middle of an operation.
+dies() {
+    point "np $1, $2${3:+, ${*:3}}: a rank dies" survivors_are_told "$1" "${@:3}" -- test_lost dies "$2"
+}
+# absent NP CALL: before it.
+absent() {
+    point "np $1, $2: a rank dies before it takes part" survivors_are_told "$1" -- test_lost absent "$2"
+}
+# dies_at STEP CALL [OPTION]...
+dies_at() {
+    point "np 4, $2${3:+, ${*:3}}: a rank dies at step $1" \
+        survivors_are_told 4 "${@:3}" -- test_lost dies "$2" "$1"
+}
+direct=(--mca coll_flash_schedule direct)
 for call in gather reduce; do
-    for np in 2 3 4; do
-        point "np $np, $call: a rank dies" survivors_are_told "$np" -- test_lost dies "$call"
+    long dies 2 "$call"
+    dies 3 "$call"
+    long dies 4 "$call"
+    long dies 3 "$call" -x UCX_FLASH_TLS=tcp
+    long dies 4 "$call" --mca coll_flash_progress off
+    long absent 2 "$call"
+    absent 4 "$call"
+    dies 4 "${call}v"
+    for form in "${call}_init" "${call}_pending"; do
+        long dies 4 "$form"
     done
-    point "np 3, $call, tcp: a rank dies" \
-        survivors_are_told 3 -x UCX_FLASH_TLS=tcp -- test_lost dies "$call"
-    point "np 4, $call, no progress thread: a rank dies" \
-        survivors_are_told 4 --mca coll_flash_progress off -- test_lost dies "$call"
-    for np in 2 4; do
-        point "np $np, $call: a rank dies before it takes part" \
-            survivors_are_told "$np" -- test_lost absent "$call"
-    done
-    for form in "${call}v" "${call}_init" "${call}_pending"; do
-        point "np 4, $form: a rank dies" survivors_are_told 4 -- test_lost dies "$form"
-    done
-    for step in 1 2 3 4; do
-        point "np 4, ${call}_compute: a rank dies at step $step" \
-            survivors_are_told 4 -- test_lost dies "${call}_compute" "$step"
+    dies_at 2 "${call}_compute"
+    for step in 1 3 4; do
+        long dies_at "$step" "${call}_compute"
     done
 done
-for np in 2 4; do
-    point "np $np, reduce, the direct schedule: a rank dies" \
-        survivors_are_told "$np" --mca coll_flash_schedule direct -- test_lost dies reduce
-done
-point 'np 4, reduce_compute, the direct schedule: a rank dies at step 2' \
-    survivors_are_told 4 --mca coll_flash_schedule direct -- test_lost dies reduce_compute 2
+dies 4 reduce_init
+dies 4 gather_pending
+long dies 2 reduce "${direct[@]}"
+dies 4 reduce "${direct[@]}"
+long dies_at 2 reduce_compute "${direct[@]}"
 # It has a place in the queue of one, and will never say that what is there is complete. (Where UCX writes
 # there by something else than memcpy(), it lives.)
 survivors_are_told_of_jam() {
     survivors_are_told "$@" && told jammed
 }
+# jams NP CALL [OPTION]...
+jams() {
+    point "np $1, $2${3:+, ${*:3}}: a rank dies in the middle of a message" \
+        survivors_are_told_of_jam "$1" "${@:3}" -- test_lost jams "$2"
+}
 for call in gather reduce; do
-    for np in 3 4; do
-        point "np $np, $call: a rank dies in the middle of a message" \
-            survivors_are_told_of_jam "$np" -- test_lost jams "$call"
-    done
-    point "np 4, $call, no progress thread: a rank dies in the middle of a message" \
-        survivors_are_told_of_jam 4 --mca coll_flash_progress off -- test_lost jams "$call"
+    jams 3 "$call"
+    long jams 4 "$call"
+    long jams 4 "$call" --mca coll_flash_progress off
 done
-point 'np 4, reduce, the direct schedule: a rank dies in the middle of a message' \
-    survivors_are_told_of_jam 4 --mca coll_flash_schedule direct -- test_lost jams reduce
+long jams 4 reduce "${direct[@]}"
 # shellcheck disable=SC2034 # the runner's
 over_boards() {
     OMPI_MCA_coll_flash_board_bytes=1000000000 board=yes on_node=no "$@"
@@ -91,7 +104,9 @@ over_boards() {
 by_reading() {
     OMPI_MCA_coll_flash_board_bytes=0 OMPI_MCA_coll_flash_board_read_ranks=64 board=yes on_node=no "$@"
 }
-for np in 2 3 4; do
+# without_rings NP: over boards, and by reading.
+without_rings() {
+    local np=$1 call
     for call in gather gatherv; do
         point "np $np, $call, read: a rank dies" \
             by_reading survivors_are_told "$np" -- test_lost dies "$call"
@@ -104,8 +119,11 @@ for np in 2 3 4; do
     done
     point "np $np, gather, boards: a rank dies before it takes part" \
         over_boards survivors_are_told "$np" -- test_lost absent gather
-done
-point 'np 3, gather, tcp: a rank dies before it takes part' \
+}
+long without_rings 2
+without_rings 3
+long without_rings 4
+long point 'np 3, gather, tcp: a rank dies before it takes part' \
     survivors_are_told 3 -x UCX_FLASH_TLS=tcp -- test_lost absent gather
 
 # sizes_are_apart CALL MIN_BYTES ENDS: rank 0 takes the ring and rank 1, whose blocks are shorter,
@@ -194,19 +212,19 @@ many_wait_in_rounds() {
 }
 point 'allgathers, in rounds: a rank is late for many' many_wait_in_rounds
 for operation in allgather reduce-scatter; do
-    call=gather
-    [[ $operation == allgather ]] || call=reduce
-    point "$operation, boards: a rank is late" over_boards late_for_boards "$call"
-    point "$operation, boards: a late rank is given up" \
+    call=gather more=()
+    [[ $operation == allgather ]] || call=reduce more=(long)
+    "${more[@]}" point "$operation, boards: a rank is late" over_boards late_for_boards "$call"
+    "${more[@]}" point "$operation, boards: a late rank is given up" \
         over_boards late_rank_is_given_up -- test_lost late "$call"
     # What the rank before the late one waits for, and the rank behind it sends.
     blocks=(1 2)
     [[ $operation == allgather ]] || blocks=(0 1)
     point "$operation, in rounds: a rank is late" late_for_rounds "$call" "${blocks[@]}"
-    point "$operation, in rounds, MPI_THREAD_MULTIPLE: a rank is late" \
+    long point "$operation, in rounds, MPI_THREAD_MULTIPLE: a rank is late" \
         with_threads late_for_rounds "$call" "${blocks[@]}"
     point "$operation: a rank is late" rank_is_late -- test_lost late "$call"
-    point "$operation: a rank is late, and what it sends comes in" echoes_come_in "$call"
+    "${more[@]}" point "$operation: a rank is late, and what it sends comes in" echoes_come_in "$call"
     point "$operation: a late rank is given up" late_rank_is_given_up -- test_lost late "$call"
 done
 

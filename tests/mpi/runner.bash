@@ -81,7 +81,8 @@ find_matplotlib() {
     return 1
 }
 
-# The limit is for jobs of many points, of which each has its own.
+# The programs have a limit of their own, of processor time, for each case. That of the whole job is far away, on
+# a machine that has much else to do, too; one of many points has more.
 run() {
     local np=$1 own=() program executable ranks status=0
     shift
@@ -95,7 +96,7 @@ run() {
     [[ $executable == "$program" ]] || set -- "$program" "$@"
     [[ $executable == */* ]] || executable=$programs/$executable
     ranks=${ranks_folder:-$(mktemp -d "$scratch/ranks.XXXXXX")}
-    timeout --kill-after=10 "${limit:-$FLASH_TEST_TIMEOUT}" "$MPIRUN" -np "$np" --oversubscribe \
+    timeout --kill-after=10 "${limit:-$((5 * FLASH_TEST_TIMEOUT))}" "$MPIRUN" -np "$np" --oversubscribe \
         --mca mpi_yield_when_idle 1 --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" \
         --mca coll "$coll" --mca coll_flash_on_node "$on_node" --mca coll_flash_board "$board" \
         --mca coll_flash_doubling_bytes "$rounds" --mca coll_flash_doubling_ranks "$rounds_from" \
@@ -197,7 +198,7 @@ points_of_job() {
         done >"$scratch/points"
         : >"$scratch/results"
         status=0
-        limit=$((FLASH_TEST_TIMEOUT * (${#left[@]} + 1))) run "$np" --mca coll_flash_board_read_ranks 64 \
+        limit=$((5 * FLASH_TEST_TIMEOUT * (${#left[@]} + 1))) run "$np" --mca coll_flash_board_read_ranks 64 \
             "$@" -- "$executable" --points "$scratch/points" "$scratch/results" >"$output" 2>&1 </dev/null || status=$?
         begun=$(sed -n 's/^begin //p' "$scratch/results" | tail -n 1)
         report "${begun:=${left[0]}}"
