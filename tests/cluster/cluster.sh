@@ -37,7 +37,7 @@ on_hosts() {
 
 # A rank dies when what its neighbour sends it no longer fits into the connection.
 rank_dies() {
-    FLASH_TEST_TIMEOUT=60 run_on 3 1 200mbit --enable-recovery -x UCX_TCP_SNDBUF=32K \
+    run_on 3 1 200mbit --enable-recovery -x UCX_TCP_SNDBUF=32K \
         -x UCX_TCP_RCVBUF=32K --mca coll_flash_probe_seconds 1 -- test_lost dies "$1" \
         >"$log" 2>&1 || :
     holds 2 'at last: MPI_ERR_OTHER' && holds 2 'once more: MPI_ERR_OTHER' &&

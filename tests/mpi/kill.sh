@@ -19,20 +19,23 @@ running() {
     ((status <= 1)) || echo "pgrep fails with status $status" # 1: there is none
 }
 
-# Processes of the program are gone within 30 s; what is left is killed.
+# Processes of the program end. One that has computed for so long since has not been told to: it is killed.
+patience=60 # seconds of processor time
 nothing_is_left() {
-    local left pid
-    for _ in {1..300}; do
-        left=$(running)
-        [[ -n $left ]] || return 0
+    local left pid seconds
+    while left=$(running) && [[ -n $left ]]; do
+        for pid in $left; do
+            seconds=$(ps -o cputimes= -p "$pid" || echo 0)
+            if ((seconds > patience)); then
+                echo "still running: $left"
+                ps -o pid,stat,time,args -p "$pid" || :
+                # shellcheck disable=SC2086 # a list of words
+                kill -KILL $left || :
+                return 1
+            fi
+        done
         sleep 0.1
     done
-    echo "still running: $left"
-    for pid in $left; do
-        ps -o pid,stat,time,args -p "$pid" || :
-        kill -KILL "$pid" || :
-    done
-    return 1
 }
 
 # Exit statuses tell nothing here. It was flash's operations that went on.
@@ -40,35 +43,37 @@ no_report() {
     ! grep -Eh 'Sanitizer|runtime error:|: passed on' "$1" && grep -q ': ring$' "$1"
 }
 
+# The victim leaves a file as it kills itself: who says so in the job differs.
 rank_dies() {
-    # mpirun's exit status is the rank's, which is that of a `timeout` that had to kill mpirun, too.
-    FLASH_TEST_TIMEOUT=60 run "$@" -- "$victim" rank >"$scratch/said" 2>&1 || :
+    rm -f "$scratch/killed"
+    run "$@" -- "$victim" "$scratch/killed" >"$scratch/said" 2>&1 || :
     grep -v ': ring$' "$scratch/said"
-    # If mpirun does not say so, others were quicker to find that out, and ended the job.
-    nothing_is_left && grep -Eq 'signal 9 \(Killed\)|Gone:  rank' "$scratch/said" &&
-        no_report "$scratch/said"
+    nothing_is_left && [[ -e $scratch/killed ]] && no_report "$scratch/said"
 }
 
 mpirun_dies() {
-    local mpirun
-    : >"$scratch/started" # here, before it is read below
-    run "$@" -- "$victim" >"$scratch/started" 2>&1 &
-    for _ in {1..300}; do
-        grep -q running "$scratch/started" && break
+    local mpirun job ranks_folder=$scratch/started
+    rm -rf "$ranks_folder"
+    mkdir "$ranks_folder"
+    run "$@" -- "$victim" >"$scratch/said" 2>&1 &
+    job=$!
+    until grep -qs running "$ranks_folder/0.out"; do
+        kill -0 "$job" 2>/dev/null || break
         sleep 0.1
     done
     # The mpirun whose argument the program is: not `timeout`, which has the same arguments. That of
     # Open MPI 5 becomes prterun.
     mpirun=$(pgrep --full -- "^([^ ]*/)?(mpirun|prterun)[^ ]* .* $victim") || {
-        cat "$scratch/started"
-        kill %% || : # the `timeout` of run
-        wait || :
+        cat "$scratch/said"
+        kill "$job" || : # the `timeout` of run
+        wait "$job" || :
         nothing_is_left
         return 1
     }
-    kill -KILL "$mpirun"
-    wait || :
-    nothing_is_left && no_report "$scratch/started"
+    # shellcheck disable=SC2086 # a list of words
+    kill -KILL $mpirun
+    wait "$job" || :
+    nothing_is_left && no_report "$scratch/said"
 }
 
 for np in 2 4; do

@@ -37,7 +37,7 @@ names_the_dead() {
 survivors_are_told() {
     local np=$1
     shift
-    FLASH_TEST_TIMEOUT=60 run "$np" --enable-recovery --mca coll_flash_probe_seconds 1 \
+    run "$np" --enable-recovery --mca coll_flash_probe_seconds 1 \
         "$@" >"$log" 2>&1 || :
     holds $((np - 1)) 'at last: MPI_ERR_OTHER' && holds $((np - 1)) 'once more: MPI_ERR_OTHER' &&
         holds 0 'called right' && holds 0 'ended with a piece pending' && names_the_dead &&
@@ -129,7 +129,7 @@ long point 'np 3, gather, tcp: a rank dies before it takes part' \
 # sizes_are_apart CALL MIN_BYTES ENDS: rank 0 takes the ring and rank 1, whose blocks are shorter,
 # does not: both wait, and the ring says so. Whether rank 1 has an end depends on its own way.
 sizes_are_apart() {
-    FLASH_TEST_TIMEOUT=60 run 2 --enable-recovery --mca coll_flash_min_bytes "$2" \
+    run 2 --enable-recovery --mca coll_flash_min_bytes "$2" \
         --mca coll_flash_stuck_seconds 1 --mca coll_flash_stuck_error 1 -- \
         test_lost apart "$1" >"$log" 2>&1 || :
     holds 1 'rank 0, .*: at last: MPI_ERR_OTHER' && holds 0 'at last: success' &&
@@ -166,7 +166,7 @@ echoes_come_in() {
 }
 # Nor does it pass for one that a dead rank has jammed: what it sent before came in behind all of that.
 late_beside_the_dead() {
-    FLASH_TEST_TIMEOUT=60 run 4 --enable-recovery --mca coll_flash_probe_seconds 1 -- \
+    run 4 --enable-recovery --mca coll_flash_probe_seconds 1 -- \
         test_lost beside "$1" >"$log" 2>&1 || :
     holds 3 'at last: success' && holds 0 'called right' && holds 0 'Nothing comes in' && holds 0 'Gone:'
 }
@@ -175,7 +175,7 @@ for call in gather reduce; do
 done
 # Given up: each rank ends with an error, the late one included.
 late_rank_is_given_up() {
-    FLASH_TEST_TIMEOUT=60 run 3 --enable-recovery --mca coll_flash_stuck_seconds 2 \
+    run 3 --enable-recovery --mca coll_flash_stuck_seconds 2 \
         --mca coll_flash_stuck_error 1 "$@" >"$log" 2>&1 || :
     holds 3 'at last: MPI_ERR_OTHER' && holds 3 'once more: MPI_ERR_OTHER' &&
         holds 0 'called right' && holds + 'That rank is given up'
