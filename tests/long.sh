@@ -91,10 +91,10 @@ run_slice() {
         FLASH_TEST_TIER=long in_folder "$folder" unit test_engine_errors test_engine_gives_up \
             test_engine_interleavings test_engine_peers test_engine_ring
         ;;
-    devices) points device.sh ;;
+    devices) points device.sh device_layers.sh ;;
     paths) points allgather.sh board.sh caller.sh direct.sh doubling.sh merge.sh read.sh reduce_scatter.sh ;;
     layers) points benchmarks.sh install.sh mpi4py.sh trace.sh ;;
-    waits) points arguments.sh async.sh extension.sh faults.sh growth.sh kill.sh life.sh lost.sh pending.sh requests.sh ;;
+    waits) points arguments.sh async.sh extension.sh fallback.sh faults.sh growth.sh kill.sh life.sh lost.sh pending.sh requests.sh ;;
     random) FLASH_RANDOM_OPERATIONS=200000 points random.sh ;;
     large) points large.sh ;;
     asan)

@@ -27,7 +27,7 @@ done
 
 # The same tests as everywhere, by the real driver.
 status=0
-FLASH_TEST_DRIVER=libcuda.so.1 make --silent -C tests/mpi check TESTS=device.sh || status=$?
+FLASH_TEST_DRIVER=libcuda.so.1 make --silent -C tests/mpi check TESTS="device.sh device_layers.sh" || status=$?
 count() {
     grep -c "^:test-result: $1" tests/mpi/device.trs || true
 }

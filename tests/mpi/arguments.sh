@@ -26,10 +26,11 @@ ends_outside() {
     holds + "The $3() function was called $2" && holds 0 'came back' && holds 0 'ignal'
 }
 select_coll flash
+# mpirun takes some seconds over a job that ends so.
 for call in Flash_active {A,Ia}ll{gather,gatherv,reduce,toall,toallv}_compute \
     {R,Ir}educe_scatter{,_block}_compute; do
-    point "MPIX_$call before MPI_Init" ends_outside before 'before MPI_INIT was invoked' "MPIX_$call"
-    point "MPIX_$call after MPI_Finalize" \
+    beside point "MPIX_$call before MPI_Init" ends_outside before 'before MPI_INIT was invoked' "MPIX_$call"
+    beside point "MPIX_$call after MPI_Finalize" \
         ends_outside after 'after MPI_FINALIZE was invoked' "MPIX_$call"
 done
 

@@ -14,9 +14,15 @@ if [[ ${FLASH_SANITIZER-} == thread ]]; then
     inside=(small medium big blocking two_in_flight user_operation user_type)
 fi
 mpi 1 -- test_extension
-for np in 2 3 4 5 8; do
-    mpi "$np" "${multiple[@]}" -- test_extension "${inside[@]}"
-    mpi "$np" "${multiple[@]}" -- test_extension_ends free_communicators
+extension_of() { # NP
+    mpi "$1" "${multiple[@]}" -- test_extension "${inside[@]}"
+    mpi "$1" "${multiple[@]}" -- test_extension_ends free_communicators
+}
+for np in 2 3 5; do
+    extension_of "$np"
+done
+for np in 4 8; do
+    long extension_of "$np"
 done
 tests=(test_own test_both test_halves "test_pending any_order blocking several_in_flight fails"
     test_threads test_failures)

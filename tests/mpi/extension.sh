@@ -8,25 +8,39 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 # Plain calls inside of callbacks go around the ring, too.
 options --mca coll_flash_min_bytes 0
-for np in 1 2 3 4 5 8; do
-    mpi "$np" -- test_extension
-    mpi "$np" -- test_extension_ends
-    mpi "$np" -- test_own
+one_kind() { # NP: a producer or a consumer
+    mpi "$1" -- test_extension
+    mpi "$1" -- test_extension_ends
+    mpi "$1" -- test_own
+}
+both_kinds() { # NP
+    mpi "$1" -- test_both
+    mpi "$1" -- test_both_arguments
+    mpi "$1" -- test_halves
+}
+for np in 1 2 3 5; do
+    one_kind "$np"
+    both_kinds "$np"
 done
-for np in 1 2 3 4 5 6 7 8; do
-    mpi "$np" -- test_both
-    mpi "$np" -- test_both_arguments
-    mpi "$np" -- test_halves
+mpi 8 -- test_extension
+both_kinds 8
+for np in 4 6 7; do
+    long one_kind "$np"
+    long both_kinds "$np"
 done
-for np in 2 5; do
-    mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_both
-    mpi "$np" --mca coll_flash_progress off -- test_both
-    mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_own
-    mpi "$np" --mca coll_flash_progress off -- test_own
-    mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_extension
-    mpi "$np" --mca coll_flash_progress off -- test_extension
-    mpi "$np" --mca coll_flash_progress off -- test_extension_ends
-done
+long one_kind 8
+other_settings() { # NP
+    mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_both
+    mpi "$1" --mca coll_flash_progress off -- test_both
+    mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_own
+    mpi "$1" --mca coll_flash_progress off -- test_own
+    mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_extension
+    mpi "$1" --mca coll_flash_progress off -- test_extension
+    mpi "$1" --mca coll_flash_progress off -- test_extension_ends
+}
+long other_settings 2
+other_settings 3
+long other_settings 5
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_extension
 mpi 5 --mca coll_flash_ring_order rank -- test_extension
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_both
@@ -34,18 +48,6 @@ mpi 5 --mca coll_flash_ring_order rank -- test_both
 FLASH_TEST_LEVEL=multiple mpi 3 -- test_both
 for level in funneled multiple; do
     mpi 3 -x "FLASH_TEST_LEVEL=$level" -- test_extension small tests_inside
-done
-
-# The same without flash's component.
-select_coll ^flash
-for np in 1 2 3 8; do
-    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_allgather
-    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_extension
-    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_extension_ends
-    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_own
-    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_both
-    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_both_arguments
-    mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_halves
 done
 
 plan

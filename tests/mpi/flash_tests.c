@@ -10,8 +10,8 @@ extern const test_program_t test_allgather, test_arguments, test_async, test_bot
     test_both_arguments, test_buffers, test_cancel, test_direct, test_empty_types, test_exposed,
     test_extension, test_extension_ends, test_failures, test_growth, test_halves, test_in_turn,
     test_info, test_merge, test_own, test_pending, test_persistent, test_persistent_ends,
-    test_reduce_scatter, test_requests, test_rounds, test_same_bits, test_sizes, test_threads,
-    test_users_code;
+    test_points, test_reduce_scatter, test_requests, test_rounds, test_same_bits, test_sizes,
+    test_threads, test_users_code;
 
 const test_program_t *const test_programs[] = {&test_allgather,
                                                &test_arguments,
@@ -35,6 +35,7 @@ const test_program_t *const test_programs[] = {&test_allgather,
                                                &test_pending,
                                                &test_persistent,
                                                &test_persistent_ends,
+                                               &test_points,
                                                &test_reduce_scatter,
                                                &test_requests,
                                                &test_rounds,

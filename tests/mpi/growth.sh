@@ -8,7 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 options --mca coll_flash_min_bytes 0
 mpi 2 -- test_growth
-mpi 3 --mca coll_flash_progress off -- test_growth
+long mpi 3 --mca coll_flash_progress off -- test_growth
 
 # What the extension has without flash's component.
 select_coll ^flash

@@ -21,11 +21,11 @@ needs() {
     fi
 }
 
-needs 5 2 allgather
-needs 9 2 packed
-needs 5 2 consumed
-needs 7 2 reduce_scatter
-needs 11 2 produced
+long needs 5 2 allgather
+long needs 9 2 packed
+long needs 5 2 consumed
+long needs 7 2 reduce_scatter
+long needs 11 2 produced
 options --mca coll_flash_min_bytes 0
 needs 1 3 offsets
 

@@ -11,7 +11,7 @@
 
 enum { MOST_LINES = 10 }; /* of one rank and case: the first failures tell most */
 
-int world_rank, world_size;
+int world_rank, world_size, short_tier;
 int handler_calls, handler_error;
 MPI_Comm handler_comm;
 
@@ -79,6 +79,11 @@ bool passes_persistent_on(void)
     const char *rounds = getenv("OMPI_MCA_coll_flash_doubling_bytes");
 
     return uses_boards() || (rounds != NULL && strcmp(rounds, "0") != 0);
+}
+
+bool is_turn(size_t k)
+{
+    return !short_tier || world_size <= 3 || (k + (size_t) world_size) % 3 == 0;
 }
 
 void *get_memory(size_t bytes)

@@ -26,6 +26,7 @@ typedef struct test_case {
 } test_case_t;
 
 extern int world_rank, world_size;
+extern int short_tier; /* FLASH_TEST_TIER of rank 0 */
 
 /* Says on stderr what went wrong unless `good`, with the rank and the case. Any thread. */
 __attribute__((format(printf, 2, 3))) bool check(bool good, const char *text, ...);
@@ -75,6 +76,12 @@ int run_program(const test_program_t *program, char **names);
 unsigned failed_checks(void);
 /* What failures name as the place where they happened; NULL: the start or the end of the job. */
 void set_place(const char *point, const char *name);
+
+/*
+ * Whether case `k` of many alike is to be tried. With more than three ranks, the short tier has a third
+ * of them, and another third with the next number of ranks. Alike on all ranks.
+ */
+bool is_turn(size_t k);
 
 /* malloc() that cannot fail. */
 void *get_memory(size_t bytes);

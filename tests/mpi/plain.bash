@@ -6,26 +6,34 @@
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
+requests_of() { # NP
+    mpi "$1" -- test_requests one_communicator many_communicators free_active free_types \
+        free_communicators come_and_go reduce_meanwhile leak
+}
+
+lives_of() { # NP
+    # shellcheck disable=SC2154 # runner.bash's
+    mpi "$1" -- test_threads "${thread_cases[@]}"
+    mpi "$1" -- test_in_turn
+    mpi "$1" -- test_life
+    mpi "$1" -- test_life finalize
+}
+
 plain_requests() {
     local np
     for np in 2 3 4 5; do
         mpi "$np" -- test_sizes plain own_block
         mpi "$np" -- test_failures
     done
-    for np in 2 5 8; do
-        mpi "$np" -- test_requests one_communicator many_communicators free_active free_types \
-            free_communicators come_and_go reduce_meanwhile leak
-    done
-    mpi 2 -- test_requests many_pending
-    for np in 2 3 4; do
-        # shellcheck disable=SC2154 # runner.bash's
-        mpi "$np" -- test_threads "${thread_cases[@]}"
-        mpi "$np" -- test_in_turn
-        mpi "$np" -- test_life
-        mpi "$np" -- test_life finalize
-    done
+    requests_of 2
+    requests_of 5
+    long requests_of 8
+    long mpi 2 -- test_requests many_pending
+    long lives_of 2
+    lives_of 3
+    long lives_of 4
     mpi 2 -- test_cancel
-    mpi 3 -- test_growth
+    long mpi 3 -- test_growth
     point 'sizes disagree: cause and remedy' explains sizes-disagree 2 -- test_sizes plain
 }
 

@@ -123,11 +123,14 @@ void run_cases(const test_program_t *program, const char *point, char **names)
 
 void begin_job(int level)
 {
+    const char *tier = getenv("FLASH_TEST_TIER");
     int provided;
 
     MPI_Init_thread(NULL, NULL, level, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+    short_tier = tier == NULL || strcmp(tier, "short") == 0;
+    MPI_Bcast(&short_tier, 1, MPI_INT, 0, MPI_COMM_WORLD);
     check(provided >= level, "thread level %d instead of %d", provided, level);
 }
 

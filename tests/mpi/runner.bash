@@ -101,7 +101,7 @@ run() {
         --mca coll "$coll" --mca coll_flash_on_node "$on_node" --mca coll_flash_board "$board" \
         --mca coll_flash_doubling_bytes "$rounds" --mca coll_flash_doubling_ranks "$rounds_from" \
         --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" "${common[@]}" "${own[@]}" \
-        "${own_files[@]}" "$ranks" "${tool[@]}" "$executable" "$@" || status=$?
+        "${own_files[@]}" "$ranks" "${tool[@]}" "$executable" "$@" </dev/null || status=$?
     said_in "$ranks"
     return $status
 }

@@ -249,7 +249,12 @@ static void counts(void)
 
     for (int signature = 0; signature < SIGNATURES; signature++) {
         for (size_t k = 0; k < LENGTH(units); k++) {
-            equal_blocks(signature, WAY_PREDEFINED, WAY_PREDEFINED, units[k]);
+            if (is_turn(k + (size_t) signature)) {
+                equal_blocks(signature, WAY_PREDEFINED, WAY_PREDEFINED, units[k]);
+            }
+        }
+        if (!is_turn((size_t) signature)) {
+            continue;
         }
         unequal_blocks(signature, WAY_PREDEFINED, WAY_PREDEFINED, 1);
         unequal_blocks(signature, WAY_PREDEFINED, WAY_PREDEFINED, 301);
@@ -260,6 +265,9 @@ static void types(void)
 {
     for (int signature = 0; signature < SIGNATURES; signature++) {
         for (int way = 1; way < WAYS; way++) {
+            if (!is_turn((size_t) (signature + way))) {
+                continue;
+            }
             equal_blocks(signature, way, way, 3);
             equal_blocks(signature, WAY_PREDEFINED, way, 1);
             equal_blocks(signature, way, WAY_PREDEFINED, 41);
@@ -272,7 +280,10 @@ static void types(void)
 static void signatures(void)
 {
     for (int signature = 0; signature < SIGNATURES; signature++) {
-        for (int units = 1; units <= 1000; units *= 10) {
+        for (int units = 1, k = 0; units <= 1000; units *= 10, k++) {
+            if (!is_turn((size_t) (signature + k))) {
+                continue;
+            }
             equal_blocks(signature, NO_WAY, NO_WAY, units);
             equal_blocks(signature, WAY_PREDEFINED, NO_WAY, units);
             unequal_blocks(signature, NO_WAY, NO_WAY, units);

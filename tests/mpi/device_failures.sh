@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Failures of the driver of devices, and what is told of their memory.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/device.bash"
+
+options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
+if [[ $FLASH_TEST_DRIVER != "$standin" ]]; then
+    skip 'failures of the driver' 'a real one fails when it likes'
+    plan
+    exit
+fi
+
+FLASH_TEST_FAIL='copy 1' point 'a failure of the driver is told in its words' \
+    says + CUDA_ERROR_UNKNOWN 2 -- test_device_errors driver_fails
+FLASH_TEST_FAIL='copy 1' point 'a failure of the driver: cause and remedy' \
+    explains device-failed 2 -- test_device_errors driver_fails
+
+if [[ -e $top_builddir/cuda/.libs/libmpix_flash_cublas.so ]] && stands_in .libs/libcublasLt.so; then
+    for name in cublasLtCreate cudaMallocAsync cublasLtMatmulAlgoGetHeuristic cublasLtMatmul; do
+        FLASH_TEST_FAIL=$name mpi 3 -- test_device_gemm cublas_fails
+    done
+fi
+
+mpi 3 -- test_device_errors stream_fails
+
+# Each of the driver's functions that an operation needs, at its first calls and later.
+while read -r name turns; do
+    for turn in $turns; do
+        alone=()
+        ((turn > 1)) || alone=(own_job) # what is made once in a process may fail once
+        FLASH_TEST_FAIL="$name $turn" "${alone[@]}" mpi 3 -- test_device_errors driver_fails
+    done
+done <<'END'
+cuCtxPushCurrent 1 2 5
+cuDevicePrimaryCtxRetain 1 2
+cuStreamGetCtx 1 2
+cuCtxGetDevice 1 2
+cuCtxGetStreamPriorityRange 1 2
+cuStreamCreateWithPriority 1 2 5
+cuMemPoolCreate 1
+cuMemAllocFromPoolAsync 1
+cuEventCreate 1 2
+cuEventRecord 1 2
+cuStreamWaitEvent 1 2 5
+cuMemHostAlloc 1
+cuMemcpyAsync 1 2 5
+cuStreamAddCallback 1 2 5
+cuStreamSynchronize 1
+copy 1 2 5
+END
+
+if [[ -e $top_builddir/cuda/flash_kernels.fatbin ]] && stands_in test_operators; then
+    for failure in 'cuLaunchKernel 1' 'cuLaunchKernel 2' 'kernel 1' 'kernel 2'; do
+        FLASH_TEST_FAIL=$failure mpi 3 -- test_device_errors driver_fails
+    done
+fi
+
+# The same where UCX reaches devices' memory.
+export FLASH_TEST_UCX=cuda
+broken=('cuMemcpyAsync 1' 'cuMemcpyAsync 5' 'copy 1' 'copy 5')
+if [[ -e $top_builddir/cuda/flash_kernels.fatbin ]] && stands_in test_operators; then
+    broken+=('cuLaunchKernel 1')
+fi
+for failure in "${broken[@]}"; do
+    FLASH_TEST_FAIL=$failure mpi 3 -- test_device_errors driver_fails
+done
+point 'no memory for UCX on the device: staged, and told' says + 'staged through pinned memory' \
+    3 --mca coll_flash_verbose 2 -- test_device_errors no_direct_memory
+for direct in yes auto; do
+    point "by UCX is told: $direct" says + "sent and received by UCX from the device's memory" \
+        2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_direct "$direct" -- test_device many
+done
+point 'by UCX is refused' says 0 "sent and received by UCX from the device's memory" \
+    2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_direct no -- test_device many
+unset FLASH_TEST_UCX
+
+# Pinned memory is next to the device.
+export FLASH_TEST_TOPOLOGY=$top_srcdir/tests/mpi/two_nodes.xml
+mpi 2 -- test_device pinned_near
+FLASH_TEST_FAIL='cuMemHostRegister 1' point 'np 3: cuMemHostRegister fails, call 1' \
+    run 3 -x HWLOC_XMLFILE="$FLASH_TEST_TOPOLOGY" -x HWLOC_THISSYSTEM=1 -- test_device_errors driver_fails
+
+point 'rates of the plugin' env "FLASH_TEST_DRIVER=$standin" "$top_builddir/tests/gpu/rates" "$plugin" 2
+
+options --mca coll_flash_cuda_plugin "$plugin"
+while read -r name turns; do # the first before the call, later ones after it
+    for turn in $turns; do
+        FLASH_TEST_FAIL="$name $turn" mpi 3 -- test_device_errors mirror_fails
+    done
+done <<'END'
+cuStreamCreateWithPriority 1 5
+cuMemcpyAsync 1 2 3
+cuStreamSynchronize 1 2 3
+END
+
+plan

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The calls of <mpix_flash.h> without flash's component.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+select_coll ^flash
+everything() { # NP
+    mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_allgather
+    mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_extension
+    mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_extension_ends
+    mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_own
+    mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_both
+    mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_both_arguments
+    mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_halves
+}
+for np in 1 2 3; do
+    everything "$np"
+done
+long everything 8
+
+plan
