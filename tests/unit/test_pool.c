@@ -95,6 +95,8 @@ static void test_few(void)
     use(&pool, 1000, 1);
     ok(source.released == 3 && source.bytes == 1000 + (FLASH_POOL_KEPT - 1) * 100,
        "a larger one takes the place of a smaller");
+    use(&pool, 1000, 2);
+    ok(source.bytes == 2 * 1000 + (FLASH_POOL_KEPT - 2) * 100, "and so does another one");
     flash_pool_clear(&pool);
 }
 
