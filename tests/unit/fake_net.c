@@ -109,7 +109,10 @@ flash_peer_t *fake_net_peer(fake_net_t *net, uint32_t from, uint32_t to)
 
 fake_stats_t fake_net_stats(const fake_net_t *net, uint32_t rank)
 {
-    return net->nodes[rank].stats;
+    fake_stats_t stats = net->nodes[rank].stats;
+
+    stats.reserved = net->nodes[rank].reserved;
+    return stats;
 }
 
 size_t fake_net_pending(const fake_net_t *net)

@@ -56,6 +56,7 @@ typedef struct fake_stats {
     uint64_t messages, bytes; /* sent */
     uint64_t receives;        /* posted */
     uint64_t reserves;        /* calls */
+    uint32_t reserved;        /* transfers, at present */
     uint32_t peers;           /* that something was sent to */
 } fake_stats_t;
 

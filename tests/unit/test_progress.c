@@ -1,6 +1,7 @@
 /*
  * test_progress.c: what an application's poll does: moves data, calls back, or reports what has ended
- * and leaves the rest for later; whom it calls; and that the thread sleeps where looking is in vain.
+ * and leaves the rest for later; whom it calls; what is done with the lock, and what without; that the
+ * thread sleeps where looking is in vain, and what wakes it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -19,10 +20,42 @@ static flash_transport_ops_t counting; /* rank 0's transport, */
 static unsigned asked;                 /* and how often it was to move data */
 static const flash_transport_ops_t *asks;
 
+/* The lock; NULL: there is none yet. Whoever has it, or sees another thread have it, cannot take it. */
+static pthread_mutex_t *guard;
+static bool unguarded; /* the transport was called without it */
+
+static bool is_locked(void)
+{
+    bool locked = pthread_mutex_trylock(guard) != 0;
+
+    if (!locked) {
+        pthread_mutex_unlock(guard);
+    }
+    return locked;
+}
+
+static void see_guard(void)
+{
+    unguarded |= guard != NULL && !is_locked();
+}
+
 static unsigned ask(flash_transport_t *transport)
 {
+    see_guard();
     asked++;
     return asks->progress(transport);
+}
+
+static int reserve(flash_transport_t *transport, uint32_t transfers)
+{
+    see_guard();
+    return asks->reserve(transport, transfers);
+}
+
+static void unreserve(flash_transport_t *transport, uint32_t transfers)
+{
+    see_guard();
+    asks->unreserve(transport, transfers);
 }
 
 /* Two ranks, whose allgathers are in place: there is nothing to do but to move them. */
@@ -30,6 +63,7 @@ typedef struct pair {
     fake_net_t *net;
     flash_engine_t *engines[RANKS];
     flash_progress_t *progress; /* rank 0's */
+    uint32_t reserved;          /* by its engine alone */
     char blocks[RANKS][OPERATIONS][RANKS];
     flash_callback_fn *consume; /* of rank 0's operations; or NULL */
     bool unattended;            /* they are */
@@ -94,18 +128,26 @@ static void set_up(pair_t *pair)
     asks = transport->ops;
     counting = *asks;
     counting.progress = ask;
+    counting.reserve = reserve;
+    counting.unreserve = unreserve;
+    guard = NULL;
     transport->ops = &counting;
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         pair->engines[rank] = flash_engine_create(fake_net_transport(pair->net, rank));
     }
+    pair->reserved = fake_net_stats(pair->net, 0).reserved;
     pair->progress = flash_progress_create(pair->engines[0], transport);
+    guard = &pair->progress->lock;
+    unguarded = false;
 }
 
-/* Whether nothing was left to do. */
+/* Whether nothing was left to do, or reserved, and all was done with the lock. */
 static bool tear_down(pair_t *pair)
 {
     const char *first;
-    bool clean = fake_net_leftovers(pair->net) == 0 && fake_net_violations(pair->net, &first) == 0;
+    bool clean = fake_net_leftovers(pair->net) == 0 &&
+                 fake_net_violations(pair->net, &first) == 0 &&
+                 fake_net_stats(pair->net, 0).reserved == pair->reserved && !unguarded;
     flash_op_t *op;
 
     while ((op = flash_engine_completed(pair->engines[1])) != NULL) {
@@ -119,13 +161,19 @@ static bool tear_down(pair_t *pair)
     return clean;
 }
 
-/* As the progress thread does: operations end, and nobody has heard of it. */
+/* As the progress thread does. */
+static void move_here(pair_t *pair)
+{
+    flash_progress_lock(pair->progress);
+    flash_engine_progress(pair->engines[0]);
+    flash_progress_unlock(pair->progress);
+}
+
+/* Likewise: operations end, and nobody has heard of it. */
 static void move_all(pair_t *pair)
 {
     while (flash_engine_active(pair->engines[0]) + flash_engine_active(pair->engines[1]) > 0) {
-        flash_progress_lock(pair->progress);
-        flash_engine_progress(pair->engines[0]);
-        flash_progress_unlock(pair->progress);
+        move_here(pair);
         flash_engine_progress(pair->engines[1]);
     }
 }
@@ -151,9 +199,12 @@ static bool poll_is(pair_t *pair, bool moves, int reports)
     return (asked > 0) == moves && completed - before == reports;
 }
 
+static atomic_uint arms;
+
 static int armed(flash_transport_t *transport)
 {
     (void) transport;
+    atomic_fetch_add_explicit(&arms, 1, memory_order_relaxed);
     return FLASH_OK;
 }
 
@@ -178,17 +229,16 @@ static double now_ms(void)
 
 static const struct timespec a_while = {.tv_nsec = 10000000};
 
-/* With an operation under way, and an event that lasts. */
-static void start_thread(pair_t *pair, int (*arm)(flash_transport_t *transport))
+/* With an event that lasts, or none. */
+static void start_thread(pair_t *pair, int (*arm)(flash_transport_t *transport), bool event)
 {
     flash_transport_t *transport;
 
     set_up(pair);
     transport = fake_net_transport(pair->net, 0);
     counting.arm = arm;
-    transport->event_fd = eventfd(1, EFD_CLOEXEC);
+    transport->event_fd = eventfd(event, EFD_CLOEXEC);
     flash_progress_start_thread(pair->progress, NULL, NULL);
-    start_here(pair, 0);
 }
 
 /* Once the other rank takes part, too. */
@@ -214,7 +264,8 @@ static void test_vain_events(void)
     pair_t pair = {.net = NULL};
     uint64_t wakeups;
 
-    start_thread(&pair, armed);
+    start_thread(&pair, armed, true);
+    start_here(&pair, 0);
     do {
         nanosleep(&a_while, NULL);
         wakeups = flash_progress_wakeups(pair.progress);
@@ -351,7 +402,7 @@ static void test_no_callback_after_failure(void)
     pretend_thread(&pair, true);
     start(&pair, 0);
     for (int k = 0; k < MANY; k++) {
-        flash_engine_progress(pair.engines[0]);
+        move_here(&pair);
         flash_engine_progress(pair.engines[1]);
     }
     ok(poll_is(&pair, false, 0) && calls == 1,
@@ -363,6 +414,137 @@ static void test_no_callback_after_failure(void)
        "its piece has failed: there is no other callback, and the operation ends");
     pretend_thread(&pair, false);
     ok(tear_down(&pair), "nothing is left over");
+}
+
+/* Waits until that is true; false: it is not, for so long that it never will be. */
+static bool comes_true(bool (*what)(pair_t *pair), pair_t *pair)
+{
+    enum { TOO_LONG_MS = 20000 };
+    double began = now_ms();
+
+    while (!what(pair) && now_ms() - began < TOO_LONG_MS) {
+        nanosleep(&a_while, NULL);
+    }
+    return what(pair);
+}
+
+static bool has_armed(pair_t *pair)
+{
+    (void) pair;
+    return atomic_load_explicit(&arms, memory_order_relaxed) > 0;
+}
+
+static bool has_woken(pair_t *pair)
+{
+    return flash_progress_wakeups(pair->progress) > 0;
+}
+
+static atomic_uint ends;
+
+static void end(flash_ended_t *ended)
+{
+    (void) ended;
+    see_guard();
+    atomic_fetch_add_explicit(&ends, 1, memory_order_relaxed);
+}
+
+static bool has_ended(pair_t *pair)
+{
+    (void) pair;
+    return atomic_load_explicit(&ends, memory_order_relaxed) > 0;
+}
+
+/* The thread sleeps, and no event will wake it. */
+static void start_sleeper(pair_t *pair)
+{
+    atomic_store_explicit(&arms, 0, memory_order_relaxed);
+    start_thread(pair, armed, false);
+    comes_true(has_armed, pair);
+    flash_progress_lock(pair->progress); /* which it has until it sleeps */
+    flash_progress_unlock(pair->progress);
+}
+
+static void test_wake_ups(void)
+{
+    flash_ended_t ended = {.end = end};
+    pair_t pair = {.net = NULL};
+
+    start_sleeper(&pair);
+    start_here(&pair, 0);
+    ok(comes_true(has_woken, &pair), "an operation that starts wakes the thread");
+    ok(ends_well(&pair), "and ends");
+    start_sleeper(&pair);
+    flash_progress_ended(pair.progress, &ended);
+    ok(comes_true(has_ended, &pair), "what has ended elsewhere wakes the thread");
+    start_here(&pair, 0);
+    ok(ends_well(&pair), "and operations go on");
+}
+
+static unsigned consumed, consumed_locked;
+
+static int consume(void *arg, const flash_piece_t *piece)
+{
+    (void) arg;
+    (void) piece;
+    consumed++;
+    consumed_locked += is_locked();
+    return FLASH_OK;
+}
+
+/* As in Open MPI's calls, which the callback may make. */
+static void test_callbacks(void)
+{
+    pair_t pair = {.net = NULL};
+    int before = completed;
+
+    pair.consume = consume;
+    set_up(&pair);
+    shown = &pair;
+    start(&pair, 0);
+    while (completed == before) {
+        flash_progress_poll(pair.progress, complete);
+        flash_engine_progress(pair.engines[1]);
+    }
+    ok(consumed == RANKS && consumed_locked == 0, "callbacks are made without the lock");
+    ok(tear_down(&pair), "and all else with it");
+}
+
+static atomic_uint apart;
+
+static int consume_apart(void *arg, const flash_piece_t *piece)
+{
+    (void) arg;
+    (void) piece;
+    atomic_fetch_add_explicit(&apart, 1, memory_order_relaxed);
+    return FLASH_OK;
+}
+
+static bool is_consumed(pair_t *pair)
+{
+    flash_progress_poll(pair->progress, complete);
+    flash_engine_progress(pair->engines[1]);
+    return completed > 0;
+}
+
+/* In the thread that is there for them. */
+static void test_callbacks_apart(void)
+{
+    pair_t pair = {.net = NULL};
+    flash_op_params_t params;
+
+    set_up(&pair);
+    flash_progress_start_caller(pair.progress);
+    params = params_of(&pair, 0, 0);
+    params.consume = consume_apart;
+    params.apart = true;
+    shown = &pair;
+    completed = 0;
+    flash_progress_start_op(pair.progress, &params);
+    start_there(&pair, 0);
+    ok(comes_true(is_consumed, &pair) &&
+           atomic_load_explicit(&apart, memory_order_relaxed) == RANKS,
+       "a piece that is there wakes the thread for callbacks");
+    ok(tear_down(&pair), "and leaves nothing over");
 }
 
 int main(void)
@@ -383,6 +565,9 @@ int main(void)
     move_all(&pair);
     ok(poll_is(&pair, false, 1) && pair.blocks[0][1][1] == 'b', "until it has ended, too");
     ok(tear_down(&pair), "nothing is left over");
+    test_callbacks();
+    test_callbacks_apart();
+    test_wake_ups();
     test_vain_events();
     test_busy_transport();
     test_unattended();
