@@ -1,0 +1,188 @@
+/*
+ * test_order.c: what the plugin does comes behind what the application's streams hold, and is not
+ * done before that is.
+ *
+ * The stand-in driver runs all streams in one thread, a random one's next action at a time. So a
+ * stream's first action here is a gate, and STEPS others follow: when all is in its stream, the gate
+ * opens, and what does not come behind the stream is soon chosen before the last of them.
+ *
+ * `steps` is atomic, relaxed; `seen` is released with `done`, and acquired with it.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cuda.h>
+
+#include "../unit/tap.h"
+#include "flash_gpu.h"
+#include "standin.h"
+
+enum { STEPS = 64, BYTES = 256 };
+
+static const flash_gpu_ops_t *gpu;
+static sem_t gate;
+static atomic_int steps;
+static int seen; /* how many of them, at the end of what comes behind them */
+static atomic_bool done;
+
+static void must(bool well, const char *what)
+{
+    if (!well) {
+        printf("Bail out! %s\n", what);
+        exit(EXIT_FAILURE);
+    }
+}
+
+static int wait_at_gate(void *arg)
+{
+    (void) arg;
+    sem_wait(&gate);
+    return SUCCESS;
+}
+
+static int step(void *arg)
+{
+    (void) arg;
+    atomic_fetch_add_explicit(&steps, 1, memory_order_relaxed);
+    return SUCCESS;
+}
+
+static void fill(CUstream stream)
+{
+    atomic_store_explicit(&steps, 0, memory_order_relaxed);
+    atomic_store_explicit(&done, false, memory_order_relaxed);
+    must(standin_compute(stream, wait_at_gate, NULL) == SUCCESS, "a gate");
+    for (int k = 0; k < STEPS; k++) {
+        must(standin_compute(stream, step, NULL) == SUCCESS, "a step");
+    }
+}
+
+static void end(flash_gpu_copy_t *copy, bool well)
+{
+    (void) copy;
+    seen = well ? atomic_load_explicit(&steps, memory_order_relaxed) : -1;
+    atomic_store_explicit(&done, true, memory_order_release);
+}
+
+static bool comes_behind(void)
+{
+    static const struct timespec pause = {.tv_nsec = 1000000};
+
+    sem_post(&gate);
+    while (!atomic_load_explicit(&done, memory_order_acquire)) {
+        nanosleep(&pause, NULL);
+    }
+    if (seen != STEPS) {
+        diag("behind %d of %d", seen, STEPS);
+    }
+    return seen == STEPS;
+}
+
+/* A copy in a lane that is opened when the stream holds something. */
+static bool copy_comes_behind(CUstream stream, void *const *given, void *memory)
+{
+    flash_gpu_copy_t copy = {.done = end};
+    flash_gpu_lane_t *lane;
+    bool behind;
+
+    fill(stream);
+    lane = gpu->open(memory, given);
+    must(lane != NULL, "a lane");
+    must(gpu->begin(lane, (char *) memory + BYTES, memory, BYTES, &copy), "a copy");
+    behind = comes_behind();
+    gpu->close(lane);
+    return behind;
+}
+
+/* What is told of a stream that holds something. */
+static bool notice_comes_behind(CUstream stream, void *memory)
+{
+    void *given = stream;
+    flash_gpu_copy_t copy = {.done = end};
+    flash_gpu_lane_t *lane = gpu->open(memory, &given);
+    bool behind;
+
+    must(lane != NULL, "a lane");
+    fill(stream);
+    must(gpu->notify(lane, stream, &copy), "a notice");
+    behind = comes_behind();
+    gpu->close(lane);
+    return behind;
+}
+
+static void *open_gate(void *arg)
+{
+    static const struct timespec a_while = {.tv_nsec = 20000000};
+
+    nanosleep(&a_while, NULL); /* so long that the other thread waits by then */
+    sem_post(&gate);
+    return arg;
+}
+
+/* Who waits for a stream. */
+static bool waits_for(CUstream stream, void *memory)
+{
+    void *given = stream;
+    flash_gpu_lane_t *lane = gpu->open(memory, &given);
+    pthread_t opener;
+    bool waits;
+
+    must(lane != NULL, "a lane");
+    fill(stream);
+    must(pthread_create(&opener, NULL, open_gate, NULL) == 0, "a thread");
+    waits = gpu->copy(lane, &given, NULL, NULL, 0) &&
+            atomic_load_explicit(&steps, memory_order_relaxed) == STEPS;
+    pthread_join(opener, NULL);
+    must(cuStreamSynchronize(stream) == CUDA_SUCCESS, "the end of the stream");
+    gpu->close(lane);
+    return waits;
+}
+
+static void load_plugin(void)
+{
+    const char *build = getenv("top_builddir");
+    flash_gpu_plugin_fn *ask = NULL;
+    char path[PATH_MAX];
+    void *plugin;
+
+    snprintf(path, sizeof(path), "%s/cuda/.libs/flash_cuda.so", build == NULL ? "../.." : build);
+    plugin = dlopen(path, RTLD_NOW);
+    must(plugin != NULL, dlerror());
+    *(void **) &ask = dlsym(plugin, FLASH_GPU_SYMBOL);
+    must(ask != NULL && (gpu = ask()) != NULL, "the plugin");
+}
+
+int main(void)
+{
+    CUcontext context;
+    CUstream stream;
+    CUdeviceptr address;
+    void *memory, *given;
+    int streams;
+
+    must(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
+             cuCtxPushCurrent(context) == CUDA_SUCCESS &&
+             cuMemAlloc(&address, 2 * BYTES) == CUDA_SUCCESS &&
+             cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS,
+         "the device");
+    sem_init(&gate, 0, 0);
+    load_plugin();
+    memory = (void *) (uintptr_t) address;
+    given = stream;
+    streams = standin_streams();
+    ok(copy_comes_behind(stream, &given, memory), "a copy comes behind what the stream holds");
+    ok(copy_comes_behind(CU_STREAM_LEGACY, NULL, memory), "and what the default stream does");
+    ok(copy_comes_behind(CU_STREAM_PER_THREAD, NULL, memory), "and each thread's");
+    ok(notice_comes_behind(stream, memory), "what a stream holds is done when that is told");
+    ok(waits_for(stream, memory), "who waits for a stream waits for all that it holds");
+    ok(standin_streams() == streams, "lanes leave no streams behind");
+    return tap_done();
+}
