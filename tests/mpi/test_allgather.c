@@ -297,7 +297,7 @@ static void signatures(void)
  */
 static void big(void)
 {
-    const int bytes = world_size <= 3 ? 1500000 : 300000;
+    const int bytes = world_size <= 2 ? 1500000 : 300000;
     const int units = bytes / (TYPED_BASICS * 8) + 1;
 
     equal_blocks(SIGNATURE_INT64, WAY_PREDEFINED, WAY_PREDEFINED, units);

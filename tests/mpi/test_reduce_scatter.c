@@ -197,7 +197,7 @@ static void other_ways(void)
 /* Several segments, the last one short; fewer where more ranks each make and compare all of it. */
 static void big(void)
 {
-    const int bytes = world_size <= 3 ? 1500000 : 300000;
+    const int bytes = world_size <= 2 ? 1500000 : 300000;
     size_t count;
     const reduction_t *all = reductions(&count);
 

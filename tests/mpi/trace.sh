@@ -85,7 +85,7 @@ else
 fi
 
 cannot_be_written() {
-    says 1 'coll_flash_trace asks for could not be opened' 2 \
+    says 2 'coll_flash_trace asks for could not be opened' 2 \
         --mca coll_flash_trace "$scratch/nowhere/trace" -- test_others && told no-trace
 }
 point 'np 2: no such folder: a message, and the job runs' cannot_be_written

@@ -277,8 +277,8 @@ static void test_vain_events(void)
 
 /* ---------------------------------------------------------- a transport that is busy for ever */
 
-/* The thread finds the transport busy, and all still, as it has `arms` times since `since`. */
-static void start_busy_thread(pair_t *pair, unsigned arms, uint64_t since)
+/* The thread finds the transport busy, and all still, as it has `times` times since `since`. */
+static void start_busy_thread(pair_t *pair, unsigned times, uint64_t since)
 {
     flash_transport_t *transport;
 
@@ -291,7 +291,7 @@ static void start_busy_thread(pair_t *pair, unsigned arms, uint64_t since)
     while (flash_progress_move(pair->progress)) {
     }
     flash_progress_unlock(pair->progress);
-    pair->progress->busy_arms = arms;
+    pair->progress->busy_arms = times;
     pair->progress->busy_since = since;
     shown = pair;
     looks = 0;
