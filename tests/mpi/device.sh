@@ -98,9 +98,10 @@ fi
 # Calls that take no ring: of any size, and by their size.
 on_node=no
 options --mca coll_flash_cuda_plugin "$plugin"
-for np in 2 3 5; do
+for np in 2 3; do
     mpi "$np" -- test_device mirrored many users_operation two_devices
 done
+long mpi 5 -- test_device mirrored many users_operation two_devices
 board=yes
 for np in 2 3; do
     mpi "$np" -- test_device mirrored many users_operation two_devices
@@ -113,7 +114,7 @@ for np in 2 3; do
     mpi "$np" -- test_device mirrored many users_operation two_devices
 done
 rounds=0
-mpi 4 -- test_device mirrored many
+long mpi 4 -- test_device mirrored many
 point 'persistent requests that are passed on: said' \
     says + 'persistent requests that take no ring' 2 -- test_device_errors passed_on
 # The extension, where no ring serves it.

@@ -436,7 +436,7 @@ void all_places(bool gather, form_t first, form_t last)
 
     for (form_t form = first; form <= last; form++) {
         for (size_t k = 0; k < 2 * LENGTH(counts); k++) {
-            for (int turn = 0; turn < PLACES * PLACES; turn += form == PLAIN ? 1 : 3) {
+            for (int turn = 0; turn < PLACES * PLACES; turn += form == PLAIN && !short_tier ? 1 : 3) {
                 int where = turn + (turn % 2) * world_rank;
                 job_t job = {.form = form,
                              .count = counts[k / 2],

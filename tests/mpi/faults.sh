@@ -56,10 +56,12 @@ beside point 'refused: cause and remedy' explains refused 3 -- test_faults no_re
 options --mca coll_flash_min_bytes 0
 
 # The nth allocation that flash makes on one rank fails, in MPI_Init at first: no flash, or no
-# communicator, but no crash. Each of the first, then every third until there are no more.
+# communicator, but no crash. Each of the first, then every third, in the short tier every eleventh, until
+# there are no more.
 ends_cleanly() {
-    local nth status
-    for ((nth = 1; ; nth += nth < 10 ? 1 : 3)); do
+    local nth status step=3
+    [[ ${FLASH_TEST_TIER:-short} != short ]] || step=11
+    for ((nth = 1; ; nth += nth < 10 ? 1 : step)); do
         status=0
         run 2 -- "${on_rank[@]}" 1 FLASH_TEST_FAULT=malloc \
             /usr/bin/env "FLASH_TEST_FAULT_CALL=$nth" "$program" works >"$log" 2>&1 || status=$?

@@ -16,7 +16,7 @@ for name in "${cases[@]}"; do
     mpi 4 --mca coll_flash_progress off -- test_requests "$name"
 done
 # Segments so short that both threads reduce all the time, on cores of their own.
-mpi 4 --bind-to none --mca coll_flash_progress on --mca coll_flash_segment_bytes 512 -- \
+long mpi 4 --bind-to none --mca coll_flash_progress on --mca coll_flash_segment_bytes 512 -- \
     test_requests reduce_meanwhile
 # A long operation, of which a message is on its way at a time.
 mpi 2 --mca coll_flash_segment_bytes 64 --mca coll_flash_sends 1 -- test_requests outlasted
@@ -24,7 +24,7 @@ for np in 2 3; do
     mpi "$np" -- test_requests many_pending
 done
 mpi 1 -- test_requests
-mpi 8 -- test_requests "${cases[@]}"
+long mpi 8 -- test_requests "${cases[@]}"
 
 for np in 1 2 3; do
     mpi "$np" -- test_cancel
