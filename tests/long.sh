@@ -94,8 +94,8 @@ run_slice() {
     devices) points device.sh device_layers.sh ;;
     paths) points allgather.sh board.sh caller.sh direct.sh doubling.sh merge.sh read.sh reduce_scatter.sh ;;
     layers) points benchmarks.sh install.sh mpi4py.sh trace.sh ;;
-    waits) points arguments.sh async.sh extension.sh fallback.sh faults.sh growth.sh kill.sh life.sh lost.sh pending.sh requests.sh ;;
-    random) FLASH_RANDOM_OPERATIONS=200000 points random.sh ;;
+    waits) points arguments.sh async.sh messages.sh extension.sh fallback.sh faults.sh growth.sh kill.sh life.sh lost.sh pending.sh requests.sh ;;
+    random) FLASH_RANDOM_OPERATIONS=200000 FLASH_TEST_TIER=all in_folder "$folder" mpi random.sh ;;
     large) points large.sh ;;
     asan)
         with_tool asan --enable-asan extension.sh failures.sh persistent.sh requests.sh sizes.sh

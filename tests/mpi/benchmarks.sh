@@ -18,24 +18,24 @@ measures() {
 
 # A row for each size, by the path that coll_flash_min_bytes says.
 for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
-    point "np 2 flash_$name: large sizes by the ring" \
+    beside point "np 2 flash_$name: large sizes by the ring" \
         measures 2 '  ring$' 2 "flash_$name" -m 1M:2M "${short[@]}"
-    long point "np 3 flash_$name: large sizes by the ring" \
+    beside long point "np 3 flash_$name: large sizes by the ring" \
         measures 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}"
     path=below
     [[ $name != ireduce* ]] || path=direct
-    point "np 2 flash_$name: small sizes by no ring" \
+    beside point "np 2 flash_$name: small sizes by no ring" \
         measures 3 "  $path\$" 2 "flash_$name" -m 64K:256K "${short[@]}" -t 3 -f --compute=sleep
     rounds=65536 long point "np 2 flash_$name: smaller ones in rounds" \
         measures 3 '  rounds$' 2 "flash_$name" -m 64:256 "${short[@]}"
-    point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
+    beside point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
 done
 rounds=65536 point 'np 2 flash_ireduce_scatter: in rounds' \
     measures 3 '  rounds$' 2 flash_ireduce_scatter -m 64:256 "${short[@]}"
 # What does not divide: rows for sizes with an element at least.
-point 'np 3 flash_ireduce_scatter: sizes that leave ranks without elements' \
+beside point 'np 3 flash_ireduce_scatter: sizes that leave ranks without elements' \
     measures 5 '  below$' 3 flash_ireduce_scatter -m 4:64 "${short[@]}"
-point 'np 3 flash_ireduce_scatter_block: sizes without a block are left out' \
+beside point 'np 3 flash_ireduce_scatter_block: sizes without a block are left out' \
     measures 3 '  below$' 3 flash_ireduce_scatter_block -m 4:64 "${short[@]}"
 
 mpi 1 -- test_coll_data
@@ -98,10 +98,10 @@ refuses() {
     run 2 -- "$benchmarks/$2" "${@:3}" >"$log" 2>&1 || status=$?
     ((status != 0 && status < 124)) && holds 1 "$1"
 }
-point 'flash_iallgather: sizes that are none' refuses 'MAX not less than MIN' flash_iallgather -m 4:2
-point 'flash_iallgather: sizes that do not grow' refuses 'from 2 to' flash_iallgather --times=1
-point 'flash_halves: no elements' refuses 'usage: flash_halves' flash_halves 0
-point 'flash_iallgather: no such device' refuses 'give host or cuda' flash_iallgather -d opencl
+beside point 'flash_iallgather: sizes that are none' refuses 'MAX not less than MIN' flash_iallgather -m 4:2
+beside point 'flash_iallgather: sizes that do not grow' refuses 'from 2 to' flash_iallgather --times=1
+beside point 'flash_halves: no elements' refuses 'usage: flash_halves' flash_halves 0
+beside point 'flash_iallgather: no such device' refuses 'give host or cuda' flash_iallgather -d opencl
 without_driver() {
     mkdir -p "$scratch/empty" && : >"$scratch/empty/libcuda.so.1"
     ! LD_LIBRARY_PATH=$scratch/empty run 1 -- "$benchmarks/flash_iallgather" -d cuda >"$log" 2>&1 &&
@@ -109,14 +109,14 @@ without_driver() {
 }
 point 'flash_iallgather: no driver' without_driver
 if [[ -e $benchmarks/flash_cublas ]]; then
-    point 'flash_cublas: rows that do not divide' refuses 'a multiple of' flash_cublas -m 7
-    point 'flash_cublas: no such type' refuses 'give fp32' flash_cublas -t fp7
+    beside point 'flash_cublas: rows that do not divide' refuses 'a multiple of' flash_cublas -m 7
+    beside point 'flash_cublas: no such type' refuses 'give fp32' flash_cublas -t fp7
 fi
-point 'np 2 flash_iallgather --offset=16' measures 1 '^65536 ' 2 flash_iallgather -m 64K:64K "${short[@]}" \
+beside point 'np 2 flash_iallgather --offset=16' measures 1 '^65536 ' 2 flash_iallgather -m 64K:64K "${short[@]}" \
     --offset=16
-point 'flash_iallgather: an offset that no element has' refuses 'give a multiple of 8' flash_iallgather --offset=12
-point 'flash_iallgather: no such option' refuses 'no option of this program' flash_iallgather -z
-point 'flash_iallgather: no such folder' refuses 'cannot write' flash_iallgather --csv=/nowhere/a.csv
+beside point 'flash_iallgather: an offset that no element has' refuses 'give a multiple of 8' flash_iallgather --offset=12
+beside point 'flash_iallgather: no such option' refuses 'no option of this program' flash_iallgather -z
+beside point 'flash_iallgather: no such folder' refuses 'cannot write' flash_iallgather --csv=/nowhere/a.csv
 
 # simulates FIGURES [OPTION]...: operation, ranks, milliseconds alone, with callbacks, that as a
 # multiple of the ideal, % exposed, messages. Blocks of 1 MiB that take a second each, a latency of
@@ -214,9 +214,9 @@ fi
 if [[ -x $benchmarks/flash_gemm ]]; then
     small=(-m 96 -n 64 -k 80 --iterations=2 --warmup=1 --slices=2)
     for np in 1 2 3; do
-        point "np $np flash_gemm" measures 1 'GEMM + ReduceScatter: ' "$np" flash_gemm "${small[@]}"
+        beside point "np $np flash_gemm" measures 1 'GEMM + ReduceScatter: ' "$np" flash_gemm "${small[@]}"
     done
-    point 'np 3 flash_gemm --compute=offload --pieces=2,3 --type=float' \
+    beside point 'np 3 flash_gemm --compute=offload --pieces=2,3 --type=float' \
         measures 1 'GEMM + ReduceScatter: ' 3 flash_gemm "${small[@]}" --compute=offload \
         --block-time=1 --pieces=2,3 --type=float
     # works TEXT NP PROGRAM ARGUMENT...: ends well, with a line that begins so.
@@ -227,25 +227,25 @@ if [[ -x $benchmarks/flash_gemm ]]; then
         ! run 2 -- "$benchmarks/$1" "${@:2}" >"$log" 2>&1 && holds 1 'give multiples of the 2 ranks'
     }
     for np in 2 3; do
-        point "np $np flash_tcp" works "MPI_Ireduce_scatter_block$(printf '  *[-0-9.]*%.0s' 1 2 3 4)\$" \
+        beside point "np $np flash_tcp" works "MPI_Ireduce_scatter_block$(printf '  *[-0-9.]*%.0s' 1 2 3 4)\$" \
             "$np" flash_tcp -m 1 -i 2
-        point "np $np flash_tcp -a -f" works 'a plain socket,1,'"$np,$(((np - 1) << 20)),[0-9.]*\$" \
+        beside point "np $np flash_tcp -a -f" works 'a plain socket,1,'"$np,$(((np - 1) << 20)),[0-9.]*\$" \
             "$np" flash_tcp -m 1 -i 2 -a -f
     done
-    point 'flash_tcp: no block: said' refuses 'usage: mpirun' flash_tcp -m 0
-    point 'np 3 flash_gemm --no-others' works 'results: all right' 3 flash_gemm "${small[@]}" --no-others
+    beside point 'flash_tcp: no block: said' refuses 'usage: mpirun' flash_tcp -m 0
+    beside point 'np 3 flash_gemm --no-others' works 'results: all right' 3 flash_gemm "${small[@]}" --no-others
     layers() { # NP, of odd sizes
-        point "np $1 flash_mlp" works 'results: right' "$1" flash_mlp -m $((11 * $1)) -k 37 -n 53 \
+        beside point "np $1 flash_mlp" works 'results: right' "$1" flash_mlp -m $((11 * $1)) -k 37 -n 53 \
             -i 1 -x 1 --slices=2,3,16
-        point "np $1 flash_dp" works 'results: right' "$1" flash_dp -m $((5 * $1)) -k $((13 * $1)) \
+        beside point "np $1 flash_dp" works 'results: right' "$1" flash_dp -m $((5 * $1)) -k $((13 * $1)) \
             --layers=3 -i 1 -x 1 --slices=2,3,16
-        point "np $1 flash_attention" works 'results: right' "$1" flash_attention -m $((9 * $1)) \
+        beside point "np $1 flash_attention" works 'results: right' "$1" flash_attention -m $((9 * $1)) \
             -k $((12 * $1)) --heads=$((2 * $1)) -i 1 -x 1 --slices=2,7
-        point "np $1 flash_ulysses --causal" works 'results: right' "$1" flash_ulysses \
+        beside point "np $1 flash_ulysses --causal" works 'results: right' "$1" flash_ulysses \
             -m $((9 * $1)) -k $((12 * $1)) --heads=$((2 * $1)) --causal -i 1 -x 1 --slices=2,7
     }
     blocks() { # NP
-        point "np $1 flash_block" works 'results: right' "$1" flash_block -m $((10 * $1)) \
+        beside point "np $1 flash_block" works 'results: right' "$1" flash_block -m $((10 * $1)) \
             -k $((12 * $1)) -n $((10 * $1)) --heads=$((2 * $1)) --layers=2 -i 1 -x 1 --slices=2,7
     }
     layers 3
@@ -256,9 +256,9 @@ if [[ -x $benchmarks/flash_gemm ]]; then
     for np in 1 2 3 6; do
         long blocks "$np"
     done
-    point 'np 6 flash_block --groups=3 --causal' works 'results: right' 6 flash_block -m 66 -k 36 -n 37 \
+    beside point 'np 6 flash_block --groups=3 --causal' works 'results: right' 6 flash_block -m 66 -k 36 -n 37 \
         --heads=6 --layers=3 --groups=3 --causal -i 1 -x 0
-    point 'np 4 flash_block --groups=4 --compute=offload' works 'results: none' 4 flash_block -m 64 -k 32 \
+    beside point 'np 4 flash_block --groups=4 --compute=offload' works 'results: none' 4 flash_block -m 64 -k 32 \
         --heads=4 --groups=4 -i 2 -x 0 --compute=offload --rate=1G --pieces=3
     # The results of each variant are right, but no better than what has travelled in 16 bits.
     rounds_rows() {
@@ -268,26 +268,26 @@ if [[ -x $benchmarks/flash_gemm ]]; then
     }
     rounded_layers() { # NP
         local layer
-        point "np $1 flash_mlp --type=bf16" rounds_rows "$1" flash_mlp -m $((11 * $1)) -k 37 -n 53 \
+        beside point "np $1 flash_mlp --type=bf16" rounds_rows "$1" flash_mlp -m $((11 * $1)) -k 37 -n 53 \
             -i 1 -x 1 --slices=2,3,16
-        point "np $1 flash_dp --type=bf16" rounds_rows "$1" flash_dp -m $((5 * $1)) -k $((13 * $1)) \
+        beside point "np $1 flash_dp --type=bf16" rounds_rows "$1" flash_dp -m $((5 * $1)) -k $((13 * $1)) \
             --layers=3 -i 1 -x 1 --slices=2,3,16
         for layer in attention ulysses block; do
-            point "np $1 flash_$layer --type=bf16" rounds_rows "$1" "flash_$layer" -m $((9 * $1)) \
+            beside point "np $1 flash_$layer --type=bf16" rounds_rows "$1" "flash_$layer" -m $((9 * $1)) \
                 -k $((12 * $1)) --heads=$((2 * $1)) -i 1 -x 1 --slices=2,7
         done
     }
     rounded_layers 3
     long rounded_layers 1
-    point 'np 4 flash_mlp --type=bf16 --compute=offload' works 'results: none' 4 flash_mlp -m 96 -k 64 \
+    beside point 'np 4 flash_mlp --type=bf16 --compute=offload' works 'results: none' 4 flash_mlp -m 96 -k 64 \
         -i 2 -x 0 --compute=offload --rate=1G --pieces=3 --type=bf16
-    point 'flash_block: groups that do not divide: said' misfits flash_block --groups=3
-    point 'np 3 flash_attention --causal' works 'results: right' 3 flash_attention -m 51 -k 36 \
+    beside point 'flash_block: groups that do not divide: said' misfits flash_block --groups=3
+    beside point 'np 3 flash_attention --causal' works 'results: right' 3 flash_attention -m 51 -k 36 \
         --heads=6 --causal -i 1 -x 0
-    point 'np 3 flash_ulysses' works 'results: right' 3 flash_ulysses -m 51 -k 36 --heads=6 -i 1 -x 0
-    point 'np 3 flash_ulysses --compute=offload' works 'results: none' 3 flash_ulysses -m 96 -k 72 \
+    beside point 'np 3 flash_ulysses' works 'results: right' 3 flash_ulysses -m 51 -k 36 --heads=6 -i 1 -x 0
+    beside point 'np 3 flash_ulysses --compute=offload' works 'results: none' 3 flash_ulysses -m 96 -k 72 \
         --heads=6 -i 2 -x 0 --compute=offload --rate=1G --pieces=3
-    point 'np 3 flash_mlp --compute=offload' works 'results: none' 3 flash_mlp -m 96 -k 64 -i 2 -x 0 \
+    beside point 'np 3 flash_mlp --compute=offload' works 'results: none' 3 flash_mlp -m 96 -k 64 -i 2 -x 0 \
         --compute=offload --rate=1G --pieces=3
     # Where a CUDA device is wanted: no toolkit when it was built, no driver, no cuBLAS.
     if [[ -e $top_builddir/mpi_bench/layer_kernels.fatbin ]]; then
@@ -298,7 +298,7 @@ if [[ -x $benchmarks/flash_gemm ]]; then
         }
         point 'flash_mlp --compute=cublas: no driver' layer_without_driver
     else
-        point 'flash_mlp --compute=cublas: built without CUDA' refuses 'built without the CUDA Toolkit' flash_mlp \
+        beside point 'flash_mlp --compute=cublas: built without CUDA' refuses 'built without the CUDA Toolkit' flash_mlp \
             --compute=cublas
     fi
     if [[ -e $top_builddir/mpi_bench/layer_kernels.fatbin && -e $top_builddir/tests/gpu/.libs/libcublas.so ]]; then
@@ -312,12 +312,12 @@ if [[ -x $benchmarks/flash_gemm ]]; then
         }
         point 'flash_mlp --compute=cublas: no cuBLAS' layer_without_cublas
     fi
-    point 'np 2 flash_mlp --compute=offload --rate=a100' works ".*an accelerator's time, 312000 Gflop/s$" 2 \
+    beside point 'np 2 flash_mlp --compute=offload --rate=a100' works ".*an accelerator's time, 312000 Gflop/s$" 2 \
         flash_mlp -m 64 -k 64 -i 2 -x 0 --compute=offload --rate=a100 --slices=2
-    point 'flash_mlp: no such accelerator' refuses 'or v100, a100, h100 or h200' flash_mlp --rate=abacus
-    point 'flash_mlp: no such way to compute' refuses 'give blas, offload or cublas' flash_mlp --compute=opencl
-    point 'flash_mlp: tokens that do not divide: said' misfits flash_mlp -m 3
-    point 'flash_ulysses: heads that do not divide: said' misfits flash_ulysses --heads=3
+    beside point 'flash_mlp: no such accelerator' refuses 'or v100, a100, h100 or h200' flash_mlp --rate=abacus
+    beside point 'flash_mlp: no such way to compute' refuses 'give blas, offload or cublas' flash_mlp --compute=opencl
+    beside point 'flash_mlp: tokens that do not divide: said' misfits flash_mlp -m 3
+    beside point 'flash_ulysses: heads that do not divide: said' misfits flash_ulysses --heads=3
 else
     skip 'flash_gemm and the layers' 'built without OpenBLAS'
 fi

@@ -9,8 +9,11 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 options --mca coll_flash_min_bytes 0
-for np in 2 3 4 5 6 7 8; do
+for np in 2 3 5 8; do
     mpi "$np" -- test_direct
+done
+for np in 4 6 7; do
+    long mpi "$np" -- test_direct
 done
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_direct
 mpi 4 --mca coll_flash_progress off -- test_direct
@@ -31,20 +34,22 @@ done
 for np in 1 4 6 7 8; do
     long mpi "$np" -- test_reduce_scatter
 done
-for np in 2 5; do
-    mpi "$np" -- test_extension
-    mpi "$np" -- test_halves
-    mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_reduce_scatter
-    mpi "$np" --mca coll_flash_progress off -- test_reduce_scatter
-    mpi "$np" -- test_extension_ends
-    mpi "$np" -- test_own
-    mpi "$np" -- test_persistent
-    mpi "$np" -- test_persistent_ends
-    mpi "$np" -- test_requests
-    mpi "$np" -- test_failures produce big
-done
-mpi 3 -x UCX_FLASH_TLS=tcp -- test_reduce_scatter
-mpi 5 --mca coll_flash_ring_order rank -- test_reduce_scatter
+further() { # NP
+    mpi "$1" -- test_extension
+    mpi "$1" -- test_halves
+    mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_reduce_scatter
+    mpi "$1" --mca coll_flash_progress off -- test_reduce_scatter
+    mpi "$1" -- test_extension_ends
+    mpi "$1" -- test_own
+    mpi "$1" -- test_persistent
+    mpi "$1" -- test_persistent_ends
+    mpi "$1" -- test_requests
+    mpi "$1" -- test_failures produce big
+}
+further 2
+long further 5
+long mpi 3 -x UCX_FLASH_TLS=tcp -- test_reduce_scatter
+long mpi 5 --mca coll_flash_ring_order rank -- test_reduce_scatter
 mpi 3 -- test_users_code
 mpi 4 -- test_life
 
@@ -84,11 +89,13 @@ done
 mpi 4 -x UCX_FLASH_TLS=tcp -- test_reduce_scatter
 mpi 4 --mca coll_flash_progress off -- test_reduce_scatter
 mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_depth 1 -- test_reduce_scatter
-for np in 2 5; do
-    mpi "$np" -- test_requests one_communicator many_communicators come_and_go reduce_meanwhile leak
-    mpi "$np" -- test_in_turn
-    mpi "$np" -- test_life
-done
+further_requests() { # NP
+    mpi "$1" -- test_requests one_communicator many_communicators come_and_go reduce_meanwhile leak
+    mpi "$1" -- test_in_turn
+    mpi "$1" -- test_life
+}
+further_requests 2
+long further_requests 5
 mpi 2 -- test_threads several other_waits # bursts of allgathers would be libnbc's own matter
 [[ ${FLASH_SANITIZER-} == thread ]] || mpi 2 -- test_threads persistent
 mpi 3 -- test_users_code

@@ -9,13 +9,13 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 for progress in on off; do
     options --mca coll_flash_progress "$progress"
-    for np in 2 4; do
-        mpi "$np" -- test_life
+    mpi 2 -- test_life
+    long mpi 4 -- test_life
+    mpi 3 -- test_life finalize
+    for np in 2 5; do
+        long mpi "$np" -- test_life finalize
     done
-    for np in 2 3 5; do
-        mpi "$np" -- test_life finalize
-    done
-    mpi 3 -x UCX_FLASH_TLS=tcp -- test_life
+    long mpi 3 -x UCX_FLASH_TLS=tcp -- test_life
     mpi 3 -x UCX_FLASH_TLS=tcp -- test_life finalize
 done
 options

@@ -7,18 +7,24 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-for np in 1 2 3 4 5 6 7 8; do
+for np in 1 2 3 5; do
     mpi "$np" -- test_merge
 done
-for np in 2 3 5; do
-    mpi "$np" --mca coll_flash_merge_bytes 0 -- test_merge
-    mpi "$np" --mca coll_flash_merge_bytes 100000000 -- test_merge
-    mpi "$np" --mca coll_flash_merge_bytes 16000 --mca coll_flash_progress off -- test_merge
-    mpi "$np" -x FLASH_TEST_CALLER=1 --mca coll_flash_callback_thread 1 -- test_merge
-    # Small plain calls take other ways.
-    mpi "$np" --mca coll_flash_min_bytes 0 -- test_merge
-    mpi "$np" --mca coll_flash_direct_bytes 1 -- test_merge
+for np in 4 6 7 8; do
+    long mpi "$np" -- test_merge
 done
+other_settings() { # NP
+    mpi "$1" --mca coll_flash_merge_bytes 0 -- test_merge
+    mpi "$1" --mca coll_flash_merge_bytes 100000000 -- test_merge
+    mpi "$1" --mca coll_flash_merge_bytes 16000 --mca coll_flash_progress off -- test_merge
+    mpi "$1" -x FLASH_TEST_CALLER=1 --mca coll_flash_callback_thread 1 -- test_merge
+    # Small plain calls take other ways.
+    mpi "$1" --mca coll_flash_min_bytes 0 -- test_merge
+    mpi "$1" --mca coll_flash_direct_bytes 1 -- test_merge
+}
+long other_settings 2
+other_settings 3
+long other_settings 5
 board=yes
 mpi 4 -- test_merge
 board=no

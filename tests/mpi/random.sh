@@ -14,7 +14,8 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 seed=${FLASH_TEST_SEED:-20260424}
-total=10000
+total=5000
+[[ ${FLASH_TEST_TIER:-short} == short ]] || total=${FLASH_RANDOM_OPERATIONS:-10000}
 more=() # options of random_ops
 if [[ ${1:-} == --long ]]; then
     total=${2:-1000000}
