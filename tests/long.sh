@@ -16,11 +16,14 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 slices='
-interleavings   all orders of events of up to 4 ranks: minutes of computation
-devices         points of device.sh for further ranks and settings
-paths           points of board.sh, read.sh, doubling.sh and direct.sh for further ranks
-layers          the benchmarks and layers for further ranks, types and sizes
-waits           points that wait for time limits, and those that repeat themselves
+interleavings   all orders of events of up to 4 ranks, all random cases: minutes of computation
+devices         the memory of devices, on further ranks and with further settings
+layers          the benchmarks and layers, on further ranks, types and sizes
+rings           allgathers and reduce-scatters: all types and operations on up to 8 ranks
+boards          calls over boards and by reading, likewise
+rounds          calls in rounds and direct ones, likewise
+extension       the calls of <mpix_flash.h>, requests and memory, on further ranks
+waits           deaths and faults, which are noticed after seconds; emulated hosts
 random          200,000 random operations
 large           more than 2^31 bytes: 11 GiB of memory
 asan            AddressSanitizer and UBSan: a build of its own, calls around the ring
@@ -66,12 +69,12 @@ esac
 in_folder() {
     local build=$1 place=$2
     shift 2
-    make --silent --directory "$build/tests/$place" --keep-going -j"$(nproc)" check TESTS="$*" || :
+    make --silent --directory "$build/tests/$place" --keep-going -j"$(nproc)" check TESTS="$*"
 }
 
-# The long points of scripts.
-points() {
-    FLASH_TEST_TIER=long in_folder "$folder" mpi "$@"
+# all_of PLACE TEST...: all points of these tests.
+all_of() {
+    FLASH_TEST_TIER=all in_folder "$folder" "$@"
 }
 
 # with_tool NAME OPTION TEST...: tests of the short tier in a build with that option of configure's.
@@ -80,52 +83,51 @@ with_tool() {
     shift 2
     ./build.sh "$build" --enable-werror "$option"
     make --silent --directory "$build" -j"$(nproc)" check TESTS= >/dev/null
-    in_folder "$build" unit 'test_board test_board_failures test_engine_errors test_engine_peers test_engine_ring
-        test_progress test_pool test_trace test_fake_transport test_doubling'
+    in_folder "$build" unit test_board test_board_failures test_engine_errors test_engine_peers test_engine_ring \
+        test_leaks test_progress test_pool test_trace test_fake_transport test_doubling
     in_folder "$build" mpi "$@"
 }
 
 run_slice() {
     case $1 in
     interleavings)
-        FLASH_TEST_TIER=long in_folder "$folder" unit test_engine_errors test_engine_gives_up \
-            test_engine_interleavings test_engine_peers test_engine_ring
+        all_of unit test_board test_engine_errors test_engine_gives_up test_engine_interleavings test_engine_peers \
+            test_engine_ring test_leaks
         ;;
-    devices) points device.sh device_layers.sh ;;
-    paths) points allgather.sh board.sh caller.sh direct.sh doubling.sh merge.sh read.sh reduce_scatter.sh ;;
-    layers) points benchmarks.sh install.sh mpi4py.sh trace.sh ;;
-    waits) points arguments.sh async.sh messages.sh extension.sh fallback.sh faults.sh growth.sh kill.sh life.sh lost.sh pending.sh requests.sh ;;
-    random) FLASH_RANDOM_OPERATIONS=200000 FLASH_TEST_TIER=all in_folder "$folder" mpi random.sh ;;
-    large) points large.sh ;;
-    asan)
-        with_tool asan --enable-asan extension.sh failures.sh persistent.sh requests.sh sizes.sh
-        ;;
+    devices) all_of mpi device.sh device_failures.sh ;;
+    layers) all_of mpi benchmarks.sh device_layers.sh ;;
+    rings) all_of mpi allgather.sh merge.sh reduce_scatter.sh ;;
+    boards) all_of mpi board.sh read.sh ;;
+    rounds) all_of mpi direct.sh doubling.sh ;;
+    extension) all_of mpi caller.sh extension.sh fallback.sh growth.sh life.sh requests.sh ;;
+    waits) all_of mpi faults.sh lost.sh messages.sh && all_of cluster cluster.sh ;;
+    random) FLASH_RANDOM_OPERATIONS=200000 all_of mpi random.sh ;;
+    large) all_of mpi large.sh ;;
+    asan) with_tool asan --enable-asan extension.sh failures.sh persistent.sh requests.sh sizes.sh ;;
     asan-paths) with_tool asan --enable-asan board.sh doubling.sh read.sh ;;
     tsan) with_tool tsan --enable-tsan board.sh pending.sh persistent.sh requests.sh ;;
-    valgrind)
-        ./install-deps.sh valgrind
-        make --silent --directory "$folder" check-valgrind || :
-        ;;
-    mutations) tests/mutate.sh || : ;;
+    valgrind) ./install-deps.sh valgrind && make --silent --directory "$folder" check-valgrind ;;
+    mutations) tests/mutate.sh ;;
     *)
         echo "long.sh: there is no slice $1: see tests/long.sh --list" >&2
-        exit 2
+        return 2
         ;;
     esac
 }
 
 mkdir -p "$folder"
+rm -f "$folder/long-summary"
 passed=0 failed=0 skipped=0
 log=$folder/long.log
 for slice in "$@"; do
     echo "=== long tier: $slice ==="
-    SECONDS=0
-    run_slice "$slice" 2>&1 | tee "$log"
+    SECONDS=0 status=0
+    run_slice "$slice" 2>&1 | tee "$log" || status=$?
     ok=$(grep -c '^PASS: \|^ok ' "$log" || :)
     not_ok=$(grep -c '^\(FAIL\|ERROR\): \|^not ok ' "$log" || :)
     skips=$(grep -c '^SKIP: ' "$log" || :)
-    if ((ok == 0)); then
-        echo "FAIL: $slice: nothing ran"
+    if ((ok + skips == 0 || (status != 0 && not_ok == 0))); then
+        echo "FAIL: $slice ended with status $status: see above"
         not_ok=$((not_ok + 1))
     fi
     echo "=== $slice: $ok passed, $not_ok failed, $skips skipped, $SECONDS s ==="

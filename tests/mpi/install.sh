@@ -171,7 +171,7 @@ else
     point 'manual pages' has_pages
 fi
 
-# Each program, and each option that it holds of itself.
+# Each program, and each option that it tells of itself.
 programs_have_pages() {
     local program page option missing=0
     for program in "$prefix"/bin/*; do

@@ -19,14 +19,15 @@ running() {
     ((status <= 1)) || echo "pgrep fails with status $status" # 1: there is none
 }
 
-# Processes of the program end. One that has computed for so long since has not been told to: it is killed.
+# Processes of the program end. One that has computed for so long since has not been told to, nor has one that
+# sleeps for ten times as long: they are killed.
 patience=60 # seconds of processor time
 nothing_is_left() {
-    local left pid seconds
+    local left pid seconds begin=$SECONDS
     while left=$(running) && [[ -n $left ]]; do
         for pid in $left; do
             seconds=$(ps -o cputimes= -p "$pid" || echo 0)
-            if ((seconds > patience)); then
+            if ((seconds > patience || SECONDS - begin > 10 * patience)); then
                 echo "still running: $left"
                 ps -o pid,stat,time,args -p "$pid" || :
                 # shellcheck disable=SC2086 # a list of words

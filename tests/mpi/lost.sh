@@ -27,7 +27,7 @@ names_the_dead() {
     for pid in "${pids[@]}"; do
         grep -E -A 2 "(Gone|At fault): *rank (1$dead) of MPI_COMM_WORLD" "$log" >"$scratch/told"
         grep -q "PID: *$pid\$" "$scratch/told" ||
-            holds + "nothing holds process $pid who is to blame" || return
+            holds + "nothing tells process $pid who is to blame" || return
     done
 }
 
@@ -142,7 +142,7 @@ point 'gather, one is passed on: sizes on both sides of coll_flash_min_bytes' \
 point 'reduce, one is direct: sizes on both sides of coll_flash_min_bytes' \
     sizes_are_apart reduce 4000000 1
 
-# A rank that is late: a warning that holds what is waited for, and all is well in the end.
+# A rank that is late: a warning that tells what is waited for, and all is well in the end.
 rank_is_late() {
     run 3 --mca coll_flash_stuck_seconds 2 "$@" >"$log" 2>&1 || {
         cat "$log"

@@ -137,6 +137,7 @@ static int run_points(const char *path, const char *results_path)
     const test_program_t *first;
     point_t point;
     MPI_Comm own;
+    bool well;
     int level;
 
     if (file == NULL || !read_point(file, &point)) {
@@ -150,6 +151,7 @@ static int run_points(const char *path, const char *results_path)
         first->open();
     }
     begin_job(level);
+    well = failed_checks() == 0;
     results = fopen(results_path, "a");
     if (results == NULL) {
         fprintf(stderr, "%s: cannot be written\n", results_path);
@@ -167,7 +169,7 @@ static int run_points(const char *path, const char *results_path)
     enter(NULL, "end");
     settings_end();
     MPI_Comm_free(&own);
-    return end_job(first) ? EXIT_SUCCESS : EXIT_FAILURE;
+    return end_job(first) && well ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)

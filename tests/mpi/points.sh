@@ -10,7 +10,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 # inner LINE...: a script of these lines; what it prints is in the log.
 inner() {
     printf '%s\n' 'set -euo pipefail' "source '$top_srcdir/tests/mpi/runner.bash'" "$@" plan >"$scratch/inner.sh"
-    env -u FLASH_TEST_TIER -u FLASH_TEST_ONLY -u FLASH_TEST_TIMES FLASH_TEST_TIMEOUT=12 \
+    env -u FLASH_TEST_TIER -u FLASH_TEST_ONLY -u FLASH_TEST_TIMES FLASH_TEST_TIMEOUT=20 \
         top_srcdir="$top_srcdir" top_builddir="$top_builddir" MPIRUN="$MPIRUN" \
         FLASH_COMPONENT_PATH="$FLASH_COMPONENT_PATH" bash "$scratch/inner.sh" >"$log" 2>&1
 }
@@ -40,10 +40,35 @@ hangs() {
 }
 point 'one that hangs is named, with the case, and those behind it run' hangs
 
+# Neither hides the other.
+fails_and_dies() {
+    inner 'mpi 2 -- test_points fails' 'mpi 2 -- test_points dies' 'mpi 2 -- test_points passes' &&
+        holds 1 '^ok ' && holds 1 '^not ok .* fails$' && holds 1 '^not ok .* dies$'
+}
+point 'one that dies behind one that fails is named, too' fails_and_dies
+
+dies_at_end() {
+    inner 'mpi 2 -- test_points dies_at_end' 'mpi 2 -- test_points passes' && holds 2 '^ok ' &&
+        holds 1 '^not ok .* passes: the end of its job$'
+}
+point 'a death in MPI_Finalize is told apart' dies_at_end
+
 is_long() {
     inner 'long mpi 2 -- test_points fails' 'mpi 2 -- test_points passes' && holds 1 '^ok ' && holds 0 '^not ok '
 }
 point 'the long tier is left out' is_long
+
+# Each script that has long points is in a slice of the long tier.
+slices_are_whole() {
+    local script missing=0
+    for script in $(grep -l '^ *\(beside \)\?long \|"\${\(more\|rarely\)\[@\]}"' "$top_srcdir"/tests/mpi/*.sh); do
+        grep -q "\b${script##*/}" "$top_srcdir/tests/long.sh" && continue
+        echo "no slice of tests/long.sh has ${script##*/}"
+        missing=1
+    done
+    return $missing
+}
+point 'long points are in slices' slices_are_whole
 
 # Each point has its own settings, on each communicator, and leaves none behind.
 mpi 2 -x FLASH_TEST_EXPECTED=4096 --mca coll_flash_segment_bytes 4096 -- test_points segment

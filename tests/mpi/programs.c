@@ -34,7 +34,7 @@ static void report_hang(int signal)
 /* A hang in which all threads sleep uses no CPU time: the other limit is for that alone, and far away. */
 void expect_end(void)
 {
-    enum { FAR = 10 };
+    enum { FAR = 4 };
     const char *value = getenv("FLASH_TEST_TIMEOUT");
     int limit = value == NULL ? 0 : atoi(value);
     const struct itimerval used = {.it_value = {.tv_sec = limit - 10}};

@@ -136,13 +136,14 @@ declare -A job_points=()      # and the numbers of its points
 
 # executable_of PROGRAM: which of tests/mpi has it.
 executable_of() {
-    if [[ $1 == */* || -x $programs/$1 ]]; then
-        echo "$1"
-    elif [[ $1 == test_device* ]]; then
-        echo flash_device_tests
-    else
-        echo flash_tests
-    fi
+    local shared
+    for shared in flash_tests flash_device_tests; do
+        if grep -q "&$1\b" "$top_srcdir/tests/mpi/$shared.c"; then
+            echo "$shared"
+            return
+        fi
+    done
+    echo "$1"
 }
 
 # queue NAME NP [MPIRUN OPTION]... -- PROGRAM [CASE]...: a point that runs with others, at the plan.
@@ -205,16 +206,18 @@ points_of_job() {
     done
 }
 
-# report LAST: what came of the job: the points that it has begun, up to LAST, are not left any more. If it
-# failed by no point of its own, the last one is to blame.
+# report LAST: what came of the job. The points that it has begun, up to LAST, are not left any more; one that it
+# has begun and not ended has ended it.
 report() {
     local number result rest=()
     declare -A results=()
     while read -r result number _; do
         results[$number]=$result
     done < <(sed -n 's/^not ok /not-ok /; /^\(not-\)\?ok /p' "$scratch/results")
-    if ((status != 0 || ${#results[@]} == 0)) && [[ " ${results[*]} " != *' not-ok '* ]]; then
+    if [[ ! ${results[$1]-} ]]; then
         results[$1]=ended
+    elif ((status != 0)); then
+        fail "${queue_names[$1]}: the end of its job" tail -n 40 "$output"
     fi
     for number in "${left[@]}"; do
         case ${results[$number]-} in

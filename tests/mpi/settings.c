@@ -13,25 +13,21 @@
 #define VARIABLE "OMPI_MCA_coll_flash_"
 #define KEY      "mpix_flash_"
 
-enum { MOST_LENGTH = 256 };
+enum { MOST_LENGTH = 256, MOST_SETTINGS = 64 };
 
 static MPI_Info usual = MPI_INFO_NULL;    /* the keys that MPI_COMM_WORLD began with */
 static MPI_Info of_point = MPI_INFO_NULL; /* and those that hold for the point */
 
-/* Puts a setting where the programs look for it, and takes it away again. */
-static void set_variable(const char *setting, bool on)
+/* The variable of a setting: its own, or the parameter's. */
+static void name_of(const char *setting, char name[MOST_LENGTH])
 {
-    char name[MOST_LENGTH];
-    size_t length = strcspn(setting, "=");
+    bool own = strncmp(setting, "FLASH_TEST_", 11) == 0;
 
-    snprintf(name, sizeof(name), "%s%.*s", strncmp(setting, "FLASH_TEST_", 11) == 0 ? "" : VARIABLE,
-             (int) length, setting);
-    if (on) {
-        setenv(name, setting + length + 1, 1);
-    } else {
-        unsetenv(name);
-    }
+    snprintf(name, MOST_LENGTH, "%s%.*s", own ? "" : VARIABLE, (int) strcspn(setting, "="),
+             setting);
 }
+
+static char *before[MOST_SETTINGS]; /* the variables' values outside of a point; NULL: none */
 
 static void set_key(const char *setting)
 {
@@ -44,10 +40,44 @@ static void set_key(const char *setting)
     }
 }
 
+static void put(const char *setting, char **old)
+{
+    char name[MOST_LENGTH];
+    const char *value;
+
+    name_of(setting, name);
+    value = getenv(name);
+    *old = value == NULL ? NULL : strdup(value);
+    setenv(name, strchr(setting, '=') + 1, 1);
+}
+
+static void put_back(const char *setting, char *old)
+{
+    char name[MOST_LENGTH];
+
+    name_of(setting, name);
+    if (old == NULL) {
+        unsetenv(name);
+    } else {
+        setenv(name, old, 1);
+        free(old);
+    }
+}
+
+/* The last setting of a variable holds: they are taken back in reverse order. */
 void settings_export(char *const settings[], bool on)
 {
-    for (char *const *setting = settings; *setting != NULL; setting++) {
-        set_variable(*setting, on);
+    size_t count = 0;
+
+    while (settings[count] != NULL && count < MOST_SETTINGS) {
+        count++;
+    }
+    for (size_t k = 0; k < count && on; k++) {
+        put(settings[k], &before[k]);
+    }
+    while (count > 0 && !on) {
+        count--;
+        put_back(settings[count], before[count]);
     }
 }
 

@@ -25,6 +25,28 @@ static void dies(void)
     }
 }
 
+static int die(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void) comm;
+    (void) key;
+    (void) value;
+    (void) extra;
+    if (world_rank == 1) {
+        raise(SIGKILL);
+    }
+    return MPI_SUCCESS;
+}
+
+/* MPI_Finalize frees MPI_COMM_SELF first. */
+static void dies_at_end(void)
+{
+    int key;
+
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, die, &key, NULL);
+    MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+    MPI_Comm_free_keyval(&key);
+}
+
 static void hangs(void)
 {
     volatile bool hanging = world_rank == 1;
@@ -71,4 +93,4 @@ static void segment(void)
 }
 
 TEST_PROGRAM(test_points, MPI_THREAD_SINGLE, {"passes", passes}, {"fails", fails}, {"dies", dies},
-             {"hangs", hangs}, {"segment", segment});
+             {"dies_at_end", dies_at_end}, {"hangs", hangs}, {"segment", segment});
