@@ -12,6 +12,7 @@ for ((k = 1; k < $#; k++)); do
     [[ ${!k} != --trs-file ]] || results=${*:k+1:1}
 done
 status=0
+export LC_ALL=C # a decimal point
 TIMEFORMAT='%R %U %S'
 { time "$@" 2>&3; } 3>&2 2>"${results%.trs}.time" || status=$?
 exit "$status"

@@ -3,7 +3,7 @@
 # random.sh [--long [OPERATIONS]]
 #
 # Random calls, types, communicators and orders of completion, every byte checked, and which way
-# each call took: 10,000 operations in jobs that flash serves, and some more, or with --long a
+# each call took: 5000 operations in jobs that flash serves, and some more, or with --long a
 # million, with time and memory, which must not grow. FLASH_TEST_SEED in the environment gives
 # other ones. By hand, run it in its build folder.
 #

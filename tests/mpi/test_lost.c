@@ -482,6 +482,8 @@ int main(int argc, char **argv)
     if (call == NULL) {
         return 2;
     }
+    setvbuf(stdout, NULL, _IOLBF,
+            0); /* a file, of which the dead would take the last lines along */
     dies_in = argc > 3 ? atoi(argv[3]) : 0;
     persistent = MPI_REQUEST_NULL;
     if (strcmp(argv[1], "absent") == 0) {
