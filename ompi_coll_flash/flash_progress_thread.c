@@ -58,8 +58,8 @@ static void let_others_in(flash_progress_t *progress)
     flash_progress_lock_behind(progress);
 }
 
-/* Whether the transport has been busy for long. Looks are counted as well: a process that was stopped
-   has seen nothing meanwhile. */
+/* Whether the transport has been busy for long, at each look since this thread has been on duty. Looks
+   are counted as well: a process that was stopped has seen nothing meanwhile. */
 static bool is_busy_for_long(flash_progress_t *progress)
 {
     uint64_t now = flash_trace_now();
@@ -138,12 +138,14 @@ static void *thread_main(void *arg)
     flash_progress_lock_behind(progress);
     while (!progress->stop) {
         if (flash_alarm_stands_by(&progress->alarm)) {
+            progress->busy_arms = 0;
             sleep_on(progress, -1, -1);
         } else if (move_and_combine(progress)) {
             progress->vain_events = 0;
             progress->busy_arms = 0;
             let_others_in(progress);
         } else if (flash_progress_is_unattended(progress)) {
+            progress->busy_arms = 0;
             sleep_on(progress, -1, LOOK_NS);
         } else {
             sleep_until_event(progress);

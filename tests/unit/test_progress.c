@@ -209,12 +209,21 @@ static int armed(flash_transport_t *transport)
 }
 
 static atomic_uint looks; /* of the thread, before its first sleep is over; it writes them */
+/* How often the thread had woken up at its first two looks. */
+static atomic_uint_fast64_t wakeups_at[2];
+static atomic_uint looks_timed;
 
 static int busy(flash_transport_t *transport)
 {
+    uint64_t wakeups = flash_progress_wakeups(shown->progress);
+
     (void) transport;
-    if (flash_progress_wakeups(shown->progress) == 0) {
+    if (wakeups == 0) {
         looks++;
+    }
+    if (looks_timed < 2) {
+        wakeups_at[looks_timed] = wakeups;
+        looks_timed++;
     }
     return FLASH_BUSY;
 }
@@ -277,8 +286,10 @@ static void test_vain_events(void)
 
 /* ---------------------------------------------------------- a transport that is busy for ever */
 
-/* The thread finds the transport busy, and all still, as it has `times` times since `since`. */
-static void start_busy_thread(pair_t *pair, unsigned times, uint64_t since)
+/* The thread finds the transport busy, and all still, as it has `times` times since `since`. `off_duty`:
+   a call that sees to it that the thread begins off duty; or NULL. */
+static void start_busy_thread(pair_t *pair, unsigned times, uint64_t since,
+                              void (*off_duty)(flash_progress_t *progress))
 {
     flash_transport_t *transport;
 
@@ -294,7 +305,10 @@ static void start_busy_thread(pair_t *pair, unsigned times, uint64_t since)
     pair->progress->busy_arms = times;
     pair->progress->busy_since = since;
     shown = pair;
-    looks = 0;
+    looks = looks_timed = 0;
+    if (off_duty != NULL) {
+        off_duty(pair->progress);
+    }
     flash_progress_start_thread(pair->progress, NULL, NULL);
 }
 
@@ -312,16 +326,58 @@ static void test_busy_transport(void)
     uint64_t now = flash_trace_now();
     pair_t pair = {.net = NULL};
 
-    start_busy_thread(&pair, 1, now - FLASH_BUSY_NS - 1);
+    start_busy_thread(&pair, 1, now - FLASH_BUSY_NS - 1, NULL);
     wait_for_wakeups(&pair, SOME);
     ok(looks == FLASH_BUSY_ARMS, "busy for long: the thread sleeps after %u looks", looks);
     ok(ends_well(&pair), "and all ends as ever");
 
     now = flash_trace_now();
-    start_busy_thread(&pair, FLASH_BUSY_ARMS, now);
+    start_busy_thread(&pair, FLASH_BUSY_ARMS, now, NULL);
     wait_for_wakeups(&pair, 1);
     ok(flash_trace_now() - now > FLASH_BUSY_NS && looks > 0,
        "looked at often: the thread sleeps after a second");
+    ok(ends_well(&pair), "and all ends as ever");
+}
+
+/* The application polls without end; and has ended to do so. */
+static void begin_polling(flash_progress_t *progress)
+{
+    atomic_store(&progress->alarm.last_close, UINT64_MAX);
+}
+
+static void end_polling(flash_progress_t *progress)
+{
+    atomic_store(&progress->alarm.last_close, 0);
+}
+
+/* What is under way is not the thread's affair; and is. */
+static void leave_unattended(flash_progress_t *progress)
+{
+    atomic_store(&progress->attended, 0);
+}
+
+static void attend(flash_progress_t *progress)
+{
+    atomic_store(&progress->attended, 1);
+}
+
+/*
+ * The transport was busy for as often and as long as may be before the thread was off duty. Now that it is
+ * on duty again and finds it busy once more, it looks again soon, without a sleep in between.
+ */
+static void test_busy_before(void (*off_duty)(flash_progress_t *progress),
+                             void (*on_duty)(flash_progress_t *progress), const char *what)
+{
+    uint64_t now = flash_trace_now();
+    pair_t pair = {.net = NULL};
+
+    start_busy_thread(&pair, FLASH_BUSY_ARMS, now - FLASH_BUSY_NS - 1, off_duty);
+    wait_for_wakeups(&pair, 1);
+    on_duty(pair.progress);
+    while (looks_timed < 2) {
+        nanosleep(&a_while, NULL);
+    }
+    ok(wakeups_at[0] == wakeups_at[1], "busy before the thread %s: it does not sleep", what);
     ok(ends_well(&pair), "and all ends as ever");
 }
 
@@ -570,6 +626,8 @@ int main(void)
     test_wake_ups();
     test_vain_events();
     test_busy_transport();
+    test_busy_before(begin_polling, end_polling, "stood by");
+    test_busy_before(leave_unattended, attend, "left all unattended");
     test_unattended();
     test_no_callback_after_failure();
     return tap_done();
