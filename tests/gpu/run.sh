@@ -29,9 +29,9 @@ done
 status=0
 FLASH_TEST_DRIVER=libcuda.so.1 make --silent -C tests/mpi check TESTS="device.sh device_layers.sh" || status=$?
 count() {
-    grep -c "^:test-result: $1" tests/mpi/device.trs || true
+    cat tests/mpi/device.trs tests/mpi/device_layers.trs | grep -c "^:test-result: $1" || true
 }
-((status == 0)) || cat tests/mpi/device.log
+((status == 0)) || cat tests/mpi/device.log tests/mpi/device_layers.log
 
 # Figures, of two and four ranks on this node.
 launch() {
@@ -76,8 +76,12 @@ launch() {
     fi
 } 2>&1 | tee results.txt
 if command -v compute-sanitizer >/dev/null; then
-    launch 2 compute-sanitizer --error-exitcode 9 tests/mpi/test_device_stream allgather reduce_scatter 2>&1 |
-        grep 'ERROR SUMMARY'
+    launch 2 compute-sanitizer --error-exitcode 9 tests/mpi/flash_device_tests test_device_stream allgather \
+        reduce_scatter >sanitizer.txt 2>&1
+    if grep '^run\.sh:' sanitizer.txt || ! grep 'ERROR SUMMARY' sanitizer.txt; then
+        status=1
+        cat sanitizer.txt
+    fi
 fi
 echo "$(count PASS) passed, $(count '\(FAIL\|ERROR\|XPASS\)') failed, $(count SKIP) skipped"
 exit "$status"

@@ -18,18 +18,21 @@
 
 #include <mpi.h>
 
-/* 4.1 calls its runtime's function; 5 has the one. */
+/* 4.1 calls its runtime's function, and renders by one that takes a bool; 5 has an int in both. */
 #if OMPI_MAJOR_VERSION < 5
 #define SHOW_HELP orte_show_help
-typedef bool header_t;
+typedef bool render_header_t;
 #else
 #define SHOW_HELP opal_show_help
-typedef int header_t;
+typedef int render_header_t;
 #endif
 
-typedef char *render_fn(const char *file, const char *topic, header_t header, va_list arguments);
+typedef char *render_fn(const char *file, const char *topic, render_header_t header,
+                        va_list arguments);
 
-int SHOW_HELP(const char *file, const char *topic, header_t header, ...)
+int SHOW_HELP(const char *file, const char *topic, int header, ...);
+
+int SHOW_HELP(const char *file, const char *topic, int header, ...)
 {
     /* Looked up when it is needed: the shells that start a rank have this library as well. */
     render_fn *render = (render_fn *) (uintptr_t) dlsym(RTLD_DEFAULT, "opal_show_help_vstring");
