@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -65,6 +66,37 @@ static bool has_memory(pid_t pid)
     return found;
 }
 
+/* 0: not to be had. Field 22 of its line, of which the second, in parentheses, may be anything. */
+static uint64_t began(pid_t pid)
+{
+    enum { FIELDS_BEHIND_NAME = 20 };
+    char path[32], line[512];
+    const char *at;
+    ssize_t length;
+    int file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return 0;
+    }
+    length = read(file, line, sizeof(line) - 1);
+    close(file);
+    line[length > 0 ? length : 0] = '\0';
+    at = strrchr(line, ')');
+    for (int field = 0; at != NULL && field < FIELDS_BEHIND_NAME; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at == NULL ? 0 : strtoull(at, NULL, 10);
+}
+
+void flash_process_meet(flash_process_t *process)
+{
+    uint64_t then = began(process->pid);
+
+    process->began = flash_process_may_be_read(process) ? then : 0;
+}
+
 bool flash_process_is_gone(const flash_process_t *process)
 {
     uint64_t found;
@@ -73,9 +105,16 @@ bool flash_process_is_gone(const flash_process_t *process)
         return true;
     }
     if (process->number != 0 && read_number(process, &found) == (ssize_t) sizeof(found)) {
-        return found != process->number;
+        if (found == process->number) {
+            return false;
+        }
+        /* Another process; or this one, which has closed what had the number, and uses its memory again. */
+        if (process->began == 0 || began(process->pid) != process->began) {
+            return true;
+        }
     }
-    return !has_memory(process->pid);
+    /* Twice: a thread that ended while they were listed may have left another one behind. */
+    return !has_memory(process->pid) && !has_memory(process->pid);
 }
 
 static int cause(const flash_process_t *process)

@@ -18,11 +18,16 @@ typedef struct flash_process {
     pid_t pid;
     const uint64_t *at;
     uint64_t number; /* 0: not known */
+    uint64_t began;  /* when, as the kernel counts; 0: not known */
 } flash_process_t;
+
+/* Finds out when the process began, if its number is there now: later it may have no use for it. */
+void flash_process_meet(flash_process_t *process);
 
 /*
  * Whether the process runs no more, be it waited for or not. False if another process has got its pid
- * since, and that one's memory cannot be read, or the number is not known.
+ * since, and that one's memory cannot be read, or the number is not known. A process that has given the
+ * number's memory to something else is there if it has been met.
  */
 bool flash_process_is_gone(const flash_process_t *process);
 

@@ -140,6 +140,39 @@ static void test_first_thread(void)
     bury(child);
 }
 
+/* What had the number is closed, and its memory has another use. */
+static void forget_number(void)
+{
+    wait_for_parent();
+    number = OTHER;
+    wait_for_parent();
+}
+
+static void test_other_use(void)
+{
+    pid_t child = start_child(forget_number);
+    flash_process_t met = {.pid = child, .at = &number, .number = OURS}, earlier;
+
+    flash_process_meet(&met);
+    earlier = met;
+    earlier.began--;
+    if (flash_process_may_be_read(&met)) {
+        say(to_child);
+        wait_for(to_parent);
+        ok(!flash_process_is_gone(&met), "there when the number's memory has another use");
+        ok(flash_process_is_gone(&earlier), "gone when it began at another time");
+        flash_process_meet(&met);
+        ok(met.began == 0, "one that is not that process is not met");
+        let_end(child);
+        ok(flash_process_is_gone(&earlier) && flash_process_is_gone(&met),
+           "gone when it has ended");
+    } else {
+        say(to_child);
+        let_end(child);
+    }
+    bury(child);
+}
+
 static void test_reading(void)
 {
     pid_t child = start_child(wait_for_parent);
@@ -163,6 +196,7 @@ int main(void)
 {
     test_end();
     test_first_thread();
+    test_other_use();
     test_reading();
     return tap_done();
 }
