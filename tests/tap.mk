@@ -2,6 +2,7 @@
 LOG_DRIVER = $(top_srcdir)/tests/timed.sh env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 SH_LOG_DRIVER = $(LOG_DRIVER)
 TEST_EXTENSIONS = .sh
+MOSTLYCLEANFILES = *.time
 
 # What the sanitizers are to leave out stands, with the reasons, in files of their own.
 if SANITIZE_ADDRESS
