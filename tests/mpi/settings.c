@@ -110,12 +110,36 @@ void settings_take_back(char *const settings[])
 
 /* ------------------------------------------------- communicators that a point makes */
 
-static int inherit(int error, MPI_Comm *comm)
+void settings_inherit(MPI_Comm comm)
 {
-    if (error == MPI_SUCCESS && *comm != MPI_COMM_NULL && of_point != MPI_INFO_NULL) {
-        PMPI_Comm_set_info(*comm, of_point);
+    if (of_point != MPI_INFO_NULL) {
+        MPI_Comm_set_info(comm, of_point);
+    }
+}
+
+static int inherit(int error, const MPI_Comm *comm)
+{
+    if (error == MPI_SUCCESS && *comm != MPI_COMM_NULL) {
+        settings_inherit(*comm);
     }
     return error;
+}
+
+static void add_keys(MPI_Info to, MPI_Info from)
+{
+    int count = 0;
+
+    if (from != MPI_INFO_NULL) {
+        MPI_Info_get_nkeys(from, &count);
+    }
+    for (int k = 0; k < count; k++) {
+        char key[MPI_MAX_INFO_KEY + 1], value[MPI_MAX_INFO_VAL + 1];
+        int found;
+
+        MPI_Info_get_nthkey(from, k, key);
+        MPI_Info_get(from, key, MPI_MAX_INFO_VAL, value, &found);
+        MPI_Info_set(to, key, value);
+    }
 }
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *made)
@@ -128,18 +152,18 @@ int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *made)
     return inherit(PMPI_Comm_split(comm, color, key, made), made);
 }
 
-int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *made)
-{
-    return inherit(PMPI_Comm_create_group(comm, group, tag, made), made);
-}
-
-/* The keys that are given come last. */
+/* The keys that are given come last. They are there while the communicator is made, as without a point. */
 int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *made)
 {
-    int error = inherit(PMPI_Comm_dup_with_info(comm, info, made), made);
+    MPI_Info all;
+    int error;
 
-    if (error == MPI_SUCCESS && of_point != MPI_INFO_NULL) {
-        PMPI_Comm_set_info(*made, info);
+    if (of_point == MPI_INFO_NULL) {
+        return PMPI_Comm_dup_with_info(comm, info, made);
     }
+    MPI_Info_dup(of_point, &all);
+    add_keys(all, info);
+    error = PMPI_Comm_dup_with_info(comm, all, made);
+    MPI_Info_free(&all);
     return error;
 }

@@ -7,6 +7,7 @@
 #include <mpix_flash.h>
 
 #include "mpitest.h"
+#include "settings.h"
 
 enum { MANY = 60, COUNT = 400 };
 
@@ -215,6 +216,7 @@ static void many_communicators(void)
     MPI_Comm_split(MPI_COMM_WORLD, world_rank / 2, -world_rank, &comms[4]);
     MPI_Comm_idup(comms[3], &comms[5], &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
+    settings_inherit(comms[5]);
     check(is_active(comms[5]) == is_active(MPI_COMM_WORLD), "MPI_Comm_idup makes no ring");
     all_ways(comms, LENGTH(comms), "many communicators");
     for (size_t k = 1; k < LENGTH(comms); k++) {
