@@ -156,24 +156,61 @@ static void late(void)
     free(recv);
 }
 
-/* Whether this process has a thread called "flash-progress". */
-static bool has_thread(void)
+/* Field `number` of a line of /proc/PID/stat, counted from the state, behind the name; or "". */
+static void field_of(const char *line, int number, char *field, size_t size)
+{
+    const char *from = strrchr(line, ')');
+
+    field[0] = '\0';
+    for (; from != NULL && number >= 0; number--) {
+        from = strchr(from + 1, ' ');
+    }
+    if (from != NULL) {
+        snprintf(field, size, "%.*s", (int) strcspn(from + 1, " \n"), from + 1);
+    }
+}
+
+/* What the kernel says of a thread. */
+typedef struct thread_state {
+    char state[8], user[24], system[24]; /* a letter, and how much processor time it has had */
+} thread_state_t;
+
+enum { STATE = 0, USER_TIME = 11, SYSTEM_TIME = 12 };
+
+static bool read_line(const char *thread, const char *file_name, char *line, int size)
+{
+    char path[64];
+    FILE *file;
+    bool found;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%.20s/%s", thread, file_name);
+    file = fopen(path, "r");
+    if (file == NULL) {
+        return false;
+    }
+    found = fgets(line, size, file) != NULL;
+    fclose(file);
+    return found;
+}
+
+/* Of this process' thread called "flash-progress": false if it has none. */
+static bool find_thread(thread_state_t *state)
 {
     DIR *tasks = opendir("/proc/self/task");
     const struct dirent *entry;
     bool found = false;
 
-    while (tasks != NULL && (entry = readdir(tasks)) != NULL) {
-        char path[64], name[32] = "";
-        FILE *file;
+    while (!found && tasks != NULL && (entry = readdir(tasks)) != NULL) {
+        char name[32], line[512];
 
-        snprintf(path, sizeof(path), "/proc/self/task/%.20s/comm", entry->d_name);
-        file = fopen(path, "r");
-        if (file == NULL) {
-            continue;
+        found = read_line(entry->d_name, "comm", name, sizeof(name)) &&
+                strcmp(name, "flash-progress\n") == 0 &&
+                read_line(entry->d_name, "stat", line, sizeof(line));
+        if (found) {
+            field_of(line, STATE, state->state, sizeof(state->state));
+            field_of(line, USER_TIME, state->user, sizeof(state->user));
+            field_of(line, SYSTEM_TIME, state->system, sizeof(state->system));
         }
-        found |= fgets(name, sizeof(name), file) != NULL && strcmp(name, "flash-progress\n") == 0;
-        fclose(file);
     }
     if (tasks != NULL) {
         closedir(tasks);
@@ -181,22 +218,39 @@ static bool has_thread(void)
     return found;
 }
 
+static bool same_state(const thread_state_t *one, const thread_state_t *other)
+{
+    return strcmp(one->state, "S") == 0 && strcmp(other->state, "S") == 0 &&
+           strcmp(one->user, other->user) == 0 && strcmp(one->system, other->system) == 0;
+}
+
 /*
- * Nothing is in flight: there comes a second in which the thread does not wake up. One that looks now and
- * then has none, and the test no end.
+ * Nothing is in flight: there comes a second in which the thread sleeps: it does not wake up, and has no
+ * processor time at all, by its own clock and by the kernel's. With one that looks now and then, or looks
+ * all the time, none comes, and the test has no end.
  */
 static void await_idle(void)
 {
     MPI_T_pvar_handle wakeups =
         pvar_of("coll_flash_wakeups", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
-    unsigned long long before;
+    MPI_T_pvar_handle seconds =
+        pvar_of("coll_flash_thread_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
+    thread_state_t before = {.state = "S"}, after = before;
+    bool found = find_thread(&before), idle;
 
-    check(has_thread() == expect_thread(), "%s progress thread", has_thread() ? "a" : "no");
+    check(found == expect_thread(), "%s progress thread", found ? "a" : "no");
     do {
-        before = pvar_count(wakeups);
+        unsigned long long wakeups_before = pvar_count(wakeups);
+        double seconds_before = pvar_seconds(seconds);
+
+        find_thread(&before);
         sleep_ms(1000);
-    } while (pvar_count(wakeups) != before);
+        find_thread(&after);
+        idle = pvar_count(wakeups) == wakeups_before && pvar_seconds(seconds) == seconds_before &&
+               same_state(&before, &after);
+    } while (!idle);
     pvar_free(&wakeups);
+    pvar_free(&seconds);
 }
 
 static void idle(void)
