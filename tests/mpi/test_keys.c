@@ -322,6 +322,8 @@ static void exceed_limits(void)
     set(comm, "board", "true");
     check(way_of(comm, REDUCE, BLOCK) == BOARD, "the key of boards is not heard");
     check(reads_with(comm, "1", world_size) == 0, "blocks are read, against the parameter");
+    check(way_of(comm, GATHER, BLOCK) == (world_size == 2 ? PASSED_ON : BOARD),
+          "by boards as if blocks were read, against the parameter");
     close_counters();
     MPI_Comm_free(&comm);
 }
