@@ -162,9 +162,9 @@ static void load_plugin(void)
 
 int main(void)
 {
-    CUcontext context;
-    CUstream stream;
-    CUdeviceptr address;
+    CUcontext context = NULL;
+    CUstream stream = NULL;
+    CUdeviceptr address = 0;
     void *memory, *given;
     int streams;
 

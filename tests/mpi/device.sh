@@ -43,7 +43,12 @@ for ucx in cuda odd; do
         mpi "$1" -- test_device_errors gaps freed streams
     }
     long by_ucx 2
-    by_ucx 3
+    if [[ $ucx == cuda ]]; then
+        by_ucx 3
+    else
+        long by_ucx 3
+        mpi 3 -- test_device many users_operation two_devices
+    fi
     long by_ucx 4
 done
 unset FLASH_TEST_UCX
@@ -53,11 +58,13 @@ if [[ $FLASH_TEST_DRIVER != "$standin" ]]; then # where a real UCX has done so i
 fi
 
 # Callbacks in a thread of flash's, which has no device of its own.
-for np in 2 3; do
-    mpi "$np" --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1 -- test_device "${all[@]}"
-    mpi "$np" --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1 -- \
+by_a_thread() { # NP
+    mpi "$1" --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1 -- test_device "${all[@]}"
+    mpi "$1" --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1 -- \
         test_device_stream "${streams[@]}"
-done
+}
+by_a_thread 2
+long by_a_thread 3
 
 # Reduce-scatters by the direct schedule, whose sums the host makes.
 point 'the direct schedule is taken' says + 'by the direct schedule' 2 --mca coll_flash_verbose 2 \
@@ -98,32 +105,34 @@ fi
 # Calls that take no ring: of any size, and by their size.
 on_node=no
 options --mca coll_flash_cuda_plugin "$plugin"
-for np in 2 3; do
-    mpi "$np" -- test_device mirrored many users_operation two_devices
-done
-long mpi 5 -- test_device mirrored many users_operation two_devices
+without_ring() { # NP
+    mpi "$1" -- test_device mirrored many users_operation two_devices
+}
+without_ring 2
+long without_ring 3
+long without_ring 5
 board=yes
-for np in 2 3; do
-    mpi "$np" -- test_device mirrored many users_operation two_devices
-done
+long without_ring 2
+without_ring 3
 options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_board_bytes 0
 mpi 2 -- test_device mirrored many
 board=no on_node=yes rounds=1048576
 options --mca coll_flash_cuda_plugin "$plugin"
-for np in 2 3; do
-    mpi "$np" -- test_device mirrored many users_operation two_devices
-done
+long without_ring 2
+without_ring 3
 rounds=0
 long mpi 4 -- test_device mirrored many
 point 'persistent requests that are passed on: said' \
     says + 'persistent requests that take no ring' 2 -- test_device_errors passed_on
 # The extension, where no ring serves it.
 mpi 1 -- test_device_stream extension own
-for np in 2 3; do
-    mpi "$np" -x UCX_FLASH_TLS=self -- test_device_stream extension own
-    mpi "$np" -x UCX_FLASH_TLS=self -- test_device_errors streams
-    mpi "$np" -x UCX_FLASH_TLS=self -- test_device_both refused
-done
+extension_of() { # NP
+    mpi "$1" -x UCX_FLASH_TLS=self -- test_device_stream extension own
+    mpi "$1" -x UCX_FLASH_TLS=self -- test_device_errors streams
+    mpi "$1" -x UCX_FLASH_TLS=self -- test_device_both refused
+}
+extension_of 2
+long extension_of 3
 options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
 for text in "in a device's memory: input and output" 'staged through pinned memory'; do
     point "it is told: $text" says + "$text" 2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_direct no -- test_device many
