@@ -18,12 +18,16 @@
 
 #include <mpi.h>
 
-/* 4.1 calls its runtime's function, and renders by one that takes a bool; 5 has an int in both. */
+/*
+ * Open MPI's libraries call by a pointer, opal_show_help. 4.1 sets it to a function of its runtime, which
+ * this one replaces, and renders by a function that takes a bool. 5 begins with the right value of the
+ * pointer, which is this library's then.
+ */
 #if OMPI_MAJOR_VERSION < 5
 #define SHOW_HELP orte_show_help
 typedef bool render_header_t;
 #else
-#define SHOW_HELP opal_show_help
+#define SHOW_HELP flash_test_show_help
 typedef int render_header_t;
 #endif
 
@@ -50,3 +54,8 @@ int SHOW_HELP(const char *file, const char *topic, int header, ...)
     free(text);
     return 0;
 }
+
+#if OMPI_MAJOR_VERSION >= 5
+extern int (*opal_show_help)(const char *file, const char *topic, int header, ...);
+int (*opal_show_help)(const char *file, const char *topic, int header, ...) = SHOW_HELP;
+#endif
