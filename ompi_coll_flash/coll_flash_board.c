@@ -133,8 +133,7 @@ static bool meet(neighbour_t *neighbour, const opal_proc_t *proc, const char **r
     neighbour->area = find_area(card, proc, reason);
     if (neighbour->area != NULL) {
         neighbour->process = mca_coll_flash_card_process(card);
-        flash_process_meet(&neighbour->process);
-        if (boards.may_read && !flash_process_may_be_read(&neighbour->process)) {
+        if (!flash_process_meet(&neighbour->process) && boards.may_read) {
             FLASH_VERBOSE(1, "coll:flash: boards without reading: not of process %d",
                           (int) card->pid);
             boards.may_read = false;

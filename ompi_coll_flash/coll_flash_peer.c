@@ -96,7 +96,7 @@ static void learn_process(opal_process_name_t name, const mca_coll_flash_card_t 
         known = find_known(name);
         if (known != NULL) {
             known->process = mca_coll_flash_card_process(card);
-            flash_process_meet(&known->process);
+            (void) flash_process_meet(&known->process);
         }
         pthread_mutex_unlock(&mutex);
     }

@@ -90,11 +90,13 @@ static uint64_t began(pid_t pid)
     return at == NULL ? 0 : strtoull(at, NULL, 10);
 }
 
-void flash_process_meet(flash_process_t *process)
+bool flash_process_meet(flash_process_t *process)
 {
     uint64_t then = began(process->pid);
+    bool readable = flash_process_may_be_read(process);
 
-    process->began = flash_process_may_be_read(process) ? then : 0;
+    process->began = readable ? then : 0;
+    return readable;
 }
 
 bool flash_process_is_gone(const flash_process_t *process)

@@ -21,8 +21,11 @@ typedef struct flash_process {
     uint64_t began;  /* when, as the kernel counts; 0: not known */
 } flash_process_t;
 
-/* Finds out when the process began, if its number is there now: later it may have no use for it. */
-void flash_process_meet(flash_process_t *process);
+/*
+ * Finds out when the process began, if its number is there now: later it may have no use for it. Returns
+ * flash_process_may_be_read().
+ */
+bool flash_process_meet(flash_process_t *process);
 
 /*
  * Whether the process runs no more, be it waited for or not. False if another process has got its pid
