@@ -55,16 +55,7 @@ point 'the table counts them' counted
 
 # ---------------------------------------------------------------------- results
 
-results_of() { # NP
-    mpi "$1" -- test_allgather
-    mpi "$1" -- test_reduce_scatter
-}
-for np in 2 3 5; do
-    results_of "$np"
-done
-for np in 1 4 6 7 8; do
-    long results_of "$np"
-done
+plain_results
 mpi 4 --mca coll_flash_progress off -- test_allgather
 mpi 4 --mca coll_flash_progress off -- test_reduce_scatter
 for np in 2 3; do

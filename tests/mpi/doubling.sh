@@ -49,16 +49,7 @@ done
 
 # ---------------------------------------------------------------------- results
 
-results_of() { # NP
-    mpi "$1" -- test_allgather
-    mpi "$1" -- test_reduce_scatter
-}
-for np in 2 3 5; do
-    results_of "$np"
-done
-for np in 1 4 6 7 8; do
-    long results_of "$np"
-done
+plain_results
 for np in 2 3; do
     mpi "$np" -- test_users_code
     mpi "$np" -- test_arguments

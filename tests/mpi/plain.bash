@@ -1,10 +1,26 @@
 # plain.bash: sourced behind runner.bash by the scripts of plain calls that take another way than a ring:
 # what comes of one must come of each of them.
 #
+#   plain_results      points: results of both collectives, on 1 to 8 ranks
 #   plain_requests     points: requests of all kinds, many, early freed, from several threads
 #   plain_random [OPTION]...   points: random calls, with these options of mpirun
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+
+results_of() { # NP
+    mpi "$1" -- test_allgather
+    mpi "$1" -- test_reduce_scatter
+}
+
+plain_results() {
+    local np
+    for np in 2 3 5; do
+        results_of "$np"
+    done
+    for np in 1 4 6 7 8; do
+        long results_of "$np"
+    done
+}
 
 requests_of() { # NP
     mpi "$1" -- test_requests one_communicator many_communicators free_active free_types \
