@@ -30,7 +30,9 @@ asan            AddressSanitizer and UBSan: a build of its own, calls around the
 asan-paths      likewise: calls over boards, by reading, in rounds
 tsan            ThreadSanitizer: a build of its own, requests and threads
 valgrind        the programs under valgrind
-mutations       mutations of the library, each of which a test of the short tier must notice
+mutations-0     mutations of the library, each of which a test of the short tier must notice: every third
+mutations-1     likewise
+mutations-2     likewise
 '
 names=$(awk 'NF { print $1 }' <<<"$slices")
 
@@ -40,7 +42,7 @@ due() {
     echo "${all[$(($(date +%s) / 86400 % ${#all[@]}))]}"
 }
 
-folder=build-test
+folder='build-test'
 if [[ ${1-} == --folder ]]; then
     folder=$2
     shift 2
@@ -88,6 +90,13 @@ with_tool() {
     in_folder "$build" mpi "$@"
 }
 
+# every_third_mutation K: from the Kth on.
+every_third_mutation() {
+    local every
+    mapfile -t every < <(tests/mutate.sh --list | awk -v k="$1" 'NR % 3 == k { print $1 }')
+    tests/mutate.sh "${every[@]}"
+}
+
 run_slice() {
     case $1 in
     interleavings)
@@ -107,7 +116,7 @@ run_slice() {
     asan-paths) with_tool asan --enable-asan board.sh doubling.sh read.sh ;;
     tsan) with_tool tsan --enable-tsan board.sh pending.sh persistent.sh requests.sh ;;
     valgrind) ./install-deps.sh valgrind && make --silent --directory "$folder" check-valgrind ;;
-    mutations) tests/mutate.sh ;;
+    mutations-*) every_third_mutation "${1#*-}" ;;
     *)
         echo "long.sh: there is no slice $1: see tests/long.sh --list" >&2
         return 2
