@@ -5,13 +5,15 @@
  *   test_lost MODE CALL [CALLBACK]
  *                         dies: rank 1 dies in an operation; jams: as it writes a message into the
  *                         memory of another one; absent: before it takes part in any;
- *                         late: it comes seconds after the others; beside: it dies, and then rank 2 is
+ *                         late: it comes when each of the others has said TEXT, of FLASH_TEST_UNTIL in
+ *                         the environment, or seconds after them; beside: it dies, and then rank 2 is
  *                         late for a communicator of the others; apart: its blocks are half as
  *                         long as rank 0's. CALL: see below. CALLBACK: in that one of its operation
  *                         it dies, counted from 1, instead of somewhere
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -376,6 +378,58 @@ static void say_outcome(const char *when, int error)
     fflush(stdout);
 }
 
+static bool has_line(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "r");
+    char line[1024];
+    bool found = false;
+
+    while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL) {
+        found = strstr(line, text) != NULL;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return found;
+}
+
+/* In the files that the runner gives each rank: RANK.out and RANK.err, in one folder. */
+static bool has_said(int rank, const char *text)
+{
+    char path[PATH_MAX + 32];
+    ssize_t length = readlink("/proc/self/fd/2", path, PATH_MAX);
+    char *name;
+
+    path[length < 0 ? 0 : length] = '\0';
+    name = strrchr(path, '/');
+    if (name == NULL) {
+        MPI_Abort(MPI_COMM_WORLD, 1);
+        return false;
+    }
+    sprintf(name, "/%d.err", rank);
+    if (has_line(path, text)) {
+        return true;
+    }
+    sprintf(name, "/%d.out", rank);
+    return has_line(path, text);
+}
+
+static void come_late(void)
+{
+    static const struct timespec pause = {.tv_nsec = 10000000};
+    const char *text = getenv("FLASH_TEST_UNTIL");
+
+    if (text == NULL) {
+        sleep(LATE_SECONDS);
+        return;
+    }
+    for (int rank = 0; rank < world_size; rank++) {
+        while (rank != world_rank && !has_said(rank, text)) {
+            nanosleep(&pause, NULL);
+        }
+    }
+}
+
 static int go_rounds(const struct call *call, const char *mode)
 {
     bool late = strcmp(mode, "late") == 0, dies = strcmp(mode, "dies") == 0;
@@ -388,7 +442,7 @@ static int go_rounds(const struct call *call, const char *mode)
         bool mine = world_rank == VICTIM && round == VICTIMS_ROUND;
 
         if (mine && late) {
-            sleep(LATE_SECONDS);
+            come_late();
         }
         if (mine && strcmp(mode, "jams") == 0) {
             die_mid_send();
