@@ -428,6 +428,18 @@ void nothing_left(void)
     check(device_pushed() == 0, "%d contexts are left to this thread", device_pushed());
 }
 
+/* Of the pairs of kinds of memory: which come in turn. Of the longest blocks the short tier has a third of the
+   others', another for each form. */
+static int step_of_pairs(form_t form, bool longest)
+{
+    return !short_tier ? (form == PLAIN ? 1 : 3) : longest ? 9 : 3;
+}
+
+static int first_pair(form_t form, bool longest, bool unequal)
+{
+    return short_tier && longest ? 3 * (((int) form + unequal) % 3) : 0;
+}
+
 /* Each kind of memory to each, and on each rank another one. */
 void all_places(bool gather, form_t first, form_t last)
 {
@@ -436,7 +448,10 @@ void all_places(bool gather, form_t first, form_t last)
 
     for (form_t form = first; form <= last; form++) {
         for (size_t k = 0; k < 2 * LENGTH(counts); k++) {
-            for (int turn = 0; turn < PLACES * PLACES; turn += form == PLAIN && !short_tier ? 1 : 3) {
+            bool longest = k / 2 == LENGTH(counts) - 1;
+
+            for (int turn = first_pair(form, longest, k % 2 == 1); turn < PLACES * PLACES;
+                 turn += step_of_pairs(form, longest)) {
                 int where = turn + (turn % 2) * world_rank;
                 job_t job = {.form = form,
                              .count = counts[k / 2],

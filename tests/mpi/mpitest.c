@@ -83,7 +83,7 @@ bool passes_persistent_on(void)
 
 bool is_turn(size_t k)
 {
-    return !short_tier || world_size <= 3 || (k + (size_t) world_size) % 3 == 0;
+    return !short_tier || world_size <= 2 || (k + (size_t) world_size) % 3 == 0;
 }
 
 void *get_memory(size_t bytes)

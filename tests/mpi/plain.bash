@@ -27,6 +27,11 @@ requests_of() { # NP
         free_communicators come_and_go reduce_meanwhile leak
 }
 
+failures_of() { # NP
+    mpi "$1" -- test_sizes plain own_block
+    mpi "$1" -- test_failures
+}
+
 lives_of() { # NP
     # shellcheck disable=SC2154 # runner.bash's
     mpi "$1" -- test_threads "${thread_cases[@]}"
@@ -37,10 +42,10 @@ lives_of() { # NP
 
 plain_requests() {
     local np
-    for np in 2 3 4 5; do
-        mpi "$np" -- test_sizes plain own_block
-        mpi "$np" -- test_failures
+    for np in 2 3 5; do
+        failures_of "$np"
     done
+    long failures_of 4
     requests_of 2
     requests_of 5
     long requests_of 8
