@@ -103,18 +103,18 @@ run_slice() {
         all_of unit test_board test_engine_errors test_engine_gives_up test_engine_interleavings test_engine_peers \
             test_engine_ring test_leaks
         ;;
-    devices) all_of mpi device.sh device_failures.sh ;;
-    layers) all_of mpi benchmarks.sh device_layers.sh ;;
+    devices) all_of mpi device.sh device_failures.sh device_paths.sh ;;
+    layers) all_of mpi benchmarks.sh device_layers.sh layers.sh ;;
     rings) all_of mpi allgather.sh merge.sh reduce_scatter.sh ;;
-    boards) all_of mpi board.sh read.sh ;;
-    rounds) all_of mpi direct.sh doubling.sh ;;
+    boards) all_of mpi board.sh board_requests.sh read.sh ;;
+    rounds) all_of mpi direct.sh direct_small.sh doubling.sh doubling_requests.sh ;;
     extension) all_of mpi caller.sh extension.sh fallback.sh growth.sh life.sh requests.sh ;;
-    waits) all_of mpi faults.sh lost.sh messages.sh && all_of cluster cluster.sh ;;
+    waits) all_of mpi faults.sh lost.sh messages.sh no_memory.sh && all_of cluster cluster.sh ;;
     random) FLASH_RANDOM_OPERATIONS=200000 all_of mpi random.sh ;;
     large) all_of mpi large.sh ;;
     asan) with_tool asan --enable-asan extension.sh failures.sh persistent.sh requests.sh sizes.sh ;;
-    asan-paths) with_tool asan --enable-asan board.sh doubling.sh read.sh ;;
-    tsan) with_tool tsan --enable-tsan board.sh pending.sh persistent.sh requests.sh ;;
+    asan-paths) with_tool asan --enable-asan board.sh board_requests.sh doubling.sh doubling_requests.sh read.sh ;;
+    tsan) with_tool tsan --enable-tsan board.sh board_requests.sh pending.sh persistent.sh requests.sh ;;
     valgrind) ./install-deps.sh valgrind && make --silent --directory "$folder" check-valgrind ;;
     mutations-*) every_third_mutation "${1#*-}" ;;
     *)

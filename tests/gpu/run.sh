@@ -27,11 +27,11 @@ done
 
 # The same tests as everywhere, by the real driver.
 status=0
-FLASH_TEST_DRIVER=libcuda.so.1 make --silent -C tests/mpi check TESTS="device.sh device_layers.sh" || status=$?
+FLASH_TEST_DRIVER=libcuda.so.1 make --silent -C tests/mpi check TESTS="device.sh device_paths.sh device_layers.sh" || status=$?
 count() {
-    cat tests/mpi/device.trs tests/mpi/device_layers.trs | grep -c "^:test-result: $1" || true
+    cat tests/mpi/device.trs tests/mpi/device_paths.trs tests/mpi/device_layers.trs | grep -c "^:test-result: $1" || true
 }
-((status == 0)) || cat tests/mpi/device.log tests/mpi/device_layers.log
+((status == 0)) || cat tests/mpi/device.log tests/mpi/device_paths.log tests/mpi/device_layers.log
 
 # Figures, of two and four ranks on this node.
 launch() {

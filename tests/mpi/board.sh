@@ -1,6 +1,6 @@
 #!/bin/bash
 # board.sh: calls within a node, through the slots of boards: what rings do must come of them as well.
-# read.sh, same_bits.sh and lost.sh have more.
+# board_requests.sh, read.sh, same_bits.sh and lost.sh have more.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 set -euo pipefail
@@ -63,10 +63,5 @@ for np in 2 3; do
     mpi "$np" -- test_arguments
 done
 mpi 4 -- test_buffers no_buffer no_strided_buffer null_buffer many
-
-# --------------------------------------------------------------------- requests
-
-plain_requests
-plain_random --mca coll_flash_min_bytes 0
 
 plan

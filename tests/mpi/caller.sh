@@ -26,6 +26,9 @@ for np in 4 8; do
 done
 tests=(test_own test_both test_halves "test_pending any_order blocking several_in_flight fails"
     test_threads test_failures)
+# One case of each, for its messages alone.
+declare -A told_by=([test_own]=types [test_both]=blocking [test_halves]=sums [test_pending]=blocking
+    [test_threads]=several [test_failures]=consume)
 for test in "${tests[@]}"; do
     read -ra words <<<"$test"
     for np in 2 3; do
@@ -33,7 +36,8 @@ for test in "${tests[@]}"; do
     done
     long mpi 5 -- "${words[@]}"
     point "the thread is there: ${words[0]}" \
-        says + "flash's thread makes the callbacks" 3 --mca coll_flash_verbose 2 -- "${words[@]}"
+        says + "flash's thread makes the callbacks" 3 --mca coll_flash_verbose 2 -- "${words[0]}" \
+        "${told_by[${words[0]}]}"
 done
 for test in test_own test_both; do
     mpi 3 --mca coll_flash_segment_bytes 4096 -- "$test"

@@ -102,38 +102,6 @@ else
     skip 'products by cuBLASLt' 'built without it, or without a C++ compiler'
 fi
 
-# Calls that take no ring: of any size, and by their size.
-on_node=no
-options --mca coll_flash_cuda_plugin "$plugin"
-without_ring() { # NP
-    mpi "$1" -- test_device mirrored many users_operation two_devices
-}
-without_ring 2
-long without_ring 3
-long without_ring 5
-board=yes
-long without_ring 2
-without_ring 3
-options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_board_bytes 0
-mpi 2 -- test_device mirrored many
-board=no on_node=yes rounds=1048576
-options --mca coll_flash_cuda_plugin "$plugin"
-long without_ring 2
-without_ring 3
-rounds=0
-long mpi 4 -- test_device mirrored many
-point 'persistent requests that are passed on: said' \
-    says + 'persistent requests that take no ring' 2 -- test_device_errors passed_on
-# The extension, where no ring serves it.
-mpi 1 -- test_device_stream extension own
-extension_of() { # NP
-    mpi "$1" -x UCX_FLASH_TLS=self -- test_device_stream extension own
-    mpi "$1" -x UCX_FLASH_TLS=self -- test_device_errors streams
-    mpi "$1" -x UCX_FLASH_TLS=self -- test_device_both refused
-}
-extension_of 2
-long extension_of 3
-options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
 for text in "in a device's memory: input and output" 'staged through pinned memory'; do
     point "it is told: $text" says + "$text" 2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_direct no -- test_device many
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # doubling.sh: plain calls in a few rounds of Open MPI's own messages: what rings do must come of them as
-# well.
+# well. doubling_requests.sh has their requests.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 set -euo pipefail
@@ -85,18 +85,4 @@ else
     long over_ucx_of 4
 fi
 
-# --------------------------------------------------------------------- requests
-
-plain_requests
-plain_random --mca coll_flash_min_bytes 100000
-
-# --------------------------------------------------------------------- failures
-
-if sanitized; then
-    skip 'a rank without memory' 'sanitizers have allocators of their own'
-else
-    for np in 2 3 4 5; do
-        mpi "$np" -- test_faults no_memory_for_rounds
-    done
-fi
 plan

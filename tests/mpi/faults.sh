@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# UCX, the system or memory fail flash: what it says, and how operations end.
+# UCX or the system fail flash: what it says, and how operations end. no_memory.sh is about memory.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2154 # variables of runner.bash
@@ -22,19 +22,6 @@ mpi 3 -- test_faults connection_here
 point 'no connection: cause and remedy' explains no-connection 3 -- test_faults connection
 point 'failed transfers: cause and remedy' explains transport-failed 2 -- test_faults transfers
 
-# ends_explaining TOPIC NP ...: the job ends with an error, not by a time limit, and the message is told.
-ends_explaining() {
-    local topic=$1 status=0
-    shift
-    run "$@" >"$log" 2>&1 || status=$?
-    if ((status == 0 || status == 124 || status == 137)) || grep -q 'hangs in case' "$log"; then
-        echo "mpirun ends with $status"
-        cat "$log"
-        return 1
-    fi
-    told "$topic"
-}
-
 # UCX fails one rank for good: said by that one, after some seconds, and the others learn of it.
 options --mca coll_flash_min_bytes 0 --mca coll_flash_ring_order rank
 for np in 2 3 5; do
@@ -54,50 +41,6 @@ long beside mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_sends
 beside mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_receives
 beside point 'refused: cause and remedy' explains refused 3 -- test_faults no_receives
 options --mca coll_flash_min_bytes 0
-
-# The nth allocation that flash makes on one rank fails, in MPI_Init at first: no flash, or no
-# communicator, but no crash. Each of the first, then every third, in the short tier every eleventh, until
-# there are no more.
-ends_cleanly() {
-    local nth status step=3
-    [[ ${FLASH_TEST_TIER:-short} != short ]] || step=11
-    for ((nth = 1; ; nth += nth < 10 ? 1 : step)); do
-        status=0
-        run 2 -- "${on_rank[@]}" 1 FLASH_TEST_FAULT=malloc \
-            /usr/bin/env "FLASH_TEST_FAULT_CALL=$nth" "$program" works >"$log" 2>&1 || status=$?
-        if ((status == 124 || status == 137)) || grep -e 'exited on signal' -e 'hangs in' "$log"; then
-            echo "allocation $nth"
-            cat "$log"
-            return 1
-        fi
-        grep -q 'FLASH_TEST_FAULT: malloc fails' "$log" || break
-    done
-    ((nth > 40)) || { # far more than that are in MPI_Init alone
-        echo "no allocation $nth"
-        return 1
-    }
-}
-
-if sanitized; then
-    skip 'memory that cannot be had' 'sanitizers have allocators of their own'
-else
-    for np in 2 3; do
-        mpi "$np" -- test_no_memory
-    done
-    mpi 4 --mca coll_flash_progress off -- test_no_memory on_one
-    mpi 3 -x UCX_FLASH_TLS=tcp -- test_no_memory on_one
-    mpi 3 --mca coll_flash_segment_bytes 512 -- test_no_memory segments
-    select_coll ^flash
-    mpi 3 -- test_no_memory fallback
-    select_coll flash
-    if [[ -n ${FLASH_COVERAGE-} ]]; then
-        skip 'no memory in MPI_Init' "gcov's own memory, in flash's library, would fail as well"
-    else
-        point 'no memory in MPI_Init: no crash' ends_cleanly
-    fi
-    point 'no memory while a communicator is made: said, and the job ends' \
-        ends_explaining no-memory-for-communicator 3 -- test_faults comm_memory
-fi
 
 for progress in on auto; do
     said=$([[ $progress == on ]] && echo 2 || echo 0) # by each rank

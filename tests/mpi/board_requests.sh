@@ -1,0 +1,19 @@
+#!/bin/bash
+# board_requests.sh: requests of calls through the slots of boards, of all kinds, and random calls.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/plain.bash"
+
+# shellcheck disable=SC2034 # the runner's
+board=yes on_node=no
+# None is read from where it is.
+export OMPI_MCA_coll_flash_board_bytes=1000000000
+
+plain_requests
+plain_random --mca coll_flash_min_bytes 0
+
+plan

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Buffers in the memory of devices, of calls that take no ring, and of the extension where no ring serves it. By what
+# stands in for CUDA's driver, or the real one: see device.sh.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2034,SC2154 # the runner's
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/device.bash"
+
+# Calls that take no ring: of any size, and by their size.
+on_node=no
+options --mca coll_flash_cuda_plugin "$plugin"
+without_ring() { # NP
+    mpi "$1" -- test_device mirrored many users_operation two_devices
+}
+without_ring 2
+long without_ring 3
+long without_ring 5
+board=yes
+long without_ring 2
+without_ring 3
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_board_bytes 0
+mpi 2 -- test_device mirrored many
+board=no on_node=yes rounds=1048576
+options --mca coll_flash_cuda_plugin "$plugin"
+long without_ring 2
+without_ring 3
+rounds=0
+long mpi 4 -- test_device mirrored many
+point 'persistent requests that are passed on: said' \
+    says + 'persistent requests that take no ring' 2 -- test_device_errors passed_on
+# The extension, where no ring serves it.
+mpi 1 -- test_device_stream extension own
+extension_of() { # NP
+    mpi "$1" -x UCX_FLASH_TLS=self -- test_device_stream extension own
+    mpi "$1" -x UCX_FLASH_TLS=self -- test_device_errors streams
+    mpi "$1" -x UCX_FLASH_TLS=self -- test_device_both refused
+}
+extension_of 2
+long extension_of 3
+
+plan

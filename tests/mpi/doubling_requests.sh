@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# doubling_requests.sh: requests of calls in rounds, of all kinds, random calls, and a rank without memory.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/plain.bash"
+
+# shellcheck disable=SC2034 # the runner's
+rounds=67108864
+options --mca coll_flash_min_bytes 1000000000
+
+plain_requests
+plain_random --mca coll_flash_min_bytes 100000
+
+if sanitized; then
+    skip 'a rank without memory' 'sanitizers have allocators of their own'
+else
+    for np in 2 3 4 5; do
+        mpi "$np" -- test_faults no_memory_for_rounds
+    done
+fi
+
+plan
