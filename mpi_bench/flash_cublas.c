@@ -3,8 +3,9 @@
  *
  * Side by side in one run, interleaved: the call and then the whole product (or the other way
  * round), and the extension, whose callbacks leave the product's pieces in a stream; besides,
- * either part alone. What FLUX (arXiv 2406.06858) calls overlap efficiency is the part of the time
- * beyond the product's that the extension saves.
+ * either part alone. What FLUX (arXiv 2406.06858) calls overlap efficiency, E, is the part of the
+ * time beyond the product's that the extension saves. The two parts together take no less than the
+ * longer one, so that E is at most T_gemm / T_comm where the product is the shorter one.
  *
  *   mpirun --mca coll flash flash_cublas -m 8192 -n 4096 -k 4096 -t bf16
  *
@@ -23,9 +24,12 @@
 #include "bench_stats.h"
 
 enum { PRODUCT, CALL, APART, TOGETHER, CASES };
+enum { MOST_PIECES = 4096, MOST_RUNS = 8, CHECKED = 64 };
 
 typedef struct options {
-    int m, n, k, pieces, iterations, warmup;
+    int m, n, k, iterations, warmup;
+    int pieces[MOST_RUNS], runs; /* as many runs as there are numbers of pieces */
+    bool gathers, scatters;
     cudaDataType_t type;
     cublasComputeType_t compute;
 } options_t;
@@ -46,29 +50,45 @@ static const char help[] =
     "  -n COLUMNS     of the product on each rank (default 2048)\n"
     "  -k LENGTH      of its sums on each rank (default 2048)\n"
     "  -t TYPE        of the factors: fp32, tf32, fp16, bf16 (default fp32); sums in fp32\n"
-    "  -p PIECES      of a block (default 1)\n"
+    "  -c CALL        allgather, reduce_scatter or both (default both)\n"
+    "  -p PIECES[,PIECES]...  of a block (default 1), a run for each\n"
     "  -i ITERATIONS  (default 20)\n"
     "  -x WARMUP      (default 3)\n"
     "\n"
-    "All times are medians over the iterations of the maximum over ranks, in ms. E: the part of "
-    "the\n"
-    "time beyond the product's that the extension saves (FLUX, arXiv 2406.06858).\n";
+    "All times are medians over the iterations of the maximum over ranks, in ms: of the product "
+    "alone\n"
+    "(T_gemm), of the call alone (T_comm), of one after the other (T_apart), and by the extension\n"
+    "(T_together). E: the part of the time beyond the product's that the extension saves (FLUX,\n"
+    "arXiv 2406.06858); bound: the most that E can be, min(1, T_gemm / T_comm). Results are "
+    "checked\n"
+    "once, before: all of the extension's against those of the call and the product, and some of "
+    "them\n"
+    "against sums that the host makes.\n";
 
 /* --------------------------------------------------------------------- options */
 
+static const struct {
+    const char *name;
+    cudaDataType_t type;
+    cublasComputeType_t compute;
+} types[] = {{"fp32", CUDA_R_32F, CUBLAS_COMPUTE_32F},
+             {"tf32", CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32},
+             {"fp16", CUDA_R_16F, CUBLAS_COMPUTE_32F},
+             {"bf16", CUDA_R_16BF, CUBLAS_COMPUTE_32F}};
+
+static const char *type_name(const options_t *options)
+{
+    size_t i = 0;
+
+    while (types[i].type != options->type || types[i].compute != options->compute) {
+        i++;
+    }
+    return types[i].name;
+}
+
 static bool read_type(const char *text, options_t *options)
 {
-    static const struct {
-        const char *name;
-        cudaDataType_t type;
-        cublasComputeType_t compute;
-    } types[] = {{"fp32", CUDA_R_32F, CUBLAS_COMPUTE_32F},
-                 {"tf32", CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32},
-                 {"fp16", CUDA_R_16F, CUBLAS_COMPUTE_32F},
-                 {"bf16", CUDA_R_16BF, CUBLAS_COMPUTE_32F}};
-    size_t i;
-
-    for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (strcmp(text, types[i].name) == 0) {
             options->type = types[i].type;
             options->compute = types[i].compute;
@@ -78,13 +98,33 @@ static bool read_type(const char *text, options_t *options)
     return false;
 }
 
+static bool read_call(const char *text, options_t *options)
+{
+    bool both = strcmp(text, "both") == 0;
+
+    options->gathers = both || strcmp(text, "allgather") == 0;
+    options->scatters = both || strcmp(text, "reduce_scatter") == 0;
+    return options->gathers || options->scatters;
+}
+
+static bool read_pieces(char *list, options_t *options)
+{
+    options->runs = 0;
+    for (char *word = strtok(list, ","); word != NULL; word = strtok(NULL, ",")) {
+        if (options->runs == MOST_RUNS ||
+            !bench_parse_int(word, 1, MOST_PIECES, &options->pieces[options->runs++])) {
+            return false;
+        }
+    }
+    return options->runs > 0;
+}
+
 static bench_parsed_t read_option(int option, options_t *options)
 {
     const char *name = (const char[]){'-', (char) option, '\0'};
     int *number = option == 'm'   ? &options->m
                   : option == 'n' ? &options->n
                   : option == 'k' ? &options->k
-                  : option == 'p' ? &options->pieces
                   : option == 'i' ? &options->iterations
                                   : &options->warmup;
 
@@ -98,6 +138,16 @@ static bench_parsed_t read_option(int option, options_t *options)
         return read_type(optarg, options)
                    ? BENCH_RUN
                    : bench_complain("flash_cublas", "-t %s: give fp32, tf32, fp16 or bf16", optarg);
+    case 'c':
+        return read_call(optarg, options)
+                   ? BENCH_RUN
+                   : bench_complain("flash_cublas", "-c %s: give allgather, reduce_scatter or both",
+                                    optarg);
+    case 'p':
+        return read_pieces(optarg, options)
+                   ? BENCH_RUN
+                   : bench_complain("flash_cublas", "-p: give up to %d numbers from 1 to %d",
+                                    MOST_RUNS, MOST_PIECES);
     default:
         return bench_read_int("flash_cublas", name, optarg, option == 'x' ? 0 : 1, 1 << 24, number);
     }
@@ -111,39 +161,52 @@ static bench_parsed_t read_options(int argc, char **argv, int nranks, options_t 
     *options = (options_t){.m = 4096,
                            .n = 2048,
                            .k = 2048,
-                           .pieces = 1,
+                           .pieces = {1},
+                           .runs = 1,
+                           .gathers = true,
+                           .scatters = true,
                            .iterations = 20,
                            .warmup = 3,
                            .type = CUDA_R_32F,
                            .compute = CUBLAS_COMPUTE_32F};
-    while (parsed == BENCH_RUN && (option = getopt(argc, argv, "m:n:k:t:p:i:x:h")) != -1) {
+    while (parsed == BENCH_RUN && (option = getopt(argc, argv, "m:n:k:t:c:p:i:x:h")) != -1) {
         parsed = read_option(option, options);
     }
     if (parsed == BENCH_RUN && optind < argc) {
         return bench_complain("flash_cublas", "%s: not an option", argv[optind]);
     }
-    if (parsed == BENCH_RUN && (options->m % nranks != 0 || options->pieces > 4096)) {
-        return bench_complain("flash_cublas",
-                              "-m %d: give a multiple of the %d ranks; -p: 4096 at "
-                              "most",
-                              options->m, nranks);
+    if (parsed == BENCH_RUN && options->m % nranks != 0) {
+        return bench_complain("flash_cublas", "-m %d: give a multiple of the %d ranks", options->m,
+                              nranks);
     }
     return parsed;
 }
 
 /* ---------------------------------------------------------------------- matrices */
 
-/* Of small numbers, so that sums are exact in any order. */
+/* Small numbers, so that sums are exact in any order. Each rank has the same rows of one factor, and
+   columns of its own of the other. */
+static int element_of(size_t index, int seed)
+{
+    return (int) ((index * 7 + (size_t) seed) % 5) - 2;
+}
+
+static int seed_of_columns(int rank)
+{
+    return 3 + rank;
+}
+
 static void fill(const bench_t *bench, void *to, size_t elements, int seed)
 {
+    static const uint16_t halves[] = {0xc000, 0xbc00, 0, 0x3c00, 0x4000};
     char *content = malloc(elements * bench->element + 1);
     size_t i;
 
     for (i = 0; content != NULL && i < elements; i++) {
-        float number = (float) ((int) ((i * 7 + (size_t) seed) % 5) - 2);
+        int value = element_of(i, seed);
+        float number = (float) value;
         uint32_t bits;
-        static const uint16_t halves[] = {0xc000, 0xbc00, 0, 0x3c00, 0x4000};
-        uint16_t half = halves[(i * 7 + (size_t) seed) % 5];
+        uint16_t half = halves[value + 2];
 
         memcpy(&bits, &number, sizeof(bits));
         if (bench->options.type == CUDA_R_16BF) {
@@ -192,8 +255,12 @@ static bool make(bench_t *bench)
         bench->product == NULL) {
         return false;
     }
-    fill(bench, bench->a, m * k, bench->rank);
-    fill(bench, bench->b, k * n, 3);
+    for (int rank = 0; rank < bench->nranks; rank++) {
+        size_t block = (size_t) bench->rows * k;
+
+        fill(bench, (char *) bench->a + (size_t) rank * block * bench->element, block, rank);
+    }
+    fill(bench, bench->b, k * n, seed_of_columns(bench->rank));
     fill(bench, bench->own, (size_t) bench->rows * k, bench->rank);
     bench->whole = bench->in_pieces = describe(bench);
     return true;
@@ -247,26 +314,25 @@ static void scatter(bench_t *bench)
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-static void overlap(bench_t *bench, bool gathers)
+static void overlap(bench_t *bench, bool gathers, int pieces)
 {
-    const options_t *options = &bench->options;
     MPI_Request request;
 
     if (gathers) {
         MPIX_Flash_cublas_iallgather_gemm(bench->own, bench->rows, bench->a, &bench->in_pieces,
-                                          options->pieces, NULL, MPI_COMM_WORLD, &request);
+                                          pieces, NULL, MPI_COMM_WORLD, &request);
     } else {
         MPIX_Flash_cublas_igemm_reduce_scatter(&bench->in_pieces, bench->rows, bench->product,
-                                               options->pieces, NULL, MPI_COMM_WORLD, &request);
+                                               pieces, NULL, MPI_COMM_WORLD, &request);
     }
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     bench_device_wait();
 }
 
-static void run_case(bench_t *bench, bool gathers, int which)
+static void run_case(bench_t *bench, bool gathers, int pieces, int which)
 {
     if (which == TOGETHER) {
-        overlap(bench, gathers);
+        overlap(bench, gathers, pieces);
         return;
     }
     if (gathers && which != PRODUCT) {
@@ -280,27 +346,71 @@ static void run_case(bench_t *bench, bool gathers, int which)
     }
 }
 
-/* Whether the extension's result is the other's, bit by bit. */
-static bool agree(bench_t *bench, bool gathers)
+/* ------------------------------------------------------------------------ results */
+
+/* An element of a product of that row of all, by that rank's columns. */
+static double product_of(const bench_t *bench, size_t row, size_t column, int rank)
+{
+    size_t k = (size_t) bench->options.k, n = (size_t) bench->options.n;
+    size_t rows = (size_t) bench->rows;
+    double sum = 0;
+
+    for (size_t i = 0; i < k; i++) {
+        sum += element_of(row % rows * k + i, (int) (row / rows)) *
+               element_of(i * n + column, seed_of_columns(rank));
+    }
+    return sum;
+}
+
+/* Some of this rank's results, of `rows` rows, against the host's. */
+static bool is_right(const bench_t *bench, bool gathers, const float *result, size_t rows)
 {
     size_t n = (size_t) bench->options.n;
-    size_t bytes = (size_t) (gathers ? bench->options.m : bench->rows) * n * sizeof(float);
-    const void *result = gathers ? bench->c : bench->product;
-    char *apart = malloc(bytes + 1), *together = malloc(bytes + 1);
+
+    for (size_t k = 0; k < CHECKED; k++) {
+        size_t at = (rows * n - 1) * k / (CHECKED - 1), row = at / n, column = at % n;
+        double expected = 0;
+
+        if (gathers) {
+            expected = product_of(bench, row, column, bench->rank);
+        }
+        for (int rank = 0; !gathers && rank < bench->nranks; rank++) {
+            expected += product_of(bench, row + (size_t) bench->rank * rows, column, rank);
+        }
+        if ((double) result[at] != expected) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the extension's results are the others', bit by bit, and right. */
+static bool agree(bench_t *bench, bool gathers, int pieces)
+{
+    size_t rows = (size_t) (gathers ? bench->options.m : bench->rows);
+    size_t bytes = rows * (size_t) bench->options.n * sizeof(float);
+    void *result = gathers ? bench->c : bench->product;
+    float *apart = malloc(bytes), *together = calloc(bytes, 1);
     int same, all;
 
-    run_case(bench, gathers, APART);
+    if (apart == NULL || together == NULL) {
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    }
+    run_case(bench, gathers, pieces, APART);
     bench_device_read(apart, result, bytes);
-    run_case(bench, gathers, TOGETHER);
+    bench_device_write(result, together, bytes); /* what is not written again is seen */
+    run_case(bench, gathers, pieces, TOGETHER);
     bench_device_read(together, result, bytes);
-    same = memcmp(apart, together, bytes) == 0;
+    same = memcmp(apart, together, bytes) == 0 && is_right(bench, gathers, together, rows);
     MPI_Allreduce(&same, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
     free(apart);
     free(together);
     return all;
 }
 
-static void measure(bench_t *bench, bool gathers, double medians[CASES])
+/* ------------------------------------------------------------------------- times */
+
+static void measure(bench_t *bench, bool gathers, int pieces, double medians[CASES])
 {
     int iterations = bench->options.iterations, which, i;
     double *samples = malloc((size_t) (CASES * iterations) * sizeof(*samples));
@@ -311,7 +421,7 @@ static void measure(bench_t *bench, bool gathers, double medians[CASES])
 
             MPI_Barrier(MPI_COMM_WORLD);
             seconds = bench_now();
-            run_case(bench, gathers, which);
+            run_case(bench, gathers, pieces, which);
             seconds = bench_now() - seconds;
             MPI_Allreduce(&seconds, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
             if (i >= 0) {
@@ -325,18 +435,38 @@ static void measure(bench_t *bench, bool gathers, double medians[CASES])
     free(samples);
 }
 
-static bool report(bench_t *bench, bool gathers)
+/* A row of the table. False: results are wrong. */
+static bool report(bench_t *bench, bool gathers, int pieces)
 {
-    double t[CASES];
-    bool right = agree(bench, gathers);
+    const options_t *options = &bench->options;
+    bool right = agree(bench, gathers, pieces);
+    double t[CASES], efficiency, bound;
 
-    measure(bench, gathers, t);
+    measure(bench, gathers, pieces, t);
+    efficiency = (t[APART] - t[TOGETHER]) / (t[APART] - t[PRODUCT]);
+    bound = t[PRODUCT] < t[CALL] ? t[PRODUCT] / t[CALL] : 1;
     if (bench->rank == 0) {
-        printf("%-28s %10.3f %10.3f %10.3f %10.3f %10.1f  %s\n",
-               gathers ? "allgather + GEMM" : "GEMM + reduce-scatter", t[PRODUCT], t[CALL],
-               t[APART], t[TOGETHER], 100 * (t[APART] - t[TOGETHER]) / (t[APART] - t[PRODUCT]),
-               right ? "results agree" : "WRONG RESULTS");
+        printf("%s %s %5dx%5dx%5d %2d %8.2f %8.2f %8.2f %8.2f %6.3f %6.3f %6.3f  %s\n",
+               gathers ? "AG" : "RS", type_name(options), options->m, options->n, options->k,
+               pieces, t[PRODUCT], t[CALL], t[APART], t[TOGETHER], efficiency, bound,
+               efficiency / bound, right ? "results agree" : "WRONG RESULTS");
         fflush(stdout);
+    }
+    return right;
+}
+
+static bool report_all(bench_t *bench)
+{
+    const options_t *options = &bench->options;
+    bool right = true;
+
+    if (bench->rank == 0) {
+        printf("# %2d ranks, m x n x k,  p %8s %8s %8s  T_tog. %8s %6s %6s\n", bench->nranks,
+               "T_gemm", "T_comm", "T_apart", "E", "bound", "E/b.");
+    }
+    for (int k = 0; k < options->runs; k++) {
+        right = (!options->gathers || report(bench, true, options->pieces[k])) && right;
+        right = (!options->scatters || report(bench, false, options->pieces[k])) && right;
     }
     return right;
 }
@@ -363,13 +493,7 @@ static int run(int argc, char **argv)
         fprintf(stderr, "%s", got ? "" : "flash_cublas: no such matrices on this device\n");
         return EXIT_FAILURE;
     }
-    if (bench.rank == 0) {
-        printf("# %d ranks, m %d, n %d, k %d, %d pieces\n%-28s %10s %10s %10s %10s %10s\n",
-               bench.nranks, bench.options.m, bench.options.n, bench.options.k,
-               bench.options.pieces, "# ms", "GEMM", "call", "apart", "flash", "E (%)");
-    }
-    right = report(&bench, true);
-    right = report(&bench, false) && right;
+    right = report_all(&bench);
     unmake(&bench);
     return right ? EXIT_SUCCESS : EXIT_FAILURE;
 }
