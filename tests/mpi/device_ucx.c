@@ -82,7 +82,9 @@ static void *reach(void *place, size_t size)
 /* NULL: the message is none of a device's memory. */
 static message_t *carry(void *place, size_t size, const ucp_request_param_t *param)
 {
-    bool told = (param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE) != 0 &&
+    /* Where UCX itself knows CUDA, all is its own. */
+    bool told = device_ucx_is_for_cuda() &&
+                (param->op_attr_mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE) != 0 &&
                 param->memory_type == UCS_MEMORY_TYPE_CUDA;
     message_t *message;
 
