@@ -3,9 +3,12 @@
  *
  *   rates PLUGIN [MIB]
  *
- * Of MIB (default 256) between a device and pinned memory: at once, and in segments as operations
- * have them; and sums of segments, from pinned memory and from the device's. The median of seven,
- * in GB/s. FLASH_TEST_DRIVER in the environment is the path of the driver; default: the system's.
+ * MIB (default 256) travel between a device and pinned memory: in one copy of the driver's for each
+ * direction, and in segments by the plugin, as operations have them; to the device, from it, and in
+ * both directions at once. Sums are the ring's inner step: a segment that has arrived in pinned
+ * memory and one of the device's are added into pinned memory, from where the sum departs. The
+ * median of seven, in GB/s of each direction, and the part of what the driver's copies reach.
+ * FLASH_TEST_DRIVER in the environment is the path of the driver; default: the system's.
  *
  * `left` is atomic: each copy's end is released, and acquired by who waits for the last.
  *
@@ -22,15 +25,27 @@
 
 #include "flash_gpu.h"
 
-#define SEGMENT ((size_t) 256 << 10)
+#define LENGTH(array) (sizeof(array) / sizeof(*(array)))
+#define LEAST         ((size_t) 256 << 10) /* bytes of a segment */
+
 enum { TIMES = 7 };
+typedef enum { TO, FROM, BOTH, DIRECTIONS } direction_t;
 
 typedef unsigned long long address_t;
+
+/* The driver's functions, for what the plugin is compared with. */
+static struct {
+    int (*copy)(address_t to, address_t from, size_t size, void *stream);
+    int (*wait)(void *stream);
+} driver;
 
 static const flash_gpu_ops_t *gpu;
 static flash_gpu_lane_t *lane;
 static const flash_gpu_kernel_t *kernel;
+static void *streams[BOTH];
 static size_t bytes;
+static char *far, *pinned; /* 2 * bytes each */
+static flash_gpu_copy_t *copies;
 static atomic_size_t left;
 static atomic_bool failed;
 
@@ -59,34 +74,64 @@ static void done(flash_gpu_copy_t *copy, bool well)
     atomic_fetch_sub_explicit(&left, 1, memory_order_release);
 }
 
-/* With `in`: out = in + inout, else a copy of `inout`. */
-static void by_segments(const float *in, const char *inout, char *out)
+/* Until all `left` copies are done. */
+static void wait_for_all(void)
 {
-    size_t count = bytes / SEGMENT;
-    flash_gpu_copy_t *copies = calloc(count, sizeof(*copies));
-
-    must(copies != NULL, "memory");
-    atomic_store_explicit(&left, count, memory_order_relaxed);
-    for (size_t k = 0; k < count; k++) {
-        size_t at = k * SEGMENT;
-
-        copies[k].done = done;
-        must(in == NULL ? gpu->begin(lane, out + at, inout + at, SEGMENT, &copies[k])
-                        : gpu->combine(lane, kernel, (const char *) in + at, inout + at, out + at,
-                                       SEGMENT / sizeof(*in), &copies[k]),
-             "a segment");
-    }
     while (atomic_load_explicit(&left, memory_order_acquire) > 0) {
         sched_yield();
     }
     must(!atomic_load_explicit(&failed, memory_order_relaxed), "a segment");
-    free(copies);
 }
 
-static void at_once(const float *in, const char *from, char *to)
+typedef void way_fn(direction_t direction, size_t segment);
+
+static void by_driver(direction_t direction, size_t segment)
 {
-    (void) in;
-    must(gpu->copy(lane, NULL, to, from, bytes), "a copy");
+    (void) segment;
+    if (direction != FROM) {
+        must(driver.copy((uintptr_t) far, (uintptr_t) pinned, bytes, streams[TO]) == 0, "a copy");
+    }
+    if (direction != TO) {
+        must(driver.copy((uintptr_t) (pinned + bytes), (uintptr_t) (far + bytes), bytes,
+                         streams[FROM]) == 0,
+             "a copy");
+    }
+    must(driver.wait(streams[TO]) == 0 && driver.wait(streams[FROM]) == 0, "the copies' end");
+}
+
+/* Whole segments; the rest of `bytes`, if there is one, does not travel. */
+static void by_plugin(direction_t direction, size_t segment)
+{
+    size_t count = bytes / segment;
+    flash_gpu_copy_t *copy = copies;
+
+    atomic_store_explicit(&left, direction == BOTH ? 2 * count : count, memory_order_relaxed);
+    for (size_t at = 0; at < count * segment; at += segment) {
+        if (direction != FROM) {
+            must(gpu->begin(lane, far + at, pinned + at, segment, copy++), "a segment");
+        }
+        if (direction != TO) {
+            must(gpu->begin(lane, pinned + bytes + at, far + bytes + at, segment, copy++),
+                 "a segment");
+        }
+    }
+    wait_for_all();
+}
+
+static void by_sums(direction_t direction, size_t segment)
+{
+    size_t count = bytes / segment;
+
+    (void) direction;
+    atomic_store_explicit(&left, count, memory_order_relaxed);
+    for (size_t k = 0; k < count; k++) {
+        size_t at = k * segment;
+
+        must(gpu->combine(lane, kernel, pinned + at, far + at, pinned + bytes + at,
+                          segment / sizeof(float), &copies[k]),
+             "a sum");
+    }
+    wait_for_all();
 }
 
 static int compare(const void *a, const void *b)
@@ -96,54 +141,90 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-typedef void way_fn(const float *in, const char *from, char *to);
-
 /* GB/s. */
-static double rate(way_fn *way, const float *in, const char *from, char *to)
+static double rate(way_fn *way, direction_t direction, size_t segment)
 {
     double seconds[TIMES];
 
     for (int k = -1; k < TIMES; k++) { /* the first does not count */
         double begun = now();
 
-        way(in, from, to);
+        way(direction, segment);
         if (k >= 0) {
             seconds[k] = now() - begun;
         }
     }
     qsort(seconds, TIMES, sizeof(*seconds), compare);
-    return 1e-9 * (double) bytes / seconds[TIMES / 2];
+    return 1e-9 * (double) (bytes / segment * segment) / seconds[TIMES / 2];
 }
 
-static void tell(const char *what, double value, double against, const char *which)
+static void tell_size(const char *what, size_t size)
 {
-    printf("%-38s %8.2f GB/s, %.3f of %s\n", what, value, value / against, which);
+    bool whole = size % (1 << 20) == 0;
+
+    printf("%s of %3zu %s ", what, whole ? size >> 20 : size >> 10, whole ? "MiB" : "KiB");
 }
 
-/* A context for this thread, and memory of its device. */
-static void *open_device(void)
+static void tell_rates(void)
+{
+    static const size_t segments[] = {LEAST, 1 << 20, 4 << 20};
+    static const size_t sums[] = {LEAST, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
+    double plain[DIRECTIONS];
+
+    for (int k = 0; k < DIRECTIONS; k++) {
+        plain[k] = rate(by_driver, (direction_t) k, bytes);
+    }
+    printf("GB/s                  to a device     from it         both at once\n");
+    printf("one plain copy      %8.2f        %8.2f        %8.2f\n", plain[TO], plain[FROM],
+           plain[BOTH]);
+    for (size_t i = 0; i < LENGTH(segments) && segments[i] <= bytes; i++) {
+        tell_size("segments", segments[i]);
+        for (int k = 0; k < DIRECTIONS; k++) {
+            double value = rate(by_plugin, (direction_t) k, segments[i]);
+
+            printf("%8.2f %5.3f  ", value, value / plain[k]);
+        }
+        printf("\n");
+    }
+    for (size_t i = 0; kernel != NULL && i < LENGTH(sums) && sums[i] <= bytes; i++) {
+        double value = rate(by_sums, BOTH, sums[i]);
+
+        tell_size("sums    ", sums[i]);
+        printf("%40.2f %5.3f\n", value, value / plain[BOTH]);
+    }
+    if (kernel == NULL) {
+        printf("sums: there is no kernel for them\n");
+    }
+}
+
+/* A context for this thread, memory of its device, and a stream for each direction. */
+static void open_device(void)
 {
     const char *path = getenv("FLASH_TEST_DRIVER");
-    void *driver = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW);
+    void *library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW);
     int (*init)(unsigned), (*device_get)(int *, int), (*retain)(void **, int), (*push)(void *);
-    int (*allocate)(address_t *, size_t);
+    int (*allocate)(address_t *, size_t), (*stream_create)(void **, unsigned);
     void *context;
     address_t memory = 0;
     int device;
 
-    must(driver != NULL, "the driver");
-    *(void **) &init = dlsym(driver, "cuInit");
-    *(void **) &device_get = dlsym(driver, "cuDeviceGet");
-    *(void **) &retain = dlsym(driver, "cuDevicePrimaryCtxRetain");
-    *(void **) &push = dlsym(driver, "cuCtxPushCurrent_v2");
-    *(void **) &allocate = dlsym(driver, "cuMemAlloc_v2");
+    must(library != NULL, "the driver");
+    *(void **) &init = dlsym(library, "cuInit");
+    *(void **) &device_get = dlsym(library, "cuDeviceGet");
+    *(void **) &retain = dlsym(library, "cuDevicePrimaryCtxRetain");
+    *(void **) &push = dlsym(library, "cuCtxPushCurrent_v2");
+    *(void **) &allocate = dlsym(library, "cuMemAlloc_v2");
+    *(void **) &stream_create = dlsym(library, "cuStreamCreate");
+    *(void **) &driver.copy = dlsym(library, "cuMemcpyAsync");
+    *(void **) &driver.wait = dlsym(library, "cuStreamSynchronize");
     must(init(0) == 0 && device_get(&device, 0) == 0 && retain(&context, device) == 0 &&
-             push(context) == 0 && allocate(&memory, 2 * bytes) == 0,
+             push(context) == 0 && allocate(&memory, 2 * bytes) == 0 &&
+             stream_create(&streams[TO], 1) == 0 && stream_create(&streams[FROM], 1) == 0,
          "the device");
-    return (void *) (uintptr_t) memory;
+    far = (char *) (uintptr_t) memory;
 }
 
-static void open_plugin(const char *path, const void *memory)
+static void open_plugin(const char *path)
 {
     void *plugin = dlopen(path, RTLD_NOW);
     flash_gpu_plugin_fn *ask = NULL;
@@ -154,16 +235,14 @@ static void open_plugin(const char *path, const void *memory)
     }
     *(void **) &ask = dlsym(plugin, FLASH_GPU_SYMBOL);
     must(ask != NULL && (gpu = ask()) != NULL, "the plugin");
-    lane = gpu->open(memory, NULL);
+    lane = gpu->open(far, NULL);
     must(lane != NULL, "a lane");
-    kernel = gpu->kernel(lane, memory, FLASH_GPU_SUM, FLASH_GPU_F32);
+    kernel = gpu->kernel(lane, far, FLASH_GPU_SUM, FLASH_GPU_F32);
 }
 
 int main(int argc, char **argv)
 {
     int device = 0;
-    char *far, *other, *pinned;
-    double in, out, within;
 
     if (argc < 2) {
         fprintf(stderr, "usage: rates PLUGIN [MIB]\n");
@@ -171,30 +250,19 @@ int main(int argc, char **argv)
     }
     bytes = (argc > 2 ? strtoul(argv[2], NULL, 10) : 256) << 20;
     must(bytes > 0, "the size");
-    far = open_device();
-    other = far + bytes;
-    open_plugin(argv[1], far);
-    pinned = gpu->allocate_pinned(&device, bytes);
-    must(pinned != NULL, "pinned memory");
-    memset(pinned, 0, bytes);
-    must(gpu->copy(lane, NULL, far, pinned, bytes) && gpu->copy(lane, NULL, other, pinned, bytes),
-         "a copy");
-
-    in = rate(at_once, NULL, pinned, far);
-    out = rate(at_once, NULL, far, pinned);
-    within = rate(at_once, NULL, far, other);
-    printf("at once: to the device %.2f, from it %.2f, within it %.2f GB/s\n", in, out, within);
-    tell("segments, to the device", rate(by_segments, NULL, pinned, far), in, "that");
-    tell("segments, from the device", rate(by_segments, NULL, far, pinned), out, "that");
-    if (kernel != NULL) {
-        tell("sums, with pinned memory to a device's",
-             rate(by_segments, (const float *) (void *) far, pinned, other), in,
-             "the copy to the device");
-        tell("sums, within the device",
-             rate(by_segments, (const float *) (void *) far, other, other), within * 2 / 3,
-             "what their bytes allow");
+    open_device();
+    open_plugin(argv[1]);
+    copies = calloc(2 * (bytes / LEAST), sizeof(*copies));
+    pinned = gpu->allocate_pinned(&device, 2 * bytes);
+    must(copies != NULL && pinned != NULL, "pinned memory");
+    for (size_t k = 0; k < 2 * (bytes / LEAST); k++) {
+        copies[k].done = done;
     }
-    gpu->release_pinned(&device, pinned, bytes);
+    memset(pinned, 0, 2 * bytes);
+    must(gpu->copy(lane, NULL, far, pinned, 2 * bytes), "a copy");
+    tell_rates();
+    gpu->release_pinned(&device, pinned, 2 * bytes);
     gpu->close(lane);
+    free(copies);
     return EXIT_SUCCESS;
 }
