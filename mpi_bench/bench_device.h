@@ -9,6 +9,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/*
+ * How many devices `ranks` of this host's processes can share. 0: they cannot, and `text` says why,
+ * and what the remedy is. Ranks take devices in turn.
+ */
+int bench_device_usable(int ranks, char *text, size_t size);
+/* The newest CUDA that the driver is for, as 1000 * major + 10 * minor; 0: it does not tell. */
+int bench_device_driver(void);
+bool bench_device_name(int ordinal, char *text, int size);
+
 /* Takes one of the host's devices, in turn by `rank`. False: there is none, which it says. */
 bool bench_device_open(const char *program, int rank);
 

@@ -19,13 +19,29 @@ else
             run 3 -- "$benchmarks/flash_cublas" -m 96 -n 48 -k 32 -i 2 -x 1 -t "$1" -p "$2" >"$log" 2>&1 &&
             holds 2 'results agree'
     }
+    # Of the one collective, in so many pieces and in others.
+    one_product() {
+        LD_LIBRARY_PATH=$top_builddir/tests/gpu/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+            run 2 -- "$benchmarks/flash_cublas" -m 64 -n 48 -k 32 -i 2 -x 1 -c "$1" -p 1,2,8 >"$log" 2>&1 &&
+            holds 3 "^$2 fp32 .*results agree" && holds 3 'results agree'
+    }
+    behind_kernels() {
+        LD_LIBRARY_PATH=$top_builddir/tests/gpu/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+            run 2 -- "$benchmarks/flash_behind" 65536 5 >"$log" 2>&1 &&
+            holds 3 '^behind a kernel of 5 ms in .* ms, ends '
+    }
     if [[ -e $top_builddir/cuda/.libs/flash_cuda.so && -e $top_builddir/tests/gpu/.libs/libcublasLt.so ]]; then
         point 'np 3 flash_cublas, fp32' products fp32 1
         point 'np 3 flash_cublas, bf16, in pieces' products bf16 4
+        point 'np 2 flash_cublas: an allgather alone' one_product allgather AG
+        point 'np 2 flash_cublas: a reduce-scatter alone' one_product reduce_scatter RS
+        point 'np 2 flash_behind' behind_kernels
     fi
     options
     beside point 'flash_cublas: rows that do not divide' refuses 'a multiple of' flash_cublas -m 7
     beside point 'flash_cublas: no such type' refuses 'give fp32' flash_cublas -t fp7
+    beside point 'flash_cublas: no such call' refuses 'give allgather, reduce_scatter or both' flash_cublas -c alltoall
+    beside point 'flash_cublas: no pieces' refuses 'give up to 8 numbers' flash_cublas -p 4,0
 fi
 
 if [[ -x $benchmarks/flash_gemm ]]; then
