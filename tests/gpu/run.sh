@@ -1,87 +1,178 @@
 #!/usr/bin/env bash
 #
-# run.sh [CONFIGURE OPTION]...: the tests that want a real GPU, on a node that has one, with Open MPI, UCX and
-# hwloc (in PATH, or named by the options) and the CUDA Toolkit; and figures, which go to build-gpu/results.txt, with
-# traces beside it. Builds in ./build-gpu. No network is needed; where there are no autotools, bring `configure` and
-# what autogen.sh makes beside it. The last line sums up.
+# run.sh [--list] [-o FOLDER] [STEP]...: the tests and benchmarks of a kit that pack.sh made, on a node with a GPU.
+#
+# All steps, or those that are named, one after the other, in at most FLASH_KIT_SECONDS (450) seconds. Each step has
+# a time limit of its own, which FLASH_KIT_LIMITS changes, as in FLASH_KIT_LIMITS='smoke=90 rates=20'; no step ends the
+# others. FLASH_KIT_SLOW=N: all of these times are N times as long. Each result is at once in FOLDER (default: $OUT, or
+# ./results): summary.txt, about a screen of text; details.txt, all that was printed; traces.tar.gz.
+# Exit status 0: nothing failed, 1: something did, 2: bad arguments, or no kit.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
 set -euo pipefail
 
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-folder=build-gpu
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+least=5             # seconds that must be left for a step to begin
+grace=5             # seconds between a step's signal to end and its being killed
+largest=$((15 << 20)) # bytes of a file of results
 
-if ! nvidia-smi --query-gpu=name,driver_version --format=csv,noheader; then
-    echo "run.sh: no GPU: nvidia-smi does not answer" >&2
-    exit 1
+# In this order: a step, its limit in seconds, what it does.
+steps='
+node        15   the GPU, the driver, CUDA, shared memory, UCX, and what is in the way of several ranks
+smoke       60   four tests with buffers of a device
+rates       70   copies and sums of the plugin beside one plain copy
+collectives 60   an allgather and a reduce-scatter of host and device memory, with and without a UCX that knows CUDA
+efficiency  150  collectives and products, apart and together: E and its bound
+behind      20   a call behind a long kernel in the default, a blocking and a non-blocking stream
+mps         60   the same figures with and without the Multi-Process Service
+sanitizer   60   a test under compute-sanitizer
+device      450  the tests of device memory, until the time is up
+'
+
+usage() {
+    sed -n '3,/^$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+    exit 2
+}
+
+die() {
+    echo "run.sh: $1" >&2
+    exit 2
+}
+
+# Only for run.sh itself: one step, in a process of its own.
+if [[ ${1-} == --step ]]; then
+    # shellcheck source=/dev/null
+    source "$here/steps.bash"
+    # The session, whose processes all end with the step.
+    awk '{ sub(/.*\) /, ""); print $4 }' "/proc/$$/stat" >"$FLASH_KIT_ROOT/session"
+    "step_$2"
+    exit
 fi
-[[ -x configure ]] || ./autogen.sh
-mkdir -p "$folder"
-cd "$folder"
-../configure --enable-werror --with-cuda --without-mpich "$@" >/dev/null
-make --silent -j"$(nproc)"
-for tests in tests/gpu tests/mpi; do
-    make --silent -j"$(nproc)" -C "$tests" check TESTS= >/dev/null
+
+results=${OUT:-$PWD/results}
+chosen=()
+while (($#)); do
+    case $1 in
+    --list)
+        printf '%s' "${steps#?}"
+        exit
+        ;;
+    -o) results=${2:?a folder} && shift ;;
+    -*) usage ;;
+    *)
+        awk -v name="$1" '$1 == name { found = 1 } END { exit !found }' <<<"$steps" ||
+            die "there is no step $1: see run.sh --list"
+        chosen+=("$1")
+        ;;
+    esac
+    shift
 done
+mkdir -p "$results"
+results=$(cd "$results" && pwd)
+summary=$results/summary.txt
+details=$results/details.txt
+export FLASH_KIT_SLOW=${FLASH_KIT_SLOW:-1}
+budget=$((${FLASH_KIT_SECONDS:-450} * FLASH_KIT_SLOW))
+failed=0 passed=0 skipped=0 not_run=0
 
-# The same tests as everywhere, by the real driver.
-status=0
-FLASH_TEST_DRIVER=libcuda.so.1 make --silent -C tests/mpi check TESTS="device.sh device_paths.sh device_layers.sh" || status=$?
-count() {
-    cat tests/mpi/device.trs tests/mpi/device_paths.trs tests/mpi/device_layers.trs | grep -c "^:test-result: $1" || true
+say() {
+    printf '%s\n' "$1" | tee -a "$summary"
 }
-((status == 0)) || cat tests/mpi/device.log tests/mpi/device_paths.log tests/mpi/device_layers.log
 
-# Figures, of two and four ranks on this node.
-launch() {
-    timeout 120 mpirun -n "$1" --oversubscribe --mca mpi_yield_when_idle 1 \
-        --mca opal_mca_base_component_path "$PWD/ompi_coll_flash/.libs:$(ompi_info --path pkglibdir --parsable | cut -d: -f3)" \
-        --mca coll flash --mca coll_flash_on_node yes --mca coll_flash_cuda_plugin "$PWD/cuda/.libs/flash_cuda.so" \
-        "${@:2}" || echo "run.sh: $* ends with status $?"
-}
-{
-    date --utc +%F
-    nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
-    timeout 120 tests/gpu/rates cuda/.libs/flash_cuda.so || echo "run.sh: rates ends with status $?"
-    for collective in flash_iallgather flash_ireduce_scatter_block; do
-        launch 2 "mpi_bench/$collective" -d cuda -m 1M:64M --seconds=1 --compute=sleep -f
+# Ends what a step has left behind, by the session that all its processes are in.
+end_session() {
+    local session=$1 stat pid rest
+    for stat in /proc/[0-9]*/stat; do
+        read -r pid rest 2>/dev/null <"$stat" || continue
+        # shellcheck disable=SC2086 # words; the name, in brackets, may have spaces
+        set -- ${rest##*) }
+        [[ $4 != "$session" ]] || kill -KILL "$pid" 2>/dev/null || :
     done
-    components=$(ucx_info -d 2>/dev/null || true)
-    if [[ $components == *'Component: cuda'* ]]; then # the same without UCX's own way
-        for collective in flash_iallgather flash_ireduce_scatter_block; do
-            launch 2 --mca coll_flash_cuda_direct no "mpi_bench/$collective" -d cuda -m 1M:64M --seconds=1 --compute=sleep -f
-        done
+}
+
+# limit_of STEP: the caller's, or its own; no more than the time that is left.
+limit_of() {
+    local limit word left=$((budget - SECONDS))
+    limit=$(awk -v name="$1" '$1 == name { print $2 }' <<<"$steps")
+    for word in ${FLASH_KIT_LIMITS-}; do
+        [[ $word != "$1="* ]] || limit=${word#*=}
+    done
+    limit=$((limit * FLASH_KIT_SLOW))
+    echo $((limit < left ? limit : left))
+}
+
+# verdict STEP STATUS SECONDS LIMIT
+verdict() {
+    case $2 in
+    0)
+        passed=$((passed + 1))
+        say "ok       $1, $3 s"
+        ;;
+    3)
+        skipped=$((skipped + 1))
+        say "SKIPPED  $1, $3 s: see above"
+        ;;
+    124 | 137)
+        failed=$((failed + 1))
+        say "FAILED   $1: stopped at its limit of $4 s"
+        ;;
+    *)
+        failed=$((failed + 1))
+        say "FAILED   $1, $3 s: status $2, see details.txt"
+        ;;
+    esac
+}
+
+run_step() {
+    local name=$1 limit status=0 begun=$SECONDS
+    limit=$(limit_of "$name")
+    if ((budget - SECONDS < least)); then
+        not_run=$((not_run + 1))
+        say "NOT RUN  $name: the $budget s are over"
+        return
     fi
-    launch 2 --mca coll_flash_cuda_reduce 0 mpi_bench/flash_ireduce_scatter_block -d cuda -m 1M:64M --seconds=1
-    if [[ -e mpi_bench/flash_cublas ]]; then
-        for rows in 64 512 1024 2048 4096 8192; do
-            for type in fp32 bf16; do
-                launch 2 mpi_bench/flash_cublas -m "$rows" -n 4096 -k 4096 -t "$type" -p 2
-            done
-        done
-        launch 4 mpi_bench/flash_cublas -m 8192 -n 2048 -k 4096 -t bf16
-        # Opens in Perfetto, and by flash_timeline where matplotlib is.
-        launch 2 --mca coll_flash_trace "$PWD/trace" mpi_bench/flash_cublas -m 2048 -n 4096 -k 4096 -t bf16 -p 2
-        ls trace.* || echo "run.sh: no trace"
+    if [[ $name != node && -e $FLASH_KIT_ROOT/no-device ]]; then
+        not_run=$((not_run + 1))
+        say "NOT RUN  $name: no device can be used, see node"
+        return
     fi
-    if [[ -e mpi_bench/layer_kernels.fatbin ]]; then
-        for type in fp32 bf16; do
-            launch 2 mpi_bench/flash_mlp -m 4096 -k 1024 -n 4096 --compute=cublas --type="$type" -i 5
-            launch 2 mpi_bench/flash_dp -m 256 -k 256 --compute=cublas --type="$type" -i 5
-            launch 2 mpi_bench/flash_attention -m 512 -k 256 --heads=8 --causal --compute=cublas --type="$type" -i 5
-            launch 2 mpi_bench/flash_ulysses -m 512 -k 256 --heads=8 --causal --compute=cublas --type="$type" -i 5
-            launch 4 mpi_bench/flash_block -m 512 -k 256 --heads=8 --causal --compute=cublas --type="$type" -i 5
-        done
+    say "--- $name"
+    printf '\n=== %s ===\n' "$name" >>"$details"
+    rm -f "$FLASH_KIT_ROOT/session"
+    FLASH_KIT_LIMIT=$limit setsid --wait timeout --kill-after "$grace" "$limit" bash "$here/run.sh" --step "$name" \
+        >>"$details" 2>&1 </dev/null || status=$?
+    [[ ! -s $FLASH_KIT_ROOT/session ]] || end_session "$(<"$FLASH_KIT_ROOT/session")"
+    verdict "$name" "$status" $((SECONDS - begun)) "$limit"
+}
+
+# The archive of traces, of all that there are by now; and no file of results that is too large to come back.
+keep_results() {
+    if compgen -G "$FLASH_KIT_ROOT/traces/*" >/dev/null; then
+        tar --create --directory "$FLASH_KIT_ROOT" traces | gzip >"$results/traces.tar.gz"
+        if (($(stat --format %s "$results/traces.tar.gz") > largest)); then
+            rm "$results/traces.tar.gz"
+            say "the traces are too large to be kept"
+        fi
     fi
-} 2>&1 | tee results.txt
-if command -v compute-sanitizer >/dev/null; then
-    launch 2 compute-sanitizer --error-exitcode 9 tests/mpi/flash_device_tests test_device_stream allgather \
-        reduce_scatter >sanitizer.txt 2>&1
-    if grep '^run\.sh:' sanitizer.txt || ! grep 'ERROR SUMMARY' sanitizer.txt; then
-        status=1
-        cat sanitizer.txt
+    if (($(stat --format %s "$details") > largest)); then
+        tail --bytes "$largest" "$details" >"$details.end"
+        mv "$details.end" "$details"
     fi
+}
+
+FLASH_KIT_ROOT=$(mktemp -d)
+trap 'rm -rf "$FLASH_KIT_ROOT"' EXIT
+export FLASH_KIT_ROOT FLASH_KIT_SUMMARY=$summary
+[[ -e $here/kit.tar.gz ]] || die "there is no $here/kit.tar.gz: run.sh is for a folder that pack.sh made"
+gzip --decompress --stdout "$here/kit.tar.gz" | tar --extract --no-same-owner --directory "$FLASH_KIT_ROOT"
+say "coll/flash on $(uname -n), $(date --utc '+%F %H:%M') UTC"
+if ((${#chosen[@]} == 0)); then
+    mapfile -t chosen < <(awk 'NF { print $1 }' <<<"$steps")
 fi
-echo "$(count PASS) passed, $(count '\(FAIL\|ERROR\|XPASS\)') failed, $(count SKIP) skipped"
-exit "$status"
+for step in "${chosen[@]}"; do
+    run_step "$step"
+    keep_results
+done
+say "$passed passed, $failed failed, $skipped skipped, $not_run not run; $SECONDS s"
+((failed == 0))
