@@ -26,6 +26,7 @@ extension       the calls of <mpix_flash.h>, requests and memory, on further ran
 waits           deaths and faults, which are noticed after seconds; emulated hosts
 random          200,000 random operations
 large           more than 2^31 bytes: 11 GiB of memory
+kit             the kit for a node with a GPU, in a minimal Debian
 asan            AddressSanitizer and UBSan: a build of its own, calls around the ring
 asan-paths      likewise: calls over boards, by reading, in rounds
 tsan            ThreadSanitizer: a build of its own, requests and threads
@@ -112,6 +113,7 @@ run_slice() {
     waits) all_of mpi faults.sh lost.sh messages.sh no_memory.sh && all_of cluster cluster.sh ;;
     random) FLASH_RANDOM_OPERATIONS=200000 all_of mpi random.sh ;;
     large) all_of mpi large.sh ;;
+    kit) tests/gpu/rehearse.sh --build "$folder" ;;
     asan) with_tool asan --enable-asan extension.sh failures.sh persistent.sh requests.sh sizes.sh ;;
     asan-paths) with_tool asan --enable-asan board.sh board_requests.sh doubling.sh doubling_requests.sh read.sh ;;
     tsan) with_tool tsan --enable-tsan board.sh board_requests.sh pending.sh persistent.sh requests.sh ;;

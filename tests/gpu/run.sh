@@ -4,8 +4,9 @@
 #
 # All steps, or those that are named, one after the other, in at most FLASH_KIT_SECONDS (450) seconds. Each step has
 # a time limit of its own, which FLASH_KIT_LIMITS changes, as in FLASH_KIT_LIMITS='smoke=90 rates=20'; no step ends the
-# others. FLASH_KIT_SLOW=N: all of these times are N times as long. Each result is at once in FOLDER (default: $OUT, or
-# ./results): summary.txt, about a screen of text; details.txt, all that was printed; traces.tar.gz.
+# others. FLASH_KIT_SLOW=N, for a node that is N times as slow: all other times are as many times as long. Each result is
+# at once in FOLDER (default: $OUT, or ./results): summary.txt, about a screen of text; details.txt, all that was
+# printed; traces.tar.gz.
 # Exit status 0: nothing failed, 1: something did, 2: bad arguments, or no kit.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -94,11 +95,10 @@ end_session() {
 # limit_of STEP: the caller's, or its own; no more than the time that is left.
 limit_of() {
     local limit word left=$((budget - SECONDS))
-    limit=$(awk -v name="$1" '$1 == name { print $2 }' <<<"$steps")
+    limit=$(awk -v name="$1" -v slow="$FLASH_KIT_SLOW" '$1 == name { print $2 * slow }' <<<"$steps")
     for word in ${FLASH_KIT_LIMITS-}; do
         [[ $word != "$1="* ]] || limit=${word#*=}
     done
-    limit=$((limit * FLASH_KIT_SLOW))
     echo $((limit < left ? limit : left))
 }
 
