@@ -4,8 +4,8 @@
 # it from start to end in a minimal Debian (trixie) without MPI, compiler and network, over the stand-in for CUDA's
 # driver. A point of TAP for each thing that is to be found; the last line sums up.
 #
-# The minimal system stays in build-rehearsal-RELEASE. Needs root, as debootstrap does, and namespaces; is skipped
-# without.
+# The minimal system stays in build-rehearsal-RELEASE, with all results. Needs root, as debootstrap does, and
+# namespaces; is skipped without.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
@@ -46,13 +46,13 @@ failures=0 skips=0 points=0
 # shellcheck source=/dev/null
 source tests/tap.bash
 
-# As it would be in a copy of the kit, in which no file's mode is what it was.
+# pack KIT: as it would be in a copy of it, in which no file's mode is what it was.
 pack() {
     local most=$((60 << 20))
-    remove "$top/packed" "$top/kit"
-    tests/gpu/pack.sh --build "$build" "$top/packed" && mkdir "$top/kit" &&
-        cp --no-preserve=mode "$top"/packed/* "$top/kit" &&
-        [[ $(du --bytes --summarize "$top/kit" | cut -f 1) -le $most ]]
+    remove "$top/packed" "$top/$1"
+    tests/gpu/pack.sh --build "$build" "$top/packed" && mkdir "$top/$1" &&
+        cp --no-preserve=mode "$top"/packed/* "$top/$1" &&
+        [[ $(du --bytes --summarize "$top/$1" | cut -f 1) -le $most ]]
 }
 
 # What a node has: the driver and its libraries, by those that stand in for them.
@@ -95,12 +95,12 @@ END
 
 # on_node RESULTS SCRIPT: the status of SCRIPT there; the kit is /elsewhere/kit, what it finds comes to RESULTS.
 on_node() (
-    mkdir -p "$scratch/$1"
+    mkdir -p "$top/results/$1"
     # shellcheck disable=SC2016 # expanded by the inner shells
-    ROOT=$top/minimal TOP=$top RESULTS=$scratch/$1 SCRIPT=$2 unshare --net bash -euc '
+    ROOT=$top/minimal TOP=$top KIT=${kit:-kit} RESULTS=$top/results/$1 SCRIPT=$2 unshare --net bash -euc '
         ip link set lo up
         source tests/debian.bash
-        enter "$ROOT" "$TOP/kit:/elsewhere/kit:ro" "$TOP/driver:/driver:ro" "$TOP/tools:/tools:ro" \
+        enter "$ROOT" "$TOP/$KIT:/elsewhere/kit:ro" "$TOP/driver:/driver:ro" "$TOP/tools:/tools:ro" \
             "$RESULTS:/results" -- bash -euc "
             export OUT=/results FLASH_TEST_DRIVER=/driver/libcuda.so.1 FLASH_KIT_SLOW=6
             run() { bash /elsewhere/kit/run.sh \"\$@\"; }
@@ -118,9 +118,9 @@ ends() {
 # sums RESULTS TEXT...: the summary has a line of each.
 sums() {
     local text
-    cat "$scratch/$1/summary.txt"
+    cat "$top/results/$1/summary.txt"
     for text in "${@:2}"; do
-        grep -e "$text" "$scratch/$1/summary.txt" >/dev/null || {
+        grep -e "$text" "$top/results/$1/summary.txt" >/dev/null || {
             echo "no line of $text"
             return 1
         }
@@ -134,19 +134,21 @@ is_empty() {
 }
 
 fits_a_screen() {
-    wc -l "$scratch/$1/summary.txt" && (($(wc -l <"$scratch/$1/summary.txt") <= 80))
+    wc -l "$top/results/$1/summary.txt" && (($(wc -l <"$top/results/$1/summary.txt") <= 80))
 }
 
 keeps() {
-    ls -l "$scratch/$1" && grep '^=== device' "$scratch/$1/details.txt" &&
-        tar --list --file "$scratch/$1/traces.tar.gz" | grep 'traces/.'
+    ls -l "$top/results/$1" && grep '^=== device' "$top/results/$1/details.txt" &&
+        tar --list --file "$top/results/$1/traces.tar.gz" | grep 'traces/.'
 }
 
+mkdir -p "$scratch/empty"
+remove "$top/results"
 [[ -d $top/minimal ]] || {
     mkdir -p "$top"
     install_release "$release" "$top/minimal"
 }
-point 'the kit is packed, and of at most 60 MiB' pack
+point 'the kit is packed, and of at most 60 MiB' pack kit
 point "the driver's stand-in, and those of its libraries" copy_driver
 make_tools
 point 'the node has no MPI, compiler, Python, network' is_empty
@@ -180,8 +182,11 @@ point 'a step alone: its line' sums alone '^behind .* ms' '^1 passed, 0 failed, 
 point "the toolkit's programs" ends 0 tools 'PATH=/tools:$PATH run node mps sanitizer'
 point "the toolkit's programs: lines" sums tools '^GPU, driver.*a stand-in' '^without MPS: ' '^with MPS: ' \
     '^AG fp32 .* with MPS' '^ERROR SUMMARY: 0' '^3 passed'
+# No process of the one that hangs is left.
+# shellcheck disable=SC2016 # expanded there
 point 'a step that fails, and one that hangs' ends 1 fails \
-    'mount -o remount,size=16m /dev/shm; FLASH_KIT_LIMITS="smoke=1" run node smoke behind'
+    'mount -o remount,size=16m /dev/shm; status=0; FLASH_KIT_LIMITS="smoke=1" run node smoke behind || status=$?
+    ! grep --files-with-matches "flash_devic[e]_tests" /proc/[0-9]*/cmdline || exit 9; exit $status'
 point 'they do not end the others' sums fails '^PROBLEM: /dev/shm has less than 256 MiB free.*Remedy: ' '^FAILED   node' \
     '^FAILED   smoke: stopped at its limit of 1 s' '^ok  *behind' '^1 passed, 2 failed'
 point 'steps behind the time' ends 0 late 'FLASH_KIT_SLOW=1 FLASH_KIT_SECONDS=1 run smoke rates'
@@ -189,6 +194,13 @@ point 'steps behind the time are named' sums late '^NOT RUN  smoke' '^NOT RUN  r
 point 'a node without a driver' ends 1 none 'unset FLASH_TEST_DRIVER; run'
 point 'a node without a driver: what is in the way' sums none '^PROBLEM: there is no CUDA driver.*Remedy: ' \
     "^PROBLEM: CUDA's libraries are not found: .*Remedy: " '^FAILED   node' '^NOT RUN  smoke' '^NOT RUN  device'
+packs_without_wheel() {
+    PIP_NO_INDEX=1 PIP_FIND_LINKS=$scratch/empty pack without |& tee "$scratch/packing" &&
+        grep 'pack.sh: pip finds no libucx-cu.*: the kit has no UCX that knows CUDA' "$scratch/packing"
+}
+point 'no wheel of a UCX that knows CUDA: said by pack.sh' packs_without_wheel
+kit=without point 'no such wheel: the kit works' ends 0 without 'run node efficiency'
+point 'no such wheel: said on the node' sums without '^this kit has no UCX that knows CUDA' '^2 passed'
 point 'no such step' ends 2 nonsense 'run nonsense'
 plan
 
