@@ -141,7 +141,7 @@ static double alone(const void *own, void *all, int bytes)
     return bench_stats(samples, CALLS).median;
 }
 
-/* How long a call takes behind a kernel in that stream, and whether the kernel outlasts it on all ranks. */
+/* How long a call takes behind a kernel in that stream, and whether all ranks' kernels outlast it. */
 static double behind(void *stream, const void *own, void *all, int bytes, int *outlasted)
 {
     void *event;

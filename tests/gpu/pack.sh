@@ -67,7 +67,7 @@ put() {
 # What the scripts of tests/mpi look for, where they look for it: sources and build in one folder.
 copy_flash() {
     local file
-    for file in "$build"/ompi_coll_flash/.libs/*.so* "$build"/cuda/.libs/*.so* "$build/tests/mpi/.libs/libmessages.so"; do
+    for file in "$build"/{ompi_coll_flash,cuda}/.libs/*.so* "$build/tests/mpi/.libs/libmessages.so"; do
         file=${file#"$build/"}
         put "$build/$file" "${file%/*}"
     done

@@ -4,7 +4,7 @@
 #
 # All steps, or those that are named, one after the other, in at most FLASH_KIT_SECONDS (450) seconds. Each step has
 # a time limit of its own, which FLASH_KIT_LIMITS changes, as in FLASH_KIT_LIMITS='smoke=90 rates=20'; no step ends the
-# others. FLASH_KIT_SLOW=N, for a node that is N times as slow: all other times are as many times as long. Each result is
+# others. FLASH_KIT_SLOW=N, for a node that is N times as slow: all other times are N times as long. Each result is
 # at once in FOLDER (default: $OUT, or ./results): summary.txt, about a screen of text; details.txt, all that was
 # printed; traces.tar.gz.
 # Exit status 0: nothing failed, 1: something did, 2: bad arguments, or no kit.
@@ -20,10 +20,10 @@ largest=$((15 << 20)) # bytes of a file of results
 
 # In this order: a step, its limit in seconds, what it does.
 steps='
-node        15   the GPU, the driver, CUDA, shared memory, UCX, and what is in the way of several ranks
+node        30   the GPU, the driver, CUDA, shared memory, UCX, and what is in the way of several ranks
 smoke       60   four tests with buffers of a device
 rates       70   copies and sums of the plugin beside one plain copy
-collectives 60   an allgather and a reduce-scatter of host and device memory, with and without a UCX that knows CUDA
+collectives 80   an allgather and a reduce-scatter of host and device memory, with and without a UCX that knows CUDA
 efficiency  150  collectives and products, apart and together: E and its bound
 behind      20   a call behind a long kernel in the default, a blocking and a non-blocking stream
 mps         60   the same figures with and without the Multi-Process Service
@@ -99,6 +99,8 @@ limit_of() {
     for word in ${FLASH_KIT_LIMITS-}; do
         [[ $word != "$1="* ]] || limit=${word#*=}
     done
+    # For timeout, 0 is none.
+    ((limit > 0)) || limit=1
     echo $((limit < left ? limit : left))
 }
 

@@ -133,10 +133,10 @@ tool() {
 
 tell_gpu() {
     local fields=name,driver_version,mig.mode.current,compute_mode,memory.total,pcie.link.gen.max,pcie.link.width.max
-    if nvidia-smi --query-gpu="$fields" --format=csv,noheader >"$said" 2>&1; then
+    if timeout 8 nvidia-smi --query-gpu="$fields" --format=csv,noheader >"$said" 2>&1; then
         sed 's/^/GPU, driver, MIG, compute mode, memory, PCIe: /' "$said" | tell_all
-        nvidia-smi
-        nvidia-smi topo -m
+        timeout 8 nvidia-smi
+        timeout 8 nvidia-smi topo -m
     else
         tell "nvidia-smi does not answer here"
         cat "$said"
@@ -158,7 +158,8 @@ step_node() {
     ((status != 2)) || : >"$root/no-device"
     ((status == 0)) || failures=1
     if ((${#missing[@]})); then
-        tell "PROBLEM: CUDA's libraries are not found: ${missing[*]}. Remedy: install CUDA $cuda_major, or name its folder in LD_LIBRARY_PATH"
+        tell "PROBLEM: CUDA's libraries are not found: ${missing[*]}. Remedy: install CUDA $cuda_major, or name \
+its folder in LD_LIBRARY_PATH"
         failures=1
     fi
     tell "UCX: $(transports ucx_info)"
@@ -220,7 +221,8 @@ collective_row() {
     staged=$(milliseconds "$collective" "$bytes" --mca coll_flash_segment_bytes "$segment" -- -d cuda)
     [[ ! -d $root/ucx-cuda ]] || direct=$(with_cuda_ucx milliseconds "$collective" "$bytes" --mca \
         coll_flash_segment_bytes "$segment" -- -d cuda)
-    tell "$(printf '%-28s %5s %8s %10s %10s %12s' "$collective" "$bytes" $((segment >> 10)) "$host" "$staged" "$direct")"
+    tell "$(printf '%-28s %5s %8s %10s %10s %12s' \
+        "$collective" "$bytes" $((segment >> 10)) "$host" "$staged" "$direct")"
     [[ " $host $staged $direct " != *' failed '* ]] || failures=$((failures + 1))
 }
 
@@ -314,8 +316,9 @@ step_sanitizer() {
         tell "there is no compute-sanitizer here"
         return 3
     fi
-    attempt compute-sanitizer launch "$((FLASH_KIT_LIMIT / FLASH_KIT_SLOW - 3))" 2 --mca coll_flash_min_bytes 0 "$sanitizer" \
-        --error-exitcode 9 --print-limit 20 --report-api-errors no "$flash/tests/mpi/flash_device_tests" test_device_stream many || :
+    attempt compute-sanitizer launch "$((FLASH_KIT_LIMIT / FLASH_KIT_SLOW - 3))" 2 \
+        --mca coll_flash_min_bytes 0 "$sanitizer" --error-exitcode 9 --print-limit 20 --report-api-errors no \
+        "$flash/tests/mpi/flash_device_tests" test_device_stream many || :
     grep 'ERROR SUMMARY' "$said" | sed 's/^=* *//' | tell_all || tell "compute-sanitizer gives no summary"
     ((failures == 0))
 }
