@@ -429,7 +429,7 @@ void nothing_left(void)
 }
 
 /* Of the pairs of kinds of memory: which come in turn. Of the longest blocks the short tier has a third of the
-   others', another for each form. */
+   others', another for each form: of plain calls that from a device to a device. */
 static int step_of_pairs(form_t form, bool longest)
 {
     return !short_tier ? (form == PLAIN ? 1 : 3) : longest ? 9 : 3;
@@ -437,7 +437,9 @@ static int step_of_pairs(form_t form, bool longest)
 
 static int first_pair(form_t form, bool longest, bool unequal)
 {
-    return short_tier && longest ? 3 * (((int) form + unequal) % 3) : 0;
+    int third = form == PLAIN ? 2 : ((int) form + unequal) % 3;
+
+    return short_tier && longest ? 3 * third : 0;
 }
 
 /* Each kind of memory to each, and on each rank another one. */

@@ -7,6 +7,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
+# shellcheck disable=SC2034 # the runner's
 is_beside=yes # all points, which mostly wait
 
 # Those to whom what rank 1 left half-written keeps from coming what others send.
@@ -142,11 +143,11 @@ point 'gather, one is passed on: sizes on both sides of coll_flash_min_bytes' \
 point 'reduce, one is direct: sizes on both sides of coll_flash_min_bytes' \
     sizes_are_apart reduce 4000000 1
 
-# A rank that is late: a warning that tells what is waited for, and all is well in the end. It comes when both
-# others have said so.
+# A rank that is late: a warning that tells what is waited for, and all is well in the end. The rank comes when
+# both others have given theirs, and some watches later, which are to give no more.
 warned='has done so for 2 seconds'
 rank_is_late() {
-    FLASH_TEST_UNTIL=$warned run 3 --mca coll_flash_stuck_seconds 2 "$@" >"$log" 2>&1 || {
+    FLASH_TEST_UNTIL=$warned FLASH_TEST_LINGER=3 run 3 --mca coll_flash_stuck_seconds 2 "$@" >"$log" 2>&1 || {
         cat "$log"
         return 1
     }
@@ -192,7 +193,8 @@ late_for_boards() {
 # Of those in rounds it is told that they are, and that they wait on whatever is asked for.
 # shellcheck disable=SC2034 # the runner's
 late_in_rounds() {
-    FLASH_TEST_UNTIL=$warned rounds=67108864 run 3 --mca coll_flash_min_bytes 1000000000 --mca coll_flash_stuck_seconds 2 \
+    FLASH_TEST_UNTIL=$warned FLASH_TEST_LINGER=3 rounds=67108864 run 3 \
+        --mca coll_flash_min_bytes 1000000000 --mca coll_flash_stuck_seconds 2 \
         --mca coll_flash_stuck_error 1 -- test_lost late "$1" >"$log" 2>&1 &&
         holds 3 'at last: success' && holds 0 'called right' && told stuck
 }

@@ -31,9 +31,6 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_btl_tcp_disable_family=6
 
 programs=$top_builddir/tests/mpi
-# Who links parts of the build anew in place, as install.sh does, waits until nobody else uses it.
-exec {in_use}>"$programs/in_use"
-flock --shared "$in_use"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 log=$scratch/log # of the latest run that is looked into

@@ -5,8 +5,8 @@
  *   test_lost MODE CALL [CALLBACK]
  *                         dies: rank 1 dies in an operation; jams: as it writes a message into the
  *                         memory of another one; absent: before it takes part in any;
- *                         late: it comes when each of the others has said TEXT, of FLASH_TEST_UNTIL in
- *                         the environment, or seconds after them; beside: it dies, and then rank 2 is
+ *                         late: it comes FLASH_TEST_LINGER seconds after each of the others has said
+ *                         what FLASH_TEST_UNTIL holds, or seconds after them; beside: it dies, and then rank 2 is
  *                         late for a communicator of the others; apart: its blocks are half as
  *                         long as rank 0's. CALL: see below. CALLBACK: in that one of its operation
  *                         it dies, counted from 1, instead of somewhere
@@ -417,7 +417,7 @@ static bool has_said(int rank, const char *text)
 static void come_late(void)
 {
     static const struct timespec pause = {.tv_nsec = 10000000};
-    const char *text = getenv("FLASH_TEST_UNTIL");
+    const char *text = getenv("FLASH_TEST_UNTIL"), *linger = getenv("FLASH_TEST_LINGER");
 
     if (text == NULL) {
         sleep(LATE_SECONDS);
@@ -428,6 +428,7 @@ static void come_late(void)
             nanosleep(&pause, NULL);
         }
     }
+    sleep(linger == NULL ? 0 : (unsigned) atoi(linger));
 }
 
 static int go_rounds(const struct call *call, const char *mode)
