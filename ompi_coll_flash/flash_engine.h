@@ -137,6 +137,14 @@ typedef struct flash_op_params {
      * local first. Not of a direct one.
      */
     bool combine_far;
+    /*
+     * Staged: at most so many bytes of scratch, but three segments at least; 0: what the window
+     * takes. With less than that the operation is *bounded*: what has arrived and is to be sent on
+     * stays in far memory until its turn comes, in the output or `store` (flash_op_bounce.c). Not of
+     * a direct one, nor with far scratch.
+     */
+    size_t bound;
+    void *store;   /* then: of flash_op_store_size() bytes, far */
     void *scratch; /* of flash_op_scratch_size() bytes; NULL: ordinary memory of the engine's */
     /* A device's, which the transport reaches, and the processor does not. Not of a direct one. */
     bool scratch_far;
@@ -212,6 +220,8 @@ flash_trace_t *flash_engine_trace(const flash_engine_t *engine);
 
 /* Bytes of scratch memory that an operation will use. */
 size_t flash_op_scratch_size(const flash_op_params_t *params);
+/* Bytes of far memory beside that: sums of a bounded reduction that wait to be sent. */
+size_t flash_op_store_size(const flash_op_params_t *params);
 /* Of a reduction that produces: bytes that it will write to, of the scratch or apart. */
 size_t flash_op_pieces_size(const flash_op_params_t *params);
 /* Bytes for what spoiled messages say, where the scratch is far. */
@@ -287,7 +297,9 @@ enum flash_work_kind {
     FLASH_WORK_USERS_COMBINE = 4, /* for application threads */
     FLASH_WORK_COPY = 8,      /* the own block, a segment's length at a time: nobody waits for it */
     FLASH_WORK_STAGE_IN = 16, /* a segment, from the user's memory to the scratch */
-    FLASH_WORK_STAGE_OUT = 32, /* or back */
+    /* Or back. Of an operation that is bounded, either way: what the output has is staged out, what
+       the input or the store has is staged in. */
+    FLASH_WORK_STAGE_OUT = 32,
     FLASH_WORK_STAGE = FLASH_WORK_STAGE_IN | FLASH_WORK_STAGE_OUT,
     FLASH_WORK_CALLBACK_APART = 64, /* for the thread that is there for it */
     FLASH_WORK_CALLBACKS = FLASH_WORK_CALLBACK | FLASH_WORK_CALLBACK_APART

@@ -18,7 +18,7 @@ static uint32_t needed_window(const flash_op_params_t *params, uint32_t segments
     return calls ? 2 * segments + 2 : segments + 1;
 }
 
-static uint32_t window(const flash_op_params_t *params)
+uint32_t flash_op_window(const flash_op_params_t *params)
 {
     uint32_t segments = flash_schedule_max_segments(&params->schedule);
     uint32_t needed = needed_window(params, segments);
@@ -41,7 +41,7 @@ static size_t align(size_t size)
     return (size + 63) / 64 * 64;
 }
 
-static size_t segment_bytes(const flash_op_params_t *params)
+size_t flash_op_segment_bytes(const flash_op_params_t *params)
 {
     return align(max_segment(&params->schedule) * params->element);
 }
@@ -51,18 +51,18 @@ static size_t piece_bytes(const flash_op_params_t *params)
     return align(flash_schedule_max_piece(&params->schedule) * params->element);
 }
 
-/* Of a producer: one block ahead of the ring, and the piece that is being produced. */
-static uint32_t produce_buffers(const flash_op_params_t *params)
+/* Of a producer: so many blocks ahead of the ring, and the piece that is being produced. */
+static uint32_t buffers_ahead(const flash_op_params_t *params, uint32_t blocks)
 {
     uint64_t pieces = flash_schedule_pieces(&params->schedule, FLASH_PRODUCED);
-    uint32_t wanted = params->schedule.pieces + 1;
+    uint64_t wanted = (uint64_t) blocks * params->schedule.pieces + 1;
 
-    return wanted < pieces ? wanted : (uint32_t) pieces;
+    return (uint32_t) (wanted < pieces ? wanted : pieces);
 }
 
-size_t flash_op_pieces_size(const flash_op_params_t *params)
+static size_t pieces_ahead(const flash_op_params_t *params, uint32_t blocks)
 {
-    return flash_op_lends(params) ? produce_buffers(params) * piece_bytes(params) : 0;
+    return flash_op_lends(params) ? buffers_ahead(params, blocks) * piece_bytes(params) : 0;
 }
 
 static bool is_direct(const flash_op_params_t *params)
@@ -87,20 +87,63 @@ uint32_t flash_op_summed_segments(const flash_op_params_t *params)
     return is_direct(params) ? flash_split_segments(&own) : 0;
 }
 
-size_t flash_op_scratch_size(const flash_op_params_t *params)
+/* Of scratch, without a bound. */
+static size_t wanted_size(const flash_op_params_t *params)
 {
-    size_t received = window(params) * segment_bytes(params);
+    size_t received = flash_op_window(params) * flash_op_segment_bytes(params);
 
     if (!flash_op_reduces(params)) {
         return params->stage_in || params->stage_out ? received : 0;
     }
-    return received + (params->stage_in ? received : flash_op_pieces_size(params)) +
-           sum_size(params);
+    return received + (params->stage_in ? received : pieces_ahead(params, 1)) + sum_size(params);
+}
+
+static bool is_bounded(const flash_op_params_t *params)
+{
+    return params->bound > 0 && flash_op_is_bounded(params, wanted_size(params));
+}
+
+/* Blocks that a producer may be ahead: see flash_op_bounce.c. */
+static uint32_t blocks_ahead(const flash_op_params_t *params)
+{
+    return is_bounded(params) && flash_op_adds_in_bounces(params) ? 2 : 1;
+}
+
+size_t flash_op_pieces_size(const flash_op_params_t *params)
+{
+    return pieces_ahead(params, blocks_ahead(params));
+}
+
+size_t flash_op_scratch_size(const flash_op_params_t *params)
+{
+    return is_bounded(params) ? flash_op_bounce_size(params) : wanted_size(params);
+}
+
+size_t flash_op_store_size(const flash_op_params_t *params)
+{
+    return is_bounded(params) ? flash_op_far_store_size(params) : 0;
+}
+
+/* Sums by the host that are sent on, and behind them what is produced, unless it is far. */
+static size_t near_size(const flash_op_params_t *params)
+{
+    return !is_bounded(params) ? 0
+                               : flash_op_near_store_size(params) +
+                                     (params->stage_in ? 0 : flash_op_pieces_size(params));
 }
 
 size_t flash_op_blames_size(const flash_op_params_t *params)
 {
-    return window(params) * sizeof(*params->blames);
+    return flash_op_window(params) * sizeof(*params->blames);
+}
+
+/* False: there is none. */
+static bool allocate(flash_op_t *op, size_t size, void **memory, size_t *got)
+{
+    if (size > 0 && *memory == NULL) {
+        *memory = flash_pool_get(&op->engine->pool, size, got);
+    }
+    return size == 0 || *memory != NULL;
 }
 
 static int allocate_scratch(flash_op_t *op)
@@ -108,21 +151,28 @@ static int allocate_scratch(flash_op_t *op)
     size_t size = flash_op_scratch_size(&op->params);
 
     if (flash_op_lends(&op->params)) {
-        op->produce_buffers = produce_buffers(&op->params);
+        op->produce_buffers = buffers_ahead(&op->params, blocks_ahead(&op->params));
         op->piece_bytes = piece_bytes(&op->params);
     }
-    op->segment_bytes = segment_bytes(&op->params);
+    op->segment_bytes = flash_op_segment_bytes(&op->params);
     op->scratch = op->params.scratch;
-    if (size > 0 && op->scratch == NULL) {
-        op->scratch = flash_pool_get(&op->engine->pool, size, &op->scratch_size);
-        if (op->scratch == NULL) {
-            return FLASH_ERR_NO_MEMORY;
-        }
+    if (!allocate(op, size, &op->scratch, &op->scratch_size) ||
+        !allocate(op, near_size(&op->params), &op->near, &op->near_size)) {
+        return FLASH_ERR_NO_MEMORY;
     }
+    op->store = flash_op_far_store_size(&op->params) > 0 ? op->params.store : op->near;
     if (sum_size(&op->params) > 0) {
         op->sum = (char *) op->scratch + size - sum_size(&op->params);
     }
     return FLASH_OK;
+}
+
+static void free_scratch(flash_op_t *op)
+{
+    if (op->params.scratch == NULL) {
+        flash_pool_put(&op->engine->pool, op->scratch, op->scratch_size);
+    }
+    flash_pool_put(&op->engine->pool, op->near, op->near_size);
 }
 
 uint32_t flash_op_own_rank(const flash_op_t *op)
@@ -152,7 +202,8 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
 {
     op->engine = engine;
     op->params = *params;
-    op->depth = window(params);
+    op->depth = flash_op_window(params);
+    op->bounded = is_bounded(params);
     op->blamed = FLASH_NOBODY;
     if (params->sends == 0) {
         op->params.sends = UINT32_MAX;
@@ -186,40 +237,57 @@ static void unreserve(flash_engine_t *engine, uint32_t slots)
     engine->transport->ops->unreserve(engine->transport, slots);
 }
 
+static void free_arrays(flash_op_t *op)
+{
+    free(op->bounces);
+    free(op->sums);
+    free(op->slots);
+    free(op);
+}
+
+/* Whether there is memory for what an operation has of each kind, `depth` slots among it. */
+static bool allocate_arrays(flash_op_t *op, const flash_op_params_t *params, uint32_t depth)
+{
+    uint32_t summed = flash_op_summed_segments(params);
+    uint32_t bounces = is_bounded(params) ? flash_op_bounce_segments(params) : 0;
+
+    op->slots = calloc(depth, sizeof(*op->slots));
+    op->sums = summed == 0 ? NULL : calloc(summed, sizeof(*op->sums));
+    op->bounces = bounces == 0 ? NULL : calloc(bounces, sizeof(*op->bounces));
+    return op->slots != NULL && (summed == 0 || op->sums != NULL) &&
+           (bounces == 0 || op->bounces != NULL);
+}
+
 int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **made)
 {
-    uint32_t depth = window(params);
-    uint32_t summed = flash_op_summed_segments(params);
+    uint32_t depth = flash_op_window(params);
     flash_op_t *op = calloc(1, sizeof(*op));
-    flash_slot_t *slots = calloc(depth, sizeof(*slots));
-    flash_sum_t *sums = summed == 0 ? NULL : calloc(summed, sizeof(*sums));
 
-    if (op == NULL || slots == NULL || (summed > 0 && sums == NULL) ||
-        reserve(engine, depth) != FLASH_OK) {
-        goto no_memory;
+    if (op == NULL) {
+        return FLASH_ERR_NO_MEMORY;
     }
-    flash_op_init(op, engine, params, slots);
-    op->sums = sums;
-    if (allocate_scratch(op) == FLASH_OK) {
-        *made = op;
-        return FLASH_OK;
+    if (!allocate_arrays(op, params, depth) || reserve(engine, depth) != FLASH_OK) {
+        free_arrays(op);
+        return FLASH_ERR_NO_MEMORY;
     }
-    unreserve(engine, depth);
-no_memory:
-    free(sums);
-    free(slots);
-    free(op);
-    return FLASH_ERR_NO_MEMORY;
+    flash_op_init(op, engine, params, op->slots);
+    if (allocate_scratch(op) != FLASH_OK) {
+        free_scratch(op);
+        unreserve(engine, depth);
+        free_arrays(op);
+        return FLASH_ERR_NO_MEMORY;
+    }
+    if (op->bounded) {
+        flash_op_init_bounces(op);
+    }
+    *made = op;
+    return FLASH_OK;
 }
 
 void flash_op_free(flash_op_t *op)
 {
-    if (op->params.scratch == NULL) {
-        flash_pool_put(&op->engine->pool, op->scratch, op->scratch_size);
-    }
-    free(op->sums);
-    free(op->slots);
-    free(op);
+    free_scratch(op);
+    free_arrays(op);
 }
 
 /*
@@ -256,8 +324,11 @@ size_t flash_op_element(const flash_op_t *op)
 
 size_t flash_op_memory(const flash_op_t *op)
 {
-    return sizeof(*op) + op->depth * sizeof(*op->slots) + op->scratch_size +
-           flash_op_summed_segments(&op->params) * sizeof(*op->sums);
+    uint32_t bounces = op->bounded ? flash_op_bounce_segments(&op->params) : 0;
+
+    return sizeof(*op) + op->depth * sizeof(*op->slots) + op->scratch_size + op->near_size +
+           flash_op_summed_segments(&op->params) * sizeof(*op->sums) +
+           bounces * sizeof(*op->bounces);
 }
 
 int flash_op_status(const flash_op_t *op)

@@ -1,10 +1,11 @@
 /*
  * flash_op.h: the engine's own view of an operation and its segments.
  *
- * Seven files share it: flash_engine.c (queues, work, completion), flash_op.c (an operation's memory,
- * beginning and end), flash_op_places.c (where its data is), flash_op_window.c (its segments under
- * way), flash_op_calls.c (its callbacks), flash_cursor.c (the order of its segments and pieces) and
- * flash_slot.c (one segment's way). All of it is ordered by the engine's lock, see flash_engine.h.
+ * Eight files share it: flash_engine.c (queues, work, completion), flash_op.c (an operation's memory,
+ * beginning and end), flash_op_places.c (where its data is), flash_op_bounce.c (how little pinned
+ * memory does), flash_op_window.c (its segments under way), flash_op_calls.c (its callbacks),
+ * flash_cursor.c (the order of its segments and pieces) and flash_slot.c (one segment's way). All of
+ * it is ordered by the engine's lock, see flash_engine.h.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -21,6 +22,7 @@ typedef enum flash_slot_state {
     FLASH_SLOT_RECEIVING, /* the receive is posted */
     FLASH_SLOT_WAITING,   /* for the local contribution; in op->waiting */
     FLASH_SLOT_COMBINING, /* RS: in op->combining, or taken as work */
+    FLASH_SLOT_KEPT,      /* bounded: complete at its home, or local; to be copied, then sent */
     FLASH_SLOT_DEPARTING, /* ready to be sent */
     FLASH_SLOT_SENDING,   /* the send is posted */
     FLASH_SLOT_DONE       /* until the slots before it are done too */
@@ -31,8 +33,18 @@ typedef enum flash_staging {
     FLASH_STAGING_NONE,
     FLASH_STAGING_IN, /* in op->staging, or taken as work */
     FLASH_STAGING_OUT,
-    FLASH_STAGING_BLAME /* what a spoiled message says, from far scratch; nothing else goes on */
+    FLASH_STAGING_BLAME, /* what a spoiled message says, from far scratch; nothing else goes on */
+    FLASH_STAGING_KEEP,  /* bounded: from where it arrived to its home; nothing else goes on */
+    FLASH_STAGING_DEPART /* bounded: from its home to where it is sent from; likewise */
 } flash_staging_t;
+
+/* What a segment borrows pinned memory for, of an operation that is bounded; apart from each other. */
+typedef enum flash_bounce {
+    FLASH_BOUNCE_ARRIVAL,   /* to be received to */
+    FLASH_BOUNCE_DEPARTURE, /* to be sent from */
+    FLASH_BOUNCE_LOCAL,     /* what the host adds to the segment */
+    FLASH_BOUNCES
+} flash_bounce_t;
 
 /* One segment under way. Slots form a ring buffer: segment number n lives in slot n % depth. */
 typedef struct flash_slot {
@@ -60,7 +72,11 @@ typedef struct flash_slot {
     char *data; /* where it arrives and, but of one that adds, is added to: its place in the output,
                    or the scratch; at last, where the result is */
     char *local; /* the local contribution */
-    int status;  /* of the transfer that is done, with its tag and length */
+    /* Bounded: the far memory that it stays in while it waits to be sent, or is sent from; NULL:
+       it is not in far memory. */
+    char *home;
+    uint32_t bounce[FLASH_BOUNCES]; /* what it has borrowed: a number from 1 on; 0: nothing */
+    int status;                     /* of the transfer that is done, with its tag and length */
     uint64_t tag;
     size_t length;
 } flash_slot_t;
@@ -70,6 +86,11 @@ typedef struct flash_sum {
     uint32_t added;
     flash_slot_t *early; /* those that are there before their turn, in any order */
 } flash_sum_t;
+
+/* Numbers in an operation's `bounces`. */
+typedef struct flash_stack {
+    uint32_t first, count;
+} flash_stack_t;
 
 typedef struct flash_slot_queue {
     flash_slot_t *head, **tail;
@@ -102,6 +123,12 @@ struct flash_op {
     void *scratch;
     size_t scratch_size;
     size_t segment_bytes, piece_bytes; /* strides in the scratch */
+    bool bounded;                      /* flash_op_is_bounded(), of its parameters */
+    uint32_t *bounces;                 /* numbers of the scratch's segments: FLASH_BOUNCES stacks */
+    flash_stack_t free_bounces[FLASH_BOUNCES]; /* in there: what nobody has borrowed */
+    void *near; /* bounded: memory that the processor alone has to reach */
+    size_t near_size;
+    char *store; /* bounded, of a reduction: a segment for each slot, for sums that are sent on */
     /* Of a direct reduce-scatter: where what arrives is added up; NULL: in the output. */
     char *sum;
     flash_sum_t *sums;   /* of each segment of the own block */
@@ -114,6 +141,8 @@ struct flash_op {
     bool open_step_ended;     /* the step it is in has fewer messages than expected */
     uint64_t opened, retired; /* segments */
     uint64_t next_stage;      /* segments before the first one that may yet have to be staged in */
+    uint64_t next_departure;  /* bounded: segments before the first one that is not copied to where
+                                 it is sent from, if it has to be */
     uint64_t next_send;       /* segments before the first one that is not sent */
     uint32_t sending;         /* sends under way */
     uint64_t settled_slots;   /* segments before the first one that is not settled */
@@ -220,9 +249,33 @@ static inline size_t flash_op_summed_element(const flash_op_params_t *params)
 /* Of memory that is all zeros. `slots`: params->depth, or more if the ring needs more. */
 void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params_t *params,
                    flash_slot_t *slots);
+/* How many segments are under way at a time, and the bytes that the scratch has for each. */
+uint32_t flash_op_window(const flash_op_params_t *params);
+size_t flash_op_segment_bytes(const flash_op_params_t *params);
 /* How many segments have a sum that is kept while others add to it. */
 uint32_t flash_op_summed_segments(const flash_op_params_t *params);
 void flash_op_free(flash_op_t *op);
+
+/* flash_op_bounce.c */
+/* Whether the scratch is smaller than the window, which would take so many bytes. */
+bool flash_op_is_bounded(const flash_op_params_t *params, size_t bytes);
+/* Bounded: whether the host adds where segments arrive; how many bounce segments there are, and their
+   bytes; bytes for sums that are sent on, in ordinary memory or in far. */
+bool flash_op_adds_in_bounces(const flash_op_params_t *params);
+size_t flash_op_bounce_size(const flash_op_params_t *params);
+uint32_t flash_op_bounce_segments(const flash_op_params_t *params);
+size_t flash_op_near_store_size(const flash_op_params_t *params);
+size_t flash_op_far_store_size(const flash_op_params_t *params);
+/* Fills in `bounces`. */
+void flash_op_init_bounces(flash_op_t *op);
+/* Whether a segment may be put under way: there is memory for it to arrive at. */
+bool flash_op_may_open(const flash_op_t *op);
+/* NULL: there is none left. */
+char *flash_slot_borrow(flash_slot_t *slot, flash_bounce_t what);
+/* Gives it back, if it has it. */
+void flash_slot_give_back(flash_slot_t *slot, flash_bounce_t what);
+/* Has what is kept copied to where it is sent from, in the order of the ring. */
+void flash_op_depart(flash_op_t *op);
 
 /* flash_op_places.c */
 /* The address of an element of a block that begins at `displ`. */
@@ -288,11 +341,15 @@ void flash_slot_init(flash_slot_t *slot,
                      flash_op_t *op); /* what is the same for all its segments */
 void flash_slot_open(flash_slot_t *slot);
 bool flash_slot_needs_staging_in(const flash_slot_t *slot);
-void flash_slot_stage_in(flash_slot_t *slot);
+/* False: there is no memory for it yet. */
+bool flash_slot_stage_in(flash_slot_t *slot);
 void flash_slot_transferred(flash_slot_t *slot); /* acts on the transfer that is done */
 void flash_slot_have_local(flash_slot_t *slot);  /* of a waiting slot: it is there, or never will */
 void flash_slot_combined(flash_slot_t *slot, int status);
 void flash_slot_staged(flash_slot_t *slot, int status);
+void flash_slot_stage(flash_slot_t *slot, flash_staging_t direction);
+/* Bounded: of what is kept: it is where it is sent from, or has no content. */
+void flash_slot_depart(flash_slot_t *slot);
 /* With whom its step exchanges, and the rank of who receives what is sent, or of the other. */
 flash_pair_t flash_slot_pair(const flash_slot_t *slot);
 uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending);

@@ -41,6 +41,7 @@ bool flash_op_is_in_place(const flash_op_t *op)
 char *flash_op_produce_buffer(const flash_op_t *op, uint64_t piece)
 {
     char *buffers = op->params.stage_in ? op->params.pieces
+                    : op->bounded       ? (char *) op->near + flash_op_near_store_size(&op->params)
                                         : (char *) op->scratch + op->depth * op->segment_bytes;
 
     return buffers + piece % op->produce_buffers * op->piece_bytes;
@@ -75,7 +76,24 @@ static char *scratch_of(const flash_op_t *op, const flash_slot_t *slot, bool of_
 {
     size_t number = (size_t) (slot - op->slots) + (of_local ? op->depth : 0);
 
-    return (char *) op->scratch + number * op->segment_bytes;
+    return (op->bounded ? op->store : (char *) op->scratch) + number * op->segment_bytes;
+}
+
+/* Bounded: where it is kept, or what it is sent from comes from, if that is far. */
+static char *home_of(const flash_op_t *op, const flash_slot_t *slot)
+{
+    const flash_op_params_t *params = &op->params;
+
+    if (!op->bounded) {
+        return NULL;
+    }
+    if (!slot->way.receives) {
+        return params->stage_in ? input_of(op, slot) : NULL;
+    }
+    if (slot->way.delivers) {
+        return params->stage_out ? output_of(op, slot) : NULL;
+    }
+    return params->combine_far ? scratch_of(op, slot, false) : NULL;
 }
 
 /* Where a direct reduce-scatter's sum of the segment is kept. */
@@ -107,12 +125,16 @@ void flash_op_place(flash_op_t *op, flash_slot_t *slot)
     bool reduces = flash_op_reduces(&op->params);
 
     slot->data = slot->local = NULL;
-    if (slot->way.receives || slot->way.adds) {
+    slot->home = home_of(op, slot);
+    if (slot->home != NULL && slot->way.receives) {
+        slot->data = slot->home;
+    } else if (slot->way.receives || slot->way.adds) {
         slot->data = place_of(op, slot);
     }
     if (slot->way.contributes) {
-        slot->local =
-            flash_slot_needs_staging_in(slot) ? scratch_of(op, slot, reduces) : input_of(op, slot);
+        bool staged = flash_slot_needs_staging_in(slot) && !op->bounded; /* else not yet */
+
+        slot->local = staged ? scratch_of(op, slot, reduces) : input_of(op, slot);
     }
 }
 
@@ -164,21 +186,41 @@ uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot)
     return op->params.blames + (slot - op->slots);
 }
 
+/* A copy is of the kind of the user's buffer that is on the same device, either way. */
+static enum flash_work_kind kind_of_home(const flash_slot_t *slot)
+{
+    return slot->way.receives && slot->way.delivers ? FLASH_WORK_STAGE_OUT : FLASH_WORK_STAGE_IN;
+}
+
 void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
 {
     flash_slot_t *slot = STAILQ_FIRST(&op->staging);
-    bool in = slot->staging == FLASH_STAGING_IN;
 
     STAILQ_REMOVE_HEAD(&op->staging, next_staging);
-    work->kind = in ? FLASH_WORK_STAGE_IN : FLASH_WORK_STAGE_OUT;
     work->slot = slot;
-    if (slot->staging == FLASH_STAGING_BLAME) {
-        work->in = slot->data;
+    work->kind = FLASH_WORK_STAGE_OUT;
+    work->in = slot->data;
+    work->size = slot->range.count * op->params.element;
+    switch (slot->staging) {
+    case FLASH_STAGING_BLAME:
         work->inout = flash_op_blame_place(op, slot);
         work->size = sizeof(slot->blame);
-        return;
+        break;
+    case FLASH_STAGING_IN:
+        work->kind = FLASH_WORK_STAGE_IN;
+        work->in = input_of(op, slot);
+        work->inout = slot->local;
+        break;
+    case FLASH_STAGING_KEEP:
+        work->kind = kind_of_home(slot);
+        work->inout = slot->home;
+        break;
+    case FLASH_STAGING_DEPART:
+        work->kind = kind_of_home(slot);
+        work->in = slot->home;
+        work->inout = slot->way.receives ? slot->data : slot->local;
+        break;
+    default:
+        work->inout = output_of(op, slot);
     }
-    work->in = in ? input_of(op, slot) : slot->data;
-    work->inout = in ? slot->local : output_of(op, slot);
-    work->size = slot->range.count * op->params.element;
 }

@@ -83,8 +83,8 @@ static void stage_in(flash_op_t *op)
         if (!there && !no_more && slot->range.count > 0) {
             break;
         }
-        if (there && flash_slot_needs_staging_in(slot)) {
-            flash_slot_stage_in(slot);
+        if (there && flash_slot_needs_staging_in(slot) && !flash_slot_stage_in(slot)) {
+            break;
         }
     }
 }
@@ -128,7 +128,8 @@ void flash_op_advance(flash_op_t *op)
         while (op->retired < op->opened && is_done(&op->slots[op->retired % op->depth])) {
             op->retired++;
         }
-        while (op->opened - op->retired < op->depth && !flash_cursor_at_end(op, &op->open)) {
+        while (op->opened - op->retired < op->depth && !flash_cursor_at_end(op, &op->open) &&
+               flash_op_may_open(op)) {
             open_segment(op);
         }
         stage_in(op);

@@ -108,6 +108,9 @@ static void slot_receive(flash_slot_t *slot, size_t length)
     flash_pair_t pair = flash_slot_pair(slot);
     uint64_t tag = segment_tag(pair.recv_tag, tag_step(slot, false), slot->segment + slot->overrun);
 
+    if (slot->home != NULL && length > 0) {
+        slot->data = flash_slot_borrow(slot, FLASH_BOUNCE_ARRIVAL);
+    }
     slot->state = FLASH_SLOT_RECEIVING;
     slot->posted_at = flash_trace_clock(op->engine->trace);
     slot->posted = slot->beginning = true;
@@ -179,10 +182,20 @@ static void post_sends(flash_op_t *op)
     }
 }
 
-static void slot_send(flash_slot_t *slot)
+void flash_slot_depart(flash_slot_t *slot)
 {
     slot->state = FLASH_SLOT_DEPARTING;
     post_sends(slot->op);
+}
+
+static void slot_send(flash_slot_t *slot)
+{
+    if (slot->home == NULL) {
+        flash_slot_depart(slot);
+    } else {
+        slot->state = FLASH_SLOT_KEPT;
+        flash_op_depart(slot->op);
+    }
 }
 
 static void slot_done(flash_slot_t *slot)
@@ -210,7 +223,7 @@ static void slot_settled(flash_slot_t *slot)
     flash_op_settle(slot->op);
 }
 
-static void slot_stage(flash_slot_t *slot, flash_staging_t direction)
+void flash_slot_stage(flash_slot_t *slot, flash_staging_t direction)
 {
     slot->staging = direction;
     STAILQ_INSERT_TAIL(&slot->op->staging, slot, next_staging);
@@ -228,17 +241,38 @@ static void slot_combine(flash_slot_t *slot)
 static bool ends_by_staging(const flash_slot_t *slot)
 {
     return slot->op->params.stage_out && slot->way.delivers && !slot->spoiled &&
-           slot->range.count > 0 && !flash_op_sums_in_place(slot->op, slot);
+           slot->range.count > 0 && slot->home == NULL && !flash_op_sums_in_place(slot->op, slot);
+}
+
+/* Bounded: what has arrived to go to far memory, and is not there yet, is copied. True: wait. */
+static bool slot_keep(flash_slot_t *slot)
+{
+    if (slot->bounce[FLASH_BOUNCE_ARRIVAL] == 0) {
+        return false;
+    }
+    if (!slot->spoiled) {
+        flash_slot_stage(slot, FLASH_STAGING_KEEP);
+        return true;
+    }
+    flash_slot_give_back(slot, FLASH_BOUNCE_ARRIVAL);
+    slot->data = slot->home;
+    return false;
 }
 
 /* The content is as complete as it will get: the user has it, on it goes, or here it ends. */
 static void slot_leave(flash_slot_t *slot)
 {
+    if (slot->staging != FLASH_STAGING_IN) {
+        flash_slot_give_back(slot, FLASH_BOUNCE_LOCAL);
+    }
+    if (slot_keep(slot)) {
+        return;
+    }
     if (slot->way.delivers && slot->spoiled) {
         flash_op_fail(slot->op, FLASH_ERR_PEER, slot->blame);
     }
     if (ends_by_staging(slot)) {
-        slot_stage(slot, FLASH_STAGING_OUT);
+        flash_slot_stage(slot, FLASH_STAGING_OUT);
     } else {
         slot_settled(slot);
     }
@@ -301,18 +335,30 @@ static void slot_need_local(flash_slot_t *slot)
     }
 }
 
-/* Where nothing arrives, what is local leaves; else it is added. */
+/*
+ * Where nothing arrives, what is local leaves; else it is added. Bounded: what leaves is copied when
+ * its turn has come, see flash_op_depart().
+ */
 bool flash_slot_needs_staging_in(const flash_slot_t *slot)
 {
     const flash_op_params_t *params = &slot->op->params;
 
     return params->stage_in && slot->range.count > 0 && !slot->spoiled && slot->way.contributes &&
-           (!slot->way.receives || !params->combine_far);
+           (slot->way.receives ? !params->combine_far : !slot->op->bounded);
 }
 
-void flash_slot_stage_in(flash_slot_t *slot)
+bool flash_slot_stage_in(flash_slot_t *slot)
 {
-    slot_stage(slot, FLASH_STAGING_IN);
+    if (slot->op->bounded) {
+        char *memory = flash_slot_borrow(slot, FLASH_BOUNCE_LOCAL);
+
+        if (memory == NULL) {
+            return false;
+        }
+        slot->local = memory;
+    }
+    flash_slot_stage(slot, FLASH_STAGING_IN);
+    return true;
 }
 
 void flash_slot_open(flash_slot_t *slot)
@@ -424,13 +470,41 @@ static bool brings_far_blame(const flash_slot_t *slot)
            (slot->tag & FLASH_TAG_SPOILED) != 0 && slot->length == sizeof(slot->blame);
 }
 
+static bool is_added_to(const flash_slot_t *slot)
+{
+    return slot->way.contributes || slot->way.adds;
+}
+
+static void slot_go_on(flash_slot_t *slot)
+{
+    if (is_added_to(slot)) {
+        slot_need_local(slot);
+    } else {
+        slot_leave(slot);
+    }
+}
+
+/* Bounded: the memory that a segment has arrived at is given back, whatever else it waits for. But
+   the host adds there. */
+static bool is_kept_first(const flash_slot_t *slot)
+{
+    return !is_added_to(slot) || slot->op->params.combine_far;
+}
+
 static void act_on_arrival(flash_slot_t *slot)
 {
-    if (!check_arrival(slot)) {
-        return;
+    if (check_arrival(slot) && !(is_kept_first(slot) && slot_keep(slot))) {
+        slot_go_on(slot);
     }
-    if (slot->way.contributes || slot->way.adds) {
-        slot_need_local(slot);
+}
+
+/* It is at its home, or lost. */
+static void slot_kept(flash_slot_t *slot)
+{
+    flash_slot_give_back(slot, FLASH_BOUNCE_ARRIVAL);
+    slot->data = slot->home;
+    if (is_kept_first(slot)) {
+        slot_go_on(slot);
     } else {
         slot_leave(slot);
     }
@@ -472,6 +546,8 @@ static void slot_sent(flash_slot_t *slot)
     }
     op->sending--;
     post_sends(op);
+    flash_slot_give_back(slot, FLASH_BOUNCE_DEPARTURE);
+    flash_op_depart(op);
     if (!slot->way.receives && flash_op_reduces(&op->params)) {
         slot_settled(slot);
     }
@@ -481,7 +557,7 @@ static void slot_sent(flash_slot_t *slot)
 static void slot_arrived(flash_slot_t *slot)
 {
     if (brings_far_blame(slot)) {
-        slot_stage(slot, FLASH_STAGING_BLAME);
+        flash_slot_stage(slot, FLASH_STAGING_BLAME);
     } else {
         act_on_arrival(slot);
     }
@@ -517,24 +593,36 @@ static void blame_staged(flash_slot_t *slot, int status)
     act_on_arrival(slot);
 }
 
+/* flash_op_advance() lets it go on, unless what came to be added to was lost, and it has. */
+static void local_staged(flash_slot_t *slot)
+{
+    slot->staged_in = true;
+    if (slot->spoiled) {
+        flash_slot_give_back(slot, FLASH_BOUNCE_LOCAL);
+    }
+}
+
 void flash_slot_staged(flash_slot_t *slot, int status)
 {
-    bool in = slot->staging == FLASH_STAGING_IN;
-    bool blame = slot->staging == FLASH_STAGING_BLAME;
+    flash_staging_t direction = slot->staging;
 
     slot->staging = FLASH_STAGING_NONE;
-    if (blame) {
+    if (direction == FLASH_STAGING_BLAME) {
         blame_staged(slot, status);
         return;
     }
     if (status != FLASH_OK) {
         flash_op_fail(slot->op, status, own_rank(slot));
-        if (in) {
+        if (direction != FLASH_STAGING_OUT) {
             slot_spoil(slot, own_rank(slot));
         }
     }
-    if (in) {
-        slot->staged_in = true; /* flash_op_advance() lets it go on */
+    if (direction == FLASH_STAGING_IN) {
+        local_staged(slot);
+    } else if (direction == FLASH_STAGING_KEEP) {
+        slot_kept(slot);
+    } else if (direction == FLASH_STAGING_DEPART) {
+        flash_slot_depart(slot);
     } else {
         slot_settled(slot);
     }

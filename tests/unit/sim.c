@@ -182,6 +182,18 @@ bool sim_may_start(sim_t *sim, uint32_t rank, uint32_t spec)
     return sim_status(sim, rank, spec) == SIM_UNSTARTED;
 }
 
+/* Of scratch: as much as the bound says, or one segment for each use that there is for them. */
+static void check_bound(sim_t *sim, const sim_instance_t *in, const flash_op_t *op)
+{
+    enum { USES = 3 };
+    size_t least = USES * op->segment_bytes, bound = op->params.bound;
+
+    sim->bounded += op->bounded;
+    if (op->bounded && flash_op_scratch_size(&op->params) > (bound > least ? bound : least)) {
+        sim_complain(sim, "op %u rank %u: more scratch than it may have", in->index, in->rank);
+    }
+}
+
 /* False if there is no memory for it, as the network's options may say. */
 static bool start(sim_t *sim, sim_instance_t *in, const flash_op_params_t *params)
 {
@@ -199,6 +211,10 @@ static bool start(sim_t *sim, sim_instance_t *in, const flash_op_params_t *param
     if (op->scratch_size > 0) { /* what nobody wrote is the same in each run */
         memset(op->scratch, SIM_UNWRITTEN, op->scratch_size);
     }
+    if (op->near_size > 0) {
+        memset(op->near, SIM_UNWRITTEN, op->near_size);
+    }
+    check_bound(sim, in, op);
     flash_op_start(op);
     return true;
 }
@@ -308,7 +324,8 @@ static uint64_t held_name(const sim_held_t *held)
     }
     if ((work->kind & FLASH_WORK_STAGE) != 0) {
         return (uint64_t) in->index << 56 | (uint64_t) work->kind << 48 |
-               (uint64_t) work->slot->step << 24 | work->slot->segment;
+               (uint64_t) work->slot->staging << 44 | (uint64_t) work->slot->step << 24 |
+               work->slot->segment;
     }
     return (uint64_t) in->index << 56 | (uint64_t) work->slot->step << 24 | work->slot->segment;
 }
@@ -489,6 +506,7 @@ void sim_describe(const sim_t *sim)
                s->apart ? ", apart" : "", s->wait ? ", waits" : "");
         printf("#     input %s, output %s, sums %s, scratch %u\n", s->far_input ? "far" : "near",
                s->far_output ? "far" : "near", s->far_sums ? "far" : "near", s->far_scratch);
+        printf("#     bound %u on ranks %u, near ranks %u\n", s->bound, s->bounded, s->near);
         describe_shape("shape", &s->shape, sim->nranks);
         if (s->odd_rank != SIM_NOBODY) {
             printf("#     on rank %u:\n", s->odd_rank);

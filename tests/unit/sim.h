@@ -61,6 +61,11 @@ typedef struct sim_spec {
     bool wide;     /* direct: sums are made in wider elements */
     /* The scratch is far, too, with far sums or without sums: a bit for ranks of equal parity. */
     unsigned far_scratch;
+    /* Ranks, likewise, whose memory is near whatever the rest says. */
+    unsigned near;
+    /* Ranks, likewise, whose scratch holds `bound` segments; 0: no rank's is bounded. */
+    unsigned bounded;
+    uint32_t bound;
     /*
      * Names the operation. Those of equal names follow each other on each rank: the next is
      * started there when the one before is complete there, whatever other ranks do.
@@ -109,6 +114,8 @@ typedef struct sim_instance {
     uint64_t *pieces;                            /* where a callback writes that is far */
     size_t piece_elements;
     uint64_t *scratch; /* that is far */
+    uint64_t *store;   /* far memory for sums that are sent on */
+    size_t store_elements;
     uint32_t *blames;
     flash_pair_t *pairs; /* A2A */
     uint64_t *input, *output;
@@ -146,6 +153,7 @@ struct sim {
     size_t nheld, held_room;
     uint32_t *active;  /* per rank: started and not taken as completed */
     uint64_t complete; /* instances */
+    uint64_t bounded;  /* those that were started with less scratch than they would have */
     char problem[256]; /* "" while all is well */
 };
 
@@ -193,6 +201,8 @@ void sim_describe(const sim_t *sim);
 fake_options_t sim_random_net(uint64_t *random);
 /* An operation of that kind in which nothing goes wrong; likewise. */
 sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind);
+/* Puts its memory far away, with little scratch, on all ranks or on some. */
+void sim_bound(uint64_t *random, sim_spec_t *spec);
 
 /* sim_instance.c, sim_data.c, sim_work.c */
 void sim_instance_create(sim_t *sim, uint32_t rank, uint32_t spec);

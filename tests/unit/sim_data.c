@@ -48,11 +48,19 @@ uint64_t sim_expected(const sim_instance_t *in, uint32_t block, size_t k)
 
 /* --- memory --- */
 
+bool sim_is_among(const sim_instance_t *in, unsigned ranks)
+{
+    return (ranks >> in->rank % 2 & 1) != 0;
+}
+
 /* The input of a reduction with a callback is what that writes. */
 bool sim_instance_is_far(const sim_instance_t *in, bool input)
 {
     bool gather = in->spec->kind == FLASH_ALLGATHER;
 
+    if (sim_is_among(in, in->spec->near)) {
+        return false;
+    }
     return input && !(gather && in->spec->in_place) ? in->spec->far_input : in->spec->far_output;
 }
 
@@ -72,7 +80,7 @@ bool sim_has_far_scratch(const sim_instance_t *in)
 {
     bool staged = sim_instance_is_far(in, true) || sim_instance_is_far(in, false);
 
-    return (in->spec->far_scratch >> in->rank % 2 & 1) != 0 && staged &&
+    return sim_is_among(in, in->spec->far_scratch) && staged &&
            (!flash_schedule_reduces(in->spec->kind) || sim_makes_far_sums(in));
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flash_op.h"
 #include "sim_instance.h"
 
 const char *const sim_kinds[FLASH_KINDS] = {[FLASH_ALLGATHER] = "allgather",
@@ -146,6 +147,7 @@ void sim_instance_destroy(sim_instance_t *in)
     free(in->output_memory);
     free(in->pieces);
     free(in->scratch);
+    free(in->store);
     free(in->blames);
     free(in->pairs);
 }
@@ -229,6 +231,14 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         params.widen = sim_on_widen;
         params.narrow = sim_on_narrow;
         params.combine = sim_on_combine_wide;
+    }
+    if (sim_is_among(in, s->bounded)) {
+        params.bound = s->bound * flash_op_segment_bytes(&params);
+    }
+    if (flash_op_store_size(&params) > 0) {
+        in->store = make_unwritten(flash_op_store_size(&params));
+        in->store_elements = flash_op_store_size(&params) / SIM_ELEMENT;
+        params.store = in->store;
     }
     if (params.stage_in && flash_schedule_reduces(s->kind) && s->callback) {
         size_t bytes = flash_op_pieces_size(&params);

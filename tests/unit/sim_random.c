@@ -27,12 +27,25 @@ sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind)
         .far_input = prng_percent(random, 30),
         .far_output = prng_percent(random, 30),
         .far_sums = prng_percent(random, 50),
-        .far_scratch = prng_below(random, 4),
+        .far_scratch = prng_percent(random, 50) ? prng_below(random, 4) : 0,
+        .near = prng_percent(random, 30) ? prng_below(random, 4) : 0,
+        .bounded = prng_below(random, 4),
+        .bound = prng_below(random, 8),
         .wide = prng_percent(random, 50),
         .name = 1 + prng_below(random, 2),
         .odd_rank = SIM_NOBODY,
         .fail_rank = SIM_NOBODY,
     };
+}
+
+void sim_bound(uint64_t *random, sim_spec_t *spec)
+{
+    spec->far_output = prng_percent(random, 80);
+    spec->far_input = !spec->far_output || prng_percent(random, 70);
+    spec->far_scratch = 0;
+    spec->near = prng_percent(random, 30) ? prng_below(random, 3) : 0;
+    spec->bounded = 1 + prng_below(random, 3);
+    spec->bound = 1 + prng_below(random, 8);
 }
 
 fake_options_t sim_random_net(uint64_t *random)

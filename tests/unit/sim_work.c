@@ -3,6 +3,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include "flash_op.h"
 #include "prng.h"
 #include "sim_instance.h"
 
@@ -74,7 +75,8 @@ static bool is_users(const sim_instance_t *in, const uint64_t *address)
 {
     return (address >= in->output && address < in->output + in->output_count) ||
            (address >= in->input && address < in->input + in->input_count) ||
-           (address >= in->pieces && address < in->pieces + in->piece_elements);
+           (address >= in->pieces && address < in->pieces + in->piece_elements) ||
+           (address >= in->store && address < in->store + in->store_elements);
 }
 
 static void copy_blame(const sim_instance_t *in, const flash_work_t *work)
@@ -126,14 +128,15 @@ static bool add_fails(sim_instance_t *in)
     return ++in->combines == in->spec->fail_combine && in->rank == in->spec->fail_rank;
 }
 
-/* To the scratch, or in the last step, right to where it belongs. */
+/* To the scratch, or in the last step, right to where it belongs. Bounded: all of it is far. */
 int sim_instance_add_far(sim_instance_t *in, const flash_work_t *work)
 {
     const uint64_t *from = work->in, *with = work->inout;
     uint64_t *to = work->out;
-    bool ends = is_users(in, to), far = sim_has_far_scratch(in);
+    bool bounded = work->op->bounded;
+    bool ends = is_users(in, to), far = sim_has_far_scratch(in) || bounded;
 
-    if (!is_users(in, from) || is_users(in, with) || (!ends && to != with)) {
+    if (!is_users(in, from) || is_users(in, with) != bounded || (!ends && to != with)) {
         sim_complain(in->sim, "op %u rank %u: a far sum of other memory", in->index, in->rank);
     }
     if (add_fails(in)) {

@@ -68,8 +68,9 @@ static void add_slot(fingerprint_t *print, const flash_slot_t *slot)
     copy.op = NULL;
     copy.next = NULL;
     memset(&copy.next_staging, 0, sizeof(copy.next_staging));
-    copy.data = NULL; /* that and the next follow from step, segment and the slot's number */
+    copy.data = NULL; /* these follow from step, segment, the slot's number and what it borrows */
     copy.local = NULL;
+    copy.home = NULL;
     copy.posted_at = 0;
     if (copy.status != FLASH_OK && copy.status != FLASH_ERR_TRUNCATED) {
         copy.tag = 0;
@@ -101,6 +102,16 @@ static void add_sum(fingerprint_t *print, const flash_sum_t *sum)
     fingerprint_add(print, set.half[1]);
 }
 
+/* Those that are next to be borrowed; what is behind them means nothing. */
+static void add_free_bounces(fingerprint_t *print, const flash_op_t *op)
+{
+    for (flash_bounce_t what = 0; what < FLASH_BOUNCES; what++) {
+        const flash_stack_t *stack = &op->free_bounces[what];
+
+        add_bytes(print, op->bounces + stack->first, stack->count * sizeof(*op->bounces));
+    }
+}
+
 static void add_op(fingerprint_t *print, const flash_op_t *op)
 {
     const flash_slot_t *slot;
@@ -113,6 +124,9 @@ static void add_op(fingerprint_t *print, const flash_op_t *op)
     copy.next_combine = copy.next_callback = copy.next_staging = NULL;
     copy.slots = NULL;
     copy.scratch = NULL;
+    copy.near = NULL;
+    copy.store = NULL;
+    copy.bounces = NULL;
     copy.sum = NULL;
     copy.sums = NULL;
     copy.sum_one.early = NULL;
@@ -139,6 +153,9 @@ static void add_op(fingerprint_t *print, const flash_op_t *op)
         add_sum(print, &op->sums[k]);
     }
     add_memory(print, op->scratch, flash_op_scratch_size(&op->params));
+    add_memory(print, op->near, op->near_size);
+    add_memory(print, op->params.store, flash_op_store_size(&op->params));
+    add_free_bounces(print, op);
     add_memory(print, op->params.pieces, flash_op_pieces_size(&op->params));
     add_memory(print, op->params.blames, flash_op_blames_size(&op->params));
 }

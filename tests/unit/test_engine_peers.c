@@ -4,6 +4,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "judge.h"
@@ -11,6 +12,23 @@
 #include "tap.h"
 
 #define MOST_RANKS 8
+
+static bool bounded; /* far memory, and little scratch */
+
+static sim_spec_t random_spec(uint64_t *random, flash_kind_t kind)
+{
+    sim_spec_t spec = sim_random_spec(random, kind);
+
+    if (bounded) {
+        sim_bound(random, &spec);
+    }
+    return spec;
+}
+
+static const char *bound(void)
+{
+    return bounded ? ", bounded" : "";
+}
 
 /* --- a rank is lost --- */
 
@@ -40,7 +58,7 @@ static void test_loss(uint64_t seed, flash_kind_t kind)
     for (uint32_t k = 0; k < 3000 && well; k++) {
         uint64_t random = seed + 29 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = sim_random_spec(&random, kind);
+        sim_spec_t spec = random_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
         sim_t *sim;
 
@@ -58,8 +76,8 @@ static void test_loss(uint64_t seed, flash_kind_t kind)
         }
         sim_destroy(sim);
     }
-    ok(well && failed > 1000, "%s: a rank is lost (%u of 3000 fail by it)", sim_kinds[kind],
-       failed);
+    ok(well && failed > 1000, "%s: a rank is lost (%u of 3000 fail by it)%s", sim_kinds[kind],
+       failed, bound());
 }
 
 /* --- a rank refuses --- */
@@ -84,14 +102,14 @@ static void test_refusal(uint64_t seed, flash_kind_t kind)
     for (uint32_t k = 0; k < 3000 && well; k += tap_stride()) {
         uint64_t random = seed + 31 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = sim_random_spec(&random, kind);
+        sim_spec_t spec = random_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
 
         spec.fail_rank = prng_below(&random, nranks);
         spec.refuses = true;
         well = judge_run(nranks, random, &net, &spec, judge_refusal);
     }
-    ok(well, "%s: a rank refuses", sim_kinds[kind]);
+    ok(well, "%s: a rank refuses%s", sim_kinds[kind], bound());
 }
 
 /*
@@ -143,11 +161,28 @@ static void test_all_refusals(void)
 
 /* --- a rank is silent --- */
 
+/* Until all that the rank can do by itself is done. */
+static void move_alone(sim_t *sim, uint32_t rank)
+{
+    for (int k = 0; k < 100; k++) {
+        sim_progress(sim, rank);
+        if (sim_take(sim, rank, SIM_ALL_WORK)) {
+            sim_finish_held(sim, 0);
+        }
+    }
+}
+
+/* Bounded: the scratch has room for two segments that arrive, where more than that are to come. */
 static void test_silence(flash_kind_t kind, const char *name)
 {
     sim_spec_t spec = {.kind = kind,
                        .shape = {.count = 10, .pieces = 1, .row = 1, .segment = 4},
                        .depth = 8, /* all of the second rank's segments may come */
+                       .far_input = bounded,
+                       .far_output = bounded,
+                       .far_sums = bounded,
+                       .bounded = bounded ? 3 : 0,
+                       .bound = 4,
                        .odd_rank = SIM_NOBODY,
                        .fail_rank = SIM_NOBODY};
     fake_options_t net = {.rendezvous = 100, .unordered = FLASH_TAG_MARKS};
@@ -159,7 +194,7 @@ static void test_silence(flash_kind_t kind, const char *name)
     size_t at_first, then, still, afterwards;
 
     sim_start(sim, 0, 0);
-    sim_progress(sim, 0);
+    move_alone(sim, 0);
     at_first = flash_engine_watch(sim->engines[0], silence, 2);
     flash_engine_watch(sim->engines[0], silence, 2);
     then = flash_engine_watch(sim->engines[0], silence, 2);
@@ -173,12 +208,9 @@ static void test_silence(flash_kind_t kind, const char *name)
            silence[1].peer == fake_net_peer(sim->net, 0, left),
        "%s: and that a younger one is to come from the left", name);
     sim_start(sim, right, 0);
-    for (int k = 0; k < 100; k++) {
-        sim_progress(sim, 0);
-        sim_progress(sim, right);
-        if (sim_take(sim, 0, SIM_ALL_WORK)) {
-            sim_finish_held(sim, 0);
-        }
+    for (int k = 0; k < 10; k++) {
+        move_alone(sim, right);
+        move_alone(sim, 0);
     }
     flash_engine_watch(sim->engines[0], silence, 2);
     still = flash_engine_watch(sim->engines[0], silence, 2);
@@ -193,15 +225,28 @@ static void test_silence(flash_kind_t kind, const char *name)
     sim_destroy(sim);
 }
 
+static void test_all(uint64_t seed)
+{
+    for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
+        char name[64];
+
+        if (bounded && kind == FLASH_DIRECT_REDUCE_SCATTER) {
+            continue; /* it has no such way */
+        }
+        snprintf(name, sizeof(name), "%s%s", sim_kinds[kind], bound());
+        test_loss(seed, kind);
+        test_refusal(seed, kind);
+        test_silence(kind, name);
+    }
+}
+
 int main(int argc, char **argv)
 {
     unsigned long seed = tap_seed(argc, argv);
 
-    for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
-        test_loss(seed, kind);
-        test_refusal(seed, kind);
-        test_silence(kind, sim_kinds[kind]);
-    }
+    test_all(seed);
+    bounded = true;
+    test_all(seed);
     test_all_refusals();
     return tap_done();
 }

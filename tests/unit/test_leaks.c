@@ -76,11 +76,22 @@ void free(void *memory)
 
 /* -------------------------------------------------------------------- cases */
 
+/* Every other one with far memory, and little scratch. */
+static sim_spec_t random_spec(uint64_t *random, flash_kind_t kind)
+{
+    sim_spec_t spec = sim_random_spec(random, kind);
+
+    if (prng_percent(random, 50)) {
+        sim_bound(random, &spec);
+    }
+    return spec;
+}
+
 static void run(uint64_t seed, flash_kind_t kind, outcome_t outcome)
 {
     uint64_t random = seed;
     uint32_t nranks = 2 + prng_below(&random, MOST_RANKS - 1), rank = prng_below(&random, nranks);
-    sim_spec_t spec = sim_random_spec(&random, kind);
+    sim_spec_t spec = random_spec(&random, kind);
     fake_options_t net = sim_random_net(&random);
     sim_t *sim;
 
