@@ -156,7 +156,9 @@ static const char *title(const sim_spec_t *spec, uint32_t nranks, const char *re
 
     snprintf(text, sizeof(text), "%s, %u ranks, %zu segments, depth %u, sends %u%s, %s",
              sim_kinds[spec->kind], nranks, spec->shape.count, spec->depth, spec->sends,
-             spec->far_scratch   ? ", far scratch"
+             spec->bounded == 3  ? spec->far_sums ? ", bounded, far sums" : ", bounded"
+             : spec->bounded > 0 ? ", bounded on some ranks"
+             : spec->far_scratch ? ", far scratch"
              : spec->far_sums    ? ", far sums"
              : spec->far_output  ? ", staged"
              : spec->other       ? ", other callback"
@@ -241,6 +243,76 @@ static void test_direct(flash_kind_t kind, uint32_t nranks, unsigned ranks)
     spec.far_scratch = ranks;
     for (uint32_t net = 0; net < sizeof(nets) / sizeof(nets[0]); net++) {
         test_in_net(&spec, nranks, net);
+    }
+}
+
+/* Little scratch, on all ranks or on some, whose neighbours have as much as they want, or near memory. */
+static void test_bounded(flash_kind_t kind, uint32_t nranks, size_t segments, callback_t callback,
+                         bool far_sums)
+{
+    sim_spec_t spec = tiny(kind, segments, callback);
+
+    spec.far_input = spec.far_output = true;
+    spec.far_sums = far_sums;
+    spec.bound = 1;
+    for (uint32_t net = 0; net < sizeof(nets) / sizeof(nets[0]); net++) {
+        spec.bounded = 3;
+        test_in_net(&spec, nranks, net);
+        spec.bounded = 1 + net % 2;
+        spec.near = net < 2 ? 3 - spec.bounded : 0;
+        test_in_net(&spec, nranks, net);
+        spec.near = 0;
+    }
+}
+
+/* What may go wrong there. */
+static void test_bounded_fails(flash_kind_t kind, uint32_t nranks)
+{
+    sim_spec_t spec = tiny(kind, few_segments(kind, nranks), CALLBACK);
+
+    spec.far_input = spec.far_output = true;
+    spec.bound = 1;
+    spec.bounded = 3;
+    spec.fail_rank = 0;
+    for (uint32_t far_sums = 0; far_sums <= flash_schedule_reduces(kind); far_sums++) {
+        sim_spec_t fails = spec, odd = spec, refuses = spec;
+        explore_case_t call = case_of(nranks, &nets[1], &fails, 1, judge_call);
+        explore_case_t sizes = case_of(nranks, &nets[RENDEZVOUS], &odd, 1, judge_sizes);
+        explore_case_t refusal = case_of(nranks, &nets[1], &refuses, 1, judge_refusal);
+
+        fails.far_sums = odd.far_sums = refuses.far_sums = far_sums;
+        fails.fail_callback = 1;
+        try_most(title(&fails, nranks, "it fails"), &call);
+        odd.fail_rank = SIM_NOBODY;
+        odd.odd_rank = 0;
+        odd.odd_shape = odd.shape;
+        odd.odd_shape.count++;
+        try_most(title(&odd, nranks, "on one rank one more"), &sizes);
+        odd.odd_shape.count = 0;
+        try_most(title(&odd, nranks, "on one rank none"), &sizes);
+        refuses.refuses = true;
+        try_most(title(&refuses, nranks, "a rank refuses"), &refusal);
+    }
+}
+
+/* All that is bounded: the direct schedule is not. */
+static void test_bounds(flash_kind_t kind)
+{
+    for (uint32_t nranks = 2; nranks <= 3; nranks++) {
+        for (size_t segments = 1; segments <= 2; segments++) {
+            if (takes_long(kind, nranks, segments, true)) {
+                continue;
+            }
+            test_bounded(kind, nranks, segments, NO_CALLBACK, false);
+            if (flash_schedule_reduces(kind)) {
+                test_bounded(kind, nranks, segments, NO_CALLBACK, true);
+                test_bounded(kind, nranks, segments, PENDING, true);
+            }
+            if (nranks + segments < 5) {
+                test_bounded(kind, nranks, segments, PENDING, false);
+            }
+        }
+        test_bounded_fails(kind, nranks);
     }
 }
 
@@ -431,6 +503,9 @@ int main(int argc, char **argv)
     data_seed = tap_seed(argc, argv);
     for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
         test_kind(kind);
+        if (kind != FLASH_DIRECT_REDUCE_SCATTER) {
+            test_bounds(kind);
+        }
     }
     for (uint32_t nranks = 2; nranks <= 3; nranks++) {
         test_wide(nranks, false);
