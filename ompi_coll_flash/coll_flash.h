@@ -102,7 +102,8 @@ typedef struct mca_coll_flash_params {
     char *help_dir;
     char *cuda_plugin; /* its path; empty or "none": there is none */
     bool cuda_reduce;
-    int cuda_direct; /* FLASH_DIRECT_* */
+    int cuda_direct;     /* FLASH_DIRECT_* */
+    size_t pinned_bytes; /* of an operation's scratch; 0: what it wants */
 } mca_coll_flash_params_t;
 
 extern mca_coll_flash_params_t mca_coll_flash_params;
@@ -262,8 +263,10 @@ typedef struct mca_coll_flash_previous {
 
 /* The least a segment may have, and the most pieces to a block: the engine keeps a place for each.
  */
-#define FLASH_LEAST_SEGMENT 64
-#define FLASH_MAX_PIECES    4096
+#define FLASH_LEAST_SEGMENT         64
+/* Of pinned memory: to receive to, to send from, and for what is added. */
+#define FLASH_LEAST_PINNED_SEGMENTS 3
+#define FLASH_MAX_PIECES            4096
 
 /* No rank, and not FLASH_NOBODY either. */
 #define FLASH_NOT_TOLD (FLASH_NOBODY - 1)
@@ -281,7 +284,7 @@ typedef struct mca_coll_flash_settings {
     size_t direct_bytes, direct_ranks;
     size_t doubling_bytes, doubling_ranks;
     size_t segment_bytes;
-    size_t depth, sends;
+    size_t depth, sends, pinned_bytes;
     size_t pieces;          /* where a call's hints do not say */
     size_t schedule;        /* FLASH_SCHEDULE_* */
     size_t callback_thread; /* 0 or 1: this rank's callbacks are made by a thread of flash's */

@@ -144,9 +144,10 @@ int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_o
     }
     status = flash_stager_fill(request->stager, wants_direct(), params);
     if (status == FLASH_OK) {
-        FLASH_VERBOSE(2, "coll:flash: %s",
+        FLASH_VERBOSE(2, "coll:flash: %s, %zu bytes",
                       params->scratch_far ? "sent and received by UCX from the device's memory"
-                                          : "staged through pinned memory");
+                                          : "staged through pinned memory",
+                      flash_op_scratch_size(params));
     }
     return fail(status);
 }

@@ -30,6 +30,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .depth = 32,
     .sends = 8,
     .keep_bytes = FLASH_POOL_LARGEST,
+    .pinned_bytes = (size_t) 64 << 20,
     .probe_seconds = 5,
     .stuck_seconds = 60,
     .stuck_error = false,
@@ -342,6 +343,22 @@ static void register_devices(void)
                     "coll_flash_verbose 2 says what an operation does");
 }
 
+static void register_pinned(void)
+{
+    register_variable(
+        "pinned_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.pinned_bytes,
+        "Size in bytes of the host's pinned memory that an operation on the memory of CUDA devices "
+        "takes at most, whatever the length of its blocks. Where a block and a segment, or two "
+        "with callbacks, do not fit into that, what has arrived waits on the device until it is "
+        "sent on, and crosses to the host once more for that; sums that the device makes then wait "
+        "in memory that flash takes there, of a block's length, two with callbacks, on three ranks "
+        "or more, and others in ordinary memory of the host. 0: no limit. Less than three segments "
+        "(coll_flash_segment_bytes) counts as three. Each rank's own affair. Not of the direct "
+        "schedule, nor where the device's context is not its primary one or has no memory left. "
+        "Up to four such pieces of memory are kept for the next operations");
+}
+
 static void register_faults(void)
 {
     register_variable("probe_seconds", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5,
@@ -415,6 +432,7 @@ int mca_coll_flash_register(void)
     register_order();
     register_tuning();
     register_devices();
+    register_pinned();
     register_faults();
     mca_coll_flash_counters_register();
     if (mca_coll_flash_params.help_dir != NULL) {

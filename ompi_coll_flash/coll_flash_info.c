@@ -48,6 +48,7 @@ static const info_key_t keys[] = {
     KEY(segment_bytes, FLASH_LEAST_SEGMENT, PTRDIFF_MAX, NULL, EVERYWHERE),
     KEY(depth, 0, UINT32_MAX, NULL, ""),
     KEY(sends, 0, UINT32_MAX, NULL, ""),
+    KEY(pinned_bytes, 0, PTRDIFF_MAX, NULL, ""),
     KEY(pieces, 1, FLASH_MAX_PIECES, NULL, EVERYWHERE),
     KEY(schedule, FLASH_SCHEDULE_RING, FLASH_SCHEDULE_DIRECT, schedules, EVERYWHERE),
     KEY(callback_thread, 0, 1, answers, "")};
@@ -191,6 +192,7 @@ static mca_coll_flash_settings_t settings_of_parameters(void)
                                        .segment_bytes = params->segment_bytes,
                                        .depth = params->depth,
                                        .sends = params->sends,
+                                       .pinned_bytes = params->pinned_bytes,
                                        .pieces = 1,
                                        .schedule = (size_t) params->schedule,
                                        .callback_thread = params->callback_thread};

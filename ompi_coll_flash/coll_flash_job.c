@@ -309,6 +309,18 @@ static void tell_differences(const int64_t least[VALUES])
     }
 }
 
+/* Once all know how long segments are. Each rank has its own. */
+static void check_pinned(void)
+{
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+
+    if (params->pinned_bytes > 0 &&
+        params->pinned_bytes / FLASH_LEAST_PINNED_SEGMENTS < params->segment_bytes) {
+        FLASH_HELP("pinned-bytes-too-low", params->pinned_bytes, params->segment_bytes,
+                   opal_process_info.nodename, (int) getpid());
+    }
+}
+
 int mca_coll_flash_job_meet(ompi_communicator_t *world)
 {
     int rc = mca_coll_flash_release_agree(world);
@@ -362,6 +374,7 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
     params->doubling_bytes = (size_t) least[DOUBLING_BYTES];
     params->doubling_ranks = (int) least[DOUBLING_RANKS];
     params->schedule = (int) least[SCHEDULE];
+    check_pinned();
     if (!least[NO_SUMMARY]) {
         mca_coll_flash_job_measure();
         mca_coll_flash_summary_open();

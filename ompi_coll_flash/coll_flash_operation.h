@@ -87,6 +87,7 @@ typedef struct mca_coll_flash_request {
     uint32_t sequence;    /* which operation of the communicator */
     size_t segment_bytes; /* this and what follows: of its ticket */
     uint32_t depth, sends;
+    size_t pinned_bytes;
     size_t read_above; /* of FLASH_ON_BOARD: longer blocks are read where they are */
     int known_error;   /* from the start; or MPI_SUCCESS */
     bool told_stuck;   /* the lock of what it is under way in orders it */

@@ -161,6 +161,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->segment_bytes = settings->segment_bytes;
     request->depth = (uint32_t) settings->depth;
     request->sends = (uint32_t) settings->sends;
+    request->pinned_bytes = settings->pinned_bytes;
     request->read_above = (size_t) ompi_comm_size(module->comm) <= settings->board_read_ranks
                               ? settings->board_bytes
                               : SIZE_MAX;
@@ -400,6 +401,7 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     }
     params->depth = request->depth;
     params->sends = request->sends;
+    params->bound = request->pinned_bytes;
     params->produce = compute->produce == NULL ? NULL : call_back;
     params->produce_arg = request;
     params->consume = compute->consume == NULL ? NULL : call_back;

@@ -48,6 +48,7 @@ struct flash_stager {
     bool produces;
     const flash_gpu_kernel_t *kernel; /* for sums; or NULL */
     loan_t scratch, blames;
+    loan_t store; /* of the device: sums that wait to be sent */
     void *pieces; /* of the device, where a producer writes; or NULL */
 };
 
@@ -208,6 +209,7 @@ void flash_stager_close(flash_stager_t *stager)
         return;
     }
     give_back(&stager->blames);
+    give_back(&stager->store);
     give_back(&stager->scratch);
     if (stager->pieces != NULL) {
         loaded()->release_far(stager->input, stager->stream, stager->pieces);
@@ -394,11 +396,29 @@ static bool find_direct(flash_stager_t *stager, flash_op_params_t *params)
     return true;
 }
 
+/* Of the device that adds, and whose copies are the input's. */
+static bool find_store(flash_stager_t *stager, flash_op_params_t *params)
+{
+    size_t size = flash_op_store_size(params);
+    int device = size == 0 ? 0 : loaded()->device(stager->input);
+
+    if (size > 0 && (!is_at_home(stager->input, device) ||
+                     !borrow(&pools[device].direct, size, &stager->store))) {
+        return false;
+    }
+    params->store = stager->store.memory;
+    return true;
+}
+
 static int find_pinned(flash_stager_t *stager, flash_op_params_t *params)
 {
     flash_pool_t *pool = &pools[loaded()->device(lane_of(stager, false))].pinned;
-    size_t size = flash_op_scratch_size(params);
+    size_t size;
 
+    if (!find_store(stager, params)) {
+        params->bound = 0;
+    }
+    size = flash_op_scratch_size(params);
     if (size > 0 && !borrow(pool, size, &stager->scratch)) {
         return FLASH_ERR_NO_MEMORY;
     }
@@ -416,6 +436,7 @@ int flash_stager_fill(flash_stager_t *stager, bool direct, flash_op_params_t *pa
     if (stager->produces && find_pieces(stager, params) != FLASH_OK) {
         return FLASH_ERR_DEVICE;
     }
+    params->scratch_far = direct; /* whose size has no bound */
     params->scratch_far = direct && find_direct(stager, params);
     return params->scratch_far ? FLASH_OK : find_pinned(stager, params);
 }

@@ -82,6 +82,8 @@ const standin_kernel_t *standin_find_layer_kernel(const char *name); /* of the b
 int standin_streams(void);
 int standin_pinned(void);
 int standin_registered(void); /* of the host's own memory, now pinned */
+/* Bytes of the largest piece of pinned memory that was made since it was asked for last. */
+size_t standin_largest_pinned(void);
 int standin_on_device(void);
 int standin_retained(void);
 unsigned long standin_launches(void); /* of kernels, ever */

@@ -35,6 +35,7 @@ static char failing[64]; /* function */
 static unsigned long until_failure;
 static int contexts[DEVICES]; /* each device's primary one */
 static int retained;
+static size_t largest_pinned;
 static _Thread_local void *stack[DEEPEST];
 static _Thread_local int pushed;
 static _Thread_local bool exempt;
@@ -234,6 +235,9 @@ static int keep(const allocation_t *made)
     if (k < MOST) {
         allocations[k] = *made;
         allocations[k].context = count++ % 2 == 0 ? &contexts[made->device] : NULL;
+        if ((made->kind == PINNED || made->kind == REGISTERED) && made->size > largest_pinned) {
+            largest_pinned = made->size;
+        }
     }
     pthread_mutex_unlock(&mutex);
     return k < MOST ? SUCCESS : OUT_OF_MEMORY;
@@ -336,6 +340,17 @@ static int count_of(kind_t kind)
 int standin_pinned(void)
 {
     return count_of(PINNED) + count_of(REGISTERED);
+}
+
+size_t standin_largest_pinned(void)
+{
+    size_t largest;
+
+    pthread_mutex_lock(&mutex);
+    largest = largest_pinned;
+    largest_pinned = 0;
+    pthread_mutex_unlock(&mutex);
+    return largest;
 }
 
 int standin_registered(void)

@@ -39,6 +39,7 @@ static struct {
     int (*copy)(address_t to, address_t from, size_t size, void *stream);
     int (*streams)(void);
     int (*pinned)(void);
+    size_t (*largest_pinned)(void);
     int (*retained)(void);
     int (*pushed)(void);
     int (*registered)(void);
@@ -90,6 +91,7 @@ static void load(void)
     *(void **) &driver.copy = dlsym(library, "cuMemcpyAsync");
     *(void **) &driver.streams = dlsym(library, "standin_streams");
     *(void **) &driver.pinned = dlsym(library, "standin_pinned");
+    *(void **) &driver.largest_pinned = dlsym(library, "standin_largest_pinned");
     *(void **) &driver.retained = dlsym(library, "standin_retained");
     *(void **) &driver.registered = dlsym(library, "standin_registered");
     *(void **) &driver.on_device = dlsym(library, "standin_on_device");
@@ -340,6 +342,11 @@ int device_streams(void)
 int device_pinned(void)
 {
     return driver.pinned == NULL ? 0 : driver.pinned();
+}
+
+size_t device_largest_pinned(void)
+{
+    return driver.largest_pinned == NULL ? 0 : driver.largest_pinned();
 }
 
 bool device_is_standin(void)

@@ -64,9 +64,10 @@ bool device_has_context(void); /* the calling thread */
 /* What the stand-in has made and nobody has freed; 0 with any other driver. */
 int device_streams(void);
 int device_pinned(void);
-int device_registered(void); /* ordinary memory that is pinned now */
-int device_on_device(void);  /* pieces of devices' memory */
-int device_retained(void);   /* primary contexts */
+size_t device_largest_pinned(void); /* bytes of a piece that was made since the last call */
+int device_registered(void);        /* ordinary memory that is pinned now */
+int device_on_device(void);         /* pieces of devices' memory */
+int device_retained(void);          /* primary contexts */
 unsigned long device_launches(void);
 bool device_is_standin(void);
 int device_pushed(void); /* contexts of this thread */

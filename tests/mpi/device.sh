@@ -32,6 +32,28 @@ for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}" \
     FLASH_TEST_LEVEL=multiple mpi 2 -- "${words[@]}"
 done
 
+# Blocks that are longer than the pinned memory that there may be; of all that is above, the least of it.
+bounded() { # NP
+    own_job mpi "$1" -- test_device bounded
+    own_job mpi "$1" --mca coll_flash_cuda_reduce 0 -- test_device bounded
+}
+little() { # NP [OPTION]...
+    local np=$1 least=(--mca coll_flash_segment_bytes 4096 --mca coll_flash_pinned_bytes 12288)
+    shift
+    mpi "$np" "${least[@]}" "$@" -- test_device many users_operation two_devices
+    mpi "$np" "${least[@]}" "$@" -- test_device_stream "${streams[@]}"
+    mpi "$np" "${least[@]}" "$@" -- test_device_both allreduce alltoall
+}
+bounded 3
+little 3
+for np in 2 4 5; do
+    long bounded "$np"
+    long little "$np"
+    long little "$np" --mca coll_flash_cuda_reduce 0
+    long mpi "$np" --mca coll_flash_segment_bytes 4096 --mca coll_flash_pinned_bytes 12288 -- \
+        test_device "${all[@]}"
+done
+
 # UCX moves devices' memory itself: on all ranks, and on some.
 for ucx in cuda odd; do
     export FLASH_TEST_UCX=$ucx

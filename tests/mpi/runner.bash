@@ -127,7 +127,7 @@ said_in() {
 
 # Parameters that a point can set for its communicators, by info keys; all others are its job's.
 keys=' min_bytes step_bytes merge_bytes on_node board board_bytes board_read_ranks direct_bytes direct_ranks
-    doubling_bytes doubling_ranks segment_bytes depth sends schedule callback_thread '
+    doubling_bytes doubling_ranks segment_bytes depth sends pinned_bytes schedule callback_thread '
 # Variables that a job begins with.
 variables=(FLASH_TEST_DRIVER FLASH_TEST_UCX FLASH_TEST_TOPOLOGY LD_LIBRARY_PATH)
 queue_names=() queue_lines=() # of the points that wait for their job

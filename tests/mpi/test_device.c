@@ -232,6 +232,97 @@ static void pinned_near(void)
     nothing_left();
 }
 
-DEVICE_PROGRAM(test_device, {"allgather", allgather}, {"reduce_scatter", reduce_scatter},
-               {"many", many}, {"users_operation", users_operation}, {"mirrored", mirrored},
+/* ------------------------------------------------------------- little pinned memory */
+
+enum { BOUND_SEGMENT = 4096, BOUND = 5 * BOUND_SEGMENT };
+
+typedef enum { ALL_BOUNDED, SOME_BOUNDED, SOME_FAR, MIXTURES } mixture_t;
+
+/* Ranks of one communicator need not have the same pinned memory, nor memory of the same kind. */
+static MPI_Comm dup_bounded(bool bounded)
+{
+    char segment[16], pinned[16];
+    MPI_Comm comm;
+    MPI_Info info;
+
+    snprintf(segment, sizeof(segment), "%d", BOUND_SEGMENT);
+    snprintf(pinned, sizeof(pinned), "%d", bounded ? BOUND : 0);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_flash_segment_bytes", segment);
+    MPI_Info_set(info, "mpix_flash_pinned_bytes", pinned);
+    MPI_Comm_set_info(comm, info);
+    MPI_Info_free(&info);
+    return comm;
+}
+
+static void run_bounded(const job_t *like, bool own_sum)
+{
+    job_t job = *like;
+
+    if (own_sum) {
+        MPI_Op_create(user_sum, 1, &job.op);
+    }
+    job_start(&job);
+    if (own_sum) {
+        MPI_Op_free(&job.op);
+    }
+    MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+    job_check(&job);
+    job_end(&job);
+}
+
+/* Of all forms; and of the plain one, one of the buffers alone in the device's memory. */
+static void run_all_bounded(MPI_Comm comm, bool far)
+{
+    void *stream = stream_make(0);
+
+    for (int turn = 0; turn < 4 * FORMS; turn++) {
+        form_t form = (form_t) (turn / 4);
+        bool own_sum = turn % 4 == 2 && form != PERSISTENT;
+        job_t job = {.form = form,
+                     .count = 20001,
+                     .unequal = turn % 2 == 1,
+                     .gather = turn % 4 < 2,
+                     .send_place = far ? IN_DEVICE : IN_HOST,
+                     .recv_place = far ? IN_DEVICE : IN_HOST,
+                     .pieces = turn % 3,
+                     .stream = stream,
+                     .comm = comm};
+
+        run_bounded(&job, own_sum);
+        if (form == PLAIN) {
+            job.send_place = IN_HOST;
+            run_bounded(&job, own_sum);
+            job.recv_place = IN_HOST;
+            job.send_place = far ? IN_DEVICE : IN_HOST;
+            run_bounded(&job, own_sum);
+        }
+    }
+    stream_free(stream);
+}
+
+/* Blocks are much longer than what may be pinned. */
+static void bounded(void)
+{
+    device_largest_pinned();
+    for (mixture_t mixture = ALL_BOUNDED; mixture < MIXTURES; mixture++) {
+        bool even = world_rank % 2 == 0;
+        bool is_bounded = mixture == ALL_BOUNDED || even;
+        MPI_Comm comm = dup_bounded(is_bounded);
+        size_t most;
+
+        run_all_bounded(comm, mixture != SOME_FAR || even);
+        MPI_Comm_free(&comm);
+        most = device_largest_pinned();
+        check(!is_bounded || most <= BOUND, "%zu bytes are pinned, where %d may be", most, BOUND);
+        check(is_bounded || mixture == SOME_FAR || !device_is_standin() || most > BOUND,
+              "no more than %zu bytes are pinned without a bound", most);
+    }
+    nothing_left();
+}
+
+DEVICE_PROGRAM(test_device, {"allgather", allgather}, {"bounded", bounded},
+               {"reduce_scatter", reduce_scatter}, {"many", many},
+               {"users_operation", users_operation}, {"mirrored", mirrored},
                {"two_devices", two_devices}, {"direct", direct}, {"pinned_near", pinned_near});
