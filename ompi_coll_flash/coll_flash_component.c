@@ -348,15 +348,15 @@ static void register_pinned(void)
     register_variable(
         "pinned_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.pinned_bytes,
-        "Size in bytes of the host's pinned memory that an operation on the memory of CUDA devices "
-        "takes at most, whatever the length of its blocks. Where a block and a segment, or two "
-        "with callbacks, do not fit into that, what has arrived waits on the device until it is "
-        "sent on, and crosses to the host once more for that; sums that the device makes then wait "
-        "in memory that flash takes there, of a block's length, two with callbacks, on three ranks "
-        "or more, and others in ordinary memory of the host. 0: no limit. Less than three segments "
-        "(coll_flash_segment_bytes) counts as three. Each rank's own affair. Not of the direct "
-        "schedule, nor where the device's context is not its primary one or has no memory left. "
-        "Up to four such pieces of memory are kept for the next operations");
+        "Most bytes of pinned host memory that an operation on the memory of CUDA devices takes, "
+        "however long its blocks are. Where its blocks want more, what has arrived waits on the "
+        "device until it is sent on, and is copied to the host once more for that. With three or "
+        "more ranks, a reduction's sums then wait in memory that flash takes on the device, if the "
+        "device adds (one block, with callbacks two), or else in ordinary host memory. Where the "
+        "device has no such memory, or the application's context there is not the primary one, "
+        "the reduction takes pinned memory without limit, and so do direct reduce-scatters. Ranks "
+        "may have different values. Less than three segments (coll_flash_segment_bytes) counts as "
+        "three. The four largest pieces of memory are kept for the next operations. 0: no limit");
 }
 
 static void register_faults(void)

@@ -2,23 +2,24 @@
  * flash_op_bounce.c: an operation on a device's memory whose pinned memory is bounded, whatever the
  * length of its blocks.
  *
- * Otherwise a segment has its part of the scratch from its arrival to its departure, so that the
- * scratch is as long as a block. Here it borrows *bounce segments*, for each thing that needs one:
+ * Without a bound, a segment has its part of the scratch from its arrival to its departure, so that
+ * the scratch is as long as a block. With one, a segment borrows *bounce segments* of the scratch,
+ * each for as long as one thing needs it:
  *
- *   [receive] -> [copy to its home, in far memory] -> [add what is local, in far memory] -> kept;
- *   in its turn -> [copy from its home] -> [send] -> done
+ *   [receive] -> [copy to its home, in far memory] -> [add what is local, there] -> kept;
+ *   in its turn [copy from its home] -> [send] -> done
  *
- * What the host adds to is kept in ordinary memory, in which it arrives and from which it is sent. The
- * one exception is what the host adds to and what goes to the user's far memory then, a reduction's
- * own block: that is added to where it arrives.
+ * Sums that the host makes are received to, added to in and sent from ordinary memory. One exception:
+ * the sum of the own block, if it goes to far memory, is made in the bounce segment that it arrives
+ * at, and copied then.
  *
- * This locks up no more than the other way does. The window is the same, and so are the messages. A
- * receive waits for memory that those before it give back once they are copied, and a send for what
- * those before it give back once they are sent; each lends its memory in the order of the ring, and
- * to nobody else. So a message waits for nothing but for earlier ones, beside what it would wait for
- * anyway, and a rank that is bounded may have neighbours that are not. Arrivals wait for no callback:
- * a rank that computes still receives. But the own block's do, in that exception: so a producer may
- * be two blocks ahead there, to wait for nothing of the step before.
+ * The ring does not lock up. The window and the messages are those of an operation without a bound.
+ * The three kinds of bounce segments are apart, and each is lent in the order of the ring. One that
+ * is received to comes back after a copy, whatever else waits; one that is sent from, when its
+ * message is taken. So beside what it waits for without a bound, a message waits for messages of
+ * lower steps, or of lower segments of its step, alone. That holds for neighbours without a bound, and
+ * for ranks that disagree about lengths. In the exception an arrival waits for a callback: there a
+ * producer may be two blocks ahead, so that the callback waits for no message of that step.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -247,7 +247,8 @@ typedef struct MPIX_Flash_hints {
  * mpix_flash_direct_ranks, mpix_flash_doubling_bytes, mpix_flash_doubling_ranks
  *                           as the parameters; doubling_bytes no more than the parameter, and
  *                           board_read_ranks 0 where that is 0: MPI_Init has prepared no more
- * mpix_flash_depth, mpix_flash_sends  as the parameters. Each rank's own affair
+ * mpix_flash_depth, mpix_flash_sends, mpix_flash_pinned_bytes
+ *                           as the parameters. Each rank's own affair
  * mpix_flash_schedule       how reduce-scatters go, "ring" or "direct", as coll_flash_schedule
  * mpix_flash_callback_thread  "true": compute callbacks are called by a thread of flash's, see
  *                           MPIX_Flash_compute_fn, for which they must have been written; "false":
