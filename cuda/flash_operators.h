@@ -22,6 +22,11 @@
 #define FLASH_BOTH inline
 #endif
 
+/* Around each address that is loaded from or stored to, for who checks them. */
+#ifndef FLASH_ACCESS
+#define FLASH_ACCESS(place) (place)
+#endif
+
 /* ----------------------------------------------------- in which type one computes */
 
 /* Not in int, which 16-bit factors would overflow. */
@@ -170,15 +175,15 @@ FLASH_BOTH void flash_combine_vectors(const flash_vector<T> *in, const flash_vec
 
         for (int ahead = 0; ahead < FLASH_AHEAD; ahead++) {
             if (k + ahead * stride < count) {
-                a[ahead] = in[k + ahead * stride];
-                b[ahead] = inout[k + ahead * stride];
+                a[ahead] = *FLASH_ACCESS(in + k + ahead * stride);
+                b[ahead] = *FLASH_ACCESS(inout + k + ahead * stride);
             }
         }
         for (int ahead = 0; ahead < FLASH_AHEAD && k + ahead * stride < count; ahead++) {
             for (size_t i = 0; i < 16 / sizeof(T); i++) {
                 a[ahead].at[i] = flash_combine_one<Op, T>(a[ahead].at[i], b[ahead].at[i]);
             }
-            out[k + ahead * stride] = a[ahead];
+            *FLASH_ACCESS(out + k + ahead * stride) = a[ahead];
         }
     }
 }
@@ -202,7 +207,8 @@ FLASH_BOTH void flash_combine_share(const T *in, const T *inout, T *out, size_t 
         whole *= 16 / sizeof(T);
     }
     for (size_t k = whole + first; k < count; k += stride) {
-        out[k] = flash_combine_one<Op, T>(in[k], inout[k]);
+        *FLASH_ACCESS(out + k) =
+            flash_combine_one<Op, T>(*FLASH_ACCESS(in + k), *FLASH_ACCESS(inout + k));
     }
 }
 

@@ -1,12 +1,22 @@
 /*
- * standin.h: what the two files of the stand-in for CUDA's driver share.
+ * standin.h: what the files of the stand-in for CUDA's driver share, and what it offers to tests.
  *
  * As much of the driver's interface as flash and its tests need, written from the documentation of
- * the CUDA Driver API; the numbers are its own. "Device" memory is mapped without access: the host
- * that touches it dies, and only copies reach what it holds. Every other allocation belongs to no
- * context, as those of pools do. Streams run in a thread of their own, in random turns. A copy to a
- * device from ordinary memory may end later, on the default stream. Kernels are flash's, compiled
- * for the host. There are two devices. What the documentation forbids ends the process.
+ * the CUDA Driver API; the numbers are its own. Where the documentation leaves the driver a choice,
+ * the stand-in takes the one that a program is less prepared for:
+ *   memory    "device" memory is mapped without access: a host that touches it dies. Every other
+ *             allocation belongs to no context and takes no attribute, as those of pools do
+ *   streams   one thread runs them in random turns. The legacy default stream waits for all
+ *             blocking streams of its context, and these for it. From MOST_QUEUES streams of a
+ *             context on they share queues, in which work stands behind work of other streams
+ *   copies    from ordinary memory to a device's may end later, on the default stream
+ *   callbacks one at a time; the driver's lock may be held meanwhile
+ *   errors    one while the device works breaks its context: what is under way is dropped, all
+ *             functions return the error, host functions are no longer called, callbacks may be
+ *   capture   what the documentation forbids meanwhile is refused, and spoils the graph
+ *   kernels   are flash's, compiled for the host; they refuse an address that is not aligned
+ * There are two devices. What the documentation leaves undefined ends the process, as does work of
+ * flash's in a stream that the application captures.
  *
  * Written for flash's tests: what they need no driver would offer, and they call by these names.
  *
@@ -34,23 +44,65 @@ enum {
     NOT_FOUND = 500,
     NOT_READY = 600,
     ILLEGAL_ADDRESS = 700,
+    CONTEXT_IS_DESTROYED = 709,
+    MISALIGNED_ADDRESS = 716,
     CAPTURE_UNSUPPORTED = 900,
+    CAPTURE_IMPLICIT = 906,
+    CAPTURED_EVENT = 907,
     UNKNOWN = 999
 };
 
-/* For tests: the nth call of that function fails, or of `copy`, the nth copy, when it runs. */
+typedef struct standin_context_state standin_context_t;
+
+/*
+ * For tests: the nth call of that function fails, or of `copy`, the nth copy, when it runs. With
+ * NULL no function fails, and contexts that errors have broken are whole again, which no real one
+ * becomes: so that one process can test several errors.
+ */
 void standin_fail(const char *name, unsigned long nth);
+bool standin_broken(void); /* whether an error has broken a context */
 /* But not of those that the calling thread makes while it is exempt, as the tests are. */
 void standin_exempt(bool exempt);
 /* Whether it is this call's turn to fail. Any thread. */
 bool standin_fails(const char *name);
 bool standin_is_exempt(void);
+bool standin_chance(void); /* one of two */
+void standin_forbidden(const char *what);
+
 /* The calling thread's context; NULL: it has none. */
-void *standin_context(void);
-/* Ends the process if the calling thread is in a callback: none of the functions may be called. */
+standin_context_t *standin_context(void);
+standin_context_t *standin_primary(int device);
+int standin_device_of(const standin_context_t *context); /* of NULL: the first */
+/* For tests: as cuCtxCreate, which has another form in each release, and what ends contexts. */
+void *standin_make_context(int device);
+void standin_destroy_context(void *context);
+void standin_reset(int device);
+/* The error that has broken it; and breaks it. */
+int standin_error(const standin_context_t *context);
+void standin_break(standin_context_t *context, int error);
+int standin_capture_mode(void); /* the calling thread's */
+
+/*
+ * The start of each of the driver's functions. Ends the process if the calling thread is in a
+ * callback, where none may be called; waits for a callback that holds the driver's lock.
+ */
 void standin_not_in_callback(const char *name);
+/* And then the error of the thread's context, or whether it is this call's turn to fail. */
+int standin_enter(const char *name);
+/* Calls it as a callback, at times with the driver's lock. */
+void standin_call_back(void (*function)(void *arg), void *arg);
+
 /* Until no stream holds anything: what makes and frees memory waits for callbacks, too. */
 void standin_wait_for_all(void);
+/* Until no copy from ordinary memory to that of a device is left that begins there. */
+void standin_wait_for_copies(uintptr_t begin, size_t size);
+/* All streams of a context are gone, and what they held. */
+void standin_drop_streams(standin_context_t *context);
+/* A call that may not be made in the calling thread while streams are captured: then its error. */
+int standin_unsafe(void);
+/* Whether memory's copies do not return before they are done. */
+bool standin_is_synchronous(uintptr_t address);
+
 /* Where the driver itself reaches memory, of a device or not; NULL if it ends before `size`. */
 void *standin_reach(uintptr_t address, size_t size);
 /* Where a kernel does, which knows no memory but the driver's. */
@@ -63,9 +115,12 @@ int standin_release(uintptr_t address);
 /* Has a function run in a stream, as a kernel; `arg` is free()d after it. A result of the driver's.
  */
 int standin_compute(void *stream, int (*function)(void *arg), void *arg);
+/* A kernel that runs until it is told to end; others run beside it. NULL: refused. */
+void *standin_begin_kernel(void *stream);
+void standin_end_kernel(void *kernel);
 
-/* What thread `first` of `stride` does in a kernel. */
-typedef void standin_kernel_fn(const void *in, const void *inout, void *out, size_t count,
+/* What thread `first` of `stride` does in a kernel; false: an address is not aligned. */
+typedef bool standin_kernel_fn(const void *in, const void *inout, void *out, size_t count,
                                size_t first, size_t stride);
 typedef struct standin_kernel {
     const char *name;
@@ -80,6 +135,7 @@ const standin_kernel_t *standin_find_layer_kernel(const char *name); /* of the b
 
 /* For tests: how many there are that nobody has freed, and contexts pushed by this thread. */
 int standin_streams(void);
+int standin_events(void);
 int standin_pinned(void);
 int standin_registered(void); /* of the host's own memory, now pinned */
 /* Bytes of the largest piece of pinned memory that was made since it was asked for last. */
@@ -87,6 +143,7 @@ size_t standin_largest_pinned(void);
 int standin_on_device(void);
 int standin_retained(void);
 unsigned long standin_launches(void); /* of kernels, ever */
+unsigned long standin_made(void);     /* streams and events, ever */
 int standin_pushed(void);
 
 #ifdef __cplusplus

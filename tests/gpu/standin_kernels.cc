@@ -6,17 +6,30 @@
  */
 #include "standin.h"
 
+#include <cstdint>
 #include <cstring>
 
+/* A device does not load or store what is not aligned. */
+static thread_local bool aligned;
+
+template <class T> static inline T *accessed(T *place)
+{
+    aligned = aligned && reinterpret_cast<uintptr_t>(place) % sizeof(T) == 0;
+    return place;
+}
+
+#define FLASH_ACCESS(place) accessed(place)
 #include "flash_operators.h"
 
 #define DEFINE(operation, name, type)                                                          \
-    static void operation##_##name(const void *in, const void *inout, void *out, size_t count, \
+    static bool operation##_##name(const void *in, const void *inout, void *out, size_t count, \
                                    size_t first, size_t stride)                                \
     {                                                                                          \
+        aligned = true;                                                                        \
         flash_combine_share<flash_##operation, type>(                                          \
             static_cast<const type *>(in), static_cast<const type *>(inout),                   \
             static_cast<type *>(out), count, first, stride);                                   \
+        return aligned;                                                                        \
     }
 FLASH_KERNELS(DEFINE)
 

@@ -1,22 +1,27 @@
 /*
- * standin_memory.c: memory, contexts and failures of the stand-in driver; see standin.h.
+ * standin_memory.c: memory of the stand-in driver; see standin.h.
  *
- * `mutex` orders the allocations, and what is to fail.
+ * `mutex` orders the allocations.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "standin.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 /* Attributes of a pointer. */
-enum { CONTEXT = 1, MEMORY_TYPE = 2, IS_MANAGED = 8, DEVICE_ORDINAL = 9 };
+enum {
+    CONTEXT = 1,
+    MEMORY_TYPE = 2,
+    SYNC_MEMOPS = 6,
+    BUFFER_ID = 7,
+    IS_MANAGED = 8,
+    DEVICE_ORDINAL = 9
+};
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2 };
-enum { MOST = 256, DEVICES = 2, DEEPEST = 8 };
+enum { MOST = 256 };
 
 typedef enum { DEVICE, MANAGED, PINNED, REGISTERED } kind_t;
 
@@ -25,185 +30,15 @@ typedef struct allocation {
     char *shadow; /* the same memory, where the driver reaches it */
     size_t size;
     kind_t kind;
-    void *context; /* NULL: none */
+    standin_context_t *context; /* NULL: none */
     int device;
+    unsigned long long id;
+    bool synchronous;
 } allocation_t;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static allocation_t allocations[MOST];
-static char failing[64]; /* function */
-static unsigned long until_failure;
-static int contexts[DEVICES]; /* each device's primary one */
-static int retained;
 static size_t largest_pinned;
-static _Thread_local void *stack[DEEPEST];
-static _Thread_local int pushed;
-static _Thread_local bool exempt;
-
-/* ------------------------------------------------------------------ failures */
-
-void standin_fail(const char *name, unsigned long nth)
-{
-    pthread_mutex_lock(&mutex);
-    snprintf(failing, sizeof(failing), "%s", name == NULL ? "" : name);
-    until_failure = nth;
-    pthread_mutex_unlock(&mutex);
-}
-
-void standin_exempt(bool from_now_on)
-{
-    exempt = from_now_on;
-}
-
-bool standin_is_exempt(void)
-{
-    return exempt;
-}
-
-bool standin_fails(const char *name)
-{
-    bool fails;
-
-    if (exempt) {
-        return false;
-    }
-    pthread_mutex_lock(&mutex);
-    fails = strcmp(failing, name) == 0 && until_failure > 0 && --until_failure == 0;
-    pthread_mutex_unlock(&mutex);
-    return fails;
-}
-
-int cuGetErrorName(int result, const char **name)
-{
-    standin_not_in_callback("cuGetErrorName");
-    *name = result == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
-            : result == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
-            : result == UNKNOWN       ? "CUDA_ERROR_UNKNOWN"
-                                      : "another error";
-    return SUCCESS;
-}
-
-/* ------------------------------------------------------------------ contexts */
-
-void *standin_context(void)
-{
-    return pushed > 0 ? stack[pushed - 1] : NULL;
-}
-
-static int device_of(const void *context)
-{
-    return context == NULL ? 0 : (int) ((const int *) context - contexts);
-}
-
-int standin_pushed(void)
-{
-    return pushed;
-}
-
-int standin_retained(void)
-{
-    int count;
-
-    pthread_mutex_lock(&mutex);
-    count = retained;
-    pthread_mutex_unlock(&mutex);
-    return count;
-}
-
-/* That which a graph may be captured in means nothing here. */
-int cuThreadExchangeStreamCaptureMode(int *mode)
-{
-    (void) mode;
-    standin_not_in_callback("cuThreadExchangeStreamCaptureMode");
-    return SUCCESS;
-}
-
-int cuCtxPushCurrent_v2(void *context)
-{
-    standin_not_in_callback("cuCtxPushCurrent");
-    if (standin_fails("cuCtxPushCurrent")) {
-        return UNKNOWN;
-    }
-    if ((int *) context < contexts || (int *) context >= contexts + DEVICES || pushed == DEEPEST) {
-        return INVALID_CONTEXT;
-    }
-    stack[pushed++] = context;
-    return SUCCESS;
-}
-
-int cuCtxPopCurrent_v2(void **context)
-{
-    if (pushed == 0) {
-        return INVALID_CONTEXT;
-    }
-    *context = stack[--pushed];
-    return SUCCESS;
-}
-
-int cuCtxGetDevice(int *device)
-{
-    standin_not_in_callback("cuCtxGetDevice");
-    *device = device_of(standin_context());
-    return standin_fails("cuCtxGetDevice") ? UNKNOWN : pushed > 0 ? SUCCESS : INVALID_CONTEXT;
-}
-
-int cuInit(unsigned flags)
-{
-    return flags == 0 ? SUCCESS : INVALID_VALUE;
-}
-
-int cuDeviceGet(int *device, int ordinal)
-{
-    *device = ordinal;
-    return ordinal >= 0 && ordinal < DEVICES ? SUCCESS : INVALID_DEVICE;
-}
-
-/* Only what flash asks for: all of them have it. */
-int cuDeviceGetAttribute(int *value, int attribute, int device)
-{
-    (void) attribute;
-    standin_not_in_callback("cuDeviceGetAttribute");
-    *value = 1;
-    return device >= 0 && device < DEVICES ? SUCCESS : INVALID_DEVICE;
-}
-
-/* That of the first is in the topology of the tests. */
-int cuDeviceGetPCIBusId(char *text, int size, int device)
-{
-    standin_not_in_callback("cuDeviceGetPCIBusId");
-    snprintf(text, (size_t) size, "0000:%02X:00.0", 10 + device);
-    return SUCCESS;
-}
-
-int cuDeviceGetCount(int *count)
-{
-    *count = DEVICES;
-    return SUCCESS;
-}
-
-int cuDevicePrimaryCtxRetain(void **context, int device)
-{
-    standin_not_in_callback("cuDevicePrimaryCtxRetain");
-    if (standin_fails("cuDevicePrimaryCtxRetain")) {
-        return UNKNOWN;
-    }
-    if (device < 0 || device >= DEVICES) {
-        return INVALID_DEVICE;
-    }
-    pthread_mutex_lock(&mutex);
-    retained++;
-    pthread_mutex_unlock(&mutex);
-    *context = &contexts[device];
-    return SUCCESS;
-}
-
-int cuDevicePrimaryCtxRelease_v2(int device)
-{
-    pthread_mutex_lock(&mutex);
-    retained--;
-    pthread_mutex_unlock(&mutex);
-    return device >= 0 && device < DEVICES ? SUCCESS : INVALID_DEVICE;
-}
 
 /* ---------------------------------------------------------------- allocations */
 
@@ -225,7 +60,7 @@ static bool map(allocation_t *made)
 
 static int keep(const allocation_t *made)
 {
-    static unsigned count;
+    static unsigned long long count;
     int k = 0;
 
     pthread_mutex_lock(&mutex);
@@ -234,7 +69,8 @@ static int keep(const allocation_t *made)
     }
     if (k < MOST) {
         allocations[k] = *made;
-        allocations[k].context = count++ % 2 == 0 ? &contexts[made->device] : NULL;
+        allocations[k].context = count++ % 2 == 0 ? standin_context() : NULL;
+        allocations[k].id = count;
         if ((made->kind == PINNED || made->kind == REGISTERED) && made->size > largest_pinned) {
             largest_pinned = made->size;
         }
@@ -245,7 +81,8 @@ static int keep(const allocation_t *made)
 
 static int allocate(uintptr_t *address, size_t size, kind_t kind)
 {
-    allocation_t made = {.size = size, .kind = kind, .device = device_of(standin_context())};
+    allocation_t made = {
+        .size = size, .kind = kind, .device = standin_device_of(standin_context())};
 
     if (size == 0 || !map(&made)) {
         return size == 0 ? INVALID_VALUE : OUT_OF_MEMORY;
@@ -363,37 +200,54 @@ int standin_on_device(void)
     return count_of(DEVICE);
 }
 
+/* What makes or frees memory: not while a stream is captured, and some of it waits for all streams. */
+static int enter(const char *name, bool waits)
+{
+    int result = standin_enter(name);
+
+    if (result == SUCCESS) {
+        result = standin_unsafe();
+    }
+    if (result == SUCCESS && waits) {
+        standin_wait_for_all();
+    }
+    return result == UNKNOWN                                ? OUT_OF_MEMORY
+           : result == SUCCESS && standin_context() == NULL ? INVALID_CONTEXT
+                                                            : result;
+}
+
 /* The driver reaches it where the processor does. */
 int cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
 {
+    int result = enter("cuMemHostRegister", false);
+
     (void) flags;
-    standin_not_in_callback("cuMemHostRegister");
-    if (standin_fails("cuMemHostRegister")) {
-        return OUT_OF_MEMORY;
-    }
-    if (memory == NULL || size == 0 || standin_context() == NULL) {
-        return INVALID_VALUE;
-    }
-    return keep(
-        &(allocation_t){.begin = memory, .shadow = memory, .size = size, .kind = REGISTERED});
+    return result != SUCCESS ? result
+           : memory == NULL || size == 0
+               ? INVALID_VALUE
+               : keep(&(allocation_t){
+                     .begin = memory, .shadow = memory, .size = size, .kind = REGISTERED});
+}
+
+/* Also of a context that is broken: then it says so. */
+static int release(const char *name, uintptr_t address)
+{
+    int result = enter(name, true), released = standin_release(address);
+
+    return result == SUCCESS ? released : result;
 }
 
 int cuMemHostUnregister(void *memory)
 {
-    standin_not_in_callback("cuMemHostUnregister");
-    standin_wait_for_all();
-    return standin_context() != NULL ? standin_release((uintptr_t) memory) : INVALID_CONTEXT;
+    return release("cuMemHostUnregister", (uintptr_t) memory);
 }
 
 int cuMemAlloc_v2(unsigned long long *address, size_t size)
 {
     uintptr_t made = 0;
-    int result;
+    int result = enter("cuMemAlloc", false);
 
-    standin_not_in_callback("cuMemAlloc");
-    result = standin_fails("cuMemAlloc") ? OUT_OF_MEMORY
-             : standin_context() != NULL ? allocate(&made, size, DEVICE)
-                                         : INVALID_CONTEXT;
+    result = result == SUCCESS ? allocate(&made, size, DEVICE) : result;
     *address = made;
     return result;
 }
@@ -411,40 +265,37 @@ int cuMemAllocManaged(unsigned long long *address, size_t size, unsigned flags)
 int cuMemHostAlloc(void **memory, size_t size, unsigned flags)
 {
     uintptr_t made = 0;
-    int result;
-
-    standin_not_in_callback("cuMemHostAlloc");
-    standin_wait_for_all();
-    result = standin_fails("cuMemHostAlloc") ? OUT_OF_MEMORY
-             : standin_context() != NULL     ? allocate(&made, size, PINNED)
-                                             : INVALID_CONTEXT;
+    int result = enter("cuMemHostAlloc", true);
 
     (void) flags;
+    result = result == SUCCESS ? allocate(&made, size, PINNED) : result;
     *memory = (void *) made;
     return result;
 }
 
 int cuMemFree_v2(unsigned long long address)
 {
-    standin_not_in_callback("cuMemFree");
-    standin_wait_for_all();
-    return standin_release(address);
+    return release("cuMemFree", address);
+}
+
+int cuMemFreeHost(void *memory)
+{
+    return release("cuMemFreeHost", (uintptr_t) memory);
 }
 
 int cuMemPoolCreate(void **pool, const void *properties)
 {
     static int the_pool;
+    int result = standin_enter("cuMemPoolCreate");
 
-    standin_not_in_callback("cuMemPoolCreate");
     *pool = &the_pool;
-    return standin_fails("cuMemPoolCreate") ? UNKNOWN
-           : properties == NULL             ? INVALID_VALUE
-                                            : SUCCESS;
+    return result == SUCCESS && properties == NULL ? INVALID_VALUE : result;
 }
 
 int cuMemPoolSetAttribute(const void *pool, int attribute, const void *value)
 {
     (void) attribute;
+    standin_not_in_callback("cuMemPoolSetAttribute");
     return pool != NULL && value != NULL ? SUCCESS : INVALID_VALUE;
 }
 
@@ -453,38 +304,68 @@ int cuMemAllocFromPoolAsync(unsigned long long *address, size_t size, const void
                             const void *stream)
 {
     uintptr_t made = 0;
-    int result;
+    int result = standin_enter("cuMemAllocFromPoolAsync");
 
     (void) pool;
     (void) stream;
-    standin_not_in_callback("cuMemAllocFromPoolAsync");
-    result =
-        standin_fails("cuMemAllocFromPoolAsync") ? OUT_OF_MEMORY : allocate(&made, size, DEVICE);
+    result = result == UNKNOWN   ? OUT_OF_MEMORY
+             : result == SUCCESS ? allocate(&made, size, DEVICE)
+                                 : result;
     *address = made;
     return result;
 }
 
-int cuMemFreeHost(void *memory)
-{
-    standin_not_in_callback("cuMemFreeHost");
-    standin_wait_for_all();
-    return standin_context() != NULL ? standin_release((uintptr_t) memory) : INVALID_CONTEXT;
-}
+/* ----------------------------------------------------------------- attributes */
 
-int cuPointerGetAttribute(void *answer, int attribute, unsigned long long address)
+bool standin_is_synchronous(uintptr_t address)
 {
     const allocation_t *found;
-    kind_t kind = DEVICE;
-    void *context = NULL;
-    int device = 0;
+    bool synchronous;
+
+    pthread_mutex_lock(&mutex);
+    found = find(address);
+    synchronous = found != NULL && found->synchronous;
+    pthread_mutex_unlock(&mutex);
+    return synchronous;
+}
+
+/* Copies that have returned, and are not done, are waited for. A pool's memory takes none. */
+int cuPointerSetAttribute(const void *value, int attribute, unsigned long long address)
+{
+    int result = standin_enter("cuPointerSetAttribute");
+    allocation_t *found;
+    uintptr_t begin = 0;
+    size_t size = 0;
+
+    if (result != SUCCESS) {
+        return result;
+    }
+    pthread_mutex_lock(&mutex);
+    found = attribute == SYNC_MEMOPS ? find(address) : NULL;
+    if (found != NULL && found->context != NULL) {
+        found->synchronous = *(const unsigned *) value != 0;
+        begin = (uintptr_t) found->begin;
+        size = found->size;
+    }
+    pthread_mutex_unlock(&mutex);
+    standin_wait_for_copies(begin, size);
+    return size > 0 ? SUCCESS : INVALID_VALUE;
+}
+
+/* Answers after an error of the context, or not. */
+int cuPointerGetAttribute(void *answer, int attribute, unsigned long long address)
+{
+    allocation_t copy = {.kind = DEVICE};
+    const allocation_t *found;
 
     standin_not_in_callback("cuPointerGetAttribute");
+    if (!standin_is_exempt() && standin_error(standin_context()) != SUCCESS && standin_chance()) {
+        return standin_error(standin_context());
+    }
     pthread_mutex_lock(&mutex);
     found = find(address);
     if (found != NULL) {
-        kind = found->kind;
-        context = found->context;
-        device = found->device;
+        copy = *found;
     }
     pthread_mutex_unlock(&mutex);
     if (found == NULL) {
@@ -492,16 +373,19 @@ int cuPointerGetAttribute(void *answer, int attribute, unsigned long long addres
     }
     switch (attribute) {
     case CONTEXT:
-        *(void **) answer = context;
+        *(void **) answer = copy.context;
         return SUCCESS;
     case MEMORY_TYPE:
-        *(unsigned *) answer = kind >= PINNED ? TYPE_HOST : TYPE_DEVICE;
+        *(unsigned *) answer = copy.kind >= PINNED ? TYPE_HOST : TYPE_DEVICE;
         return SUCCESS;
     case IS_MANAGED:
-        *(unsigned *) answer = kind == MANAGED;
+        *(unsigned *) answer = copy.kind == MANAGED;
         return SUCCESS;
     case DEVICE_ORDINAL:
-        *(int *) answer = device;
+        *(int *) answer = copy.device;
+        return SUCCESS;
+    case BUFFER_ID:
+        *(unsigned long long *) answer = copy.id;
         return SUCCESS;
     default:
         return INVALID_VALUE;

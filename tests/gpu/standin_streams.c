@@ -1,171 +1,255 @@
 /*
- * standin_streams.c: streams of the stand-in driver; see standin.h.
+ * standin_streams.c: runs the streams of the stand-in driver; see standin.h.
  *
- * One thread runs what all streams hold, the oldest of a random one at a time. `mutex` orders the
- * streams and their queues; copies and callbacks run outside it.
+ * One thread runs what all streams hold, the oldest of a random one at a time. What an action does it
+ * does without `standin_mutex`.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "standin.h"
+#include "standin_streams.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-typedef struct stream stream_t;
-typedef void callback_fn(stream_t *stream, int result, void *arg);
+/* CUDA_DEVICE_MAX_CONNECTIONS, as it is where nobody has set it. */
+enum { MOST_QUEUES = 8 };
+enum { NON_BLOCKING = 1, RELAXED = 2 };
 
-/* A copy, a kernel, a callback, freeing memory, or waiting for another stream. */
-typedef struct action {
-    uintptr_t to, from;
-    size_t size;
-    void *owned; /* freed with the action */
-    const standin_kernel_t *kernel;
-    uintptr_t with;
-    size_t count, threads;
-    int (*function)(void *arg);
-    callback_fn *callback;
-    void *arg;
-    uintptr_t freed;
-    bool exempt;            /* of a test's: does not fail */
-    const stream_t *behind; /* NULL: none */
-    unsigned long after;    /* so many actions of that stream are done */
-    struct action *next;
-} action_t;
-
-struct stream {
-    action_t *first, *last;
-    unsigned long held, done; /* actions, ever */
-    bool runs;                /* an action that is in no queue any more */
-    bool works;               /* and more than waiting */
-    int result;               /* of the first copy that failed: then there are no more */
-    void *context;
-    bool captured;
-    stream_t *next;
-};
-
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static stream_t default_stream;                         /* never destroyed */
-static stream_t per_thread = {.next = &default_stream}; /* all threads' */
-static stream_t *streams = &per_thread;
+pthread_mutex_t standin_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t standin_changed = PTHREAD_COND_INITIALIZER;
+static stream_t *streams;
+static unsigned long numbers;
 static bool has_thread;
-static atomic_ulong launches;
-/* What nvcc's output begins with. */
-#define FATBIN UINT32_C(0xba55ed50)
-static _Thread_local bool in_callback;
+static atomic_ulong made;
 
 /* Handles that stand for the default streams. */
 #define LEGACY     ((stream_t *) 1)
 #define PER_THREAD ((stream_t *) 2)
 
-typedef struct event {
-    const stream_t *stream;
-    unsigned long after;
-} event_t;
-
-static stream_t *meant(stream_t *stream)
+unsigned long standin_made(void)
 {
-    return stream == NULL || stream == LEGACY ? &default_stream
-           : stream == PER_THREAD             ? &per_thread
+    return atomic_load_explicit(&made, memory_order_relaxed);
+}
+
+void standin_count_made(void);
+void standin_count_made(void)
+{
+    atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
+}
+
+/* ------------------------------------------------------------- which there are */
+
+/* Under the mutex. The queue with the fewest streams. */
+static unsigned choose_queue(const standin_context_t *context)
+{
+    unsigned load[MOST_QUEUES] = {0}, least = 0;
+
+    for (const stream_t *stream = streams; stream != NULL; stream = stream->next) {
+        if (stream->context == context && !stream->is_default) {
+            load[stream->queue]++;
+        }
+    }
+    for (unsigned queue = 1; queue < MOST_QUEUES; queue++) {
+        if (load[queue] < load[least]) {
+            least = queue;
+        }
+    }
+    return least;
+}
+
+/* Under the mutex. */
+static stream_t *add_stream(standin_context_t *context, stream_t like)
+{
+    stream_t *stream = malloc(sizeof(*stream));
+
+    if (stream == NULL) {
+        return NULL;
+    }
+    *stream = like;
+    stream->context = context;
+    stream->queue = choose_queue(context);
+    stream->next = streams;
+    streams = stream;
+    return stream;
+}
+
+/* Under the mutex. One for all threads. */
+static stream_t *default_stream(standin_context_t *context, bool legacy)
+{
+    if (context == NULL) {
+        return NULL;
+    }
+    for (stream_t *stream = streams; stream != NULL; stream = stream->next) {
+        if (stream->context == context && stream->is_default && stream->is_legacy == legacy) {
+            return stream;
+        }
+    }
+    return add_stream(context,
+                      (stream_t){.is_default = true, .is_legacy = legacy, .is_blocking = !legacy});
+}
+
+stream_t *standin_meant(stream_t *stream)
+{
+    return stream == NULL || stream == LEGACY ? default_stream(standin_context(), true)
+           : stream == PER_THREAD             ? default_stream(standin_context(), false)
                                               : stream;
 }
 
-static void forbidden(const char *what)
+int standin_streams(void)
 {
-    fprintf(stderr, "stand-in driver: %s\n", what);
-    abort();
+    int count = 0;
+
+    pthread_mutex_lock(&standin_mutex);
+    for (const stream_t *stream = streams; stream != NULL; stream = stream->next) {
+        count += !stream->is_default;
+    }
+    pthread_mutex_unlock(&standin_mutex);
+    return count;
 }
 
-void standin_not_in_callback(const char *name)
+/* -------------------------------------------------------------------- in which order */
+
+/* Whether a stream holds something from before that. */
+static bool is_before(const stream_t *stream, unsigned long number)
 {
-    if (in_callback) {
-        forbidden(name);
-    }
+    return (stream->runs && stream->runs_now < number) ||
+           (stream->held != NULL && stream->held->number < number) ||
+           (stream->first != NULL && stream->first->number < number);
 }
 
-static int copy_now(uintptr_t to, uintptr_t from, size_t size)
+/* Whether something of another stream's keeps this one from its next action. */
+static bool keeps_back(const stream_t *other, const stream_t *stream)
 {
-    void *target = standin_reach(to, size);
-    const void *source = standin_reach(from, size);
+    unsigned long number = stream->first->number;
 
-    if (target == NULL || source == NULL) {
-        return ILLEGAL_ADDRESS;
+    if (other == stream || other->context != stream->context) {
+        return false;
     }
-    memcpy(target, source, size);
-    return SUCCESS;
+    if ((stream->is_legacy && other->is_blocking) || (stream->is_blocking && other->is_legacy)) {
+        return is_before(other, number);
+    }
+    /* What has not begun stands in the queue. */
+    return !stream->is_default && !other->is_default && stream->queue == other->queue &&
+           other->first != NULL && other->first->number < number;
 }
 
-static int copy(const action_t *action)
+static bool is_ready(const stream_t *stream)
 {
-    return !action->exempt && standin_fails("copy")
-               ? UNKNOWN
-               : copy_now(action->to, action->from, action->size);
+    const action_t *action = stream->first;
+
+    if (action == NULL || stream->held != NULL ||
+        (action->behind != NULL && !action->behind->done)) {
+        return false;
+    }
+    for (const stream_t *other = streams; other != NULL; other = other->next) {
+        if (keeps_back(other, stream)) {
+            return false;
+        }
+    }
+    return true;
 }
 
-static int compute(const action_t *action)
-{
-    size_t bytes = action->count * action->kernel->element;
-    const void *in = standin_reach_far(action->from, bytes);
-    const void *inout = standin_reach_far(action->with, bytes);
-    void *out = standin_reach_far(action->to, bytes);
-
-    if (in == NULL || inout == NULL || out == NULL) {
-        return ILLEGAL_ADDRESS;
-    }
-    if (standin_fails("kernel")) {
-        return UNKNOWN;
-    }
-    for (size_t thread = 0; thread < action->threads; thread++) {
-        action->kernel->run(in, inout, out, action->count, thread, action->threads);
-    }
-    return SUCCESS;
-}
-
-static void run(stream_t *stream, const action_t *action)
-{
-    if (action->callback != NULL) {
-        in_callback = true;
-        action->callback(stream, stream->result, action->arg);
-        in_callback = false;
-    } else if (action->behind != NULL && stream->result == SUCCESS) {
-        stream->result = action->behind->result; /* a context's errors are all of its streams' */
-    } else if (action->freed != 0) {
-        standin_release(action->freed);
-    } else if (stream->result == SUCCESS && action->kernel != NULL) {
-        stream->result = compute(action);
-    } else if (stream->result == SUCCESS && action->function != NULL) {
-        stream->result = action->function(action->owned);
-    } else if (stream->result == SUCCESS && action->size > 0) {
-        stream->result = copy(action);
-    }
-}
-
-/* Under the mutex: one that holds something, at random; NULL: none does. */
+/* Under the mutex: one that can go on, at random; NULL: none can. */
 static stream_t *choose(unsigned *random)
 {
     stream_t *chosen = NULL;
     unsigned ready = 0;
 
     for (stream_t *stream = streams; stream != NULL; stream = stream->next) {
-        if (stream->first != NULL &&
-            (stream->first->behind == NULL ||
-             stream->first->after <= stream->first->behind->done) &&
-            (unsigned) rand_r(random) % ++ready == 0) {
+        if (is_ready(stream) && (unsigned) rand_r(random) % ++ready == 0) {
             chosen = stream;
         }
     }
     return chosen;
 }
 
+/* ----------------------------------------------------------------------- the thread */
+
+void standin_forget_mark(mark_t *mark)
+{
+    if (mark != NULL && --mark->references == 0) {
+        free(mark);
+    }
+}
+
+/* Under the mutex. */
+static void end_action(action_t *action)
+{
+    if (action->mark != NULL) {
+        action->mark->done = true;
+    }
+    standin_forget_mark(action->mark);
+    standin_forget_mark(action->behind);
+    free(action->owned);
+    free(action);
+}
+
+/* Under the mutex. Callbacks of a context that is broken may come, or not. */
+static void drop_actions(stream_t *stream, bool some_callbacks)
+{
+    action_t *action = stream->first;
+
+    stream->first = stream->last = NULL;
+    if (stream->held != NULL) {
+        end_action(stream->held);
+        stream->held = NULL;
+    }
+    for (action_t *next; action != NULL; action = next) {
+        next = action->next;
+        if (some_callbacks && action->callback != NULL && standin_chance()) {
+            action->next = NULL;
+            *(stream->first == NULL ? &stream->first : &stream->last->next) = action;
+            stream->last = action;
+        } else {
+            if (action->freed != 0) {
+                standin_release(action->freed);
+            }
+            end_action(action);
+        }
+    }
+}
+
+/* Under the mutex. */
+static void break_context(standin_context_t *context, int error)
+{
+    standin_break(context, error);
+    for (stream_t *stream = streams; stream != NULL; stream = stream->next) {
+        if (stream->context == context) {
+            drop_actions(stream, true);
+        }
+    }
+}
+
 /* Waiting alone may be given up. */
 static bool is_work(const action_t *action)
 {
     return action->size > 0 || action->kernel != NULL || action->function != NULL ||
-           action->callback != NULL;
+           action->callback != NULL || action->host != NULL || action->held;
+}
+
+/* Under the mutex, but for the work itself. */
+static void run_next(stream_t *stream)
+{
+    action_t *action = stream->first;
+    int error;
+
+    stream->first = action->next;
+    if (action->held) {
+        stream->held = action;
+        return;
+    }
+    stream->runs = true;
+    stream->runs_now = action->number;
+    stream->works = is_work(action) && action->callback == NULL; /* that may be returning */
+    pthread_mutex_unlock(&standin_mutex);
+    error = standin_run(stream, action);
+    pthread_mutex_lock(&standin_mutex);
+    stream->runs = stream->works = false;
+    end_action(action);
+    if (error != SUCCESS) {
+        break_context(stream->context, error);
+    }
 }
 
 static void *thread_main(void *arg)
@@ -173,27 +257,16 @@ static void *thread_main(void *arg)
     unsigned random = 1;
 
     (void) arg;
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&standin_mutex);
     for (;;) {
         stream_t *stream = choose(&random);
-        action_t *action;
 
         if (stream == NULL) {
-            pthread_cond_wait(&changed, &mutex);
-            continue;
+            pthread_cond_wait(&standin_changed, &standin_mutex);
+        } else {
+            run_next(stream);
+            pthread_cond_broadcast(&standin_changed);
         }
-        action = stream->first;
-        stream->first = action->next;
-        stream->runs = true;
-        stream->works = is_work(action) && action->callback == NULL; /* that may be returning */
-        pthread_mutex_unlock(&mutex);
-        run(stream, action);
-        free(action->owned);
-        free(action);
-        pthread_mutex_lock(&mutex);
-        stream->runs = stream->works = false;
-        stream->done++;
-        pthread_cond_broadcast(&changed);
     }
     return NULL;
 }
@@ -213,135 +286,259 @@ static void start_thread(void)
     has_thread = true;
 }
 
-int cuCtxGetStreamPriorityRange(int *least, int *greatest)
+/* -------------------------------------------------------------------------- capture */
+
+/* Whether the calling thread may not do what a capture does not see. Under the mutex. */
+static bool is_prohibited(void)
 {
-    standin_not_in_callback("cuCtxGetStreamPriorityRange");
-    *least = 0;
-    *greatest = -5;
-    return standin_fails("cuCtxGetStreamPriorityRange") ? UNKNOWN : SUCCESS;
+    int mode = standin_capture_mode();
+
+    for (const stream_t *stream = streams; stream != NULL && mode != RELAXED;
+         stream = stream->next) {
+        bool own = stream->captured && pthread_equal(stream->thread, pthread_self());
+
+        if (stream->captured && (own ? stream->mode != RELAXED : mode == 0 && stream->mode == 0)) {
+            return true;
+        }
+    }
+    return false;
 }
 
-int cuStreamCreateWithPriority(stream_t **made, unsigned flags, int priority)
+/* Under the mutex: all of them, or those of blocking streams of a context. */
+static bool spoil(const standin_context_t *blocking_of)
 {
-    stream_t *stream;
+    bool found = false;
 
-    (void) flags;
-    (void) priority;
-    standin_not_in_callback("cuStreamCreateWithPriority");
-    if (standin_context() == NULL) {
+    for (stream_t *stream = streams; stream != NULL; stream = stream->next) {
+        if (stream->captured &&
+            (blocking_of == NULL || (stream->context == blocking_of && stream->is_blocking))) {
+            found = stream->spoiled = true;
+        }
+    }
+    return found;
+}
+
+int standin_unsafe(void)
+{
+    int result = SUCCESS;
+
+    pthread_mutex_lock(&standin_mutex);
+    if (!standin_is_exempt() && is_prohibited()) {
+        spoil(NULL);
+        result = CAPTURE_UNSUPPORTED;
+    }
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+int standin_usable(stream_t *stream)
+{
+    if (stream == NULL) {
         return INVALID_CONTEXT;
     }
-    if (standin_fails("cuStreamCreateWithPriority")) {
-        return OUT_OF_MEMORY;
+    if (standin_error(stream->context) != SUCCESS) {
+        return standin_error(stream->context);
     }
-    stream = calloc(1, sizeof(*stream));
-    if (stream == NULL) {
-        return OUT_OF_MEMORY;
-    }
-    stream->context = standin_context();
-    pthread_mutex_lock(&mutex);
-    stream->next = streams;
-    streams = stream;
-    pthread_mutex_unlock(&mutex);
-    *made = stream;
-    return SUCCESS;
+    return stream->is_legacy && spoil(stream->context) ? CAPTURE_IMPLICIT : SUCCESS;
 }
 
-int cuStreamCreate(stream_t **made, unsigned flags)
+int cuStreamBeginCapture_v2(stream_t *stream, int mode)
 {
-    return cuStreamCreateWithPriority(made, flags, 0);
+    int result;
+
+    pthread_mutex_lock(&standin_mutex);
+    stream = standin_meant(stream);
+    result = standin_usable(stream);
+    if (result == SUCCESS && stream->is_legacy) {
+        result = CAPTURE_UNSUPPORTED;
+    }
+    if (result == SUCCESS) {
+        stream->captured = true;
+        stream->spoiled = false;
+        stream->mode = mode;
+        stream->thread = pthread_self();
+    }
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
 }
 
-int cuStreamGetCtx(stream_t *stream, void **context)
+int cuStreamEndCapture(stream_t *stream, void **graph)
+{
+    bool spoiled;
+
+    pthread_mutex_lock(&standin_mutex);
+    stream = standin_meant(stream);
+    spoiled = stream->spoiled;
+    stream->captured = stream->spoiled = false;
+    *graph = NULL;
+    pthread_mutex_unlock(&standin_mutex);
+    return spoiled ? CAPTURE_UNSUPPORTED + 1 : SUCCESS;
+}
+
+int cuStreamIsCapturing(stream_t *stream, int *status)
+{
+    int result;
+
+    standin_not_in_callback("cuStreamIsCapturing");
+    pthread_mutex_lock(&standin_mutex);
+    stream = standin_meant(stream);
+    result = stream == NULL ? INVALID_CONTEXT : SUCCESS;
+    for (const stream_t *other = streams; result == SUCCESS && other != NULL; other = other->next) {
+        if (stream->is_legacy && other->context == stream->context && other->is_blocking &&
+            other->captured) {
+            result = CAPTURE_IMPLICIT;
+        }
+    }
+    *status = result == SUCCESS ? stream->captured + stream->spoiled : 1;
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+/* -------------------------------------------------------------------------- streams */
+
+int cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
+    return standin_enter("cuCtxGetStreamPriorityRange");
+}
+
+int cuStreamCreateWithPriority(stream_t **stream, unsigned flags, int priority)
+{
+    int result = standin_enter("cuStreamCreateWithPriority");
+
+    (void) priority;
+    if (result != SUCCESS || standin_context() == NULL) {
+        return result == SUCCESS ? INVALID_CONTEXT : result == UNKNOWN ? OUT_OF_MEMORY : result;
+    }
+    pthread_mutex_lock(&standin_mutex);
+    *stream = add_stream(standin_context(), (stream_t){.is_blocking = flags != NON_BLOCKING});
+    pthread_mutex_unlock(&standin_mutex);
+    standin_count_made();
+    return *stream == NULL ? OUT_OF_MEMORY : SUCCESS;
+}
+
+int cuStreamCreate(stream_t **made_stream, unsigned flags)
+{
+    return cuStreamCreateWithPriority(made_stream, flags, 0);
+}
+
+int cuStreamGetCtx(stream_t *stream, standin_context_t **context)
 {
     standin_not_in_callback("cuStreamGetCtx");
     if (standin_fails("cuStreamGetCtx")) {
         return UNKNOWN;
     }
-    stream = meant(stream);
-    *context =
-        stream == &default_stream || stream == &per_thread ? standin_context() : stream->context;
+    pthread_mutex_lock(&standin_mutex);
+    stream = standin_meant(stream);
+    *context = stream == NULL ? NULL : stream->context;
+    pthread_mutex_unlock(&standin_mutex);
     return *context == NULL ? INVALID_CONTEXT : SUCCESS;
 }
 
-int cuStreamBeginCapture_v2(stream_t *stream, int mode)
-{
-    (void) mode;
-    meant(stream)->captured = true;
-    return SUCCESS;
-}
-
-int cuStreamEndCapture(stream_t *stream, void **graph)
-{
-    meant(stream)->captured = false;
-    *graph = NULL;
-    return SUCCESS;
-}
-
-/* Under the mutex: all that it held is done. */
-static void forget(const stream_t *gone)
-{
-    for (stream_t *stream = streams; stream != NULL; stream = stream->next) {
-        for (action_t *action = stream->first; action != NULL; action = action->next) {
-            if (action->behind == gone) {
-                action->behind = NULL;
-            }
-        }
-    }
-}
-
-int cuStreamDestroy_v2(stream_t *stream)
+/* Under the mutex: it holds nothing any more. */
+static void remove_stream(stream_t *stream)
 {
     stream_t **link = &streams;
-    action_t *action;
 
-    standin_not_in_callback("cuStreamDestroy");
-    pthread_mutex_lock(&mutex);
-    while ((action = stream->first) != NULL || stream->runs) {
-        if (stream->works || (action != NULL && is_work(action))) {
-            forbidden(
-                "cuStreamDestroy of a stream that holds something"); /* flash waits for that */
-        }
-        if (action != NULL) {
-            stream->first = action->next;
-            free(action);
-        } else {
-            pthread_cond_wait(&changed, &mutex);
-        }
-    }
     while (*link != stream) {
         link = &(*link)->next;
     }
     *link = stream->next;
-    forget(stream);
-    pthread_mutex_unlock(&mutex);
     free(stream);
-    return SUCCESS;
 }
 
-/* Under the mutex. */
-static void wait_for(const stream_t *stream)
+int cuStreamDestroy_v2(stream_t *stream)
 {
+    int result;
+
+    standin_not_in_callback("cuStreamDestroy");
+    pthread_mutex_lock(&standin_mutex);
     while (stream->first != NULL || stream->runs) {
-        pthread_cond_wait(&changed, &mutex);
+        for (const action_t *action = stream->first; action != NULL; action = action->next) {
+            if (is_work(action) && standin_error(stream->context) == SUCCESS) {
+                standin_forbidden("a stream is destroyed that holds something"); /* flash waits */
+            }
+        }
+        if (stream->works) {
+            standin_forbidden("a stream is destroyed that works");
+        }
+        drop_actions(stream, false);
+        if (stream->runs) {
+            pthread_cond_wait(&standin_changed, &standin_mutex);
+        }
+    }
+    result = standin_error(stream->context);
+    remove_stream(stream);
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+void standin_drop_streams(standin_context_t *context)
+{
+    pthread_mutex_lock(&standin_mutex);
+    for (stream_t *stream = streams, *next; stream != NULL; stream = next) {
+        next = stream->next;
+        if (stream->context == context) {
+            drop_actions(stream, false);
+            while (stream->runs) {
+                pthread_cond_wait(&standin_changed, &standin_mutex);
+            }
+            next = stream->next;
+            remove_stream(stream);
+        }
+    }
+    pthread_mutex_unlock(&standin_mutex);
+}
+
+static bool is_busy(const stream_t *stream)
+{
+    return stream->first != NULL || stream->runs || stream->held != NULL;
+}
+
+/* Under the mutex. What comes to the legacy stream comes behind the blocking ones. */
+static bool holds_something(const stream_t *stream)
+{
+    bool busy = is_busy(stream);
+
+    for (const stream_t *other = streams; stream->is_legacy && other != NULL; other = other->next) {
+        busy = busy || (other->context == stream->context && other->is_blocking && is_busy(other));
+    }
+    return busy;
+}
+
+void standin_wait_for(const stream_t *stream)
+{
+    while (holds_something(stream)) {
+        pthread_cond_wait(&standin_changed, &standin_mutex);
     }
 }
 
 void standin_wait_for_all(void)
 {
-    unsigned long held;
+    const stream_t *stream;
 
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&standin_mutex);
     do { /* more may come meanwhile */
-        held = 0;
-        for (stream_t *stream = streams; stream != NULL; stream = stream->next) {
-            held += stream->first != NULL || stream->runs;
+        for (stream = streams; stream != NULL && !is_busy(stream); stream = stream->next) {
         }
-        if (held > 0) {
-            pthread_cond_wait(&changed, &mutex);
+        if (stream != NULL) {
+            pthread_cond_wait(&standin_changed, &standin_mutex);
         }
-    } while (held > 0);
-    pthread_mutex_unlock(&mutex);
+    } while (stream != NULL);
+    pthread_mutex_unlock(&standin_mutex);
+}
+
+/* Under the mutex, of a stream that is not to be looked at while it is captured. */
+static int look_at(stream_t *stream)
+{
+    int result = standin_usable(stream);
+
+    if (result == SUCCESS && stream->captured) {
+        stream->spoiled = true;
+        result = CAPTURE_UNSUPPORTED;
+    }
+    return result;
 }
 
 int cuStreamSynchronize(stream_t *stream)
@@ -349,242 +546,140 @@ int cuStreamSynchronize(stream_t *stream)
     int result;
 
     standin_not_in_callback("cuStreamSynchronize");
-    stream = meant(stream);
-    pthread_mutex_lock(&mutex);
-    wait_for(stream);
-    result = stream->result;
-    pthread_mutex_unlock(&mutex);
+    result = standin_unsafe();
+    pthread_mutex_lock(&standin_mutex);
+    stream = standin_meant(stream);
+    result = result == SUCCESS ? look_at(stream) : result;
+    if (result == SUCCESS) {
+        standin_wait_for(stream);
+        result = standin_error(stream->context);
+    }
+    pthread_mutex_unlock(&standin_mutex);
     return standin_fails("cuStreamSynchronize") ? UNKNOWN : result;
 }
 
-static int enqueue(stream_t *stream, action_t what)
+int cuStreamQuery(stream_t *stream)
 {
-    action_t *action;
+    int result = standin_enter("cuStreamQuery");
 
-    stream = meant(stream);
-    if (standin_context() == NULL) {
-        return INVALID_CONTEXT;
+    result = result == SUCCESS ? standin_unsafe() : result;
+    pthread_mutex_lock(&standin_mutex);
+    stream = standin_meant(stream);
+    result = result == SUCCESS ? look_at(stream) : result;
+    if (result == SUCCESS && holds_something(stream)) {
+        result = NOT_READY;
     }
-    if (stream->captured) {
-        forbidden("work in a stream that is captured");
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+/* -------------------------------------------------------------- what comes into them */
+
+/* Under the mutex: SUCCESS, or why not; *records: a graph takes it. */
+static int admit(stream_t *stream, bool *records)
+{
+    int result = standin_context() == NULL ? INVALID_CONTEXT : standin_usable(stream);
+
+    *records = result == SUCCESS && stream->captured;
+    if (*records && !standin_is_exempt()) {
+        standin_forbidden("work in a stream that is captured");
     }
-    action = malloc(sizeof(*action));
-    if (action == NULL) {
-        return OUT_OF_MEMORY;
-    }
-    *action = what;
-    action->exempt = standin_is_exempt();
-    pthread_mutex_lock(&mutex);
-    if (!has_thread) {
-        start_thread();
-    }
-    stream->held++;
+    return result;
+}
+
+/* Under the mutex. */
+static void append(stream_t *stream, action_t *action)
+{
+    action->number = ++numbers;
     if (stream->first == NULL) {
         stream->first = action;
     } else {
         stream->last->next = action;
     }
     stream->last = action;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&mutex);
-    return SUCCESS;
+    pthread_cond_broadcast(&standin_changed);
 }
 
-/* May return before the device has it. */
-int cuMemcpyHtoD_v2(unsigned long long to, const void *from, size_t size)
+int standin_enqueue(stream_t *stream, action_t what)
 {
-    void *kept = malloc(size + 1);
+    action_t *action = malloc(sizeof(*action));
+    bool records;
+    int result;
 
-    if (kept == NULL) {
-        return OUT_OF_MEMORY;
+    if (action == NULL) {
+        abort();
     }
-    memcpy(kept, from, size);
-    return enqueue(&default_stream,
-                   (action_t){.to = to, .from = (uintptr_t) kept, .size = size, .owned = kept});
-}
-
-int cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t size)
-{
-    pthread_mutex_lock(&mutex);
-    wait_for(&default_stream);
-    pthread_mutex_unlock(&mutex);
-    return copy_now((uintptr_t) to, from, size);
-}
-
-int cuStreamIsCapturing(stream_t *stream, int *status)
-{
-    *status = meant(stream)->captured;
-    return SUCCESS;
-}
-
-int cuEventCreate(event_t **event, unsigned flags)
-{
-    (void) flags;
-    standin_not_in_callback("cuEventCreate");
-    if (standin_fails("cuEventCreate")) {
-        return OUT_OF_MEMORY;
+    *action = what;
+    action->exempt = standin_is_exempt();
+    pthread_mutex_lock(&standin_mutex);
+    if (!has_thread) {
+        start_thread();
     }
-    *event = calloc(1, sizeof(**event));
-    return *event == NULL ? OUT_OF_MEMORY : SUCCESS;
-}
-
-int cuEventDestroy_v2(event_t *event)
-{
-    free(event);
-    return SUCCESS;
-}
-
-int cuEventRecord(event_t *event, stream_t *stream)
-{
-    if (standin_fails("cuEventRecord")) {
-        return UNKNOWN;
+    stream = standin_meant(stream);
+    result = admit(stream, &records);
+    if (result == SUCCESS && !records) {
+        append(stream, action);
+    } else {
+        end_action(action);
     }
-    stream = meant(stream);
-    if (stream->captured) {
-        forbidden("cuEventRecord in a stream that is captured");
-    }
-    pthread_mutex_lock(&mutex);
-    *event = (event_t){.stream = stream, .after = stream->held};
-    pthread_mutex_unlock(&mutex);
-    return SUCCESS;
-}
-
-int cuEventQuery(const event_t *event)
-{
-    int result = SUCCESS;
-
-    pthread_mutex_lock(&mutex);
-    if (event->stream != NULL) {
-        result = event->stream->done < event->after ? NOT_READY : event->stream->result;
-    }
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&standin_mutex);
     return result;
 }
 
-int cuEventSynchronize(const event_t *event)
+void standin_wait_for_copies(uintptr_t begin, size_t size)
 {
-    pthread_mutex_lock(&mutex);
-    while (event->stream != NULL && event->stream->done < event->after) {
-        pthread_cond_wait(&changed, &mutex);
+    bool found;
+
+    pthread_mutex_lock(&standin_mutex);
+    do {
+        found = false;
+        for (const stream_t *stream = streams; stream != NULL; stream = stream->next) {
+            for (const action_t *action = stream->first; action != NULL; action = action->next) {
+                found = found || (action->owned != NULL && action->size > 0 &&
+                                  action->to >= begin && action->to - begin < size);
+            }
+            found = found || (stream->is_legacy && stream->runs);
+        }
+        if (found) {
+            pthread_cond_wait(&standin_changed, &standin_mutex);
+        }
+    } while (found);
+    pthread_mutex_unlock(&standin_mutex);
+}
+
+void *standin_begin_kernel(void *stream)
+{
+    mark_t *mark = calloc(1, sizeof(*mark));
+
+    if (mark == NULL) {
+        abort();
     }
-    pthread_mutex_unlock(&mutex);
-    return cuEventQuery(event);
-}
-
-int cuStreamWaitEvent(stream_t *stream, const event_t *event, unsigned flags)
-{
-    (void) flags;
-    if (standin_fails("cuStreamWaitEvent")) {
-        return UNKNOWN;
+    mark->references = 2;
+    if (standin_enqueue(stream, (action_t){.held = true, .mark = mark}) == SUCCESS) {
+        return mark;
     }
-    return enqueue(stream, (action_t){.behind = event->stream, .after = event->after});
+    free(mark);
+    return NULL;
 }
 
-int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t size, stream_t *stream)
+/* The mark is that of the action which is to end. */
+void standin_end_kernel(void *kernel)
 {
-    standin_not_in_callback("cuMemcpyAsync");
-    if (standin_fails("cuMemcpyAsync")) {
-        return UNKNOWN;
+    mark_t *mark = kernel;
+
+    pthread_mutex_lock(&standin_mutex);
+    for (stream_t *stream = streams; stream != NULL; stream = stream->next) {
+        if (stream->held != NULL && stream->held->mark == mark) {
+            end_action(stream->held);
+            stream->held = NULL;
+        }
+        for (action_t *action = stream->first; action != NULL; action = action->next) {
+            if (action->mark == mark) {
+                action->held = false; /* it has not begun */
+            }
+        }
     }
-    return enqueue(stream, (action_t){.to = to, .from = from, .size = size});
-}
-
-int cuMemFreeAsync(unsigned long long address, stream_t *stream)
-{
-    standin_not_in_callback("cuMemFreeAsync");
-    return enqueue(stream, (action_t){.freed = address});
-}
-
-int cuLibraryLoadData(void **library, const void *code, void *options, void *values, unsigned count,
-                      void *library_options, void *library_values, unsigned library_count)
-{
-    static int the_library;
-
-    (void) options;
-    (void) values;
-    (void) library_options;
-    (void) library_values;
-    standin_not_in_callback("cuLibraryLoadData");
-    *library = &the_library;
-    return standin_fails("cuLibraryLoadData")                   ? UNKNOWN
-           : count != 0 || library_count != 0                   ? INVALID_VALUE
-           : code == NULL || *(const uint32_t *) code != FATBIN ? INVALID_IMAGE
-                                                                : SUCCESS;
-}
-
-int cuLibraryGetKernel(const standin_kernel_t **kernel, const void *library, const char *name)
-{
-    (void) library;
-    *kernel = standin_find_kernel(name);
-    if (*kernel == NULL) {
-        *kernel = standin_find_layer_kernel(name);
-    }
-    return *kernel == NULL ? NOT_FOUND : SUCCESS;
-}
-
-int cuLibraryUnload(void *library)
-{
-    (void) library;
-    return SUCCESS;
-}
-
-int cuKernelGetFunction(const standin_kernel_t **function, const standin_kernel_t *kernel)
-{
-    *function = kernel;
-    return standin_context() == NULL ? INVALID_CONTEXT : SUCCESS;
-}
-
-int cuLaunchKernel(const standin_kernel_t *kernel, unsigned blocks, unsigned blocks_y,
-                   unsigned blocks_z, unsigned threads, unsigned threads_y, unsigned threads_z,
-                   unsigned shared, stream_t *stream, void **arguments, void **extra)
-{
-    standin_not_in_callback("cuLaunchKernel");
-    if (blocks == 0 || threads == 0 || blocks_y * blocks_z * threads_y * threads_z != 1 ||
-        shared != 0 || extra != NULL) {
-        return INVALID_VALUE;
-    }
-    if (standin_fails("cuLaunchKernel")) {
-        return UNKNOWN;
-    }
-    atomic_fetch_add(&launches, 1);
-    if (kernel->launch != NULL) {
-        return kernel->launch(kernel->name, stream, arguments);
-    }
-    return enqueue(stream, (action_t){.kernel = kernel,
-                                      .from = *(uintptr_t *) arguments[0],
-                                      .with = *(uintptr_t *) arguments[1],
-                                      .to = *(uintptr_t *) arguments[2],
-                                      .count = *(size_t *) arguments[3],
-                                      .threads = (size_t) blocks * threads});
-}
-
-int standin_compute(void *stream, int (*function)(void *arg), void *arg)
-{
-    return enqueue(stream, (action_t){.function = function, .owned = arg});
-}
-
-int cuStreamAddCallback(stream_t *stream, callback_fn *callback, void *arg, unsigned flags)
-{
-    (void) flags;
-    if (standin_fails("cuStreamAddCallback")) {
-        return UNKNOWN;
-    }
-    return enqueue(stream, (action_t){.callback = callback, .arg = arg});
-}
-
-unsigned long standin_launches(void)
-{
-    return atomic_load(&launches);
-}
-
-int standin_streams(void)
-{
-    int count = 0;
-
-    pthread_mutex_lock(&mutex);
-    for (const stream_t *stream = streams; stream != &per_thread; stream = stream->next) {
-        count++;
-    }
-    pthread_mutex_unlock(&mutex);
-    return count;
+    standin_forget_mark(mark);
+    pthread_cond_broadcast(&standin_changed);
+    pthread_mutex_unlock(&standin_mutex);
 }

@@ -120,7 +120,9 @@ bool walks(const standin_kernel_t *kernel, size_t count, size_t shift, size_t th
                     wanted.data() + k * kernel->element, 1, 0, 1);
     }
     for (size_t thread = 0; thread < threads; thread++) {
-        kernel->run(in, inout, out, count, thread, threads);
+        if (!kernel->run(in, inout, out, count, thread, threads)) {
+            return false; /* an address was not aligned */
+        }
     }
     return std::memcmp(out, wanted.data(), bytes) == 0 &&
            out[bytes] == (unsigned char) ((size_t) (out + bytes - memory.data()) * 37 % 251 % 64);

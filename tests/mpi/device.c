@@ -50,11 +50,15 @@ static struct {
     unsigned long (*launches)(void);
     void (*fail)(const char *name, unsigned long nth);
     void (*exempt)(bool exempt);
+    bool (*broken)(void);
+    int (*events)(void);
+    unsigned long (*made)(void);
 } driver;
 
+/* What an error of the device has broken refuses all that comes, until device_fail(NULL). */
 static void must(int result, const char *what)
 {
-    if (result != 0) {
+    if (result != 0 && !(driver.broken != NULL && driver.broken())) {
         fprintf(stderr, "%s: the driver returns %d\n", what, result);
         exit(EXIT_FAILURE);
     }
@@ -102,6 +106,9 @@ static void load(void)
     *(void **) &driver.pushed = dlsym(library, "standin_pushed");
     *(void **) &driver.fail = dlsym(library, "standin_fail");
     *(void **) &driver.exempt = dlsym(library, "standin_exempt");
+    *(void **) &driver.broken = dlsym(library, "standin_broken");
+    *(void **) &driver.events = dlsym(library, "standin_events");
+    *(void **) &driver.made = dlsym(library, "standin_made");
 }
 
 static void *context;
@@ -198,11 +205,26 @@ static void copy(place_t place, void *to, const void *from, size_t size, bool to
         return;
     }
     enter();
+    if (place == IN_OTHER) {
+        enter_other(); /* default streams are each context's own */
+    }
     if (to_buffer) {
         must(driver.to_device((uintptr_t) to, from, size), "cuMemcpyHtoD");
     } else {
         must(driver.from_device(to, (uintptr_t) from, size), "cuMemcpyDtoH");
     }
+    if (place == IN_OTHER) {
+        device_leave();
+    }
+    leave();
+}
+
+static void wait_for_other(void)
+{
+    enter();
+    enter_other();
+    must(driver.stream_synchronize(NULL), "cuStreamSynchronize");
+    device_leave();
     leave();
 }
 
@@ -215,7 +237,11 @@ buffer_t buffer_make(place_t place, size_t bytes)
     memset(content, CANARY, whole);
     copy(place, memory, content, whole, true);
     free(content);
-    stream_wait(NULL); /* other streams may write there from now on */
+    if (place == IN_OTHER) {
+        wait_for_other();
+    } else {
+        stream_wait(NULL); /* other streams may write there from now on */
+    }
     return (buffer_t){.place = place, .bytes = bytes, .data = memory + GUARD};
 }
 
@@ -326,6 +352,16 @@ bool buffer_free(buffer_t *buffer)
     }
     leave();
     return well;
+}
+
+int device_events(void)
+{
+    return driver.events == NULL ? 0 : driver.events();
+}
+
+unsigned long device_made(void)
+{
+    return driver.made == NULL ? 0 : driver.made();
 }
 
 void device_fail(const char *name, unsigned long nth)

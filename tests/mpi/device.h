@@ -52,7 +52,10 @@ void stream_capture(void *stream, bool begin);
 void device_enter(void);
 void device_leave(void);
 
-/* The stand-in's nth call of that function fails, from now on; NULL: none does. */
+/*
+ * The stand-in's nth call of that function fails, from now on; NULL: none does, and what an error has
+ * broken is whole again.
+ */
 void device_fail(const char *name, unsigned long nth);
 
 /* Waits for all that the stand-in's streams hold, as memory that is made and freed does. */
@@ -63,6 +66,8 @@ bool device_has_context(void); /* the calling thread */
 
 /* What the stand-in has made and nobody has freed; 0 with any other driver. */
 int device_streams(void);
+int device_events(void);
+unsigned long device_made(void); /* streams and events, ever */
 int device_pinned(void);
 size_t device_largest_pinned(void); /* bytes of a piece that was made since the last call */
 int device_registered(void);        /* ordinary memory that is pinned now */

@@ -189,6 +189,9 @@ static void stream_fails(void)
                                        &request);
     check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_OTHER, "an error in the stream");
     stream_wait(stream);
+    if (world_rank == 0) {
+        device_fail(NULL, 0);
+    }
     stream_free(stream);
     check(buffer_free(&result), "wrote around the result");
     next_works(comm, "after an error in the stream");
