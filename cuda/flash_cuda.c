@@ -122,11 +122,13 @@ static const flash_gpu_ops_t ops = {.open = flash_cuda_open,
                                     .notify = flash_cuda_notify,
                                     .kernel = flash_cuda_kernel,
                                     .combine = flash_cuda_combine,
+                                    .poll = flash_cuda_poll,
+                                    .busy = flash_cuda_busy,
                                     .complaint = last_complaint};
 
-__attribute__((visibility("default"))) const flash_gpu_ops_t *flash_gpu_plugin_3(void);
+__attribute__((visibility("default"))) const flash_gpu_ops_t *flash_gpu_plugin_4(void);
 
-const flash_gpu_ops_t *flash_gpu_plugin_3(void)
+const flash_gpu_ops_t *flash_gpu_plugin_4(void)
 {
     const flash_gpu_ops_t *table;
 

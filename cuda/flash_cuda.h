@@ -1,7 +1,7 @@
 /*
  * flash_cuda.h: what the plugin's files share. flash_cuda.c has the driver and contexts,
  * flash_cuda_memory.c memory, flash_cuda_lane.c the lanes and their order, flash_cuda_copy.c what
- * runs in them, flash_cuda_kernel.c the sums.
+ * runs in them, flash_cuda_track.c how one learns that it is done, flash_cuda_kernel.c the sums.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -10,28 +10,45 @@
 
 #include "flash_gpu.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "flash_cuda_driver.h"
 
-/* Copies of a lane in turn: a stream stands still between the end of one and the next. */
-#define FLASH_CUDA_STREAMS 4
+/* The first tracks of a lane have a stream; the last one follows the application's. */
+#define FLASH_CUDA_STREAMS FLASH_GPU_WAYS
+#define FLASH_CUDA_NOTICES FLASH_CUDA_STREAMS
+#define FLASH_CUDA_TRACKS  (FLASH_CUDA_STREAMS + 1)
+#define FLASH_CUDA_ORDERS  2 /* events of streams that a lane comes behind */
+
+/* What has been begun, oldest first; see flash_cuda_track.c. */
+typedef struct flash_cuda_track flash_cuda_track_t;
+struct flash_cuda_track {
+    flash_gpu_lane_t *lane;
+    CUstream stream;   /* NULL: the application's */
+    bool comes_behind; /* the lane's `orders`, already; under its mutex */
+    flash_gpu_copy_t *first, *last;
+    flash_cuda_track_t *next;
+};
 
 struct flash_gpu_lane {
     CUcontext context;
     CUdevice device;
     bool retained; /* the context is the device's primary one, and not the application's to keep */
-    CUstream streams[FLASH_CUDA_STREAMS];
-    CUstream watch;     /* waits for the application's, which is not to wait for flash */
-    atomic_uint next;   /* relaxed: only spreads copies over streams */
-    atomic_uint inside; /* calls that begin something, and `done`, that have not returned: who
-                           leaves releases what it did there, who closes acquires that */
+    flash_cuda_track_t tracks[FLASH_CUDA_TRACKS];
+    CUevent orders[FLASH_CUDA_ORDERS];
+    unsigned order; /* so many of these */
+    CUevent *spare; /* `spares` of `events`: the others are in tracks, or among the orders */
+    unsigned spares, events;
+    pthread_mutex_t mutex; /* what comes into the streams, and in which order */
+    atomic_bool failed;    /* relaxed: it is not to be used again */
+    atomic_uint inside;    /* calls that begin something, and have not returned: who leaves releases
+                              what it did there, who closes acquires that */
 };
 
 /* flash_cuda.c */
 extern flash_cuda_driver_t flash_cuda_driver;
-/* Notes what the driver refuses. Also within a callback, where none of its functions may be called.
- */
+/* Notes what the driver refuses. */
 bool flash_cuda_well(CUresult result);
 
 /* What flash does is none of a graph's that the application may be capturing. */
@@ -52,14 +69,26 @@ bool flash_cuda_is_at_home(const flash_gpu_lane_t *lane);
 bool flash_cuda_enter_lane(const flash_gpu_lane_t *lane);
 void flash_cuda_leave_lane(void);
 bool flash_cuda_device_of(const void *address, CUdevice *device);
+/* Whether it is, or may be, captured into a graph. */
+bool flash_cuda_is_captured(CUstream stream);
+/* A track's stream comes behind what the lane does. In its context, with its mutex. */
+bool flash_cuda_come_behind(flash_cuda_track_t *track);
 
 /* flash_cuda_memory.c */
 void *flash_cuda_allocate_pinned(void *number, size_t size);
 void flash_cuda_release_pinned(void *number, void *memory, size_t size);
 void *flash_cuda_allocate_direct(void *number, size_t size);
 void flash_cuda_release_direct(void *number, void *memory, size_t size);
-void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, void *stream, size_t size);
-void flash_cuda_release_far(flash_gpu_lane_t *lane, void *stream, void *memory);
+void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, size_t size);
+void flash_cuda_release_far(flash_gpu_lane_t *lane, void *memory);
+
+/* flash_cuda_track.c */
+bool flash_cuda_take_event(flash_gpu_lane_t *lane, CUevent *event); /* in the lane's context */
+void flash_cuda_keep_event(flash_gpu_lane_t *lane, CUevent event);
+/* The copy's event has been recorded. */
+void flash_cuda_follow(flash_cuda_track_t *track, flash_gpu_copy_t *copy);
+bool flash_cuda_busy(void);
+bool flash_cuda_poll(void);
 
 /* flash_cuda_copy.c */
 bool flash_cuda_begin(flash_gpu_lane_t *lane, void *to, const void *from, size_t size,

@@ -1,43 +1,11 @@
 /*
- * flash_cuda_copy.c: copies and sums in a lane, and how one learns that they are done.
+ * flash_cuda_copy.c: copies and sums in a lane, and what is told of the application's streams.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "flash_cuda.h"
 
 #include <stdint.h>
-
-static void go_in(flash_gpu_lane_t *lane)
-{
-    atomic_fetch_add_explicit(&lane->inside, 1, memory_order_relaxed);
-}
-
-static void go_out(flash_gpu_lane_t *lane)
-{
-    atomic_fetch_sub_explicit(&lane->inside, 1, memory_order_release);
-}
-
-static void ended(CUstream stream, CUresult result, void *arg)
-{
-    flash_gpu_copy_t *copy = arg;
-    flash_gpu_lane_t *lane = copy->lane; /* `done` may be the end of the copy */
-
-    (void) stream;
-    copy->done(copy, flash_cuda_well(result));
-    go_out(lane);
-}
-
-static bool tell_end(flash_gpu_lane_t *lane, CUstream stream, flash_gpu_copy_t *copy)
-{
-    copy->lane = lane;
-    go_in(lane);
-    if (!flash_cuda_well(flash_cuda_driver.p_cuStreamAddCallback(stream, ended, copy, 0))) {
-        flash_cuda_driver.p_cuStreamSynchronize(stream); /* nobody would know when it is done */
-        go_out(lane);
-        return false;
-    }
-    return true;
-}
 
 /* What a lane is to run: a copy, or with a kernel, a sum. */
 typedef struct task {
@@ -57,21 +25,72 @@ static bool enqueue(const task_t *task, CUstream stream)
                                                 stream));
 }
 
+/* What is in the stream is done, or the driver does nothing any more: nobody would learn of it. */
+static bool take_back(flash_gpu_lane_t *lane, CUstream stream)
+{
+    atomic_store_explicit(&lane->failed, true, memory_order_relaxed);
+    flash_cuda_driver.p_cuStreamSynchronize(stream);
+    return false;
+}
+
+static bool record(flash_gpu_lane_t *lane, CUstream stream, flash_gpu_copy_t *copy)
+{
+    CUevent event;
+
+    if (!flash_cuda_take_event(lane, &event)) {
+        return false;
+    }
+    if (!flash_cuda_well(flash_cuda_driver.p_cuEventRecord(event, stream))) {
+        flash_cuda_keep_event(lane, event);
+        return false;
+    }
+    copy->event = event;
+    return true;
+}
+
+/* In the lane's context, with its mutex. */
+static bool submit(flash_cuda_track_t *track, const task_t *task, flash_gpu_copy_t *copy)
+{
+    if (!flash_cuda_come_behind(track) || !enqueue(task, track->stream)) {
+        return false;
+    }
+    if (!record(track->lane, track->stream, copy)) {
+        return take_back(track->lane, track->stream);
+    }
+    flash_cuda_follow(track, copy); /* it may be told of, and gone, from here on */
+    return true;
+}
+
+typedef struct entry {
+    flash_gpu_lane_t *lane;
+    flash_cuda_visit_t visit;
+} entry_t;
+
+static bool go_in(flash_gpu_lane_t *lane, entry_t *entry)
+{
+    atomic_fetch_add_explicit(&lane->inside, 1, memory_order_relaxed);
+    entry->lane = lane;
+    if (flash_cuda_enter(lane->context, &entry->visit)) {
+        pthread_mutex_lock(&lane->mutex);
+        return true;
+    }
+    atomic_fetch_sub_explicit(&lane->inside, 1, memory_order_release);
+    return false;
+}
+
+static bool go_out(entry_t *entry, bool begun)
+{
+    pthread_mutex_unlock(&entry->lane->mutex);
+    flash_cuda_leave(&entry->visit);
+    atomic_fetch_sub_explicit(&entry->lane->inside, 1, memory_order_release);
+    return begun;
+}
+
 static bool begin(flash_gpu_lane_t *lane, const task_t *task, flash_gpu_copy_t *copy)
 {
-    unsigned turn = atomic_fetch_add_explicit(&lane->next, 1, memory_order_relaxed);
-    CUstream stream = lane->streams[turn % FLASH_CUDA_STREAMS];
-    flash_cuda_visit_t visit;
-    bool begun;
+    entry_t entry;
 
-    go_in(lane);
-    begun = flash_cuda_enter(lane->context, &visit);
-    if (begun) {
-        begun = enqueue(task, stream) && tell_end(lane, stream, copy);
-        flash_cuda_leave(&visit);
-    }
-    go_out(lane);
-    return begun;
+    return go_in(lane, &entry) && go_out(&entry, submit(&lane->tracks[copy->way], task, copy));
 }
 
 bool flash_cuda_begin(flash_gpu_lane_t *lane, void *to, const void *from, size_t size,
@@ -88,47 +107,50 @@ bool flash_cuda_combine(flash_gpu_lane_t *lane, const flash_gpu_kernel_t *kernel
                  copy);
 }
 
+/* Behind what the application's stream holds, or in one of the lane's. */
+static bool copy_in(flash_gpu_lane_t *lane, void *const *stream, const task_t *task)
+{
+    flash_cuda_track_t *track = &lane->tracks[0];
+    CUstream where = stream == NULL ? track->stream : *stream;
+
+    if (stream == NULL && !flash_cuda_come_behind(track)) {
+        return false;
+    }
+    if (stream != NULL && flash_cuda_is_captured(where)) {
+        return flash_cuda_well(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
+    return (task->size == 0 || enqueue(task, where)) &&
+           flash_cuda_well(flash_cuda_driver.p_cuStreamSynchronize(where));
+}
+
 bool flash_cuda_copy(flash_gpu_lane_t *lane, void *const *stream, void *to, const void *from,
                      size_t size)
 {
-    CUstream where = stream == NULL ? lane->streams[0] : *stream;
-    flash_cuda_visit_t visit;
-    bool done;
+    entry_t entry;
 
-    if (!flash_cuda_enter(lane->context, &visit)) {
-        return false;
-    }
-    done = (size == 0 || enqueue(&(task_t){.from = from, .to = to, .size = size}, where)) &&
-           flash_cuda_well(flash_cuda_driver.p_cuStreamSynchronize(where));
-    flash_cuda_leave(&visit);
-    return done;
+    return go_in(lane, &entry) &&
+           go_out(&entry, copy_in(lane, stream, &(task_t){.from = from, .to = to, .size = size}));
 }
 
-static bool follow(flash_gpu_lane_t *lane, CUstream stream)
+/*
+ * The event stands in the application's stream, which waits for nothing by that. In one that the
+ * application has begun to capture since, it would be a part of the graph.
+ */
+static bool follow(flash_gpu_lane_t *lane, CUstream stream, flash_gpu_copy_t *copy)
 {
-    CUevent event;
-    bool follows;
-
-    if (!flash_cuda_well(flash_cuda_driver.p_cuEventCreate(&event, CU_EVENT_DISABLE_TIMING))) {
+    if (flash_cuda_is_captured(stream)) {
+        return flash_cuda_well(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
+    if (!record(lane, stream, copy)) {
         return false;
     }
-    follows = flash_cuda_well(flash_cuda_driver.p_cuEventRecord(event, stream)) &&
-              flash_cuda_well(flash_cuda_driver.p_cuStreamWaitEvent(lane->watch, event, 0));
-    flash_cuda_driver.p_cuEventDestroy(event);
-    return follows;
+    flash_cuda_follow(&lane->tracks[FLASH_CUDA_NOTICES], copy);
+    return true;
 }
 
 bool flash_cuda_notify(flash_gpu_lane_t *lane, void *stream, flash_gpu_copy_t *copy)
 {
-    flash_cuda_visit_t visit;
-    bool begun;
+    entry_t entry;
 
-    go_in(lane);
-    begun = flash_cuda_enter(lane->context, &visit);
-    if (begun) {
-        begun = follow(lane, stream) && tell_end(lane, lane->watch, copy);
-        flash_cuda_leave(&visit);
-    }
-    go_out(lane);
-    return begun;
+    return go_in(lane, &entry) && go_out(&entry, follow(lane, stream, copy));
 }

@@ -26,6 +26,7 @@
     each(cuDevicePrimaryCtxRetain) \
     each(cuEventCreate) \
     each(cuEventDestroy) \
+    each(cuEventQuery) \
     each(cuEventRecord) \
     each(cuGetErrorName) \
     each(cuKernelGetFunction) \
@@ -44,7 +45,6 @@
     each(cuMemPoolSetAttribute) \
     each(cuMemcpyAsync) \
     each(cuPointerGetAttribute) \
-    each(cuStreamAddCallback) \
     each(cuStreamCreateWithPriority) \
     each(cuStreamDestroy) \
     each(cuStreamGetCtx) \

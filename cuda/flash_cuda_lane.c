@@ -38,8 +38,8 @@ static bool go_to_memory(flash_gpu_lane_t *lane, const void *address)
     return lane->context != NULL;
 }
 
-/* What is being captured into a graph does not run, and an event there would end the capture. */
-static bool is_captured(CUstream stream)
+/* What is being captured into a graph does not run, and an event there would be a part of it. */
+bool flash_cuda_is_captured(CUstream stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
@@ -58,9 +58,9 @@ static bool go_to_stream(flash_gpu_lane_t *lane, CUstream stream, const void *ad
         !flash_cuda_enter(lane->context, &visit)) {
         return false;
     }
-    there =
-        flash_cuda_well(flash_cuda_driver.p_cuCtxGetDevice(&lane->device)) &&
-        flash_cuda_well(is_captured(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS);
+    there = flash_cuda_well(flash_cuda_driver.p_cuCtxGetDevice(&lane->device)) &&
+            flash_cuda_well(flash_cuda_is_captured(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                                           : CUDA_SUCCESS);
     flash_cuda_leave(&visit);
     if (there && address != NULL) {
         there = flash_cuda_device_of(address, &device) &&
@@ -71,34 +71,50 @@ static bool go_to_stream(flash_gpu_lane_t *lane, CUstream stream, const void *ad
 
 /* ------------------------------------------------------------------- order */
 
-static bool wait_for_stream(flash_gpu_lane_t *lane, CUevent event, CUstream stream)
+bool flash_cuda_come_behind(flash_cuda_track_t *track)
 {
-    bool waits =
-        is_captured(stream) || flash_cuda_well(flash_cuda_driver.p_cuEventRecord(event, stream));
+    const flash_gpu_lane_t *lane = track->lane;
 
-    for (unsigned k = 0; k < FLASH_CUDA_STREAMS && waits; k++) {
-        waits = flash_cuda_well(flash_cuda_driver.p_cuStreamWaitEvent(lane->streams[k], event, 0));
+    for (unsigned k = 0; k < lane->order && !track->comes_behind; k++) {
+        if (!flash_cuda_well(
+                flash_cuda_driver.p_cuStreamWaitEvent(track->stream, lane->orders[k], 0))) {
+            return false;
+        }
     }
-    return waits;
+    track->comes_behind = true;
+    return true;
+}
+
+/* What a stream holds comes first: the lane's streams wait when they are first used. */
+static bool order_behind(flash_gpu_lane_t *lane, CUstream stream)
+{
+    CUevent event;
+
+    if (!flash_cuda_take_event(lane, &event)) {
+        return false;
+    }
+    if (!flash_cuda_well(flash_cuda_driver.p_cuEventRecord(event, stream))) {
+        flash_cuda_keep_event(lane, event);
+        return false;
+    }
+    lane->orders[lane->order++] = event;
+    return true;
+}
+
+static bool order_behind_default(flash_gpu_lane_t *lane, CUstream stream)
+{
+    return flash_cuda_is_captured(stream) || order_behind(lane, stream);
 }
 
 /*
  * What the application has put on its default stream comes first: a cudaMemcpy() from ordinary
  * memory, or a cudaMemset(), may return before it is done.
  */
-static bool wait_for_streams(flash_gpu_lane_t *lane, void *const *stream)
+static bool find_order(flash_gpu_lane_t *lane, void *const *stream)
 {
-    CUevent event;
-    bool waits;
-
-    if (!flash_cuda_well(flash_cuda_driver.p_cuEventCreate(&event, CU_EVENT_DISABLE_TIMING))) {
-        return false;
-    }
-    waits = wait_for_stream(lane, event, CU_STREAM_LEGACY) &&
-            wait_for_stream(lane, event, CU_STREAM_PER_THREAD) &&
-            (stream == NULL || wait_for_stream(lane, event, *stream));
-    flash_cuda_driver.p_cuEventDestroy(event);
-    return waits;
+    return stream != NULL ? order_behind(lane, *stream)
+                          : order_behind_default(lane, CU_STREAM_LEGACY) &&
+                                order_behind_default(lane, CU_STREAM_PER_THREAD);
 }
 
 /* Before the application's computation: the others wait for what runs here. */
@@ -109,10 +125,9 @@ static bool make_streams(flash_gpu_lane_t *lane)
 
     for (unsigned k = 0; k < FLASH_CUDA_STREAMS && made; k++) {
         made = flash_cuda_well(flash_cuda_driver.p_cuStreamCreateWithPriority(
-            &lane->streams[k], CU_STREAM_NON_BLOCKING, greatest));
+            &lane->tracks[k].stream, CU_STREAM_NON_BLOCKING, greatest));
     }
-    return made && flash_cuda_well(flash_cuda_driver.p_cuStreamCreateWithPriority(
-                       &lane->watch, CU_STREAM_NON_BLOCKING, greatest));
+    return made;
 }
 
 /* -------------------------------------------------------------------- lanes */
@@ -128,12 +143,12 @@ static bool prepare(flash_gpu_lane_t *lane, void *const *stream)
     if (flash_cuda_home(lane->device) == NULL || !flash_cuda_enter(lane->context, &visit)) {
         return false;
     }
-    ready = make_streams(lane) && wait_for_streams(lane, stream);
+    ready = make_streams(lane) && find_order(lane, stream);
     flash_cuda_leave(&visit);
     return ready;
 }
 
-/* All copies are done: those who began them, and were told so, are about to return. */
+/* All copies are done: those who began them are about to return. */
 static void wait_for_others(flash_gpu_lane_t *lane)
 {
     static const struct timespec pause = {.tv_nsec = 10000};
@@ -143,19 +158,29 @@ static void wait_for_others(flash_gpu_lane_t *lane)
     }
 }
 
-void flash_cuda_close(flash_gpu_lane_t *lane)
+static void destroy(flash_gpu_lane_t *lane)
 {
-    wait_for_others(lane);
-    for (unsigned k = 0; k < FLASH_CUDA_STREAMS && lane->streams[k] != NULL; k++) {
-        flash_cuda_driver.p_cuStreamDestroy(lane->streams[k]);
+    for (unsigned k = 0; k < lane->order; k++) {
+        flash_cuda_keep_event(lane, lane->orders[k]);
     }
-    if (lane->watch != NULL) {
-        flash_cuda_driver.p_cuStreamDestroy(lane->watch);
+    for (unsigned k = 0; k < lane->spares; k++) {
+        flash_cuda_driver.p_cuEventDestroy(lane->spare[k]);
+    }
+    for (unsigned k = 0; k < FLASH_CUDA_STREAMS && lane->tracks[k].stream != NULL; k++) {
+        flash_cuda_driver.p_cuStreamDestroy(lane->tracks[k].stream);
     }
     if (lane->retained) {
         flash_cuda_driver.p_cuDevicePrimaryCtxRelease(lane->device);
     }
+    pthread_mutex_destroy(&lane->mutex);
+    free(lane->spare);
     free(lane);
+}
+
+void flash_cuda_close(flash_gpu_lane_t *lane)
+{
+    wait_for_others(lane);
+    destroy(lane);
 }
 
 flash_gpu_lane_t *flash_cuda_open(const void *address, void *const *stream)
@@ -166,8 +191,10 @@ flash_gpu_lane_t *flash_cuda_open(const void *address, void *const *stream)
         flash_cuda_well(CUDA_ERROR_OUT_OF_MEMORY);
         return NULL;
     }
-    atomic_init(&lane->next, 0);
-    atomic_init(&lane->inside, 0);
+    pthread_mutex_init(&lane->mutex, NULL);
+    for (unsigned k = 0; k < FLASH_CUDA_TRACKS; k++) {
+        lane->tracks[k].lane = lane;
+    }
     if (!(stream != NULL ? go_to_stream(lane, *stream, address) : go_to_memory(lane, address)) ||
         !prepare(lane, stream)) {
         flash_cuda_close(lane);

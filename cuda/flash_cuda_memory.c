@@ -24,6 +24,27 @@ static struct {
 } places[FLASH_GPU_DEVICES];
 static CUmemoryPool pools[FLASH_GPU_DEVICES]; /* kept */
 
+/* After an error the driver may refuse to be entered, and free memory nevertheless. */
+typedef struct entered {
+    bool well;
+    flash_cuda_visit_t visit;
+} entered_t;
+
+static entered_t enter_to_free(CUcontext context)
+{
+    entered_t entered;
+
+    entered.well = flash_cuda_enter(context, &entered.visit);
+    return entered;
+}
+
+static void leave(entered_t *entered)
+{
+    if (entered->well) {
+        flash_cuda_leave(&entered->visit);
+    }
+}
+
 /* ------------------------------------------------------------ near a device */
 
 static bool load_topology(void)
@@ -124,17 +145,18 @@ void *flash_cuda_allocate_pinned(void *number, size_t size)
 void flash_cuda_release_pinned(void *number, void *memory, size_t size)
 {
     int device = *(const int *) number;
-    flash_cuda_visit_t visit;
+    entered_t entered;
 
-    if (memory == NULL || !flash_cuda_enter(flash_cuda_home(device), &visit)) {
+    if (memory == NULL) {
         return;
     }
+    entered = enter_to_free(flash_cuda_home(device));
     if (nodes_near(device) == NULL) {
         flash_cuda_driver.p_cuMemFreeHost(memory);
     } else if (flash_cuda_well(flash_cuda_driver.p_cuMemHostUnregister(memory))) {
         hwloc_free(topology, memory, size);
     }
-    flash_cuda_leave(&visit);
+    leave(&entered);
 }
 
 /* ------------------------------------------------------- for the network */
@@ -156,16 +178,17 @@ void *flash_cuda_allocate_direct(void *number, size_t size)
 
 void flash_cuda_release_direct(void *number, void *memory, size_t size)
 {
-    flash_cuda_visit_t visit;
+    entered_t entered;
 
     (void) size;
-    if (memory != NULL && flash_cuda_enter(flash_cuda_home(*(const int *) number), &visit)) {
+    if (memory != NULL) {
+        entered = enter_to_free(flash_cuda_home(*(const int *) number));
         flash_cuda_driver.p_cuMemFree((CUdeviceptr) (uintptr_t) memory);
-        flash_cuda_leave(&visit);
+        leave(&entered);
     }
 }
 
-/* ---------------------------------------------------- in the order of a stream */
+/* --------------------------------------------------------- for one operation */
 
 /* Under the mutex. The driver's default pool would give memory back whenever somebody waits. */
 static CUmemoryPool pool_of(CUdevice device)
@@ -174,18 +197,26 @@ static CUmemoryPool pool_of(CUdevice device)
         .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
     cuuint64_t kept = LARGEST_KEPT;
+    int waits = 0; /* for memory that is freed once something else is done */
     CUmemoryPool made;
 
     if (pools[device] == NULL &&
         flash_cuda_well(flash_cuda_driver.p_cuMemPoolCreate(&made, &properties))) {
         flash_cuda_driver.p_cuMemPoolSetAttribute(made, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
+        flash_cuda_driver.p_cuMemPoolSetAttribute(
+            made, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &waits);
         pools[device] = made;
     }
     return pools[device];
 }
 
-void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, void *stream, size_t size)
+/*
+ * Neither stands in the application's stream: a thread's default stream is another one in another
+ * thread, and one that is captured by the end would take the end into its graph.
+ */
+void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, size_t size)
 {
+    CUstream stream = lane->tracks[0].stream;
     CUdeviceptr memory = 0;
     flash_cuda_visit_t visit;
     CUmemoryPool pool;
@@ -199,17 +230,22 @@ void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, void *stream, size_t size)
     if (pool == NULL || !flash_cuda_well(flash_cuda_driver.p_cuMemAllocFromPoolAsync(
                             &memory, size, pool, stream))) {
         memory = 0;
+    } else if (!flash_cuda_well(flash_cuda_driver.p_cuStreamSynchronize(stream))) {
+        flash_cuda_driver.p_cuMemFreeAsync(memory, stream);
+        memory = 0;
     }
     flash_cuda_leave(&visit);
     return (void *) (uintptr_t) memory;
 }
 
-void flash_cuda_release_far(flash_gpu_lane_t *lane, void *stream, void *memory)
+void flash_cuda_release_far(flash_gpu_lane_t *lane, void *memory)
 {
-    flash_cuda_visit_t visit;
+    entered_t entered;
 
-    if (memory != NULL && flash_cuda_enter(lane->context, &visit)) {
-        flash_cuda_driver.p_cuMemFreeAsync((CUdeviceptr) (uintptr_t) memory, stream);
-        flash_cuda_leave(&visit);
+    if (memory != NULL) {
+        entered = enter_to_free(lane->context);
+        flash_cuda_driver.p_cuMemFreeAsync((CUdeviceptr) (uintptr_t) memory,
+                                           lane->tracks[0].stream);
+        leave(&entered);
     }
 }

@@ -4,7 +4,8 @@
  * A table of functions in a plugin of its own, flash_cuda.so, that is loaded where a driver is: one
  * flash serves nodes with and without GPUs. The plugin knows no MPI and no engine.
  *
- * Any thread may call any of these, but none of them from within `done`.
+ * Any thread may call any of these, but none of them from within `done`, nor with a lock that a
+ * function waits for which the driver calls.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -18,12 +19,17 @@
 
 typedef struct flash_gpu_lane flash_gpu_lane_t; /* where copies to or from a device's memory run */
 
+#define FLASH_GPU_WAYS 2
+
 /* One copy, or sum, under way. Lives until `done` has been called. */
 typedef struct flash_gpu_copy flash_gpu_copy_t;
 struct flash_gpu_copy {
-    /* Called once, in a thread of the driver's, which is not to wait for anything there. */
-    void (*done)(flash_gpu_copy_t *copy, bool well);
-    flash_gpu_lane_t *lane; /* the plugin's */
+    void (*done)(flash_gpu_copy_t *copy, bool well); /* called once, by a poll() */
+    unsigned way; /* below FLASH_GPU_WAYS: what goes another one does not wait for it */
+    /* The plugin's. */
+    flash_gpu_copy_t *next;
+    void *event;
+    bool well;
 };
 
 /*
@@ -71,7 +77,7 @@ typedef struct flash_gpu_ops {
      * captured into a graph, or of another device than the memory.
      */
     flash_gpu_lane_t *(*open)(const void *address, void *const *stream);
-    /* All copies are done. Waits until those who began them, and each `done`, have returned. */
+    /* Each copy's `done` has been called. Waits until those who began them have returned. */
     void (*close)(flash_gpu_lane_t *lane);
     /* Its device's number, below FLASH_GPU_DEVICES. */
     int (*device)(const flash_gpu_lane_t *lane);
@@ -97,15 +103,12 @@ typedef struct flash_gpu_ops {
     /* The thread enters the lane's context, once at a time, and leaves it if it could. */
     bool (*enter)(const flash_gpu_lane_t *lane);
     void (*leave)(void);
-    /*
-     * Memory of the lane's device, for what `stream` holds from now on; or NULL. It is freed behind
-     * what that stream holds then, once the lane does not use it.
-     */
-    void *(*allocate_far)(flash_gpu_lane_t *lane, void *stream, size_t size);
-    void (*release_far)(flash_gpu_lane_t *lane, void *stream, void *memory);
+    /* Memory of the lane's device, until it is freed, by when nothing uses it; or NULL. */
+    void *(*allocate_far)(flash_gpu_lane_t *lane, size_t size);
+    void (*release_far)(flash_gpu_lane_t *lane, void *memory);
     /*
      * Begins a copy between memory of any kind, in any order with others of the lane. False: it has
-     * not begun, and `done` will not be called.
+     * not begun, or is over, and `done` will not be called.
      */
     bool (*begin)(flash_gpu_lane_t *lane, void *to, const void *from, size_t size,
                   flash_gpu_copy_t *copy);
@@ -124,6 +127,13 @@ typedef struct flash_gpu_ops {
      */
     bool (*combine)(flash_gpu_lane_t *lane, const flash_gpu_kernel_t *kernel, const void *in,
                     const void *inout, void *out, size_t count, flash_gpu_copy_t *copy);
+    /*
+     * Looks what is done of all that has been begun, and calls its `done`, with an error of the
+     * device's as well. Whether there was any. While one thread does so, others return at once.
+     */
+    bool (*poll)(void);
+    /* Whether poll() may find something, now or later. Takes next to no time. */
+    bool (*busy)(void);
     /* What the driver last refused, in its own words. */
     const char *(*complaint)(void);
 } flash_gpu_ops_t;
@@ -132,7 +142,7 @@ typedef struct flash_gpu_ops {
  * What the plugin exports: NULL if the process has not loaded a driver, or one that is too old. The
  * same table each time.
  */
-#define FLASH_GPU_SYMBOL "flash_gpu_plugin_3"
+#define FLASH_GPU_SYMBOL "flash_gpu_plugin_4"
 typedef const flash_gpu_ops_t *flash_gpu_plugin_fn(void);
 
 #endif /* FLASH_GPU_H */

@@ -50,6 +50,7 @@ void flash_progress_destroy(flash_progress_t *progress)
     if (progress->has_caller) {
         flash_caller_stop(&progress->caller);
     }
+    flash_progress_free_notes(progress);
     pthread_mutex_destroy(&progress->lock);
     flash_alarm_fini(&progress->alarm);
     free(progress);
@@ -188,7 +189,11 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
     int rc;
 
     flash_progress_lock(progress);
-    rc = flash_op_create(progress->engine, params, &op);
+    rc = params->produce != NULL || params->consume != NULL ? flash_progress_make_notes(progress)
+                                                            : FLASH_OK;
+    if (rc == FLASH_OK) {
+        rc = flash_op_create(progress->engine, params, &op);
+    }
     if (rc == FLASH_OK) {
         count_one(progress, unattended);
         flash_op_start(op);
@@ -348,6 +353,7 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     if (!worth_polling(progress)) {
         return 0;
     }
+    flash_progress_look_elsewhere(progress);
     locked = atomic_load_explicit(&progress->contenders, memory_order_relaxed) == 0 &&
              try_lock(progress);
     if (locked) {

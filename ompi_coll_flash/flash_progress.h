@@ -85,8 +85,8 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
 
 /*
  * As flash_engine_end_pending(), in any thread, one of a driver's callbacks included: the driver
- * may let who has the lock wait for that. So it waits for the lock for a moment only, and leaves a
- * note then, and true is all that it can say.
+ * may let who has the lock wait for that. So it tries the lock, and otherwise leaves a note, and
+ * true is all that it can say. It waits for nothing.
  */
 bool flash_progress_end_pending(flash_progress_t *progress, flash_op_t *op, uint64_t number,
                                 int status);
@@ -102,6 +102,17 @@ struct flash_ended {
     flash_ended_t *next; /* flash_progress_ended.c's */
 };
 void flash_progress_ended(flash_progress_t *progress, flash_ended_t *ended);
+
+/*
+ * Where something is under way that ends when nobody notices: threads that move data ask there as
+ * well, without the lock. poll() calls flash_progress_ended() for what has ended, and says whether
+ * there was any; busy(), which takes no time, whether there may be some later. The pointer is kept.
+ */
+typedef struct flash_elsewhere {
+    bool (*poll)(void);
+    bool (*busy)(void);
+} flash_elsewhere_t;
+void flash_progress_set_elsewhere(flash_progress_t *progress, const flash_elsewhere_t *elsewhere);
 
 /* Destroys an operation that was handed out as completed. */
 void flash_progress_destroy_op(flash_progress_t *progress, flash_op_t *op);

@@ -6,18 +6,7 @@
  */
 #include "flash_progress_state.h"
 
-#include <sched.h>
 #include <stdlib.h>
-
-/* Nobody has the lock for so long but who waits for a driver, or for a processor. */
-enum { NEAR = 16, MOMENT = 200 }; /* turns given away; and then pauses */
-
-/* That a pending piece is done. */
-typedef struct note {
-    flash_ended_t ended;
-    flash_op_t *op;
-    uint64_t number;
-} note_t;
 
 void flash_progress_ended(flash_progress_t *progress, flash_ended_t *ended)
 {
@@ -32,12 +21,95 @@ void flash_progress_ended(flash_progress_t *progress, flash_ended_t *ended)
     }
 }
 
+/* ------------------------------------------------------------------- elsewhere */
+
+void flash_progress_set_elsewhere(flash_progress_t *progress, const flash_elsewhere_t *elsewhere)
+{
+    atomic_store_explicit(&progress->elsewhere, elsewhere, memory_order_release);
+}
+
+bool flash_progress_look_elsewhere(flash_progress_t *progress)
+{
+    const flash_elsewhere_t *elsewhere =
+        atomic_load_explicit(&progress->elsewhere, memory_order_acquire);
+
+    return elsewhere != NULL && elsewhere->poll();
+}
+
+bool flash_progress_busy_elsewhere(flash_progress_t *progress)
+{
+    const flash_elsewhere_t *elsewhere =
+        atomic_load_explicit(&progress->elsewhere, memory_order_acquire);
+
+    return elsewhere != NULL && elsewhere->busy();
+}
+
+/* ----------------------------------------------------------------------- notes */
+
+int flash_progress_make_notes(flash_progress_t *progress)
+{
+    size_t wanted = atomic_load_explicit(&progress->in_flight, memory_order_relaxed) + 1;
+
+    while (progress->notes_made < wanted) {
+        flash_progress_notes_t *made = calloc(1, sizeof(*made));
+
+        if (made == NULL) {
+            return FLASH_ERR_NO_MEMORY;
+        }
+        made->next = atomic_load_explicit(&progress->notes, memory_order_relaxed);
+        atomic_store_explicit(&progress->notes, made, memory_order_release);
+        progress->notes_made++;
+    }
+    return FLASH_OK;
+}
+
+void flash_progress_free_notes(flash_progress_t *progress)
+{
+    flash_progress_notes_t *notes = atomic_load_explicit(&progress->notes, memory_order_relaxed);
+
+    for (flash_progress_notes_t *next; notes != NULL; notes = next) {
+        next = notes->next;
+        free(notes);
+    }
+}
+
+/* NULL: more pieces are said to be done than are pending. */
+static flash_progress_note_t *take_note(flash_progress_t *progress)
+{
+    flash_progress_notes_t *notes = atomic_load_explicit(&progress->notes, memory_order_acquire);
+
+    for (; notes != NULL; notes = notes->next) {
+        for (int k = 0; k < FLASH_MAX_PENDING; k++) {
+            flash_progress_note_t *note = &notes->notes[k];
+
+            if (!atomic_load_explicit(&note->taken, memory_order_relaxed) &&
+                !atomic_exchange_explicit(&note->taken, true, memory_order_acquire)) {
+                return note;
+            }
+        }
+    }
+    return NULL;
+}
+
 static void end_noted(flash_ended_t *ended)
 {
-    note_t *note = (note_t *) ended;
+    flash_progress_note_t *note = (flash_progress_note_t *) ended;
 
     flash_engine_end_pending(note->op, note->number, ended->status);
-    free(note);
+    atomic_store_explicit(&note->taken, false, memory_order_release);
+}
+
+static bool leave_note(flash_progress_t *progress, flash_op_t *op, uint64_t number, int status)
+{
+    flash_progress_note_t *note = take_note(progress);
+
+    if (note != NULL) {
+        note->ended = (flash_ended_t){.status = status, .end = end_noted};
+        note->op = op;
+        note->number = number;
+        flash_progress_ended(progress, &note->ended);
+    }
+    return note != NULL;
 }
 
 bool flash_progress_finish_ended(flash_progress_t *progress)
@@ -60,54 +132,20 @@ bool flash_progress_finish_ended(flash_progress_t *progress)
     return true;
 }
 
-/* For a moment. Without the context, which a driver's callback may not enter. */
-static bool get_lock_soon(flash_progress_t *progress)
-{
-    bool locked = false;
-
-    atomic_fetch_add_explicit(&progress->contenders, 1, memory_order_relaxed);
-    for (int k = 0; k < MOMENT && !locked; k++) {
-        if (k > NEAR) {
-            flash_progress_stand_back();
-        } else if (k > 0) {
-            sched_yield();
-        }
-        locked = pthread_mutex_trylock(&progress->lock) == 0;
-    }
-    atomic_fetch_sub_explicit(&progress->contenders, 1, memory_order_relaxed);
-    return locked;
-}
-
-/* False if there is no memory for a note. */
-static bool leave_note(flash_progress_t *progress, flash_op_t *op, uint64_t number, int status)
-{
-    note_t *note = malloc(sizeof(*note));
-
-    if (note == NULL) {
-        return false;
-    }
-    *note = (note_t){.ended = {.status = status, .end = end_noted}, .op = op, .number = number};
-    flash_progress_ended(progress, &note->ended);
-    return true;
-}
-
 bool flash_progress_end_pending(flash_progress_t *progress, flash_op_t *op, uint64_t number,
                                 int status)
 {
-    bool pending = true, locked;
+    bool pending;
 
     atomic_fetch_add_explicit(&progress->visitors, 1, memory_order_relaxed);
-    locked = get_lock_soon(progress);
-    if (!locked && !leave_note(progress, op, number, status)) {
-        pthread_mutex_lock(&progress->lock);
-        locked = true;
-    }
-    if (locked) {
+    if (pthread_mutex_trylock(&progress->lock) == 0) { /* without the context of a device */
         pending = flash_engine_end_pending(op, number, status);
         if (pending) {
             flash_progress_recall(progress, false);
         }
         flash_progress_unlock_alone(progress);
+    } else {
+        pending = leave_note(progress, op, number, status);
     }
     /* The application may finalize MPI already. */
     atomic_fetch_sub_explicit(&progress->visitors, 1, memory_order_release);

@@ -21,8 +21,13 @@
  *                      has ended cannot be read
  *   ended              atomic: whoever adds to the list releases what it adds, whoever takes the
  *                      list acquires it
+ *   elsewhere          atomic: released by who sets it, acquired by who asks there
+ *   notes              atomic: a list that only grows, under the lock; released with each note that
+ *                      comes, acquired by who looks for one. `taken` of each note: acquired by who
+ *                      takes it, and released, under the lock, by who has read it
+ *   notes_made         the lock
  *   idle_polls, wakeups  atomic, relaxed: counters
- *   vain_events, napped, busy_arms, busy_since  the progress thread's own
+ *   vain_events, napped, busy_arms, busy_since, vain_looks  the progress thread's own
  *   context            the lock
  *   visitors           atomic: who leaves releases all that it did with the progress, who destroys
  *                      that acquires it
@@ -48,6 +53,21 @@
 #define FLASH_BUSY_ARMS 100
 #define FLASH_BUSY_NS   UINT64_C(1000000000)
 
+/* That a pending piece is done, for who may neither wait for the lock nor ask for memory. */
+typedef struct flash_progress_note {
+    flash_ended_t ended;
+    flash_op_t *op;
+    uint64_t number;
+    atomic_bool taken;
+} flash_progress_note_t;
+
+/* Those of one operation, as many as it has pieces pending at a time. */
+typedef struct flash_progress_notes flash_progress_notes_t;
+struct flash_progress_notes {
+    flash_progress_note_t notes[FLASH_MAX_PENDING];
+    flash_progress_notes_t *next;
+};
+
 struct flash_progress {
     flash_engine_t *engine;
     flash_transport_t *transport;
@@ -70,8 +90,12 @@ struct flash_progress {
     unsigned busy_arms;             /* one behind the other, with nothing in between */
     uint64_t busy_since;            /* when the first of them was, by flash_trace_now() */
     _Atomic(flash_ended_t *) ended; /* the latest first */
-    const flash_context_t *context; /* NULL: none is needed */
-    atomic_uint visitors;           /* that end a pending piece */
+    _Atomic(flash_progress_notes_t *) notes;
+    size_t notes_made;                            /* for so many operations */
+    _Atomic(const flash_elsewhere_t *) elsewhere; /* NULL: nothing is */
+    unsigned vain_looks;                          /* there, one behind the other */
+    const flash_context_t *context;               /* NULL: none is needed */
+    atomic_uint visitors;                         /* that end a pending piece */
 };
 
 /* flash_progress.c */
@@ -92,5 +116,11 @@ void flash_progress_run(flash_progress_t *progress, const flash_work_t *work);
 
 /* flash_progress_ended.c */
 bool flash_progress_finish_ended(flash_progress_t *progress);
+/* Without the lock: whether something has ended. */
+bool flash_progress_look_elsewhere(flash_progress_t *progress);
+bool flash_progress_busy_elsewhere(flash_progress_t *progress);
+/* With the lock: notes for one operation more than are in flight. FLASH_OK, FLASH_ERR_NO_MEMORY. */
+int flash_progress_make_notes(flash_progress_t *progress);
+void flash_progress_free_notes(flash_progress_t *progress);
 
 #endif /* FLASH_PROGRESS_STATE_H */

@@ -27,14 +27,57 @@
 #define NAP_NS      INT64_C(50000)
 #define NAP_DOUBLES 4
 
+/*
+ * How long the thread sleeps at most while something is under way elsewhere: as often as a copy of a
+ * segment may end, at first; longer where it takes longer, a computation for one.
+ */
+#define LOOKS_AT_FIRST 8
+#define LOOKS_DOUBLE   4 /* after so many more each */
+#define LONGEST_NS     INT64_C(1000000)
+
+/* Without the lock. */
+static bool look_elsewhere(flash_progress_t *progress)
+{
+    bool found = flash_progress_look_elsewhere(progress);
+
+    if (found) {
+        progress->vain_looks = 0;
+    }
+    return found;
+}
+
+static int64_t until_next_look(flash_progress_t *progress)
+{
+    int64_t time = NAP_NS;
+    unsigned more;
+
+    if (!flash_progress_busy_elsewhere(progress)) {
+        progress->vain_looks = 0;
+        return -1;
+    }
+    more = progress->vain_looks < LOOKS_AT_FIRST ? 0 : progress->vain_looks - LOOKS_AT_FIRST;
+    for (; more >= LOOKS_DOUBLE && time < LONGEST_NS; more -= LOOKS_DOUBLE) {
+        time *= 2;
+    }
+    progress->vain_looks++;
+    return time < LONGEST_NS ? time : LONGEST_NS;
+}
+
+static int64_t sooner(int64_t time, int64_t other)
+{
+    return time < 0 || (other >= 0 && other < time) ? other : time;
+}
+
 /* See flash_alarm_sleep(). */
 static bool sleep_on(flash_progress_t *progress, int event_fd, int64_t nanoseconds)
 {
     bool event;
 
+    nanoseconds = sooner(nanoseconds, until_next_look(progress));
     flash_progress_unlock(progress);
     event = flash_alarm_sleep(&progress->alarm, event_fd, nanoseconds);
     atomic_fetch_add_explicit(&progress->wakeups, 1, memory_order_relaxed);
+    look_elsewhere(progress);
     flash_progress_lock_behind(progress);
     return event;
 }
@@ -52,6 +95,7 @@ static void nap(flash_progress_t *progress)
 static void let_others_in(flash_progress_t *progress)
 {
     flash_progress_unlock(progress);
+    look_elsewhere(progress);
     while (atomic_load_explicit(&progress->contenders, memory_order_relaxed) > 0) {
         flash_progress_stand_back();
     }

@@ -5,7 +5,7 @@
  *   gpu      atomic: stored (release) by whoever has loaded the plugin, under `mutex`; it is never
  *            unloaded
  *   pools    under `mutex`, which nobody has while the driver makes or frees memory
- *   context  stored before `gpu`, by the same
+ *   context, elsewhere  stored before `gpu`, by the same
  * A stager is its operation's. What it holds does not change while copies are under way.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -63,6 +63,7 @@ typedef struct carried {
 /* A piece whose computation is on its way in the application's stream. */
 typedef struct piece {
     flash_gpu_copy_t copy;
+    flash_ended_t ended;
     flash_progress_t *progress;
     flash_op_t *op;
     uint64_t number;
@@ -73,6 +74,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(const flash_gpu_ops_t *) gpu;
 static pools_t pools[FLASH_GPU_DEVICES];
 static flash_context_t context;
+static flash_elsewhere_t elsewhere;
 
 static const flash_gpu_ops_t *loaded(void)
 {
@@ -129,6 +131,7 @@ bool flash_stager_load(const char *plugin, char *reason)
         if (ops != NULL) {
             make_pools(ops);
             context = (flash_context_t){.enter = ops->enter_home, .leave = ops->leave_home};
+            elsewhere = (flash_elsewhere_t){.poll = ops->poll, .busy = ops->busy};
             atomic_store_explicit(&gpu, ops, memory_order_release);
         }
     }
@@ -187,6 +190,9 @@ int flash_stager_open(flash_progress_t *progress, const void *input, const void 
         return FLASH_ERR_NO_MEMORY;
     }
     stager->progress = progress;
+    if (progress != NULL) { /* NULL: without an engine */
+        flash_progress_set_elsewhere(progress, &elsewhere);
+    }
     if (order != NULL) {
         stager->stream = order->stream;
         stager->produces = order->produces;
@@ -212,7 +218,7 @@ void flash_stager_close(flash_stager_t *stager)
     give_back(&stager->store);
     give_back(&stager->scratch);
     if (stager->pieces != NULL) {
-        loaded()->release_far(stager->input, stager->stream, stager->pieces);
+        loaded()->release_far(stager->input, stager->pieces);
     }
     if (stager->output != NULL) {
         loaded()->close(stager->output);
@@ -245,7 +251,7 @@ bool flash_stager_copy(const flash_stager_t *stager, bool input, void *to, const
 
 int flash_stager_make_pieces(flash_stager_t *stager, size_t size, void **pieces)
 {
-    stager->pieces = loaded()->allocate_far(stager->input, stager->stream, size);
+    stager->pieces = loaded()->allocate_far(stager->input, size);
     *pieces = stager->pieces;
     return *pieces == NULL ? FLASH_ERR_DEVICE : FLASH_OK;
 }
@@ -270,7 +276,7 @@ static void end(flash_ended_t *ended)
     free(carried);
 }
 
-/* In a thread of the driver's. */
+/* In a thread that polls, without the lock. */
 static void done(flash_gpu_copy_t *copy, bool well)
 {
     carried_t *carried = (carried_t *) copy;
@@ -297,8 +303,10 @@ static int begin(void *arg, const flash_work_t *work)
     if (carried == NULL) {
         return FLASH_ERR_NO_MEMORY;
     }
-    *carried = (carried_t){
-        .copy = {.done = done}, .ended = {.end = end}, .work = *work, .progress = stager->progress};
+    *carried = (carried_t){.copy = {.done = done, .way = work->kind == FLASH_WORK_STAGE_OUT},
+                           .ended = {.end = end},
+                           .work = *work,
+                           .progress = stager->progress};
     if (!carry(stager, work, &carried->copy)) {
         free(carried);
         return FLASH_ERR_DEVICE;
@@ -315,14 +323,21 @@ bool flash_stager_add_by(flash_stager_t *stager, const void *output, flash_gpu_o
     return stager->kernel != NULL;
 }
 
-/* In a thread of the driver's. */
+static void end_piece(flash_ended_t *ended)
+{
+    piece_t *piece = (piece_t *) ((char *) ended - offsetof(piece_t, ended));
+
+    flash_engine_end_pending(piece->op, piece->number, ended->status);
+    free(piece);
+}
+
+/* In a thread that polls, without the lock. */
 static void computed(flash_gpu_copy_t *copy, bool well)
 {
     piece_t *piece = (piece_t *) copy;
-    int status = piece->status == FLASH_OK && !well ? FLASH_ERR_DEVICE : piece->status;
 
-    flash_progress_end_pending(piece->progress, piece->op, piece->number, status);
-    free(piece);
+    piece->ended.status = piece->status == FLASH_OK && !well ? FLASH_ERR_DEVICE : piece->status;
+    flash_progress_ended(piece->progress, &piece->ended);
 }
 
 int flash_stager_await(flash_stager_t *stager, flash_op_t *op, uint64_t number, int status)
@@ -333,6 +348,7 @@ int flash_stager_await(flash_stager_t *stager, flash_op_t *op, uint64_t number, 
         return FLASH_ERR_NO_MEMORY;
     }
     *piece = (piece_t){.copy = {.done = computed},
+                       .ended = {.end = end_piece},
                        .progress = stager->progress,
                        .op = op,
                        .number = number,

@@ -15,7 +15,6 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include <dlfcn.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -78,7 +77,7 @@ static void done(flash_gpu_copy_t *copy, bool well)
 static void wait_for_all(void)
 {
     while (atomic_load_explicit(&left, memory_order_acquire) > 0) {
-        sched_yield();
+        gpu->poll();
     }
     must(!atomic_load_explicit(&failed, memory_order_relaxed), "a segment");
 }

@@ -148,11 +148,13 @@ int cuMemFreeAsync(unsigned long long address, stream_t *stream)
 {
     int result = standin_enter("cuMemFreeAsync");
 
-    if (result != SUCCESS) {
-        standin_release(address);
-        return result;
+    if (result == SUCCESS) {
+        result = standin_enqueue(stream, (action_t){.freed = address});
     }
-    return standin_enqueue(stream, (action_t){.freed = address});
+    if (result != SUCCESS && standin_broken()) {
+        standin_release(address);
+    }
+    return result;
 }
 
 /* ---------------------------------------------------------------------- kernels */

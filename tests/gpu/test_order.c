@@ -74,11 +74,12 @@ static void end(flash_gpu_copy_t *copy, bool well)
 
 static bool comes_behind(void)
 {
-    static const struct timespec pause = {.tv_nsec = 1000000};
+    static const struct timespec pause = {.tv_nsec = 10000};
 
     sem_post(&gate);
     while (!atomic_load_explicit(&done, memory_order_acquire)) {
         nanosleep(&pause, NULL);
+        gpu->poll();
     }
     if (seen != STEPS) {
         diag("behind %d of %d", seen, STEPS);

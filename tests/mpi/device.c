@@ -213,18 +213,10 @@ static void copy(place_t place, void *to, const void *from, size_t size, bool to
     } else {
         must(driver.from_device(to, (uintptr_t) from, size), "cuMemcpyDtoH");
     }
-    if (place == IN_OTHER) {
+    if (place == IN_OTHER) { /* callbacks read it in the first device's context */
+        must(driver.stream_synchronize(NULL), "cuStreamSynchronize");
         device_leave();
     }
-    leave();
-}
-
-static void wait_for_other(void)
-{
-    enter();
-    enter_other();
-    must(driver.stream_synchronize(NULL), "cuStreamSynchronize");
-    device_leave();
     leave();
 }
 
@@ -237,11 +229,7 @@ buffer_t buffer_make(place_t place, size_t bytes)
     memset(content, CANARY, whole);
     copy(place, memory, content, whole, true);
     free(content);
-    if (place == IN_OTHER) {
-        wait_for_other();
-    } else {
-        stream_wait(NULL); /* other streams may write there from now on */
-    }
+    stream_wait(NULL); /* other streams may write there from now on */
     return (buffer_t){.place = place, .bytes = bytes, .data = memory + GUARD};
 }
 
@@ -383,6 +371,11 @@ int device_pinned(void)
 size_t device_largest_pinned(void)
 {
     return driver.largest_pinned == NULL ? 0 : driver.largest_pinned();
+}
+
+bool device_is_broken(void)
+{
+    return driver.broken != NULL && driver.broken();
 }
 
 bool device_is_standin(void)

@@ -75,6 +75,7 @@ int device_on_device(void);         /* pieces of devices' memory */
 int device_retained(void);          /* primary contexts */
 unsigned long device_launches(void);
 bool device_is_standin(void);
+bool device_is_broken(void); /* by an error: then what is read from it means nothing */
 int device_pushed(void); /* contexts of this thread */
 
 #endif /* DEVICE_H */

@@ -43,15 +43,15 @@ cuDevicePrimaryCtxRetain 1 2
 cuStreamGetCtx 1 2
 cuCtxGetDevice 1 2
 cuCtxGetStreamPriorityRange 1 2
-cuStreamCreateWithPriority 1 2 5
+cuStreamCreateWithPriority 1 2 3
 cuMemPoolCreate 1
 cuMemAllocFromPoolAsync 1
 cuEventCreate 1 2
 cuEventRecord 1 2
-cuStreamWaitEvent 1 2 5
+cuStreamWaitEvent 1 2
 cuMemHostAlloc 1
 cuMemcpyAsync 1 2 5
-cuStreamAddCallback 1 2 5
+cuEventQuery 1 2 5
 cuStreamSynchronize 1
 copy 1 2 5
 END
@@ -95,7 +95,7 @@ while read -r name turns; do # the first before the call, later ones after it
         FLASH_TEST_FAIL="$name $turn" mpi 3 -- test_device_errors mirror_fails
     done
 done <<'END'
-cuStreamCreateWithPriority 1 5
+cuStreamCreateWithPriority 1 3
 cuMemcpyAsync 1 2 3
 cuStreamSynchronize 1 2 3
 END

@@ -536,6 +536,105 @@ static void test_wake_ups(void)
     ok(ends_well(&pair), "and operations go on");
 }
 
+static atomic_uint elsewhere_looks, elsewhere_locked;
+static atomic_bool elsewhere_busy;
+
+static bool look_there(void)
+{
+    atomic_fetch_add_explicit(&elsewhere_looks, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&elsewhere_locked, is_locked(), memory_order_relaxed);
+    return false;
+}
+
+static bool is_busy_there(void)
+{
+    return atomic_load_explicit(&elsewhere_busy, memory_order_relaxed);
+}
+
+static bool has_looked_often(pair_t *pair)
+{
+    (void) pair;
+    return atomic_load_explicit(&elsewhere_looks, memory_order_relaxed) > 100;
+}
+
+/* What is under way elsewhere wakes nobody when it ends. */
+static void test_elsewhere(void)
+{
+    static const flash_elsewhere_t elsewhere = {.poll = look_there, .busy = is_busy_there};
+    flash_ended_t ended = {.end = end};
+    pair_t pair = {.net = NULL};
+
+    set_up(&pair);
+    flash_progress_set_elsewhere(pair.progress, &elsewhere);
+    start(&pair, 0);
+    poll_is(&pair, true, 0);
+    ok(atomic_load_explicit(&elsewhere_looks, memory_order_relaxed) == 1 &&
+           atomic_load_explicit(&elsewhere_locked, memory_order_relaxed) == 0,
+       "a poll asks elsewhere, without the lock");
+    move_all(&pair);
+    poll_is(&pair, false, 1);
+    ok(tear_down(&pair), "and nothing is left over");
+
+    start_sleeper(&pair);
+    flash_progress_set_elsewhere(pair.progress, &elsewhere);
+    atomic_store_explicit(&elsewhere_looks, 0, memory_order_relaxed);
+    atomic_store_explicit(&elsewhere_busy, true, memory_order_relaxed);
+    flash_progress_ended(pair.progress, &ended);
+    ok(comes_true(has_looked_often, &pair), "the thread that sleeps wakes up to ask there");
+    atomic_store_explicit(&elsewhere_busy, false, memory_order_relaxed);
+    start_here(&pair, 0);
+    ok(ends_well(&pair), "and operations go on");
+}
+
+static flash_op_t *pending_op;
+static uint64_t pending_number;
+
+static int leave_pending(void *arg, const flash_piece_t *piece)
+{
+    (void) arg;
+    if (calls++ > 0) {
+        return FLASH_OK;
+    }
+    pending_op = piece->op;
+    pending_number = piece->number;
+    return FLASH_PENDING;
+}
+
+/* Whether a note lies in memory that was set aside with the operation. */
+static bool is_noted(const flash_progress_t *progress)
+{
+    const char *note = (char *) atomic_load_explicit(&progress->ended, memory_order_relaxed);
+    const char *notes = (char *) atomic_load_explicit(&progress->notes, memory_order_relaxed);
+
+    return note != NULL && note >= notes && note < notes + sizeof(flash_progress_notes_t);
+}
+
+/* A function that the driver calls says that a piece is done, while another one has the lock. */
+static void test_end_without_lock(void)
+{
+    pair_t pair = {.net = NULL, .consume = leave_pending};
+    int before = completed;
+    bool said;
+
+    calls = 0;
+    set_up(&pair);
+    shown = &pair;
+    start(&pair, 0);
+    for (int k = 0; k < 100; k++) {
+        flash_progress_poll(pair.progress, complete);
+        flash_engine_progress(pair.engines[1]);
+    }
+    pthread_mutex_lock(&pair.progress->lock);
+    said = flash_progress_end_pending(pair.progress, pending_op, pending_number, FLASH_OK);
+    ok(said && is_noted(pair.progress), "a piece's end is noted, in memory that was set aside");
+    pthread_mutex_unlock(&pair.progress->lock);
+    for (int k = 0; k < 100; k++) {
+        flash_progress_poll(pair.progress, complete);
+    }
+    ok(completed == before + 1 && latest_status == FLASH_OK, "and ends its operation");
+    ok(tear_down(&pair), "of which nothing is left over");
+}
+
 static unsigned consumed, consumed_locked;
 
 static int consume(void *arg, const flash_piece_t *piece)
@@ -630,5 +729,7 @@ int main(void)
     test_busy_before(leave_unattended, attend, "left all unattended");
     test_unattended();
     test_no_callback_after_failure();
+    test_end_without_lock();
+    test_elsewhere();
     return tap_done();
 }
