@@ -103,7 +103,10 @@ static void leave_home(void)
 }
 
 static const flash_gpu_ops_t ops = {.open = flash_cuda_open,
+                                    .serves = flash_cuda_serves,
+                                    .join = flash_cuda_join,
                                     .close = flash_cuda_close,
+                                    .end = flash_cuda_end,
                                     .device = flash_cuda_device,
                                     .is_at_home = flash_cuda_is_at_home,
                                     .allocate_pinned = flash_cuda_allocate_pinned,

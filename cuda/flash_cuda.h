@@ -1,7 +1,8 @@
 /*
  * flash_cuda.h: what the plugin's files share. flash_cuda.c has the driver and contexts,
- * flash_cuda_memory.c memory, flash_cuda_lane.c the lanes and their order, flash_cuda_copy.c what
- * runs in them, flash_cuda_track.c how one learns that it is done, flash_cuda_kernel.c the sums.
+ * flash_cuda_memory.c memory, flash_cuda_lane.c the lanes, flash_cuda_order.c what they come behind,
+ * flash_cuda_copy.c what runs in them, flash_cuda_track.c how one learns that it is done,
+ * flash_cuda_kernel.c the sums.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -31,10 +32,19 @@ struct flash_cuda_track {
     flash_cuda_track_t *next;
 };
 
-struct flash_gpu_lane {
+/* Where a lane's streams are. The id is no other context's, ever; an address may become one's. */
+typedef struct flash_cuda_place {
     CUcontext context;
     CUdevice device;
-    bool retained; /* the context is the device's primary one, and not the application's to keep */
+    unsigned long long id;
+} flash_cuda_place_t;
+
+/* An operation's, and kept for the next one. */
+struct flash_gpu_lane {
+    flash_cuda_place_t place;
+    flash_gpu_lane_t *next;        /* of those that are kept */
+    const flash_gpu_lane_t *other; /* of the same operation, in another context; or NULL */
+    bool ordered;                  /* by a stream of the application's */
     flash_cuda_track_t tracks[FLASH_CUDA_TRACKS];
     CUevent orders[FLASH_CUDA_ORDERS];
     unsigned order; /* so many of these */
@@ -61,6 +71,19 @@ void flash_cuda_leave(flash_cuda_visit_t *visit);
 /* A device's primary context, kept; or NULL. */
 CUcontext flash_cuda_home(CUdevice device);
 
+/* flash_cuda_order.c */
+bool flash_cuda_ask(void *answer, CUpointer_attribute attribute, const void *address);
+/* Whether it is, or may be, captured into a graph. */
+bool flash_cuda_is_captured(CUstream stream);
+/*
+ * The lane comes behind what that stream holds; or, with NULL, behind what of the default streams'
+ * may still write to `address`, or read it. In its context.
+ */
+bool flash_cuda_find_order(flash_gpu_lane_t *lane, void *const *stream, const void *address);
+void flash_cuda_forget_order(flash_gpu_lane_t *lane);
+/* A track's stream comes behind what the lane does. In its context, with its mutex. */
+bool flash_cuda_come_behind(flash_cuda_track_t *track);
+
 /* flash_cuda_lane.c */
 flash_gpu_lane_t *flash_cuda_open(const void *address, void *const *stream);
 void flash_cuda_close(flash_gpu_lane_t *lane);
@@ -69,10 +92,9 @@ bool flash_cuda_is_at_home(const flash_gpu_lane_t *lane);
 bool flash_cuda_enter_lane(const flash_gpu_lane_t *lane);
 void flash_cuda_leave_lane(void);
 bool flash_cuda_device_of(const void *address, CUdevice *device);
-/* Whether it is, or may be, captured into a graph. */
-bool flash_cuda_is_captured(CUstream stream);
-/* A track's stream comes behind what the lane does. In its context, with its mutex. */
-bool flash_cuda_come_behind(flash_cuda_track_t *track);
+bool flash_cuda_serves(flash_gpu_lane_t *lane, const void *address);
+void flash_cuda_join(flash_gpu_lane_t *lane, flash_gpu_lane_t *other);
+void flash_cuda_end(void);
 
 /* flash_cuda_memory.c */
 void *flash_cuda_allocate_pinned(void *number, size_t size);

@@ -70,7 +70,7 @@ static bool go_in(flash_gpu_lane_t *lane, entry_t *entry)
 {
     atomic_fetch_add_explicit(&lane->inside, 1, memory_order_relaxed);
     entry->lane = lane;
-    if (flash_cuda_enter(lane->context, &entry->visit)) {
+    if (flash_cuda_enter(lane->place.context, &entry->visit)) {
         pthread_mutex_lock(&lane->mutex);
         return true;
     }

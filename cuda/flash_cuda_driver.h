@@ -16,6 +16,7 @@
 /* clang-format off */
 #define FLASH_CUDA_FUNCTIONS(each) \
     each(cuCtxGetDevice) \
+    each(cuCtxGetId) \
     each(cuCtxGetStreamPriorityRange) \
     each(cuCtxPopCurrent) \
     each(cuCtxPushCurrent) \
@@ -45,10 +46,12 @@
     each(cuMemPoolSetAttribute) \
     each(cuMemcpyAsync) \
     each(cuPointerGetAttribute) \
+    each(cuPointerSetAttribute) \
     each(cuStreamCreateWithPriority) \
     each(cuStreamDestroy) \
     each(cuStreamGetCtx) \
     each(cuStreamIsCapturing) \
+    each(cuStreamQuery) \
     each(cuStreamSynchronize) \
     each(cuStreamWaitEvent) \
     each(cuThreadExchangeStreamCaptureMode)

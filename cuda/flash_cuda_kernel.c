@@ -83,8 +83,8 @@ const flash_gpu_kernel_t *flash_cuda_kernel(flash_gpu_lane_t *lane, const void *
     flash_cuda_visit_t visit;
     CUdevice device;
 
-    if (!flash_cuda_device_of(output, &device) || device != lane->device ||
-        !flash_cuda_enter(lane->context, &visit)) {
+    if (!flash_cuda_device_of(output, &device) || device != lane->place.device ||
+        !flash_cuda_enter(lane->place.context, &visit)) {
         return NULL;
     }
     kernel = &kernels[device][operation][type];

@@ -221,11 +221,11 @@ void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, size_t size)
     flash_cuda_visit_t visit;
     CUmemoryPool pool;
 
-    if (!flash_cuda_enter(lane->context, &visit)) {
+    if (!flash_cuda_enter(lane->place.context, &visit)) {
         return NULL;
     }
     pthread_mutex_lock(&mutex);
-    pool = pool_of(lane->device);
+    pool = pool_of(lane->place.device);
     pthread_mutex_unlock(&mutex);
     if (pool == NULL || !flash_cuda_well(flash_cuda_driver.p_cuMemAllocFromPoolAsync(
                             &memory, size, pool, stream))) {
@@ -243,7 +243,7 @@ void flash_cuda_release_far(flash_gpu_lane_t *lane, void *memory)
     entered_t entered;
 
     if (memory != NULL) {
-        entered = enter_to_free(lane->context);
+        entered = enter_to_free(lane->place.context);
         flash_cuda_driver.p_cuMemFreeAsync((CUdeviceptr) (uintptr_t) memory,
                                            lane->tracks[0].stream);
         leave(&entered);

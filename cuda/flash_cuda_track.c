@@ -154,7 +154,7 @@ static flash_gpu_copy_t *look(flash_cuda_track_t *track, flash_gpu_copy_t *copy,
                               flash_gpu_copy_t *ended)
 {
     flash_cuda_visit_t visit;
-    bool entered = flash_cuda_enter(track->lane->context, &visit);
+    bool entered = flash_cuda_enter(track->lane->place.context, &visit);
 
     /* The driver may refuse to be entered after an error, and is then to say so of the events. */
     while (copy != NULL && is_done(track, copy, entered)) {

@@ -71,14 +71,22 @@ typedef struct flash_gpu_kernel flash_gpu_kernel_t;
 typedef struct flash_gpu_ops {
     /*
      * A lane for copies to and from that memory, in the context that it belongs to, or else in its
-     * device's primary one. They come behind what the calling thread's default streams hold now.
-     * With a `stream` (*stream is a CUstream), they come behind that as well; without an address,
-     * its context is the lane's. NULL: the driver refuses, or there is no memory, or the stream is
-     * captured into a graph, or of another device than the memory.
+     * device's primary one, until it is closed. The application has waited for what it did to the
+     * memory; they come behind copies and fills of the default streams that may have returned
+     * before they were done, cudaMemcpy() and cudaMemset(). With a `stream` (*stream is a CUstream),
+     * the lane is in its context, and they come behind what it holds now, and nothing else. NULL:
+     * the driver refuses, or there is no memory, or the stream is captured into a graph, or of
+     * another device than the memory.
      */
     flash_gpu_lane_t *(*open)(const void *address, void *const *stream);
+    /* Whether an open lane, of the same stream or of none, is for that memory as well; if so, as above. */
+    bool (*serves)(flash_gpu_lane_t *lane, const void *address);
+    /* Two lanes of one operation: each comes behind what the other one does. */
+    void (*join)(flash_gpu_lane_t *lane, flash_gpu_lane_t *other);
     /* Each copy's `done` has been called. Waits until those who began them have returned. */
     void (*close)(flash_gpu_lane_t *lane);
+    /* Frees what lanes have left for each other: all are closed. Others may be opened. */
+    void (*end)(void);
     /* Its device's number, below FLASH_GPU_DEVICES. */
     int (*device)(const flash_gpu_lane_t *lane);
     /* Whether its context is its device's primary one, in which allocate_direct()'s memory is. */

@@ -100,9 +100,9 @@ void mca_coll_flash_job_close(void)
     }
     if (job.engine != NULL) {
         flash_engine_destroy(job.engine);
-        flash_stager_fini();
         mca_coll_flash_trace_close();
     }
+    flash_stager_fini(); /* calls without a ring have staged as well */
     job.progress = NULL;
     job.engine = NULL;
     job.transport = NULL;

@@ -42,7 +42,7 @@ typedef struct loan {
 
 struct flash_stager {
     flash_progress_t *progress;
-    flash_gpu_lane_t *input, *output; /* NULL: that one is the host's */
+    flash_gpu_lane_t *input, *output; /* NULL: that one is the host's. May be the same */
     void *stream;                     /* the application's, of an operation that has one */
     bool stages_in; /* what `input` is for; else it is there for the stream alone */
     bool produces;
@@ -150,6 +150,9 @@ void flash_stager_fini(void)
         flash_pool_clear(&pools[device].pinned);
         flash_pool_clear(&pools[device].direct);
     }
+    if (loaded() != NULL) {
+        loaded()->end();
+    }
 }
 
 /* -------------------------------------------------------------------- memory */
@@ -179,6 +182,15 @@ static void give_back(loan_t *loan)
 
 /* ------------------------------------------------------------------- operations */
 
+/* The same lane, if it can be: copies in and out go different ways there. */
+static flash_gpu_lane_t *open_output(const flash_stager_t *stager, const void *output,
+                                     void *const *stream)
+{
+    return stager->input != NULL && loaded()->serves(stager->input, output)
+               ? stager->input
+               : loaded()->open(output, stream);
+}
+
 int flash_stager_open(flash_progress_t *progress, const void *input, const void *output,
                       const flash_stager_order_t *order, flash_stager_t **opened)
 {
@@ -200,10 +212,13 @@ int flash_stager_open(flash_progress_t *progress, const void *input, const void 
     stager->stages_in = input != NULL || stager->produces;
     asks = stager->stages_in || (order != NULL && order->awaits);
     stager->input = asks ? loaded()->open(input, stream) : NULL;
-    stager->output = writes ? loaded()->open(output, stream) : NULL;
+    stager->output = writes ? open_output(stager, output, stream) : NULL;
     if ((asks && stager->input == NULL) || (writes && stager->output == NULL)) {
         flash_stager_close(stager);
         return FLASH_ERR_DEVICE;
+    }
+    if (asks && writes && stager->input != stager->output) {
+        loaded()->join(stager->input, stager->output);
     }
     *opened = stager;
     return FLASH_OK;
@@ -220,7 +235,7 @@ void flash_stager_close(flash_stager_t *stager)
     if (stager->pieces != NULL) {
         loaded()->release_far(stager->input, stager->pieces);
     }
-    if (stager->output != NULL) {
+    if (stager->output != NULL && stager->output != stager->input) {
         loaded()->close(stager->output);
     }
     if (stager->input != NULL) {

@@ -96,8 +96,9 @@ void standin_call_back(void (*function)(void *arg), void *arg);
 void standin_wait_for_all(void);
 /* Until no copy from ordinary memory to that of a device is left that begins there. */
 void standin_wait_for_copies(uintptr_t begin, size_t size);
-/* All streams of a context are gone, and what they held. */
+/* All streams of a context are gone, and what they held; and all its events. */
 void standin_drop_streams(standin_context_t *context);
+void standin_drop_events(const standin_context_t *context);
 /* A call that may not be made in the calling thread while streams are captured: then its error. */
 int standin_unsafe(void);
 /* Whether memory's copies do not return before they are done. */

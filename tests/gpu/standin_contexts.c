@@ -232,6 +232,7 @@ void standin_destroy_context(void *gone)
     standin_context_t *context = gone;
 
     standin_drop_streams(context);
+    standin_drop_events(context);
     pthread_mutex_lock(&mutex);
     context->id = 0;
     pthread_mutex_unlock(&mutex);
@@ -240,6 +241,7 @@ void standin_destroy_context(void *gone)
 void standin_reset(int device)
 {
     standin_drop_streams(&contexts[device]);
+    standin_drop_events(&contexts[device]);
     pthread_mutex_lock(&mutex);
     contexts[device].id = ++ids;
     pthread_mutex_unlock(&mutex);

@@ -6,22 +6,29 @@
  */
 #include "standin_streams.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 typedef struct event {
     mark_t *mark;
     standin_context_t *context;
     bool captured; /* last recorded in a stream that was */
+    struct event *next;
 } event_t;
 
-static atomic_int events;
+static event_t *events; /* under the mutex */
 
 void standin_count_made(void);
 
 int standin_events(void)
 {
-    return atomic_load_explicit(&events, memory_order_relaxed);
+    int count = 0;
+
+    pthread_mutex_lock(&standin_mutex);
+    for (const event_t *event = events; event != NULL; event = event->next) {
+        count++;
+    }
+    pthread_mutex_unlock(&standin_mutex);
+    return count;
 }
 
 int cuEventCreate(event_t **event, unsigned flags)
@@ -37,22 +44,52 @@ int cuEventCreate(event_t **event, unsigned flags)
         return OUT_OF_MEMORY;
     }
     (*event)->context = standin_context();
-    atomic_fetch_add_explicit(&events, 1, memory_order_relaxed);
+    pthread_mutex_lock(&standin_mutex);
+    (*event)->next = events;
+    events = *event;
+    pthread_mutex_unlock(&standin_mutex);
     standin_count_made();
     return SUCCESS;
 }
 
+/* Under the mutex. */
+static void remove_event(event_t *event)
+{
+    event_t **link = &events;
+
+    while (*link != event) {
+        if (*link == NULL) {
+            standin_forbidden("an event that is none, or no longer");
+        }
+        link = &(*link)->next;
+    }
+    *link = event->next;
+    standin_forget_mark(event->mark);
+    free(event);
+}
+
 int cuEventDestroy_v2(event_t *event)
 {
-    int result = standin_error(event->context);
+    int result;
 
     standin_not_in_callback("cuEventDestroy");
     pthread_mutex_lock(&standin_mutex);
-    standin_forget_mark(event->mark);
+    result = standin_error(event->context);
+    remove_event(event);
     pthread_mutex_unlock(&standin_mutex);
-    atomic_fetch_sub_explicit(&events, 1, memory_order_relaxed);
-    free(event);
     return result;
+}
+
+void standin_drop_events(const standin_context_t *context)
+{
+    pthread_mutex_lock(&standin_mutex);
+    for (event_t *event = events, *next; event != NULL; event = next) {
+        next = event->next;
+        if (event->context == context) {
+            remove_event(event);
+        }
+    }
+    pthread_mutex_unlock(&standin_mutex);
 }
 
 int cuEventRecord(event_t *event, stream_t *stream)

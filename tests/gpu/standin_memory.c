@@ -348,8 +348,11 @@ int cuPointerSetAttribute(const void *value, int attribute, unsigned long long a
         size = found->size;
     }
     pthread_mutex_unlock(&mutex);
+    if (size == 0) {
+        return INVALID_VALUE;
+    }
     standin_wait_for_copies(begin, size);
-    return size > 0 ? SUCCESS : INVALID_VALUE;
+    return SUCCESS;
 }
 
 /* Answers after an error of the context, or not. */

@@ -242,10 +242,11 @@ static void run_next(stream_t *stream)
     stream->runs = true;
     stream->runs_now = action->number;
     stream->works = is_work(action) && action->callback == NULL; /* that may be returning */
+    stream->copies = action->owned != NULL && action->size > 0;
     pthread_mutex_unlock(&standin_mutex);
     error = standin_run(stream, action);
     pthread_mutex_lock(&standin_mutex);
-    stream->runs = stream->works = false;
+    stream->runs = stream->works = stream->copies = false;
     end_action(action);
     if (error != SUCCESS) {
         break_context(stream->context, error);
@@ -638,7 +639,7 @@ void standin_wait_for_copies(uintptr_t begin, size_t size)
                 found = found || (action->owned != NULL && action->size > 0 &&
                                   action->to >= begin && action->to - begin < size);
             }
-            found = found || (stream->is_legacy && stream->runs);
+            found = found || stream->copies;
         }
         if (found) {
             pthread_cond_wait(&standin_changed, &standin_mutex);

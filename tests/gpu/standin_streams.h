@@ -47,6 +47,7 @@ struct stream {
     action_t *first, *last;
     bool runs;              /* an action that is in no queue any more */
     bool works;             /* and more than waiting */
+    bool copies;            /* and from ordinary memory: the call may have returned */
     unsigned long runs_now; /* its number */
     action_t *held;         /* a kernel that has begun, and is not told to end yet */
     standin_context_t *context;

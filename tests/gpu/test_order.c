@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <cuda.h>
@@ -103,6 +104,64 @@ static bool copy_comes_behind(CUstream stream, void *const *given, void *memory)
     return behind;
 }
 
+/* While a kernel runs in a blocking stream. */
+static bool copy_overlaps(void *const *given, void *memory)
+{
+    enum { PATIENCE = 500 };
+    static const struct timespec pause = {.tv_nsec = 1000000};
+    flash_gpu_copy_t copy = {.done = end};
+    flash_gpu_lane_t *lane;
+    CUstream blocking = NULL;
+    void *kernel;
+    bool overlaps;
+
+    must(cuStreamCreate(&blocking, CU_STREAM_DEFAULT) == CUDA_SUCCESS, "a blocking stream");
+    kernel = standin_begin_kernel(blocking);
+    atomic_store_explicit(&done, false, memory_order_relaxed);
+    lane = gpu->open(memory, given);
+    must(lane != NULL, "a lane");
+    must(gpu->begin(lane, (char *) memory + BYTES, memory, BYTES, &copy), "a copy");
+    for (int k = 0; k < PATIENCE && !atomic_load_explicit(&done, memory_order_acquire); k++) {
+        nanosleep(&pause, NULL);
+        gpu->poll();
+    }
+    overlaps = atomic_load_explicit(&done, memory_order_acquire);
+    standin_end_kernel(kernel);
+    while (!atomic_load_explicit(&done, memory_order_acquire)) {
+        gpu->poll();
+    }
+    gpu->close(lane);
+    must(cuStreamSynchronize(blocking) == CUDA_SUCCESS, "the blocking stream");
+    cuStreamDestroy(blocking);
+    return overlaps;
+}
+
+/* cuMemcpyHtoD() may return before it is done, again and again. */
+static bool write_comes_first(void *memory)
+{
+    enum { TIMES = 50 };
+    CUdeviceptr address = (CUdeviceptr) (uintptr_t) memory;
+    unsigned char content[BYTES], got[BYTES];
+    flash_gpu_copy_t copy = {.done = end};
+    int right = 0;
+
+    for (int k = 0; k < TIMES; k++) {
+        flash_gpu_lane_t *lane;
+
+        memset(content, k, BYTES);
+        atomic_store_explicit(&done, false, memory_order_relaxed);
+        must(cuMemcpyHtoD(address, content, BYTES) == CUDA_SUCCESS, "a copy from the host");
+        lane = gpu->open(memory, NULL);
+        must(lane != NULL && gpu->begin(lane, got, memory, BYTES, &copy), "a copy");
+        while (!atomic_load_explicit(&done, memory_order_acquire)) {
+            gpu->poll();
+        }
+        gpu->close(lane);
+        right += memcmp(content, got, BYTES) == 0;
+    }
+    return right == TIMES;
+}
+
 /* What is told of a stream that holds something. */
 static bool notice_comes_behind(CUstream stream, void *memory)
 {
@@ -166,24 +225,33 @@ int main(void)
     CUcontext context = NULL;
     CUstream stream = NULL;
     CUdeviceptr address = 0;
-    void *memory, *given;
+    CUdeviceptr second = 0; /* every other one is as if of a pool */
+    void *memory, *pooled, *given;
     int streams;
 
     must(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
              cuCtxPushCurrent(context) == CUDA_SUCCESS &&
              cuMemAlloc(&address, 2 * BYTES) == CUDA_SUCCESS &&
+             cuMemAlloc(&second, 2 * BYTES) == CUDA_SUCCESS &&
              cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS,
          "the device");
     sem_init(&gate, 0, 0);
     load_plugin();
     memory = (void *) (uintptr_t) address;
+    pooled = (void *) (uintptr_t) second;
     given = stream;
     streams = standin_streams();
     ok(copy_comes_behind(stream, &given, memory), "a copy comes behind what the stream holds");
-    ok(copy_comes_behind(CU_STREAM_LEGACY, NULL, memory), "and what the default stream does");
-    ok(copy_comes_behind(CU_STREAM_PER_THREAD, NULL, memory), "and each thread's");
+    ok(copy_comes_behind(CU_STREAM_LEGACY, NULL, pooled),
+       "one of a pool's memory behind what the default stream does");
+    ok(copy_comes_behind(CU_STREAM_PER_THREAD, NULL, pooled), "and each thread's");
+    ok(copy_overlaps(NULL, memory), "one of other memory does not wait for a blocking stream");
+    ok(copy_overlaps(&given, memory) && copy_overlaps(&given, pooled),
+       "nor one behind a stream for any other");
+    ok(write_comes_first(memory), "a copy from ordinary memory that has returned comes first");
     ok(notice_comes_behind(stream, memory), "what a stream holds is done when that is told");
     ok(waits_for(stream, memory), "who waits for a stream waits for all that it holds");
+    gpu->end();
     ok(standin_streams() == streams, "lanes leave no streams behind");
     return tap_done();
 }

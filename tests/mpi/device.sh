@@ -32,6 +32,8 @@ for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}" \
     FLASH_TEST_LEVEL=multiple mpi 2 -- "${words[@]}"
 done
 
+mpi 3 -- test_device steady
+
 # Blocks that are longer than the pinned memory that there may be; of all that is above, the least of it.
 bounded() { # NP
     own_job mpi "$1" -- test_device bounded

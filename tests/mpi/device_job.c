@@ -425,7 +425,6 @@ void jobs_run(job_t *jobs, int count)
 
 void nothing_left(void)
 {
-    check(device_streams() == 0, "%d streams are left", device_streams());
     check(device_pushed() == 0, "%d contexts are left to this thread", device_pushed());
 }
 
@@ -485,5 +484,8 @@ bool device_is_left(void)
     if (device_on_device() != 0) {
         fprintf(stderr, "%d pieces of a device's memory are left\n", device_on_device());
     }
-    return device_pinned() == 0 && device_on_device() == 0;
+    if (device_streams() + device_events() != 0) {
+        fprintf(stderr, "%d streams and %d events are left\n", device_streams(), device_events());
+    }
+    return device_pinned() + device_on_device() + device_streams() + device_events() == 0;
 }

@@ -172,6 +172,40 @@ static void two_devices(void)
     nothing_left();
 }
 
+/* Operations that end before the next one begins: after the first ones no stream or event is made. */
+static void steady(void)
+{
+    enum { ROUNDS = 6, FIRST = 3, KINDS = 8 };
+    void *stream = stream_make(0);
+    unsigned long made = 0;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        made = round < FIRST ? device_made() : made;
+        for (int k = 0; k < KINDS; k++) {
+            job_t job = {.form = k / 2 == 0   ? PLAIN
+                                 : k / 2 == 1 ? IN_PLACE
+                                 : k / 2 == 2 ? COMPUTE
+                                              : STREAM,
+                         .count = 40000,
+                         .gather = k % 2 == 0,
+                         .send_place = IN_DEVICE,
+                         .recv_place = IN_DEVICE,
+                         .stream = stream,
+                         .comm = MPI_COMM_WORLD};
+
+            job_start(&job);
+            MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+            job_check(&job);
+            job_end(&job);
+        }
+    }
+    /* More may be under way at a time than before. */
+    check(device_made() - made < (ROUNDS - FIRST) * KINDS / 2, "%lu streams and events more",
+          device_made() - made);
+    stream_free(stream);
+    nothing_left();
+}
+
 /* UCX moves devices' memory itself, where it can. */
 static void direct(void)
 {
@@ -325,4 +359,5 @@ static void bounded(void)
 DEVICE_PROGRAM(test_device, {"allgather", allgather}, {"bounded", bounded},
                {"reduce_scatter", reduce_scatter}, {"many", many},
                {"users_operation", users_operation}, {"mirrored", mirrored},
-               {"two_devices", two_devices}, {"direct", direct}, {"pinned_near", pinned_near});
+               {"two_devices", two_devices}, {"steady", steady}, {"direct", direct},
+               {"pinned_near", pinned_near});

@@ -1,0 +1,383 @@
+/*
+ * test_lanes.c: the plugin's lanes are kept, for the context that they are of and no other; what is
+ * begun in them ends, however it ends; and captures are left alone.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cuda.h>
+
+#include "../unit/tap.h"
+#include "flash_gpu.h"
+#include "standin.h"
+
+enum { BYTES = 4096 };
+
+static const flash_gpu_ops_t *gpu;
+static CUcontext primary;
+static int ended, failed; /* this thread polls */
+
+static void must(bool well, const char *what)
+{
+    if (!well) {
+        printf("Bail out! %s\n", what);
+        exit(EXIT_FAILURE);
+    }
+}
+
+static void end(flash_gpu_copy_t *copy, bool well)
+{
+    (void) copy;
+    ended++;
+    failed += !well;
+}
+
+/* Whether that many end, whichever way. */
+static bool all_end(int count)
+{
+    enum { PATIENCE = 20000 };
+    static const struct timespec pause = {.tv_nsec = 1000000};
+
+    for (int k = 0; k < PATIENCE && ended < count; k++) {
+        gpu->poll();
+        nanosleep(&pause, NULL);
+    }
+    return ended == count && !gpu->busy();
+}
+
+static char *allocate(void)
+{
+    CUdeviceptr memory = 0;
+
+    must(cuMemAlloc(&memory, BYTES) == CUDA_SUCCESS, "memory");
+    return (char *) (uintptr_t) memory;
+}
+
+/* A few copies each way. */
+static bool use(flash_gpu_lane_t *lane, char *memory)
+{
+    flash_gpu_copy_t copies[8];
+
+    ended = failed = 0;
+    for (int k = 0; k < 8; k++) {
+        copies[k] = (flash_gpu_copy_t){.done = end, .way = (unsigned) k % FLASH_GPU_WAYS};
+        must(gpu->begin(lane, memory + BYTES / 2, memory, BYTES / 2, &copies[k]), "a copy");
+    }
+    return all_end(8) && failed == 0;
+}
+
+static bool use_once(char *memory, void *const *stream)
+{
+    flash_gpu_lane_t *lane = gpu->open(memory, stream);
+    bool well;
+
+    must(lane != NULL, "a lane");
+    well = use(lane, memory);
+    gpu->close(lane);
+    return well;
+}
+
+static void kept(char *memory)
+{
+    CUstream stream = NULL;
+    void *given;
+    unsigned long made;
+    flash_gpu_lane_t *one, *two;
+
+    must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS, "a stream");
+    given = stream;
+    use_once(memory, NULL);
+    use_once(memory, &given);
+    made = standin_made();
+    for (int k = 0; k < 10; k++) {
+        use_once(memory, k % 2 == 0 ? NULL : &given);
+    }
+    ok(standin_made() == made, "what comes later makes no stream and no event");
+    one = gpu->open(memory, NULL);
+    two = gpu->open(memory, &given);
+    ok(one != NULL && two != NULL && one != two && use(one, memory) && use(two, memory),
+       "a lane is one operation's at a time");
+    gpu->close(one);
+    gpu->close(two);
+    made = standin_made();
+    one = gpu->open(memory, NULL);
+    two = gpu->open(memory, NULL);
+    gpu->close(one);
+    gpu->close(two);
+    ok(standin_made() == made, "both are kept");
+    cuStreamDestroy(stream);
+}
+
+static void shared(char *memory)
+{
+    char *more = allocate();
+    flash_gpu_lane_t *lane = gpu->open(memory, NULL);
+    CUcontext context, popped;
+    char *other;
+
+    ok(gpu->serves(lane, more), "input and output of a context share a lane");
+    must(cuDevicePrimaryCtxRetain(&context, 1) == CUDA_SUCCESS &&
+             cuCtxPushCurrent(context) == CUDA_SUCCESS,
+         "the other device");
+    other = allocate();
+    ok(!gpu->serves(lane, other), "those of two devices do not");
+    gpu->close(lane);
+    cuMemFree((CUdeviceptr) (uintptr_t) other);
+    cuCtxPopCurrent(&popped);
+    cuMemFree((CUdeviceptr) (uintptr_t) more);
+}
+
+/* Memory that belongs to the current context: every other allocation does. */
+static char *allocate_here(void)
+{
+    CUcontext owner = NULL;
+    char *memory = allocate();
+
+    cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, (CUdeviceptr) (uintptr_t) memory);
+    if (owner == NULL) {
+        cuMemFree((CUdeviceptr) (uintptr_t) memory);
+        memory = allocate();
+    }
+    return memory;
+}
+
+static void contexts(void)
+{
+    void *first = standin_make_context(0), *second;
+    CUcontext popped;
+    unsigned long made;
+    char *memory;
+    bool well;
+
+    must(cuCtxPushCurrent(first) == CUDA_SUCCESS, "a context");
+    memory = allocate_here();
+    well = use_once(memory, NULL);
+    cuMemFree((CUdeviceptr) (uintptr_t) memory);
+    cuCtxPopCurrent(&popped);
+    standin_destroy_context(first);
+    second = standin_make_context(0);
+    must(second == first && cuCtxPushCurrent(second) == CUDA_SUCCESS, "another context");
+    memory = allocate_here();
+    made = standin_made();
+    ok(well && use_once(memory, NULL) && standin_made() > made,
+       "a context that has the address of one that is gone has lanes of its own");
+    cuMemFree((CUdeviceptr) (uintptr_t) memory);
+    cuCtxPopCurrent(&popped);
+    standin_destroy_context(second); /* its lane is kept, and not to be touched */
+}
+
+static void reset(void)
+{
+    char *memory = allocate_here();
+    unsigned long made;
+
+    use_once(memory, NULL);
+    standin_reset(0);
+    made = standin_made();
+    ok(use_once(memory, NULL) && standin_made() > made, "so has one that was reset");
+    cuMemFree((CUdeviceptr) (uintptr_t) memory);
+}
+
+/* Work in all tracks, when the device breaks. */
+static void errors(char *memory)
+{
+    CUstream stream = NULL;
+    void *given;
+    flash_gpu_lane_t *lane;
+    flash_gpu_copy_t copies[4];
+    unsigned long made;
+    void *kernel;
+
+    must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS, "a stream");
+    given = stream;
+    lane = gpu->open(memory, &given);
+    must(lane != NULL, "a lane");
+    kernel = standin_begin_kernel(stream);
+    ended = failed = 0;
+    for (int k = 0; k < 4; k++) {
+        copies[k] = (flash_gpu_copy_t){.done = end, .way = (unsigned) k % 2};
+        must(k == 3 ? gpu->notify(lane, stream, &copies[k])
+                    /* the last one of its stream reaches beyond the memory */
+                    : gpu->begin(lane, memory + BYTES / 2, memory, k == 2 ? BYTES : BYTES / 2,
+                                 &copies[k]),
+             "a copy");
+    }
+    ok(all_end(4) && failed > 0, "all that is begun ends, with an error of the device as well");
+    ok(strcmp(gpu->complaint(), "CUDA_ERROR_ILLEGAL_ADDRESS") == 0, "which is told: %s",
+       gpu->complaint());
+    ok(!gpu->begin(lane, memory, memory, 1, &copies[0]), "nothing more is begun there");
+    gpu->close(lane);
+    standin_end_kernel(kernel);
+    standin_fail(NULL, 0);
+    made = standin_made();
+    ok(use_once(memory, NULL) && standin_made() > made, "what was there then is not used again");
+    cuStreamDestroy(stream);
+}
+
+typedef struct capture {
+    CUstream stream;
+    sem_t begun, end;
+    bool whole;
+} capture_t;
+
+/* Another thread of the application's, which captures a graph meanwhile. */
+static void *capture(void *arg)
+{
+    capture_t *capture = arg;
+    CUcontext popped;
+    CUgraph graph = NULL;
+
+    standin_exempt(true);
+    must(cuCtxPushCurrent(primary) == CUDA_SUCCESS &&
+             cuStreamBeginCapture(capture->stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS,
+         "a capture");
+    sem_post(&capture->begun);
+    sem_wait(&capture->end);
+    capture->whole = cuStreamEndCapture(capture->stream, &graph) == CUDA_SUCCESS;
+    cuCtxPopCurrent(&popped);
+    return NULL;
+}
+
+static void captures(char *memory, char *pooled)
+{
+    CUstream stream = NULL;
+    capture_t elsewhere = {.whole = false};
+    flash_gpu_copy_t copy = {.done = end};
+    flash_gpu_lane_t *lane;
+    CUgraph graph = NULL;
+    pthread_t thread;
+    void *given, *far;
+    bool well;
+
+    must(cuStreamCreate(&elsewhere.stream, CU_STREAM_DEFAULT) == CUDA_SUCCESS &&
+             cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS,
+         "streams");
+    sem_init(&elsewhere.begun, 0, 0);
+    sem_init(&elsewhere.end, 0, 0);
+    must(pthread_create(&thread, NULL, capture, &elsewhere) == 0, "a thread");
+    sem_wait(&elsewhere.begun);
+    given = stream;
+    well = use_once(memory, NULL) && use_once(pooled, NULL) && use_once(memory, &given);
+    sem_post(&elsewhere.end);
+    pthread_join(thread, NULL);
+    ok(well && elsewhere.whole, "a capture meanwhile disturbs nothing, and is not disturbed");
+
+    /* The stream itself, once the operation has begun. */
+    lane = gpu->open(memory, &given);
+    far = lane == NULL ? NULL : gpu->allocate_far(lane, BYTES);
+    must(far != NULL, "a producer's memory");
+    ended = failed = 0;
+    must(gpu->notify(lane, stream, &copy), "a notice");
+    standin_exempt(true);
+    must(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS, "a capture");
+    standin_exempt(false);
+    ok(all_end(1) && failed == 0, "what the stream held before it was captured ends");
+    ok(!gpu->notify(lane, stream, &copy) &&
+           strcmp(gpu->complaint(), "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED") == 0 &&
+           !gpu->copy(lane, &given, memory, far, BYTES),
+       "what is captured is refused");
+    gpu->release_far(lane, far);
+    gpu->close(lane);
+    ok(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS, "and the graph is whole");
+    cuStreamDestroy(stream);
+    cuStreamDestroy(elsewhere.stream);
+}
+
+/* As one that is made of a green context: another one than the memory's, of the same device. */
+static void stream_elsewhere(char *memory)
+{
+    void *context = standin_make_context(0), *given;
+    CUstream stream = NULL;
+    CUcontext popped;
+
+    must(cuCtxPushCurrent(context) == CUDA_SUCCESS &&
+             cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS,
+         "a context");
+    cuCtxPopCurrent(&popped);
+    given = stream;
+    ok(use_once(memory, &given), "a stream of another context of the device's");
+    cuStreamDestroy(stream);
+    standin_destroy_context(context);
+}
+
+typedef struct visit {
+    flash_gpu_lane_t *lane;
+    flash_gpu_copy_t *copy;
+} visit_t;
+
+/* A callback thread: the default stream that it is told of is its own. */
+static void *notify_there(void *arg)
+{
+    const visit_t *visit = arg;
+
+    must(gpu->enter(visit->lane), "the lane's context");
+    must(gpu->notify(visit->lane, CU_STREAM_PER_THREAD, visit->copy), "a notice");
+    gpu->leave();
+    return NULL;
+}
+
+static void per_thread(char *memory)
+{
+    void *given = CU_STREAM_PER_THREAD;
+    flash_gpu_lane_t *lane = gpu->open(memory, &given);
+    flash_gpu_copy_t copy = {.done = end};
+    void *far;
+    pthread_t thread;
+
+    must(lane != NULL, "a lane");
+    far = gpu->allocate_far(lane, BYTES);
+    must(far != NULL, "a producer's memory");
+    ended = failed = 0;
+    must(pthread_create(&thread, NULL, notify_there, &(visit_t){lane, &copy}) == 0, "a thread");
+    pthread_join(thread, NULL);
+    ok(all_end(1) && failed == 0, "each thread's default stream is another one");
+    gpu->release_far(lane, far);
+    gpu->close(lane);
+}
+
+static void load_plugin(void)
+{
+    const char *build = getenv("top_builddir");
+    flash_gpu_plugin_fn *ask = NULL;
+    char path[PATH_MAX];
+    void *plugin;
+
+    snprintf(path, sizeof(path), "%s/cuda/.libs/flash_cuda.so", build == NULL ? "../.." : build);
+    plugin = dlopen(path, RTLD_NOW);
+    must(plugin != NULL, dlerror());
+    *(void **) &ask = dlsym(plugin, FLASH_GPU_SYMBOL);
+    must(ask != NULL && (gpu = ask()) != NULL, "the plugin");
+}
+
+int main(void)
+{
+    char *memory, *pooled;
+
+    must(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&primary, 0) == CUDA_SUCCESS &&
+             cuCtxPushCurrent(primary) == CUDA_SUCCESS,
+         "the device");
+    load_plugin();
+    memory = allocate();
+    pooled = allocate();
+    kept(memory);
+    shared(memory);
+    contexts();
+    reset();
+    errors(memory);
+    captures(memory, pooled);
+    stream_elsewhere(memory);
+    per_thread(memory);
+    gpu->end();
+    ok(standin_streams() == 0 && standin_events() == 0, "in the end nothing is left: %d, %d",
+       standin_streams(), standin_events());
+    ok(standin_pushed() == 1, "and no context");
+    return tap_done();
+}
