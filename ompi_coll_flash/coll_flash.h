@@ -102,8 +102,9 @@ typedef struct mca_coll_flash_params {
     char *help_dir;
     char *cuda_plugin; /* its path; empty or "none": there is none */
     bool cuda_reduce;
-    int cuda_direct;     /* FLASH_DIRECT_* */
-    size_t pinned_bytes; /* of an operation's scratch; 0: what it wants */
+    int cuda_direct;        /* FLASH_DIRECT_* */
+    size_t cuda_keep_bytes; /* of pinned memory, and of a device's */
+    size_t pinned_bytes;    /* of an operation's scratch; 0: what it wants */
 } mca_coll_flash_params_t;
 
 extern mca_coll_flash_params_t mca_coll_flash_params;

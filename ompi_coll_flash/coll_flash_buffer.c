@@ -63,7 +63,7 @@ int mca_coll_flash_open_stager(const void *input, const void *output,
         return mca_coll_flash_refuse_device(
             "there is no plugin for it, see coll_flash_cuda_plugin");
     }
-    if (!flash_stager_load(plugin, reason)) {
+    if (!flash_stager_load(plugin, mca_coll_flash_params.cuda_keep_bytes, reason)) {
         return mca_coll_flash_refuse_device(reason);
     }
     return fail(flash_stager_open(mca_coll_flash_job_progress(), input, output, order, stager));
@@ -135,6 +135,17 @@ static bool wants_direct(void)
     }
 }
 
+/* It is made and freed in each such operation, which takes some 100 ms. */
+static void tell_unkept(size_t bytes)
+{
+    if (bytes > 0) {
+        FLASH_VERBOSE(1,
+                      "coll:flash: an operation needs %zu bytes of pinned memory, more than "
+                      "coll_flash_cuda_keep_bytes (%zu): they are not kept for the next one",
+                      bytes, mca_coll_flash_params.cuda_keep_bytes);
+    }
+}
+
 int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
     int status;
@@ -148,6 +159,7 @@ int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_o
                       params->scratch_far ? "sent and received by UCX from the device's memory"
                                           : "staged through pinned memory",
                       flash_op_scratch_size(params));
+        tell_unkept(flash_stager_unkept(request->stager));
     }
     return fail(status);
 }

@@ -31,6 +31,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .sends = 8,
     .keep_bytes = FLASH_POOL_LARGEST,
     .pinned_bytes = (size_t) 64 << 20,
+    .cuda_keep_bytes = (size_t) 320 << 20, /* a block of 256 MiB, and the segments under way */
     .probe_seconds = 5,
     .stuck_seconds = 60,
     .stuck_error = false,
@@ -325,6 +326,16 @@ static void register_devices(void)
         &mca_coll_flash_params.cuda_plugin,
         "Path of flash_cuda.so, which flash loads at the first buffer in the memory of "
         "a CUDA device. none: there is none, and such buffers are refused");
+    register_variable(
+        "cuda_keep_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_5,
+        MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.cuda_keep_bytes,
+        "Operations on the memory of CUDA devices go through pinned memory of the host, or through "
+        "memory of the device's that UCX reaches. Up to this size in bytes, what one operation has "
+        "taken is kept for the next ones, four pieces of each kind and device at most, until MPI "
+        "is finalized. A reduction takes about one block, what has callbacks about three. More "
+        "pinned memory than this is made and freed in each operation, which takes some 100 ms for "
+        "each 256 MiB and waits for the device (coll_flash_verbose 1 tells of it); of the device's "
+        "memory no operation takes more. 0: none is kept");
     mca_coll_flash_params.cuda_reduce = true;
     register_variable(
         "cuda_reduce", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,

@@ -22,12 +22,9 @@
 #include "flash_pool.h"
 
 /*
- * Pinned memory that is kept for the next operation: making it takes milliseconds, and telling a
- * network of it as long.
+ * What operations on a device's memory have left for each other: making pinned memory takes
+ * milliseconds, telling a network of it as long, and freeing it waits for the device.
  */
-#define LARGEST_KEPT ((size_t) 256 << 20)
-
-/* What operations on a device's memory have left for each other. */
 typedef struct pools {
     int device;
     flash_pool_t pinned, direct;
@@ -103,7 +100,7 @@ static const flash_gpu_ops_t *load(const char *plugin, char *reason)
     return ops;
 }
 
-static void make_pools(const flash_gpu_ops_t *ops)
+static void make_pools(const flash_gpu_ops_t *ops, size_t keeps)
 {
     for (int device = 0; device < FLASH_GPU_DEVICES; device++) {
         pools_t *made = &pools[device];
@@ -112,15 +109,15 @@ static void make_pools(const flash_gpu_ops_t *ops)
         made->pinned = (flash_pool_t){.allocate = ops->allocate_pinned,
                                       .release = ops->release_pinned,
                                       .arg = &made->device,
-                                      .largest = LARGEST_KEPT};
+                                      .largest = keeps};
         made->direct = (flash_pool_t){.allocate = ops->allocate_direct,
                                       .release = ops->release_direct,
                                       .arg = &made->device,
-                                      .largest = LARGEST_KEPT};
+                                      .largest = keeps};
     }
 }
 
-bool flash_stager_load(const char *plugin, char *reason)
+bool flash_stager_load(const char *plugin, size_t keeps, char *reason)
 {
     const flash_gpu_ops_t *ops;
 
@@ -129,7 +126,7 @@ bool flash_stager_load(const char *plugin, char *reason)
     if (ops == NULL) {
         ops = load(plugin, reason);
         if (ops != NULL) {
-            make_pools(ops);
+            make_pools(ops, keeps);
             context = (flash_context_t){.enter = ops->enter_home, .leave = ops->leave_home};
             elsewhere = (flash_elsewhere_t){.poll = ops->poll, .busy = ops->busy};
             atomic_store_explicit(&gpu, ops, memory_order_release);
@@ -409,7 +406,7 @@ static bool find_direct(flash_stager_t *stager, flash_op_params_t *params)
     bool reduces = params->combine != NULL;
     size_t size = flash_op_scratch_size(params);
 
-    if (size == 0 || size > LARGEST_KEPT || (reduces && !params->combine_far) ||
+    if (size == 0 || size > pools[device].direct.largest || (reduces && !params->combine_far) ||
         !is_at_home(stager->input, device) || !is_at_home(stager->output, device) ||
         !borrow(&pools[device].direct, size, &stager->scratch)) {
         return false;
@@ -439,6 +436,13 @@ static bool find_store(flash_stager_t *stager, flash_op_params_t *params)
     }
     params->store = stager->store.memory;
     return true;
+}
+
+size_t flash_stager_unkept(const flash_stager_t *stager)
+{
+    const loan_t *loan = &stager->scratch;
+
+    return loan->pool != NULL && loan->size > loan->pool->largest ? loan->size : 0;
 }
 
 static int find_pinned(flash_stager_t *stager, flash_op_params_t *params)

@@ -21,7 +21,8 @@ typedef struct flash_stager flash_stager_t; /* one operation's */
 
 /* Loads the plugin at that path, once. False: it cannot be used, and why. */
 #define FLASH_STAGER_REASON_MAX 256
-bool flash_stager_load(const char *plugin, char *reason);
+/* `keeps`: memory that an operation takes of a device's, or pinned, is kept up to so many bytes. */
+bool flash_stager_load(const char *plugin, size_t keeps, char *reason);
 
 /* A stream of the application's that an operation takes its place in. Outlives the operation. */
 typedef struct flash_stager_order {
@@ -47,6 +48,8 @@ void flash_stager_abandon(flash_stager_t *stager);
  * FLASH_ERR_NO_MEMORY or FLASH_ERR_DEVICE.
  */
 int flash_stager_fill(flash_stager_t *stager, bool direct, flash_op_params_t *params);
+/* Bytes of that memory, if it is too much to be kept; else 0. */
+size_t flash_stager_unkept(const flash_stager_t *stager);
 /* Has sums made on the device, before flash_stager_fill(): whether it has a kernel for them. */
 bool flash_stager_add_by(flash_stager_t *stager, const void *output, flash_gpu_operator_t operation,
                          flash_gpu_type_t type);

@@ -301,7 +301,9 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * sendbuf   sendcount elements of sendtype, or MPI_IN_PLACE (the own block then lies in recvbuf
  *           already). Must not change before the request is complete, but by hints->own. Either
  *           buffer may be in host memory or, where a ring serves `comm` and the types have no gaps,
- *           in that of a CUDA device; what the calling thread's default streams hold comes first.
+ *           in that of a CUDA device, which the application has waited for, but by hints->stream:
+ *           only what cudaMemcpy() and cudaMemset() still do to the buffer when they have
+ *           returned comes first by itself.
  *           Not from within a callback of the driver's, which forbids all that flash would do
  *           there.
  * recvbuf   room for recvcount elements of recvtype for each rank, in rank order. Not to be

@@ -126,6 +126,10 @@ else
     skip 'products by cuBLASLt' 'built without it, or without a C++ compiler'
 fi
 
+point 'pinned memory that is not kept is told of' says + 'more than coll_flash_cuda_keep_bytes (4096)' \
+    2 --mca coll_flash_verbose 1 --mca coll_flash_cuda_keep_bytes 4096 --mca coll_flash_cuda_direct no -- test_device many
+point 'what is kept is not' says 0 'more than coll_flash_cuda_keep_bytes' \
+    2 --mca coll_flash_verbose 1 --mca coll_flash_cuda_direct no -- test_device many
 for text in "in a device's memory: input and output" 'staged through pinned memory'; do
     point "it is told: $text" says + "$text" 2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_direct no -- test_device many
 done
