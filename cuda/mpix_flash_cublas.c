@@ -143,10 +143,17 @@ static size_t size_of(cudaDataType_t type)
     }
 }
 
+/* As cuBLASLt has it: with factors of 8 bits, not that of a product of 32. */
+static int32_t bias_type(const MPIX_Flash_cublas_gemm *gemm)
+{
+    return size_of(gemm->type) == 1 && gemm->product_type != CUDA_R_16F ? CUDA_R_16BF
+                                                                        : gemm->product_type;
+}
+
 static bool add_bias(const MPIX_Flash_cublas_gemm *gemm, cublasLtMatmulDesc_t operation)
 {
     cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    int32_t type = size_of(gemm->type) == 1 ? CUDA_R_16BF : gemm->product_type;
+    int32_t type = bias_type(gemm);
 
     return WELL(cublasLtMatmulDescSetAttribute, operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                 sizeof(epilogue)) &&
@@ -295,11 +302,21 @@ static bool multiply(MPIX_Flash_cublas_gemm *gemm, const product_t *product, cud
 
 /* -------------------------------------------------------------------- callbacks */
 
+/* cuBLASLt multiplies E5M2 by E4M3 alone, and here both factors are of one type. */
+static bool has_product(const MPIX_Flash_cublas_gemm *gemm)
+{
+    if (gemm->type == CUDA_R_8F_E5M2) {
+        fprintf(stderr, "mpix_flash_cublas: two factors of CUDA_R_8F_E5M2: cuBLASLt has no such "
+                        "product; use CUDA_R_8F_E4M3\n");
+    }
+    return gemm->type != CUDA_R_8F_E5M2;
+}
+
 static bool is_well_formed(const MPIX_Flash_cublas_gemm *gemm)
 {
     return gemm != NULL && gemm->size == sizeof(*gemm) && gemm->n > 0 && gemm->k > 0 &&
            size_of(gemm->type) > 0 && size_of(gemm->product_type) > 1 && gemm->b != NULL &&
-           gemm->ldb >= (gemm->transposed ? gemm->k : gemm->n);
+           gemm->ldb >= (gemm->transposed ? gemm->k : gemm->n) && has_product(gemm);
 }
 
 static bool may_consume(const MPIX_Flash_cublas_gemm *gemm)

@@ -41,7 +41,7 @@ typedef struct MPIX_Flash_cublas_gemm {
     size_t size;         /* sizeof(MPIX_Flash_cublas_gemm) */
     int n, k;            /* at least 1 */
     cudaDataType_t type; /* of A and B: CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF, or, where cuBLASLt
-                            has them, CUDA_R_8F_E4M3 and its like */
+                            has it, CUDA_R_8F_E4M3 (of two of E5M2 it makes no product) */
     cudaDataType_t product_type; /* of C: CUDA_R_32F, or CUDA_R_16F or CUDA_R_16BF as goes
                                     with `type` */
     cublasComputeType_t compute; /* CUBLAS_COMPUTE_32F; CUBLAS_COMPUTE_32F_FAST_TF32: by tf32 */
@@ -53,8 +53,9 @@ typedef struct MPIX_Flash_cublas_gemm {
     long long lda;
     void *c; /* consumer: all ranks' rows, ldc elements apart; a producer's go where it is told */
     long long ldc;
-    const void *bias; /* n elements of C's type, or with fp8 factors, of CUDA_R_16BF, which each
-                         row gets added; NULL: none. Of a reduce-scatter, on one rank alone */
+    const void *bias; /* n elements of C's type, but with fp8 factors and C in CUDA_R_32F, of
+                         CUDA_R_16BF, which each row gets added; NULL: none. Of a reduce-scatter,
+                         on one rank alone */
     size_t workspace; /* bytes that a product may use besides; 0: none */
     struct {
         void *memory;

@@ -37,6 +37,7 @@ enum {
     SUCCESS = 0,
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
+    DEVICE_UNAVAILABLE = 46,
     INVALID_DEVICE = 101,
     INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
@@ -134,6 +135,8 @@ typedef struct standin_kernel {
 const standin_kernel_t *standin_find_kernel(const char *name);
 const standin_kernel_t *standin_find_layer_kernel(const char *name); /* of the benchmarks' */
 
+/* For tests: loads and stores that this thread has made in kernels. */
+unsigned long standin_accesses(void);
 /* For tests: how many there are that nobody has freed, and contexts pushed by this thread. */
 int standin_streams(void);
 int standin_events(void);

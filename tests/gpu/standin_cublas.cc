@@ -273,11 +273,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     const layout_t *output = reinterpret_cast<const layout_t *>(d);
     algorithm_t algorithm;
     bool fp8 = size_of(reinterpret_cast<const layout_t *>(a)->type) == 1;
-    int32_t bias_type = fp8 ? CUDA_R_16BF : output->type;
+    bool e5m2 = reinterpret_cast<const layout_t *>(a)->type == CUDA_R_8F_E5M2 &&
+                reinterpret_cast<const layout_t *>(b)->type == CUDA_R_8F_E5M2;
+    int32_t bias_type = fp8 && output->type != CUDA_R_16F ? CUDA_R_16BF : output->type;
 
     *count = 0;
     if (standin_fails("cublasLtMatmulAlgoGetHeuristic") ||
-        (fp8 && operation->transpose != CUBLAS_OP_T) ||
+        (fp8 && operation->transpose != CUBLAS_OP_T) || e5m2 ||
         (operation->epilogue == CUBLASLT_EPILOGUE_BIAS && operation->bias_type != bias_type)) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }

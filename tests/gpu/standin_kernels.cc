@@ -11,9 +11,11 @@
 
 /* A device does not load or store what is not aligned. */
 static thread_local bool aligned;
+static thread_local unsigned long accesses;
 
 template <class T> static inline T *accessed(T *place)
 {
+    accesses++;
     aligned = aligned && reinterpret_cast<uintptr_t>(place) % sizeof(T) == 0;
     return place;
 }
@@ -39,6 +41,11 @@ static const standin_kernel_t kernels[] = {
     FLASH_KERNELS(ENTRY)
 #undef ENTRY
 };
+
+unsigned long standin_accesses(void)
+{
+    return accesses;
+}
 
 const standin_kernel_t *standin_find_kernel(const char *name)
 {

@@ -102,15 +102,16 @@ void half_precision(const char *type, format_t format)
  * Of any length, from any address and with any number of threads, an element is as it is alone, and
  * what lies around stays.
  */
-bool walks(const standin_kernel_t *kernel, size_t count, size_t shift, size_t threads,
-           bool in_place)
+bool walks(const standin_kernel_t *kernel, size_t count, size_t shift, size_t other_shift,
+           size_t threads, bool in_place)
 {
     size_t bytes = count * kernel->element, stride = (bytes + 31) / 16 * 16;
-    std::vector<unsigned char> memory(3 * stride + 256), wanted(bytes + 1);
+    std::vector<unsigned char> memory(3 * stride + 384), wanted(bytes + 1);
     unsigned char *base =
         memory.data() + (16 - reinterpret_cast<uintptr_t>(memory.data()) % 16) % 16;
-    unsigned char *in = base + shift * kernel->element, *inout = in + stride;
-    unsigned char *out = in_place ? inout : inout + stride;
+    unsigned char *in = base + shift * kernel->element;
+    unsigned char *inout = base + stride + (shift + other_shift) * kernel->element;
+    unsigned char *out = in_place ? inout : base + 2 * stride + 64 + shift * kernel->element;
 
     for (size_t k = 0; k < memory.size(); k++) {
         memory[k] = (unsigned char) (k * 37 % 251 % 64); /* no number that is not one */
@@ -141,8 +142,10 @@ void all_walk()
         for (size_t length : lengths) {                                                     \
             for (size_t threads : crowds) {                                                 \
                 for (size_t shift = 0; shift < 3; shift++) {                                \
-                    wrong += !walks(found, length, shift, threads, shift % 2 == 0);         \
-                    wrong += !walks(found, length, shift, threads, shift % 2 == 1);         \
+                    wrong += !walks(found, length, shift, 0, threads, shift % 2 == 0);      \
+                    wrong += !walks(found, length, shift, 0, threads, shift % 2 == 1);      \
+                    wrong += !walks(found, length, shift, 1, threads, shift % 2 == 0);      \
+                    wrong += !walks(found, length, shift, 2, threads, shift % 2 == 1);      \
                 }                                                                           \
             }                                                                               \
         }                                                                                   \
@@ -152,6 +155,32 @@ void all_walk()
 #undef WALK
 }
 
+/* Loads and stores of a sum of bytes, each address so many of them off 16. */
+unsigned long accesses_of(size_t count, size_t in, size_t inout, size_t out)
+{
+    std::vector<uint8_t> memory(3 * count + 256);
+    uint8_t *base = memory.data() + (16 - reinterpret_cast<uintptr_t>(memory.data()) % 16) % 16;
+    size_t apart = count / 16 * 16 + 32;
+    unsigned long before = standin_accesses();
+
+    standin_find_kernel("flash_sum_u8")
+        ->run(base + in, base + apart + inout, base + 2 * apart + out, count, 0, 1);
+    return standin_accesses() - before;
+}
+
+void words_are_wide()
+{
+    const size_t COUNT = 1024, VECTORS = COUNT / 16, ENDS = 3 * 32;
+
+    ok(accesses_of(COUNT, 0, 0, 0) == 3 * VECTORS, "aligned, all moves by vectors");
+    ok(accesses_of(COUNT, 1, 1, 1) <= 3 * VECTORS + ENDS, "and where all are off by as much");
+    ok(accesses_of(COUNT, 0, 0, 1) <= 2 * VECTORS + COUNT + ENDS,
+       "one that is off alone does not make the others slow");
+    ok(accesses_of(COUNT, 0, 4, 0) <= 2 * VECTORS + COUNT / 4 + ENDS,
+       "and is moved by the widest words that it is aligned for");
+    ok(accesses_of(COUNT, 3, 3, 0) <= 2 * VECTORS + COUNT + ENDS, "whichever it is");
+}
+
 } // namespace
 
 int main()
@@ -159,5 +188,6 @@ int main()
     half_precision("f16", fp16);
     half_precision("bf16", bf16);
     all_walk();
+    words_are_wide();
     return tap_done();
 }

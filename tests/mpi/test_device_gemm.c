@@ -131,7 +131,8 @@ static MPIX_Flash_cublas_gemm describe(const problem_t *problem, const matrix_t 
 
 static cudaDataType_t bias_type_of(const problem_t *problem, cudaDataType_t product_type)
 {
-    return problem->type == CUDA_R_8F_E4M3 ? CUDA_R_16BF : product_type;
+    return problem->type == CUDA_R_8F_E4M3 && product_type != CUDA_R_16F ? CUDA_R_16BF
+                                                                         : product_type;
 }
 
 static int gap_of(const problem_t *problem)
@@ -278,6 +279,14 @@ static const problem_t problems[] = {
     {.name = "bf16", .type = CUDA_R_16BF, .rows = 24, .n = 16, .k = 32, .bias = true},
     {.name = "fp8",
      .type = CUDA_R_8F_E4M3,
+     .rows = 32,
+     .n = 32,
+     .k = 32,
+     .transposed = 1,
+     .bias = true},
+    {.name = "fp8 to fp16",
+     .type = CUDA_R_8F_E4M3,
+     .product_type = CUDA_R_16F,
      .rows = 32,
      .n = 32,
      .k = 32,
@@ -443,6 +452,11 @@ static void refused(void)
     gemm.beta = 1;
     check_class(MPIX_Flash_cublas_igemm_reduce_scatter(&gemm, 1, matrix, 1, NULL, comm, &request),
                 MPI_ERR_ARG, "a producer's beta");
+    gemm.beta = 0;
+    gemm.type = CUDA_R_8F_E5M2;
+    check_class(
+        MPIX_Flash_cublas_iallgather_gemm(matrix, 1, matrix, &gemm, 1, NULL, comm, &request),
+        MPI_ERR_ARG, "two factors of E5M2");
     MPI_Comm_free(&comm);
 }
 
