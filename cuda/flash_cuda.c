@@ -29,11 +29,34 @@ bool flash_cuda_well(CUresult result)
     return result == CUDA_SUCCESS;
 }
 
+/* Errors whose name alone does not say what to do. */
+static const char *explain(CUresult result)
+{
+    switch (result) {
+    case CUDA_ERROR_DEVICE_UNAVAILABLE:
+        return "CUDA_ERROR_DEVICE_UNAVAILABLE (another process has the device, and its compute "
+               "mode "
+               "is exclusive, see nvidia-smi -q -d COMPUTE)";
+    case CUDA_ERROR_NO_DEVICE:
+        return "CUDA_ERROR_NO_DEVICE (CUDA_VISIBLE_DEVICES may hide all of them)";
+    case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+        return "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (libcuda.so.1 and the kernel's module are of "
+               "different releases)";
+    case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
+        return "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (the stream is being captured into a graph)";
+    default:
+        return NULL;
+    }
+}
+
 static const char *last_complaint(void)
 {
     const char *name = NULL;
     CUresult result = (CUresult) atomic_load_explicit(&complaint, memory_order_relaxed);
 
+    if (explain(result) != NULL) {
+        return explain(result);
+    }
     return flash_cuda_driver.p_cuGetErrorName(result, &name) == CUDA_SUCCESS && name != NULL
                ? name
                : "an error that it has no name for";
@@ -129,14 +152,15 @@ static const flash_gpu_ops_t ops = {.open = flash_cuda_open,
                                     .busy = flash_cuda_busy,
                                     .complaint = last_complaint};
 
-__attribute__((visibility("default"))) const flash_gpu_ops_t *flash_gpu_plugin_4(void);
+__attribute__((visibility("default"))) const flash_gpu_ops_t *
+flash_gpu_plugin_4(const char **reason);
 
-const flash_gpu_ops_t *flash_gpu_plugin_4(void)
+const flash_gpu_ops_t *flash_gpu_plugin_4(const char **reason)
 {
     const flash_gpu_ops_t *table;
 
     pthread_mutex_lock(&mutex);
-    found = found || flash_cuda_driver_find(&flash_cuda_driver);
+    found = found || flash_cuda_driver_find(&flash_cuda_driver, reason);
     table = found ? &ops : NULL;
     pthread_mutex_unlock(&mutex);
     return table;

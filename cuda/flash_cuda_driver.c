@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #define STRING(name)   #name
 #define EXPANDED(name) STRING(name)
@@ -21,17 +22,41 @@ static const struct {
 #undef FUNCTION
 };
 
-bool flash_cuda_driver_find(flash_cuda_driver_t *driver)
+/* Which CUDA a driver is of, as it says itself: thousands, and tens of the second number. */
+static int version_of(void *library)
+{
+    int (*ask)(int *version);
+    int version = 0;
+
+    *(void **) &ask = dlsym(library, "cuDriverGetVersion");
+    return ask != NULL && ask(&version) == 0 ? version : 0;
+}
+
+static const char *tell_missing(void *library, const char *function)
+{
+    static char text[192];
+    int version = version_of(library);
+
+    snprintf(text, sizeof(text),
+             "CUDA's driver (of CUDA %d.%d) is too old: it has no %s. flash needs that of "
+             "CUDA " FLASH_CUDA_LEAST " or later",
+             version / 1000, version % 1000 / 10, function);
+    return text;
+}
+
+bool flash_cuda_driver_find(flash_cuda_driver_t *driver, const char **reason)
 {
     void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 
     if (library == NULL) {
+        *reason = "the process has not loaded CUDA's driver, libcuda.so.1";
         return false;
     }
     for (size_t k = 0; k < sizeof(functions) / sizeof(functions[0]); k++) {
         void *found = dlsym(library, functions[k].name);
 
         if (found == NULL) {
+            *reason = tell_missing(library, functions[k].name);
             dlclose(library);
             return false;
         }

@@ -63,7 +63,11 @@ typedef struct flash_cuda_driver {
 #undef FLASH_CUDA_MEMBER
 } flash_cuda_driver_t;
 
-/* Finds them all in the driver that the process has loaded, which stays. False: there is none. */
-bool flash_cuda_driver_find(flash_cuda_driver_t *driver);
+/* The first CUDA whose driver has them all, and the number of that driver. */
+#define FLASH_CUDA_LEAST "12.0 (525.60)"
+
+/* Finds them all in the driver that the process has loaded, which stays. False: there is none, or
+   one that lacks a function, and a sentence about that. One call at a time. */
+bool flash_cuda_driver_find(flash_cuda_driver_t *driver, const char **reason);
 
 #endif /* FLASH_CUDA_DRIVER_H */

@@ -142,15 +142,15 @@ typedef struct flash_gpu_ops {
     bool (*poll)(void);
     /* Whether poll() may find something, now or later. Takes next to no time. */
     bool (*busy)(void);
-    /* What the driver last refused, in its own words. */
+    /* What the driver last refused, in its own words, and what that may come from. */
     const char *(*complaint)(void);
 } flash_gpu_ops_t;
 
 /*
- * What the plugin exports: NULL if the process has not loaded a driver, or one that is too old. The
- * same table each time.
+ * What the plugin exports: NULL if the process has not loaded a driver, or one that is too old, and
+ * then a sentence about it. The same table each time.
  */
 #define FLASH_GPU_SYMBOL "flash_gpu_plugin_4"
-typedef const flash_gpu_ops_t *flash_gpu_plugin_fn(void);
+typedef const flash_gpu_ops_t *flash_gpu_plugin_fn(const char **reason);
 
 #endif /* FLASH_GPU_H */

@@ -85,16 +85,16 @@ static const flash_gpu_ops_t *load(const char *plugin, char *reason)
     void *library = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
     flash_gpu_plugin_fn *ask = NULL;
     const flash_gpu_ops_t *ops;
+    const char *why = "it is of another version of flash";
 
     if (library == NULL) {
         snprintf(reason, FLASH_STAGER_REASON_MAX, "%s", dlerror());
         return NULL;
     }
     *(void **) &ask = dlsym(library, FLASH_GPU_SYMBOL);
-    ops = ask == NULL ? NULL : ask();
+    ops = ask == NULL ? NULL : ask(&why);
     if (ops == NULL) {
-        snprintf(reason, FLASH_STAGER_REASON_MAX, "%s: %s", plugin,
-                 ask == NULL ? "it is of another version of flash" : "CUDA's driver is too old");
+        snprintf(reason, FLASH_STAGER_REASON_MAX, "%s: %s", plugin, why);
         dlclose(library);
     }
     return ops;

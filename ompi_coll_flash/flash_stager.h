@@ -20,7 +20,7 @@
 typedef struct flash_stager flash_stager_t; /* one operation's */
 
 /* Loads the plugin at that path, once. False: it cannot be used, and why. */
-#define FLASH_STAGER_REASON_MAX 256
+#define FLASH_STAGER_REASON_MAX 1024
 /* `keeps`: memory that an operation takes of a device's, or pinned, is kept up to so many bytes. */
 bool flash_stager_load(const char *plugin, size_t keeps, char *reason);
 

@@ -227,13 +227,14 @@ static void open_plugin(const char *path)
 {
     void *plugin = dlopen(path, RTLD_NOW);
     flash_gpu_plugin_fn *ask = NULL;
+    const char *reason = NULL;
 
     if (plugin == NULL) {
         fprintf(stderr, "rates: %s\n", dlerror());
         exit(EXIT_FAILURE);
     }
     *(void **) &ask = dlsym(plugin, FLASH_GPU_SYMBOL);
-    must(ask != NULL && (gpu = ask()) != NULL, "the plugin");
+    must(ask != NULL && (gpu = ask(&reason)) != NULL, "the plugin");
     lane = gpu->open(far, NULL);
     must(lane != NULL, "a lane");
     kernel = gpu->kernel(lane, far, FLASH_GPU_SUM, FLASH_GPU_F32);

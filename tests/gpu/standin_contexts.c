@@ -369,7 +369,7 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
 {
     standin_not_in_callback("cuDevicePrimaryCtxRetain");
     if (standin_fails("cuDevicePrimaryCtxRetain")) {
-        return UNKNOWN;
+        return DEVICE_UNAVAILABLE;
     }
     if (device < 0 || device >= DEVICES) {
         return INVALID_DEVICE;

@@ -210,6 +210,7 @@ static void load_plugin(void)
 {
     const char *build = getenv("top_builddir");
     flash_gpu_plugin_fn *ask = NULL;
+    const char *reason = NULL;
     char path[PATH_MAX];
     void *plugin;
 
@@ -217,7 +218,7 @@ static void load_plugin(void)
     plugin = dlopen(path, RTLD_NOW);
     must(plugin != NULL, dlerror());
     *(void **) &ask = dlsym(plugin, FLASH_GPU_SYMBOL);
-    must(ask != NULL && (gpu = ask()) != NULL, "the plugin");
+    must(ask != NULL && (gpu = ask(&reason)) != NULL, "the plugin");
 }
 
 int main(void)

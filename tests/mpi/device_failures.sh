@@ -21,6 +21,9 @@ FLASH_TEST_FAIL='copy 1' point 'a failure of the driver is told in its words' \
 FLASH_TEST_FAIL='copy 1' point 'a failure of the driver: cause and remedy' \
     explains device-failed 2 -- test_device_errors driver_fails
 
+FLASH_TEST_FAIL='cuDevicePrimaryCtxRetain 1' point 'a device that another process has: why' \
+    says + 'its compute mode is exclusive' 2 -- test_device_errors driver_fails
+
 if [[ -e $top_builddir/cuda/.libs/libmpix_flash_cublas.so ]] && stands_in .libs/libcublasLt.so; then
     for name in cublasLtCreate cudaMallocAsync cublasLtMatmulAlgoGetHeuristic cublasLtMatmul; do
         FLASH_TEST_FAIL=$name mpi 3 -- test_device_gemm cublas_fails
