@@ -186,18 +186,20 @@ static void reset(void)
     cuMemFree((CUdeviceptr) (uintptr_t) memory);
 }
 
-/* Work in all tracks, when the device breaks. */
+/* Work in all tracks, when the device breaks: behind a kernel, so that it does when all has begun. */
 static void errors(char *memory)
 {
-    CUstream stream = NULL;
-    void *given;
+    CUstream stream = NULL, first = NULL;
+    void *given, *gate, *kernel;
     flash_gpu_lane_t *lane;
     flash_gpu_copy_t copies[4];
     unsigned long made;
-    void *kernel;
 
-    must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS, "a stream");
-    given = stream;
+    must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+             cuStreamCreate(&first, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS,
+         "streams");
+    gate = standin_begin_kernel(first);
+    given = first;
     lane = gpu->open(memory, &given);
     must(lane != NULL, "a lane");
     kernel = standin_begin_kernel(stream);
@@ -210,6 +212,7 @@ static void errors(char *memory)
                                  &copies[k]),
              "a copy");
     }
+    standin_end_kernel(gate);
     ok(all_end(4) && failed > 0, "all that is begun ends, with an error of the device as well");
     ok(strcmp(gpu->complaint(), "CUDA_ERROR_ILLEGAL_ADDRESS") == 0, "which is told: %s",
        gpu->complaint());
@@ -220,6 +223,7 @@ static void errors(char *memory)
     made = standin_made();
     ok(use_once(memory, NULL) && standin_made() > made, "what was there then is not used again");
     cuStreamDestroy(stream);
+    cuStreamDestroy(first);
 }
 
 typedef struct capture {
