@@ -72,6 +72,7 @@ esac
 in_folder() {
     local build=$1 place=$2
     shift 2
+    make --silent --directory "$build" -j"$(nproc)" >/dev/null
     make --silent --directory "$build/tests/$place" --keep-going -j"$(nproc)" check TESTS="$*"
 }
 
@@ -110,7 +111,7 @@ run_slice() {
     rings) all_of mpi allgather.sh merge.sh reduce_scatter.sh ;;
     boards) all_of mpi board.sh board_requests.sh read.sh ;;
     rounds) all_of mpi direct.sh direct_small.sh doubling.sh doubling_requests.sh ;;
-    extension) all_of mpi caller.sh extension.sh fallback.sh growth.sh life.sh requests.sh ;;
+    extension) all_of mpi caller.sh extension.sh failures.sh fallback.sh growth.sh life.sh requests.sh ;;
     waits) all_of mpi faults.sh lost.sh messages.sh no_memory.sh && all_of cluster cluster.sh ;;
     random) FLASH_RANDOM_OPERATIONS=200000 all_of mpi random.sh ;;
     large) all_of mpi large.sh ;;
@@ -120,13 +121,15 @@ run_slice() {
     tsan) with_tool tsan --enable-tsan board.sh board_requests.sh pending.sh persistent.sh requests.sh ;;
     valgrind) ./install-deps.sh valgrind && make --silent --directory "$folder" check-valgrind ;;
     mutations-*) every_third_mutation "${1#*-}" ;;
-    *)
-        echo "long.sh: there is no slice $1: see tests/long.sh --list" >&2
-        return 2
-        ;;
     esac
 }
 
+for slice in "$@"; do
+    grep -q -x -- "$slice" <<<"$names" || {
+        echo "long.sh: there is no slice $slice: see tests/long.sh --list" >&2
+        exit 2
+    }
+done
 mkdir -p "$folder"
 rm -f "$folder/long-summary"
 passed=0 failed=0 skipped=0

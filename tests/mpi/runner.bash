@@ -96,7 +96,7 @@ run() {
     [[ $executable == "$program" ]] || set -- "$program" "$@"
     [[ $executable == */* ]] || executable=$programs/$executable
     ranks=${ranks_folder:-$(mktemp -d "$scratch/ranks.XXXXXX")}
-    timeout --kill-after=10 "${limit:-$((5 * FLASH_TEST_TIMEOUT))}" "$MPIRUN" -np "$np" --oversubscribe \
+    timeout --foreground --kill-after=10 "${limit:-$((5 * FLASH_TEST_TIMEOUT))}" "$MPIRUN" -np "$np" --oversubscribe \
         --mca mpi_yield_when_idle 1 --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" \
         --mca coll "$coll" --mca coll_flash_on_node "$on_node" --mca coll_flash_board "$board" \
         --mca coll_flash_doubling_bytes "$rounds" --mca coll_flash_doubling_ranks "$rounds_from" \
