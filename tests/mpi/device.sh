@@ -72,6 +72,7 @@ for ucx in cuda odd; do
     else
         long by_ucx 3
         mpi 3 -- test_device many users_operation two_devices
+        long little 3 # beside ranks whose scratch is the device's, and not bounded
     fi
     long by_ucx 4
 done
