@@ -76,6 +76,6 @@ int device_retained(void);          /* primary contexts */
 unsigned long device_launches(void);
 bool device_is_standin(void);
 bool device_is_broken(void); /* by an error: then what is read from it means nothing */
-int device_pushed(void); /* contexts of this thread */
+int device_pushed(void);     /* contexts of this thread */
 
 #endif /* DEVICE_H */
