@@ -4,9 +4,11 @@
  *
  * The stand-in driver runs all streams in one thread, a random one's next action at a time. So a
  * stream's first action here is a gate, and STEPS others follow: when all is in its stream, the gate
- * opens, and what does not come behind the stream is soon chosen before the last of them.
+ * opens, and what does not come behind the stream is soon chosen before the last of them. Each step
+ * counts in the memory that is copied: the copy says how many came first. What copies nothing is told
+ * of by a thread that polls: for that one, steps take a while.
  *
- * `steps` is atomic, relaxed; `seen` is released with `done`, and acquired with it.
+ * `steps` is atomic, relaxed; `counter` is set while no stream holds a step.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -31,7 +33,9 @@ enum { STEPS = 64, BYTES = 256 };
 static const flash_gpu_ops_t *gpu;
 static sem_t gate;
 static atomic_int steps;
-static int seen; /* how many of them, at the end of what comes behind them */
+static int seen;     /* how many of them, at the end of what comes behind them */
+static int *counter; /* of the memory that is copied; or NULL */
+static int got[BYTES / sizeof(int)];
 static atomic_bool done;
 
 static void must(bool well, const char *what)
@@ -51,13 +55,25 @@ static int wait_at_gate(void *arg)
 
 static int step(void *arg)
 {
+    static const struct timespec a_moment = {.tv_nsec = 200000};
+
     (void) arg;
     atomic_fetch_add_explicit(&steps, 1, memory_order_relaxed);
+    if (counter != NULL) {
+        ++*counter;
+    } else {
+        nanosleep(&a_moment, NULL);
+    }
     return SUCCESS;
 }
 
-static void fill(CUstream stream)
+static void fill(CUstream stream, const void *memory)
 {
+    counter = memory == NULL ? NULL : standin_reach_device((uintptr_t) memory, sizeof(*counter));
+    if (counter != NULL) {
+        *counter = 0;
+    }
+    memset(got, 0xff, sizeof(got));
     atomic_store_explicit(&steps, 0, memory_order_relaxed);
     atomic_store_explicit(&done, false, memory_order_relaxed);
     must(standin_compute(stream, wait_at_gate, NULL) == SUCCESS, "a gate");
@@ -82,6 +98,10 @@ static bool comes_behind(void)
         nanosleep(&pause, NULL);
         gpu->poll();
     }
+    if (counter != NULL) {
+        must(cuStreamSynchronize(CU_STREAM_LEGACY) == CUDA_SUCCESS, "the steps");
+        seen = got[0];
+    }
     if (seen != STEPS) {
         diag("behind %d of %d", seen, STEPS);
     }
@@ -95,12 +115,39 @@ static bool copy_comes_behind(CUstream stream, void *const *given, void *memory)
     flash_gpu_lane_t *lane;
     bool behind;
 
-    fill(stream);
+    fill(stream, memory);
     lane = gpu->open(memory, given);
     must(lane != NULL, "a lane");
-    must(gpu->begin(lane, (char *) memory + BYTES, memory, BYTES, &copy), "a copy");
+    must(gpu->begin(lane, got, memory, BYTES, &copy), "a copy");
     behind = comes_behind();
     gpu->close(lane);
+    return behind;
+}
+
+/* From one device's memory, which its default stream still writes, by the lane of another one's. */
+static bool copy_between_comes_behind(void *from)
+{
+    flash_gpu_copy_t copy = {.done = end};
+    flash_gpu_lane_t *lane, *other;
+    CUcontext context, popped;
+    CUdeviceptr to = 0;
+    bool behind;
+
+    must(cuDevicePrimaryCtxRetain(&context, 1) == CUDA_SUCCESS &&
+             cuCtxPushCurrent(context) == CUDA_SUCCESS && cuMemAlloc(&to, BYTES) == CUDA_SUCCESS &&
+             cuCtxPopCurrent(&popped) == CUDA_SUCCESS,
+         "the other device");
+    fill(CU_STREAM_LEGACY, from);
+    lane = gpu->open(from, NULL);
+    other = gpu->open((void *) (uintptr_t) to, NULL);
+    must(lane != NULL && other != NULL, "lanes");
+    gpu->join(lane, other);
+    must(gpu->begin(other, got, from, BYTES, &copy), "a copy");
+    behind = comes_behind();
+    gpu->close(other);
+    gpu->close(lane);
+    must(cuMemFree(to) == CUDA_SUCCESS, "memory");
+    cuDevicePrimaryCtxRelease(1);
     return behind;
 }
 
@@ -141,7 +188,7 @@ static bool write_comes_first(void *memory)
 {
     enum { TIMES = 50 };
     CUdeviceptr address = (CUdeviceptr) (uintptr_t) memory;
-    unsigned char content[BYTES], got[BYTES];
+    unsigned char content[BYTES], result[BYTES];
     flash_gpu_copy_t copy = {.done = end};
     int right = 0;
 
@@ -152,12 +199,12 @@ static bool write_comes_first(void *memory)
         atomic_store_explicit(&done, false, memory_order_relaxed);
         must(cuMemcpyHtoD(address, content, BYTES) == CUDA_SUCCESS, "a copy from the host");
         lane = gpu->open(memory, NULL);
-        must(lane != NULL && gpu->begin(lane, got, memory, BYTES, &copy), "a copy");
+        must(lane != NULL && gpu->begin(lane, result, memory, BYTES, &copy), "a copy");
         while (!atomic_load_explicit(&done, memory_order_acquire)) {
             gpu->poll();
         }
         gpu->close(lane);
-        right += memcmp(content, got, BYTES) == 0;
+        right += memcmp(content, result, BYTES) == 0;
     }
     return right == TIMES;
 }
@@ -171,7 +218,7 @@ static bool notice_comes_behind(CUstream stream, void *memory)
     bool behind;
 
     must(lane != NULL, "a lane");
-    fill(stream);
+    fill(stream, NULL);
     must(gpu->notify(lane, stream, &copy), "a notice");
     behind = comes_behind();
     gpu->close(lane);
@@ -196,7 +243,7 @@ static bool waits_for(CUstream stream, void *memory)
     bool waits;
 
     must(lane != NULL, "a lane");
-    fill(stream);
+    fill(stream, NULL);
     must(pthread_create(&opener, NULL, open_gate, NULL) == 0, "a thread");
     waits = gpu->copy(lane, &given, NULL, NULL, 0) &&
             atomic_load_explicit(&steps, memory_order_relaxed) == STEPS;
@@ -246,6 +293,7 @@ int main(void)
     ok(copy_comes_behind(CU_STREAM_LEGACY, NULL, pooled),
        "one of a pool's memory behind what the default stream does");
     ok(copy_comes_behind(CU_STREAM_PER_THREAD, NULL, pooled), "and each thread's");
+    ok(copy_between_comes_behind(pooled), "one to another device's memory as well");
     ok(copy_overlaps(NULL, memory), "one of other memory does not wait for a blocking stream");
     ok(copy_overlaps(&given, memory) && copy_overlaps(&given, pooled),
        "nor one behind a stream for any other");
