@@ -339,5 +339,10 @@ void flash_engine_finish(const flash_work_t *work, int status);
  * code. False if it was not pending. The operation may be gone when the lock is.
  */
 bool flash_engine_end_pending(flash_op_t *op, uint64_t number, int status);
+/*
+ * Without the lock: whether that piece is pending, and nobody has claimed it before. Who has, and
+ * nobody else, says later that it is done. The operation is there until then.
+ */
+bool flash_engine_claim_pending(flash_op_t *op, uint64_t number);
 
 #endif /* FLASH_ENGINE_H */

@@ -5,7 +5,7 @@
  * beginning and end), flash_op_places.c (where its data is), flash_op_bounce.c (how little pinned
  * memory does), flash_op_window.c (its segments under way), flash_op_calls.c (its callbacks),
  * flash_cursor.c (the order of its segments and pieces) and flash_slot.c (one segment's way). All of
- * it is ordered by the engine's lock, see flash_engine.h.
+ * it but `claims` is ordered by the engine's lock, see flash_engine.h.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -16,6 +16,7 @@
 #include "flash_pool.h"
 #include "flash_trace.h"
 
+#include <stdatomic.h>
 #include <sys/queue.h>
 
 typedef enum flash_slot_state {
@@ -158,6 +159,9 @@ struct flash_op {
     uint64_t called;       /* callbacks before the first one that is not done */
     uint64_t undone,
         done; /* of the pieces from there on, a bit for each: see flash_pending_bit() */
+    /* Not ordered by the lock: a piece's number and one, from before its callback is made until
+       whoever completes it takes it away; 0: none. In the place of flash_pending_bit(). */
+    _Atomic uint64_t claims[FLASH_MAX_PENDING];
     uint32_t produce_buffers; /* of a reduction: pieces that may be produced and not used up */
     bool calling;             /* a callback is taken as work */
     bool stopped;             /* no further callbacks */

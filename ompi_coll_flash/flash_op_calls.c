@@ -130,6 +130,8 @@ void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
     piece->produces = produces_next(op);
     take_piece(op, piece->produces ? &op->produce : &op->consume, piece);
     op->calling = true;
+    atomic_store_explicit(&op->claims[op->begun % FLASH_MAX_PENDING], op->begun + 1,
+                          memory_order_release);
     op->undone |= flash_pending_bit(op->begun++);
     flash_meter_computes(&op->engine->meter);
 }
@@ -154,10 +156,19 @@ bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status)
     return true;
 }
 
+bool flash_engine_claim_pending(flash_op_t *op, uint64_t number)
+{
+    uint64_t claim = number + 1;
+
+    return atomic_compare_exchange_strong_explicit(&op->claims[number % FLASH_MAX_PENDING], &claim,
+                                                   0, memory_order_acq_rel, memory_order_relaxed);
+}
+
 void flash_op_finish_callback(flash_op_t *op, uint64_t number, int status)
 {
     op->calling = false;
     if (status != FLASH_PENDING) {
+        flash_engine_claim_pending(op, number);
         flash_op_end_piece(op, number, status);
     }
     flash_engine_offer(op);

@@ -85,8 +85,8 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
 
 /*
  * As flash_engine_end_pending(), in any thread, one of a driver's callbacks included: the driver
- * may let who has the lock wait for that. So it tries the lock, and otherwise leaves a note, and
- * true is all that it can say. It waits for nothing.
+ * may let who has the lock wait for that. So it claims the piece, which needs no lock, tries the
+ * lock, and otherwise leaves a note. It waits for nothing.
  */
 bool flash_progress_end_pending(flash_progress_t *progress, flash_op_t *op, uint64_t number,
                                 int status);

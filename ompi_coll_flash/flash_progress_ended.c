@@ -135,10 +135,12 @@ bool flash_progress_finish_ended(flash_progress_t *progress)
 bool flash_progress_end_pending(flash_progress_t *progress, flash_op_t *op, uint64_t number,
                                 int status)
 {
-    bool pending;
+    bool pending = true;
 
     atomic_fetch_add_explicit(&progress->visitors, 1, memory_order_relaxed);
-    if (pthread_mutex_trylock(&progress->lock) == 0) { /* without the context of a device */
+    if (!flash_engine_claim_pending(op, number)) {
+        pending = false;
+    } else if (pthread_mutex_trylock(&progress->lock) == 0) { /* without the context of a device */
         pending = flash_engine_end_pending(op, number, status);
         if (pending) {
             flash_progress_recall(progress, false);

@@ -145,13 +145,11 @@ typedef int MPIX_Flash_compute_fn(const MPIX_Flash_block *block, void *arg);
  *           a piece that is produced fails, those after it are lost as well, pending ones too.
  *
  * Thread: any, at any level of MPI_Init_thread, also one that runs functions for an accelerator's
- * driver: it calls no MPI, and waits for nothing but flash's lock, which is held while data is
- * handed to or taken from the network, and for that only a moment. Not a signal handler. What was
- * written to block->data before, by this thread or by one that this thread waited for, is seen by
- * the operation. Returns MPI_ERR_ARG, and calls no error handler, if handle.operation is NULL or,
- * as long as the operation is under way, if the piece is not pending and the lock was to be had.
- * Else MPI_SUCCESS. Any other handle than one of a callback of an operation that is under way is
- * erroneous.
+ * driver: it calls no MPI, and waits for nothing. Not a signal handler. What was written to
+ * block->data before, by this thread or by one that this thread waited for, is seen by the
+ * operation. Returns MPI_ERR_ARG, and calls no error handler, if handle.operation is NULL or, as
+ * long as the operation is under way, if the piece is not pending. Else MPI_SUCCESS. Any other
+ * handle than one of a callback of an operation that is under way is erroneous.
  */
 int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
 

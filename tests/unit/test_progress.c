@@ -627,6 +627,9 @@ static void test_end_without_lock(void)
     pthread_mutex_lock(&pair.progress->lock);
     said = flash_progress_end_pending(pair.progress, pending_op, pending_number, FLASH_OK);
     ok(said && is_noted(pair.progress), "a piece's end is noted, in memory that was set aside");
+    ok(!flash_progress_end_pending(pair.progress, pending_op, pending_number, FLASH_OK) &&
+           !flash_progress_end_pending(pair.progress, pending_op, pending_number + 1, FLASH_OK),
+       "which is done once, and no other piece is");
     pthread_mutex_unlock(&pair.progress->lock);
     for (int k = 0; k < 100; k++) {
         flash_progress_poll(pair.progress, complete);
