@@ -1,5 +1,5 @@
 /*
- * bench_stats.c: clocks, and the median of what they said.
+ * bench_stats.c: clocks, and the median and quartiles of what they said.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -63,6 +63,8 @@ bench_stats_t bench_stats(double *samples, int count)
 {
     qsort(samples, (size_t) count, sizeof(*samples), compare);
     return (bench_stats_t){.min = samples[0],
+                           .lower = samples[(count - 1) / 4],
                            .median = 0.5 * (samples[(count - 1) / 2] + samples[count / 2]),
+                           .upper = samples[count - 1 - (count - 1) / 4],
                            .max = samples[count - 1]};
 }

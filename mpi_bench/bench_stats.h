@@ -1,5 +1,5 @@
 /*
- * bench_stats.h: clocks, and the median of what they said.
+ * bench_stats.h: clocks, and the median and quartiles of what they said.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -7,7 +7,7 @@
 #define BENCH_STATS_H
 
 typedef struct bench_stats {
-    double min, median, max;
+    double min, lower, median, upper, max; /* lower, upper: the quartiles */
 } bench_stats_t;
 
 /* Seconds of a clock that never jumps. */

@@ -172,7 +172,11 @@ static void run(int rank, int bytes)
 
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     all = bench_device_allocate((size_t) bytes * (size_t) ranks);
-    must(own == NULL || all == NULL, "memory");
+    if (own == NULL || all == NULL) {
+        fprintf(stderr, "flash_behind: rank %d's device has no memory for blocks of %d bytes\n",
+                rank, bytes);
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    }
     find();
     must(driver.stream_create(&streams[1], 0), "cuStreamCreate");
     must(driver.stream_create(&streams[2], 1), "cuStreamCreate"); /* CU_STREAM_NON_BLOCKING */

@@ -5,7 +5,7 @@
  * round), and the extension, whose callbacks leave the product's pieces in a stream; besides,
  * either part alone. What FLUX (arXiv 2406.06858) calls overlap efficiency, E, is the part of the
  * time beyond the product's that the extension saves. The two parts together take no less than the
- * longer one, so that E is at most T_gemm / T_comm where the product is the shorter one.
+ * longer one: that bounds E.
  *
  *   mpirun --mca coll flash flash_cublas -m 8192 -n 4096 -k 4096 -t bf16
  *
@@ -14,6 +14,7 @@
 #include <mpix_flash_cublas.h>
 
 #include <getopt.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,8 @@
 
 enum { PRODUCT, CALL, APART, TOGETHER, CASES };
 enum { MOST_PIECES = 4096, MOST_RUNS = 8, CHECKED = 64 };
+/* Elements after which a matrix repeats itself: a prime, so that no rows or columns are equal. */
+enum { PERIOD = 4194301 };
 
 typedef struct options {
     int m, n, k, iterations, warmup;
@@ -41,6 +44,7 @@ typedef struct bench {
     size_t element;                   /* bytes */
     MPIX_Flash_cublas_gemm whole;     /* in one piece */
     MPIX_Flash_cublas_gemm in_pieces; /* as the extension asks for it */
+    bench_stats_t times[CASES];       /* ms */
 } bench_t;
 
 static const char help[] =
@@ -58,12 +62,18 @@ static const char help[] =
     "All times are medians over the iterations of the maximum over ranks, in ms: of the product "
     "alone\n"
     "(T_gemm), of the call alone (T_comm), of one after the other (T_apart), and by the extension\n"
-    "(T_together). E: the part of the time beyond the product's that the extension saves (FLUX,\n"
-    "arXiv 2406.06858); bound: the most that E can be, min(1, T_gemm / T_comm). Results are "
-    "checked\n"
-    "once, before: all of the extension's against those of the call and the product, and some of "
-    "them\n"
-    "against sums that the host makes.\n";
+    "(T_together); below them their quartiles. IQR: the largest distance between quartiles, in\n"
+    "percent of its median.\n"
+    "E = (T_apart - T_together) / (T_apart - T_gemm): the part of the time beyond the product's "
+    "that\n"
+    "the extension saves (FLUX, arXiv 2406.06858). bound: the most that E can be by these times,\n"
+    "since the extension takes at least max(T_gemm, T_comm). A dash: the quartiles of two times "
+    "that\n"
+    "the figure divides by the difference of overlap.\n"
+    "Before all times, results are checked: all of the extension's against those of the call and\n"
+    "the product, and some of them against sums that the host makes. Factors are then small "
+    "integers,\n"
+    "whose sums are exact; for the times they have full mantissas.\n";
 
 /* --------------------------------------------------------------------- options */
 
@@ -184,13 +194,18 @@ static bench_parsed_t read_options(int argc, char **argv, int nranks, options_t 
 
 /* ---------------------------------------------------------------------- matrices */
 
-/* From -8 to 7, without a pattern, on which a device is faster; so small that sums are exact in any
-   order. All ranks have the same rows of one factor, and each has columns of its own of the other. */
+static uint32_t mix(size_t index, int seed)
+{
+    uint32_t mixed = ((uint32_t) (index % PERIOD) ^ (uint32_t) seed * 0x85ebca6b) * 0x9e3779b1;
+
+    return (mixed ^ mixed >> 15) * 0x2c1b3c6d;
+}
+
+/* From -8 to 7: so small that sums are exact in any order. All ranks have the same rows of one
+   factor, and each has columns of its own of the other. */
 static int element_of(size_t index, int seed)
 {
-    uint32_t mixed = ((uint32_t) index ^ (uint32_t) seed * 0x85ebca6b) * 0x9e3779b1;
-
-    return (int) ((mixed ^ mixed >> 15) * 0x2c1b3c6d >> 28) - 8;
+    return (int) (mix(index, seed) >> 28) - 8;
 }
 
 static int seed_of_columns(int rank)
@@ -198,31 +213,82 @@ static int seed_of_columns(int rank)
     return 3 + rank;
 }
 
-static void fill(const bench_t *bench, void *to, size_t elements, int seed)
+typedef void write_fn(const bench_t *bench, void *to, uint32_t mixed);
+
+static void write_bits(const bench_t *bench, void *to, uint32_t single, uint32_t half)
+{
+    uint16_t bits =
+        (uint16_t) (bench->options.type == CUDA_R_16BF ? single >> 16 : half); /* truncated */
+
+    memcpy(to, bench->element == 4 ? (const void *) &single : (const void *) &bits, bench->element);
+}
+
+static void write_integer(const bench_t *bench, void *to, uint32_t mixed)
 {
     static const uint16_t halves[] = {0xc800, 0xc700, 0xc600, 0xc500, 0xc400, 0xc200,
                                       0xc000, 0xbc00, 0,      0x3c00, 0x4000, 0x4200,
                                       0x4400, 0x4500, 0x4600, 0x4700};
-    char *content = malloc(elements * bench->element + 1);
-    size_t i;
+    float number = (float) ((int) (mixed >> 28) - 8);
+    uint32_t bits;
 
-    for (i = 0; content != NULL && i < elements; i++) {
-        int value = element_of(i, seed);
-        float number = (float) value;
-        uint32_t bits;
-        uint16_t half = halves[value + 8];
+    memcpy(&bits, &number, sizeof(bits));
+    write_bits(bench, to, bits, halves[mixed >> 28]);
+}
 
-        memcpy(&bits, &number, sizeof(bits));
-        if (bench->options.type == CUDA_R_16BF) {
-            half = (uint16_t) (bits >> 16);
-        }
-        memcpy(content + i * bench->element,
-               bench->element == 4 ? (const void *) &number : (const void *) &half, bench->element);
-    }
+/* From 1/16 to 1, and their negatives, with all bits of the mantissa: a device is faster on numbers
+   that have few. */
+static void write_real(const bench_t *bench, void *to, uint32_t mixed)
+{
+    uint32_t sign = mixed >> 31, exponent = mixed >> 29 & 3, mantissa = mixed & 0x7fffff;
+
+    write_bits(bench, to, sign << 31 | (126 - exponent) << 23 | mantissa,
+               sign << 15 | (14 - exponent) << 10 | mantissa >> 13);
+}
+
+static void fill(const bench_t *bench, void *to, size_t elements, int seed, write_fn *write)
+{
+    size_t period = elements < PERIOD ? elements : PERIOD, size = bench->element;
+    char *content = malloc(period * size + 1);
+
     if (content == NULL) {
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
     }
-    bench_device_write(to, content, elements * bench->element);
+    for (size_t i = 0; i < period; i++) {
+        write(bench, content + i * size, mix(i, seed));
+    }
+    for (size_t at = 0; at < elements; at += period) {
+        size_t count = elements - at < period ? elements - at : period;
+
+        bench_device_write((char *) to + at * size, content, count * size);
+    }
+    free(content);
+}
+
+static void fill_all(const bench_t *bench, write_fn *write)
+{
+    size_t n = (size_t) bench->options.n, k = (size_t) bench->options.k;
+    size_t block = (size_t) bench->rows * k;
+
+    for (int rank = 0; rank < bench->nranks; rank++) {
+        fill(bench, (char *) bench->a + (size_t) rank * block * bench->element, block, rank, write);
+    }
+    fill(bench, bench->b, k * n, seed_of_columns(bench->rank), write);
+    fill(bench, bench->own, block, bench->rank, write);
+}
+
+/* Of any type: what a result takes from there is no number, either. */
+static void fill_with_nan(void *to, size_t bytes)
+{
+    size_t piece = bytes < PERIOD ? bytes : PERIOD;
+    char *content = malloc(piece + 1);
+
+    if (content == NULL) {
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    }
+    memset(content, 0xff, piece);
+    for (size_t at = 0; at < bytes; at += piece) {
+        bench_device_write((char *) to + at, content, bytes - at < piece ? bytes - at : piece);
+    }
     free(content);
 }
 
@@ -259,13 +325,6 @@ static bool make(bench_t *bench)
         bench->product == NULL) {
         return false;
     }
-    for (int rank = 0; rank < bench->nranks; rank++) {
-        size_t block = (size_t) bench->rows * k;
-
-        fill(bench, (char *) bench->a + (size_t) rank * block * bench->element, block, rank);
-    }
-    fill(bench, bench->b, k * n, seed_of_columns(bench->rank));
-    fill(bench, bench->own, (size_t) bench->rows * k, bench->rank);
     bench->whole = bench->in_pieces = describe(bench);
     return true;
 }
@@ -366,11 +425,16 @@ static double product_of(const bench_t *bench, size_t row, size_t column, int ra
     return sum;
 }
 
-/* Some of this rank's results, of `rows` rows, against the host's. */
+/* This rank's results, of `rows` rows: whether all are numbers, and some of them the host's. */
 static bool is_right(const bench_t *bench, bool gathers, const float *result, size_t rows)
 {
     size_t n = (size_t) bench->options.n;
 
+    for (size_t at = 0; at < rows * n; at++) {
+        if (isnan(result[at])) {
+            return false;
+        }
+    }
     for (size_t k = 0; k < CHECKED; k++) {
         size_t at = (rows * n - 1) * k / (CHECKED - 1), row = at / n, column = at % n;
         double expected = 0;
@@ -388,22 +452,38 @@ static bool is_right(const bench_t *bench, bool gathers, const float *result, si
     return true;
 }
 
+/* Nothing that a case writes, or that communication brings to it, is there before it runs: a block
+   that is missing, or late, leaves no right result. */
+static void run_afresh(bench_t *bench, bool gathers, int pieces, int which)
+{
+    const options_t *options = &bench->options;
+    size_t n = (size_t) options->n;
+
+    if (gathers) {
+        fill_with_nan(bench->a, (size_t) options->m * (size_t) options->k * bench->element);
+    }
+    fill_with_nan(bench->c, (size_t) options->m * n * sizeof(float));
+    fill_with_nan(bench->product, (size_t) bench->rows * n * sizeof(float));
+    MPI_Barrier(MPI_COMM_WORLD);
+    run_case(bench, gathers, pieces, which);
+}
+
 /* Whether the extension's results are the others', bit by bit, and right. */
 static bool agree(bench_t *bench, bool gathers, int pieces)
 {
     size_t rows = (size_t) (gathers ? bench->options.m : bench->rows);
     size_t bytes = rows * (size_t) bench->options.n * sizeof(float);
-    void *result = gathers ? bench->c : bench->product;
-    float *apart = malloc(bytes), *together = calloc(bytes, 1);
+    const void *result = gathers ? bench->c : bench->product;
+    float *apart = malloc(bytes), *together = malloc(bytes);
     int same, all;
 
     if (apart == NULL || together == NULL) {
         MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
     }
-    run_case(bench, gathers, pieces, APART);
+    fill_all(bench, write_integer);
+    run_afresh(bench, gathers, pieces, APART);
     bench_device_read(apart, result, bytes);
-    bench_device_write(result, together, bytes); /* what is not written again is seen */
-    run_case(bench, gathers, pieces, TOGETHER);
+    run_afresh(bench, gathers, pieces, TOGETHER);
     bench_device_read(together, result, bytes);
     same = memcmp(apart, together, bytes) == 0 && is_right(bench, gathers, together, rows);
     MPI_Allreduce(&same, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
@@ -414,11 +494,15 @@ static bool agree(bench_t *bench, bool gathers, int pieces)
 
 /* ------------------------------------------------------------------------- times */
 
-static void measure(bench_t *bench, bool gathers, int pieces, double medians[CASES])
+static void measure(bench_t *bench, bool gathers, int pieces)
 {
     int iterations = bench->options.iterations, which, i;
     double *samples = malloc((size_t) (CASES * iterations) * sizeof(*samples));
 
+    if (samples == NULL) {
+        MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+    }
+    fill_all(bench, write_real);
     for (i = -bench->options.warmup; i < iterations; i++) {
         for (which = 0; which < CASES; which++) {
             double seconds, longest;
@@ -429,50 +513,86 @@ static void measure(bench_t *bench, bool gathers, int pieces, double medians[CAS
             seconds = bench_now() - seconds;
             MPI_Allreduce(&seconds, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
             if (i >= 0) {
-                samples[which * iterations + i] = longest;
+                samples[which * iterations + i] = 1e3 * longest;
             }
         }
     }
     for (which = 0; which < CASES; which++) {
-        medians[which] = 1e3 * bench_stats(samples + which * iterations, iterations).median;
+        bench->times[which] = bench_stats(samples + which * iterations, iterations);
     }
     free(samples);
 }
 
-/* A row of the table. False: results are wrong. */
-static bool report(bench_t *bench, bool gathers, int pieces)
+/* Of two times, the first of which is the longer one; NAN: their quartiles overlap. */
+static double difference(const bench_stats_t *longer, const bench_stats_t *shorter)
+{
+    return longer->lower > shorter->upper ? longer->median - shorter->median : (double) NAN;
+}
+
+static void print_ratio(double ratio)
+{
+    if (isfinite(ratio)) {
+        printf(" %6.3f", ratio);
+    } else {
+        printf(" %6s", "-");
+    }
+}
+
+static void print_row(const bench_t *bench, bool gathers, int pieces, bool right)
 {
     const options_t *options = &bench->options;
-    bool right = agree(bench, gathers, pieces);
-    double t[CASES], efficiency, bound;
+    const bench_stats_t *t = bench->times;
+    const bench_stats_t *longest = t[CALL].median > t[PRODUCT].median ? &t[CALL] : &t[PRODUCT];
+    double beyond = difference(&t[APART], &t[PRODUCT]), hidden = difference(&t[APART], longest);
+    double saved = t[APART].median - t[TOGETHER].median, spread = 0;
 
-    measure(bench, gathers, pieces, t);
-    efficiency = (t[APART] - t[TOGETHER]) / (t[APART] - t[PRODUCT]);
-    bound = t[PRODUCT] < t[CALL] ? t[PRODUCT] / t[CALL] : 1;
-    if (bench->rank == 0) {
-        printf("%s %s %5dx%5dx%5d %2d %8.2f %8.2f %8.2f %8.2f %6.3f %6.3f %6.3f  %s\n",
-               gathers ? "AG" : "RS", type_name(options), options->m, options->n, options->k,
-               pieces, t[PRODUCT], t[CALL], t[APART], t[TOGETHER], efficiency, bound,
-               efficiency / bound, right ? "results agree" : "WRONG RESULTS");
-        fflush(stdout);
+    printf("%s %s %5dx%5dx%5d %2d", gathers ? "AG" : "RS", type_name(options), options->m,
+           options->n, options->k, pieces);
+    for (int which = 0; which < CASES; which++) {
+        printf(" %8.2f", t[which].median);
+        spread = fmax(spread, (t[which].upper - t[which].lower) / t[which].median);
     }
-    return right;
+    printf(" %4.0f", 100 * spread);
+    print_ratio(saved / beyond);
+    print_ratio(hidden / beyond);
+    print_ratio(saved / hidden);
+    printf("  %s\n# quartiles", right ? "results agree" : "WRONG RESULTS");
+    for (int which = 0; which < CASES; which++) {
+        printf("  %.2f %.2f", t[which].lower, t[which].upper);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+/* A row of the table. */
+static void report(bench_t *bench, bool gathers, int pieces, bool right)
+{
+    measure(bench, gathers, pieces);
+    if (bench->rank == 0) {
+        print_row(bench, gathers, pieces, right);
+    }
 }
 
 static bool report_all(bench_t *bench)
 {
     const options_t *options = &bench->options;
-    bool right = true;
+    bool all_right = true;
 
     if (bench->rank == 0) {
-        printf("# %2d ranks,  m x  n x  k,  p %8s %8s %8s %8s %6s %6s %6s\n", bench->nranks,
-               "T_gemm", "T_comm", "T_apart", "T_tog.", "E", "bound", "E/b.");
+        printf("# %2d ranks,  m x  n x  k,  p %8s %8s %8s %8s %4s %6s %6s %6s\n", bench->nranks,
+               "T_gemm", "T_comm", "T_apart", "T_tog.", "IQR%", "E", "bound", "E/b.");
     }
     for (int k = 0; k < options->runs; k++) {
-        right = (!options->gathers || report(bench, true, options->pieces[k])) && right;
-        right = (!options->scatters || report(bench, false, options->pieces[k])) && right;
+        for (int gathers = 1; gathers >= 0; gathers--) {
+            if (gathers ? options->gathers : options->scatters) {
+                bool right = agree(bench, gathers, options->pieces[k]);
+
+                report(bench, gathers, options->pieces[k], right);
+                all_right = all_right && right;
+            }
+        }
     }
-    return right;
+    return all_right;
 }
 
 static int run(int argc, char **argv)

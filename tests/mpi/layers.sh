@@ -30,12 +30,32 @@ else
             run 2 -- "$benchmarks/flash_behind" 65536 5 >"$log" 2>&1 &&
             holds 3 '^behind a kernel of 5 ms in .* ms, ends '
     }
+    # broken WHAT PROGRAM [ARGUMENT]...: fails, since that is broken (stale.c). Not by libtool's script, into whose
+    # shell the library would be loaded, too.
+    broken() {
+        local folders=$top_builddir/tests/gpu/.libs:$top_builddir/cuda/.libs:$top_builddir/ompi_coll_flash/.libs
+        ! LD_LIBRARY_PATH=$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} run 2 -x "FLASH_TEST_STALE=$1" -- /usr/bin/env \
+            "LD_PRELOAD=$programs/.libs/libstale.so" "$benchmarks/.libs/$2" "${@:3}" >"$log" 2>&1
+    }
+    # notices WHAT CALL: a block that is missing, or late, is no right result; without, it is one.
+    notices() {
+        broken "$1" flash_cublas -m 64 -n 48 -k 32 -i 2 -x 1 -c "$2" && holds 1 'WRONG RESULTS' &&
+            ! broken nothing flash_cublas -m 64 -n 48 -k 32 -i 2 -x 1 -c "$2" && holds 1 'results agree'
+    }
+    without_memory() {
+        broken memory flash_behind 65536 5 &&
+            holds + "^flash_behind: rank .'s device has no memory for blocks of 65536 bytes"
+    }
     if [[ -e $top_builddir/cuda/.libs/flash_cuda.so && -e $top_builddir/tests/gpu/.libs/libcublasLt.so ]]; then
         point 'np 3 flash_cublas, fp32' products fp32 1
         point 'np 3 flash_cublas, bf16, in pieces' products bf16 4
         point 'np 2 flash_cublas: an allgather alone' one_product allgather AG
         point 'np 2 flash_cublas: a reduce-scatter alone' one_product reduce_scatter RS
+        point 'np 2 flash_cublas: the call brings nothing' notices call allgather
+        point 'np 2 flash_cublas: a product before its rows are there' notices consumer allgather
+        point 'np 2 flash_cublas: sums before their products are there' notices producer reduce_scatter
         point 'np 2 flash_behind' behind_kernels
+        point 'np 2 flash_behind: no memory' without_memory
     fi
     options
     beside point 'flash_cublas: rows that do not divide' refuses 'a multiple of' flash_cublas -m 7
