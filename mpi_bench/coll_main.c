@@ -103,21 +103,30 @@ static bool shape(coll_data_t data[], int sides, size_t bytes)
     return true;
 }
 
-/* All sizes. Returns the number of wrong results. */
-static long run(const coll_options_t *options, int rank, coll_data_t data[], FILE *csv)
+/* For flash's calls: with segments of so many bytes. */
+static MPI_Comm with_segments(int bytes)
 {
-    FILE *table = rank != 0 ? NULL : csv == stdout ? stderr : stdout;
-    MPI_Comm own = bench_own_communicator(MPI_COMM_WORLD);
-    coll_job_t job = {.options = options};
+    char text[16];
+    MPI_Info info;
+    MPI_Comm comm;
+
+    snprintf(text, sizeof(text), "%d", bytes);
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpix_flash_segment_bytes", text);
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+    MPI_Info_free(&info);
+    return comm;
+}
+
+/* All sizes. Returns the number of wrong results. */
+static long run_sizes(const coll_job_t *job, coll_data_t data[], MPI_Comm flash, MPI_Comm own,
+                      FILE *table, FILE *csv)
+{
+    const coll_options_t *options = job->options;
     bool warm = false;
     long wrong = 0;
     size_t bytes;
 
-    MPI_Comm_size(MPI_COMM_WORLD, &job.nranks);
-    job.hosts = bench_count_hosts(rank, &job.least_ranks);
-    job.flash_serves = bench_served(MPI_COMM_WORLD, true);
-    job.own_is_flash = bench_served(own, false);
-    coll_report_head(table, csv, &job);
     for (bytes = options->min_bytes; bytes <= options->max_bytes;
          bytes *= (size_t) options->times) {
         coll_row_t row = {.bytes = bytes};
@@ -126,12 +135,39 @@ static long run(const coll_options_t *options, int rank, coll_data_t data[], FIL
             continue;
         }
         if (!warm) {
-            coll_warm_up(data, options, own);
+            coll_warm_up(data, options, flash, own);
             warm = true;
         }
-        coll_measure(data, options, own, &row);
+        coll_measure(data, options, flash, own, &row);
         wrong += row.wrong;
-        coll_report_row(table, csv, &job, &row);
+        coll_report_row(table, csv, job, &row);
+    }
+    return wrong;
+}
+
+/* Returns the number of wrong results. */
+static long run(const coll_options_t *options, int rank, coll_data_t data[], FILE *csv)
+{
+    FILE *table = rank != 0 ? NULL : csv == stdout ? stderr : stdout;
+    MPI_Comm own = bench_own_communicator(MPI_COMM_WORLD);
+    coll_job_t job = {.options = options};
+    long wrong = 0;
+
+    MPI_Comm_size(MPI_COMM_WORLD, &job.nranks);
+    job.hosts = bench_count_hosts(rank, &job.least_ranks);
+    job.flash_serves = bench_served(MPI_COMM_WORLD, true);
+    job.own_is_flash = bench_served(own, false);
+    coll_report_head(table, csv, &job);
+    if (options->nsegments == 0) {
+        wrong = run_sizes(&job, data, MPI_COMM_WORLD, own, table, csv);
+    }
+    for (int k = 0; k < options->nsegments; k++) {
+        MPI_Comm flash = with_segments(options->segments[k]);
+
+        job.segment = options->segments[k];
+        coll_report_segment(table, &job);
+        wrong += run_sizes(&job, data, flash, own, table, csv);
+        MPI_Comm_free(&flash);
     }
     if (table != NULL) {
         coll_report_end(table, &job, wrong);

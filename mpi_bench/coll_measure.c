@@ -213,17 +213,18 @@ int coll_sides(const coll_options_t *options)
 }
 
 /* What a measurement begins with. */
-static coll_series_t series_of(coll_data_t data[], const coll_options_t *options, MPI_Comm own)
+static coll_series_t series_of(coll_data_t data[], const coll_options_t *options, MPI_Comm flash,
+                               MPI_Comm own)
 {
     return (coll_series_t){.data = data,
                            .options = options,
-                           .comms = {MPI_COMM_WORLD, own, own},
+                           .comms = {flash, own, own},
                            .nsides = coll_sides(options)};
 }
 
-void coll_warm_up(coll_data_t data[], const coll_options_t *options, MPI_Comm own)
+void coll_warm_up(coll_data_t data[], const coll_options_t *options, MPI_Comm flash, MPI_Comm own)
 {
-    coll_series_t series = series_of(data, options, own);
+    coll_series_t series = series_of(data, options, flash, own);
     double times[TIMES] = {0}, began = bench_now(), elapsed;
     int side;
 
@@ -236,9 +237,10 @@ void coll_warm_up(coll_data_t data[], const coll_options_t *options, MPI_Comm ow
     } while (elapsed < WARM_UP_SECONDS);
 }
 
-void coll_measure(coll_data_t data[], const coll_options_t *options, MPI_Comm own, coll_row_t *row)
+void coll_measure(coll_data_t data[], const coll_options_t *options, MPI_Comm flash, MPI_Comm own,
+                  coll_row_t *row)
 {
-    coll_series_t series = series_of(data, options, own);
+    coll_series_t series = series_of(data, options, flash, own);
 
     series.iterations = choose_iterations(&series);
     series.samples =

@@ -41,13 +41,14 @@ typedef struct coll_row {
  * Calls of all sides for a fraction of a second, before the first size is measured: while a job
  * starts, its launcher still needs the cores.
  */
-void coll_warm_up(coll_data_t data[], const coll_options_t *options, MPI_Comm own);
+void coll_warm_up(coll_data_t data[], const coll_options_t *options, MPI_Comm flash, MPI_Comm own);
 
 /*
- * Measures the size that all of `data` has been shaped for. Collective. MPI_COMM_WORLD is flash's side,
- * `own` Open MPI's.
+ * Measures the size that all of `data` has been shaped for. Collective. flash serves the one
+ * communicator, Open MPI's own component the other.
  */
-void coll_measure(coll_data_t data[], const coll_options_t *options, MPI_Comm own, coll_row_t *row);
+void coll_measure(coll_data_t data[], const coll_options_t *options, MPI_Comm flash, MPI_Comm own,
+                  coll_row_t *row);
 
 /* What the OSU benchmarks call overlap, in percent. */
 double coll_overlap(const coll_times_t *times);

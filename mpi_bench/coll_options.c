@@ -26,6 +26,7 @@ enum {
     OPT_OFFSET,
     OPT_SAME_WORK,
     OPT_SECONDS,
+    OPT_SEGMENT,
     OPT_TIMES,
 };
 
@@ -46,6 +47,7 @@ static const struct option long_options[] = {
     {"offset", required_argument, NULL, OPT_OFFSET},
     {"same-work", no_argument, NULL, OPT_SAME_WORK},
     {"seconds", required_argument, NULL, OPT_SECONDS},
+    {"segment", required_argument, NULL, OPT_SEGMENT},
     {"times", required_argument, NULL, OPT_TIMES},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -74,6 +76,8 @@ static const char help_text[] =
     "                        call alone, instead of one as long as their own\n"
     "      --offset=BYTES    where in its page the host's receive buffer begins, a multiple of 8\n"
     "                        (default 0, as that of the send buffer): copies may depend on it\n"
+    "      --segment=BYTES[,BYTES]...  all sizes with each of up to 8 segments of flash's, which\n"
+    "                        its calls get by the info key mpix_flash_segment_bytes\n"
     "      --csv=FILE        all figures, comma-separated; '-' is the standard output\n"
     "      --link-rate=BYTES  a second that a host can send, headers included (default\n"
     "                        $FLASH_LINK_RATE); --link-mtu=BYTES (default $FLASH_LINK_MTU or "
@@ -145,6 +149,26 @@ static bench_parsed_t parse_offset(const char *text, coll_options_t *options)
     return BENCH_RUN;
 }
 
+static bench_parsed_t parse_segments(const char *text, coll_options_t *options)
+{
+    char copy[128] = "";
+    char *rest = copy;
+
+    if (strlen(text) < sizeof(copy)) {
+        strcpy(copy, text);
+    }
+    options->nsegments = 0;
+    while (rest != NULL) {
+        if (options->nsegments == COLL_SEGMENTS ||
+            !bench_parse_int(strsep(&rest, ","), 64, INT_MAX,
+                             &options->segments[options->nsegments++])) {
+            return complain("--segment=%s: give up to %d numbers of bytes, 64 and more", text,
+                            COLL_SEGMENTS);
+        }
+    }
+    return BENCH_RUN;
+}
+
 static bench_parsed_t parse_accelerator(const char *text, coll_options_t *options)
 {
     options->device = strcmp(text, "cuda") == 0;
@@ -163,6 +187,8 @@ static bench_parsed_t parse_words(int option, const char *text, coll_options_t *
         return parse_accelerator(text, options);
     case OPT_COMPUTE:
         return parse_compute(text, options);
+    case OPT_SEGMENT:
+        return parse_segments(text, options);
     default:
         if (text[0] == '\0' || strlen(text) >= sizeof(options->csv)) {
             return complain("--csv: give the name of a file, or '-' for the standard output");
@@ -222,6 +248,7 @@ static bench_parsed_t parse_option(int option, char **argv, coll_options_t *opti
     case 'd':
     case OPT_COMPUTE:
     case OPT_CSV:
+    case OPT_SEGMENT:
         return parse_words(option, optarg, options);
     default:
         return parse_numbers(option, optarg, options);

@@ -14,6 +14,8 @@
 
 #define COLL_PAGE 4096 /* bytes */
 
+enum { COLL_SEGMENTS = 8 };
+
 /* No pointers: rank 0 parses and broadcasts the bytes. */
 typedef struct coll_options {
     size_t min_bytes, max_bytes;
@@ -25,11 +27,13 @@ typedef struct coll_options {
     bool full;
     bool check;
     coll_compute_kind_t compute;
-    bool device;    /* buffers in the memory of a CUDA device, where Open MPI's own calls are not */
-    int offset;     /* bytes into a page: there the receive buffer begins */
-    bool own;       /* measures Open MPI's own calls, too */
-    bool same_work; /* under the computation that flash's are measured under */
-    double link_rate; /* bytes per second, headers included; 0: not known */
+    bool device; /* buffers in the memory of a CUDA device, where Open MPI's own calls are not */
+    int segments[COLL_SEGMENTS]; /* bytes of flash's, each of which is measured */
+    int nsegments;               /* 0: flash's own choice alone */
+    int offset;                  /* bytes into a page: there the receive buffer begins */
+    bool own;                    /* measures Open MPI's own calls, too */
+    bool same_work;              /* under the computation that flash's are measured under */
+    double link_rate;            /* bytes per second, headers included; 0: not known */
     int link_mtu;
     char csv[4096]; /* "" for none, "-" for the standard output */
 } coll_options_t;

@@ -151,7 +151,7 @@ void coll_report_head(FILE *table, FILE *csv, const coll_job_t *job)
                 fprintf(csv, ",%s", columns[i].title);
             }
         }
-        fprintf(csv, ",Path,Wrong\n");
+        fprintf(csv, ",Path,Wrong%s\n", job->options->nsegments > 0 ? ",Segment" : "");
     }
 }
 
@@ -161,6 +161,14 @@ static void print_cell(FILE *table, double value)
         fprintf(table, " %14.2f", value);
     } else {
         fprintf(table, " %14s", "-");
+    }
+}
+
+void coll_report_segment(FILE *table, const coll_job_t *job)
+{
+    if (table != NULL) {
+        fprintf(table, "# segments of %d bytes\n", job->segment);
+        fflush(table);
     }
 }
 
@@ -190,7 +198,11 @@ void coll_report_row(FILE *table, FILE *csv, const coll_job_t *job, const coll_r
         fflush(table);
     }
     if (csv != NULL) {
-        fprintf(csv, ",%s,%ld\n", path_of(row), row->wrong);
+        fprintf(csv, ",%s,%ld", path_of(row), row->wrong);
+        if (job->segment > 0) {
+            fprintf(csv, ",%d", job->segment);
+        }
+        fprintf(csv, "\n");
         fflush(csv);
     }
 }

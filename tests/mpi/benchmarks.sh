@@ -76,6 +76,15 @@ sizes_multiply() {
 }
 point 'np 2 flash_iallgather --times' sizes_multiply
 
+segments() {
+    measures 4 '  \(ring\|below\)$' 2 flash_iallgather -m 1K:2K "${short[@]}" --segment=64K,1M --csv="$scratch/rows" &&
+        holds 1 '^# segments of 65536 bytes' && holds 1 '^# segments of 1048576 bytes' &&
+        awk -F, '/^Call,/ { column = $NF } /^MPI_Iallgather,/ { segments = segments " " $NF }
+            END { print column, segments; exit column != "Segment" || segments != " 65536 65536 1048576 1048576" }' \
+            "$scratch/rows"
+}
+point 'np 2 flash_iallgather --segment' segments
+beside point 'flash_iallgather: no segments' refuses 'give up to 8 numbers' flash_iallgather --segment=64K,1
 beside point 'flash_iallgather: sizes that are none' refuses 'MAX not less than MIN' flash_iallgather -m 4:2
 beside point 'flash_iallgather: sizes that do not grow' refuses 'from 2 to' flash_iallgather --times=1
 beside point 'flash_halves: no elements' refuses 'usage: flash_halves' flash_halves 0

@@ -30,6 +30,15 @@ for np in 2 3; do
 done
 point 'np 2 flash_ireduce_scatter_block' traced 2 $((1 << 19)) combine,receive,send,wait \
     "$benchmarks/flash_ireduce_scatter_block" "${short[@]}"
+# Segments that the benchmark asks for are those that flash sends.
+segments() {
+    traced 2 0 combine,receive,send,wait "$benchmarks/flash_iallgather" "${short[@]}" --no-own --segment=64K &&
+        python3 -c 'import collections, json, sys
+names = collections.Counter((event["name"], event["ph"]) for event in json.load(open(sys.argv[1])))
+print(names)
+sys.exit(names["receive", "X"] != 16 * names["allgather", "b"] or not names["allgather", "b"])' "$scratch/trace.0.json"
+}
+point 'np 2 flash_iallgather --segment' segments
 point 'np 2 test_extension' traced 2 0 callback,combine,receive,send,wait test_extension
 point 'np 3 test_pending' traced 3 0 callback,combine,receive,send,wait test_pending any_order
 
