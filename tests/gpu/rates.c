@@ -10,7 +10,7 @@
  * median of seven, in GB/s of each direction, and the part of what the driver's copies reach.
  * FLASH_TEST_DRIVER in the environment is the path of the driver; default: the system's.
  *
- * `left` is atomic: each copy's end is released, and acquired by who waits for the last.
+ * `left` is atomic: each copy's end is released, and acquired where all are waited for.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -260,6 +260,7 @@ int main(int argc, char **argv)
     }
     memset(pinned, 0, 2 * bytes);
     must(gpu->copy(lane, NULL, far, pinned, 2 * bytes), "a copy");
+    setvbuf(stdout, NULL, _IOLBF, 0); /* each line is there at once, however this program ends */
     tell_rates();
     gpu->release_pinned(&device, pinned, 2 * bytes);
     gpu->close(lane);

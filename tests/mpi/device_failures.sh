@@ -91,6 +91,17 @@ mpi 2 -- test_device pinned_near
 FLASH_TEST_FAIL='cuMemHostRegister 1' point 'np 3: cuMemHostRegister fails, call 1' \
     run 3 -x HWLOC_XMLFILE="$FLASH_TEST_TOPOLOGY" -x HWLOC_THISSYSTEM=1 -- test_device_errors driver_fails
 
+# The next line finds nobody who reads it.
+rates_at_once() {
+    local status
+    set +o pipefail
+    env --default-signal=PIPE "FLASH_TEST_DRIVER=$standin" "$top_builddir/tests/gpu/rates" "$plugin" 64 | head -n 1 |
+        grep '^GB/s'
+    status=${PIPESTATUS[0]}
+    set -o pipefail
+    [[ $status == 141 ]]
+}
+point 'rates of the plugin: each line at once' rates_at_once
 point 'rates of the plugin' env "FLASH_TEST_DRIVER=$standin" "$top_builddir/tests/gpu/rates" "$plugin" 2
 
 options --mca coll_flash_cuda_plugin "$plugin"
