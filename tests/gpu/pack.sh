@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 #
-# pack.sh [--build FOLDER] [KIT]: makes a folder to copy to a node that has a GPU, its driver and CUDA's
+# pack.sh [--build FOLDER] [--libucx VERSION] [KIT]: makes a folder to copy to a node that has a GPU, its driver and CUDA's
 # libraries, but neither MPI, a compiler nor a network. There, `run.sh` in it runs the tests and benchmarks.
 #
 # KIT (default: build-kit) then has run.sh and an archive: flash's build of FOLDER (default: build-test, which is
 # built if it is not there), Open MPI, UCX, hwloc and OpenBLAS as they are installed here, and a UCX that knows
-# CUDA, from the Python package libucx-cuN for CUDA N, if pip finds one. No path in it matters.
+# CUDA, from the Python package libucx-cuN for CUDA N, if pip finds it: that VERSION, or the one that was tried. No
+# path in it matters. An earlier kit gives way; a folder that holds anything else is left alone.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
@@ -20,15 +21,22 @@ die() {
 }
 
 build="build-test"
-if [[ ${1-} == --build ]]; then
-    build=${2:?a folder}
+libucx=1.22.0
+while [[ ${1-} == --build || ${1-} == --libucx ]]; do
+    case $1 in
+    --build) build=${2:?a folder} ;;
+    --libucx) libucx=${2:?a version} ;;
+    esac
     shift 2
-fi
+done
 if [[ ${1-} == -* ]] || (($# > 1)); then
     sed -n '3,/^$/s/^# \{0,1\}//p' tests/gpu/pack.sh
     exit 2
 fi
 kit=${1:-build-kit}
+if [[ -e $kit && ! -e $kit/kit.tar.gz ]] && [[ ! -d $kit || $(ls -A "$kit") ]]; then
+    die "$kit is no kit, and not empty: give another name"
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/kit
@@ -116,6 +124,11 @@ copy_modules() {
         mkdir -p "$root$folder"
         cp "$folder"/*.so "$root$folder"
     fi
+    folder=$(realpath --canonicalize-missing "${library%/*}/../share/pmix")
+    if [[ -d $folder ]]; then
+        mkdir -p "$root$folder"
+        cp "$folder"/help-*.txt "$root$folder"
+    fi
     library=$(realpath "$(library_of libucs.so.0)")
     mkdir -p "$root/lib/ucx"
     cp --dereference "${library%/*}"/ucx/libuct_cma.so.0 "$root/lib/ucx"
@@ -143,23 +156,35 @@ copy_libraries() {
         -exec ldd {} + 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort --unique)
 }
 
-# The wheel's libraries come three times each; tools and headers are of no use there.
+# The wheel's libraries come three times each; tools and headers are of no use there. What these libraries need besides
+# has a folder and names of its own, to which they hold the way.
 copy_cuda_ucx() {
-    local package=libucx-cu$cuda_major from file
-    if ! python3 -m pip download --quiet --no-deps --only-binary=:all: --dest "$work/wheel" "$package" \
+    local package=libucx-cu$cuda_major from=$work/wheel/libucx to=$root/ucx-cuda/libucx file
+    if ! python3 -m pip download --quiet --no-deps --only-binary=:all: --dest "$work/wheel" "$package==$libucx" \
         >"$work/pip.log" 2>&1; then
-        echo "pack.sh: pip finds no $package: the kit has no UCX that knows CUDA" >&2
+        echo "pack.sh: pip finds no $package $libucx: the kit has no UCX that knows CUDA" >&2
         return
     fi
     python3 -m zipfile --extract "$work"/wheel/libucx_*.whl "$work/wheel"
-    from=$work/wheel/libucx
-    mkdir -p "$root/ucx-cuda/bin" "$root/ucx-cuda/lib/ucx"
-    cp "$from/bin/ucx_info" "$root/ucx-cuda/bin"
-    chmod +x "$root/ucx-cuda/bin/ucx_info"
-    cp "$from"/lib/*.so.0 "$root/ucx-cuda/lib"
+    mkdir -p "$to/bin" "$to/lib/ucx"
+    cp "$from/bin/ucx_info" "$to/bin"
+    chmod +x "$to/bin/ucx_info"
+    cp "$from"/lib/*.so.0 "$to/lib"
     for file in "$from"/lib/ucx/*.so.0; do
-        [[ $file == *perftest* ]] || cp "$file" "$root/ucx-cuda/lib/ucx"
+        [[ $file == *perftest* ]] || cp "$file" "$to/lib/ucx"
     done
+    for file in "$from"_cu*.libs/libcudart-*; do
+        [[ ! -e $file ]] || (cd "$work/wheel" && cp --parents "${file#"$work/wheel/"}" "$root/ucx-cuda")
+    done
+}
+
+# Without the driver's libraries, which the node has.
+check_cuda_ucx() {
+    local lib=$root/ucx-cuda/libucx/lib missing
+    [[ -d $lib ]] || return 0
+    missing=$(LD_LIBRARY_PATH=$lib ldd "$lib"/*.so.0 "$lib"/ucx/*.so.0 2>&1 |
+        awk '/=> not found/ && $1 !~ /^libcuda[.]so|^libnvidia-ml[.]so/ { print $1 }' | sort -u | xargs)
+    [[ ! $missing ]] || die "libucx-cu$cuda_major $libucx needs what it does not bring: $missing"
 }
 
 # What the kit was made of, which its first step tells.
@@ -179,14 +204,14 @@ copy_open_mpi
 copy_modules
 copy_libraries
 copy_cuda_ucx
+check_cuda_ucx
 find "$root" -type f \( -perm -u+x -o -name '*.so*' \) -exec strip --strip-unneeded {} + 2>/dev/null || :
 describe >"$root/description"
 echo "$cuda_major" >"$root/cuda-major"
 
-rm -rf "$kit"
 mkdir -p "$kit"
 cp tests/gpu/run.sh tests/gpu/steps.bash "$kit"
 tar --create --owner=0 --group=0 --directory "$root" . | gzip -9 >"$kit/kit.tar.gz"
-bytes=$(du --bytes --summarize "$kit" | cut -f 1)
+bytes=$(du --bytes --total "$kit"/{run.sh,steps.bash,kit.tar.gz} | awk 'END { print $1 }')
 echo "$kit: $((bytes >> 20)) MiB"
 ((bytes <= most)) || die "that is more than $((most >> 20)) MiB"
