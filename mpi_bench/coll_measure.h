@@ -20,7 +20,7 @@ typedef struct coll_times {
 } coll_times_t;
 
 /*
- * Who takes turns. Each has buffers of its own, data[side]: what a call leaves in the caches of other
+ * The sides that take turns. Each has buffers of its own, data[side]: what a call leaves in the caches of other
  * ranks the next one with the same memory has to take back from there, and which lines those are differs
  * from one way to the other. With the same memory, each would pay for the one before it.
  */

@@ -55,7 +55,7 @@ fail() {
     "${@:2}" | awk '{ print "# " $0 }' || : # awk ends the last line
 }
 
-# judge NAME STATUS OUTPUT: what came of a point.
+# judge NAME STATUS OUTPUT: prints the result of a point.
 judge() {
     if (($2 == 0)); then
         say ok "$1"

@@ -112,7 +112,7 @@ if [[ -e $top_builddir/cuda/flash_kernels.fatbin ]] && stands_in test_operators;
     mpi 2 -- test_device_reduce by_device
     mpi 3 -- test_device_both halves
     mpi 3 -- test_device_reduce by_device
-    point 'who adds is told' says + 'sums are made on the device' \
+    point 'the device adds, and flash tells so' says + 'sums are made on the device' \
         2 --mca coll_flash_verbose 2 -- test_device many
 else
     skip 'sums made on the device' 'built without nvcc, or without a C++ compiler'

@@ -91,7 +91,7 @@ mpi 2 -- test_device pinned_near
 FLASH_TEST_FAIL='cuMemHostRegister 1' point 'np 3: cuMemHostRegister fails, call 1' \
     run 3 -x HWLOC_XMLFILE="$FLASH_TEST_TOPOLOGY" -x HWLOC_THISSYSTEM=1 -- test_device_errors driver_fails
 
-# The next line finds nobody who reads it.
+# The reader ends after the first line: the next one finds the pipe closed.
 rates_at_once() {
     local status
     set +o pipefail

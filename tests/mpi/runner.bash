@@ -206,7 +206,7 @@ points_of_job() {
     done
 }
 
-# report LAST: what came of the job. The points that it has begun, up to LAST, are not left any more; one that it
+# report LAST: prints the results of the job. The points that it has begun, up to LAST, are not left any more; one that it
 # has begun and not ended has ended it.
 report() {
     local number result rest=()
