@@ -2,7 +2,8 @@
 #
 # rehearse.sh [--build FOLDER] [RELEASE]: packs the kit of FOLDER (default: build-test) for a node with a GPU, and runs
 # it from start to end in a minimal Debian (trixie) without MPI, compiler and network, over the stand-in for CUDA's
-# driver. A point of TAP for each thing that is to be found; the last line sums up.
+# driver; then parts of it with programs that fail, hang, are killed and print wrong results. A point of TAP for each
+# thing that is to be found; the last line sums up.
 #
 # The minimal system stays in build-rehearsal-RELEASE, with all results. Needs root, as debootstrap does, and
 # namespaces; is skipped without.
@@ -55,6 +56,57 @@ pack() {
         [[ $(du --bytes --summarize "$top/$1" | cut -f 1) -le $most ]]
 }
 
+# The same kit, but for programs that do what BREAK in the environment says, as in BREAK='rates=hangs'.
+break_kit() {
+    local place
+    mkdir -p "$top/unpacked" "$top/broken"
+    gzip --decompress --stdout "$top/kit/kit.tar.gz" | tar --extract --directory "$top/unpacked"
+    cat >"$scratch/program" <<'END'
+#!/bin/sh
+for word in $BREAK; do
+    case $word in
+    "${0##*/}=fails") exit 1 ;;
+    "${0##*/}=killed") kill -KILL $$ ;;
+    "${0##*/}=ends") # the whole step
+        session=$(awk '{ sub(/.*\) /, ""); print $4 }' /proc/$$/stat)
+        kill -KILL $(cat /proc/[0-9]*/stat 2>/dev/null |
+            awk -v session="$session" '{ pid = $1; sub(/.*\) /, ""); if ($2 == session) print pid }')
+        sleep 1000
+        ;;
+    "${0##*/}=hangs") # after all that it prints
+        "$0.real" "$@"
+        sleep 1000
+        ;;
+    "${0##*/}=wrong")
+        "$0.real" "$@" | sed 's/results agree/WRONG RESULTS/; s/^[0-9].*/&  WRONG/'
+        exit 1
+        ;;
+    "${0##*/}=moved")
+        "$0.real" "$@" 2>&1 | sed "s/staged through pinned memory/sent and received by UCX from the device's memory/"
+        exit
+        ;;
+    "${0##*/}=cuda_copy")
+        echo '#      Transport: cuda_copy'
+        exit
+        ;;
+    esac
+done
+exec "$0.real" "$@"
+END
+    for place in mpi_bench/flash_{cublas,behind,iallgather,ireduce_scatter_block} tests/gpu/rates \
+        tests/mpi/flash_device_tests ../ucx-cuda/libucx/bin/ucx_info; do
+        place=$top/unpacked/flash/$place
+        if [[ -e $place ]]; then
+            mv "$place" "$place.real"
+            cp "$scratch/program" "$place"
+            chmod +x "$place"
+        fi
+    done
+    cp "$top"/kit/{run.sh,steps.bash} "$top/broken"
+    tar --create --directory "$top/unpacked" . | gzip -1 >"$top/broken/kit.tar.gz"
+    remove "$top/unpacked"
+}
+
 # What a node has: the driver and its libraries, by those that stand in for them.
 copy_driver() {
     local file
@@ -82,7 +134,10 @@ exit $status
 END
     cat >"$top/tools/nvidia-cuda-mps-control" <<'END'
 #!/bin/sh
+[ "$BREAK" != mps ] || exit 1
 if [ "${1-}" = -f ]; then
+    # It has CUDA's libraries.
+    case :$LD_LIBRARY_PATH: in *:/driver:*) ;; *) exit 1 ;; esac
     : >"$CUDA_MPS_PIPE_DIRECTORY/control"
     while [ -e "$CUDA_MPS_PIPE_DIRECTORY/control" ]; do sleep 0.1; done
     exit
@@ -127,6 +182,78 @@ sums() {
     done
 }
 
+# All that the kit's files are linked with is in it, in a minimal system, or comes with CUDA.
+is_whole() {
+    # shellcheck disable=SC2016 # expanded there
+    on_node whole_kit 'mkdir /tmp/kit && cd /tmp/kit && gzip -dc /elsewhere/kit/kit.tar.gz | tar xf -
+        { LD_LIBRARY_PATH=$PWD/lib:$PWD/flash/ompi_coll_flash/.libs:$PWD/flash/cuda/.libs:/driver \
+            find . -path ./ucx-cuda -prune -o -type f \( -perm -u+x -o -name "*.so*" \) -exec ldd {} + || :
+        LD_LIBRARY_PATH=$PWD/ucx-cuda/libucx/lib:/driver \
+            find ./ucx-cuda -type f \( -perm -u+x -o -name "*.so*" \) -exec ldd {} + || :; } 2>/dev/null >/results/ldd
+        grep -q "libopen-pal.so.40 => /tmp/kit/" /results/ldd
+        ! grep "not found" /results/ldd | grep -v "libnvidia-ml\.so\.1\|libcuda\.so\.1"'
+}
+
+# The steps' seconds, beside their limits: as if a job began here within a second, as it does on a node that is not
+# busy with anything else. Two readings of that, before and after.
+in_time() {
+    local slow
+    slow=$(cat "$top"/results/{whole,alone}/summary.txt | sed -n 's/^a job of 2 ranks .*: \(.*\) s$/\1/p' | sort -g | tail -n 1)
+    bash "$top/kit/run.sh" --list >"$scratch/steps"
+    awk -v slow="${slow:?}" 'BEGIN { slow = slow < 1 ? 1 : slow; print "a job begins in", slow, "s" }
+        NR == FNR { limit[$1] = $2; next }
+        $1 == "ok" && $2 != "device," {
+            sub(",", "", $2)
+            printf "%s: %d s, %.1f as on a node, of %d\n", $2, $3, $3 / slow, limit[$2]
+            late += $3 > limit[$2] * slow
+            steps++
+        }
+        END { exit late > 0 || steps < 6 }' "$scratch/steps" "$top/results/whole/summary.txt"
+}
+
+# before RESULTS TEXT TEXT: lines of the summary, in that order.
+before() {
+    awk -v first="$2" -v second="$3" '$0 ~ first && !a { a = NR } $0 ~ second && !b { b = NR }
+        END { exit !(a && b && a < b) }' "$top/results/$1/summary.txt"
+}
+
+# What an earlier run has left is there, and what the new one has is apart.
+keeps_runs() {
+    cmp "$top/results/whole/traces.tar.gz" "$scratch/traces.tar.gz" && [[ -s $top/results/whole/traces-2.tar.gz ]] &&
+        grep -c '^##### coll/flash .* run [12]: ' "$top/results/whole/details.txt" | grep -x 2 &&
+        sums whole '^coll/flash .* run 1: node ' '^coll/flash .* run 2: efficiency$' '^7 passed' '^1 passed'
+}
+
+refuses_folder() {
+    mkdir -p "$scratch/own"
+    : >"$scratch/own/file"
+    ! tests/gpu/pack.sh --build "$build" "$scratch/own" 2>"$scratch/packing" && cat "$scratch/packing" &&
+        grep "^pack.sh: $scratch/own is no kit" "$scratch/packing" && [[ -e $scratch/own/file ]]
+}
+
+# A wheel without the libraries that it has under names of its own.
+refuses_wheel() {
+    local package=libucx-cu
+    package+=$(<"$scratch/cuda-major")
+    mkdir -p "$scratch/wheel" "$scratch/poor"
+    python3 -m pip download --quiet --no-deps --only-binary=:all: --dest "$scratch/wheel" "$package==1.22.0" || return
+    python3 - "$scratch"/wheel/*.whl "$scratch/poor" <<'END'
+import os, sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as whole, \
+        zipfile.ZipFile(os.path.join(sys.argv[2], os.path.basename(sys.argv[1])), "w") as poor:
+    for info in whole.infolist():
+        if ".libs/" not in info.filename:
+            poor.writestr(info, whole.read(info))
+END
+    ! PIP_NO_INDEX=1 PIP_FIND_LINKS=$scratch/poor tests/gpu/pack.sh --build "$build" "$top/poor" 2>"$scratch/packing" &&
+        cat "$scratch/packing" && grep 'needs what it does not bring: libcudart' "$scratch/packing" && [[ ! -e $top/poor ]]
+}
+
+# Messages of Open MPI and PMIx, whose files are in the kit.
+no_sorry() {
+    ! grep --recursive --count 'Sorry!' "$top/results" | grep -v ':0$'
+}
+
 is_empty() {
     # shellcheck disable=SC2016 # expanded there
     on_node nothing 'for program in mpirun cc gcc nvcc nvidia-smi python3; do ! type "$program" || exit 1; done
@@ -152,18 +279,25 @@ point 'the kit is packed, and of at most 60 MiB' pack kit
 point "the driver's stand-in, and those of its libraries" copy_driver
 make_tools
 point 'the node has no MPI, compiler, Python, network' is_empty
+point 'the kit has all that its files are linked with' is_whole
+break_kit
 
 # --- all of it ---
 
 # A part of the last step is enough.
 point 'run.sh, from start to end' ends 0 whole 'FLASH_KIT_LIMITS="device=150" run'
 point 'node: what there is' sums whole '^flash .*Open MPI .*CUDA' ' cores, ' '^nvidia-smi does not answer' \
-    '^shared memory: ' '^devices: 2' '^UCX: .*tcp' '^ok  *node'
+    '^shared memory: ' '^devices: 2' '^UCX: .*tcp' '^a job of 2 ranks that does nothing: ' '^ok  *node'
 point 'smoke: the tests' sums whole '^4 of 4 tests pass' '^ok  *smoke'
 point 'rates: copies and sums' sums whole '^one plain copy ' '^segments of 256 KiB' '^segments of   1 MiB' \
     '^segments of   4 MiB' '^sums .* 256 KiB' '^ok  *rates'
-point 'collectives: each segment' sums whole '^iallgather .* 256 ' '^iallgather .* 1024 ' '^iallgather .* 4096 ' \
-    '^ireduce_scatter_block .* 4096 ' '^ok  *collectives'
+number='  *[0-9][0-9.]*'
+point 'collectives: each segment' sums whole "^iallgather, T(host)$number$number$number\$" \
+    "^iallgather, T(device), staged$number$number$number\$" "^ireduce_scatter_block, T(host)$number$number$number\$" \
+    "^ireduce_scatter_block, T(device), staged$number$number$number\$" '^ok  *collectives'
+point "collectives: UCX does not move the stand-in's memory" sums whole \
+    "^no figures of flash_iallgather by CUDA's UCX: it has no transport cuda_copy here" \
+    "^ireduce_scatter_block, T(device), by CUDA's UCX  *-  *-  *-\$" "^AG fp32 by CUDA's UCX: -"
 point 'efficiency: each shape' sums whole '^AG fp32 .* 1 .* staged' '^AG fp32 .* 16 .* staged' \
     '^RS fp32 .* 16 .* staged' '^AG bf16 .* 16 .* staged' '^AG fp32 .* traced' '^ok  *efficiency'
 point 'behind: each kind of stream' sums whole '^behind .* default stream: ' '^behind .* a blocking stream: ' \
@@ -173,15 +307,20 @@ point 'device: points' sums whole '^[1-9][0-9]* points pass, 0 fail' '^ok  *devi
 point 'the end of the summary' sums whole '^7 passed, 0 failed, 2 skipped, 0 not run'
 point 'the summary is about a screen' fits_a_screen whole
 point 'details, and an archive of traces' keeps whole
+point 'a step alone' ends 0 alone 'run behind node'
+point "each step's seconds, and its limit" in_time
 
 # --- parts of it ---
 
-point 'a step alone' ends 0 alone 'run behind'
-point 'a step alone: its line' sums alone '^behind .* ms' '^1 passed, 0 failed, 0 skipped, 0 not run'
+point 'steps alone: lines' sums alone '^behind .* ms' '^2 passed, 0 failed, 0 skipped, 0 not run'
+cp "$top/results/whole/traces.tar.gz" "$scratch" || :
+point 'a step again' ends 0 whole 'run efficiency'
+point 'a step again: what was there' keeps_runs
 # shellcheck disable=SC2016 # expanded there
 point "the toolkit's programs" ends 0 tools 'PATH=/tools:$PATH run node mps sanitizer'
-point "the toolkit's programs: lines" sums tools '^GPU, driver.*a stand-in' '^without MPS: ' '^with MPS: ' \
-    '^AG fp32 .* with MPS' '^ERROR SUMMARY: 0' '^3 passed'
+point "the toolkit's programs: lines" sums tools '^GPU, driver.*a stand-in' '^iallgather, ms, without MPS .*[0-9]' \
+    '^iallgather, ms, with MPS .*[0-9]' '^AG fp32 .* with MPS' '^ERROR SUMMARY: 0' '^3 passed'
+point 'what may hang comes last' before tools '^devices: ' '^GPU, driver'
 # No process of the one that hangs is left.
 # shellcheck disable=SC2016 # expanded there
 point 'a step that fails, and one that hangs' ends 1 fails \
@@ -195,14 +334,72 @@ point 'steps behind the time are named' sums late '^NOT RUN  smoke' '^NOT RUN  r
 point 'a node without a driver' ends 1 none 'unset FLASH_TEST_DRIVER; run'
 point 'a node without a driver: what is in the way' sums none '^PROBLEM: there is no CUDA driver.*Remedy: ' \
     "^PROBLEM: CUDA's libraries are not found: .*Remedy: " '^FAILED   node' '^NOT RUN  smoke' '^NOT RUN  device'
+
+# --- programs that fail, hang and lie ---
+
+kit=broken
+# broken NAME RESULTS STATUS BREAK SCRIPT: with lines of the summary in "$lines".
+broken() {
+    point "$1" ends "$3" "$2" "export BREAK='$4' PATH=/tools:\$PATH; $5"
+    point "$1: lines" sums "$2" "${lines[@]}"
+}
+lines=('^1 of 4 tests pass' '^failed: flash_device_tests test_device many, status 1$' '^FAILED   smoke, ')
+broken 'three tests fail' three 1 flash_device_tests=fails 'run smoke'
+lines=('^iallgather, T(host)  *WRONG  *WRONG  *WRONG$' '^FAILED   collectives, ' '^AG fp32 .* WRONG RESULTS staged'
+    '^AG fp32 .* WRONG RESULTS traced' '^RS fp32 .* WRONG RESULTS staged' '^FAILED   efficiency, ')
+broken 'results are wrong' wrong 1 'flash_cublas=wrong flash_iallgather=wrong' 'run collectives efficiency'
+lines=("^iallgather, T(host)$number$number$number\$" '^failed: ireduce_scatter_block, T(host), status 1$'
+    '^ireduce_scatter_block, T(host)  *-  *-  *-$' '^FAILED   collectives, ')
+broken 'a collective fails' failing 1 flash_ireduce_scatter_block=fails 'run collectives'
+lines=('^one plain copy ' '^sums .* 256 KiB' '^FAILED   rates: stopped at its limit of 20 s'
+    '^AG fp32 .* 1 .* staged' '^AG fp32 .* 16 .* staged' '^FAILED   efficiency: stopped at its limit of 30 s')
+broken 'the limit of a step: the rows before it' limit 1 'rates=hangs flash_cublas=hangs' \
+    'FLASH_KIT_LIMITS="rates=20 efficiency=30" run rates efficiency'
+lines=('^behind .* a non-blocking stream: ' '^failed: behind, status 124, time was up' '^FAILED   behind, .*: status 1, ')
+broken 'the limit of a job: the rows before it' job 1 flash_behind=hangs \
+    'FLASH_KIT_SLOW=2 FLASH_KIT_LIMITS=behind=90 run behind'
+lines=('^failed: rates, status 137$' '^FAILED   rates, .*: status 1, ' '^failed: behind, status 137$')
+broken 'a program is killed' killed 1 'rates=killed flash_behind=killed' 'run rates behind'
+lines=('^FAILED   rates, [^:]*: status [0-9]*, ' '^ok  *behind')
+broken 'a step is killed' ended 1 rates=ends 'run rates behind'
+lines=('^failed: compute-sanitizer, status 124, time was up' '^FAILED   sanitizer, ')
+broken 'a limit of next to nothing' least 1 flash_device_tests=hangs \
+    'FLASH_KIT_SLOW=10 FLASH_KIT_LIMITS=sanitizer=30 run sanitizer'
+lines=('^there was no time for a point' '^SKIPPED  device, ')
+broken 'no time for a point' no_point 0 flash_device_tests=hangs 'FLASH_KIT_LIMITS=device=10 run device'
+lines=('^failed: all places, all lengths: allgather, status 1$' '^FAILED   device, ')
+broken 'a test of devices fails' device 1 flash_device_tests=fails 'FLASH_KIT_LIMITS=device=30 run device'
+lines=('^the daemon of MPS does not start' '^FAILED   mps, ')
+broken 'MPS does not start' daemon 1 mps 'run mps'
+lines=('^failed: iallgather, ms, without MPS, status 1' '^iallgather, ms, with MPS  *-$' '^FAILED   mps, ')
+broken 'figures of MPS fail' mps 1 flash_iallgather=fails 'run mps'
+lines=('^the results of efficiency could not be kept' '^2 passed')
+broken 'results that cannot be kept' unkept 0 none 'mkdir /results/traces.tar.gz; run efficiency behind'
+if [[ -d $top/broken && $(tar --list --file "$top/broken/kit.tar.gz" ./ucx-cuda 2>/dev/null) ]]; then
+    lines=("^no figures of flash_iallgather by CUDA's UCX: flash does not tell" "^iallgather, T(device), by CUDA's UCX  *-")
+    broken 'UCX has cuda_copy, and does not move' unmoved 0 ucx_info=cuda_copy 'run collectives'
+    lines=("^iallgather, T(device), by CUDA's UCX$number$number$number\$"
+        "^ireduce_scatter_block, T(device), by CUDA's UCX  *-")
+    broken 'UCX has cuda_copy, and moves' moved 0 'ucx_info=cuda_copy flash_iallgather=moved' 'run collectives'
+else
+    skip 'UCX has cuda_copy' 'this kit has no UCX that knows CUDA'
+fi
+kit=kit
+
+# --- pack.sh ---
+
 packs_without_wheel() {
     PIP_NO_INDEX=1 PIP_FIND_LINKS=$scratch/empty pack without |& tee "$scratch/packing" &&
-        grep 'pack.sh: pip finds no libucx-cu.*: the kit has no UCX that knows CUDA' "$scratch/packing"
+        grep 'pack.sh: pip finds no libucx-cu.* 1.*: the kit has no UCX that knows CUDA' "$scratch/packing"
 }
 point 'no wheel of a UCX that knows CUDA: said by pack.sh' packs_without_wheel
 kit=without point 'no such wheel: the kit works' ends 0 without 'run node efficiency'
 point 'no such wheel: said on the node' sums without '^this kit has no UCX that knows CUDA' '^2 passed'
 point 'no such step' ends 2 nonsense 'run nonsense'
+point 'a folder that is no kit' refuses_folder
+sed -n 's/^CUDA_MAJOR = //p' "$build/cuda/Makefile" >"$scratch/cuda-major"
+point 'a wheel that lacks libraries' refuses_wheel
+point 'help files of Open MPI and PMIx are found' no_sorry
 plan
 
 summary="$((points - failures - skips)) passed, $failures failed"

@@ -6,7 +6,8 @@
 # a time limit of its own, which FLASH_KIT_LIMITS changes, as in FLASH_KIT_LIMITS='smoke=90 rates=20'; no step ends the
 # others. FLASH_KIT_SLOW=N, for a node that is N times as slow: all other times are N times as long. Each result is
 # at once in FOLDER (default: $OUT, or ./results): summary.txt, about a screen of text; details.txt, all that was
-# printed; traces.tar.gz.
+# printed; traces.tar.gz. What earlier runs left there stays: each has a heading, and the second one's traces are
+# traces-2.tar.gz.
 # Exit status 0: nothing failed, 1: something did, 2: bad arguments, or no kit.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -115,13 +116,14 @@ verdict() {
         skipped=$((skipped + 1))
         say "SKIPPED  $1, $3 s: see above"
         ;;
-    124 | 137)
-        failed=$((failed + 1))
-        say "FAILED   $1: stopped at its limit of $4 s"
-        ;;
     *)
         failed=$((failed + 1))
-        say "FAILED   $1, $3 s: status $2, see details.txt"
+        # setsid makes 9 of 137. Either is a SIGKILL, which may come from elsewhere, too.
+        if (($2 == 124 || $2 == 137 || $2 == 9)) && (($3 >= $4)); then
+            say "FAILED   $1: stopped at its limit of $4 s"
+        else
+            say "FAILED   $1, $3 s: status $2, see details.txt"
+        fi
         ;;
     esac
 }
@@ -151,16 +153,22 @@ run_step() {
 # The archive of traces, of all that there are by now; and no file of results that is too large to come back.
 keep_results() {
     if compgen -G "$FLASH_KIT_ROOT/traces/*" >/dev/null; then
-        tar --create --directory "$FLASH_KIT_ROOT" traces | gzip >"$results/traces.tar.gz"
-        if (($(stat --format %s "$results/traces.tar.gz") > largest)); then
-            rm "$results/traces.tar.gz"
+        tar --create --directory "$FLASH_KIT_ROOT" traces | gzip >"$archive" || return
+        if (($(stat --format %s "$archive") > largest)); then
+            rm "$archive"
             say "the traces are too large to be kept"
         fi
     fi
     if (($(stat --format %s "$details") > largest)); then
-        tail --bytes "$largest" "$details" >"$details.end"
-        mv "$details.end" "$details"
+        tail --bytes "$largest" "$details" >"$details.end" && mv "$details.end" "$details"
     fi
+}
+
+# The number of this run in the folder of results.
+count_runs() {
+    local before
+    before=$(grep -c '^coll/flash on ' "$summary" 2>/dev/null || :)
+    echo $((${before:-0} + 1))
 }
 
 FLASH_KIT_ROOT=$(mktemp -d)
@@ -168,13 +176,21 @@ trap 'rm -rf "$FLASH_KIT_ROOT"' EXIT
 export FLASH_KIT_ROOT FLASH_KIT_SUMMARY=$summary
 [[ -e $here/kit.tar.gz ]] || die "there is no $here/kit.tar.gz: run.sh is for a folder that pack.sh made"
 gzip --decompress --stdout "$here/kit.tar.gz" | tar --extract --no-same-owner --directory "$FLASH_KIT_ROOT"
-say "coll/flash on $(uname -n), $(date --utc '+%F %H:%M') UTC"
 if ((${#chosen[@]} == 0)); then
     mapfile -t chosen < <(awk 'NF { print $1 }' <<<"$steps")
 fi
+number=$(count_runs)
+archive=$results/traces.tar.gz
+if ((number > 1)); then
+    archive=$results/traces-$number.tar.gz
+    printf '\n' >>"$summary"
+fi
+heading="coll/flash on $(uname -n), $(date --utc '+%F %H:%M:%S') UTC, run $number: ${chosen[*]}"
+say "$heading"
+printf '\n##### %s #####\n' "$heading" >>"$details"
 for step in "${chosen[@]}"; do
     run_step "$step"
-    keep_results
+    keep_results || say "the results of $step could not be kept as they should be"
 done
 say "$passed passed, $failed failed, $skipped skipped, $not_run not run; $SECONDS s"
 ((failed == 0))
