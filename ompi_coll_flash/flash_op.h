@@ -1,11 +1,12 @@
 /*
  * flash_op.h: the engine's own view of an operation and its segments.
  *
- * Eight files share it: flash_engine.c (queues, work, completion), flash_op.c (an operation's memory,
+ * Nine files share it: flash_engine.c (queues, work, completion), flash_op.c (an operation's memory,
  * beginning and end), flash_op_places.c (where its data is), flash_op_bounce.c (how little pinned
  * memory does), flash_op_window.c (its segments under way), flash_op_calls.c (its callbacks),
- * flash_cursor.c (the order of its segments and pieces) and flash_slot.c (one segment's way). All of
- * it but `claims` is ordered by the engine's lock, see flash_engine.h.
+ * flash_cursor.c (the order of its segments and pieces), flash_slot.c (one segment's way) and
+ * flash_slot_messages.c (its messages). All of it but `claims` is ordered by the engine's lock, see
+ * flash_engine.h.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -341,8 +342,6 @@ bool flash_op_has_called(const flash_op_t *op);
 size_t flash_op_own_produced(const flash_op_t *op);
 
 /* flash_slot.c */
-void flash_slot_init(flash_slot_t *slot,
-                     flash_op_t *op); /* what is the same for all its segments */
 void flash_slot_open(flash_slot_t *slot);
 bool flash_slot_needs_staging_in(const flash_slot_t *slot);
 /* False: there is no memory for it yet. */
@@ -352,12 +351,27 @@ void flash_slot_have_local(flash_slot_t *slot);  /* of a waiting slot: it is the
 void flash_slot_combined(flash_slot_t *slot, int status);
 void flash_slot_staged(flash_slot_t *slot, int status);
 void flash_slot_stage(flash_slot_t *slot, flash_staging_t direction);
-/* Bounded: of what is kept: it is where it is sent from, or has no content. */
-void flash_slot_depart(flash_slot_t *slot);
+
+/* flash_slot_messages.c */
+/* What is the same for all segments of a slot. */
+void flash_slot_init(flash_slot_t *slot, flash_op_t *op);
 /* With whom its step exchanges, and the rank of who receives what is sent, or of the other. */
 flash_pair_t flash_slot_pair(const flash_slot_t *slot);
 uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending);
 /* flash_engine_note() of something that the segment has been through. */
 void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin);
+void flash_slot_receive(flash_slot_t *slot);
+/* The content is lost, and that rank is to blame, unless it was lost before. */
+void flash_slot_spoil(flash_slot_t *slot, uint32_t blame);
+/* It is where it is sent from, or has no content. */
+void flash_slot_depart(flash_slot_t *slot);
+/* After a send has ended. */
+void flash_op_post_sends(flash_op_t *op);
+/* After one that failed: whether its receiver will be told so. */
+bool flash_slot_send_again(flash_slot_t *slot);
+/* Compares what came with what was expected. False if more messages of the step are to come. */
+bool flash_slot_check_arrival(flash_slot_t *slot);
+/* Whether a spoiled message says, where only a copy can find it, who is to blame. */
+bool flash_slot_brings_far_blame(const flash_slot_t *slot);
 
 #endif /* FLASH_OP_H */
