@@ -88,7 +88,7 @@ with_tool() {
     ./build.sh "$build" --enable-werror "$option"
     make --silent --directory "$build" -j"$(nproc)" check TESTS= >/dev/null
     in_folder "$build" unit test_board test_board_failures test_engine_errors test_engine_peers test_engine_ring \
-        test_leaks test_progress test_pool test_trace test_fake_transport test_doubling
+        test_leaks test_progress test_progress_thread test_pool test_trace test_fake_transport test_doubling
     in_folder "$build" mpi "$@"
 }
 
