@@ -1,6 +1,7 @@
 /*
- * standin_streams.h: what the files about streams share: standin_streams.c, which runs them,
- * standin_events.c and standin_work.c, which put something into them.
+ * standin_streams.h: what the files about streams share: standin_streams.c, which there are,
+ * standin_run.c, which runs them, standin_capture.c, what is captured, standin_events.c and
+ * standin_work.c, which put something into them.
  *
  * All of it is ordered by `standin_mutex`.
  *
@@ -63,6 +64,7 @@ struct stream {
 
 extern pthread_mutex_t standin_mutex;
 extern pthread_cond_t standin_changed;
+extern stream_t *standin_all; /* of all contexts, by `next` */
 
 /* What a handle means in the calling thread's context; NULL: it has none. Under the mutex. */
 stream_t *standin_meant(stream_t *stream);
@@ -73,6 +75,10 @@ int standin_enqueue(stream_t *stream, action_t what);
 /* Until what it holds now is done. Under the mutex. */
 void standin_wait_for(const stream_t *stream);
 void standin_forget_mark(mark_t *mark); /* a reference less; under the mutex */
+/* Without running it: all that a stream holds, and of callbacks some or none. Under the mutex. */
+void standin_drop_actions(stream_t *stream, bool some_callbacks);
+/* Waiting alone may be given up. */
+bool standin_is_work(const action_t *action);
 /* What its action does, without the mutex: an error of the device, or SUCCESS. */
 int standin_run(stream_t *stream, const action_t *action);
 
