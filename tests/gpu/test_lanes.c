@@ -4,8 +4,6 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include <dlfcn.h>
-#include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -16,7 +14,7 @@
 #include <cuda.h>
 
 #include "../unit/tap.h"
-#include "flash_gpu.h"
+#include "plugin.h"
 #include "standin.h"
 
 enum { BYTES = 4096 };
@@ -24,14 +22,6 @@ enum { BYTES = 4096 };
 static const flash_gpu_ops_t *gpu;
 static CUcontext primary;
 static int ended, failed; /* this thread polls */
-
-static void must(bool well, const char *what)
-{
-    if (!well) {
-        printf("Bail out! %s\n", what);
-        exit(EXIT_FAILURE);
-    }
-}
 
 static void end(flash_gpu_copy_t *copy, bool well)
 {
@@ -347,29 +337,15 @@ static void per_thread(char *memory)
     gpu->close(lane);
 }
 
-static void load_plugin(void)
-{
-    const char *build = getenv("top_builddir");
-    flash_gpu_plugin_fn *ask = NULL;
-    const char *reason = NULL;
-    char path[PATH_MAX];
-    void *plugin;
-
-    snprintf(path, sizeof(path), "%s/cuda/.libs/flash_cuda.so", build == NULL ? "../.." : build);
-    plugin = dlopen(path, RTLD_NOW);
-    must(plugin != NULL, dlerror());
-    *(void **) &ask = dlsym(plugin, FLASH_GPU_SYMBOL);
-    must(ask != NULL && (gpu = ask(&reason)) != NULL, "the plugin");
-}
-
 int main(void)
 {
+    const char *reason = NULL;
     char *memory, *pooled;
 
     must(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&primary, 0) == CUDA_SUCCESS &&
              cuCtxPushCurrent(primary) == CUDA_SUCCESS,
          "the device");
-    load_plugin();
+    must((gpu = plugin_load()(&reason)) != NULL, "the plugin");
     memory = allocate();
     pooled = allocate();
     kept(memory);

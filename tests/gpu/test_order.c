@@ -12,8 +12,6 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include <dlfcn.h>
-#include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -25,7 +23,7 @@
 #include <cuda.h>
 
 #include "../unit/tap.h"
-#include "flash_gpu.h"
+#include "plugin.h"
 #include "standin.h"
 
 enum { STEPS = 64, BYTES = 256 };
@@ -37,14 +35,6 @@ static int seen;     /* how many of them, at the end of what comes behind them *
 static int *counter; /* of the memory that is copied; or NULL */
 static int got[BYTES / sizeof(int)];
 static atomic_bool done;
-
-static void must(bool well, const char *what)
-{
-    if (!well) {
-        printf("Bail out! %s\n", what);
-        exit(EXIT_FAILURE);
-    }
-}
 
 static int wait_at_gate(void *arg)
 {
@@ -253,23 +243,9 @@ static bool waits_for(CUstream stream, void *memory)
     return waits;
 }
 
-static void load_plugin(void)
-{
-    const char *build = getenv("top_builddir");
-    flash_gpu_plugin_fn *ask = NULL;
-    const char *reason = NULL;
-    char path[PATH_MAX];
-    void *plugin;
-
-    snprintf(path, sizeof(path), "%s/cuda/.libs/flash_cuda.so", build == NULL ? "../.." : build);
-    plugin = dlopen(path, RTLD_NOW);
-    must(plugin != NULL, dlerror());
-    *(void **) &ask = dlsym(plugin, FLASH_GPU_SYMBOL);
-    must(ask != NULL && (gpu = ask(&reason)) != NULL, "the plugin");
-}
-
 int main(void)
 {
+    const char *reason = NULL;
     CUcontext context = NULL;
     CUstream stream = NULL;
     CUdeviceptr address = 0;
@@ -284,7 +260,7 @@ int main(void)
              cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS,
          "the device");
     sem_init(&gate, 0, 0);
-    load_plugin();
+    must((gpu = plugin_load()(&reason)) != NULL, "the plugin");
     memory = (void *) (uintptr_t) address;
     pooled = (void *) (uintptr_t) second;
     given = stream;

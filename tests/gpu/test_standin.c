@@ -22,14 +22,6 @@ enum { BYTES = 4096, MANY = 9 };
 static CUdeviceptr memory;
 static atomic_int steps, called;
 
-static void must(bool well, const char *what)
-{
-    if (!well) {
-        printf("Bail out! %s\n", what);
-        exit(EXIT_FAILURE);
-    }
-}
-
 static void pause_for(long nanoseconds)
 {
     nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);

@@ -5,6 +5,23 @@
  */
 #include "judge.h"
 
+bool judge_bounded;
+
+sim_spec_t judge_spec(uint64_t *random, flash_kind_t kind)
+{
+    sim_spec_t spec = sim_random_spec(random, kind);
+
+    if (judge_bounded) {
+        sim_bound(random, &spec);
+    }
+    return spec;
+}
+
+const char *judge_bound(void)
+{
+    return judge_bounded ? ", bounded" : "";
+}
+
 bool judge_run(uint32_t nranks, uint64_t seed, const fake_options_t *net, const sim_spec_t *wrong,
                judge_fn *judge)
 {

@@ -8,6 +8,12 @@
 
 #include "sim.h"
 
+/* The operations that are tried have far memory, and little scratch. */
+extern bool judge_bounded;
+/* A random one, so bounded; and what its points' names end in. */
+sim_spec_t judge_spec(uint64_t *random, flash_kind_t kind);
+const char *judge_bound(void);
+
 /* Which statuses are right; complains of the others. Operation 0 is the one that goes wrong. */
 typedef void judge_fn(sim_t *sim);
 

@@ -525,3 +525,23 @@ void sim_describe(const sim_t *sim)
         printf("\n");
     }
 }
+
+bool sim_runs_well(sim_t *sim)
+{
+    bool well;
+
+    sim_run_random(sim);
+    sim_check_end(sim);
+    for (uint32_t k = 0; k < sim->nspecs; k++) {
+        for (uint32_t rank = 0; rank < sim->nranks; rank++) {
+            if (sim_status(sim, rank, k) != FLASH_OK) {
+                sim_complain(sim, "op %u rank %u: status %d", k, rank, sim_status(sim, rank, k));
+            }
+        }
+    }
+    well = sim->problem[0] == '\0';
+    if (!well) {
+        sim_describe(sim);
+    }
+    return well;
+}

@@ -196,6 +196,8 @@ uint32_t sim_blamed(const sim_t *sim, uint32_t rank, uint32_t spec);
 __attribute__((format(printf, 2, 3))) void sim_complain(sim_t *sim, const char *what, ...);
 /* Prints the seed and all operations, for whoever has to repeat the run. */
 void sim_describe(const sim_t *sim);
+/* Runs it at random: whether all operations end well; describes it if not. */
+bool sim_runs_well(sim_t *sim);
 
 /* Options of a network in which everything happens now and then; chosen by *random. */
 fake_options_t sim_random_net(uint64_t *random);

@@ -42,6 +42,15 @@ __attribute__((format(printf, 1, 2))) static inline void diag(const char *text, 
     fflush(stdout);
 }
 
+/* Ends the program unless that is so: without it there is nothing to test. */
+static inline void must(bool well, const char *what)
+{
+    if (!well) {
+        printf("Bail out! %s\n", what);
+        exit(EXIT_FAILURE);
+    }
+}
+
 /* Prints the plan; what main() returns. */
 static inline int tap_done(void)
 {

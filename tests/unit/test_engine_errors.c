@@ -13,23 +13,6 @@
 
 #define MOST_RANKS 8
 
-static bool bounded; /* far memory, and little scratch */
-
-static sim_spec_t random_spec(uint64_t *random, flash_kind_t kind)
-{
-    sim_spec_t spec = sim_random_spec(random, kind);
-
-    if (bounded) {
-        sim_bound(random, &spec);
-    }
-    return spec;
-}
-
-static const char *bound(void)
-{
-    return bounded ? ", bounded" : "";
-}
-
 /* --- a callback fails --- */
 
 /* What the rank's operation calls back for, of one kind. */
@@ -116,7 +99,7 @@ static void test_callback(uint64_t seed, flash_kind_t kind, bool other)
     for (uint32_t k = 0; k < 4 * 16 * 25 && well; k += tap_stride()) {
         uint64_t random = seed + (other ? 19 : 11) * k;
         uint32_t nranks = 2 + k % 4;
-        sim_spec_t spec = random_spec(&random, kind);
+        sim_spec_t spec = judge_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
 
         spec.callback |= !other;
@@ -126,7 +109,7 @@ static void test_callback(uint64_t seed, flash_kind_t kind, bool other)
         well = judge_run(nranks, random, &net, &spec, judge_callback);
     }
     ok(well, "%s: any call of %s fails%s", sim_kinds[kind],
-       other ? "either callback" : "the callback", bound());
+       other ? "either callback" : "the callback", judge_bound());
 }
 
 /* --- combining fails --- */
@@ -161,14 +144,14 @@ static void test_combine(uint64_t seed, flash_kind_t kind)
     for (uint32_t k = 0; k < 4 * 20 * 25 && well; k += tap_stride()) {
         uint64_t random = seed + 13 * k;
         uint32_t nranks = 2 + k % 4;
-        sim_spec_t spec = random_spec(&random, kind);
+        sim_spec_t spec = judge_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
 
         spec.fail_rank = prng_below(&random, nranks);
         spec.fail_combine = 1 + k / 4 % 20;
         well = judge_run(nranks, random, &net, &spec, judge_combine);
     }
-    ok(well, "%s: any call of the operation fails%s", sim_kinds[kind], bound());
+    ok(well, "%s: any call of the operation fails%s", sim_kinds[kind], judge_bound());
 }
 
 /* --- staging fails --- */
@@ -185,10 +168,10 @@ static void test_stage(uint64_t seed, flash_kind_t kind)
     for (uint32_t k = 0; k < 4 * 20 * 25 && well; k += tap_stride()) {
         uint64_t random = seed + 17 * k;
         uint32_t nranks = 2 + k % 4;
-        sim_spec_t spec = random_spec(&random, kind);
+        sim_spec_t spec = judge_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
 
-        if (!bounded) {
+        if (!judge_bounded) {
             spec.far_input = k % 3 != 0;
             spec.far_output = k % 3 != 1;
         }
@@ -196,7 +179,7 @@ static void test_stage(uint64_t seed, flash_kind_t kind)
         spec.fail_stage = 1 + k / 4 % 20;
         well = judge_run(nranks, random, &net, &spec, judge_stage);
     }
-    ok(well, "%s: any copy to or from the scratch fails%s", sim_kinds[kind], bound());
+    ok(well, "%s: any copy to or from the scratch fails%s", sim_kinds[kind], judge_bound());
 }
 
 /* --- ranks disagree --- */
@@ -311,13 +294,13 @@ static void test_sizes(uint64_t seed, flash_kind_t kind, oddity_t oddity, const 
     for (uint32_t k = 0; k < 1500 && well; k += tap_stride()) {
         uint64_t random = seed + 17 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = random_spec(&random, kind);
+        sim_spec_t spec = judge_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
 
         make_odd(&random, &spec, oddity, nranks, counts, odd_counts);
         well = judge_run(nranks, random, &net, &spec, judge_sizes);
     }
-    ok(well, "%s: %s%s", sim_kinds[kind], name, bound());
+    ok(well, "%s: %s%s", sim_kinds[kind], name, judge_bound());
 }
 
 /* --- the transport fails --- */
@@ -370,13 +353,13 @@ static void test_transport(uint64_t seed, flash_kind_t kind, fake_failure_t fail
     for (uint32_t k = 0; k < 1000 && well; k += tap_stride()) {
         uint64_t random = seed + 19 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = random_spec(&random, kind);
+        sim_spec_t spec = judge_spec(&random, kind);
         fake_options_t net = failing_net(&random, failure, nranks, 1 + k / 7 % 20);
 
         injected_rank = net.fail_rank;
         well = judge_run(nranks, random, &net, &spec, judge_transport);
     }
-    ok(well, "%s: %s%s", sim_kinds[kind], name, bound());
+    ok(well, "%s: %s%s", sim_kinds[kind], name, judge_bound());
 }
 
 /* --- everything at once --- */
@@ -394,7 +377,7 @@ static void test_chaos(uint64_t seed)
     for (uint32_t k = 0; k < 3000 && well; k += tap_stride()) {
         uint64_t random = seed + 23 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = random_spec(&random, k % FLASH_KINDS);
+        sim_spec_t spec = judge_spec(&random, k % FLASH_KINDS);
         fake_options_t net = sim_random_net(&random);
 
         if (prng_percent(&random, 50)) {
@@ -412,13 +395,13 @@ static void test_chaos(uint64_t seed)
         }
         well = judge_run(nranks, random, &net, &spec, judge_nothing);
     }
-    ok(well, "several of these at a time: all complete, nothing is left over%s", bound());
+    ok(well, "several of these at a time: all complete, nothing is left over%s", judge_bound());
 }
 
 static void test_all(uint64_t seed)
 {
     for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
-        if (bounded && kind == FLASH_DIRECT_REDUCE_SCATTER) {
+        if (judge_bounded && kind == FLASH_DIRECT_REDUCE_SCATTER) {
             continue; /* it has no such way */
         }
         test_callback(seed, kind, false);
@@ -443,7 +426,7 @@ int main(int argc, char **argv)
     unsigned long seed = tap_seed(argc, argv);
 
     test_all(seed);
-    bounded = true;
+    judge_bounded = true;
     test_all(seed);
     return tap_done();
 }

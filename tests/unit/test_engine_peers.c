@@ -13,23 +13,6 @@
 
 #define MOST_RANKS 8
 
-static bool bounded; /* far memory, and little scratch */
-
-static sim_spec_t random_spec(uint64_t *random, flash_kind_t kind)
-{
-    sim_spec_t spec = sim_random_spec(random, kind);
-
-    if (bounded) {
-        sim_bound(random, &spec);
-    }
-    return spec;
-}
-
-static const char *bound(void)
-{
-    return bounded ? ", bounded" : "";
-}
-
 /* --- a rank is lost --- */
 
 /* Whoever's result lacks something says so, and says that it is the lost rank's fault. */
@@ -58,7 +41,7 @@ static void test_loss(uint64_t seed, flash_kind_t kind)
     for (uint32_t k = 0; k < 3000 && well; k++) {
         uint64_t random = seed + 29 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = random_spec(&random, kind);
+        sim_spec_t spec = judge_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
         sim_t *sim;
 
@@ -77,7 +60,7 @@ static void test_loss(uint64_t seed, flash_kind_t kind)
         sim_destroy(sim);
     }
     ok(well && failed > 1000, "%s: a rank is lost (%u of 3000 fail by it)%s", sim_kinds[kind],
-       failed, bound());
+       failed, judge_bound());
 }
 
 /* --- a rank refuses --- */
@@ -102,14 +85,14 @@ static void test_refusal(uint64_t seed, flash_kind_t kind)
     for (uint32_t k = 0; k < 3000 && well; k += tap_stride()) {
         uint64_t random = seed + 31 * k;
         uint32_t nranks = 2 + k % (MOST_RANKS - 1);
-        sim_spec_t spec = random_spec(&random, kind);
+        sim_spec_t spec = judge_spec(&random, kind);
         fake_options_t net = sim_random_net(&random);
 
         spec.fail_rank = prng_below(&random, nranks);
         spec.refuses = true;
         well = judge_run(nranks, random, &net, &spec, judge_refusal);
     }
-    ok(well, "%s: a rank refuses%s", sim_kinds[kind], bound());
+    ok(well, "%s: a rank refuses%s", sim_kinds[kind], judge_bound());
 }
 
 /*
@@ -178,10 +161,10 @@ static void test_silence(flash_kind_t kind, const char *name)
     sim_spec_t spec = {.kind = kind,
                        .shape = {.count = 10, .pieces = 1, .row = 1, .segment = 4},
                        .depth = 8, /* all of the second rank's segments may come */
-                       .far_input = bounded,
-                       .far_output = bounded,
-                       .far_sums = bounded,
-                       .bounded = bounded ? 3 : 0,
+                       .far_input = judge_bounded,
+                       .far_output = judge_bounded,
+                       .far_sums = judge_bounded,
+                       .bounded = judge_bounded ? 3 : 0,
                        .bound = 4,
                        .odd_rank = SIM_NOBODY,
                        .fail_rank = SIM_NOBODY};
@@ -230,10 +213,10 @@ static void test_all(uint64_t seed)
     for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
         char name[64];
 
-        if (bounded && kind == FLASH_DIRECT_REDUCE_SCATTER) {
+        if (judge_bounded && kind == FLASH_DIRECT_REDUCE_SCATTER) {
             continue; /* it has no such way */
         }
-        snprintf(name, sizeof(name), "%s%s", sim_kinds[kind], bound());
+        snprintf(name, sizeof(name), "%s%s", sim_kinds[kind], judge_bound());
         test_loss(seed, kind);
         test_refusal(seed, kind);
         test_silence(kind, name);
@@ -245,7 +228,7 @@ int main(int argc, char **argv)
     unsigned long seed = tap_seed(argc, argv);
 
     test_all(seed);
-    bounded = true;
+    judge_bounded = true;
     test_all(seed);
     test_all_refusals();
     return tap_done();
