@@ -105,7 +105,8 @@ void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, size_t size);
 void flash_cuda_release_far(flash_gpu_lane_t *lane, void *memory);
 
 /* flash_cuda_track.c */
-bool flash_cuda_take_event(flash_gpu_lane_t *lane, CUevent *event); /* in the lane's context */
+/* Takes an event of the lane's, and records what the stream holds. In the lane's context. */
+bool flash_cuda_record(flash_gpu_lane_t *lane, CUstream stream, CUevent *event);
 void flash_cuda_keep_event(flash_gpu_lane_t *lane, CUevent event);
 /* The copy's event has been recorded. */
 void flash_cuda_follow(flash_cuda_track_t *track, flash_gpu_copy_t *copy);

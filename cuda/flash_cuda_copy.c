@@ -36,16 +36,10 @@ static bool take_back(flash_gpu_lane_t *lane, CUstream stream)
 static bool record(flash_gpu_lane_t *lane, CUstream stream, flash_gpu_copy_t *copy)
 {
     CUevent event;
+    bool recorded = flash_cuda_record(lane, stream, &event);
 
-    if (!flash_cuda_take_event(lane, &event)) {
-        return false;
-    }
-    if (!flash_cuda_well(flash_cuda_driver.p_cuEventRecord(event, stream))) {
-        flash_cuda_keep_event(lane, event);
-        return false;
-    }
-    copy->event = event;
-    return true;
+    copy->event = recorded ? event : NULL;
+    return recorded;
 }
 
 /* In the lane's context, with its mutex. */

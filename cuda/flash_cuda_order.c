@@ -61,17 +61,10 @@ bool flash_cuda_is_captured(CUstream stream)
 
 static bool come_behind_stream(flash_gpu_lane_t *lane, CUstream stream)
 {
-    CUevent event;
+    bool recorded = flash_cuda_record(lane, stream, &lane->orders[lane->order]);
 
-    if (!flash_cuda_take_event(lane, &event)) {
-        return false;
-    }
-    if (!flash_cuda_well(flash_cuda_driver.p_cuEventRecord(event, stream))) {
-        flash_cuda_keep_event(lane, event);
-        return false;
-    }
-    lane->orders[lane->order++] = event;
-    return true;
+    lane->order += recorded;
+    return recorded;
 }
 
 static bool come_behind_default(flash_gpu_lane_t *lane, CUstream stream)

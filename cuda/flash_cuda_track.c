@@ -42,8 +42,7 @@ static bool make_room(flash_gpu_lane_t *lane)
     return true;
 }
 
-/* In the lane's context. */
-bool flash_cuda_take_event(flash_gpu_lane_t *lane, CUevent *event)
+static bool take_event(flash_gpu_lane_t *lane, CUevent *event)
 {
     bool found;
 
@@ -79,6 +78,18 @@ void flash_cuda_keep_event(flash_gpu_lane_t *lane, CUevent event)
     pthread_mutex_lock(&mutex);
     keep_event(lane, event);
     pthread_mutex_unlock(&mutex);
+}
+
+bool flash_cuda_record(flash_gpu_lane_t *lane, CUstream stream, CUevent *event)
+{
+    if (!take_event(lane, event)) {
+        return false;
+    }
+    if (!flash_cuda_well(flash_cuda_driver.p_cuEventRecord(*event, stream))) {
+        flash_cuda_keep_event(lane, *event);
+        return false;
+    }
+    return true;
 }
 
 /* ------------------------------------------------------------------- tracks */

@@ -404,6 +404,14 @@ void job_check(job_t *job)
     }
 }
 
+void job_run(job_t *job)
+{
+    job_start(job);
+    MPI_Wait(&job->request, MPI_STATUS_IGNORE);
+    job_check(job);
+    job_end(job);
+}
+
 void jobs_run(job_t *jobs, int count)
 {
     MPI_Request requests[MOST_JOBS];
@@ -465,10 +473,7 @@ void all_places(bool gather, form_t first, form_t last)
                              .stream = stream,
                              .comm = MPI_COMM_WORLD};
 
-                job_start(&job);
-                MPI_Wait(&job.request, MPI_STATUS_IGNORE);
-                job_check(&job);
-                job_end(&job);
+                job_run(&job);
             }
         }
     }

@@ -42,6 +42,8 @@ int job_start(job_t *job); /* both */
 /* Once the request is complete. */
 void job_check(job_t *job);
 void job_end(job_t *job);
+/* One from its start to its end, and what has come of it is checked. */
+void job_run(job_t *job);
 
 /* Many at a time, completed in any order. */
 enum { MOST_JOBS = 16 };

@@ -193,10 +193,7 @@ static void steady(void)
                          .stream = stream,
                          .comm = MPI_COMM_WORLD};
 
-            job_start(&job);
-            MPI_Wait(&job.request, MPI_STATUS_IGNORE);
-            job_check(&job);
-            job_end(&job);
+            job_run(&job);
         }
     }
     /* More may be under way at a time than before. */
@@ -257,10 +254,7 @@ static void pinned_near(void)
 
     setenv("HWLOC_XMLFILE", getenv("FLASH_TEST_TOPOLOGY"), 1);
     setenv("HWLOC_THISSYSTEM", "1", 1);
-    job_start(&job);
-    MPI_Wait(&job.request, MPI_STATUS_IGNORE);
-    job_check(&job);
-    job_end(&job);
+    job_run(&job);
     check(device_registered() > 0, "pinned memory is the driver's own");
     check(!may_bind() || some_memory_is(":0 "), "no memory is bound to the device's node");
     nothing_left();

@@ -34,10 +34,7 @@ static void own(void)
                      .stream = stream,
                      .comm = MPI_COMM_WORLD};
 
-        job_start(&job);
-        MPI_Wait(&job.request, MPI_STATUS_IGNORE);
-        job_check(&job);
-        job_end(&job);
+        job_run(&job);
     }
     stream_free(stream);
     nothing_left();
@@ -57,10 +54,7 @@ static void default_stream(void)
                      .stream = NULL,
                      .comm = MPI_COMM_WORLD};
 
-        job_start(&job);
-        MPI_Wait(&job.request, MPI_STATUS_IGNORE);
-        job_check(&job);
-        job_end(&job);
+        job_run(&job);
     }
     device_leave();
     nothing_left();
