@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 #
 # test.sh [--all] [CONFIGURE OPTION]...: installs what is missing, builds coll/flash in ./build-test,
-# warnings being errors, and runs its tests, one more at a time than there are cores: some ten minutes on two idle ones. With
-# --all, the long ones, too: hours, see tests/long.sh. The last lines say which took longest, and sum up. One
-# that takes more than a minute fails, unless FLASH_TEST_LOADED=1 says that the machine has other work.
+# warnings being errors, and runs its tests, one more at a time than there are cores: some ten minutes on two idle
+# ones. With --all, the long ones, too: hours, see tests/long.sh. The last lines say which took longest, and sum
+# up. A test that takes more than a minute fails, unless FLASH_TEST_LOADED=1 says that the machine has other work.
 # Exit status 0 if some passed and none failed. ./build.sh build-test --help lists configure's options.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.

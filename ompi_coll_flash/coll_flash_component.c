@@ -332,10 +332,9 @@ static void register_devices(void)
         "Operations on the memory of CUDA devices go through pinned memory of the host, or through "
         "memory of the device's that UCX reaches. Up to this size in bytes, what one operation has "
         "taken is kept for the next ones, four pieces of each kind and device at most, until MPI "
-        "is finalized. A reduction takes about one block, what has callbacks about three. More "
-        "pinned memory than this is made and freed in each operation, which takes some 100 ms for "
-        "each 256 MiB and waits for the device (coll_flash_verbose 1 tells of it); of the device's "
-        "memory no operation takes more. 0: none is kept");
+        "is finalized. More pinned memory than this, which coll_flash_pinned_bytes may allow, is "
+        "made and freed in each operation, and that waits for the device (coll_flash_verbose 1 "
+        "tells of it); of the device's memory no operation takes more. 0: none is kept");
     mca_coll_flash_params.cuda_reduce = true;
     register_variable(
         "cuda_reduce", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
