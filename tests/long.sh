@@ -106,7 +106,7 @@ run_slice() {
         all_of unit test_board test_engine_errors test_engine_gives_up test_engine_interleavings test_engine_peers \
             test_engine_ring test_leaks
         ;;
-    devices) all_of mpi device.sh device_failures.sh device_paths.sh ;;
+    devices) all_of mpi device.sh device_failures.sh device_paths.sh device_scratch.sh ;;
     layers) all_of mpi benchmarks.sh device_layers.sh layers.sh ;;
     rings) all_of mpi allgather.sh merge.sh reduce_scatter.sh ;;
     boards) all_of mpi board.sh board_requests.sh read.sh ;;

@@ -429,7 +429,7 @@ step_device() {
             echo "ok - all places, all lengths: $operation" | tee -a "$root/points"
         fi
     done
-    for script in device.sh device_paths.sh device_layers.sh; do
+    for script in device.sh device_scratch.sh device_paths.sh device_layers.sh; do
         run_points "$script" bash "$flash/tests/mpi/$script" || :
     done
     good=$(grep -c '^ok ' "$root/points" || :)

@@ -32,56 +32,6 @@ for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}" \
     FLASH_TEST_LEVEL=multiple mpi 2 -- "${words[@]}"
 done
 
-mpi 3 -- test_device steady
-
-# Blocks that are longer than the pinned memory that there may be; of all that is above, the least of it.
-bounded() { # NP
-    own_job mpi "$1" -- test_device bounded
-    own_job mpi "$1" --mca coll_flash_cuda_reduce 0 -- test_device bounded
-}
-little() { # NP [OPTION]...
-    local np=$1 least=(--mca coll_flash_segment_bytes 4096 --mca coll_flash_pinned_bytes 12288)
-    shift
-    mpi "$np" "${least[@]}" "$@" -- test_device many users_operation two_devices
-    mpi "$np" "${least[@]}" "$@" -- test_device_stream "${streams[@]}"
-    mpi "$np" "${least[@]}" "$@" -- test_device_both allreduce alltoall
-}
-bounded 3
-little 3
-for np in 2 4 5; do
-    long bounded "$np"
-    long little "$np"
-    long little "$np" --mca coll_flash_cuda_reduce 0
-    long mpi "$np" --mca coll_flash_segment_bytes 4096 --mca coll_flash_pinned_bytes 12288 -- \
-        test_device "${all[@]}"
-done
-
-# UCX moves devices' memory itself: on all ranks, and on some.
-for ucx in cuda odd; do
-    export FLASH_TEST_UCX=$ucx
-    by_ucx() { # NP
-        [[ $FLASH_TEST_DRIVER == "$standin" ]] || return 0
-        mpi "$1" -- test_device direct many users_operation two_devices
-        mpi "$1" -- test_device_stream "${streams[@]}"
-        mpi "$1" -- test_device_both allreduce alltoall
-        mpi "$1" -- test_device_errors gaps freed streams
-    }
-    long by_ucx 2
-    if [[ $ucx == cuda ]]; then
-        by_ucx 3
-    else
-        long by_ucx 3
-        mpi 3 -- test_device many users_operation two_devices
-        long little 3 # beside ranks whose scratch is the device's, and not bounded
-    fi
-    long by_ucx 4
-done
-unset FLASH_TEST_UCX
-if [[ $FLASH_TEST_DRIVER != "$standin" ]]; then # where a real UCX has done so in all of the above
-    mpi 3 --mca coll_flash_cuda_direct no -- test_device "${all[@]}"
-    mpi 3 --mca coll_flash_cuda_direct no -- test_device_stream "${streams[@]}"
-fi
-
 # Callbacks in a thread of flash's, which has no device of its own.
 by_a_thread() { # NP
     mpi "$1" --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1 -- test_device "${all[@]}"
@@ -126,13 +76,5 @@ if [[ -e $top_builddir/cuda/.libs/libmpix_flash_cublas.so ]] && stands_in .libs/
 else
     skip 'products by cuBLASLt' 'built without it, or without a C++ compiler'
 fi
-
-point 'pinned memory that is not kept is told of' says + 'more than coll_flash_cuda_keep_bytes (4096)' \
-    2 --mca coll_flash_verbose 1 --mca coll_flash_cuda_keep_bytes 4096 --mca coll_flash_cuda_direct no -- test_device many
-point 'what is kept is not' says 0 'more than coll_flash_cuda_keep_bytes' \
-    2 --mca coll_flash_verbose 1 --mca coll_flash_cuda_direct no -- test_device many
-for text in "in a device's memory: input and output" 'staged through pinned memory'; do
-    point "it is told: $text" says + "$text" 2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_direct no -- test_device many
-done
 
 plan
