@@ -68,6 +68,12 @@ typedef enum flash_gpu_type {
 
 typedef struct flash_gpu_kernel flash_gpu_kernel_t;
 
+/*
+ * Bytes of the blocks in which a device's memory is shared with other processes. Shorter allocations
+ * share one, which another process cannot map for both of them.
+ */
+#define FLASH_GPU_BLOCK ((size_t) 2 << 20)
+
 typedef struct flash_gpu_ops {
     /*
      * A lane for copies to and from that memory, in the context that it belongs to, or else in its
@@ -94,8 +100,8 @@ typedef struct flash_gpu_ops {
     /*
      * Memory for lanes of the device *number; one has been opened before. NULL if there is none.
      * Pinned memory of the host's, of the NUMA node that is next to the device, which lanes of
-     * others reach as well; or the device's own, which a network may be told of. All of these may
-     * wait for the device, and for whatever its callbacks wait for.
+     * others reach as well; or the device's own, which a network or another process may be told of
+     * if it has whole blocks. All of these may wait for the device, and for whatever its callbacks wait for.
      */
     void *(*allocate_pinned)(void *number, size_t size);
     void (*release_pinned)(void *number, void *memory, size_t size);

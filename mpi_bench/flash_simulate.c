@@ -38,7 +38,7 @@ static const char help_text[] =
     "  --bytes=B          a block (default 8M)\n"
     "  --compute-ratio=R  a block's computation against its transfer (default 2)\n"
     "  --pieces=P         to a block (default 1)\n"
-    "  --segment=B        coll_flash_segment_bytes (default 256K); --depth=D, --sends=S: likewise\n"
+    "  --segment=B        coll_flash_segment_bytes (default 0); --depth=D, --sends=S: likewise\n"
     "                     (defaults 32 and 8)\n"
     "  --rate=B           payload bytes a second of a link (default 239102K, in units of 1000: "
     "that\n"
@@ -313,7 +313,6 @@ int main(int argc, char **argv)
                          .ratio = 2,
                          .csv = "",
                          .ring = {.block_bytes = 8 << 20,
-                                  .segment_bytes = 256 << 10,
                                   .pieces = 1,
                                   .depth = 32,
                                   .sends = 8,

@@ -92,7 +92,9 @@ static bool make_rank(model_rank_t *rank, const model_ring_t *ring, model_networ
                      .ring = {.nranks = ring->nranks, .place = place},
                      .pieces = ring->pieces,
                      .row = 1,
-                     .segment_elements = ring->segment_bytes,
+                     .segment_elements =
+                         ring->segment_bytes == 0 ? FLASH_USUAL_SEGMENT : ring->segment_bytes,
+                     .longest_segment = ring->segment_bytes == 0 ? FLASH_LONGEST_SEGMENT : 0,
                      .blocks = {.count = ring->block_bytes}},
         .element = 1,
         .left = model_network_peer(network, (place + ring->places - 1) % ring->places),

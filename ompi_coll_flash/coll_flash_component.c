@@ -24,7 +24,6 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .direct_ranks = 16,
     .doubling_bytes = 128 * 1024,
     .doubling_ranks = 4,
-    .segment_bytes = 256 * 1024,
     .schedule = FLASH_SCHEDULE_RING,
     .callback_thread = false,
     .depth = 32,
@@ -267,13 +266,16 @@ static void register_tuning(void)
         "segment_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.segment_bytes,
         "Size in bytes of the segments into which a block is cut on its way around "
-        "the ring: one is reduced or sent on while the next arrives. Where ranks were "
-        "given different values, all use the smallest. Less than 64 counts as 64");
+        "the ring: one is reduced or sent on while the next arrives. 0: 262144; of blocks, or "
+        "of pieces that callbacks see, over 2 MiB an eighth, up to 4 MiB, since each segment "
+        "costs messages and, of a device's memory, copies. Where ranks were given different "
+        "values, all use the smallest. Less than 64, but for 0, counts as 64");
     register_variable(
         "depth", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.depth,
         "Segments of one operation that are under way at a time, at least; more are "
-        "where a block has more; 0: none but those. A reduction has memory for each of them");
+        "where a block has more, and of the longer ones of long blocks so many that they have as "
+        "many bytes; 0: none but a block's. A reduction has memory for each of them");
     register_variable(
         "sends", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.sends,

@@ -261,10 +261,12 @@ static int64_t doubling_bytes(void)
 static void set_mine(int64_t mine[VALUES], bool usable)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
-    /* The longest predefined type that can be reduced is shorter than a segment. */
-    size_t segment_bytes =
-        params->segment_bytes < FLASH_LEAST_SEGMENT ? FLASH_LEAST_SEGMENT : params->segment_bytes;
+    size_t segment_bytes = params->segment_bytes;
 
+    /* The longest predefined type that can be reduced is shorter than a segment. */
+    if (segment_bytes > 0 && segment_bytes < FLASH_LEAST_SEGMENT) {
+        segment_bytes = FLASH_LEAST_SEGMENT;
+    }
     mine[PRIORITY] = params->priority;
     mine[MIN_BYTES] = comparable(params->min_bytes);
     mine[STEP_BYTES] = comparable(params->step_bytes);
@@ -313,10 +315,10 @@ static void tell_differences(const int64_t least[VALUES])
 static void check_pinned(void)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+    size_t longest = params->segment_bytes == 0 ? FLASH_LONGEST_SEGMENT : params->segment_bytes;
 
-    if (params->pinned_bytes > 0 &&
-        params->pinned_bytes / FLASH_LEAST_PINNED_SEGMENTS < params->segment_bytes) {
-        FLASH_HELP("pinned-bytes-too-low", params->pinned_bytes, params->segment_bytes,
+    if (params->pinned_bytes > 0 && params->pinned_bytes / FLASH_LEAST_PINNED_SEGMENTS < longest) {
+        FLASH_HELP("pinned-bytes-too-low", params->pinned_bytes, longest,
                    opal_process_info.nodename, (int) getpid());
     }
 }

@@ -388,6 +388,15 @@ static bool calls_apart(const mca_coll_flash_request_t *request)
            (compute->produce != NULL || compute->consume != NULL);
 }
 
+static void fill_segments(const mca_coll_flash_request_t *request, flash_op_params_t *params)
+{
+    size_t wanted = request->segment_bytes;
+    size_t elements = (wanted == 0 ? FLASH_USUAL_SEGMENT : wanted) / params->element;
+
+    params->schedule.segment_elements = elements == 0 ? 1 : elements;
+    params->schedule.longest_segment = wanted == 0 ? FLASH_LONGEST_SEGMENT / params->element : 0;
+}
+
 static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
     const mca_coll_flash_compute_t *compute = &request->compute;
@@ -395,10 +404,7 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     set_ring(request->module, request->sequence, request->kind, params);
     params->schedule.pieces = compute->pieces > 1 ? (uint32_t) compute->pieces : 1;
     params->schedule.row = compute->row > 1 ? (size_t) compute->row : 1;
-    params->schedule.segment_elements = request->segment_bytes / params->element;
-    if (params->schedule.segment_elements == 0) {
-        params->schedule.segment_elements = 1;
-    }
+    fill_segments(request, params);
     params->depth = request->depth;
     params->sends = request->sends;
     params->bound = request->pinned_bytes;

@@ -18,22 +18,24 @@ static uint32_t needed_window(const flash_op_params_t *params, uint32_t segments
     return calls ? 2 * segments + 2 : segments + 1;
 }
 
+/* So many of the usual length: of longer ones as many as have the same memory. */
+static uint32_t as_long(const flash_op_params_t *params, uint32_t segments)
+{
+    size_t usual = params->schedule.segment_elements;
+    size_t longest = flash_schedule_max_segment(&params->schedule);
+
+    return longest <= usual ? segments : (uint32_t) (segments / (longest / usual));
+}
+
 uint32_t flash_op_window(const flash_op_params_t *params)
 {
     uint32_t segments = flash_schedule_max_segments(&params->schedule);
     uint32_t needed = needed_window(params, segments);
     uint64_t all = (uint64_t) segments * flash_schedule_length(&params->schedule, FLASH_STEPS);
-    uint32_t wanted = params->depth < all ? params->depth : (uint32_t) all;
+    uint32_t depth = as_long(params, params->depth);
+    uint32_t wanted = depth < all ? depth : (uint32_t) all;
 
     return wanted > needed ? wanted : needed;
-}
-
-/* The longest segment, in elements: pieces are cut evenly, rounded up. */
-static size_t max_segment(const flash_schedule_t *schedule)
-{
-    size_t piece = flash_schedule_max_piece(schedule);
-
-    return piece < schedule->segment_elements ? piece : schedule->segment_elements;
 }
 
 static size_t align(size_t size)
@@ -43,7 +45,7 @@ static size_t align(size_t size)
 
 size_t flash_op_segment_bytes(const flash_op_params_t *params)
 {
-    return align(max_segment(&params->schedule) * params->element);
+    return align(flash_schedule_max_segment(&params->schedule) * params->element);
 }
 
 static size_t piece_bytes(const flash_op_params_t *params)

@@ -202,6 +202,15 @@ static size_t part_begin(size_t total, uint32_t parts, uint32_t k)
     return whole * k + (k < rest ? k : rest);
 }
 
+/* Of a piece so long: the more, the longer it is. */
+static size_t wanted_segment(const flash_schedule_t *schedule, size_t piece)
+{
+    size_t eighth = divide_up(piece, 8), longest = schedule->longest_segment;
+    size_t wanted = eighth < longest ? eighth : longest;
+
+    return wanted > schedule->segment_elements ? wanted : schedule->segment_elements;
+}
+
 flash_split_t flash_schedule_split(const flash_schedule_t *schedule, uint32_t block)
 {
     flash_split_t split = {.count = flash_schedule_count(schedule, block),
@@ -216,7 +225,7 @@ flash_split_t flash_schedule_split(const flash_schedule_t *schedule, uint32_t bl
         if (longest > split.count) {
             longest = split.count;
         }
-        split.segments_per_piece = (uint32_t) divide_up(longest, schedule->segment_elements);
+        split.segments_per_piece = (uint32_t) divide_up(longest, wanted_segment(schedule, longest));
     }
     return split;
 }
@@ -273,6 +282,13 @@ uint64_t flash_schedule_pieces(const flash_schedule_t *schedule, flash_walk_t wa
         total += flash_schedule_split(schedule, flash_schedule_block(schedule, walk, at)).pieces;
     }
     return total * (length / distinct);
+}
+
+size_t flash_schedule_max_segment(const flash_schedule_t *schedule)
+{
+    size_t piece = flash_schedule_max_piece(schedule), wanted = wanted_segment(schedule, piece);
+
+    return piece < wanted ? piece : wanted;
 }
 
 size_t flash_schedule_max_piece(const flash_schedule_t *schedule)

@@ -30,6 +30,9 @@
  * A block is cut twice. *Pieces* are what the user's callback sees: a whole number of rows.
  * *Segments* are what travels: each piece is cut into equally many segments of nearly equal
  * length, sized for the wire and the cache, apart from the pieces (as in FLUX, arXiv 2406.06858).
+ * Segments of long pieces are longer, since each costs messages and copies of a device's, and
+ * eight of a piece are enough for one to be added or sent on while the next arrives. How a block
+ * is cut depends on its length alone, which is what both who send it and who receive it know.
  * An empty block has no pieces, but one empty segment, so that each step has a message and
  * ranks that disagree about sizes notice instead of waiting forever.
  *
@@ -41,6 +44,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Where none is asked for: bytes of segments, and of long ones. */
+#define FLASH_USUAL_SEGMENT   ((size_t) 256 << 10)
+#define FLASH_LONGEST_SEGMENT ((size_t) 4 << 20)
 
 typedef enum flash_kind {
     FLASH_ALLGATHER,
@@ -82,6 +89,7 @@ typedef struct flash_schedule {
     uint32_t pieces;         /* wanted pieces to a block, at least 1 */
     size_t row;              /* elements that no piece separates, at least 1 */
     size_t segment_elements; /* wanted elements in a segment, at least 1 */
+    size_t longest_segment;  /* of long pieces: an eighth, up to so many; if that is more */
     flash_blocks_t blocks;
     flash_blocks_t out; /* of an all-to-all: those that go to the ranks */
 } flash_schedule_t;
@@ -141,8 +149,9 @@ flash_split_t flash_schedule_split(const flash_schedule_t *schedule, uint32_t bl
  * equal blocks. */
 uint64_t flash_schedule_pieces(const flash_schedule_t *schedule, flash_walk_t walk);
 
-/* The longest piece and the most segments of any block. */
+/* The longest piece and the most segments of any block; and what its segments are no longer than. */
 size_t flash_schedule_max_piece(const flash_schedule_t *schedule);
+size_t flash_schedule_max_segment(const flash_schedule_t *schedule);
 uint32_t flash_schedule_max_segments(const flash_schedule_t *schedule);
 
 uint32_t flash_split_segments(const flash_split_t *split); /* at least 1 */

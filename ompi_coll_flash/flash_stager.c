@@ -167,6 +167,24 @@ static bool borrow(flash_pool_t *pool, size_t size, loan_t *loan)
     return loan->memory != NULL;
 }
 
+/*
+ * Whole blocks, and if such a piece is kept, a power of two: of few sizes there is soon one for every
+ * operation. What is freed would have to be unmapped by all processes that have mapped it, each of
+ * which learns of that only when other memory comes to lie there.
+ */
+static bool borrow_direct(flash_pool_t *pool, size_t size, loan_t *loan)
+{
+    size_t whole = FLASH_GPU_BLOCK;
+
+    while (whole < size) {
+        whole *= 2;
+    }
+    if (whole > pool->largest) {
+        whole = (size + FLASH_GPU_BLOCK - 1) / FLASH_GPU_BLOCK * FLASH_GPU_BLOCK;
+    }
+    return borrow(pool, whole, loan);
+}
+
 static void give_back(loan_t *loan)
 {
     if (loan->pool != NULL) {
@@ -408,7 +426,7 @@ static bool find_direct(flash_stager_t *stager, flash_op_params_t *params)
 
     if (size == 0 || size > pools[device].direct.largest || (reduces && !params->combine_far) ||
         !is_at_home(stager->input, device) || !is_at_home(stager->output, device) ||
-        !borrow(&pools[device].direct, size, &stager->scratch)) {
+        !borrow_direct(&pools[device].direct, size, &stager->scratch)) {
         return false;
     }
     if (!borrow(&pools[device].pinned, flash_op_blames_size(params), &stager->blames) ||
@@ -431,7 +449,7 @@ static bool find_store(flash_stager_t *stager, flash_op_params_t *params)
     int device = size == 0 ? 0 : loaded()->device(stager->input);
 
     if (size > 0 && (!is_at_home(stager->input, device) ||
-                     !borrow(&pools[device].direct, size, &stager->store))) {
+                     !borrow_direct(&pools[device].direct, size, &stager->store))) {
         return false;
     }
     params->store = stager->store.memory;

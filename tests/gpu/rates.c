@@ -5,9 +5,10 @@
  *
  * MIB (default 256) travel between a device and pinned memory: in one copy of the driver's for each
  * direction, and in segments by the plugin, as operations have them; to the device, from it, and in
- * both directions at once. Sums are the ring's inner step: a segment that has arrived in pinned
- * memory and one of the device's are added into pinned memory, from where the sum departs. The
- * median of seven, in GB/s of each direction, and the part of what the driver's copies reach.
+ * both directions at once, each in a stream of its own. Sums are the ring's inner step: a segment
+ * that has arrived in pinned memory and one of the device's are added into pinned memory, from where
+ * the sum departs. The median of seven, in GB/s of each direction, and the part of what the driver's
+ * copies reach.
  * FLASH_TEST_DRIVER in the environment is the path of the driver; default: the system's.
  *
  * `left` is atomic: each copy's end is released, and acquired where all are waited for.
@@ -107,9 +108,11 @@ static void by_plugin(direction_t direction, size_t segment)
     atomic_store_explicit(&left, direction == BOTH ? 2 * count : count, memory_order_relaxed);
     for (size_t at = 0; at < count * segment; at += segment) {
         if (direction != FROM) {
+            copy->way = TO;
             must(gpu->begin(lane, far + at, pinned + at, segment, copy++), "a segment");
         }
         if (direction != TO) {
+            copy->way = FROM;
             must(gpu->begin(lane, pinned + bytes + at, far + bytes + at, segment, copy++),
                  "a segment");
         }

@@ -293,18 +293,20 @@ point 'rates: copies and sums' sums whole '^one plain copy ' '^segments of 256 K
     '^segments of   4 MiB' '^sums .* 256 KiB' '^ok  *rates'
 number='  *[0-9][0-9.]*'
 point 'collectives: each segment' sums whole "^iallgather, T(host)$number$number$number\$" \
+    "^iallgather, Open MPI's own$number$number$number\$" \
     "^iallgather, T(device), staged$number$number$number\$" "^ireduce_scatter_block, T(host)$number$number$number\$" \
     "^ireduce_scatter_block, T(device), staged$number$number$number\$" '^ok  *collectives'
 point "collectives: UCX does not move the stand-in's memory" sums whole \
     "^no figures of flash_iallgather by CUDA's UCX: it has no transport cuda_copy here" \
-    "^ireduce_scatter_block, T(device), by CUDA's UCX  *-  *-  *-\$" "^AG fp32 by CUDA's UCX: -"
+    "^ireduce_scatter_block, T(device), by CUDA's UCX  *-  *-  *-\$" "^no efficiency by CUDA's UCX"
 point 'efficiency: each shape' sums whole '^AG fp32 .* 1 .* staged' '^AG fp32 .* 16 .* staged' \
     '^RS fp32 .* 16 .* staged' '^AG bf16 .* 16 .* staged' '^AG fp32 .* traced' '^ok  *efficiency'
 point 'behind: each kind of stream' sums whole '^behind .* default stream: ' '^behind .* a blocking stream: ' \
     '^behind .* a non-blocking stream: ' '^ok  *behind'
-point 'mps, sanitizer: not there' sums whole '^SKIPPED  mps' '^SKIPPED  sanitizer'
+point 'direct, waits, mps, sanitizer: not there' sums whole '^there is no UCX here that knows CUDA' '^SKIPPED  direct' \
+    '^the driver has no cuStream' '^SKIPPED  waits' '^SKIPPED  mps' '^SKIPPED  sanitizer'
 point 'device: points' sums whole '^[1-9][0-9]* points pass, 0 fail' '^ok  *device'
-point 'the end of the summary' sums whole '^7 passed, 0 failed, 2 skipped, 0 not run'
+point 'the end of the summary' sums whole '^7 passed, 0 failed, 4 skipped, 0 not run'
 point 'the summary is about a screen' fits_a_screen whole
 point 'details, and an archive of traces' keeps whole
 point 'a step alone' ends 0 alone 'run behind node'
@@ -318,8 +320,8 @@ point 'a step again' ends 0 whole 'run efficiency'
 point 'a step again: what was there' keeps_runs
 # shellcheck disable=SC2016 # expanded there
 point "the toolkit's programs" ends 0 tools 'PATH=/tools:$PATH run node mps sanitizer'
-point "the toolkit's programs: lines" sums tools '^GPU, driver.*a stand-in' '^iallgather, ms, without MPS .*[0-9]' \
-    '^iallgather, ms, with MPS .*[0-9]' '^AG fp32 .* with MPS' '^ERROR SUMMARY: 0' '^3 passed'
+point "the toolkit's programs: lines" sums tools '^GPU, driver.*a stand-in' '^iallgather, without MPS, staged .*[0-9]' \
+    '^iallgather, with MPS, staged .*[0-9]' '^AG fp32 .* with MPS' '^ERROR SUMMARY: 0' '^3 passed'
 point 'what may hang comes last' before tools '^devices: ' '^GPU, driver'
 # No process of the one that hangs is left.
 # shellcheck disable=SC2016 # expanded there
@@ -371,7 +373,7 @@ lines=('^failed: all places, all lengths: allgather, status 1$' '^FAILED   devic
 broken 'a test of devices fails' device 1 flash_device_tests=fails 'FLASH_KIT_LIMITS=device=30 run device'
 lines=('^the daemon of MPS does not start' '^FAILED   mps, ')
 broken 'MPS does not start' daemon 1 mps 'run mps'
-lines=('^failed: iallgather, ms, without MPS, status 1' '^iallgather, ms, with MPS  *-$' '^FAILED   mps, ')
+lines=('^failed: iallgather, without MPS, staged, status 1' '^iallgather, with MPS, staged  *-  *-  *-$' '^FAILED   mps, ')
 broken 'figures of MPS fail' mps 1 flash_iallgather=fails 'run mps'
 lines=('^the results of efficiency could not be kept' '^2 passed')
 broken 'results that cannot be kept' unkept 0 none 'mkdir /results/traces.tar.gz; run efficiency behind'

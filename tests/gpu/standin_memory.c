@@ -23,6 +23,9 @@ enum {
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2 };
 enum { MOST = 256 };
 
+/* Bytes in which a device's memory is shared with other processes. */
+#define BLOCK ((size_t) 2 << 20)
+
 typedef enum { DEVICE, MANAGED, PINNED, REGISTERED } kind_t;
 
 typedef struct allocation {
@@ -42,15 +45,33 @@ static size_t largest_pinned;
 
 /* ---------------------------------------------------------------- allocations */
 
+/* As the driver does, whole blocks begin where a block does. */
+static char *find_place(size_t size)
+{
+    size_t page = (size_t) sysconf(_SC_PAGESIZE), pages = (size + page - 1) / page * page;
+    size_t reserved = pages + (size < BLOCK ? 0 : BLOCK), before;
+    char *place = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (place == MAP_FAILED || size < BLOCK) {
+        return place;
+    }
+    before = (BLOCK - (uintptr_t) place % BLOCK) % BLOCK;
+    munmap(place, before);
+    munmap(place + before + pages, BLOCK - before);
+    return place + before;
+}
+
 static bool map(allocation_t *made)
 {
+    char *place = find_place(made->size);
     int file = memfd_create("device", 0);
     bool mapped = file >= 0 && ftruncate(file, (off_t) made->size) == 0;
 
+    mapped = mapped && place != MAP_FAILED;
     if (mapped) {
         int access = made->kind == DEVICE ? PROT_NONE : PROT_READ | PROT_WRITE;
 
-        made->begin = mmap(NULL, made->size, access, MAP_SHARED, file, 0);
+        made->begin = mmap(place, made->size, access, MAP_SHARED | MAP_FIXED, file, 0);
         made->shadow = mmap(NULL, made->size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         mapped = made->begin != MAP_FAILED && made->shadow != MAP_FAILED;
     }
@@ -150,6 +171,35 @@ void *standin_reach_device(uintptr_t address, size_t size)
     on_device = found != NULL && found->kind == DEVICE;
     pthread_mutex_unlock(&mutex);
     return on_device ? standin_reach(address, size) : NULL;
+}
+
+/* Under the mutex. */
+static bool share_blocks(const allocation_t *one, const allocation_t *other)
+{
+    uintptr_t begin = (uintptr_t) one->begin / BLOCK,
+              other_begin = (uintptr_t) other->begin / BLOCK;
+    uintptr_t end = ((uintptr_t) one->begin + one->size - 1) / BLOCK;
+    uintptr_t other_end = ((uintptr_t) other->begin + other->size - 1) / BLOCK;
+
+    return begin <= other_end && other_begin <= end;
+}
+
+bool standin_is_alone(uintptr_t address)
+{
+    const allocation_t *found;
+    bool alone;
+
+    pthread_mutex_lock(&mutex);
+    found = find(address);
+    alone = found != NULL;
+    for (int k = 0; k < MOST && alone; k++) {
+        const allocation_t *other = &allocations[k];
+
+        alone = other == found || other->begin == NULL || other->kind != DEVICE ||
+                !share_blocks(found, other);
+    }
+    pthread_mutex_unlock(&mutex);
+    return alone;
 }
 
 void *standin_reach_far(uintptr_t address, size_t size)

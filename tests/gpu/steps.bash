@@ -20,6 +20,8 @@ said=$root/said
 failures=0
 export FLASH_TEST_DRIVER=${FLASH_TEST_DRIVER:-libcuda.so.1}
 rows='' label=''
+staged=(--mca coll_flash_cuda_direct no)
+direct=(--mca coll_flash_cuda_direct yes)
 small=no
 [[ $FLASH_TEST_DRIVER != */* ]] || small=yes
 
@@ -225,6 +227,36 @@ step_smoke() {
     ((failures == 0))
 }
 
+# ------------------------------------------------------------------ direct
+
+# A program before others: UCX moves the device's memory on ranks of odd numbers; on the others it is staged.
+# shellcheck disable=SC2016 # the ranks' shells expand that
+on_odd_ranks=(bash -c '((OMPI_COMM_WORLD_RANK % 2)) && direct=yes || direct=no
+    OMPI_MCA_coll_flash_cuda_direct=$direct exec "$@"' on_odd_ranks)
+
+step_direct() {
+    local tests=("test_device allgather reduce_scatter many users_operation"
+        "test_device_stream allgather reduce_scatter many own" "test_device_both allreduce alltoall"
+        "test_device_errors gaps freed streams")
+    local program=$flash/tests/mpi/flash_device_tests test np words count=0
+    if [[ ! -d $cuda_ucx || " $(cuda_transports) " != *' cuda_copy '* ]]; then
+        tell "there is no UCX here that knows CUDA, or it has no transport cuda_copy"
+        return 3
+    fi
+    for np in 2 3; do
+        for test in "${tests[@]}"; do
+            read -ra words <<<"$test"
+            count=$((count + 2))
+            with_cuda_ucx attempt "by UCX, np $np: $test" launch 14 "$np" --mca coll_flash_min_bytes 0 "${direct[@]}" \
+                "$program" "${words[@]}" || :
+            with_cuda_ucx attempt "by UCX on odd ranks, np $np: $test" launch 14 "$np" --mca coll_flash_min_bytes 0 \
+                "${on_odd_ranks[@]}" "$program" "${words[@]}" || :
+        done
+    done
+    tell "$((count - failures)) of $count tests pass"
+    ((failures == 0))
+}
+
 # ------------------------------------------------------------------ rates
 
 step_rates() {
@@ -235,8 +267,6 @@ step_rates() {
 
 # ------------------------------------------------------------------ collectives
 
-staged=(--mca coll_flash_cuda_direct no)
-direct=(--mca coll_flash_cuda_direct yes)
 segments=262144,1048576,4194304
 
 # by_ucx PROGRAM [ARGUMENT]...: whether the UCX that knows CUDA moves the device's memory in that program, as its
@@ -262,10 +292,10 @@ by_ucx() {
     [[ $(<"$root/by-ucx-$program") == yes ]]
 }
 
-# The figures that a benchmark has printed, one for each of the segments.
+# milliseconds FILE COLUMN: the figures that a benchmark has printed, one for each of the segments.
 milliseconds() {
-    awk -v segments="$segments" 'BEGIN { left = split(segments, words, ",") }
-        /^[0-9]/ { printf " %10s", /WRONG/ ? "WRONG" : sprintf("%.2f", $4 / 1000); left-- }
+    awk -v segments="$segments" -v column="$2" 'BEGIN { left = split(segments, words, ",") }
+        /^[0-9]/ { printf " %10s", /WRONG/ ? "WRONG" : sprintf("%.2f", $column / 1000); left-- }
         END { while (left-- > 0) printf " %10s", "-" }' "$1"
 }
 
@@ -279,8 +309,10 @@ collective_row() {
         shift
     done
     attempt "$name" launch 20 2 "${options[@]}" "$program" -m "$bytes:$bytes" --segment="$segments" --seconds=0.4 -x 0 \
-        --compute=sleep --no-own "${@:2}" || :
-    tell "$(printf '%-48s' "$name")$(milliseconds "$said")"
+        --compute=sleep "${@:2}" || :
+    tell "$(printf '%-48s' "$name")$(milliseconds "$said" 4)"
+    # Of the host's memory alone.
+    [[ $name != *'(host)' ]] || tell "$(printf '%-48s' "${name%,*}, Open MPI's own")$(milliseconds "$said" 10)"
 }
 
 step_collectives() {
@@ -290,7 +322,7 @@ step_collectives() {
     for collective in iallgather ireduce_scatter_block; do
         collective_row 'T(host)' "$collective" "$size" --
         collective_row 'T(device), staged' "$collective" "$size" "${staged[@]}" -- -d cuda
-        if by_ucx "flash_$collective" -d cuda -m "$size:$size" --compute=sleep --no-own; then
+        if by_ucx "flash_$collective" -d cuda -m "$size:$size" --compute=sleep; then
             with_cuda_ucx collective_row "T(device), by CUDA's UCX" "$collective" "$size" "${direct[@]}" -- -d cuda
         else
             tell "$(printf '%-48s %10s %10s %10s' "$collective, T(device), by CUDA's UCX" - - -)"
@@ -320,11 +352,22 @@ step_efficiency() {
     efficiency '1 MiB' allgather fp32 8192 8192 4096 8 "${staged[@]}" --mca coll_flash_segment_bytes 1048576
     if by_ucx flash_cublas -c allgather -m 512 -n 512 -k 512; then
         with_cuda_ucx efficiency "CUDA's UCX" allgather fp32 8192 8192 4096 8 "${direct[@]}"
+        with_cuda_ucx efficiency "CUDA's UCX" reduce_scatter fp32 8192 4096 16384 8 "${direct[@]}"
+        with_cuda_ucx efficiency "CUDA's UCX" allgather bf16 8192 49152 12288 8 "${direct[@]}"
     else
-        tell "AG fp32 by CUDA's UCX: -"
+        tell "no efficiency by CUDA's UCX"
     fi
     efficiency traced allgather fp32 8192 8192 4096 8 "${staged[@]}" --mca coll_flash_trace "$traces/allgather"
     ((failures == 0))
+}
+
+# ------------------------------------------------------------------ waits
+
+step_waits() {
+    local status=0
+    "$flash/tests/gpu/waits" 2>&1 | tee "$said" || status=$?
+    tell_all <"$said" >/dev/null
+    return "$status"
 }
 
 # ------------------------------------------------------------------ behind
@@ -339,9 +382,12 @@ step_behind() {
 
 # The figures that a shared GPU makes a difference to.
 shared_figures() {
-    local size=64M segments=262144
+    local size=64M
     [[ $small == no ]] || size=1M
-    collective_row "ms, $1" iallgather "$size" "${staged[@]}" -- -d cuda
+    collective_row "$1, staged" iallgather "$size" "${staged[@]}" -- -d cuda
+    if by_ucx flash_iallgather -d cuda -m "$size:$size" --compute=sleep; then
+        with_cuda_ucx collective_row "$1, by CUDA's UCX" iallgather "$size" "${direct[@]}" -- -d cuda
+    fi
     efficiency "$1" allgather fp32 8192 8192 4096 8 "${staged[@]}"
 }
 

@@ -45,6 +45,7 @@ static struct {
     int (*registered)(void);
     int (*on_device)(void);
     void *(*reach)(uintptr_t address, size_t size);
+    bool (*is_alone)(uintptr_t address);
     void *(*current)(void);
     void (*wait_for_all)(void);
     unsigned long (*launches)(void);
@@ -100,6 +101,7 @@ static void load(void)
     *(void **) &driver.registered = dlsym(library, "standin_registered");
     *(void **) &driver.on_device = dlsym(library, "standin_on_device");
     *(void **) &driver.reach = dlsym(library, "standin_reach_device");
+    *(void **) &driver.is_alone = dlsym(library, "standin_is_alone");
     *(void **) &driver.current = dlsym(library, "standin_context");
     *(void **) &driver.wait_for_all = dlsym(library, "standin_wait_for_all");
     *(void **) &driver.launches = dlsym(library, "standin_launches");
@@ -403,6 +405,11 @@ void device_drain(void)
 void *device_reach(const void *address, size_t size)
 {
     return driver.reach == NULL ? NULL : driver.reach((uintptr_t) address, size);
+}
+
+bool device_is_alone(const void *address)
+{
+    return driver.is_alone != NULL && driver.is_alone((uintptr_t) address);
 }
 
 bool device_has_context(void)

@@ -62,6 +62,8 @@ void device_fail(const char *name, unsigned long nth);
 void device_drain(void);
 /* Where the processor reaches a device's memory, by the stand-in; NULL if it is none. */
 void *device_reach(const void *address, size_t size);
+/* Whether another process could map it, by the stand-in: in its blocks of 2 MiB is nothing else. */
+bool device_is_alone(const void *address);
 bool device_has_context(void); /* the calling thread */
 
 /* What the stand-in has made and nobody has freed; 0 with any other driver. */

@@ -5,7 +5,8 @@
  * These stand in for functions of UCX in a test program that is linked with them. What is said to
  * be in a device's memory is carried through the host's, by the stand-in for the driver; UCX itself
  * knows nothing of it. As UCX would, they want a context in the thread that calls them, go by what
- * they are told of a buffer alone, and now and then wait for whatever the device does.
+ * they are told of a buffer alone, have a peer map all of the blocks in which it lies, and now and
+ * then wait for whatever the device does.
  *
  * Shared between threads: `carried` is atomic.
  *
@@ -92,6 +93,11 @@ static message_t *carry(void *place, size_t size, const ucp_request_param_t *par
         return NULL;
     }
     reach(place, size);
+    if (!device_is_alone(place)) {
+        fprintf(stderr, "UCX was given %p: a peer could not map it beside what shares its block\n",
+                place);
+        abort();
+    }
     if (atomic_fetch_add_explicit(&carried, 1, memory_order_relaxed) % WAITS == 0) {
         device_drain(); /* as memory that is registered may */
     }

@@ -187,7 +187,7 @@ misspells() {
 misspelt() {
     point "$1 $2: said, and the default holds" misspells "$@"
 }
-held='serves this job (min_bytes 524288, step_bytes 65536, segment_bytes 262144, .* schedule ring)'
+held='serves this job (min_bytes 524288, step_bytes 65536, segment_bytes 0, .* schedule ring)'
 for value in 1x -5; do
     misspelt coll_flash_min_bytes "$value" told parameter-ignored
 done

@@ -239,6 +239,39 @@ static void test_small_splits(void)
     report("all small cuts", wrong, &schedule, count);
 }
 
+/* An eighth of a piece, within the bounds. */
+static void test_long_pieces(void)
+{
+    static const struct {
+        size_t count;
+        uint32_t pieces, segments;
+        size_t longest;
+    } cuts[] = {{1000, 1, 4, 256},    {2048, 1, 8, 256},    {2049, 1, 8, 257},
+                {16384, 1, 8, 2048},  {32768, 1, 8, 4096},  {32769, 1, 9, 4096},
+                {65536, 1, 16, 4096}, {65536, 4, 32, 2048}, {1, 1, 1, 1},
+                {16384, 8, 64, 256}};
+    flash_schedule_t schedule = ring(FLASH_ALLGATHER, 2, 0);
+    bool so = true;
+
+    schedule.segment_elements = 256;
+    schedule.longest_segment = 4096;
+    for (size_t k = 0; k < sizeof(cuts) / sizeof(cuts[0]) && so; k++) {
+        flash_split_t split;
+
+        schedule.blocks.count = cuts[k].count;
+        schedule.pieces = cuts[k].pieces;
+        split = flash_schedule_split(&schedule, 0);
+        so = flash_split_segments(&split) == cuts[k].segments &&
+             flash_schedule_max_segment(&schedule) == cuts[k].longest &&
+             flash_split_segment(&split, 0).count <= cuts[k].longest;
+        if (!so) {
+            diag("%zu in %u pieces: %u segments, no longer than %zu", cuts[k].count, cuts[k].pieces,
+                 flash_split_segments(&split), flash_schedule_max_segment(&schedule));
+        }
+    }
+    ok(so, "long pieces have longer segments");
+}
+
 /* Sizes that do not fit in 32 bits. */
 static void test_large_splits(uint64_t *random)
 {
@@ -353,6 +386,7 @@ int main(int argc, char **argv)
     test_ring(FLASH_ALLTOALL, "all-to-all");
     test_ring(FLASH_DIRECT_REDUCE_SCATTER, "direct reduce-scatter");
     test_small_splits();
+    test_long_pieces();
     test_large_splits(&random);
     test_totals(&random);
     return tap_done();
