@@ -30,15 +30,18 @@ for np in 2 3; do
 done
 point 'np 2 flash_ireduce_scatter_block' traced 2 $((1 << 19)) combine,receive,send,wait \
     "$benchmarks/flash_ireduce_scatter_block" "${short[@]}"
-# Segments that the benchmark asks for are those that flash sends.
-segments() {
-    traced 2 0 combine,receive,send,wait "$benchmarks/flash_iallgather" "${short[@]}" --no-own --segment=64K &&
+# A block of SIZE arrives in that many segments.
+segments() { # SEGMENTS SIZE [ARGUMENT]...
+    traced 2 0 combine,receive,send,wait "$benchmarks/flash_iallgather" -m "$2:$2" -i 2 -x 1 --no-own "${@:3}" &&
         python3 -c 'import collections, json, sys
 names = collections.Counter((event["name"], event["ph"]) for event in json.load(open(sys.argv[1])))
 print(names)
-sys.exit(names["receive", "X"] != 16 * names["allgather", "b"] or not names["allgather", "b"])' "$scratch/trace.0.json"
+sys.exit(names["receive", "X"] != int(sys.argv[2]) * names["allgather", "b"] or not names["allgather", "b"])' \
+            "$scratch/trace.0.json" "$1"
 }
-point 'np 2 flash_iallgather --segment' segments
+point 'np 2 flash_iallgather --segment: as long as it asks for' segments 16 1M --segment=64K
+point 'np 2 flash_iallgather: usual segments' segments 4 1M
+point 'np 2 flash_iallgather: the longer ones of long blocks' segments 8 4M
 point 'np 2 test_extension' traced 2 0 callback,combine,receive,send,wait test_extension
 point 'np 3 test_pending' traced 3 0 callback,combine,receive,send,wait test_pending any_order
 
