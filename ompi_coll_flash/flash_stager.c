@@ -167,22 +167,27 @@ static bool borrow(flash_pool_t *pool, size_t size, loan_t *loan)
     return loan->memory != NULL;
 }
 
+static size_t round_up(size_t size, size_t step)
+{
+    return (size + step - 1) / step * step;
+}
+
 /*
- * Whole blocks, and if such a piece is kept, a power of two: of few sizes there is soon one for every
- * operation. What is freed would have to be unmapped by all processes that have mapped it, each of
- * which learns of that only when other memory comes to lie there.
+ * Whole blocks, in steps of an eighth to a quarter of it, if that much is kept: of few sizes there is
+ * soon one for every operation. What is freed would have to be unmapped by all processes that have
+ * mapped it, each of which learns of that only when other memory comes to lie there.
  */
 static bool borrow_direct(flash_pool_t *pool, size_t size, loan_t *loan)
 {
-    size_t whole = FLASH_GPU_BLOCK;
+    size_t step = FLASH_GPU_BLOCK;
 
-    while (whole < size) {
-        whole *= 2;
+    while (step <= size / 8) {
+        step *= 2;
     }
-    if (whole > pool->largest) {
-        whole = (size + FLASH_GPU_BLOCK - 1) / FLASH_GPU_BLOCK * FLASH_GPU_BLOCK;
+    if (round_up(size, step) > pool->largest) {
+        step = FLASH_GPU_BLOCK;
     }
-    return borrow(pool, whole, loan);
+    return borrow(pool, round_up(size, step), loan);
 }
 
 static void give_back(loan_t *loan)

@@ -23,7 +23,7 @@ largest=$((15 << 20)) # bytes of a file of results
 steps='
 node        30   the GPU, the driver, CUDA, shared memory, UCX, and what is in the way of several ranks
 smoke       60   four tests with buffers of a device
-direct      60   tests by a UCX that knows CUDA, on all ranks and beside one that does not
+direct      90   tests by a UCX that knows CUDA, on all ranks and beside one that does not
 rates       70   copies and sums of the plugin beside one plain copy
 collectives 80   an allgather and a reduce-scatter of host and device memory, with and without a UCX that knows CUDA
 efficiency  150  collectives and products, apart and together: E and its bound
