@@ -21,7 +21,8 @@
  *   coll_flash_watch.c           neighbours that fall silent
  *   coll_flash_path.c            which way a call takes
  *   coll_flash_buffer.c          what memory its buffers are in
- *   coll_flash_mirror.c          buffers in a device's memory, where a call takes no ring
+ *   coll_flash_mirror.c          host bounces for such in a device's, where a call takes no ring
+ *   coll_flash_mirror_calls.c    such a call on them
  *   coll_flash_kernel.c          who adds in it
  *   coll_flash_counters.c        what tools read of it all, through MPI_T
  *   coll_flash_summary.c         a table of that, in MPI_Finalize

@@ -385,7 +385,7 @@ static mca_coll_flash_arguments_t arguments_of(const void *sendbuf, flash_count_
 {
     return (mca_coll_flash_arguments_t){.sendbuf = sendbuf,
                                         .sendcount = sendcount,
-                                        .sendtype = sendbuf == MPI_IN_PLACE ? NULL : sendtype,
+                                        .sendtype = sendtype,
                                         .recvbuf = recvbuf,
                                         .recvcount = recvcount,
                                         .recvcounts = recvcounts,
@@ -471,25 +471,44 @@ int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI
                                           recvtype, NULL, request);
 }
 
+static int pass_on_each_time(mca_coll_flash_module_t *module, const mca_coll_flash_arguments_t *a,
+                             struct ompi_info_t *info, ompi_request_t **request)
+{
+    const mca_coll_flash_previous_t *previous = &module->previous;
+
+    if (a->recvcounts == NULL) {
+        return previous->allgather_init(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                                        a->recvcount, a->recvtype, module->comm, info, request,
+                                        previous->allgather_init_module);
+    }
+    return previous->allgatherv_init(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                                     FLASH_COUNTS(a->recvcounts), FLASH_DISPLS(a->displs),
+                                     a->recvtype, module->comm, info, request,
+                                     previous->allgatherv_init_module);
+}
+
+static int make_persistent(const char *name, const mca_coll_flash_arguments_t *a,
+                           struct ompi_info_t *info, mca_coll_base_module_t *base,
+                           ompi_request_t **request)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+
+    return takes_ring_each_time(name, a->recvcount, a->recvcounts, a->recvtype, module)
+               ? mca_coll_flash_persistent_new(module, a, request)
+               : mca_coll_flash_persistent_below(module, a, pass_on_each_time, info, request);
+}
+
 int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
                                   MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
                                   MPI_Datatype recvtype, ompi_communicator_t *comm,
                                   struct ompi_info_t *info, ompi_request_t **request,
                                   mca_coll_base_module_t *base)
 {
-    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
     mca_coll_flash_arguments_t arguments =
         arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
 
-    if (!takes_ring_each_time("Allgather_init", recvcount, NULL, recvtype, module)) {
-        if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
-            return MPI_ERR_BUFFER;
-        }
-        return module->previous.allgather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                               recvtype, comm, info, request,
-                                               module->previous.allgather_init_module);
-    }
-    return mca_coll_flash_persistent_new(module, &arguments, request);
+    (void) comm;
+    return make_persistent("Allgather_init", &arguments, info, base, request);
 }
 
 int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
@@ -498,17 +517,9 @@ int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
                                    ompi_communicator_t *comm, struct ompi_info_t *info,
                                    ompi_request_t **request, mca_coll_base_module_t *base)
 {
-    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
     mca_coll_flash_arguments_t arguments =
         arguments_of(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
 
-    if (!takes_ring_each_time("Allgatherv_init", 0, recvcounts, recvtype, module)) {
-        if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
-            return MPI_ERR_BUFFER;
-        }
-        return module->previous.allgatherv_init(
-            sendbuf, sendcount, sendtype, recvbuf, FLASH_COUNTS(recvcounts), FLASH_DISPLS(displs),
-            recvtype, comm, info, request, module->previous.allgatherv_init_module);
-    }
-    return mca_coll_flash_persistent_new(module, &arguments, request);
+    (void) comm;
+    return make_persistent("Allgatherv_init", &arguments, info, base, request);
 }

@@ -1,19 +1,15 @@
 /*
- * coll_flash_mirror.c: calls that take no ring, on buffers in the memory of devices.
- *
- * The modules below would touch them with the processor. Such a call goes on with copies in host
- * memory, mirrors, and its result is copied back before its request completes: as other ranks see
- * it, nothing is different.
+ * coll_flash_mirror.c: host bounces for the buffers of a call that takes no ring: which it needs, and
+ * what is to be copied between them.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash_operation.h"
+#include "coll_flash_mirror.h"
 
 #include <stdlib.h>
 
 #include "flash_device.h"
 #include "flash_stager.h"
-#include "mpix_flash_fallback_operation.h"
 
 /*
  * An allgather receives all blocks, and sends its own; a reduction the other way round. In place,
@@ -35,9 +31,21 @@ static const void *buffer_of_all(const mca_coll_flash_arguments_t *a)
     return a->op == NULL || is_in_place(a) ? a->recvbuf : a->sendbuf;
 }
 
+/* Whether the result goes to a device's memory: the receive side, which is all of it in place. */
+static bool receives_far(const mca_coll_flash_arguments_t *a, const side_t *all, const side_t *own)
+{
+    return (a->op == NULL || is_in_place(a) ? all : own)->far != NULL;
+}
+
 static ptrdiff_t block_count(const mca_coll_flash_arguments_t *a, int rank)
 {
     return a->recvcounts == NULL ? a->recvcount : a->recvcounts[rank];
+}
+
+/* Of an allgather, in elements. */
+static ptrdiff_t gathered_displ(const mca_coll_flash_arguments_t *a, int rank)
+{
+    return a->displs == NULL ? (ptrdiff_t) rank * a->recvcount : a->displs[rank];
 }
 
 static side_t find_all(const mca_coll_flash_arguments_t *a, ompi_communicator_t *comm)
@@ -123,136 +131,123 @@ static char *take_room(const side_t *side, char **at)
     return room - side->first * extent - gap;
 }
 
-/* Elements of a buffer from the `first` on, to their place in the mirror. */
-static int copy_in(const flash_fallback_t *call, char *mirror, const void *buffer,
-                   MPI_Datatype type, ptrdiff_t first, ptrdiff_t count, bool own)
+/* Elements of a buffer from the `first` on, and their place in the bounce. */
+static flash_mirror_part_t part_of(const void *buffer, const void *bounce, MPI_Datatype type,
+                                   ptrdiff_t first, ptrdiff_t count, bool own)
 {
     ptrdiff_t extent, gap;
     size_t size = span_of(type, count, &gap);
 
     ompi_datatype_type_extent(type, &extent);
     gap += first * extent;
-    return size == 0 || flash_stager_copy(call->stager, own, mirror + gap,
-                                          (const char *) buffer + gap, size)
-               ? MPI_SUCCESS
-               : MPI_ERR_OTHER;
-}
-
-static void take_result(flash_fallback_t *call, mca_coll_flash_arguments_t *a, char *mirror)
-{
-    call->far = a->recvbuf;
-    call->output = mirror;
-    a->recvbuf = mirror;
+    return (flash_mirror_part_t){.far = (char *) (uintptr_t) buffer + gap,
+                                 .near = (char *) (uintptr_t) bounce + gap,
+                                 .size = size,
+                                 .own = own};
 }
 
 /* An allgather in place needs its own block there, a reduction everything. */
-static int mirror_all(flash_fallback_t *call, mca_coll_flash_arguments_t *a, const side_t *side,
-                      char **at)
+static void mirror_all(flash_mirror_t *mirror, mca_coll_flash_arguments_t *a, const side_t *side,
+                       int rank, char **at)
 {
-    int rank = ompi_comm_rank(call->comm), rc = MPI_SUCCESS;
     const void *buffer = buffer_of_all(a);
-    char *mirror = take_room(side, at);
+    char *bounce = take_room(side, at);
 
     if (a->op != NULL) {
-        rc = copy_in(call, mirror, buffer, side->type, side->first, side->end - side->first, false);
+        mirror->in =
+            part_of(buffer, bounce, side->type, side->first, side->end - side->first, false);
     } else if (is_in_place(a)) {
-        rc = copy_in(call, mirror, buffer, side->type, call->displs[rank], block_count(a, rank),
-                     false);
+        mirror->in = part_of(buffer, bounce, side->type, gathered_displ(a, rank),
+                             block_count(a, rank), false);
     }
     if (a->op == NULL || is_in_place(a)) {
-        take_result(call, a, mirror);
+        a->recvbuf = bounce;
     } else {
-        a->sendbuf = mirror;
+        a->sendbuf = bounce;
     }
-    return rc;
 }
 
-static int mirror_own(flash_fallback_t *call, mca_coll_flash_arguments_t *a, const side_t *side,
-                      char **at)
+static void mirror_own(flash_mirror_t *mirror, mca_coll_flash_arguments_t *a, const side_t *side,
+                       char **at)
 {
-    char *mirror = take_room(side, at);
-    int rc;
+    char *bounce = take_room(side, at);
 
     if (a->op != NULL) {
-        take_result(call, a, mirror);
-        return MPI_SUCCESS;
+        a->recvbuf = bounce;
+    } else {
+        mirror->in = part_of(a->sendbuf, bounce, side->type, 0, side->end, true);
+        a->sendbuf = bounce;
     }
-    rc = copy_in(call, mirror, a->sendbuf, side->type, 0, side->end, true);
-    a->sendbuf = mirror;
-    return rc;
 }
 
-/* Copies the result to where it belongs: an allgather's blocks, or a reduction's own one. */
-static int copy_back(flash_fallback_t *call)
+/* Blocks that lie one behind another are one part. */
+static void add_result(flash_mirror_t *mirror, flash_mirror_part_t part)
 {
-    for (uint32_t rank = 0; rank < call->schedule.ring.nranks; rank++) {
-        ptrdiff_t at;
-        size_t size = span_of(call->datatype, (ptrdiff_t) call->counts[rank], &at);
+    flash_mirror_part_t *last = mirror->outs > 0 ? &mirror->out[mirror->outs - 1] : NULL;
 
-        at += call->displs[rank] * call->extent;
-        if (size > 0 &&
-            !flash_stager_copy(call->stager, false, call->far + at, call->output + at, size)) {
-            mca_coll_flash_tell_device_failed();
-            return MPI_ERR_OTHER;
-        }
+    if (part.size == 0) {
+        return;
     }
-    return MPI_SUCCESS;
+    if (last != NULL && last->far + last->size == part.far) {
+        last->size += part.size;
+    } else {
+        mirror->out[mirror->outs++] = part;
+    }
 }
 
-/* What copy_back() will need: the caller's arrays may be gone by then. */
-static int note_blocks(flash_fallback_t *call, const mca_coll_flash_arguments_t *a)
+/* What is copied back: an allgather's blocks, or a reduction's own one. */
+static void note_result(flash_mirror_t *mirror, const mca_coll_flash_arguments_t *a, char *far,
+                        ompi_communicator_t *comm)
 {
-    int rank = ompi_comm_rank(call->comm), size = a->op == NULL ? ompi_comm_size(call->comm) : 1;
-    ptrdiff_t next = 0;
+    if (a->op != NULL) {
+        add_result(mirror, part_of(far, a->recvbuf, a->recvtype, 0,
+                                   block_count(a, ompi_comm_rank(comm)), !is_in_place(a)));
+        return;
+    }
+    for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
+        add_result(mirror, part_of(far, a->recvbuf, a->recvtype, gathered_displ(a, rank),
+                                   block_count(a, rank), false));
+    }
+}
 
-    call->counts = malloc((size_t) size * sizeof(*call->counts));
-    call->displs = malloc((size_t) size * sizeof(*call->displs));
-    if (call->counts == NULL || call->displs == NULL) {
+/* Puts the bounces in the place of the buffers. */
+static int make_bounces(mca_coll_flash_arguments_t *a, ompi_communicator_t *comm, const side_t *all,
+                        const side_t *own, flash_mirror_t **made)
+{
+    size_t results = a->op == NULL ? (size_t) ompi_comm_size(comm) : 1;
+    flash_mirror_t *mirror = calloc(1, sizeof(*mirror) + results * sizeof(mirror->out[0]));
+    char *far = a->recvbuf, *at;
+
+    if (mirror == NULL) {
         return MPI_ERR_NO_MEM;
     }
-    for (int k = 0; k < size; k++) {
-        ptrdiff_t count = block_count(a, a->op == NULL ? k : rank);
-
-        call->displs[k] = a->displs == NULL ? next : a->displs[k];
-        call->counts[k] = (size_t) count;
-        next += count;
-    }
-    call->datatype = a->recvtype;
-    ompi_datatype_type_extent(a->recvtype, &call->extent);
-    /* No callbacks: a reduction's would have been before this. */
-    call->schedule =
-        (flash_schedule_t){.kind = FLASH_REDUCE_SCATTER, .ring = {.nranks = (uint32_t) size}};
-    return MPI_SUCCESS;
-}
-
-static int fill(flash_fallback_t *call, mca_coll_flash_arguments_t *a, const side_t *all,
-                const side_t *own, const flash_stager_order_t *order)
-{
-    char *at;
-    int rc = mca_coll_flash_open_stager(own->far, all->far, order, &call->stager);
-
-    if (rc == MPI_SUCCESS) {
-        rc = note_blocks(call, a);
-    }
-    if (rc != MPI_SUCCESS) {
-        return rc;
-    }
-    call->contribution = malloc(room_of(all) + room_of(own) + 1);
-    if (call->contribution == NULL) {
+    mirror->own = own->far;
+    mirror->all = all->far;
+    mirror->memory = malloc(room_of(all) + room_of(own) + 1);
+    if (mirror->memory == NULL) {
+        mca_coll_flash_mirror_free(mirror);
         return MPI_ERR_NO_MEM;
     }
-    at = call->contribution;
+    at = mirror->memory;
     if (all->far != NULL) {
-        rc = mirror_all(call, a, all, &at);
+        mirror_all(mirror, a, all, ompi_comm_rank(comm), &at);
     }
-    if (rc == MPI_SUCCESS && own->far != NULL) {
-        rc = mirror_own(call, a, own, &at);
+    if (own->far != NULL) {
+        mirror_own(mirror, a, own, &at);
     }
-    if (rc != MPI_SUCCESS) {
-        mca_coll_flash_tell_device_failed();
+    if (receives_far(a, all, own)) {
+        note_result(mirror, a, far, comm);
     }
-    call->finish = call->far == NULL ? NULL : copy_back;
-    return rc;
+    *made = mirror;
+    return MPI_SUCCESS;
+}
+
+void mca_coll_flash_mirror_free(flash_mirror_t *mirror)
+{
+    if (mirror != NULL) {
+        free(mirror->memory);
+        free(mirror);
+    }
 }
 
 /* Whether the call has a side that a module below, or a board, would touch with the processor. */
@@ -268,65 +263,28 @@ static bool find_far(const mca_coll_flash_arguments_t *arguments, ompi_communica
     return all->far != NULL || own->far != NULL;
 }
 
-int mca_coll_flash_refuse_far(const mca_coll_flash_arguments_t *arguments,
-                              ompi_communicator_t *comm)
+int mca_coll_flash_mirror_find(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
+                               mca_coll_flash_path_t path, const struct flash_stager_order *order,
+                               flash_mirror_t **mirror, struct flash_stager **stager)
 {
-    side_t all, own;
-
-    return find_far(arguments, comm, FLASH_PASSED_ON, &all, &own)
-               ? mca_coll_flash_refuse_device("persistent requests that take no ring "
-                                              "(coll_flash_verbose 2 says why) are of a "
-                                              "component that cannot reach it; with "
-                                              "coll_flash_min_bytes 0 no size is too small")
-               : MPI_SUCCESS;
-}
-
-int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
-                          mca_coll_flash_path_t path, const struct flash_stager_order *order,
-                          struct flash_fallback **mirrored)
-{
-    flash_fallback_t *call;
     side_t all, own;
     int rc;
 
-    *mirrored = NULL;
-    mca_coll_flash_settle();
+    *mirror = NULL;
+    *stager = NULL;
     if (!find_far(arguments, comm, path, &all, &own)) {
         return MPI_SUCCESS;
     }
-    /* The receive side, which is all of it in place. */
-    if ((arguments->op == NULL || is_in_place(arguments) ? all.far : own.far) != NULL &&
-        !may_copy_back(arguments->recvtype)) {
+    if (receives_far(arguments, &all, &own) && !may_copy_back(arguments->recvtype)) {
         return mca_coll_flash_refuse_gaps();
     }
-    call = OBJ_NEW(flash_fallback_t);
-    if (call == NULL) {
-        return MPI_ERR_NO_MEM;
+    rc = mca_coll_flash_open_stager(own.far, all.far, order, stager);
+    if (rc == MPI_SUCCESS) {
+        rc = make_bounces(arguments, comm, &all, &own, mirror);
     }
-    call->super.super.req_mpi_object.comm = comm;
-    call->comm = comm;
-    OBJ_RETAIN(comm);
-    rc = fill(call, arguments, &all, &own, order);
     if (rc != MPI_SUCCESS) {
-        OBJ_RELEASE(call);
-        return rc;
+        flash_stager_close(*stager);
+        *stager = NULL;
     }
-    *mirrored = call;
-    return MPI_SUCCESS;
-}
-
-int mca_coll_flash_mirror_started(struct flash_fallback *mirrored, int error,
-                                  ompi_request_t **request)
-{
-    if (mirrored == NULL) {
-        return error;
-    }
-    if (error != MPI_SUCCESS) {
-        mirrored->contribution = NULL; /* given up: part of the call may be under way */
-        OBJ_RELEASE(mirrored);
-        return error;
-    }
-    mirrored->inner[0] = *request;
-    flash_fallback_enlist(mirrored, request);
-    return MPI_SUCCESS;
+    return rc;
 }

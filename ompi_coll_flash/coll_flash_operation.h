@@ -321,7 +321,7 @@ int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,
 typedef struct mca_coll_flash_arguments {
     const void *sendbuf;
     flash_count_t sendcount;
-    MPI_Datatype sendtype; /* NULL: not used */
+    MPI_Datatype sendtype; /* not used in place, nor by reductions */
     void *recvbuf;
     flash_count_t recvcount;
     flash_counts_t recvcounts; /* NULL: equal blocks of recvcount */
@@ -345,10 +345,6 @@ int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicat
 /* After it: *request stands for the call and for copying its result back. Returns `error`. */
 int mca_coll_flash_mirror_started(struct flash_fallback *mirrored, int error,
                                   ompi_request_t **request);
-/* Before a persistent request is made by another module: MPI_ERR_BUFFER if there are such buffers.
- */
-int mca_coll_flash_refuse_far(const mca_coll_flash_arguments_t *arguments,
-                              ompi_communicator_t *comm);
 
 /* Once, before threads make persistent requests at a time. */
 void mca_coll_flash_persistent_init(void);
@@ -358,7 +354,19 @@ mca_coll_flash_obstacle_t mca_coll_flash_persistent_obstacle(const mca_coll_flas
 int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments,
                                   ompi_request_t **request);
-/* Of a persistent request, whose ring has come to its end. */
+/* Has another module make such a request, by a function like this one. */
+typedef int mca_coll_flash_init_fn(mca_coll_flash_module_t *module,
+                                   const mca_coll_flash_arguments_t *arguments,
+                                   struct ompi_info_t *info, ompi_request_t **request);
+/*
+ * A request of the module below, by `init`; of buffers in a device's memory, which that would touch,
+ * one that copies them in each of its rounds.
+ */
+int mca_coll_flash_persistent_below(mca_coll_flash_module_t *module,
+                                    const mca_coll_flash_arguments_t *arguments,
+                                    mca_coll_flash_init_fn *init, struct ompi_info_t *info,
+                                    ompi_request_t **request);
+/* Of a persistent request, one of whose rounds has come to its end. */
 void mca_coll_flash_persistent_complete(ompi_request_t *request, int error);
 
 /* No gap in an element or between two: a ring carries all that lies in their extent. */

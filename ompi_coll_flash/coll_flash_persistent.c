@@ -11,10 +11,14 @@
  * MPI's completion callback would not do: at MPI_THREAD_MULTIPLE another thread may complete the
  * request before the callback is set.
  *
+ * Where no ring serves it, the request is the module's below. Of buffers in a device's memory, that one
+ * is made for host bounces, with the other ranks' (coll_flash_mirror.h), and one of flash's stands for
+ * it: each round copies what is sent, starts the one below, and copies the result back.
+ *
  * A start that fails completes at once with the error, which MPI_Wait and its like hand to the
  * communicator's error handler: MPI_Start and MPI_Startall would lose it.
  *
- * A persistent request is released with its last holder: the user's handle is one, each ring
+ * A persistent request is released with its last holder: the user's handle is one, each round
  * under way another. There may be two of the latter for a moment, when a thread starts the request
  * again while another thread still leaves the completion that made it possible. The count is
  * atomic, acquire-release; all else is written by the thread that makes the request, and by the one
@@ -22,7 +26,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash_operation.h"
+#include "coll_flash_mirror.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +42,8 @@ typedef struct mca_coll_flash_persistent {
     mca_coll_flash_arguments_t arguments; /* types and operation kept */
     flash_count_t *counts;                /* owned, what the arguments point to */
     flash_displ_t *displs;                /* owned, likewise */
+    ompi_request_t *below;                /* owned: started instead of a ring; or NULL */
+    flash_mirror_t *mirror;               /* owned: what `below` is of */
 } mca_coll_flash_persistent_t;
 
 static void retain_op(MPI_Op op)
@@ -77,6 +83,9 @@ static void let_go(mca_coll_flash_persistent_t *persistent)
         return;
     }
     OMPI_REQUEST_FINI(base);
+    if (persistent->below != NULL) {
+        ompi_request_free(&persistent->below); /* as long as its communicator is there */
+    }
     flash_compat_release_comm(comm);
     OBJ_RELEASE(persistent);
 }
@@ -117,9 +126,15 @@ static void complete(mca_coll_flash_persistent_t *persistent, int error)
     let_go(persistent);
 }
 
+/* Where `below` has failed, or has not been started, its rounds are out of step with other ranks'. */
 void mca_coll_flash_persistent_complete(ompi_request_t *request, int error)
 {
-    complete((mca_coll_flash_persistent_t *) request, error);
+    mca_coll_flash_persistent_t *persistent = (mca_coll_flash_persistent_t *) request;
+
+    if (persistent->below != NULL && error != MPI_SUCCESS) {
+        persistent->refused = error;
+    }
+    complete(persistent, error);
 }
 
 static flash_kind_t kind_of(const mca_coll_flash_persistent_t *persistent)
@@ -165,19 +180,12 @@ static int start_ring(mca_coll_flash_persistent_t *persistent, ompi_request_t **
                                           a->recvcounts, a->displs, a->recvtype, NULL, ring);
 }
 
-static void start(mca_coll_flash_persistent_t *persistent)
+static void start_by_ring(mca_coll_flash_persistent_t *persistent)
 {
-    ompi_request_t *base = &persistent->super.super, *ring;
     mca_coll_flash_request_t *request;
-    int rc;
+    ompi_request_t *ring;
+    int rc = start_ring(persistent, &ring);
 
-    flash_compat_see_request(base); /* its round before */
-    atomic_fetch_add_explicit(&persistent->holders, 1, memory_order_relaxed);
-    base->req_type = OMPI_REQUEST_COLL;
-    base->req_status = ompi_status_empty;
-    base->req_complete = REQUEST_PENDING;
-    base->req_state = OMPI_REQUEST_ACTIVE;
-    rc = start_ring(persistent, &ring);
     if (rc != MPI_SUCCESS) {
         persistent->refused = rc;
         complete(persistent, rc);
@@ -187,8 +195,38 @@ static void start(mca_coll_flash_persistent_t *persistent)
     if (request->refused) {
         persistent->refused = request->known_error;
     }
-    request->persistent = base;
+    request->persistent = &persistent->super.super;
     ompi_request_free(&ring);
+}
+
+static void start_below(mca_coll_flash_persistent_t *persistent)
+{
+    ompi_request_t *base = &persistent->super.super;
+    int rc = persistent->refused;
+
+    if (rc == MPI_SUCCESS) {
+        rc = mca_coll_flash_mirror_start(persistent->mirror, persistent->below, base);
+    }
+    if (rc != MPI_SUCCESS) {
+        mca_coll_flash_persistent_complete(base, rc);
+    }
+}
+
+static void start(mca_coll_flash_persistent_t *persistent)
+{
+    ompi_request_t *base = &persistent->super.super;
+
+    flash_compat_see_request(base); /* its round before */
+    atomic_fetch_add_explicit(&persistent->holders, 1, memory_order_relaxed);
+    base->req_type = OMPI_REQUEST_COLL;
+    base->req_status = ompi_status_empty;
+    base->req_complete = REQUEST_PENDING;
+    base->req_state = OMPI_REQUEST_ACTIVE;
+    if (persistent->below != NULL) {
+        start_below(persistent);
+    } else {
+        start_by_ring(persistent);
+    }
 }
 
 static int persistent_start(size_t count, ompi_request_t **requests)
@@ -218,10 +256,13 @@ static void persistent_construct(mca_coll_flash_persistent_t *persistent)
     persistent->refused = MPI_SUCCESS;
     persistent->counts = NULL;
     persistent->displs = NULL;
+    persistent->below = NULL;
+    persistent->mirror = NULL;
 }
 
 static void persistent_destruct(mca_coll_flash_persistent_t *persistent)
 {
+    mca_coll_flash_mirror_free(persistent->mirror);
     release_type(persistent->arguments.sendtype);
     release_type(persistent->arguments.recvtype);
     release_op(persistent->arguments.op);
@@ -274,33 +315,83 @@ mca_coll_flash_obstacle_t mca_coll_flash_persistent_obstacle(const mca_coll_flas
                                                               : FLASH_PERSISTENT_NUMBERS;
 }
 
-/* Open MPI does not keep the types and operation of a request that it finds complete, as this one
- * is. */
+/* Open MPI does not keep the types and operation of a request that it finds complete, as this one is.
+ * NULL: there is no memory. */
+static mca_coll_flash_persistent_t *make_request(mca_coll_flash_module_t *module,
+                                                 const mca_coll_flash_arguments_t *arguments)
+{
+    mca_coll_flash_persistent_t *persistent = OBJ_NEW(mca_coll_flash_persistent_t);
+
+    if (persistent != NULL) {
+        persistent->module = module;
+        persistent->arguments = *arguments;
+        if (arguments->sendbuf == MPI_IN_PLACE) {
+            persistent->arguments.sendtype = NULL; /* anything may stand there */
+        }
+        persistent->super.super.req_mpi_object.comm = module->comm;
+        OBJ_RETAIN(module->comm);
+        retain_type(persistent->arguments.sendtype);
+        retain_type(arguments->recvtype);
+        retain_op(arguments->op);
+    }
+    return persistent;
+}
+
 int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments,
                                   ompi_request_t **request)
 {
     uint32_t number = module->persistent_sequence++; /* first of all: the other ranks count it */
-    mca_coll_flash_persistent_t *persistent = OBJ_NEW(mca_coll_flash_persistent_t);
+    mca_coll_flash_persistent_t *persistent = make_request(module, arguments);
 
     if (persistent == NULL) {
         return MPI_ERR_NO_MEM;
     }
-    persistent->module = module;
     persistent->sequence = FLASH_CALL_SEQUENCES | number;
     persistent->settings = module->settings;
-    persistent->arguments = *arguments;
     /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
     (void) mca_coll_flash_prepare(module, kind_of(persistent));
-    persistent->super.super.req_mpi_object.comm = module->comm;
-    OBJ_RETAIN(module->comm);
-    retain_type(arguments->sendtype);
-    retain_type(arguments->recvtype);
-    retain_op(arguments->op);
     if (keep_arrays(persistent, ompi_comm_size(module->comm)) != MPI_SUCCESS) {
         let_go(persistent);
         return MPI_ERR_NO_MEM;
     }
     *request = &persistent->super.super;
     return MPI_SUCCESS;
+}
+
+/* The arrays are the module's below to keep, as in a request without bounces. */
+static int stand_for_below(mca_coll_flash_module_t *module,
+                           const mca_coll_flash_arguments_t *arguments, flash_mirror_t *mirror,
+                           ompi_request_t **request)
+{
+    mca_coll_flash_persistent_t *persistent = make_request(module, arguments);
+
+    if (persistent == NULL) {
+        ompi_request_free(request);
+        mca_coll_flash_mirror_free(mirror);
+        return MPI_ERR_NO_MEM;
+    }
+    persistent->below = *request;
+    persistent->mirror = mirror;
+    *request = &persistent->super.super;
+    return MPI_SUCCESS;
+}
+
+int mca_coll_flash_persistent_below(mca_coll_flash_module_t *module,
+                                    const mca_coll_flash_arguments_t *arguments,
+                                    mca_coll_flash_init_fn *init, struct ompi_info_t *info,
+                                    ompi_request_t **request)
+{
+    mca_coll_flash_arguments_t mirrored = *arguments;
+    flash_mirror_t *mirror;
+    int rc = mca_coll_flash_mirror_keep(&mirrored, module->comm, &mirror);
+
+    if (rc == MPI_SUCCESS) {
+        rc = init(module, &mirrored, info, request);
+    }
+    if (rc == MPI_SUCCESS && mirror != NULL) {
+        return stand_for_below(module, arguments, mirror, request);
+    }
+    mca_coll_flash_mirror_free(mirror);
+    return rc;
 }

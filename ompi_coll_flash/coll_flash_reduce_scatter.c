@@ -310,23 +310,40 @@ int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_cou
     return start_plain("Ireduce_scatter", &arguments, base, request);
 }
 
+static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
+                             struct ompi_info_t *info, ompi_request_t **request)
+{
+    const mca_coll_flash_previous_t *previous = &module->previous;
+
+    if (a->recvcounts == NULL) {
+        return previous->reduce_scatter_block_init(a->sendbuf, a->recvbuf, a->recvcount,
+                                                   a->recvtype, a->op, module->comm, info, request,
+                                                   previous->reduce_scatter_block_init_module);
+    }
+    return previous->reduce_scatter_init(a->sendbuf, a->recvbuf, FLASH_COUNTS(a->recvcounts),
+                                         a->recvtype, a->op, module->comm, info, request,
+                                         previous->reduce_scatter_init_module);
+}
+
+static int make_persistent(const char *name, const arguments_t *a, struct ompi_info_t *info,
+                           mca_coll_base_module_t *base, ompi_request_t **request)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+
+    return takes_ring_each_time(name, a, module)
+               ? mca_coll_flash_persistent_new(module, a, request)
+               : mca_coll_flash_persistent_below(module, a, pass_on_each_time, info, request);
+}
+
 int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
                                        flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
                                        ompi_communicator_t *comm, struct ompi_info_t *info,
                                        ompi_request_t **request, mca_coll_base_module_t *base)
 {
-    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
     arguments_t arguments = arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
 
-    if (!takes_ring_each_time("Reduce_scatter_init", &arguments, module)) {
-        if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
-            return MPI_ERR_BUFFER;
-        }
-        return module->previous.reduce_scatter_init(sendbuf, recvbuf, FLASH_COUNTS(recvcounts),
-                                                    datatype, op, comm, info, request,
-                                                    module->previous.reduce_scatter_init_module);
-    }
-    return mca_coll_flash_persistent_new(module, &arguments, request);
+    (void) comm;
+    return make_persistent("Reduce_scatter_init", &arguments, info, base, request);
 }
 
 int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
@@ -335,16 +352,8 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
                                              struct ompi_info_t *info, ompi_request_t **request,
                                              mca_coll_base_module_t *base)
 {
-    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
     arguments_t arguments = arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
 
-    if (!takes_ring_each_time("Reduce_scatter_block_init", &arguments, module)) {
-        if (mca_coll_flash_refuse_far(&arguments, comm) != MPI_SUCCESS) {
-            return MPI_ERR_BUFFER;
-        }
-        return module->previous.reduce_scatter_block_init(
-            sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
-            module->previous.reduce_scatter_block_init_module);
-    }
-    return mca_coll_flash_persistent_new(module, &arguments, request);
+    (void) comm;
+    return make_persistent("Reduce_scatter_block_init", &arguments, info, base, request);
 }

@@ -41,7 +41,8 @@ static int fallback_free(ompi_request_t **handle)
     flash_fallback_t *fallback = (flash_fallback_t *) *handle;
 
     flash_compat_see_request(*handle);
-    if (!mca_coll_flash_owes(*handle, &fallback->debt, leave)) {
+    /* Nobody waits for a round of a persistent request's: its own handle is what fails. */
+    if (fallback->persistent != NULL || !mca_coll_flash_owes(*handle, &fallback->debt, leave)) {
         leave(*handle);
     }
     *handle = MPI_REQUEST_NULL;
@@ -81,7 +82,8 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->at = fallback->piece = 0;
     fallback->schedule = (flash_schedule_t){.ring = {.nranks = 0}};
     fallback->stager = NULL;
-    fallback->far = NULL;
+    fallback->mirror = NULL;
+    fallback->persistent = NULL;
     fallback->finish = NULL;
 }
 
@@ -89,10 +91,14 @@ static void fallback_construct(flash_fallback_t *fallback)
 static void release_memory(flash_fallback_t *fallback)
 {
     flash_stager_close(fallback->stager);
+    if (fallback->persistent == NULL) {
+        mca_coll_flash_mirror_free(fallback->mirror);
+    }
     free(fallback->contribution);
     free(fallback->counts);
     free(fallback->displs);
     fallback->stager = NULL;
+    fallback->mirror = NULL;
     fallback->contribution = NULL;
     fallback->counts = NULL;
     fallback->displs = NULL;
@@ -114,23 +120,32 @@ static bool is_complete(MPI_Request request)
     return request == MPI_REQUEST_NULL || REQUEST_COMPLETE(request);
 }
 
+/* Of a request that is complete, and that is freed but for a persistent one, the error. */
+static int end_inner(MPI_Request *inner)
+{
+    int rc;
+
+    if (*inner == MPI_REQUEST_NULL) {
+        return MPI_SUCCESS;
+    }
+    /* Not MPI_Wait: it would hand an error to MPI_COMM_WORLD's error handler. */
+    rc = ompi_request_wait(inner, MPI_STATUS_IGNORE);
+    if (*inner != MPI_REQUEST_NULL && !(*inner)->req_persistent) {
+        ompi_request_free(inner); /* one that failed is left */
+    }
+    *inner = MPI_REQUEST_NULL;
+    return rc;
+}
+
 static void complete(flash_fallback_t *fallback)
 {
-    ompi_request_t *base = &fallback->super.super;
-    int error = atomic_load_explicit(&fallback->error, memory_order_relaxed);
+    ompi_request_t *base = &fallback->super.super, *persistent = fallback->persistent;
+    int error;
 
     for (int k = 0; k < 2; k++) {
-        int rc = MPI_SUCCESS;
-
-        /* Not MPI_Wait: it would hand an error to MPI_COMM_WORLD's error handler. */
-        if (fallback->inner[k] != MPI_REQUEST_NULL) {
-            rc = ompi_request_wait(&fallback->inner[k], MPI_STATUS_IGNORE);
-            if (fallback->inner[k] != MPI_REQUEST_NULL) {
-                ompi_request_free(&fallback->inner[k]); /* one that failed is left */
-            }
-        }
-        error = error == MPI_SUCCESS ? rc : error;
+        flash_fallback_fail(fallback, end_inner(&fallback->inner[k]));
     }
+    error = atomic_load_explicit(&fallback->error, memory_order_relaxed);
     if (error == MPI_SUCCESS && fallback->finish != NULL) {
         error = fallback->finish(fallback);
     }
@@ -144,6 +159,9 @@ static void complete(flash_fallback_t *fallback)
         FALLBACK_FREED) {
         OMPI_REQUEST_FINI(base);
         OBJ_RELEASE(fallback);
+    }
+    if (persistent != NULL) {
+        mca_coll_flash_persistent_complete(persistent, error);
     }
 }
 

@@ -7,6 +7,7 @@
 #ifndef MPIX_FLASH_FALLBACK_OPERATION_H
 #define MPIX_FLASH_FALLBACK_OPERATION_H
 
+#include "coll_flash_mirror.h"
 #include "mpix_flash_fallback.h"
 
 typedef struct flash_fallback {
@@ -33,10 +34,11 @@ typedef struct flash_fallback {
     /* Where the blocks are that this rank contributes, and where the results: those of the ranks,
        as the schedule has them, or an allgather's one block there, and a reduce-scatter's here. */
     char *input, *output;
-    uint32_t at, piece; /* the next call of a consumer's: of the walk, and of its block */
-    /* Of a call on mirrors (coll_flash_mirror.c), which are its contribution. */
+    uint32_t at, piece;          /* the next call of a consumer's: of the walk, and of its block */
     struct flash_stager *stager; /* owned */
-    char *far;                   /* the receive buffer whose mirror is `output`; or NULL */
+    /* Of a call on host bounces (coll_flash_mirror.c). */
+    flash_mirror_t *mirror;     /* owned, but by a call of `persistent`'s; NULL: it is on none */
+    ompi_request_t *persistent; /* completes behind this one; or NULL */
     int (*finish)(struct flash_fallback *call); /* what remains to be done at the end; or NULL */
 } flash_fallback_t;
 

@@ -113,8 +113,8 @@ while read -r name turns; do # the first before the call, later ones after it
     done
 done <<'END'
 cuStreamCreateWithPriority 1 2
-cuMemcpyAsync 1 2 3
-cuStreamSynchronize 1 2 3
+cuMemcpyAsync 1 2
+cuStreamSynchronize 1 2
 END
 
 plan

@@ -30,8 +30,17 @@ long without_ring 2
 without_ring 3
 rounds=0
 long mpi 4 -- test_device mirrored many
-point 'persistent requests that are passed on: said' \
-    says + 'persistent requests that take no ring' 2 -- test_device_errors passed_on
+point 'gaps in a persistent request that is passed on: said' \
+    says + 'packs types with gaps by the processor' 2 -- test_device_errors passed_on
+# Persistent requests that are passed on, and some that are not.
+persistent() { # NP OPTION...
+    mpi "$@" -- test_device_persistent rounds at_a_time inactive handles_gone users_operation
+}
+persistent 2
+persistent 3
+long persistent 5
+persistent 3 --mca coll_flash_min_bytes 65536 --mca coll_flash_step_bytes 0
+FLASH_TEST_LEVEL=multiple persistent 2
 # The extension, where no ring serves it.
 mpi 1 -- test_device_stream extension own
 extension_of() { # NP

@@ -41,40 +41,56 @@ static void place_blocks(operation_t *operation, int count)
 static void make_request(operation_t *operation)
 {
     int own = operation->counts[operation->rank];
-    const void *send = operation->in_place ? MPI_IN_PLACE : operation->send;
+    bool sends_here = operation->send_place == IN_HOST, here = operation->recv_place == IN_HOST;
+    const void *send = operation->in_place ? MPI_IN_PLACE
+                       : sends_here        ? operation->send
+                                           : operation->sent.data;
+    void *recv = here ? operation->recv : operation->received.data;
+    MPI_Op op = operation->op == NULL ? MPI_SUM : operation->op;
 
     switch (operation->kind) {
     case ALLGATHER:
-        MPI_Allgather_init(send, own, MPI_INT64_T, operation->recv, own, MPI_INT64_T,
-                           operation->comm, MPI_INFO_NULL, &operation->request);
+        MPI_Allgather_init(send, own, MPI_INT64_T, recv, own, MPI_INT64_T, operation->comm,
+                           MPI_INFO_NULL, &operation->request);
         break;
     case ALLGATHERV:
-        MPI_Allgatherv_init(send, own, MPI_INT64_T, operation->recv, operation->counts,
-                            operation->displs, MPI_INT64_T, operation->comm, MPI_INFO_NULL,
-                            &operation->request);
+        MPI_Allgatherv_init(send, own, MPI_INT64_T, recv, operation->counts, operation->displs,
+                            MPI_INT64_T, operation->comm, MPI_INFO_NULL, &operation->request);
         break;
     case REDUCE_SCATTER:
-        MPI_Reduce_scatter_init(send, operation->recv, operation->counts, MPI_INT64_T, MPI_SUM,
-                                operation->comm, MPI_INFO_NULL, &operation->request);
+        MPI_Reduce_scatter_init(send, recv, operation->counts, MPI_INT64_T, op, operation->comm,
+                                MPI_INFO_NULL, &operation->request);
         break;
     default:
-        MPI_Reduce_scatter_block_init(send, operation->recv, own, MPI_INT64_T, MPI_SUM,
-                                      operation->comm, MPI_INFO_NULL, &operation->request);
+        MPI_Reduce_scatter_block_init(send, recv, own, MPI_INT64_T, op, operation->comm,
+                                      MPI_INFO_NULL, &operation->request);
     }
 }
 
 void operation_make(operation_t *operation, MPI_Comm comm, int kind, bool in_place, int count)
 {
+    operation_make_like(operation, &(operation_t){.comm = comm, .kind = kind, .in_place = in_place},
+                        count);
+}
+
+void operation_make_like(operation_t *operation, const operation_t *like, int count)
+{
     size_t bytes;
 
-    *operation = (operation_t){.comm = comm, .kind = kind, .in_place = in_place};
-    MPI_Comm_rank(comm, &operation->rank);
-    MPI_Comm_size(comm, &operation->size);
+    *operation = *like;
+    MPI_Comm_rank(like->comm, &operation->rank);
+    MPI_Comm_size(like->comm, &operation->size);
     place_blocks(operation, count);
     bytes = (size_t) operation->length * sizeof(int64_t);
     operation->send = get_memory(bytes);
     operation->recv = get_memory(bytes);
     operation->wanted = get_memory(bytes);
+    if (operation->send_place != IN_HOST) {
+        operation->sent = buffer_make(operation->send_place, bytes);
+    }
+    if (operation->recv_place != IN_HOST) {
+        operation->received = buffer_make(operation->recv_place, bytes);
+    }
     make_request(operation);
 }
 
@@ -106,6 +122,12 @@ void operation_fill(operation_t *operation, int round)
             operation->wanted[k] += contribution(other, operation->displs[rank] + k, round);
         }
     }
+    if (operation->send_place != IN_HOST) {
+        buffer_write(&operation->sent, operation->send);
+    }
+    if (operation->recv_place != IN_HOST) {
+        buffer_write(&operation->received, operation->recv);
+    }
 }
 
 static int result_length(const operation_t *operation)
@@ -131,6 +153,9 @@ void operation_verify(const operation_t *operation, int round)
 {
     size_t bytes = (size_t) result_length(operation) * sizeof(int64_t);
 
+    if (operation->recv_place != IN_HOST) {
+        buffer_read(&operation->received, operation->recv);
+    }
     check(memcmp(operation->recv, operation->wanted, bytes) == 0,
           "%s%s, own count %d: start %d gives a wrong result", names[operation->kind],
           operation->in_place ? " in place" : "", operation->counts[operation->rank], round);
@@ -143,6 +168,10 @@ void operation_free_memory(operation_t *operation)
     free(operation->send);
     free(operation->recv);
     free(operation->wanted);
+    check(operation->send_place == IN_HOST || buffer_free(&operation->sent),
+          "wrote around the send buffer");
+    check(operation->recv_place == IN_HOST || buffer_free(&operation->received),
+          "wrote around the receive buffer");
 }
 
 void operation_free(operation_t *operation)

@@ -7,6 +7,7 @@
 #ifndef PERSISTENT_OPERATION_H
 #define PERSISTENT_OPERATION_H
 
+#include "device.h"
 #include "mpitest.h"
 #include "persistent.h"
 
@@ -18,13 +19,19 @@ typedef struct operation {
     MPI_Comm comm;
     int kind, rank, size;
     bool in_place;
+    MPI_Op op; /* that adds; NULL: MPI_SUM */
+    place_t send_place, recv_place;
     int *counts, *displs; /* in the receive buffer of an allgather, or in the operands */
     int length;           /* of the longer buffer */
     int64_t *send, *recv, *wanted;
+    buffer_t sent,
+        received; /* the call's, of the same content, if these are not in the host's memory */
 } operation_t;
 
 /* Blocks of `count`, or unequal ones around it. `operation` owns its memory. */
 void operation_make(operation_t *operation, MPI_Comm comm, int kind, bool in_place, int count);
+/* The same of what `like` says of the communicator, kind, place and operator. */
+void operation_make_like(operation_t *operation, const operation_t *like, int count);
 
 /* New data for the next start, and what must have become of the receive buffer after it. */
 void operation_fill(operation_t *operation, int round);
