@@ -77,7 +77,8 @@ static const char help_text[] =
     "      --offset=BYTES    where in its page the host's receive buffer begins, a multiple of 8\n"
     "                        (default 0, as that of the send buffer): copies may depend on it\n"
     "      --segment=BYTES[,BYTES]...  all sizes with each of up to 8 segments of flash's, which\n"
-    "                        its calls get by the info key mpix_flash_segment_bytes\n"
+    "                        its calls get by the info key mpix_flash_segment_bytes; 0: its own\n"
+    "                        choice\n"
     "      --csv=FILE        all figures, comma-separated; '-' is the standard output\n"
     "      --link-rate=BYTES  a second that a host can send, headers included (default\n"
     "                        $FLASH_LINK_RATE); --link-mtu=BYTES (default $FLASH_LINK_MTU or "
@@ -149,6 +150,11 @@ static bench_parsed_t parse_offset(const char *text, coll_options_t *options)
     return BENCH_RUN;
 }
 
+static bool is_too_short(int segment)
+{
+    return segment > 0 && segment < 64;
+}
+
 static bench_parsed_t parse_segments(const char *text, coll_options_t *options)
 {
     char copy[128] = "";
@@ -160,9 +166,10 @@ static bench_parsed_t parse_segments(const char *text, coll_options_t *options)
     options->nsegments = 0;
     while (rest != NULL) {
         if (options->nsegments == COLL_SEGMENTS ||
-            !bench_parse_int(strsep(&rest, ","), 64, INT_MAX,
-                             &options->segments[options->nsegments++])) {
-            return complain("--segment=%s: give up to %d numbers of bytes, 64 and more", text,
+            !bench_parse_int(strsep(&rest, ","), 0, INT_MAX,
+                             &options->segments[options->nsegments]) ||
+            is_too_short(options->segments[options->nsegments++])) {
+            return complain("--segment=%s: give up to %d numbers of bytes, 64 and more, or 0", text,
                             COLL_SEGMENTS);
         }
     }

@@ -167,7 +167,9 @@ static void print_cell(FILE *table, double value)
 void coll_report_segment(FILE *table, const coll_job_t *job)
 {
     if (table != NULL) {
-        fprintf(table, "# segments of %d bytes\n", job->segment);
+        fprintf(table,
+                job->segment == 0 ? "# segments as flash chooses\n" : "# segments of %d bytes\n",
+                job->segment);
         fflush(table);
     }
 }
@@ -199,7 +201,7 @@ void coll_report_row(FILE *table, FILE *csv, const coll_job_t *job, const coll_r
     }
     if (csv != NULL) {
         fprintf(csv, ",%s,%ld", path_of(row), row->wrong);
-        if (job->segment > 0) {
+        if (job->options->nsegments > 0) {
             fprintf(csv, ",%d", job->segment);
         }
         fprintf(csv, "\n");

@@ -138,10 +138,10 @@ static const struct option long_options[] = {{"op", required_argument, NULL, OPT
                                              {"help", no_argument, NULL, 'h'},
                                              {NULL, 0, NULL, 0}};
 
-static bench_parsed_t parse_size(const char *name, const char *text, size_t *bytes)
+static bench_parsed_t parse_size(const char *name, const char *text, int least, size_t *bytes)
 {
     int value = 0;
-    bench_parsed_t parsed = bench_read_int(program, name, text, 1, MAX_BYTES, &value);
+    bench_parsed_t parsed = bench_read_int(program, name, text, least, MAX_BYTES, &value);
 
     *bytes = (size_t) value;
     return parsed;
@@ -166,13 +166,13 @@ static bench_parsed_t parse_option(int option, const char *text, options_t *opti
     case OPT_RANKS:
         return parse_ranks(text, options);
     case OPT_BYTES:
-        return parse_size("--bytes", text, &ring->block_bytes);
+        return parse_size("--bytes", text, 1, &ring->block_bytes);
     case OPT_RATIO:
         return bench_read_number(program, "--compute-ratio", text, 1, 1e-3, 1e6, &options->ratio);
     case OPT_PIECES:
         return parse_count("--pieces", text, 1, &ring->pieces);
     case OPT_SEGMENT:
-        return parse_size("--segment", text, &ring->segment_bytes);
+        return parse_size("--segment", text, 0, &ring->segment_bytes);
     case OPT_DEPTH:
         return parse_count("--depth", text, 1, &ring->depth);
     case OPT_SENDS:

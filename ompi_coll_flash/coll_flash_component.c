@@ -269,7 +269,7 @@ static void register_tuning(void)
         "the ring: one is reduced or sent on while the next arrives. 0: 262144; of blocks, or "
         "of pieces that callbacks see, over 2 MiB an eighth, up to 4 MiB, since each segment "
         "costs messages and, of a device's memory, copies. Where ranks were given different "
-        "values, all use the smallest. Less than 64, but for 0, counts as 64");
+        "values, all use the smallest that is not 0. Less than 64, but for 0, counts as 64");
     register_variable(
         "depth", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.depth,
@@ -282,7 +282,8 @@ static void register_tuning(void)
         "Segments of one operation on their way to the neighbour at a time: enough to "
         "keep the link busy while a computation keeps the progress thread from its "
         "core (8 of 256 KiB: 8 ms at 2 Gbit/s), few enough that none waits long "
-        "behind others. 0: any number");
+        "behind others. Of the longer segments of long blocks: as many bytes, but two at least. 0: "
+        "any number");
     register_variable("keep_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_6,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.keep_bytes,
                       "Size in bytes of an operation's scratch memory, in the host's, up to which "
@@ -336,7 +337,9 @@ static void register_devices(void)
         "taken is kept for the next ones, four pieces of each kind and device at most, until MPI "
         "is finalized. More pinned memory than this, which coll_flash_pinned_bytes may allow, is "
         "made and freed in each operation, and that waits for the device (coll_flash_verbose 1 "
-        "tells of it); of the device's memory no operation takes more. 0: none is kept");
+        "tells of it); of the device's memory no operation takes more, which is in pieces of 2 MiB "
+        "or of up to a "
+        "quarter more than is needed. 0: none is kept");
     mca_coll_flash_params.cuda_reduce = true;
     register_variable(
         "cuda_reduce", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
@@ -367,8 +370,10 @@ static void register_pinned(void)
         "device adds (one block, with callbacks two), or else in ordinary host memory. Where the "
         "device has no such memory, or the application's context there is not the primary one, "
         "the reduction takes pinned memory without limit, and so do direct reduce-scatters. Ranks "
-        "may have different values. Less than three segments (coll_flash_segment_bytes) counts as "
-        "three. The four largest pieces of memory are kept for the next operations. 0: no limit");
+        "may have different values. Less than three segments (coll_flash_segment_bytes; 12 MiB "
+        "where "
+        "that is 0 and blocks are long) counts as three. The four largest pieces of memory are "
+        "kept for the next operations. 0: no limit");
 }
 
 static void register_faults(void)

@@ -23,11 +23,13 @@ typedef struct key {
     size_t least, most;
     const char *const *words; /* of the values, instead of digits; NULL: none */
     const char *where;        /* for the remedy: where it is to be the same */
+    bool or_none;             /* whether it may be 0, too, which is below the least */
 } info_key_t;
 
-#define KEY(field, least, most, words, where)                                                \
-    {                                                                                        \
-        PREFIX #field, offsetof(mca_coll_flash_settings_t, field), least, most, words, where \
+#define KEY(field, from, to, texts, same)                                            \
+    {                                                                                \
+        .name = PREFIX #field, .offset = offsetof(mca_coll_flash_settings_t, field), \
+        .least = from, .most = to, .words = texts, .where = same                     \
     }
 #define EVERYWHERE ", the same on all ranks"
 static const char *const schedules[] = {
@@ -45,7 +47,12 @@ static const info_key_t keys[] = {
     KEY(direct_ranks, 0, INT_MAX, NULL, EVERYWHERE),
     KEY(doubling_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
     KEY(doubling_ranks, 0, INT_MAX, NULL, EVERYWHERE),
-    KEY(segment_bytes, FLASH_LEAST_SEGMENT, PTRDIFF_MAX, NULL, EVERYWHERE),
+    {.name = PREFIX "segment_bytes",
+     .offset = offsetof(mca_coll_flash_settings_t, segment_bytes),
+     .least = FLASH_LEAST_SEGMENT,
+     .most = PTRDIFF_MAX,
+     .where = EVERYWHERE,
+     .or_none = true},
     KEY(depth, 0, UINT32_MAX, NULL, ""),
     KEY(sends, 0, UINT32_MAX, NULL, ""),
     KEY(pinned_bytes, 0, PTRDIFF_MAX, NULL, ""),
@@ -108,14 +115,16 @@ static bool parse(const info_key_t *key, const char *text, size_t *value)
     }
     errno = 0;
     *value = strtoull(text, &end, 10);
-    return errno == 0 && *end == '\0' && *value >= key->least && *value <= key->most;
+    return errno == 0 && *end == '\0' &&
+           ((*value >= key->least && *value <= key->most) || (key->or_none && *value == 0));
 }
 
 /* What a key takes, in words. */
 static void tell_values(const info_key_t *key, char *text, size_t size)
 {
     if (key->words == NULL) {
-        snprintf(text, size, "a number from %zu to %zu%s", key->least, key->most, key->where);
+        snprintf(text, size, "%sa number from %zu to %zu%s", key->or_none ? "0, or " : "",
+                 key->least, key->most, key->where);
     } else {
         snprintf(text, size, "%s or %s%s", key->words[key->least], key->words[key->most],
                  key->where);

@@ -257,20 +257,34 @@ static int64_t doubling_bytes(void)
     return *bytes > 0 && mca_coll_flash_rounds_open() ? (int64_t) *bytes : 0;
 }
 
+/* Some length wins against none, which leaves it to flash. */
+#define NO_LENGTH INT64_MAX
+
+/* The longest predefined type that can be reduced is shorter than a segment. */
+static int64_t segment_bytes(void)
+{
+    size_t bytes = mca_coll_flash_params.segment_bytes;
+
+    if (bytes == 0) {
+        return NO_LENGTH;
+    }
+    return comparable(bytes < FLASH_LEAST_SEGMENT ? FLASH_LEAST_SEGMENT : bytes);
+}
+
+static size_t segment_of(int64_t value)
+{
+    return value == NO_LENGTH ? 0 : (size_t) value;
+}
+
 /* Of negative values the smallest is that of the largest value. */
 static void set_mine(int64_t mine[VALUES], bool usable)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
-    size_t segment_bytes = params->segment_bytes;
 
-    /* The longest predefined type that can be reduced is shorter than a segment. */
-    if (segment_bytes > 0 && segment_bytes < FLASH_LEAST_SEGMENT) {
-        segment_bytes = FLASH_LEAST_SEGMENT;
-    }
     mine[PRIORITY] = params->priority;
     mine[MIN_BYTES] = comparable(params->min_bytes);
     mine[STEP_BYTES] = comparable(params->step_bytes);
-    mine[SEGMENT_BYTES] = comparable(segment_bytes);
+    mine[SEGMENT_BYTES] = segment_bytes();
     mine[MERGE_BYTES] = comparable(params->merge_bytes);
     mine[BOARD_BYTES] = comparable(params->board_bytes);
     mine[BOARD_READ_RANKS] = params->board_read_ranks;
@@ -305,7 +319,9 @@ static void tell_differences(const int64_t least[VALUES])
     for (int k = 0; k < SHARED; k++) {
         long long smallest = least[k], largest = -least[SHARED + k];
 
-        if (smallest != largest) {
+        if (k == SEGMENT_BYTES && largest == NO_LENGTH && smallest != largest) {
+            FLASH_HELP("parameters-differ", names[k], 0LL, smallest, smallest);
+        } else if (smallest != largest) {
             FLASH_HELP("parameters-differ", names[k], smallest, largest, smallest);
         }
     }
@@ -368,7 +384,7 @@ int mca_coll_flash_job_agree(ompi_communicator_t *world, int right, bool passes_
     mca_coll_flash_boards_agree(params->board);
     params->min_bytes = (size_t) least[MIN_BYTES];
     params->step_bytes = (size_t) least[STEP_BYTES];
-    params->segment_bytes = (size_t) least[SEGMENT_BYTES];
+    params->segment_bytes = segment_of(least[SEGMENT_BYTES]);
     params->merge_bytes = (size_t) least[MERGE_BYTES];
     params->board_bytes = (size_t) least[BOARD_BYTES];
     params->direct_bytes = (size_t) least[DIRECT_BYTES];

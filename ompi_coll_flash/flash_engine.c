@@ -463,7 +463,7 @@ static void note_copy(const flash_work_t *work)
                       (flash_trace_span_t){.kind = FLASH_TRACE_COMBINE,
                                            .block = flash_op_own_rank(work->op),
                                            .index = (uint32_t) (begin / params->element /
-                                                                params->schedule.segment_elements),
+                                                                flash_op_copied_elements(params)),
                                            .bytes = work->size});
 }
 

@@ -18,13 +18,23 @@ static uint32_t needed_window(const flash_op_params_t *params, uint32_t segments
     return calls ? 2 * segments + 2 : segments + 1;
 }
 
-/* So many of the usual length: of longer ones as many as have the same memory. */
-static uint32_t as_long(const flash_op_params_t *params, uint32_t segments)
+/* A number of segments of the usual length, as one of the longest segments that have as many bytes. */
+static uint32_t of_longest(const flash_op_params_t *params, uint32_t segments)
 {
     size_t usual = params->schedule.segment_elements;
     size_t longest = flash_schedule_max_segment(&params->schedule);
 
-    return longest <= usual ? segments : (uint32_t) (segments / (longest / usual));
+    return longest <= usual ? segments : (uint32_t) ((uint64_t) segments * usual / longest);
+}
+
+static uint32_t sends_at_a_time(const flash_op_params_t *params)
+{
+    uint32_t sends = of_longest(params, params->sends);
+
+    if (params->sends == 0) {
+        return UINT32_MAX;
+    }
+    return sends > 2 || sends == params->sends ? sends : 2;
 }
 
 uint32_t flash_op_window(const flash_op_params_t *params)
@@ -32,10 +42,17 @@ uint32_t flash_op_window(const flash_op_params_t *params)
     uint32_t segments = flash_schedule_max_segments(&params->schedule);
     uint32_t needed = needed_window(params, segments);
     uint64_t all = (uint64_t) segments * flash_schedule_length(&params->schedule, FLASH_STEPS);
-    uint32_t depth = as_long(params, params->depth);
+    uint32_t depth = of_longest(params, params->depth);
     uint32_t wanted = depth < all ? depth : (uint32_t) all;
 
     return wanted > needed ? wanted : needed;
+}
+
+/* The processor copies little at a time, since somebody may come who wants its thread to move data. */
+size_t flash_op_copied_elements(const flash_op_params_t *params)
+{
+    return params->stage_in || params->stage_out ? flash_schedule_max_segment(&params->schedule)
+                                                 : params->schedule.segment_elements;
 }
 
 static size_t align(size_t size)
@@ -207,9 +224,7 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     op->depth = flash_op_window(params);
     op->bounded = is_bounded(params);
     op->blamed = FLASH_NOBODY;
-    if (params->sends == 0) {
-        op->params.sends = UINT32_MAX;
-    }
+    op->params.sends = sends_at_a_time(params);
     count_pieces(op);
     flash_slot_queue_init(&op->events);
     flash_slot_queue_init(&op->waiting);

@@ -257,6 +257,8 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
 /* How many segments are under way at a time, and the bytes that the scratch has for each. */
 uint32_t flash_op_window(const flash_op_params_t *params);
 size_t flash_op_segment_bytes(const flash_op_params_t *params);
+/* Elements of an own block that are copied at a time. */
+size_t flash_op_copied_elements(const flash_op_params_t *params);
 /* How many segments have a sum that is kept while others add to it. */
 uint32_t flash_op_summed_segments(const flash_op_params_t *params);
 void flash_op_free(flash_op_t *op);

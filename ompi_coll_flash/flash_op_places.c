@@ -151,7 +151,7 @@ bool flash_op_may_copy(const flash_op_t *op)
 
 void flash_op_take_copy(flash_op_t *op, flash_work_t *work)
 {
-    size_t most = op->params.schedule.segment_elements;
+    size_t most = flash_op_copied_elements(&op->params);
     size_t begin = own_copied(op), there = flash_op_own_produced(op) - begin;
     size_t count = there < most ? there : most;
 

@@ -71,9 +71,9 @@ static size_t round_up(size_t size, size_t step)
 }
 
 /*
- * Whole blocks, in steps of an eighth to a quarter of it, if that much is kept: of few sizes there is
- * soon one for every operation. What is freed would have to be unmapped by all processes that have
- * mapped it, each of which learns of that only when other memory comes to lie there.
+ * Takes whole blocks, and up to a quarter more than `size`, so that there are few sizes: memory of
+ * another operation fits sooner, and less is freed. A process that has mapped what is freed learns of
+ * it only when other memory comes to lie there.
  */
 static bool borrow_direct(flash_pool_t *pool, size_t size, flash_loan_t *loan)
 {
@@ -125,8 +125,9 @@ static bool find_direct(flash_stager_t *stager, flash_op_params_t *params)
     bool reduces = params->combine != NULL;
     size_t size = flash_op_scratch_size(params);
 
-    if (size == 0 || size > pools[device].direct.largest || (reduces && !params->combine_far) ||
-        !is_at_home(stager->input, device) || !is_at_home(stager->output, device) ||
+    if (size == 0 || round_up(size, FLASH_GPU_BLOCK) > pools[device].direct.largest ||
+        (reduces && !params->combine_far) || !is_at_home(stager->input, device) ||
+        !is_at_home(stager->output, device) ||
         !borrow_direct(&pools[device].direct, size, &stager->scratch)) {
         return false;
     }

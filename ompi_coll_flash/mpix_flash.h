@@ -231,8 +231,8 @@ typedef struct MPIX_Flash_hints {
  * nothing else is said.
  *
  * mpix_flash_pieces         pieces to a block, 1 to 4096, for calls whose hints do not say
- * mpix_flash_segment_bytes  what travels at a time, 64 and more, as the parameter
- *                           coll_flash_segment_bytes
+ * mpix_flash_segment_bytes  what travels at a time, 64 and more, or 0 for flash's own choice, as
+ *                           the parameter coll_flash_segment_bytes
  * mpix_flash_min_bytes      below which size plain calls take no ring, as coll_flash_min_bytes
  * mpix_flash_step_bytes     likewise, as coll_flash_step_bytes
  * mpix_flash_merge_bytes    up to which size calls of this header merge their callbacks, where

@@ -129,6 +129,7 @@ static void by_sums(direction_t direction, size_t segment)
     for (size_t k = 0; k < count; k++) {
         size_t at = k * segment;
 
+        copies[k].way = 0; /* as all sums of an operation */
         must(gpu->combine(lane, kernel, pinned + at, far + at, pinned + bytes + at,
                           segment / sizeof(float), &copies[k]),
              "a sum");

@@ -22,8 +22,8 @@ export FLASH_TEST_DRIVER=${FLASH_TEST_DRIVER:-libcuda.so.1}
 rows='' label=''
 staged=(--mca coll_flash_cuda_direct no)
 direct=(--mca coll_flash_cuda_direct yes)
-small=no
-[[ $FLASH_TEST_DRIVER != */* ]] || small=yes
+small=no large=64M
+[[ $FLASH_TEST_DRIVER != */* ]] || small=yes large=1M
 
 tell() {
     printf '%s\n' "$1" | tee -a "$FLASH_KIT_SUMMARY"
@@ -239,8 +239,8 @@ step_direct() {
         "test_device_stream allgather reduce_scatter many own" "test_device_both allreduce alltoall"
         "test_device_errors gaps freed streams")
     local program=$flash/tests/mpi/flash_device_tests test np words count=0
-    if [[ ! -d $cuda_ucx || " $(cuda_transports) " != *' cuda_copy '* ]]; then
-        tell "there is no UCX here that knows CUDA, or it has no transport cuda_copy"
+    if ! by_ucx flash_iallgather -d cuda -m 1M:1M --compute=sleep; then
+        tell "there is no UCX here that knows CUDA and moves the device's memory"
         return 3
     fi
     for np in 2 3; do
@@ -267,7 +267,12 @@ step_rates() {
 
 # ------------------------------------------------------------------ collectives
 
-segments=262144,1048576,4194304
+segments=0,262144,1048576,4194304
+
+# What stands above the columns.
+tell_segments() {
+    tell "$(printf '%-38s %9s %9s %9s %9s' "ms, 2 ranks, $large; segments:" 'default' '256 KiB' '1 MiB' '4 MiB')"
+}
 
 # by_ucx PROGRAM [ARGUMENT]...: whether the UCX that knows CUDA moves the device's memory in that program, as its
 # transports and flash itself tell. A figure that is called UCX's is none otherwise.
@@ -295,8 +300,8 @@ by_ucx() {
 # milliseconds FILE COLUMN: the figures that a benchmark has printed, one for each of the segments.
 milliseconds() {
     awk -v segments="$segments" -v column="$2" 'BEGIN { left = split(segments, words, ",") }
-        /^[0-9]/ { printf " %10s", /WRONG/ ? "WRONG" : sprintf("%.2f", $column / 1000); left-- }
-        END { while (left-- > 0) printf " %10s", "-" }' "$1"
+        /^[0-9]/ { printf " %9s", /WRONG/ ? "WRONG" : sprintf("%.2f", $column / 1000); left-- }
+        END { while (left-- > 0) printf " %9s", "-" }' "$1"
 }
 
 # collective_row LABEL COLLECTIVE BYTES [MPIRUN OPTION]... -- [ARGUMENT]...: a call alone, with each of the segments;
@@ -310,22 +315,21 @@ collective_row() {
     done
     attempt "$name" launch 20 2 "${options[@]}" "$program" -m "$bytes:$bytes" --segment="$segments" --seconds=0.4 -x 0 \
         --compute=sleep "${@:2}" || :
-    tell "$(printf '%-48s' "$name")$(milliseconds "$said" 4)"
-    # Of the host's memory alone.
-    [[ $name != *'(host)' ]] || tell "$(printf '%-48s' "${name%,*}, Open MPI's own")$(milliseconds "$said" 10)"
+    tell "$(printf '%-38s' "$name")$(milliseconds "$said" 4)"
+    # Those calls do not take a device's memory.
+    [[ $name != *'(host)' ]] || tell "$(printf '%-38s' "${name%,*}, Open MPI's own")$(milliseconds "$said" 10)"
 }
 
 step_collectives() {
-    local collective size=64M
-    [[ $small == no ]] || size=1M
-    tell "$(printf '%-48s %10s %10s %10s' "ms of a call of $size, 2 ranks; segments:" '256 KiB' '1 MiB' '4 MiB')"
+    local collective size=$large
+    tell_segments
     for collective in iallgather ireduce_scatter_block; do
         collective_row 'T(host)' "$collective" "$size" --
         collective_row 'T(device), staged' "$collective" "$size" "${staged[@]}" -- -d cuda
         if by_ucx "flash_$collective" -d cuda -m "$size:$size" --compute=sleep; then
             with_cuda_ucx collective_row "T(device), by CUDA's UCX" "$collective" "$size" "${direct[@]}" -- -d cuda
         else
-            tell "$(printf '%-48s %10s %10s %10s' "$collective, T(device), by CUDA's UCX" - - -)"
+            tell "$(printf '%-38s %9s %9s %9s %9s' "$collective, T(device), by CUDA's UCX" - - - -)"
         fi
     done
     ((failures == 0))
@@ -382,8 +386,7 @@ step_behind() {
 
 # The figures that a shared GPU makes a difference to.
 shared_figures() {
-    local size=64M
-    [[ $small == no ]] || size=1M
+    local size=$large
     collective_row "$1, staged" iallgather "$size" "${staged[@]}" -- -d cuda
     if by_ucx flash_iallgather -d cuda -m "$size:$size" --compute=sleep; then
         with_cuda_ucx collective_row "$1, by CUDA's UCX" iallgather "$size" "${direct[@]}" -- -d cuda
@@ -407,6 +410,7 @@ step_mps() {
         tell "there is no nvidia-cuda-mps-control here"
         return 3
     fi
+    tell_segments
     shared_figures 'without MPS'
     export CUDA_MPS_PIPE_DIRECTORY=$root/mps CUDA_MPS_LOG_DIRECTORY=$root/mps
     mkdir -p "$root/mps"

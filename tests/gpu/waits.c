@@ -40,7 +40,7 @@ static struct {
 } driver;
 
 static address_t far;
-static word_t *words; /* what the host waits for; what the device waits for */
+static word_t *words; /* what the host waits for; the device waits for; travels; comes back */
 static uint64_t number;
 static void *event, *streams[MOST + 1];
 
@@ -105,7 +105,7 @@ static double end_by_number(void)
 {
     double begun = now();
 
-    must(driver.copy(far + 64, far, sizeof(number), streams[0]) == 0 &&
+    must(driver.copy(address_of(&words[3]), far, sizeof(number), streams[0]) == 0 &&
              driver.write(streams[0], address_of(&words[0]), number, 0) == 0,
          "a copy");
     while (!is_there(&words[0])) {

@@ -199,11 +199,12 @@ misspelt coll_flash_depth -1 told parameter-ignored
 misspelt coll_flash_schedule rign holds + 'invalid value was supplied for'
 misspelt coll_flash_progress onn holds + 'invalid value was supplied for'
 misspelt coll_flash_segmet_bytes 4096 told parameter-unknown
-too_few_pinned() { # BYTES
-    explains pinned-bytes-too-low 2 --mca coll_flash_segment_bytes 65536 \
-        --mca coll_flash_pinned_bytes "$1" -- "$linked" && holds 2 'right, flash is active'
+too_few_pinned() { # BYTES [MPIRUN OPTION]...
+    explains pinned-bytes-too-low 2 --mca coll_flash_pinned_bytes "$@" -- "$linked" && holds 2 'right, flash is active'
 }
-point 'coll_flash_pinned_bytes of less than three segments: said, and the job runs' too_few_pinned 196607
+point 'coll_flash_pinned_bytes of less than three segments: said, and the job runs' \
+    too_few_pinned 196607 --mca coll_flash_segment_bytes 65536
+point 'coll_flash_pinned_bytes of less than three of the longest segments: likewise' too_few_pinned 12582911
 enough_pinned() { # BYTES
     says 2 'right, flash is active' 2 --mca coll_flash_segment_bytes 65536 \
         --mca coll_flash_pinned_bytes "$1" -- "$linked" && holds 0 'three segments'

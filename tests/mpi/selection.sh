@@ -112,10 +112,14 @@ point 'coll_flash_step_bytes differs: said, and everyone goes by the smallest' s
 point 'coll_flash_merge_bytes differs: said' says 1 'coll_flash_merge_bytes differs' 3 \
     --mca coll_flash_merge_bytes 1000000 -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_merge_bytes=0 "$programs/test_others" own
+segments_differ() { # [MPIRUN OPTION]...
+    says 1 'coll_flash_segment_bytes differs' 3 --mca coll_flash_min_bytes 0 --mca coll_flash_verbose 1 "$@" -- \
+        "${on_rank[@]}" 1 OMPI_MCA_coll_flash_segment_bytes=4096 \
+        "$programs/flash_tests" test_allgather signatures && holds 3 'serves this job .*, segment_bytes 4096,'
+}
 point 'coll_flash_segment_bytes differs: said, and everyone goes by the smallest' \
-    says 1 'coll_flash_segment_bytes differs' 3 --mca coll_flash_min_bytes 0 -- \
-    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_segment_bytes=4096 \
-    "$programs/flash_tests" test_allgather signatures
+    segments_differ --mca coll_flash_segment_bytes 65536
+point 'coll_flash_segment_bytes on one rank alone: said, and everyone goes by it' segments_differ
 schedule_differs() {
     says 1 'different values of coll_flash_schedule' 3 --mca coll_flash_schedule direct \
         --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 0 -- \

@@ -126,19 +126,28 @@ static int gather_large(MPI_Comm comm)
 }
 
 /* Segments that differ by rank, against the rules, are found to differ: so the key is heard. */
+static void notice(MPI_Comm comm, const char *one, const char *others)
+{
+    int wrong;
+
+    set(comm, "mpix_flash_segment_bytes", world_rank == 0 ? one : others);
+    wrong = gather_large(comm) != MPI_SUCCESS;
+    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    check(world_size == 1 || wrong, "segments of %s bytes and %s, and nobody notices", one, others);
+}
+
 static void segments(void)
 {
     MPI_Comm comm = make_counted_comm();
-    int wrong;
 
     set(comm, "mpix_flash_segment_bytes", "4096");
     check_class(gather_large(comm), MPI_SUCCESS, "equal segments");
-    set(comm, "mpix_flash_segment_bytes", world_rank == 0 ? "8192" : "4096");
-    wrong = gather_large(comm) != MPI_SUCCESS;
-    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    check(world_size == 1 || wrong, "segments differ, and nobody notices");
+    notice(comm, "8192", "4096");
     set(comm, "mpix_flash_segment_bytes", "1000");
     check_class(gather_large(comm), MPI_SUCCESS, "equal segments again");
+    notice(comm, "0", "1000");
+    set(comm, "mpix_flash_segment_bytes", "0");
+    check_class(gather_large(comm), MPI_SUCCESS, "flash's own segments again");
     next_works(comm, "after segments that differed");
     MPI_Comm_free(&comm);
 }

@@ -472,8 +472,8 @@ void sim_check_end(sim_t *sim)
 
 static void describe_shape(const char *name, const sim_shape_t *shape, uint32_t nranks)
 {
-    printf("#     %s: pieces %u, row %zu, segment %zu%s, counts", name, shape->pieces, shape->row,
-           shape->segment, shape->scattered ? ", scattered" : "");
+    printf("#     %s: pieces %u, row %zu, segment %zu to %zu%s, counts", name, shape->pieces,
+           shape->row, shape->segment, shape->longest, shape->scattered ? ", scattered" : "");
     for (uint32_t block = 0; block < (shape->counts != NULL && nranks < 20 ? nranks : 0); block++) {
         printf(" %zu", shape->counts[block]);
     }

@@ -38,7 +38,7 @@ typedef struct sim_shape {
     const size_t *counts; /* for each block; the caller's */
     bool scattered;       /* blocks in reverse order, with gaps between them */
     uint32_t pieces;
-    size_t row, segment;
+    size_t row, segment, longest; /* of segments, see flash_schedule_t */
 } sim_shape_t;
 
 /* One operation on all ranks. */

@@ -57,6 +57,7 @@ static sim_spec_t random_spec(uint64_t *random, flash_kind_t kind, sizes_t sizes
     spec.shape.count = 1 + prng_below(random, MOST_COUNT);
     spec.shape.pieces = 1 + prng_below(random, 6);
     spec.shape.segment = 1 + prng_below(random, 4);
+    spec.shape.longest = prng_below(random, 8);
     for (uint32_t block = 0; block < MOST_RANKS && sizes != EQUAL; block++) {
         counts[block] = random_count(random, sizes, block);
         spec.shape.counts = counts;

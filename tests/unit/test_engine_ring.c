@@ -34,7 +34,8 @@ static sim_shape_t random_shape(uint64_t *random, uint32_t nranks, sizes_t sizes
                          .scattered = prng_percent(random, 40),
                          .pieces = 1 + prng_below(random, 5),
                          .row = prng_percent(random, 50) ? 1 : 1 + prng_below(random, 7),
-                         .segment = 1 + prng_below(random, 24)};
+                         .segment = 1 + prng_below(random, 24),
+                         .longest = prng_below(random, 30)};
 
     if (sizes == ANY) {
         sizes = prng_percent(random, 50) ? EQUAL : UNEQUAL;
