@@ -337,9 +337,11 @@ static void register_devices(void)
         "taken is kept for the next ones, four pieces of each kind and device at most, until MPI "
         "is finalized. More pinned memory than this, which coll_flash_pinned_bytes may allow, is "
         "made and freed in each operation, and that waits for the device (coll_flash_verbose 1 "
-        "tells of it); of the device's memory no operation takes more, which is in pieces of 2 MiB "
-        "or of up to a "
-        "quarter more than is needed. 0: none is kept");
+        "tells of it); of the device's memory no operation takes more, which is in pieces of 2 "
+        "MiB, or "
+        "of up to a quarter more than is needed. Calls that take no ring copy to and from pinned "
+        "memory up to this size, and beyond it ordinary memory, which takes longer. 0: none is "
+        "kept");
     mca_coll_flash_params.cuda_reduce = true;
     register_variable(
         "cuda_reduce", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
@@ -364,16 +366,17 @@ static void register_pinned(void)
         "pinned_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.pinned_bytes,
         "Most bytes of pinned host memory that an operation on the memory of CUDA devices takes, "
-        "however long its blocks are. Where its blocks want more, what has arrived waits on the "
+        "however long its blocks are (a call that takes no ring: see "
+        "coll_flash_cuda_keep_bytes). Where its blocks want more, what has arrived waits on the "
         "device until it is sent on, and is copied to the host once more for that. With three or "
-        "more ranks, a reduction's sums then wait in memory that flash takes on the device, if the "
-        "device adds (one block, with callbacks two), or else in ordinary host memory. Where the "
-        "device has no such memory, or the application's context there is not the primary one, "
-        "the reduction takes pinned memory without limit, and so do direct reduce-scatters. Ranks "
-        "may have different values. Less than three segments (coll_flash_segment_bytes; 12 MiB "
+        "more ranks, a reduction's sums then wait in memory that flash takes on the device, if "
+        "the device adds (one block, with callbacks two), or else in ordinary host memory. Where "
+        "the device has no such memory, or the application's context there is not the primary "
+        "one, the reduction takes pinned memory without limit, and so do direct reduce-scatters. "
+        "Ranks may have different values. Less than three segments (coll_flash_segment_bytes; "
         "where "
-        "that is 0 and blocks are long) counts as three. The four largest pieces of memory are "
-        "kept for the next operations. 0: no limit");
+        "that is 0 and blocks are long, 12 MiB) counts as three. The four largest pieces of memory "
+        "are kept for the next operations. 0: no limit");
 }
 
 static void register_faults(void)

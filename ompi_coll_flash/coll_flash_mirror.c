@@ -210,9 +210,19 @@ static void note_result(flash_mirror_t *mirror, const mca_coll_flash_arguments_t
     }
 }
 
+/* NULL: there is no memory. */
+static char *take_memory(flash_mirror_t *mirror, const struct flash_stager *stager, size_t size)
+{
+    if (flash_stager_borrow(stager, size, &mirror->pinned)) {
+        return mirror->pinned.memory;
+    }
+    mirror->pageable = malloc(size);
+    return mirror->pageable;
+}
+
 /* Puts the bounces in the place of the buffers. */
 static int make_bounces(mca_coll_flash_arguments_t *a, ompi_communicator_t *comm, const side_t *all,
-                        const side_t *own, flash_mirror_t **made)
+                        const side_t *own, const struct flash_stager *stager, flash_mirror_t **made)
 {
     size_t results = a->op == NULL ? (size_t) ompi_comm_size(comm) : 1;
     flash_mirror_t *mirror = calloc(1, sizeof(*mirror) + results * sizeof(mirror->out[0]));
@@ -223,12 +233,11 @@ static int make_bounces(mca_coll_flash_arguments_t *a, ompi_communicator_t *comm
     }
     mirror->own = own->far;
     mirror->all = all->far;
-    mirror->memory = malloc(room_of(all) + room_of(own) + 1);
-    if (mirror->memory == NULL) {
+    at = take_memory(mirror, stager, room_of(all) + room_of(own));
+    if (at == NULL) {
         mca_coll_flash_mirror_free(mirror);
         return MPI_ERR_NO_MEM;
     }
-    at = mirror->memory;
     if (all->far != NULL) {
         mirror_all(mirror, a, all, ompi_comm_rank(comm), &at);
     }
@@ -245,7 +254,8 @@ static int make_bounces(mca_coll_flash_arguments_t *a, ompi_communicator_t *comm
 void mca_coll_flash_mirror_free(flash_mirror_t *mirror)
 {
     if (mirror != NULL) {
-        free(mirror->memory);
+        flash_stager_repay(&mirror->pinned);
+        free(mirror->pageable);
         free(mirror);
     }
 }
@@ -280,7 +290,7 @@ int mca_coll_flash_mirror_find(mca_coll_flash_arguments_t *arguments, ompi_commu
     }
     rc = mca_coll_flash_open_stager(own.far, all.far, order, stager);
     if (rc == MPI_SUCCESS) {
-        rc = make_bounces(arguments, comm, &all, &own, mirror);
+        rc = make_bounces(arguments, comm, &all, &own, *stager, mirror);
     }
     if (rc != MPI_SUCCESS) {
         flash_stager_close(*stager);

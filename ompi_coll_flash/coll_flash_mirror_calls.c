@@ -10,27 +10,105 @@
 #include "flash_stager.h"
 #include "mpix_flash_fallback_operation.h"
 
-static int copy_part(const flash_fallback_t *call, const flash_mirror_part_t *part, bool in)
+/*
+ * Bytes that the start of a persistent request waits for: some ten microseconds, and short messages
+ * leave with the start. Longer ones would need the application's next MPI call anyway, for their
+ * rendezvous: the start returns while they are copied, and such a call starts the request below.
+ */
+enum { MOST_AT_ONCE = 256 << 10 };
+
+/* ------------------------------------------------------------------------- copies */
+
+static int tell_failed(void)
 {
-    if (part->size > 0 && !flash_stager_copy(call->stager, part->own, in ? part->near : part->far,
-                                             in ? part->far : part->near, part->size)) {
-        mca_coll_flash_tell_device_failed();
-        return MPI_ERR_OTHER;
-    }
-    return MPI_SUCCESS;
+    mca_coll_flash_tell_device_failed();
+    return MPI_ERR_OTHER;
 }
 
-/* Copies the result to where it belongs. */
-static int copy_back(flash_fallback_t *call)
+static int copy_at_once(const flash_fallback_t *call, const flash_mirror_part_t *part)
 {
-    const flash_mirror_t *mirror = call->mirror;
-    int rc = MPI_SUCCESS;
+    return part->size == 0 ||
+                   flash_stager_copy(call->stager, part->own, part->near, part->far, part->size)
+               ? MPI_SUCCESS
+               : tell_failed();
+}
 
-    for (size_t k = 0; k < mirror->outs && rc == MPI_SUCCESS; k++) {
-        rc = copy_part(call, &mirror->out[k], false);
+/* In any thread. With the decrement the call may be gone. */
+static void end_copy(flash_gpu_copy_t *copy, bool well)
+{
+    flash_mirror_part_t *part =
+        (flash_mirror_part_t *) ((char *) copy - offsetof(flash_mirror_part_t, copy));
+    flash_fallback_t *call = part->call;
+
+    if (!well) {
+        atomic_store_explicit(&call->copy_failed, true, memory_order_relaxed);
+    }
+    atomic_fetch_sub_explicit(&call->copies, 1, memory_order_release);
+}
+
+static void begin_copy(flash_fallback_t *call, flash_mirror_part_t *part, bool in)
+{
+    part->call = call;
+    part->copy = (flash_gpu_copy_t){.done = end_copy, .way = !in};
+    atomic_fetch_add_explicit(&call->copies, 1, memory_order_relaxed);
+    if (!flash_stager_begin(call->stager, part->own, in ? part->near : part->far,
+                            in ? part->far : part->near, part->size, &part->copy)) {
+        end_copy(&part->copy, false);
+    }
+}
+
+/* Of copies that have ended. */
+static int check_copies(const flash_fallback_t *call)
+{
+    return atomic_load_explicit(&call->copy_failed, memory_order_relaxed) ? tell_failed()
+                                                                          : MPI_SUCCESS;
+}
+
+/* ------------------------------------------------- what is done when nothing is under way */
+
+static bool end_call(flash_fallback_t *call)
+{
+    flash_fallback_fail(call, check_copies(call));
+    return true;
+}
+
+/* Nobody waits for the device here: this thread may be needed for other operations. */
+static bool copy_result(flash_fallback_t *call)
+{
+    flash_mirror_t *mirror = call->mirror;
+
+    flash_fallback_end_inner(call);
+    if (flash_fallback_has_failed(call)) {
+        return true;
+    }
+    call->advance = end_call;
+    for (size_t k = 0; k < mirror->outs; k++) {
+        begin_copy(call, &mirror->out[k], false);
+    }
+    return false;
+}
+
+static int start_below(flash_fallback_t *call)
+{
+    int rc = call->below->req_start(1, &call->below);
+
+    if (rc == MPI_SUCCESS) {
+        call->inner[0] = call->below;
+        call->advance = copy_result;
     }
     return rc;
 }
+
+/* What it sends has been copied. */
+static bool start_late(flash_fallback_t *call)
+{
+    int rc = check_copies(call);
+
+    flash_fallback_fail(call, rc == MPI_SUCCESS ? start_below(call) : rc);
+    return flash_fallback_has_failed(call);
+}
+
+/* -------------------------------------------------------------------- plain calls */
 
 static flash_fallback_t *new_call(ompi_communicator_t *comm, flash_mirror_t *mirror)
 {
@@ -41,11 +119,17 @@ static flash_fallback_t *new_call(ompi_communicator_t *comm, flash_mirror_t *mir
         call->comm = comm;
         OBJ_RETAIN(comm);
         call->mirror = mirror;
-        call->finish = copy_back;
     }
     return call;
 }
 
+/*
+ * Waits for the copy of what is sent: the call on the bounces has to begin before the application's call
+ * returns, and reads them when it begins. Open MPI's collectives and flash's rounds take the
+ * communicator's next tag when they begin, and a board runs its operations in the order in which they
+ * begin. Another collective that the application calls in between, and that flash may not see, would
+ * otherwise take this one's turn here, and not on the other ranks.
+ */
 int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
                           mca_coll_flash_path_t path, const struct flash_stager_order *order,
                           struct flash_fallback **mirrored)
@@ -68,7 +152,8 @@ int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicat
         return MPI_ERR_NO_MEM;
     }
     call->stager = stager;
-    rc = copy_part(call, &mirror->in, true);
+    call->advance = copy_result;
+    rc = copy_at_once(call, &mirror->in);
     if (rc != MPI_SUCCESS) {
         OBJ_RELEASE(call);
         return rc;
@@ -105,6 +190,21 @@ int mca_coll_flash_mirror_keep(mca_coll_flash_arguments_t *arguments, ompi_commu
     return rc;
 }
 
+/* The request below has had its tag since it was made: it may be started when the copy is done. */
+static int begin_round(flash_fallback_t *call)
+{
+    flash_mirror_part_t *in = &call->mirror->in;
+    int rc;
+
+    if (in->size > MOST_AT_ONCE) {
+        call->advance = start_late;
+        begin_copy(call, in, true);
+        return MPI_SUCCESS;
+    }
+    rc = copy_at_once(call, in);
+    return rc == MPI_SUCCESS ? start_below(call) : rc;
+}
+
 int mca_coll_flash_mirror_start(flash_mirror_t *mirror, ompi_request_t *below,
                                 ompi_request_t *persistent)
 {
@@ -118,18 +218,15 @@ int mca_coll_flash_mirror_start(flash_mirror_t *mirror, ompi_request_t *below,
         return MPI_ERR_NO_MEM;
     }
     call->persistent = persistent;
+    call->below = below;
     rc = mca_coll_flash_open_stager(mirror->own, mirror->all, NULL, &call->stager);
     if (rc == MPI_SUCCESS) {
-        rc = copy_part(call, &mirror->in, true);
-    }
-    if (rc == MPI_SUCCESS) {
-        rc = below->req_start(1, &below);
+        rc = begin_round(call);
     }
     if (rc != MPI_SUCCESS) {
         OBJ_RELEASE(call);
         return rc;
     }
-    call->inner[0] = below;
     flash_fallback_enlist(call, &round);
     ompi_request_free(&round);
     return MPI_SUCCESS;

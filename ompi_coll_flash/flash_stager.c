@@ -181,6 +181,21 @@ bool flash_stager_copy(const flash_stager_t *stager, bool input, void *to, const
     return flash_stager_gpu()->copy(flash_stager_lane(stager, input), NULL, to, from, size);
 }
 
+bool flash_stager_begin(const flash_stager_t *stager, bool input, void *to, const void *from,
+                        size_t size, flash_gpu_copy_t *copy)
+{
+    return flash_stager_gpu()->begin(flash_stager_lane(stager, input), to, from, size, copy);
+}
+
+void flash_stager_poll(void)
+{
+    const flash_gpu_ops_t *loaded = flash_stager_gpu();
+
+    if (loaded != NULL) {
+        loaded->poll();
+    }
+}
+
 int flash_stager_make_pieces(flash_stager_t *stager, size_t size, void **pieces)
 {
     stager->pieces = flash_stager_gpu()->allocate_far(stager->input, size);

@@ -19,6 +19,13 @@
 
 typedef struct flash_stager flash_stager_t; /* one operation's */
 
+/* Memory of a pool's; pool NULL: none, or it is not to be used again. */
+typedef struct flash_loan {
+    struct flash_pool *pool;
+    void *memory;
+    size_t size;
+} flash_loan_t;
+
 /* Loads the plugin at that path, once. False: it cannot be used, and why. */
 #define FLASH_STAGER_REASON_MAX 1024
 /* `keeps`: memory that an operation takes of a device's, or pinned, is kept up to so many bytes. */
@@ -75,6 +82,21 @@ bool flash_stager_wait(const flash_stager_t *stager);
 /* Copies to or from the memory of its input, or of its output, and waits for it. */
 bool flash_stager_copy(const flash_stager_t *stager, bool input, void *to, const void *from,
                        size_t size);
+/*
+ * Begins such a copy. Whoever polls calls copy->done, in any thread; copy->way: a copy of another way
+ * does not wait for it. False: it has not begun, or is over, and nobody will.
+ */
+bool flash_stager_begin(const flash_stager_t *stager, bool input, void *to, const void *from,
+                        size_t size, flash_gpu_copy_t *copy);
+/* Looks for copies that are done, of all operations. */
+void flash_stager_poll(void);
+/*
+ * Pinned memory for copies of a stager's, which it outlives: no more than is kept for the next one.
+ * False: there is none.
+ */
+bool flash_stager_borrow(const flash_stager_t *stager, size_t size, flash_loan_t *loan);
+/* Gives it back, if there is any. */
+void flash_stager_repay(flash_loan_t *loan);
 /* What the driver last refused. */
 const char *flash_stager_complaint(void);
 /* Frees what operations have left for each other, once there are no more of them. */

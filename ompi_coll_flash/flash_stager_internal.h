@@ -11,13 +11,6 @@
 
 #include "flash_pool.h"
 
-/* Memory of a pool's; pool NULL: none, or it is not to be used again. */
-typedef struct flash_loan {
-    flash_pool_t *pool;
-    void *memory;
-    size_t size;
-} flash_loan_t;
-
 struct flash_stager {
     flash_progress_t *progress;
     flash_gpu_lane_t *input, *output; /* NULL: that one is the host's. May be the same */
@@ -40,7 +33,5 @@ int flash_stager_begin_work(void *arg, const flash_work_t *work);
 /* With the plugin's functions, before anybody is given them. */
 void flash_stager_make_pools(const flash_gpu_ops_t *gpu, size_t keeps);
 void flash_stager_clear_pools(void);
-/* Gives memory back, if there is any. */
-void flash_stager_repay(flash_loan_t *loan);
 
 #endif /* FLASH_STAGER_INTERNAL_H */

@@ -52,6 +52,11 @@ void flash_stager_clear_pools(void)
     }
 }
 
+static flash_pool_t *pinned_of(const flash_stager_t *stager)
+{
+    return &pools[flash_stager_gpu()->device(flash_stager_lane(stager, false))].pinned;
+}
+
 static bool borrow(flash_pool_t *pool, size_t size, flash_loan_t *loan)
 {
     pthread_mutex_lock(&mutex);
@@ -86,6 +91,14 @@ static bool borrow_direct(flash_pool_t *pool, size_t size, flash_loan_t *loan)
         step = FLASH_GPU_BLOCK;
     }
     return borrow(pool, round_up(size, step), loan);
+}
+
+/* What is made and freed each time takes longer than copies from and to other memory. */
+bool flash_stager_borrow(const flash_stager_t *stager, size_t size, flash_loan_t *loan)
+{
+    flash_pool_t *pool = pinned_of(stager);
+
+    return size <= pool->largest && borrow(pool, size, loan);
 }
 
 void flash_stager_repay(flash_loan_t *loan)
@@ -167,8 +180,7 @@ size_t flash_stager_unkept(const flash_stager_t *stager)
 
 static int find_pinned(flash_stager_t *stager, flash_op_params_t *params)
 {
-    flash_pool_t *pool =
-        &pools[flash_stager_gpu()->device(flash_stager_lane(stager, false))].pinned;
+    flash_pool_t *pool = pinned_of(stager);
     size_t size;
 
     if (!find_store(stager, params)) {

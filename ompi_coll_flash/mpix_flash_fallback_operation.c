@@ -5,8 +5,8 @@
  * Shared between threads: the list of operations under way, and which of them a thread is busy
  * with, under `mutex`; `under_way` is an atomic hint that the list is not empty; an operation's
  * `undone` and `error`, written by those who call back and by those who complete a pending piece,
- * whose last word is to clear its bit (release; who finds it clear acquires). `registered` is set
- * once, and read in MPI_Finalize.
+ * whose last word is to clear its bit (release; who finds it clear acquires). So do copies of a call on
+ * host bounces, by `copies`.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -84,7 +84,10 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->stager = NULL;
     fallback->mirror = NULL;
     fallback->persistent = NULL;
-    fallback->finish = NULL;
+    fallback->below = MPI_REQUEST_NULL;
+    atomic_init(&fallback->copies, 0);
+    atomic_init(&fallback->copy_failed, false);
+    fallback->advance = NULL;
 }
 
 /* One that failed lives on until its thread's next operation. */
@@ -137,18 +140,20 @@ static int end_inner(MPI_Request *inner)
     return rc;
 }
 
+void flash_fallback_end_inner(flash_fallback_t *fallback)
+{
+    for (int k = 0; k < 2; k++) {
+        flash_fallback_fail(fallback, end_inner(&fallback->inner[k]));
+    }
+}
+
 static void complete(flash_fallback_t *fallback)
 {
     ompi_request_t *base = &fallback->super.super, *persistent = fallback->persistent;
     int error;
 
-    for (int k = 0; k < 2; k++) {
-        flash_fallback_fail(fallback, end_inner(&fallback->inner[k]));
-    }
+    flash_fallback_end_inner(fallback);
     error = atomic_load_explicit(&fallback->error, memory_order_relaxed);
-    if (error == MPI_SUCCESS && fallback->finish != NULL) {
-        error = fallback->finish(fallback);
-    }
     release_memory(fallback);
     base->req_status.MPI_ERROR = error;
     if (error != MPI_SUCCESS) {
@@ -363,12 +368,13 @@ void flash_fallback_produce(flash_fallback_t *fallback)
 
 /* ---------------------------------------------------------------- progress */
 
-/* Whether the collective is complete. That a rank has failed is known before anything is made of
- * it.
+/* Whether nothing of it is under way, in the collective or in copies. That a rank has failed is known
+ * before anything is made of it.
  */
 static bool is_over(flash_fallback_t *fallback)
 {
-    bool over = is_complete(fallback->inner[0]) && is_complete(fallback->inner[1]);
+    bool over = is_complete(fallback->inner[0]) && is_complete(fallback->inner[1]) &&
+                atomic_load_explicit(&fallback->copies, memory_order_acquire) == 0;
 
     if (over && fallback->worst != 0) {
         flash_fallback_fail(fallback, MPI_ERR_OTHER);
@@ -425,6 +431,7 @@ static int fallback_progress(void)
     if (atomic_load_explicit(&under_way, memory_order_relaxed) == 0) {
         return 0;
     }
+    flash_stager_poll();
     fallback = take_ready();
     if (fallback == NULL) {
         return 0;
@@ -432,7 +439,8 @@ static int fallback_progress(void)
     if (find_next(fallback)) {
         consume_next(fallback);
         put_back(fallback);
-    } else if (undone(fallback) != 0) { /* a piece has failed since */
+    } else if (undone(fallback) != 0 || /* a piece has failed since */
+               (fallback->advance != NULL && !fallback->advance(fallback))) {
         put_back(fallback);
     } else {
         take_off_list(fallback);

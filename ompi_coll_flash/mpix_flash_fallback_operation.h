@@ -39,13 +39,20 @@ typedef struct flash_fallback {
     /* Of a call on host bounces (coll_flash_mirror.c). */
     flash_mirror_t *mirror;     /* owned, but by a call of `persistent`'s; NULL: it is on none */
     ompi_request_t *persistent; /* completes behind this one; or NULL */
-    int (*finish)(struct flash_fallback *call); /* what remains to be done at the end; or NULL */
+    MPI_Request below;          /* the persistent request that it is to start */
+    atomic_uint copies;         /* under way; see coll_flash_mirror.h */
+    atomic_bool copy_failed;    /* relaxed: written before `copies` */
+    /* Takes the next step when nothing is under way: false, and something may be again, or true: the
+       operation is at its end. NULL: there is none, likewise. */
+    bool (*advance)(struct flash_fallback *call);
 } flash_fallback_t;
 
 OBJ_CLASS_DECLARATION(flash_fallback_t);
 
 /* Notes an error of this rank's, if it is the first; MPI_SUCCESS: does nothing. */
 void flash_fallback_fail(flash_fallback_t *fallback, int error);
+/* Of collectives that are complete: lets go of them, and notes their errors. */
+void flash_fallback_end_inner(flash_fallback_t *fallback);
 /* Whether a callback of this rank has failed. */
 bool flash_fallback_has_failed(const flash_fallback_t *fallback);
 /* Calls the producer for all pieces of its blocks, and waits for those that it leaves pending. */

@@ -104,7 +104,7 @@ rates_at_once() {
 point 'rates of the plugin: each line at once' rates_at_once
 point 'rates of the plugin' env "FLASH_TEST_DRIVER=$standin" "$top_builddir/tests/gpu/rates" "$plugin" 2
 
-options --mca coll_flash_cuda_plugin "$plugin"
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_min_bytes 1073741824
 while read -r name turns; do # the first before the call, later ones after it
     for turn in $turns; do
         alone=()
@@ -114,7 +114,10 @@ while read -r name turns; do # the first before the call, later ones after it
 done <<'END'
 cuStreamCreateWithPriority 1 2
 cuMemcpyAsync 1 2
-cuStreamSynchronize 1 2
+cuStreamSynchronize 1
+cuEventQuery 1
+copy 1 2
 END
+own_job mpi 2 -- test_device_errors no_pinned_memory
 
 plan

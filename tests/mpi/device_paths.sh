@@ -33,14 +33,24 @@ long mpi 4 -- test_device mirrored many
 point 'gaps in a persistent request that is passed on: said' \
     says + 'packs types with gaps by the processor' 2 -- test_device_errors passed_on
 # Persistent requests that are passed on, and some that are not.
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_min_bytes 1073741824
 persistent() { # NP OPTION...
     mpi "$@" -- test_device_persistent rounds at_a_time inactive handles_gone users_operation
 }
 persistent 2
 persistent 3
 long persistent 5
-persistent 3 --mca coll_flash_min_bytes 65536 --mca coll_flash_step_bytes 0
 FLASH_TEST_LEVEL=multiple persistent 2
+# Host bounces that are longer than what is kept are not pinned.
+mpi 2 --mca coll_flash_cuda_keep_bytes 4096 -- test_device mirrored
+persistent 2 --mca coll_flash_cuda_keep_bytes 4096
+if [[ $FLASH_TEST_DRIVER == "$standin" ]]; then
+    mpi 3 -- test_device_persistent never_waits
+    own_job mpi 3 -- test_device_persistent pinned
+fi
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_min_bytes 65536 --mca coll_flash_step_bytes 0
+persistent 3
+options --mca coll_flash_cuda_plugin "$plugin"
 # The extension, where no ring serves it.
 mpi 1 -- test_device_stream extension own
 extension_of() { # NP

@@ -204,15 +204,18 @@ static bool read_failure(char name[64], unsigned long *nth)
 /* Where no ring tells the others of it, all ranks' drivers fail. */
 static void mirror_fails(void)
 {
-    static const form_t forms[] = {PLAIN, IN_PLACE, PERSISTENT};
+    static const struct {
+        form_t form;
+        int count;
+    } calls[] = {{PLAIN, 1000}, {IN_PLACE, 1000}, {PERSISTENT, 1000}, {PERSISTENT, 40000}};
     MPI_Comm comm = make_counted_comm();
     char name[64];
     unsigned long nth;
     int failed = 0;
 
-    for (size_t k = 0; k < 2 * LENGTH(forms) && read_failure(name, &nth); k++) {
-        job_t job = {.form = forms[k / 2],
-                     .count = 1000,
+    for (size_t k = 0; k < 2 * LENGTH(calls) && read_failure(name, &nth); k++) {
+        job_t job = {.form = calls[k / 2].form,
+                     .count = calls[k / 2].count,
                      .gather = k % 2 == 0,
                      .send_place = IN_DEVICE,
                      .recv_place = IN_DEVICE,
@@ -239,6 +242,29 @@ static void mirror_fails(void)
     nothing_left();
     next_works(comm, "after mirrors that failed");
     MPI_Comm_free(&comm);
+}
+
+/* There is no pinned memory: host bounces are of ordinary memory. */
+static void no_pinned_memory(void)
+{
+    for (int k = 0; k < 3; k++) {
+        job_t job = {.form = k == 0 ? PLAIN : PERSISTENT,
+                     .count = 40000,
+                     .gather = k % 2 == 0,
+                     .send_place = IN_DEVICE,
+                     .recv_place = IN_DEVICE,
+                     .comm = MPI_COMM_WORLD};
+
+        job_make(&job);
+        device_fail("cuMemHostAlloc", 1);
+        check_class(job_begin(&job), MPI_SUCCESS, "a start without pinned memory");
+        check_class(MPI_Wait(&job.request, MPI_STATUS_IGNORE), MPI_SUCCESS, "its end");
+        device_fail(NULL, 0);
+        check(device_pinned() == 0, "there is pinned memory");
+        job_check(&job);
+        job_end(&job);
+    }
+    nothing_left();
 }
 
 /* Rank 0's device has no memory for UCX to reach: what would have been there is staged. */
@@ -321,4 +347,5 @@ static void driver_fails(void)
 
 DEVICE_PROGRAM(test_device_errors, {"gaps", gaps}, {"passed_on", passed_on}, {"freed", freed},
                {"streams", streams}, {"stream_fails", stream_fails}, {"mirror_fails", mirror_fails},
-               {"no_direct_memory", no_direct_memory}, {"driver_fails", driver_fails});
+               {"no_direct_memory", no_direct_memory}, {"no_pinned_memory", no_pinned_memory},
+               {"driver_fails", driver_fails});

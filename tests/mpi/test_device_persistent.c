@@ -168,6 +168,62 @@ static void users_operation(void)
     nothing_left();
 }
 
+/*
+ * Neither a start with long blocks nor the end of a call waits for the device: with the stand-in, whoever
+ * did would be told of an error.
+ */
+static void never_waits(void)
+{
+    job_t job = {.count = LONG,
+                 .gather = true,
+                 .send_place = IN_HOST,
+                 .recv_place = IN_DEVICE,
+                 .comm = MPI_COMM_WORLD};
+
+    for (int kind = 0; kind < KINDS; kind++) {
+        operation_t made_like = like(kind, false, places_of(0)), operation;
+
+        operation_make_like(&operation, &made_like, LONG);
+        device_fail("cuStreamSynchronize", 1);
+        operation_run(&operation, 1);
+        operation_run(&operation, 2);
+        device_fail(NULL, 0);
+        operation_free(&operation);
+    }
+    job_make(&job);
+    device_fail("cuStreamSynchronize", 1);
+    check_class(job_begin(&job), MPI_SUCCESS, "a call that receives on the device");
+    check_class(MPI_Wait(&job.request, MPI_STATUS_IGNORE), MPI_SUCCESS, "its end");
+    device_fail(NULL, 0);
+    job_check(&job);
+    job_end(&job);
+    nothing_left();
+}
+
+/* To be run in a job of its own, without rings: host bounces are pinned, and kept for the next call. */
+static void pinned(void)
+{
+    enum { CALLS = 5 };
+    int most = 0;
+
+    check(device_pinned() == 0, "pinned memory before the first call");
+    for (int k = 0; k < CALLS; k++) {
+        job_t job = {.form = k % 2 == 0 ? PLAIN : PERSISTENT,
+                     .count = LONG,
+                     .gather = true,
+                     .send_place = IN_DEVICE,
+                     .recv_place = IN_DEVICE,
+                     .comm = MPI_COMM_WORLD};
+
+        job_run(&job);
+        check(device_pinned() > 0, "call %d: no pinned memory", k);
+        most = k < 2 ? device_pinned() : most;
+        check(device_pinned() <= most, "call %d: more pinned memory", k);
+    }
+    nothing_left();
+}
+
 DEVICE_PROGRAM(test_device_persistent, {"rounds", rounds}, {"at_a_time", at_a_time},
                {"inactive", inactive}, {"handles_gone", handles_gone},
-               {"users_operation", users_operation});
+               {"users_operation", users_operation}, {"never_waits", never_waits},
+               {"pinned", pinned});
