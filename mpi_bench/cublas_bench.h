@@ -16,7 +16,7 @@
 #include "bench_parse.h"
 #include "bench_stats.h"
 
-enum { PRODUCT, CALL, APART, TOGETHER, CASES };
+enum { PRODUCT, SPLIT, CALL, APART, TOGETHER, CASES };
 enum { MOST_PIECES = 4096, MOST_RUNS = 8 };
 
 typedef struct cublas_options {

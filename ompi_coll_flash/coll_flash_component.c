@@ -282,8 +282,8 @@ static void register_tuning(void)
         "Segments of one operation on their way to the neighbour at a time: enough to "
         "keep the link busy while a computation keeps the progress thread from its "
         "core (8 of 256 KiB: 8 ms at 2 Gbit/s), few enough that none waits long "
-        "behind others. Of the longer segments of long blocks: as many bytes, but two at least. 0: "
-        "any number");
+        "behind others. Of the longer segments of long blocks: as many bytes, but two at least; "
+        "where UCX moves a device's memory, as many segments. 0: any number");
     register_variable("keep_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_6,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.keep_bytes,
                       "Size in bytes of an operation's scratch memory, in the host's, up to which "
@@ -337,11 +337,10 @@ static void register_devices(void)
         "taken is kept for the next ones, four pieces of each kind and device at most, until MPI "
         "is finalized. More pinned memory than this, which coll_flash_pinned_bytes may allow, is "
         "made and freed in each operation, and that waits for the device (coll_flash_verbose 1 "
-        "tells of it); of the device's memory no operation takes more, which is in pieces of 2 "
-        "MiB, or "
-        "of up to a quarter more than is needed. Calls that take no ring copy to and from pinned "
-        "memory up to this size, and beyond it ordinary memory, which takes longer. 0: none is "
-        "kept");
+        "tells of it). No operation takes more of the device's memory, of which it takes 2 MiB at "
+        "least, and up to a quarter more than it needs. Calls that take no ring copy to and from "
+        "pinned memory up to this size, and beyond it ordinary memory, which takes longer. 0: none "
+        "is kept");
     mca_coll_flash_params.cuda_reduce = true;
     register_variable(
         "cuda_reduce", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
@@ -373,9 +372,8 @@ static void register_pinned(void)
         "the device adds (one block, with callbacks two), or else in ordinary host memory. Where "
         "the device has no such memory, or the application's context there is not the primary "
         "one, the reduction takes pinned memory without limit, and so do direct reduce-scatters. "
-        "Ranks may have different values. Less than three segments (coll_flash_segment_bytes; "
-        "where "
-        "that is 0 and blocks are long, 12 MiB) counts as three. The four largest pieces of memory "
+        "Ranks may have different values. Less than three segments (coll_flash_segment_bytes; of "
+        "long blocks, where that is 0, 12 MiB) counts as three. The four largest pieces of memory "
         "are kept for the next operations. 0: no limit");
 }
 

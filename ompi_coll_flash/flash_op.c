@@ -27,9 +27,13 @@ static uint32_t of_longest(const flash_op_params_t *params, uint32_t segments)
     return longest <= usual ? segments : (uint32_t) ((uint64_t) segments * usual / longest);
 }
 
+/*
+ * What is under way keeps other messages waiting, so that long segments are few. A device's memory is
+ * moved by the device, whose commands take longer to begin than to move a segment: many hide that.
+ */
 static uint32_t sends_at_a_time(const flash_op_params_t *params)
 {
-    uint32_t sends = of_longest(params, params->sends);
+    uint32_t sends = params->scratch_far ? params->sends : of_longest(params, params->sends);
 
     if (params->sends == 0) {
         return UINT32_MAX;

@@ -349,7 +349,7 @@ efficiency() {
 
 step_efficiency() {
     mkdir -p "$traces"
-    tell "ms    m x   n x   k       p   T_gemm   T_comm  T_apart   T_tog. IQR%      E  bound E/bound"
+    tell "ms    m x   n x   k       p   T_gemm  T_split   T_comm  T_apart   T_tog. IQR%      E  bound E/bound"
     efficiency staged allgather fp32 8192 8192 4096 1,8,16 "${staged[@]}"
     efficiency staged reduce_scatter fp32 8192 4096 16384 8,16 "${staged[@]}"
     efficiency staged allgather bf16 8192 49152 12288 8,16 "${staged[@]}"
