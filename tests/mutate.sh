@@ -3,6 +3,7 @@
 # mutate.sh [NAME]...     breaks the library on purpose, once for each of these mutations (none
 #                         named: for all), and says which test notices
 # mutate.sh --list        their names, and what each breaks
+# mutate.sh --check       whether each still finds what it breaks; nothing is built
 #
 # A mutation is a file of tests/mutations:
 #
@@ -155,10 +156,10 @@ field() {
     sed -n "1,/^\$/s/^$2: *//p" "$mutations/$1"
 }
 
-# apply NAME: in the copy. False if what goes is not there exactly once.
-apply() {
-    local line gone=$'\n' come=$'\n' text rest file
-    file=$source/$(field "$1" File)
+# change NAME FOLDER: its file there, with the change, in "$text". False if what goes is not there exactly once.
+change() {
+    local line gone=$'\n' come=$'\n' rest file
+    file=$2/$(field "$1" File)
     while IFS= read -r line; do
         [[ $line == +* ]] || gone+=${line:1}$'\n'
         [[ $line == -* ]] || come+=${line:1}$'\n'
@@ -168,7 +169,21 @@ apply() {
     rest=${text#*"$gone"}
     [[ $rest != "$text" && $'\n'$rest != *"$gone"* ]] || return 1
     text=${text%%"$gone"*}$come$rest
-    printf '%s' "${text:1}" >"$file"
+}
+
+# apply NAME: in the copy.
+apply() {
+    local text
+    change "$1" "$source" && printf '%s' "${text:1}" >"$source/$(field "$1" File)"
+}
+
+# Whether all of them apply to the sources as they are here.
+check() {
+    local name text
+    for name in "$@"; do
+        change "$name" "$top" || say 'not ok' "$name: no longer applies to $(field "$name" File)"
+    done
+    ((failed == 0))
 }
 
 take_back() {
@@ -255,8 +270,12 @@ case ${1-} in
     list "${all[@]}"
     exit
     ;;
+--check)
+    check "${all[@]}"
+    exit
+    ;;
 -*)
-    echo "usage: $0 [--list | NAME...]" >&2
+    echo "usage: $0 [--list | --check | NAME...]" >&2
     exit 2
     ;;
 esac

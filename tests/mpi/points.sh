@@ -70,6 +70,12 @@ slices_are_whole() {
 }
 point 'long points are in slices' slices_are_whole
 
+if [[ -d $top_srcdir/tests/mutations ]]; then
+    point 'mutations find what they break' "$top_srcdir/tests/mutate.sh" --check
+else
+    skip 'mutations find what they break' 'they are not in this package'
+fi
+
 # Each point has its own settings, on each communicator, and leaves none behind.
 mpi 2 -x FLASH_TEST_EXPECTED=4096 --mca coll_flash_segment_bytes 4096 -- test_points segment
 mpi 2 -x FLASH_TEST_EXPECTED=0 -- test_points segment
