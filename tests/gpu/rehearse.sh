@@ -292,18 +292,19 @@ point 'smoke: the tests' sums whole '^4 of 4 tests pass' '^ok  *smoke'
 point 'rates: copies and sums' sums whole '^one plain copy ' '^segments of 256 KiB' '^segments of   1 MiB' \
     '^segments of   4 MiB' '^sums .* 256 KiB' '^ok  *rates'
 number='  *[0-9][0-9.]*'
-point 'collectives: each segment' sums whole "^iallgather, T(host)$number$number$number\$" \
-    "^iallgather, Open MPI's own$number$number$number\$" \
-    "^iallgather, T(device), staged$number$number$number\$" "^ireduce_scatter_block, T(host)$number$number$number\$" \
-    "^ireduce_scatter_block, T(device), staged$number$number$number\$" '^ok  *collectives'
+numbers=$number$number$number$number none='  *-  *-  *-  *-$'
+point 'collectives: each segment' sums whole "^iallgather, T(host)$numbers\$" \
+    "^iallgather, Open MPI's own$numbers\$" \
+    "^iallgather, T(device), staged$numbers\$" "^ireduce_scatter_block, T(host)$numbers\$" \
+    "^ireduce_scatter_block, T(device), staged$numbers\$" '^ok  *collectives'
 point "collectives: UCX does not move the stand-in's memory" sums whole \
     "^no figures of flash_iallgather by CUDA's UCX: it has no transport cuda_copy here" \
-    "^ireduce_scatter_block, T(device), by CUDA's UCX  *-  *-  *-\$" "^no efficiency by CUDA's UCX"
+    "^ireduce_scatter_block, T(device), by CUDA's UCX$none" "^no efficiency by CUDA's UCX"
 point 'efficiency: each shape' sums whole '^AG fp32 .* 1 .* staged' '^AG fp32 .* 16 .* staged' \
     '^RS fp32 .* 16 .* staged' '^AG bf16 .* 16 .* staged' '^AG fp32 .* traced' '^ok  *efficiency'
 point 'behind: each kind of stream' sums whole '^behind .* default stream: ' '^behind .* a blocking stream: ' \
     '^behind .* a non-blocking stream: ' '^ok  *behind'
-point 'direct, waits, mps, sanitizer: not there' sums whole '^there is no UCX here that knows CUDA' '^SKIPPED  direct' \
+point 'direct, waits, mps, sanitizer: not there' sums whole '^there is no UCX here that knows CUDA and moves' '^SKIPPED  direct' \
     '^the driver has no cuStream' '^SKIPPED  waits' '^SKIPPED  mps' '^SKIPPED  sanitizer'
 point 'device: points' sums whole '^[1-9][0-9]* points pass, 0 fail' '^ok  *device'
 point 'the end of the summary' sums whole '^7 passed, 0 failed, 4 skipped, 0 not run'
@@ -347,11 +348,11 @@ broken() {
 }
 lines=('^1 of 4 tests pass' '^failed: flash_device_tests test_device many, status 1$' '^FAILED   smoke, ')
 broken 'three tests fail' three 1 flash_device_tests=fails 'run smoke'
-lines=('^iallgather, T(host)  *WRONG  *WRONG  *WRONG$' '^FAILED   collectives, ' '^AG fp32 .* WRONG RESULTS staged'
+lines=('^iallgather, T(host)  *WRONG  *WRONG  *WRONG  *WRONG$' '^FAILED   collectives, ' '^AG fp32 .* WRONG RESULTS staged'
     '^AG fp32 .* WRONG RESULTS traced' '^RS fp32 .* WRONG RESULTS staged' '^FAILED   efficiency, ')
 broken 'results are wrong' wrong 1 'flash_cublas=wrong flash_iallgather=wrong' 'run collectives efficiency'
-lines=("^iallgather, T(host)$number$number$number\$" '^failed: ireduce_scatter_block, T(host), status 1$'
-    '^ireduce_scatter_block, T(host)  *-  *-  *-$' '^FAILED   collectives, ')
+lines=("^iallgather, T(host)$numbers\$" '^failed: ireduce_scatter_block, T(host), status 1$'
+    "^ireduce_scatter_block, T(host)$none" '^FAILED   collectives, ')
 broken 'a collective fails' failing 1 flash_ireduce_scatter_block=fails 'run collectives'
 lines=('^one plain copy ' '^sums .* 256 KiB' '^FAILED   rates: stopped at its limit of 20 s'
     '^AG fp32 .* 1 .* staged' '^AG fp32 .* 16 .* staged' '^FAILED   efficiency: stopped at its limit of 30 s')
@@ -373,14 +374,14 @@ lines=('^failed: all places, all lengths: allgather, status 1$' '^FAILED   devic
 broken 'a test of devices fails' device 1 flash_device_tests=fails 'FLASH_KIT_LIMITS=device=30 run device'
 lines=('^the daemon of MPS does not start' '^FAILED   mps, ')
 broken 'MPS does not start' daemon 1 mps 'run mps'
-lines=('^failed: iallgather, without MPS, staged, status 1' '^iallgather, with MPS, staged  *-  *-  *-$' '^FAILED   mps, ')
+lines=('^failed: iallgather, without MPS, staged, status 1' "^iallgather, with MPS, staged$none" '^FAILED   mps, ')
 broken 'figures of MPS fail' mps 1 flash_iallgather=fails 'run mps'
 lines=('^the results of efficiency could not be kept' '^2 passed')
 broken 'results that cannot be kept' unkept 0 none 'mkdir /results/traces.tar.gz; run efficiency behind'
 if [[ -d $top/broken && $(tar --list --file "$top/broken/kit.tar.gz" ./ucx-cuda 2>/dev/null) ]]; then
     lines=("^no figures of flash_iallgather by CUDA's UCX: flash does not tell" "^iallgather, T(device), by CUDA's UCX  *-")
     broken 'UCX has cuda_copy, and does not move' unmoved 0 ucx_info=cuda_copy 'run collectives'
-    lines=("^iallgather, T(device), by CUDA's UCX$number$number$number\$"
+    lines=("^iallgather, T(device), by CUDA's UCX$numbers\$"
         "^ireduce_scatter_block, T(device), by CUDA's UCX  *-")
     broken 'UCX has cuda_copy, and moves' moved 0 'ucx_info=cuda_copy flash_iallgather=moved' 'run collectives'
 else

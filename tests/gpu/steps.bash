@@ -271,7 +271,7 @@ segments=0,262144,1048576,4194304
 
 # What stands above the columns.
 tell_segments() {
-    tell "$(printf '%-38s %9s %9s %9s %9s' "ms, 2 ranks, $large; segments:" 'default' '256 KiB' '1 MiB' '4 MiB')"
+    tell "$(printf '%-48s %9s %9s %9s %9s' "ms, 2 ranks, $large; segments:" 'default' '256 KiB' '1 MiB' '4 MiB')"
 }
 
 # by_ucx PROGRAM [ARGUMENT]...: whether the UCX that knows CUDA moves the device's memory in that program, as its
@@ -313,11 +313,11 @@ collective_row() {
         options+=("$1")
         shift
     done
-    attempt "$name" launch 20 2 "${options[@]}" "$program" -m "$bytes:$bytes" --segment="$segments" --seconds=0.4 -x 0 \
+    attempt "$name" launch 25 2 "${options[@]}" "$program" -m "$bytes:$bytes" --segment="$segments" --seconds=0.2 -x 0 \
         --compute=sleep "${@:2}" || :
-    tell "$(printf '%-38s' "$name")$(milliseconds "$said" 4)"
+    tell "$(printf '%-48s' "$name")$(milliseconds "$said" 4)"
     # Those calls do not take a device's memory.
-    [[ $name != *'(host)' ]] || tell "$(printf '%-38s' "${name%,*}, Open MPI's own")$(milliseconds "$said" 10)"
+    [[ $name != *'(host)' ]] || tell "$(printf '%-48s' "${name%,*}, Open MPI's own")$(milliseconds "$said" 10)"
 }
 
 step_collectives() {
@@ -329,7 +329,7 @@ step_collectives() {
         if by_ucx "flash_$collective" -d cuda -m "$size:$size" --compute=sleep; then
             with_cuda_ucx collective_row "T(device), by CUDA's UCX" "$collective" "$size" "${direct[@]}" -- -d cuda
         else
-            tell "$(printf '%-38s %9s %9s %9s %9s' "$collective, T(device), by CUDA's UCX" - - - -)"
+            tell "$(printf '%-48s %9s %9s %9s %9s' "$collective, T(device), by CUDA's UCX" - - - -)"
         fi
     done
     ((failures == 0))
