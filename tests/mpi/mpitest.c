@@ -97,34 +97,43 @@ void *get_memory(size_t bytes)
     return memory;
 }
 
-uint32_t mix(uint32_t a, uint32_t b, uint32_t c)
+/* Sixteen at a time, which gcc -O2 makes vectors of. */
+void fill_pattern_from(void *to, size_t first, size_t bytes, int owner, unsigned salt)
 {
-    uint32_t x =
-        a * 0x9e3779b1u ^ (b + 0x7f4a7c15u) * 0x85ebca6bu ^ (c + 0x165667b1u) * 0xc2b2ae35u;
+    enum { AT_A_TIME = 16 };
+    unsigned char *byte = to;
+    size_t k = 0;
 
-    x = (x ^ x >> 16) * 0x7feb352du;
-    x = (x ^ x >> 15) * 0x846ca68bu;
-    return x ^ x >> 16;
+    for (; k + AT_A_TIME <= bytes; k += AT_A_TIME) {
+        for (size_t j = 0; j < AT_A_TIME; j++) {
+            byte[k + j] = pattern(owner, first + k + j, salt);
+        }
+    }
+    for (; k < bytes; k++) {
+        byte[k] = pattern(owner, first + k, salt);
+    }
 }
 
 void fill_pattern(void *to, size_t bytes, int owner, unsigned salt)
 {
-    unsigned char *byte = to;
-
-    for (size_t k = 0; k < bytes; k++) {
-        byte[k] = pattern(owner, k, salt);
-    }
+    fill_pattern_from(to, 0, bytes, owner, salt);
 }
 
 bool is_pattern(const void *data, size_t first, size_t bytes, int owner, unsigned salt)
 {
+    enum { AT_A_TIME = 256 };
     const unsigned char *byte = data;
-    unsigned wrong = 0;
+    unsigned char wanted[AT_A_TIME];
 
-    for (size_t k = 0; k < bytes; k++) {
-        wrong |= byte[k] ^ pattern(owner, first + k, salt);
+    for (size_t k = 0; k < bytes; k += AT_A_TIME) {
+        size_t length = bytes - k < AT_A_TIME ? bytes - k : AT_A_TIME;
+
+        fill_pattern_from(wanted, first + k, length, owner, salt);
+        if (memcmp(wanted, byte + k, length) != 0) {
+            return false;
+        }
     }
-    return wrong == 0;
+    return true;
 }
 
 static void count_error(MPI_Comm *comm, int *error, ...)

@@ -87,7 +87,15 @@ bool is_turn(size_t k);
 void *get_memory(size_t bytes);
 
 /* Uninteresting but reproducible numbers. */
-uint32_t mix(uint32_t a, uint32_t b, uint32_t c);
+static inline uint32_t mix(uint32_t a, uint32_t b, uint32_t c)
+{
+    uint32_t x =
+        a * 0x9e3779b1u ^ (b + 0x7f4a7c15u) * 0x85ebca6bu ^ (c + 0x165667b1u) * 0xc2b2ae35u;
+
+    x = (x ^ x >> 16) * 0x7feb352du;
+    x = (x ^ x >> 15) * 0x846ca68bu;
+    return x ^ x >> 16;
+}
 
 /* Byte `index` of what rank `owner` contributes to an allgather. */
 static inline unsigned char pattern(int owner, size_t index, unsigned salt)
@@ -99,6 +107,8 @@ static inline unsigned char pattern(int owner, size_t index, unsigned salt)
 }
 
 void fill_pattern(void *to, size_t bytes, int owner, unsigned salt);
+/* Likewise, from byte `first` of that block on. */
+void fill_pattern_from(void *to, size_t first, size_t bytes, int owner, unsigned salt);
 /* Whether `bytes` from byte `first` on of that block are there. */
 bool is_pattern(const void *data, size_t first, size_t bytes, int owner, unsigned salt);
 

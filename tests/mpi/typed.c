@@ -155,18 +155,26 @@ size_t typed_margin(const typed_t *typed)
     return (size_t) typed->extent * 4 + 64;
 }
 
+/* Whether elements leave no gaps: all of them are as one part. */
+static bool is_dense(const typed_t *typed)
+{
+    return typed->parts == 1 && (ptrdiff_t) typed->part[0].bytes == typed->extent;
+}
+
 void typed_write(const typed_t *typed, void *base, size_t elements, int owner, unsigned salt)
 {
+    unsigned char *element = base;
     size_t index = 0;
 
-    for (size_t k = 0; k < elements; k++) {
-        unsigned char *element = (unsigned char *) base + (ptrdiff_t) k * typed->extent;
-
+    if (is_dense(typed)) {
+        fill_pattern(element + typed->part[0].offset, elements * typed->size, owner, salt);
+        return;
+    }
+    for (size_t k = 0; k < elements; k++, element += typed->extent) {
         for (int part = 0; part < typed->parts; part++) {
-            for (size_t byte = 0; byte < typed->part[part].bytes; byte++) {
-                element[typed->part[part].offset + (ptrdiff_t) byte] =
-                    pattern(owner, index++, salt);
-            }
+            fill_pattern_from(element + typed->part[part].offset, index, typed->part[part].bytes,
+                              owner, salt);
+            index += typed->part[part].bytes;
         }
     }
 }
@@ -174,11 +182,14 @@ void typed_write(const typed_t *typed, void *base, size_t elements, int owner, u
 bool typed_is(const typed_t *typed, const void *base, size_t first, size_t elements, int owner,
               unsigned salt)
 {
+    const unsigned char *element = base;
     size_t index = first * typed->size;
 
-    for (size_t k = 0; k < elements; k++) {
-        const unsigned char *element = (const unsigned char *) base + (ptrdiff_t) k * typed->extent;
-
+    if (is_dense(typed)) {
+        return is_pattern(element + typed->part[0].offset, index, elements * typed->size, owner,
+                          salt);
+    }
+    for (size_t k = 0; k < elements; k++, element += typed->extent) {
         for (int part = 0; part < typed->parts; part++) {
             if (!is_pattern(element + typed->part[part].offset, index, typed->part[part].bytes,
                             owner, salt)) {
