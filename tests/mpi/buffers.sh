@@ -19,9 +19,8 @@ for name in no_buffer device_buffer; do
     mpi 3 --mca coll_flash_segment_bytes 4096 -- test_buffers "$name"
     mpi 4 --mca coll_flash_progress off -- test_buffers "$name"
 done
-point 'a buffer in a device'"'"'s memory: said' \
+point 'a buffer in a device'"'"'s memory: said, with the remedy' explains device-memory \
     says + 'there is no plugin for it' 2 -- test_buffers device_buffer
-point 'and with the remedy' explains device-memory 2 -- test_buffers device_buffer
 options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$scratch/flash_cuda.so"
 point 'a plugin that is not there: said' \
     says + 'cannot open shared object file' 2 -- test_buffers device_buffer

@@ -10,26 +10,25 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 options --mca coll_flash_min_bytes 0
 program=$programs/test_faults
 
-point 'no connection: said' says 3 'cannot connect to another process' 3 -- test_faults connection
-point 'failed transfers: said' says + 'failed in UCX: the operation ends' 2 -- \
-    test_faults transfers
+point 'no connection: said, with cause and remedy' explains no-connection \
+    says 3 'cannot connect to another process' 3 -- test_faults connection
+point 'failed transfers: said, with cause and remedy' explains transport-failed \
+    says + 'failed in UCX: the operation ends' 2 -- test_faults transfers
 for np in 2 3 4; do
     mpi "$np" -- test_faults transfers one_transfer one_receive memory_later
 done
 mpi 3 --mca coll_flash_progress off -- test_faults transfers one_transfer one_receive memory_later
 mpi 3 -- test_faults connection_here
 
-point 'no connection: cause and remedy' explains no-connection 3 -- test_faults connection
-point 'failed transfers: cause and remedy' explains transport-failed 2 -- test_faults transfers
-
 # UCX fails one rank for good: said by that one, after some seconds, and the others learn of it.
 options --mca coll_flash_min_bytes 0 --mca coll_flash_ring_order rank
 for np in 2 3 5; do
     beside mpi "$np" -- test_faults no_sends
 done
-for fault in no_receives no_memory_for_receives no_memory_for_sends; do
-    beside point "$fault: said" says 1 'took a message of a coll/flash operation neither' 3 -- \
-        test_faults "$fault"
+refuses=(says 1 'took a message of a coll/flash operation neither' 3 -- test_faults)
+beside point 'no_receives: said, with cause and remedy' explains refused "${refuses[@]}" no_receives
+for fault in no_memory_for_receives no_memory_for_sends; do
+    beside point "$fault: said" "${refuses[@]}" "$fault"
 done
 beside mpi 5 --mca coll_flash_progress off -- test_faults no_receives
 beside mpi 3 -- test_faults told_later
@@ -39,13 +38,14 @@ done
 beside mpi 5 -- test_faults not_connected
 long beside mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_sends
 beside mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_receives
-beside point 'refused: cause and remedy' explains refused 3 -- test_faults no_receives
 options --mca coll_flash_min_bytes 0
 
 for progress in on auto; do
     said=$([[ $progress == on ]] && echo 2 || echo 0) # by each rank
-    point "no thread, progress $progress: said $said times" \
-        says "$said" 'the system refused to start a thread' 2 \
+    whole=() # the one that is said
+    [[ $progress == auto ]] || whole=(explains no-progress-thread)
+    point "no thread, progress $progress: said $said times${whole:+, with cause and remedy}" \
+        "${whole[@]}" says "$said" 'the system refused to start a thread' 2 \
         --mca coll_flash_progress "$progress" -x FLASH_TEST_FAULT=pthread_create -- \
         test_faults works
     point "no descriptor to sleep on, progress $progress: said $said times" \
@@ -54,12 +54,8 @@ for progress in on auto; do
         test_faults works
 done
 
-point 'no thread: cause and remedy' explains no-progress-thread 2 --mca coll_flash_progress on \
-    -x FLASH_TEST_FAULT=pthread_create -- test_faults works
-point 'no thread for callbacks: cause and remedy' explains no-callback-thread 3 -- \
-    test_faults callback_thread
-point 'no thread for callbacks: said' says 1 'cannot start the thread that was to run' 3 -- \
-    test_faults callback_thread
+point 'no thread for callbacks: said, with cause and remedy' explains no-callback-thread \
+    says 1 'cannot start the thread that was to run' 3 -- test_faults callback_thread
 mpi 2 --mca coll_flash_progress off -- test_faults callback_thread
 mpi 3 --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1 \
     -x FLASH_TEST_FAULT=ucp_worker_get_efd -- test_faults works # UCX for one thread

@@ -7,6 +7,7 @@
 #   run NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   no point: the exit status
 #   says COUNT TEXT NP ...                               likewise, and whether TEXT is told so often
 #   explains TOPIC NP ...                                likewise, a message of flash's, as a whole
+#   explains TOPIC says COUNT TEXT NP ...                both of the same run
 #   holds COUNT TEXT; told TOPIC   what the log holds, see below
 #   find_matplotlib                                      whether there is a "$python" that draws
 #   options [MPIRUN OPTION]...                           for all that follow
@@ -328,10 +329,14 @@ says() {
     holds "$count" "$text"
 }
 
-# explains TOPIC NP ...: run, successfully, and the message of that topic is told.
+# explains TOPIC [says COUNT TEXT] NP ...: run, successfully, and the message of that topic is told.
 explains() {
     local topic=$1
     shift
+    if [[ $1 == says ]]; then
+        "$@" && told "$topic"
+        return
+    fi
     run "$@" >"$log" 2>&1 || {
         cat "$log"
         return 1

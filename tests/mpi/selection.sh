@@ -64,23 +64,19 @@ point 'flash alone on the list: the others are loaded' others_are_loaded
 inactive=(-x FLASH_TEST_ACTIVE=0)
 program=("$programs/flash_tests" test_extension)
 
-point 'UCX not usable on one rank: said once, flash not active' \
-    says 1 'cannot use UCX' 3 "${inactive[@]}" -- \
-    "${on_rank[@]}" 0 UCX_FLASH_TLS=nonsense "${program[@]}" active user_type
-point 'UCX not usable: cause and remedy' explains ucx-not-usable 3 "${inactive[@]}" -- \
-    "${on_rank[@]}" 0 UCX_FLASH_TLS=nonsense "${program[@]}" active
-# Not what its neighbour makes of it, which could not be acted on.
-point 'UCX not usable on one rank: its own reason is said' \
-    says 1 'Cause: .*: No such device' 3 "${inactive[@]}" -- \
-    "${on_rank[@]}" 0 UCX_FLASH_TLS=nonsense "${program[@]}" active
+# The reason is its own, not what its neighbour makes of it, which could not be acted on.
+not_usable() {
+    explains ucx-not-usable says 1 'cannot use UCX' 3 "${inactive[@]}" -- \
+        "${on_rank[@]}" 0 UCX_FLASH_TLS=nonsense "${program[@]}" active user_type &&
+        holds 1 'Cause: .*: No such device'
+}
+point 'UCX not usable on one rank: said once, with its reason, cause and remedy, flash not active' not_usable
 point 'UCX reaches no other rank: said by each, flash not active' \
     says 3 'cannot use UCX' 3 "${inactive[@]}" -x UCX_FLASH_TLS=self -- test_extension active \
     user_type
-point 'coll_flash_priority 1: said, flash not active' \
+point 'coll_flash_priority 1: said, with cause and remedy, flash not active' explains priority-too-low \
     says 1 'has a priority of 1' 3 "${inactive[@]}" --mca coll_flash_priority 1 -- \
     test_extension active user_type
-point 'a priority too low: cause and remedy' explains priority-too-low 3 "${inactive[@]}" \
-    --mca coll_flash_priority 1 -- test_extension active
 point 'coll_flash_priority 1 on one rank: said, flash not active' \
     says 1 'has a priority of 1' 3 "${inactive[@]}" -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_priority=1 "${program[@]}" active user_type
@@ -95,12 +91,10 @@ point 'coll_flash_priority -1: nothing said, flash not active' \
     user_type
 
 # The smallest value counts, on all ranks.
-point 'coll_flash_min_bytes differs: said, and everyone goes by the smallest' \
-    says 1 'coll_flash_min_bytes differs' 3 -- \
+point 'coll_flash_min_bytes differs: said, with cause and remedy, and everyone goes by the smallest' \
+    explains parameters-differ says 1 'coll_flash_min_bytes differs' 3 -- \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_min_bytes=0 \
     "$programs/flash_tests" test_allgather signatures
-point 'parameters differ: cause and remedy' explains parameters-differ 3 -- \
-    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_min_bytes=0 "$programs/flash_tests" test_allgather signatures
 # Blocks of 512 KiB, of which allgathers count half.
 step_differs() {
     says 1 'coll_flash_step_bytes differs' 3 --mca coll_flash_verbose 2 \
@@ -152,12 +146,9 @@ fi
 on_node=no mpi 3 -- test_extension
 on_node=no mpi 3 -- test_allgather
 
-point 'a callback fails: the others say why' \
+point 'a callback fails: the others say why, with cause and remedy' explains peer-failed \
     says + 'Another rank could not complete' 2 -- test_failures produce
-point 'a callback fails: cause and remedy' explains peer-failed 2 -- test_failures produce
-point 'sizes disagree: cause and remedy' explains sizes-disagree 2 --mca coll_flash_min_bytes 0 -- \
-    test_sizes plain
-point 'sizes disagree: said' \
+point 'sizes disagree: said, with cause and remedy' explains sizes-disagree \
     says + 'disagree about the sizes' 2 --mca coll_flash_min_bytes 0 -- test_sizes plain
 
 # --------------------------------------------------------------------- verbose
