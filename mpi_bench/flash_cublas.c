@@ -4,8 +4,8 @@
  * Side by side in one run, interleaved: the call and then the whole product (or the other way
  * round), and the extension, whose callbacks leave the product's pieces in a stream; besides,
  * either part alone. What FLUX (arXiv 2406.06858) calls overlap efficiency, E, is the part of the
- * time beyond the product's that the extension saves. The two parts together take no less than the
- * longer one: that bounds E.
+ * time beyond the product's that the extension saves. The call and the product in pieces together
+ * take no less than the longer one: that bounds E.
  *
  *   mpirun --mca coll flash flash_cublas -m 8192 -n 4096 -k 4096 -t bf16
  *

@@ -266,24 +266,27 @@ static void register_tuning(void)
         "segment_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.segment_bytes,
         "Size in bytes of the segments into which a block is cut on its way around "
-        "the ring: one is reduced or sent on while the next arrives. 0: 262144; of blocks, or "
-        "of pieces that callbacks see, over 2 MiB an eighth, up to 4 MiB, since each segment "
-        "costs messages and, of a device's memory, copies. Where ranks were given different "
-        "values, all use the smallest that is not 0. Less than 64, but for 0, counts as 64");
+        "the ring: one is reduced or sent on while the next arrives. 0: flash chooses, 256 KiB for "
+        "blocks, or pieces that callbacks see, up to 2 MiB, an eighth of longer ones, at most 4 "
+        "MiB: each segment costs messages and, of a device's memory, copies. Where ranks were "
+        "given different values, all use the smallest that is not 0. Less than 64, but for 0, "
+        "counts as 64");
     register_variable(
         "depth", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.depth,
         "Segments of one operation that are under way at a time, at least; more are "
-        "where a block has more, and of the longer ones of long blocks so many that they have as "
-        "many bytes; 0: none but a block's. A reduction has memory for each of them");
+        "where a block has more. The number is for segments of 256 KiB: where flash has chosen "
+        "longer ones, so many are under way that they have as many bytes. 0: none but a block's. A "
+        "reduction has memory for each of them");
     register_variable(
         "sends", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.sends,
         "Segments of one operation on their way to the neighbour at a time: enough to "
         "keep the link busy while a computation keeps the progress thread from its "
         "core (8 of 256 KiB: 8 ms at 2 Gbit/s), few enough that none waits long "
-        "behind others. Of the longer segments of long blocks: as many bytes, but two at least; "
-        "where UCX moves a device's memory, as many segments. 0: any number");
+        "behind others. Where flash has chosen longer segments, it sends as many bytes at a time, "
+        "but two segments at least; where UCX moves a device's memory, as many segments. 0: any "
+        "number");
     register_variable("keep_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_6,
                       MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.keep_bytes,
                       "Size in bytes of an operation's scratch memory, in the host's, up to which "
@@ -337,10 +340,11 @@ static void register_devices(void)
         "taken is kept for the next ones, four pieces of each kind and device at most, until MPI "
         "is finalized. More pinned memory than this, which coll_flash_pinned_bytes may allow, is "
         "made and freed in each operation, and that waits for the device (coll_flash_verbose 1 "
-        "tells of it). No operation takes more of the device's memory, of which it takes 2 MiB at "
-        "least, and up to a quarter more than it needs. Calls that take no ring copy to and from "
-        "pinned memory up to this size, and beyond it ordinary memory, which takes longer. 0: none "
-        "is kept");
+        "tells of it). An operation for which UCX would reach more of the device's memory than "
+        "this is staged, so that 0 also turns coll_flash_cuda_direct off. Of that memory an "
+        "operation takes 2 MiB at least, and up to a quarter more than it needs. Calls that take "
+        "no ring copy to and from pinned memory up to this size, and beyond it ordinary memory, "
+        "which takes longer. 0: none is kept");
     mca_coll_flash_params.cuda_reduce = true;
     register_variable(
         "cuda_reduce", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
@@ -351,12 +355,12 @@ static void register_devices(void)
     register_choice("cuda_direct", cuda_direct_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
                     &mca_coll_flash_params.cuda_direct,
                     "Whether UCX sends and receives the memory of CUDA devices itself (GPUDirect "
-                    "RDMA, NVLink), in place of copies through the host's. Of reductions, those "
-                    "that the device adds. Of one device in a process. auto: where UCX was built "
-                    "for it, and all ranks share a node or the node has RDMA devices, which flash "
-                    "does not ask whether they reach the device. yes: wherever UCX was built for "
-                    "it. "
-                    "coll_flash_verbose 2 says what an operation does");
+                    "RDMA, NVLink), in place of copies through the host's. It moves "
+                    "reductions only if the device adds, and in each process the memory of one "
+                    "device. auto: where UCX was built for it, and all ranks share a node or the "
+                    "node has RDMA devices; flash does not check that these reach the device. yes: "
+                    "wherever UCX was built for it. coll_flash_verbose 2 says what an operation "
+                    "does");
 }
 
 static void register_pinned(void)
@@ -372,8 +376,8 @@ static void register_pinned(void)
         "the device adds (one block, with callbacks two), or else in ordinary host memory. Where "
         "the device has no such memory, or the application's context there is not the primary "
         "one, the reduction takes pinned memory without limit, and so do direct reduce-scatters. "
-        "Ranks may have different values. Less than three segments (coll_flash_segment_bytes; of "
-        "long blocks, where that is 0, 12 MiB) counts as three. The four largest pieces of memory "
+        "Ranks may have different values. Less than three segments counts as three: 12 MiB for "
+        "long blocks where coll_flash_segment_bytes is 0. The four largest pieces of memory "
         "are kept for the next operations. 0: no limit");
 }
 

@@ -131,7 +131,7 @@ verdict() {
 }
 
 run_step() {
-    local name=$1 limit status=0 begun=$SECONDS
+    local name=$1 limit before status=0 begun=$SECONDS
     limit=$(limit_of "$name")
     if ((budget - SECONDS < least)); then
         not_run=$((not_run + 1))
@@ -144,11 +144,13 @@ run_step() {
         return
     fi
     say "--- $name"
+    before=$(wc -l <"$summary")
     printf '\n=== %s ===\n' "$name" >>"$details"
     rm -f "$FLASH_KIT_ROOT/session"
     FLASH_KIT_LIMIT=$limit setsid --wait timeout --kill-after "$grace" "$limit" bash "$here/run.sh" --step "$name" \
         >>"$details" 2>&1 </dev/null || status=$?
     [[ ! -s $FLASH_KIT_ROOT/session ]] || end_session "$(<"$FLASH_KIT_ROOT/session")"
+    tail --lines "+$((before + 1))" "$summary"
     verdict "$name" "$status" $((SECONDS - begun)) "$limit"
 }
 

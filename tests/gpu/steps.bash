@@ -80,7 +80,8 @@ inherited=${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 cuda_path=
 cuda_major=$(<"$root/cuda-major")
 missing=()
-for library in libcuda.so.1 "libcudart.so.$cuda_major" "libcublasLt.so.$cuda_major" "libcublas.so.$cuda_major"; do
+find_library libcuda.so.1 || : # the driver's, of which the program node tells
+for library in "libcudart.so.$cuda_major" "libcublasLt.so.$cuda_major" "libcublas.so.$cuda_major"; do
     find_library "$library" || missing+=("$library")
 done
 # UCX's, which flash does without.
