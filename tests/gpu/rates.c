@@ -268,6 +268,7 @@ int main(int argc, char **argv)
     tell_rates();
     gpu->release_pinned(&device, pinned, 2 * bytes);
     gpu->close(lane);
+    gpu->end();
     free(copies);
     return EXIT_SUCCESS;
 }

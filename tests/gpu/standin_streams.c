@@ -152,6 +152,19 @@ static void remove_stream(stream_t *stream)
     free(stream);
 }
 
+/* Nobody destroys the default streams: the process ends with them. What still runs stays. */
+__attribute__((destructor)) static void remove_default_streams(void)
+{
+    pthread_mutex_lock(&standin_mutex);
+    for (stream_t *stream = standin_all, *next; stream != NULL; stream = next) {
+        next = stream->next;
+        if (stream->is_default && stream->first == NULL && !stream->runs) {
+            remove_stream(stream);
+        }
+    }
+    pthread_mutex_unlock(&standin_mutex);
+}
+
 int cuStreamDestroy_v2(stream_t *stream)
 {
     int result;
