@@ -217,7 +217,8 @@ static void *find(void *library, const char *name)
 static void open_device(void)
 {
     const char *path = getenv("FLASH_TEST_DRIVER");
-    void *library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW), *context, *memory = NULL;
+    void *library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW), *context,
+         *memory = NULL;
     int (*init)(unsigned), (*device_get)(int *, int), (*retain)(void **, int), (*push)(void *);
     int (*allocate)(address_t *, size_t), (*allocate_host)(void **, size_t, unsigned);
     int (*event_create)(void **, unsigned), device;
