@@ -157,7 +157,8 @@ int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_o
     if (status == FLASH_OK) {
         FLASH_VERBOSE(2, "coll:flash: %s, %zu bytes",
                       params->scratch_far ? "sent and received by UCX from the device's memory"
-                                          : "staged through pinned memory",
+                      : flash_stager_pins(request->stager) ? "staged through pinned memory"
+                                                           : "staged through ordinary memory",
                       flash_op_scratch_size(params));
         tell_unkept(flash_stager_unkept(request->stager));
     }

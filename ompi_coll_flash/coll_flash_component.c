@@ -375,8 +375,9 @@ static void register_pinned(void)
         "more ranks, a reduction's sums then wait in memory that flash takes on the device, if "
         "the device adds (one block, with callbacks two), or else in ordinary host memory. Where "
         "the device has no such memory, or the application's context there is not the primary "
-        "one, the reduction takes pinned memory without limit, and so do direct reduce-scatters. "
-        "Ranks may have different values. Less than three segments counts as three: 12 MiB for "
+        "one, the host adds. A direct reduce-scatter that wants more than this takes ordinary "
+        "memory of the host, to and from which copies take longer (coll_flash_verbose 2). Ranks "
+        "may have different values. Less than three segments counts as three: 12 MiB for "
         "long blocks where coll_flash_segment_bytes is 0. The four largest pieces of memory "
         "are kept for the next operations. 0: no limit");
 }

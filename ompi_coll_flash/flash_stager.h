@@ -55,7 +55,10 @@ void flash_stager_abandon(flash_stager_t *stager);
  * FLASH_ERR_NO_MEMORY or FLASH_ERR_DEVICE.
  */
 int flash_stager_fill(flash_stager_t *stager, bool direct, flash_op_params_t *params);
-/* Bytes of that memory, if it is too much to be kept; else 0. */
+/* Whether that memory, if it is the host's, is pinned: a direct reduce-scatter's is not if that would
+   be more than its bound. */
+bool flash_stager_pins(const flash_stager_t *stager);
+/* Bytes of that pinned memory, if it is too much to be kept; else 0. */
 size_t flash_stager_unkept(const flash_stager_t *stager);
 /* Has sums made on the device, before flash_stager_fill(): whether it has a kernel for them. */
 bool flash_stager_add_by(flash_stager_t *stager, const void *output, flash_gpu_operator_t operation,

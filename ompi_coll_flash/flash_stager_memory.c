@@ -17,7 +17,7 @@
  */
 typedef struct pools {
     int device;
-    flash_pool_t pinned, direct;
+    flash_pool_t pinned, direct, ordinary;
 } pools_t;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -41,6 +41,7 @@ void flash_stager_make_pools(const flash_gpu_ops_t *gpu, size_t keeps)
                                       .release = gpu->release_direct,
                                       .arg = &made->device,
                                       .largest = keeps};
+        flash_pool_init(&made->ordinary);
     }
 }
 
@@ -49,12 +50,13 @@ void flash_stager_clear_pools(void)
     for (int device = 0; device < FLASH_GPU_DEVICES; device++) {
         flash_pool_clear(&pools[device].pinned);
         flash_pool_clear(&pools[device].direct);
+        flash_pool_clear(&pools[device].ordinary);
     }
 }
 
-static flash_pool_t *pinned_of(const flash_stager_t *stager)
+static pools_t *pools_of(const flash_stager_t *stager)
 {
-    return &pools[flash_stager_gpu()->device(flash_stager_lane(stager, false))].pinned;
+    return &pools[flash_stager_gpu()->device(flash_stager_lane(stager, false))];
 }
 
 static bool borrow(flash_pool_t *pool, size_t size, flash_loan_t *loan)
@@ -96,7 +98,7 @@ static bool borrow_direct(flash_pool_t *pool, size_t size, flash_loan_t *loan)
 /* What is made and freed each time takes longer than copies from and to other memory. */
 bool flash_stager_borrow(const flash_stager_t *stager, size_t size, flash_loan_t *loan)
 {
-    flash_pool_t *pool = pinned_of(stager);
+    flash_pool_t *pool = &pools_of(stager)->pinned;
 
     return size <= pool->largest && borrow(pool, size, loan);
 }
@@ -175,19 +177,38 @@ size_t flash_stager_unkept(const flash_stager_t *stager)
 {
     const flash_loan_t *loan = &stager->scratch;
 
-    return loan->pool != NULL && loan->size > loan->pool->largest ? loan->size : 0;
+    return loan->pool != NULL && loan->size > loan->pool->largest && flash_stager_pins(stager)
+               ? loan->size
+               : 0;
+}
+
+bool flash_stager_pins(const flash_stager_t *stager)
+{
+    return stager->scratch.pool != &pools_of(stager)->ordinary;
+}
+
+/*
+ * A direct reduce-scatter keeps what all others contribute until its turn comes, which has no bound. The
+ * host adds it: so it may lie in memory that is not pinned, to and from which copies take longer.
+ */
+static flash_pool_t *find_pool(const flash_stager_t *stager, const flash_op_params_t *params,
+                               size_t size)
+{
+    bool too_much = params->schedule.kind == FLASH_DIRECT_REDUCE_SCATTER && params->bound > 0 &&
+                    size > params->bound;
+
+    return too_much ? &pools_of(stager)->ordinary : &pools_of(stager)->pinned;
 }
 
 static int find_pinned(flash_stager_t *stager, flash_op_params_t *params)
 {
-    flash_pool_t *pool = pinned_of(stager);
     size_t size;
 
     if (!find_store(stager, params)) {
-        params->bound = 0;
+        params->combine_far = false; /* the host's sums wait in the host's memory */
     }
     size = flash_op_scratch_size(params);
-    if (size > 0 && !borrow(pool, size, &stager->scratch)) {
+    if (size > 0 && !borrow(find_pool(stager, params, size), size, &stager->scratch)) {
         return FLASH_ERR_NO_MEMORY;
     }
     params->scratch = stager->scratch.memory;

@@ -28,7 +28,6 @@ random          200,000 random operations
 large           more than 2^31 bytes: 11 GiB of memory
 kit             the kit for a node with a GPU, in a minimal Debian
 asan            AddressSanitizer and UBSan: a build of its own, calls around the ring
-asan-devices    likewise: calls on the memory of devices, over the stand-in for the driver
 asan-paths      likewise: calls over boards, by reading, in rounds
 tsan            ThreadSanitizer: a build of its own, requests and threads
 valgrind        the programs under valgrind
@@ -118,7 +117,6 @@ run_slice() {
     large) all_of mpi large.sh ;;
     kit) tests/gpu/rehearse.sh --build "$folder" ;;
     asan) with_tool asan --enable-asan extension.sh failures.sh persistent.sh requests.sh sizes.sh ;;
-    asan-devices) with_tool asan --enable-asan device.sh device_paths.sh device_scratch.sh device_failures.sh ;;
     asan-paths) with_tool asan --enable-asan board.sh board_requests.sh doubling.sh doubling_requests.sh read.sh ;;
     tsan) with_tool tsan --enable-tsan board.sh board_requests.sh pending.sh persistent.sh requests.sh ;;
     valgrind) ./install-deps.sh valgrind && make --silent --directory "$folder" check-valgrind ;;

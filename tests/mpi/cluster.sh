@@ -103,7 +103,7 @@ host_without_ends() {
 if ((ompi_major < 5)); then
     point '3 hosts, one and a half without flash: said, and none uses it' host_without
 else
-    point '3 hosts, one and a half without flash: said, and the job ends' host_without_ends
+    long point '3 hosts, one and a half without flash: said, and the job ends' host_without_ends
 fi
 # The progress thread must wake up for what comes from other hosts.
 on_hosts 2 1 --mca coll_flash_progress on -- test_async

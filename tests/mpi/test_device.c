@@ -350,8 +350,28 @@ static void bounded(void)
     nothing_left();
 }
 
+/* The device has no memory for sums that wait: the host adds, within the bound. */
+static void without_store(void)
+{
+    MPI_Comm comm = dup_bounded(true);
+    size_t most;
+    job_t job = {.count = 20001, .send_place = IN_DEVICE, .recv_place = IN_DEVICE, .comm = comm};
+
+    device_largest_pinned();
+    device_fail("cuMemAlloc", 1);
+    job_start(&job);
+    device_fail(NULL, 0);
+    MPI_Wait(&job.request, MPI_STATUS_IGNORE);
+    job_check(&job);
+    job_end(&job);
+    most = device_largest_pinned();
+    check(most <= BOUND, "%zu bytes are pinned, where %d may be", most, BOUND);
+    MPI_Comm_free(&comm);
+    nothing_left();
+}
+
 DEVICE_PROGRAM(test_device, {"allgather", allgather}, {"bounded", bounded},
-               {"reduce_scatter", reduce_scatter}, {"many", many},
+               {"without_store", without_store}, {"reduce_scatter", reduce_scatter}, {"many", many},
                {"users_operation", users_operation}, {"mirrored", mirrored},
                {"two_devices", two_devices}, {"steady", steady}, {"direct", direct},
                {"pinned_near", pinned_near});
