@@ -112,7 +112,7 @@ run_slice() {
     boards) all_of mpi board.sh board_requests.sh read.sh ;;
     rounds) all_of mpi direct.sh direct_small.sh doubling.sh doubling_requests.sh ;;
     extension) all_of mpi caller.sh extension.sh failures.sh fallback.sh growth.sh life.sh requests.sh ;;
-    waits) all_of mpi faults.sh lost.sh messages.sh no_memory.sh cluster.sh ;;
+    waits) all_of mpi faults.sh lost.sh messages.sh no_memory.sh && all_of cluster cluster.sh ;;
     random) FLASH_RANDOM_OPERATIONS=200000 all_of mpi random.sh ;;
     large) all_of mpi large.sh ;;
     kit) tests/gpu/rehearse.sh --build "$folder" ;;

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The programs on emulated hosts (tests/cluster), where ranks reach each other by TCP alone, or by TCP
+# The programs of tests/mpi on emulated hosts, where ranks reach each other by TCP alone, or by TCP
 # and shared memory.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2154 # variables of runner.bash
 set -euo pipefail
 # shellcheck source=/dev/null
-source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/../mpi/runner.bash"
 
 hosts=$top_srcdir/tests/cluster/hosts
 
