@@ -5,8 +5,6 @@
  */
 #include "coll_flash_board.h"
 
-#include "flash_device.h"
-
 typedef mca_coll_flash_arguments_t arguments_t;
 
 static arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
@@ -35,8 +33,9 @@ static mca_coll_flash_path_t path_of(const char *name, const arguments_t *a, siz
 /* ------------------------------------------------------------------ plain calls */
 
 static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
-                 const arguments_t *a, ompi_request_t **request)
+                 const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
 {
+    (void) path;
     return mca_coll_flash_start_allgather(module, ticket, a->sendbuf, a->sendcount, a->sendtype,
                                           a->recvbuf, a->recvcount, a->recvcounts, a->displs,
                                           a->recvtype, NULL, request);
@@ -56,27 +55,6 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
                                  module->comm, request, previous->iallgatherv_module);
 }
 
-/* What takes no ring does not reach a device's memory: it gets the host's, in its place in `a`. */
-static int start_mirrored(mca_coll_flash_module_t *module, arguments_t *a,
-                          mca_coll_flash_path_t path, ompi_request_t **request)
-{
-    struct flash_fallback *mirrored = NULL;
-    int rc = MPI_SUCCESS;
-
-    if (flash_device_any()) {
-        rc = mca_coll_flash_mirror(a, module->comm, path, NULL, &mirrored);
-    }
-    if (rc != MPI_SUCCESS && path != FLASH_PASSED_ON) {
-        return mca_coll_flash_plain_refuse(module, FLASH_ALLGATHER, path, rc, request);
-    }
-    if (rc == MPI_SUCCESS) {
-        rc = path == FLASH_PASSED_ON
-                 ? pass_on(module, a, request)
-                 : start(module, mca_coll_flash_plain_ticket(module, path), a, request);
-    }
-    return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
-}
-
 static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t *base,
                        ompi_request_t **request)
 {
@@ -84,9 +62,9 @@ static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t 
     mca_coll_flash_path_t path = path_of(name, a, 1, module, FLASH_NO_OBSTACLE);
 
     if (path == FLASH_BY_RING) {
-        return start(module, mca_coll_flash_next_ticket(module), a, request);
+        return start(module, mca_coll_flash_next_ticket(module), a, path, request);
     }
-    return start_mirrored(module, a, path, request);
+    return mca_coll_flash_start_mirrored(module, FLASH_ALLGATHER, a, path, start, pass_on, request);
 }
 
 int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,

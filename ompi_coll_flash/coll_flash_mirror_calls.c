@@ -7,6 +7,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include "flash_device.h"
 #include "flash_stager.h"
 #include "mpix_flash_fallback_operation.h"
 
@@ -176,6 +177,28 @@ int mca_coll_flash_mirror_started(struct flash_fallback *mirrored, int error,
     mirrored->inner[0] = *request;
     flash_fallback_enlist(mirrored, request);
     return MPI_SUCCESS;
+}
+
+int mca_coll_flash_start_mirrored(mca_coll_flash_module_t *module, flash_kind_t kind,
+                                  mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
+                                  mca_coll_flash_start_fn *start,
+                                  mca_coll_flash_pass_on_fn *pass_on, ompi_request_t **request)
+{
+    struct flash_fallback *mirrored = NULL;
+    int rc = MPI_SUCCESS;
+
+    if (flash_device_any()) {
+        rc = mca_coll_flash_mirror(arguments, module->comm, path, NULL, &mirrored);
+    }
+    if (rc != MPI_SUCCESS && path != FLASH_PASSED_ON) {
+        return mca_coll_flash_plain_refuse(module, kind, path, rc, request);
+    }
+    if (rc == MPI_SUCCESS && path == FLASH_PASSED_ON) {
+        rc = pass_on(module, arguments, request);
+    } else if (rc == MPI_SUCCESS) {
+        rc = start(module, mca_coll_flash_plain_ticket(module, path), arguments, path, request);
+    }
+    return mca_coll_flash_mirror_started(mirrored, rc, request);
 }
 
 /* ---------------------------------------------------------- persistent requests */

@@ -346,6 +346,22 @@ int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicat
 int mca_coll_flash_mirror_started(struct flash_fallback *mirrored, int error,
                                   ompi_request_t **request);
 
+/* Starts a plain call on one of flash's paths, or passes it on to the module below. */
+typedef int mca_coll_flash_start_fn(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                                    const mca_coll_flash_arguments_t *arguments,
+                                    mca_coll_flash_path_t path, ompi_request_t **request);
+typedef int mca_coll_flash_pass_on_fn(mca_coll_flash_module_t *module,
+                                      const mca_coll_flash_arguments_t *arguments,
+                                      ompi_request_t **request);
+/*
+ * A plain call whose path only the processor's memory can take: with copies, as above, in the place of
+ * buffers in a device's memory, which stand in *arguments from then on.
+ */
+int mca_coll_flash_start_mirrored(mca_coll_flash_module_t *module, flash_kind_t kind,
+                                  mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
+                                  mca_coll_flash_start_fn *start,
+                                  mca_coll_flash_pass_on_fn *pass_on, ompi_request_t **request);
+
 /* Once, before threads make persistent requests at a time. */
 void mca_coll_flash_persistent_init(void);
 /* Why the next persistent request cannot be a ring's. */

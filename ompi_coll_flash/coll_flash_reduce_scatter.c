@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flash_device.h"
-
 bool mca_coll_flash_is_solid(MPI_Datatype type)
 {
     size_t size;
@@ -253,27 +251,6 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
                                      previous->ireduce_scatter_module);
 }
 
-/* Over memory that only the processor reads: buffers of a device's are copied. */
-static int start_mirrored(mca_coll_flash_module_t *module, arguments_t *a,
-                          mca_coll_flash_path_t path, ompi_request_t **request)
-{
-    struct flash_fallback *mirrored = NULL;
-    int rc = MPI_SUCCESS;
-
-    if (flash_device_any()) {
-        rc = mca_coll_flash_mirror(a, module->comm, path, NULL, &mirrored);
-        if (rc != MPI_SUCCESS && path != FLASH_PASSED_ON) {
-            return mca_coll_flash_plain_refuse(module, FLASH_REDUCE_SCATTER, path, rc, request);
-        }
-    }
-    if (rc == MPI_SUCCESS) {
-        rc = path == FLASH_PASSED_ON
-                 ? pass_on(module, a, request)
-                 : start(module, mca_coll_flash_plain_ticket(module, path), a, path, request);
-    }
-    return mirrored == NULL ? rc : mca_coll_flash_mirror_started(mirrored, rc, request);
-}
-
 static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t *base,
                        ompi_request_t **request)
 {
@@ -286,7 +263,8 @@ static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t 
     if (path == FLASH_BY_RING || path == FLASH_DIRECT) {
         return start(module, mca_coll_flash_next_ticket(module), a, path, request);
     }
-    return start_mirrored(module, a, path, request);
+    return mca_coll_flash_start_mirrored(module, FLASH_REDUCE_SCATTER, a, path, start, pass_on,
+                                         request);
 }
 
 int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,

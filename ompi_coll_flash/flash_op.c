@@ -52,7 +52,8 @@ uint32_t flash_op_window(const flash_op_params_t *params)
     return wanted > needed ? wanted : needed;
 }
 
-/* The processor copies little at a time, since somebody may come who wants its thread to move data. */
+/* The processor copies a short segment at a time, behind which its thread looks for messages again. A
+   device copies what it copies of other segments. */
 size_t flash_op_copied_elements(const flash_op_params_t *params)
 {
     return params->stage_in || params->stage_out ? flash_schedule_max_segment(&params->schedule)

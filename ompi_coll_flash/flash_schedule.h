@@ -89,7 +89,8 @@ typedef struct flash_schedule {
     uint32_t pieces;         /* wanted pieces to a block, at least 1 */
     size_t row;              /* elements that no piece separates, at least 1 */
     size_t segment_elements; /* wanted elements in a segment, at least 1 */
-    size_t longest_segment;  /* of long pieces: an eighth, up to so many; if that is more */
+    size_t longest_segment;  /* a long piece's segments have an eighth of it, but no more elements
+                                than this, and no fewer than the above */
     flash_blocks_t blocks;
     flash_blocks_t out; /* of an all-to-all: those that go to the ranks */
 } flash_schedule_t;
