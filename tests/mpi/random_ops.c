@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "keep_libraries.h"
+
 enum { MOST_THREADS = 16 };
 
 options_t options = {.seed = 1, .operations = 1000, .threads = 1, .most = 4096};
