@@ -55,13 +55,19 @@ fail() {
     "${@:2}" | awk '{ print "# " $0 }' || : # awk ends the last line
 }
 
+# why OUTPUT: of what a program has printed, the checks that failed, which may lie far ahead of its end.
+why() {
+    grep -m 20 'rank [0-9]* of [0-9]*, case ' "$1" || :
+    tail -n 40 "$1"
+}
+
 # judge NAME STATUS OUTPUT: prints the result of a point.
 judge() {
     if (($2 == 0)); then
         say ok "$1"
         return
     fi
-    fail "$1" tail -n 40 "$3"
+    fail "$1" why "$3"
     if (($2 == 124 || $2 == 137)); then
         echo '# hangs: its time was up'
     fi

@@ -218,13 +218,13 @@ report() {
     if [[ ! ${results[$1]-} ]]; then
         results[$1]=ended
     elif ((status != 0)); then
-        fail "${queue_names[$1]}: the end of its job" tail -n 40 "$output"
+        fail "${queue_names[$1]}: the end of its job" why "$output"
     fi
     for number in "${left[@]}"; do
         case ${results[$number]-} in
         ok) say ok "${queue_names[number]}" ;;
         not-ok) fail "${queue_names[number]}" grep "^$number: " "$output" ;;
-        ended) fail "${queue_names[number]}" tail -n 40 "$output" ;;
+        ended) fail "${queue_names[number]}" why "$output" ;;
         *) rest+=("$number") ;;
         esac
     done
