@@ -207,6 +207,12 @@ points_of_job() {
     done
 }
 
+# ended_by STATUS OUTPUT: why a job has ended before its points.
+ended_by() {
+    why "$2"
+    echo "its job ended with status $1"
+}
+
 # report LAST: prints the results of the job. The points that it has begun, up to LAST, are not left any more; one that it
 # has begun and not ended has ended it.
 report() {
@@ -224,7 +230,7 @@ report() {
         case ${results[$number]-} in
         ok) say ok "${queue_names[number]}" ;;
         not-ok) fail "${queue_names[number]}" grep "^$number: " "$output" ;;
-        ended) fail "${queue_names[number]}" why "$output" ;;
+        ended) fail "${queue_names[number]}" ended_by "$status" "$output" ;;
         *) rest+=("$number") ;;
         esac
     done
