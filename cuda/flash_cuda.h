@@ -9,7 +9,7 @@
 #ifndef FLASH_CUDA_H
 #define FLASH_CUDA_H
 
-#include "flash_gpu.h"
+#include "device/flash_gpu.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

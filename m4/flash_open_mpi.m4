@@ -45,7 +45,7 @@ AC_DEFUN([FLASH_OPEN_MPI], [
   AS_CASE([$ompi_version],
     [4.1.*|5.0.*], [],
     [6.0.*], [AC_MSG_WARN([coll/flash has been compiled for Open MPI 6.0, and never run with it.])],
-    [AC_MSG_ERROR([coll/flash knows Open MPI 4.1, 5.0 and 6.0, and this is ${ompi_version:-unknown}: name the folder of one of these by --with-ompi=DIR, or extend ompi_coll_flash/coll_flash_compat.h.])])
+    [AC_MSG_ERROR([coll/flash knows Open MPI 4.1, 5.0 and 6.0, and this is ${ompi_version:-unknown}: name the folder of one of these by --with-ompi=DIR, or extend ompi_coll_flash/compat/coll_flash_compat.h.])])
   ompi_prefix=`flash_ompi_path prefix`
   ompi_libdir=`flash_ompi_path libdir`
   ompi_incdir=`flash_ompi_path incdir`

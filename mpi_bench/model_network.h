@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "flash_transport.h"
+#include "engine/flash_transport.h"
 
 /* Seconds, and payload bytes a second. */
 typedef struct model_link {

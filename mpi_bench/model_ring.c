@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "flash_engine.h"
+#include "engine/flash_engine.h"
 
 typedef struct model_rank model_rank_t;
 

@@ -41,18 +41,18 @@
 #ifndef COLL_FLASH_H
 #define COLL_FLASH_H
 
-#include "coll_flash_compat.h"
+#include "compat/coll_flash_compat.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "flash_board.h"
-#include "flash_engine.h"
-#include "flash_gpu.h"
-#include "flash_pool.h"
-#include "flash_progress.h"
-#include "flash_transport.h"
+#include "shm/flash_board.h"
+#include "engine/flash_engine.h"
+#include "device/flash_gpu.h"
+#include "engine/flash_pool.h"
+#include "progress/flash_progress.h"
+#include "engine/flash_transport.h"
 #include "mpix_flash.h"
 
 /* --------------------------------------------------------------- component */

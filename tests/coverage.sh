@@ -28,8 +28,15 @@ find $folders -name '*.gcno' | while IFS= read -r notes; do
 done | ${AWK:-awk} -F: -v folders="$folders" '
     $2 == 0 && $3 == "Source" {
         part = split($4, parts, "/")
-        name = parts[part - 1] "/" parts[part]
-        wanted = index(" " folders " ", " " parts[part - 1] " ") > 0
+        # From the top-level folder on.
+        wanted = 0
+        for (at = 1; at < part && !wanted; at++) {
+            wanted = index(" " folders " ", " " parts[at] " ") > 0
+        }
+        name = parts[at - 1]
+        for (; at <= part; at++) {
+            name = name "/" parts[at]
+        }
         next
     }
     wanted && $1 !~ /^ *-$/ && $2 > 0 {

@@ -8,7 +8,7 @@
 # A mutation is a file of tests/mutations:
 #
 #   What: the ring goes the wrong way round
-#   File: ompi_coll_flash/flash_schedule.c
+#   File: ompi_coll_flash/engine/flash_schedule.c
 #   Tests: unit/test_schedule mpi/info.sh
 #
 #    a line of the file that stays

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "flash_transport.h"
+#include "engine/flash_transport.h"
 
 #define FLASH_UCX_REASON_MAX 256 /* bytes for the text that says why something failed */
 

@@ -6,7 +6,7 @@
 #ifndef PLUGIN_H
 #define PLUGIN_H
 
-#include "flash_gpu.h"
+#include "device/flash_gpu.h"
 
 /* Loads a library of the build folder, whose path begins there. Ends the program if there is none. */
 void *plugin_load_library(const char *path);

@@ -23,7 +23,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "flash_gpu.h"
+#include "device/flash_gpu.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))
 #define LEAST         ((size_t) 256 << 10) /* bytes of a segment */

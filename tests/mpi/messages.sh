@@ -23,7 +23,7 @@ same() { # NAME FILE FILE
 # Each topic is used by a source, and each that is used exists; likewise those that tests are told.
 topics_are_used() {
     sed -n 's/^\[\(.*\)\]$/\1/p' "$help_file" | sort >"$scratch/topics"
-    cat "$top_srcdir"/ompi_coll_flash/*.c | tr '\n' ' ' | grep -o 'FLASH_HELP( *"[^"]*"' |
+    cat "$top_srcdir"/ompi_coll_flash/*/*.c | tr '\n' ' ' | grep -o 'FLASH_HELP( *"[^"]*"' |
         cut -d '"' -f 2 | sort -u >"$scratch/used"
     sed -e 's/^ *#.*//' -e "s/'[^']*'//g" "$top_srcdir"/tests/mpi/*.sh |
         grep -o -w -E '(told|explains|ends_explaining) [a-z][a-z-]*' | cut -d ' ' -f 2 | sort -u \

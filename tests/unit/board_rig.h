@@ -9,7 +9,7 @@
 #ifndef BOARD_RIG_H
 #define BOARD_RIG_H
 
-#include "flash_board.h"
+#include "shm/flash_board.h"
 
 enum { BOARD_RANKS = 8 };
 

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "flash_transport.h"
+#include "engine/flash_transport.h"
 
 typedef struct fake_net fake_net_t;
 

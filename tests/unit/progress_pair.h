@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "fake_transport.h"
-#include "flash_progress_state.h"
+#include "progress/flash_progress_state.h"
 
 enum { RANKS = 2, OPERATIONS = 2 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flash_op.h"
+#include "engine/flash_op.h"
 #include "prng.h"
 #include "sim.h"
 

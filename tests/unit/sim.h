@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "fake_transport.h"
-#include "flash_engine.h"
+#include "engine/flash_engine.h"
 
 #define SIM_NOBODY UINT32_MAX
 #define SIM_ALL_WORK                                                                           \

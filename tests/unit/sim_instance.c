@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flash_op.h"
+#include "engine/flash_op.h"
 #include "sim_instance.h"
 
 const char *const sim_kinds[FLASH_KINDS] = {[FLASH_ALLGATHER] = "allgather",

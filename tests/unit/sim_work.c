@@ -3,7 +3,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "flash_op.h"
+#include "engine/flash_op.h"
 #include "prng.h"
 #include "sim_instance.h"
 

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "fake_internal.h"
-#include "flash_op.h"
+#include "engine/flash_op.h"
 #include "state.h"
 
 #define NONE UINT64_MAX

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "flash_copy.h"
+#include "engine/flash_copy.h"
 #include "tap.h"
 
 enum { PAGE = 4096, MOST = 3 * PAGE, ROOM = MOST + 2 * PAGE };

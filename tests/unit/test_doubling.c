@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "flash_doubling.h"
+#include "recdbl/flash_doubling.h"
 #include "tap.h"
 
 enum { MOST = 70 };

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "flash_op.h"
+#include "engine/flash_op.h"
 #include "prng.h"
 #include "sim.h"
 #include "tap.h"

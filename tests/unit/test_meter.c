@@ -3,7 +3,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "flash_meter.h"
+#include "engine/flash_meter.h"
 #include "tap.h"
 
 enum { GAP = FLASH_TRACE_GAP_NS, FAR = 10 * GAP };

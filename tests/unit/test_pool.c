@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "flash_pool.h"
+#include "engine/flash_pool.h"
 #include "tap.h"
 
 /* Where a pool's memory comes from, and how much of it is out. */

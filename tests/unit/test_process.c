@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "flash_process.h"
-#include "flash_transport.h"
+#include "shm/flash_process.h"
+#include "engine/flash_transport.h"
 #include "tap.h"
 
 enum { OURS = 4711, OTHER = 4712 };

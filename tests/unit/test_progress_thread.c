@@ -6,7 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "flash_trace.h"
+#include "engine/flash_trace.h"
 #include "progress_pair.h"
 #include "tap.h"
 

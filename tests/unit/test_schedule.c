@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "flash_schedule.h"
+#include "engine/flash_schedule.h"
 #include "prng.h"
 #include "tap.h"
 

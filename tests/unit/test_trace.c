@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "flash_trace.h"
+#include "engine/flash_trace.h"
 #include "tap.h"
 
 /* Behind whatever this process does before it ends. */

@@ -1,0 +1,397 @@
+/*
+ * coll_flash_persistent.c: the persistent forms of the operations that flash serves.
+ *
+ * A persistent request keeps the arguments of its call. Each start hands them to the same function
+ * as a non-blocking call, which makes a request of its own, the ring's, and starts it; when that
+ * one is at its end, the persistent one completes. So nothing of an operation outlives it, and
+ * there is one way to start a ring.
+ *
+ * Nobody else holds the ring's request: it is freed as soon as it is started, and is at its end
+ * when both that and the operation are done (coll_flash_request.c), whichever comes last. Open
+ * MPI's completion callback would not do: at MPI_THREAD_MULTIPLE another thread may complete the
+ * request before the callback is set.
+ *
+ * Where no ring serves it, the request is the module's below. Of buffers in a device's memory, that one
+ * is made for host bounces, with the other ranks' (coll_flash_mirror.h), and one of flash's stands for
+ * it: each round copies what is sent, starts the one below, and copies the result back.
+ *
+ * A start that fails completes at once with the error, which MPI_Wait and its like hand to the
+ * communicator's error handler: MPI_Start and MPI_Startall would lose it.
+ *
+ * A persistent request is released with its last holder: the user's handle is one, each round
+ * under way another. There may be two of the latter for a moment, when a thread starts the request
+ * again while another thread still leaves the completion that made it possible. The count is
+ * atomic, acquire-release; all else is written by the thread that makes the request, and by the one
+ * that starts or completes it, ordered as Open MPI orders its requests.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "calls/coll_flash_mirror.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct mca_coll_flash_persistent {
+    ompi_coll_base_nbc_request_t super;
+    mca_coll_flash_debt_t debt;
+    atomic_int holders;
+    mca_coll_flash_module_t *module;      /* with its communicator, kept */
+    uint32_t sequence;                    /* of each of its rounds */
+    mca_coll_flash_settings_t settings;   /* likewise: ranks start rounds at times of their own */
+    int refused;                          /* MPI_SUCCESS, or why the rest of its rounds will be */
+    mca_coll_flash_arguments_t arguments; /* types and operation kept */
+    flash_count_t *counts;                /* owned, what the arguments point to */
+    flash_displ_t *displs;                /* owned, likewise */
+    ompi_request_t *below;                /* owned: started instead of a ring; or NULL */
+    flash_mirror_t *mirror;               /* owned: what `below` is of */
+} mca_coll_flash_persistent_t;
+
+static void retain_op(MPI_Op op)
+{
+    if (op != NULL && !ompi_op_is_intrinsic(op)) {
+        OBJ_RETAIN(op);
+    }
+}
+
+static void release_op(MPI_Op op)
+{
+    if (op != NULL && !ompi_op_is_intrinsic(op)) {
+        OBJ_RELEASE(op);
+    }
+}
+
+static void retain_type(MPI_Datatype type)
+{
+    if (type != NULL && !ompi_datatype_is_predefined(type)) {
+        OBJ_RETAIN(type);
+    }
+}
+
+static void release_type(MPI_Datatype type)
+{
+    if (type != NULL && !ompi_datatype_is_predefined(type)) {
+        OBJ_RELEASE(type);
+    }
+}
+
+static void let_go(mca_coll_flash_persistent_t *persistent)
+{
+    ompi_request_t *base = &persistent->super.super;
+    ompi_communicator_t *comm = base->req_mpi_object.comm;
+
+    if (atomic_fetch_sub_explicit(&persistent->holders, 1, memory_order_acq_rel) > 1) {
+        return;
+    }
+    OMPI_REQUEST_FINI(base);
+    if (persistent->below != NULL) {
+        ompi_request_free(&persistent->below); /* as long as its communicator is there */
+    }
+    flash_compat_release_comm(comm);
+    OBJ_RELEASE(persistent);
+}
+
+static void leave(ompi_request_t *base)
+{
+    let_go((mca_coll_flash_persistent_t *) base);
+}
+
+static int persistent_free(ompi_request_t **handle)
+{
+    mca_coll_flash_persistent_t *persistent = (mca_coll_flash_persistent_t *) *handle;
+
+    if (!mca_coll_flash_owes(*handle, &persistent->debt, leave)) {
+        let_go(persistent);
+    }
+    *handle = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+/* A persistent collective operation cannot be cancelled either. */
+static int persistent_cancel(ompi_request_t *request, int flag)
+{
+    (void) request;
+    (void) flag;
+    return MPI_ERR_REQUEST;
+}
+
+static void complete(mca_coll_flash_persistent_t *persistent, int error)
+{
+    ompi_request_t *base = &persistent->super.super;
+
+    base->req_status.MPI_ERROR = error;
+    if (error != MPI_SUCCESS) {
+        base->req_type = OMPI_REQUEST_PML; /* as in coll_flash_request.c */
+    }
+    ompi_request_complete(base, true);
+    let_go(persistent);
+}
+
+/* Where `below` has failed, or has not been started, its rounds are out of step with other ranks'. */
+void mca_coll_flash_persistent_complete(ompi_request_t *request, int error)
+{
+    mca_coll_flash_persistent_t *persistent = (mca_coll_flash_persistent_t *) request;
+
+    if (persistent->below != NULL && error != MPI_SUCCESS) {
+        persistent->refused = error;
+    }
+    complete(persistent, error);
+}
+
+static flash_kind_t kind_of(const mca_coll_flash_persistent_t *persistent)
+{
+    return persistent->arguments.op == NULL
+               ? FLASH_ALLGATHER
+               : mca_coll_flash_reduce_scatter_kind(persistent->module, &persistent->settings);
+}
+
+static mca_coll_flash_ticket_t ticket_of(const mca_coll_flash_persistent_t *persistent)
+{
+    return (mca_coll_flash_ticket_t){.sequence = persistent->sequence,
+                                     .settings = &persistent->settings};
+}
+
+/*
+ * The other ranks cannot tell one round's messages from another's: where one was refused, there is
+ * no going back (flash_engine_refuse()).
+ */
+static int refuse_again(mca_coll_flash_persistent_t *persistent, ompi_request_t **ring)
+{
+    mca_coll_flash_request_t *request =
+        mca_coll_flash_request_new(persistent->module, ticket_of(persistent), kind_of(persistent));
+
+    return request == NULL ? persistent->refused
+                           : mca_coll_flash_request_refuse(request, persistent->refused, ring);
+}
+
+static int start_ring(mca_coll_flash_persistent_t *persistent, ompi_request_t **ring)
+{
+    const mca_coll_flash_arguments_t *a = &persistent->arguments;
+
+    if (persistent->refused != MPI_SUCCESS) {
+        return refuse_again(persistent, ring);
+    }
+    if (a->op != NULL) {
+        return mca_coll_flash_start_reduce_scatter(
+            persistent->module, ticket_of(persistent), a->sendbuf, a->recvbuf, a->recvcount,
+            a->recvcounts, a->recvtype, a->op, NULL, FLASH_BY_RING, ring);
+    }
+    return mca_coll_flash_start_allgather(persistent->module, ticket_of(persistent), a->sendbuf,
+                                          a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
+                                          a->recvcounts, a->displs, a->recvtype, NULL, ring);
+}
+
+static void start_by_ring(mca_coll_flash_persistent_t *persistent)
+{
+    mca_coll_flash_request_t *request;
+    ompi_request_t *ring;
+    int rc = start_ring(persistent, &ring);
+
+    if (rc != MPI_SUCCESS) {
+        persistent->refused = rc;
+        complete(persistent, rc);
+        return;
+    }
+    request = (mca_coll_flash_request_t *) ring;
+    if (request->refused) {
+        persistent->refused = request->known_error;
+    }
+    request->persistent = &persistent->super.super;
+    ompi_request_free(&ring);
+}
+
+static void start_below(mca_coll_flash_persistent_t *persistent)
+{
+    ompi_request_t *base = &persistent->super.super;
+    int rc = persistent->refused;
+
+    if (rc == MPI_SUCCESS) {
+        rc = mca_coll_flash_mirror_start(persistent->mirror, persistent->below, base);
+    }
+    if (rc != MPI_SUCCESS) {
+        mca_coll_flash_persistent_complete(base, rc);
+    }
+}
+
+static void start(mca_coll_flash_persistent_t *persistent)
+{
+    ompi_request_t *base = &persistent->super.super;
+
+    flash_compat_see_request(base); /* its round before */
+    atomic_fetch_add_explicit(&persistent->holders, 1, memory_order_relaxed);
+    base->req_type = OMPI_REQUEST_COLL;
+    base->req_status = ompi_status_empty;
+    base->req_complete = REQUEST_PENDING;
+    base->req_state = OMPI_REQUEST_ACTIVE;
+    if (persistent->below != NULL) {
+        start_below(persistent);
+    } else {
+        start_by_ring(persistent);
+    }
+}
+
+static int persistent_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t k = 0; k < count; k++) {
+        if (requests[k]->req_state != OMPI_REQUEST_INACTIVE) {
+            flash_compat_raise_in_start(requests[k]->req_mpi_object.comm, MPI_ERR_REQUEST);
+            return MPI_ERR_REQUEST;
+        }
+        start((mca_coll_flash_persistent_t *) requests[k]);
+    }
+    return MPI_SUCCESS;
+}
+
+static void persistent_construct(mca_coll_flash_persistent_t *persistent)
+{
+    ompi_request_t *base = &persistent->super.super;
+
+    OMPI_REQUEST_INIT(base, true);
+    base->req_type = OMPI_REQUEST_COLL;
+    base->req_status = ompi_status_empty;
+    base->req_start = persistent_start;
+    base->req_free = persistent_free;
+    base->req_cancel = persistent_cancel;
+    atomic_init(&persistent->holders, 1);
+    memset(&persistent->arguments, 0, sizeof(persistent->arguments));
+    persistent->refused = MPI_SUCCESS;
+    persistent->counts = NULL;
+    persistent->displs = NULL;
+    persistent->below = NULL;
+    persistent->mirror = NULL;
+}
+
+static void persistent_destruct(mca_coll_flash_persistent_t *persistent)
+{
+    mca_coll_flash_mirror_free(persistent->mirror);
+    release_type(persistent->arguments.sendtype);
+    release_type(persistent->arguments.recvtype);
+    release_op(persistent->arguments.op);
+    free(persistent->counts);
+    free(persistent->displs);
+}
+
+OBJ_CLASS_DECLARATION(mca_coll_flash_persistent_t);
+OBJ_CLASS_INSTANCE(mca_coll_flash_persistent_t, ompi_coll_base_nbc_request_t, persistent_construct,
+                   persistent_destruct);
+
+void mca_coll_flash_persistent_init(void)
+{
+    opal_class_initialize(OBJ_CLASS(mca_coll_flash_persistent_t));
+}
+
+/*
+ * MPI forbids the user to touch the arrays before the request is freed. Copies, all the same: Open
+ * MPI's Fortran interface passes temporary ones where INTEGER is not int, and its own components
+ * do not look at them again.
+ */
+static int keep_arrays(mca_coll_flash_persistent_t *persistent, int size)
+{
+    mca_coll_flash_arguments_t *arguments = &persistent->arguments;
+
+    if (arguments->recvcounts != NULL) {
+        persistent->counts = malloc((size_t) size * sizeof(*persistent->counts));
+        persistent->displs = malloc((size_t) size * sizeof(*persistent->displs));
+        if (persistent->counts == NULL || persistent->displs == NULL) {
+            return MPI_ERR_NO_MEM;
+        }
+        for (int rank = 0; rank < size; rank++) {
+            persistent->counts[rank] = arguments->recvcounts[rank];
+            persistent->displs[rank] = arguments->displs == NULL ? 0 : arguments->displs[rank];
+        }
+        arguments->recvcounts = persistent->counts;
+        arguments->displs = persistent->displs;
+    }
+    return MPI_SUCCESS;
+}
+
+/*
+ * A request has one number for all its rounds, taken when all ranks make it: they may start theirs
+ * in different orders (MPI 4.0, section 6.13). No number is given twice, since a request may live
+ * as long as its communicator.
+ */
+mca_coll_flash_obstacle_t mca_coll_flash_persistent_obstacle(const mca_coll_flash_module_t *module)
+{
+    return module->persistent_sequence < FLASH_CALL_SEQUENCES ? FLASH_NO_OBSTACLE
+                                                              : FLASH_PERSISTENT_NUMBERS;
+}
+
+/* Open MPI does not keep the types and operation of a request that it finds complete, as this one is.
+ * NULL: there is no memory. */
+static mca_coll_flash_persistent_t *make_request(mca_coll_flash_module_t *module,
+                                                 const mca_coll_flash_arguments_t *arguments)
+{
+    mca_coll_flash_persistent_t *persistent = OBJ_NEW(mca_coll_flash_persistent_t);
+
+    if (persistent != NULL) {
+        persistent->module = module;
+        persistent->arguments = *arguments;
+        if (arguments->sendbuf == MPI_IN_PLACE) {
+            persistent->arguments.sendtype = NULL; /* anything may stand there */
+        }
+        persistent->super.super.req_mpi_object.comm = module->comm;
+        OBJ_RETAIN(module->comm);
+        retain_type(persistent->arguments.sendtype);
+        retain_type(arguments->recvtype);
+        retain_op(arguments->op);
+    }
+    return persistent;
+}
+
+int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
+                                  const mca_coll_flash_arguments_t *arguments,
+                                  ompi_request_t **request)
+{
+    uint32_t number = module->persistent_sequence++; /* first of all: the other ranks count it */
+    mca_coll_flash_persistent_t *persistent = make_request(module, arguments);
+
+    if (persistent == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    persistent->sequence = FLASH_CALL_SEQUENCES | number;
+    persistent->settings = module->settings;
+    /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
+    (void) mca_coll_flash_prepare(module, kind_of(persistent));
+    if (keep_arrays(persistent, ompi_comm_size(module->comm)) != MPI_SUCCESS) {
+        let_go(persistent);
+        return MPI_ERR_NO_MEM;
+    }
+    *request = &persistent->super.super;
+    return MPI_SUCCESS;
+}
+
+/* The arrays are the module's below to keep, as in a request without bounces. */
+static int stand_for_below(mca_coll_flash_module_t *module,
+                           const mca_coll_flash_arguments_t *arguments, flash_mirror_t *mirror,
+                           ompi_request_t **request)
+{
+    mca_coll_flash_persistent_t *persistent = make_request(module, arguments);
+
+    if (persistent == NULL) {
+        ompi_request_free(request);
+        mca_coll_flash_mirror_free(mirror);
+        return MPI_ERR_NO_MEM;
+    }
+    persistent->below = *request;
+    persistent->mirror = mirror;
+    *request = &persistent->super.super;
+    return MPI_SUCCESS;
+}
+
+int mca_coll_flash_persistent_below(mca_coll_flash_module_t *module,
+                                    const mca_coll_flash_arguments_t *arguments,
+                                    mca_coll_flash_init_fn *init, struct ompi_info_t *info,
+                                    ompi_request_t **request)
+{
+    mca_coll_flash_arguments_t mirrored = *arguments;
+    flash_mirror_t *mirror;
+    int rc = mca_coll_flash_mirror_keep(&mirrored, module->comm, &mirror);
+
+    if (rc == MPI_SUCCESS) {
+        rc = init(module, &mirrored, info, request);
+    }
+    if (rc == MPI_SUCCESS && mirror != NULL) {
+        return stand_for_below(module, arguments, mirror, request);
+    }
+    mca_coll_flash_mirror_free(mirror);
+    return rc;
+}

@@ -1,0 +1,337 @@
+/*
+ * coll_flash_reduce_scatter.c: MPI's arguments to a reduce-scatter ring's.
+ *
+ * Blocks are counted in elements of the datatype and laid out by its extent. MPI has all ranks give
+ * the same datatype (MPI 3.1, section 5.9.1), so that its layout may decide about the path.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "shm/coll_flash_board.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool mca_coll_flash_is_solid(MPI_Datatype type)
+{
+    size_t size;
+    ptrdiff_t lb, extent, true_lb, true_extent;
+
+    ompi_datatype_type_size(type, &size);
+    ompi_datatype_get_extent(type, &lb, &extent);
+    ompi_datatype_get_true_extent(type, &true_lb, &true_extent);
+    return size > 0 && lb == 0 && true_lb == 0 && extent == (ptrdiff_t) size &&
+           ompi_datatype_is_contiguous_memory_layout(type, 2);
+}
+
+mca_coll_flash_obstacle_t mca_coll_flash_reduce_obstacle(MPI_Datatype datatype, MPI_Op op)
+{
+    if (!ompi_op_is_commute(op)) {
+        return FLASH_NOT_COMMUTATIVE;
+    }
+    if (op == MPI_REPLACE || op == MPI_NO_OP) {
+        return FLASH_NOT_OF_REDUCTIONS;
+    }
+    if (ompi_op_is_intrinsic(op)) {
+        return ompi_datatype_is_predefined(datatype) ? FLASH_NO_OBSTACLE : FLASH_NOT_PREDEFINED;
+    }
+    return mca_coll_flash_is_solid(datatype) ? FLASH_NO_OBSTACLE : FLASH_TYPE_WITH_GAPS;
+}
+
+/*
+ * Runs on the progress thread, too (but for the user's operations), so that it must not be
+ * MPI_Reduce_local(), which counts references without atomics at MPI_THREAD_SINGLE.
+ */
+static int combine(void *arg, const void *in, void *inout, size_t count)
+{
+    const mca_coll_flash_request_t *request = arg;
+
+    ompi_op_reduce(request->op, (void *) (uintptr_t) in, inout, (int) count, request->datatype);
+    return MPI_SUCCESS;
+}
+
+flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *module,
+                                                const mca_coll_flash_settings_t *settings)
+{
+    bool fits = mca_coll_flash_may_exchange(module->comm);
+
+    if (settings->schedule == FLASH_SCHEDULE_RING) {
+        return FLASH_REDUCE_SCATTER;
+    }
+    FLASH_VERBOSE(2, "coll:flash: %s",
+                  fits ? "by the direct schedule, in place of the ring"
+                       : "by the ring: too many ranks to be direct");
+    return fits ? FLASH_DIRECT_REDUCE_SCATTER : FLASH_REDUCE_SCATTER;
+}
+
+static flash_kind_t kind_of(mca_coll_flash_path_t path, const mca_coll_flash_module_t *module,
+                            const mca_coll_flash_settings_t *settings)
+{
+    switch (path) {
+    case FLASH_DIRECT:
+        return FLASH_DIRECT_REDUCE_SCATTER;
+    case FLASH_BY_BOARD:
+    case FLASH_BY_DOUBLING:
+        return FLASH_REDUCE_SCATTER;
+    default:
+        return mca_coll_flash_reduce_scatter_kind(module, settings);
+    }
+}
+
+void mca_coll_flash_reduce_by(mca_coll_flash_request_t *request, MPI_Datatype datatype, MPI_Op op,
+                              flash_op_params_t *params)
+{
+    flash_gpu_operator_t operation;
+    flash_gpu_type_t type;
+    ptrdiff_t extent;
+
+    ompi_datatype_type_extent(datatype, &extent);
+    params->element = (size_t) extent;
+    params->combine = combine;
+    params->combine_arg = request;
+    params->combine_is_users =
+        !ompi_op_is_intrinsic(op) && !mca_coll_flash_halves_find(op, &operation, &type);
+    request->datatype = datatype;
+    request->op = op;
+}
+
+/* The result of a call in place lies where input lay that was needed until now. */
+static int copy_result(mca_coll_flash_request_t *request)
+{
+    return mca_coll_flash_copy_back(request, request->deferred.recvbuf, request->scratch,
+                                    request->deferred.own_bytes);
+}
+
+/* Lengths of unequal blocks, and where they begin in the input. */
+static int unequal_blocks(mca_coll_flash_request_t *request, flash_counts_t recvcounts,
+                          flash_blocks_t *blocks)
+{
+    int size = ompi_comm_size(request->module->comm);
+    ptrdiff_t displ = 0;
+
+    if (mca_coll_flash_request_blocks(request, blocks) != MPI_SUCCESS) {
+        return MPI_ERR_NO_MEM;
+    }
+    for (int rank = 0; rank < size; rank++) {
+        request->counts[rank] = (size_t) recvcounts[rank];
+        request->displs[rank] = displ;
+        displ += (ptrdiff_t) recvcounts[rank];
+    }
+    return MPI_SUCCESS;
+}
+
+/* `any`: some block is not empty. A producer needs no input. */
+static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *params,
+                        const void *sendbuf, void *recvbuf, size_t own_count, bool any)
+{
+    bool in_place = sendbuf == MPI_IN_PLACE;
+    bool produces = any && request->compute.produce != NULL && request->compute.on_stream;
+    const void *far_input = NULL, *far_output = NULL;
+    int rc;
+
+    params->input = in_place ? recvbuf : sendbuf;
+    params->output = recvbuf;
+    if (any && request->compute.produce == NULL) {
+        if (mca_coll_flash_check_buffer(params->input) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
+        far_input = mca_coll_flash_is_far(params->input) ? params->input : NULL;
+    }
+    if (own_count > 0) {
+        if (mca_coll_flash_check_buffer(recvbuf) != MPI_SUCCESS) {
+            return MPI_ERR_BUFFER;
+        }
+        far_output = mca_coll_flash_is_far(recvbuf) && !in_place ? recvbuf : NULL;
+    }
+    if (in_place) {
+        request->deferred.own_bytes = own_count * params->element;
+        request->deferred.recvbuf = recvbuf;
+        request->scratch = malloc(request->deferred.own_bytes + 1);
+        if (request->scratch == NULL) {
+            return MPI_ERR_NO_MEM;
+        }
+        params->output = request->scratch;
+        request->finish = copy_result;
+    }
+    rc = mca_coll_flash_stage(request, far_input, far_output, produces, false);
+    if (rc == MPI_SUCCESS) {
+        mca_coll_flash_add_far(request, far_input, far_output);
+    }
+    return rc;
+}
+
+int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module,
+                                        mca_coll_flash_ticket_t ticket, const void *sendbuf,
+                                        void *recvbuf, flash_count_t recvcount,
+                                        flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
+                                        const mca_coll_flash_compute_t *compute,
+                                        mca_coll_flash_path_t path, ompi_request_t **request)
+{
+    flash_kind_t kind = kind_of(path, module, ticket.settings);
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, ticket, kind);
+    flash_op_params_t params = {.input = NULL, .unattended = path == FLASH_DIRECT};
+    bool any = mca_coll_flash_bytes(recvcount, recvcounts, datatype, module->comm) > 0;
+    int rc = MPI_SUCCESS;
+
+    if (made == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    mca_coll_flash_reduce_by(made, datatype, op, &params);
+    if (kind == FLASH_DIRECT_REDUCE_SCATTER) {
+        mca_coll_flash_halves_widen(op, &params);
+    }
+    if (compute != NULL) {
+        made->compute = *compute;
+    }
+    params.schedule.blocks.count = (size_t) recvcount;
+    if (recvcounts != NULL) {
+        rc = unequal_blocks(made, recvcounts, &params.schedule.blocks);
+        recvcount = recvcounts[ompi_comm_rank(module->comm)];
+    }
+    if (rc == MPI_SUCCESS) {
+        rc = place_in_out(made, &params, sendbuf, recvbuf, (size_t) recvcount, any);
+    }
+    if (rc != MPI_SUCCESS) {
+        return mca_coll_flash_request_refuse(made, rc, request);
+    }
+    return mca_coll_flash_request_start(made, &params, request);
+}
+
+/* ----------------------------------------------------- the functions taken over */
+
+typedef mca_coll_flash_arguments_t arguments_t;
+
+static mca_coll_flash_path_t path_of(const char *name, const arguments_t *a, size_t element,
+                                     const mca_coll_flash_module_t *module,
+                                     mca_coll_flash_obstacle_t obstacle)
+{
+    size_t bytes = mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, module->comm);
+
+    if (obstacle == FLASH_NO_OBSTACLE) {
+        obstacle = mca_coll_flash_reduce_obstacle(a->recvtype, a->op);
+    }
+    return mca_coll_flash_choose_path(name, FLASH_REDUCE_SCATTER, bytes, element, module, obstacle);
+}
+
+static bool takes_ring_each_time(const char *name, const arguments_t *a,
+                                 const mca_coll_flash_module_t *module)
+{
+    return path_of(name, a, 0, module, mca_coll_flash_persistent_obstacle(module)) == FLASH_BY_RING;
+}
+
+static arguments_t arguments_of(const void *sendbuf, void *recvbuf, flash_count_t recvcount,
+                                flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op)
+{
+    return (arguments_t){.sendbuf = sendbuf,
+                         .recvbuf = recvbuf,
+                         .recvcount = recvcount,
+                         .recvcounts = recvcounts,
+                         .recvtype = datatype,
+                         .op = op};
+}
+
+static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                 const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
+{
+    return mca_coll_flash_start_reduce_scatter(module, ticket, a->sendbuf, a->recvbuf, a->recvcount,
+                                               a->recvcounts, a->recvtype, a->op, NULL, path,
+                                               request);
+}
+
+static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_request_t **request)
+{
+    const mca_coll_flash_previous_t *previous = &module->previous;
+
+    if (a->recvcounts == NULL) {
+        return previous->ireduce_scatter_block(a->sendbuf, a->recvbuf, a->recvcount, a->recvtype,
+                                               a->op, module->comm, request,
+                                               previous->ireduce_scatter_block_module);
+    }
+    return previous->ireduce_scatter(a->sendbuf, a->recvbuf, FLASH_COUNTS(a->recvcounts),
+                                     a->recvtype, a->op, module->comm, request,
+                                     previous->ireduce_scatter_module);
+}
+
+static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t *base,
+                       ompi_request_t **request)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_path_t path;
+    ptrdiff_t extent;
+
+    ompi_datatype_type_extent(a->recvtype, &extent);
+    path = path_of(name, a, (size_t) extent, module, FLASH_NO_OBSTACLE);
+    if (path == FLASH_BY_RING || path == FLASH_DIRECT) {
+        return start(module, mca_coll_flash_next_ticket(module), a, path, request);
+    }
+    return mca_coll_flash_start_mirrored(module, FLASH_REDUCE_SCATTER, a, path, start, pass_on,
+                                         request);
+}
+
+int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
+                                         flash_count_t recvcount, MPI_Datatype datatype, MPI_Op op,
+                                         ompi_communicator_t *comm, ompi_request_t **request,
+                                         mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
+
+    (void) comm;
+    return start_plain("Ireduce_scatter_block", &arguments, base, request);
+}
+
+int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
+                                   MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                                   ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
+
+    (void) comm;
+    return start_plain("Ireduce_scatter", &arguments, base, request);
+}
+
+static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
+                             struct ompi_info_t *info, ompi_request_t **request)
+{
+    const mca_coll_flash_previous_t *previous = &module->previous;
+
+    if (a->recvcounts == NULL) {
+        return previous->reduce_scatter_block_init(a->sendbuf, a->recvbuf, a->recvcount,
+                                                   a->recvtype, a->op, module->comm, info, request,
+                                                   previous->reduce_scatter_block_init_module);
+    }
+    return previous->reduce_scatter_init(a->sendbuf, a->recvbuf, FLASH_COUNTS(a->recvcounts),
+                                         a->recvtype, a->op, module->comm, info, request,
+                                         previous->reduce_scatter_init_module);
+}
+
+static int make_persistent(const char *name, const arguments_t *a, struct ompi_info_t *info,
+                           mca_coll_base_module_t *base, ompi_request_t **request)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+
+    return takes_ring_each_time(name, a, module)
+               ? mca_coll_flash_persistent_new(module, a, request)
+               : mca_coll_flash_persistent_below(module, a, pass_on_each_time, info, request);
+}
+
+int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
+                                       flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
+                                       ompi_communicator_t *comm, struct ompi_info_t *info,
+                                       ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
+
+    (void) comm;
+    return make_persistent("Reduce_scatter_init", &arguments, info, base, request);
+}
+
+int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
+                                             flash_count_t recvcount, MPI_Datatype datatype,
+                                             MPI_Op op, ompi_communicator_t *comm,
+                                             struct ompi_info_t *info, ompi_request_t **request,
+                                             mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
+
+    (void) comm;
+    return make_persistent("Reduce_scatter_block_init", &arguments, info, base, request);
+}

@@ -1,0 +1,65 @@
+/*
+ * mpix_flash_fallback_operation.h: one of the extension's operations without the ring.
+ * mpix_flash_fallback.c starts it, mpix_flash_fallback_operation.c does the rest.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef MPIX_FLASH_FALLBACK_OPERATION_H
+#define MPIX_FLASH_FALLBACK_OPERATION_H
+
+#include "calls/coll_flash_mirror.h"
+#include "extension/mpix_flash_fallback.h"
+
+typedef struct flash_fallback {
+    ompi_coll_base_nbc_request_t super;
+    mca_coll_flash_debt_t debt;
+    struct flash_fallback *next;
+    ompi_communicator_t *comm; /* kept while the operation lives */
+    bool busy;                 /* some thread is calling back for it */
+    atomic_int state;
+    MPI_Request inner[2]; /* the collective; the producers' reports */
+    mca_coll_flash_compute_t compute;
+    atomic_int error; /* the first one of this rank's callbacks */
+    uint64_t begun;   /* pieces called back for */
+    atomic_uint_fast64_t
+        undone;          /* a bit for each of those that is not done, see flash_pending_bit() */
+    int reported, worst; /* whether a producer failed: here, anywhere */
+    void *contribution;  /* of a reduction: all blocks; owned */
+    flash_schedule_t schedule;
+    size_t *counts;    /* owned */
+    ptrdiff_t *displs; /* owned */
+    MPI_Datatype datatype;
+    MPI_Datatype sendtype; /* of what is produced, of the same extent; NULL: the same */
+    ptrdiff_t extent;
+    /* Where the blocks are that this rank contributes, and where the results: those of the ranks,
+       as the schedule has them, or an allgather's one block there, and a reduce-scatter's here. */
+    char *input, *output;
+    uint32_t at, piece;          /* the next call of a consumer's: of the walk, and of its block */
+    struct flash_stager *stager; /* owned */
+    /* Of a call on host bounces (coll_flash_mirror.c). */
+    flash_mirror_t *mirror;     /* owned, but by a call of `persistent`'s; NULL: it is on none */
+    ompi_request_t *persistent; /* completes behind this one; or NULL */
+    MPI_Request below;          /* the persistent request that it is to start */
+    atomic_uint copies;         /* under way; see coll_flash_mirror.h */
+    atomic_bool copy_failed;    /* relaxed: written before `copies` */
+    /* Takes the next step when nothing is under way: false, and something may be again, or true: the
+       operation is at its end. NULL: there is none, likewise. */
+    bool (*advance)(struct flash_fallback *call);
+} flash_fallback_t;
+
+OBJ_CLASS_DECLARATION(flash_fallback_t);
+
+/* Notes an error of this rank's, if it is the first; MPI_SUCCESS: does nothing. */
+void flash_fallback_fail(flash_fallback_t *fallback, int error);
+/* Of collectives that are complete: lets go of them, and notes their errors. */
+void flash_fallback_end_inner(flash_fallback_t *fallback);
+/* Whether a callback of this rank has failed. */
+bool flash_fallback_has_failed(const flash_fallback_t *fallback);
+/* Calls the producer for all pieces of its blocks, and waits for those that it leaves pending. */
+void flash_fallback_produce(flash_fallback_t *fallback);
+/* In MPI_Finalize: before the library may go away. */
+void flash_fallback_close(void);
+/* From now on progress calls back, and completes the request. */
+void flash_fallback_enlist(flash_fallback_t *fallback, MPI_Request *request);
+
+#endif /* MPIX_FLASH_FALLBACK_OPERATION_H */

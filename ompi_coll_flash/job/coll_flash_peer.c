@@ -1,0 +1,333 @@
+/*
+ * coll_flash_peer.c: the processes of the job as peers: finding, connecting, probing, losing them,
+ * and what one may leave behind.
+ *
+ * A peer's address is fetched when an endpoint to it is first needed, so that a process holds what
+ * its rings need, not what the job's size is.
+ *
+ * Shared between threads: `peers`, and what it leads to, is written and read by application threads
+ * under `mutex`; the progress thread never looks at it.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "job/coll_flash_card.h"
+#include "coll_flash_operation.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "flash_ucx.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static opal_hash_table_t peers; /* vpid -> known_t */
+
+typedef struct known {
+    flash_peer_t *peer;
+    flash_process_t process; /* pid 0: not of this node, or not asked for yet */
+    uint64_t gone_before;    /* was found to have gone before this echo was sent; 0: was not */
+} known_t;
+
+bool mca_coll_flash_peers_init(void)
+{
+    OBJ_CONSTRUCT(&peers, opal_hash_table_t);
+    return opal_hash_table_init(&peers, 64) == OPAL_SUCCESS;
+}
+
+/* The one behind `*node` (NULL: the first), with its name; NULL: there is none. `mutex` is held. */
+static known_t *next_known(void **node, opal_process_name_t *name)
+{
+    void *known;
+    int rc = *node == NULL
+                 ? opal_hash_table_get_first_key_uint32(&peers, &name->vpid, &known, node)
+                 : opal_hash_table_get_next_key_uint32(&peers, &name->vpid, &known, *node, node);
+
+    return rc == OPAL_SUCCESS ? known : NULL;
+}
+
+void mca_coll_flash_peers_fini(void)
+{
+    opal_process_name_t name;
+    void *node = NULL;
+    known_t *known;
+
+    while ((known = next_known(&node, &name)) != NULL) {
+        free(known);
+    }
+    OBJ_DESTRUCT(&peers);
+}
+
+static known_t *make_known(uint32_t vpid)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    known_t *known = calloc(1, sizeof(*known));
+
+    if (known == NULL) {
+        return NULL;
+    }
+    flash_progress_lock(progress);
+    known->peer = flash_ucx_peer(mca_coll_flash_job_transport());
+    flash_progress_unlock(progress);
+    if (known->peer == NULL ||
+        opal_hash_table_set_value_uint32(&peers, vpid, known) != OPAL_SUCCESS) {
+        free(known); /* the peer is the transport's */
+        return NULL;
+    }
+    return known;
+}
+
+/* That process, made known when first asked for; NULL if there is no memory. `mutex` is held. */
+static known_t *find_known(opal_process_name_t name)
+{
+    void *known;
+
+    return opal_hash_table_get_value_uint32(&peers, name.vpid, &known) == OPAL_SUCCESS
+               ? known
+               : make_known(name.vpid);
+}
+
+static void learn_process(opal_process_name_t name, const mca_coll_flash_card_t *card)
+{
+    known_t *known;
+
+    if (mca_coll_flash_card_is_near(card, ompi_proc_for_name(name))) {
+        pthread_mutex_lock(&mutex);
+        known = find_known(name);
+        if (known != NULL) {
+            known->process = mca_coll_flash_card_process(card);
+            (void) flash_process_meet(&known->process);
+        }
+        pthread_mutex_unlock(&mutex);
+    }
+}
+
+static bool is_connected(const flash_peer_t *peer)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    bool connected;
+
+    flash_progress_lock(progress);
+    connected = flash_ucx_is_connected(peer);
+    flash_progress_unlock(progress);
+    return connected;
+}
+
+/* The card is fetched once: each time, PMIx copies it, and Open MPI 5's keeps a copy for good. */
+int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char *reason)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    mca_coll_flash_card_t *card;
+    int rc;
+
+    if (is_connected(peer)) {
+        return FLASH_OK;
+    }
+    card = mca_coll_flash_card_fetch(name);
+    if (card == NULL) {
+        strcpy(reason, "the peer's address is not to be had from PMIx");
+        return FLASH_ERR_UNREACHABLE;
+    }
+    learn_process(name, card);
+    if (card->address_bytes == 0) {
+        strcpy(reason, "UCX is not usable in the peer's process");
+        free(card);
+        return FLASH_ERR_PEER;
+    }
+    flash_progress_lock(progress);
+    rc = flash_ucx_connect(peer, card + 1, card->address_bytes, reason);
+    flash_progress_unlock(progress);
+    free(card);
+    return rc;
+}
+
+flash_peer_t *mca_coll_flash_peer_of(opal_process_name_t name)
+{
+    known_t *known;
+
+    pthread_mutex_lock(&mutex);
+    known = find_known(name);
+    pthread_mutex_unlock(&mutex);
+    return known == NULL ? NULL : known->peer;
+}
+
+void mca_coll_flash_peer_lose(flash_peer_t *peer)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+
+    flash_progress_lock(progress);
+    flash_ucx_lose(peer);
+    flash_progress_unlock(progress);
+    flash_progress_wake(progress);
+}
+
+/* Whether the kernel can tell of it. */
+static bool is_near(const flash_process_t *process)
+{
+    return process->pid > 0;
+}
+
+static bool is_gone(const flash_process_t *process)
+{
+    return is_near(process) && flash_process_is_gone(process);
+}
+
+static flash_process_t process_of(opal_process_name_t name)
+{
+    flash_process_t process = {.pid = 0};
+    known_t *known;
+
+    pthread_mutex_lock(&mutex);
+    known = find_known(name);
+    if (known != NULL) {
+        process = known->process;
+    }
+    pthread_mutex_unlock(&mutex);
+    return process;
+}
+
+/* Through shared memory there is no way to a process that has gone. */
+static bool lose_if_gone(opal_process_name_t name, flash_peer_t *peer)
+{
+    flash_process_t process = process_of(name);
+    bool gone = is_gone(&process);
+
+    if (gone) {
+        mca_coll_flash_peer_lose(peer);
+    }
+    return gone;
+}
+
+/*
+ * A neighbour that is gone counts as connected, and lost: operations begin, and end with an error
+ * that names it, on the other ranks, too. To refuse them would need a connection.
+ */
+int mca_coll_flash_peer_connect(opal_process_name_t name, flash_peer_t *peer)
+{
+    char reason[FLASH_UCX_REASON_MAX];
+    int rc = mca_coll_flash_peer_reach(name, peer, reason);
+
+    if (rc != FLASH_OK && lose_if_gone(name, peer)) {
+        rc = FLASH_OK;
+    }
+    if (rc != FLASH_OK) {
+        FLASH_HELP("no-connection", opal_process_info.nodename, (int) getpid(), (int) name.vpid,
+                   reason);
+    }
+    return mca_coll_flash_error(rc);
+}
+
+static bool is_probed(const flash_peer_t *peer)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    bool probed;
+
+    flash_progress_lock(progress);
+    probed = flash_ucx_is_probed(peer);
+    flash_progress_unlock(progress);
+    return probed;
+}
+
+void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    flash_process_t process = process_of(name);
+    mca_coll_flash_card_t *card;
+
+    if (is_near(&process)) {
+        lose_if_gone(name, peer);
+        return;
+    }
+    card = is_probed(peer) ? NULL : mca_coll_flash_card_fetch(name);
+    if (card != NULL && card->address_bytes > 0) {
+        flash_progress_lock(progress);
+        flash_ucx_probe(peer, card + 1);
+        flash_progress_unlock(progress);
+    }
+    free(card);
+}
+
+void mca_coll_flash_peers_judge(void)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+
+    flash_progress_lock(progress);
+    flash_ucx_look_at_probes(mca_coll_flash_job_transport());
+    flash_progress_unlock(progress);
+    flash_progress_wake(progress);
+}
+
+/* Those that are there are told, too: they wait for answers that do not come in. False: lost before. */
+static bool give_up(const known_t *known)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    flash_transport_t *transport = mca_coll_flash_job_transport();
+    bool had;
+
+    flash_progress_lock(progress);
+    had = !flash_ucx_is_lost(known->peer);
+    if (is_gone(&known->process)) {
+        flash_ucx_lose(known->peer);
+    } else {
+        transport->ops->give_up(transport, known->peer);
+    }
+    flash_progress_unlock(progress);
+    return had;
+}
+
+void mca_coll_flash_peers_suspect(void)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    opal_process_name_t name;
+    uint64_t next;
+    void *node = NULL;
+    known_t *known;
+
+    flash_progress_lock(progress);
+    next = flash_ucx_next_echo(mca_coll_flash_job_transport());
+    flash_progress_unlock(progress);
+    pthread_mutex_lock(&mutex);
+    while ((known = next_known(&node, &name)) != NULL) {
+        if (known->gone_before == 0 && is_gone(&known->process)) {
+            known->gone_before = next;
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+/* One that has gone, unless an echo has come in that must have been behind whatever it left. */
+static const known_t *find_suspect(opal_process_name_t *name)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    uint64_t echoed;
+    void *node = NULL;
+    const known_t *known;
+
+    flash_progress_lock(progress);
+    echoed = flash_ucx_echoed(mca_coll_flash_job_transport());
+    flash_progress_unlock(progress);
+    do {
+        known = next_known(&node, name);
+    } while (known != NULL && known->gone_before <= echoed);
+    return known;
+}
+
+void mca_coll_flash_peers_unjam(void)
+{
+    opal_process_name_t name = OPAL_PROC_MY_NAME, suspect = OPAL_PROC_MY_NAME;
+    void *node = NULL;
+    known_t *known;
+    int given_up = 0;
+
+    pthread_mutex_lock(&mutex);
+    if (find_suspect(&suspect) != NULL) {
+        while ((known = next_known(&node, &name)) != NULL) {
+            given_up += is_near(&known->process) && give_up(known);
+        }
+    }
+    pthread_mutex_unlock(&mutex);
+    flash_progress_wake(mca_coll_flash_job_progress());
+    if (given_up > 0) {
+        FLASH_HELP("jammed", (int) suspect.vpid, opal_process_info.nodename, (int) getpid());
+    }
+}

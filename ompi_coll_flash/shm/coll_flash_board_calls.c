@@ -1,0 +1,234 @@
+/*
+ * coll_flash_board_calls.c: operations on boards: under way, and complete.
+ *
+ * They move in MPI calls alone: who is in one posts what fits into its slots, and takes what others
+ * have posted. A thread would take from the application what it moves: the same processors do both.
+ *
+ * A communicator is kept until all ranks have taken what this one has posted, which may be later
+ * than its last operation's end, so that its number, and with it the side, is not used again before.
+ * Where a rank is lost, for good.
+ *
+ * Shared between threads:
+ *   boards, and the list of those that are not done: under `boards_mutex`, which is held while data
+ *     moves and the user's operations run. A call that starts an operation does not wait for it
+ *   arrived  atomic: the latest of the requests that were to begin while another thread had the lock,
+ *     each with the one before it. Who puts one there stores with release order; who has the lock
+ *     takes all of them, with acquire
+ *   busy  atomic, relaxed: how many boards and such requests there are. Who has put something there
+ *     polls again
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "shm/coll_flash_board.h"
+
+#include <pthread.h>
+
+/* What one step leaves to be done without the lock. */
+typedef struct outcome {
+    bool happened;
+    flash_board_op_t *ended;
+    ompi_communicator_t *left[16]; /* more wait for the next step */
+    size_t left_count;
+} outcome_t;
+
+static pthread_mutex_t boards_mutex = PTHREAD_MUTEX_INITIALIZER;
+static mca_coll_flash_module_t *active;
+
+static _Atomic(mca_coll_flash_request_t *) arrived;
+static atomic_uint busy;
+
+static void count(int change)
+{
+    atomic_fetch_add_explicit(&busy, (unsigned) change, memory_order_relaxed);
+}
+
+static void enlist(mca_coll_flash_module_t *module)
+{
+    if (!module->board_active) {
+        module->board_active = true;
+        module->next_active = active;
+        active = module;
+        OBJ_RETAIN(module->comm);
+        count(1);
+    }
+}
+
+static void put_arrival(mca_coll_flash_request_t *request)
+{
+    mca_coll_flash_request_t *latest = atomic_load_explicit(&arrived, memory_order_relaxed);
+
+    count(1);
+    do {
+        request->next_arrived = latest;
+    } while (!atomic_compare_exchange_weak_explicit(&arrived, &latest, request,
+                                                    memory_order_release, memory_order_relaxed));
+}
+
+/* The oldest first. */
+static mca_coll_flash_request_t *turn_round(mca_coll_flash_request_t *latest)
+{
+    mca_coll_flash_request_t *later = NULL;
+
+    while (latest != NULL) {
+        mca_coll_flash_request_t *before = latest->next_arrived;
+
+        latest->next_arrived = later;
+        later = latest;
+        latest = before;
+    }
+    return later;
+}
+
+static void start(mca_coll_flash_request_t *request, const flash_op_params_t *params)
+{
+    flash_board_start(request->module->board, &request->board, params, request->read_above);
+    enlist(request->module);
+}
+
+static void take_arrivals(void)
+{
+    mca_coll_flash_request_t *request;
+
+    if (atomic_load_explicit(&arrived, memory_order_relaxed) == NULL) {
+        return; /* mostly; and cheaper than to exchange it */
+    }
+    request = turn_round(atomic_exchange_explicit(&arrived, NULL, memory_order_acquire));
+    while (request != NULL) {
+        mca_coll_flash_request_t *next = request->next_arrived;
+
+        start(request, &request->waiting);
+        count(-1);
+        request = next;
+    }
+}
+
+/*
+ * One step of each board. One that has just done something is not looked at for whether all have
+ * taken what it posted: the line that says so is another processor's, and more may come at once.
+ */
+static void step(outcome_t *outcome)
+{
+    mca_coll_flash_module_t **at = &active, *module;
+    flash_board_op_t **last = &outcome->ended;
+
+    outcome->happened = false;
+    outcome->left_count = 0;
+    while ((module = *at) != NULL) {
+        flash_board_t *board = module->board;
+        bool happened = flash_board_progress(board);
+
+        outcome->happened |= happened;
+        while ((*last = flash_board_ended(board)) != NULL) {
+            last = &(*last)->next;
+        }
+        if (happened || flash_board_is_busy(board) || !flash_board_is_left(board) ||
+            outcome->left_count == sizeof(outcome->left) / sizeof(outcome->left[0])) {
+            at = &module->next_active;
+        } else {
+            module->board_active = false;
+            *at = module->next_active;
+            outcome->left[outcome->left_count++] = module->comm;
+            count(-1);
+        }
+    }
+    *last = NULL; /* where no board is active */
+}
+
+/* Without the lock: who hears of an end may start operations. */
+static int act(const outcome_t *outcome)
+{
+    flash_board_op_t *op = outcome->ended;
+    int completed = 0;
+
+    while (op != NULL) {
+        flash_board_op_t *next = op->next;
+
+        mca_coll_flash_request_ended(op->params.user, op->status, op->blamed, false);
+        completed++;
+        op = next;
+    }
+    for (size_t k = 0; k < outcome->left_count; k++) {
+        ompi_communicator_t *comm = outcome->left[k];
+
+        /* It may have been freed by its user meanwhile, and go away with this. */
+        flash_compat_release_comm(comm);
+    }
+    return completed + outcome->happened;
+}
+
+int mca_coll_flash_boards_progress(void)
+{
+    outcome_t outcome;
+
+    if (!mca_coll_flash_boards_busy() || pthread_mutex_trylock(&boards_mutex) != 0) {
+        return 0;
+    }
+    take_arrivals();
+    step(&outcome);
+    pthread_mutex_unlock(&boards_mutex);
+    return act(&outcome);
+}
+
+bool mca_coll_flash_boards_busy(void)
+{
+    return atomic_load_explicit(&busy, memory_order_relaxed) > 0;
+}
+
+void mca_coll_flash_boards_each(void (*look)(flash_board_t *board))
+{
+    if (pthread_mutex_trylock(&boards_mutex) != 0) {
+        return; /* who has it makes progress, or comes again */
+    }
+    for (mca_coll_flash_module_t *module = active; module != NULL; module = module->next_active) {
+        look(module->board);
+    }
+    pthread_mutex_unlock(&boards_mutex);
+}
+
+/* A communicator's operations begin in the order of its calls: those that had to wait come first. */
+void mca_coll_flash_board_begin(mca_coll_flash_request_t *request, const flash_op_params_t *params)
+{
+    outcome_t outcome;
+
+    mca_coll_flash_job_poll();
+    if (pthread_mutex_trylock(&boards_mutex) != 0) {
+        request->waiting = *params;
+        put_arrival(request);
+        mca_coll_flash_boards_progress();
+        return;
+    }
+    take_arrivals();
+    start(request, params);
+    step(&outcome);
+    pthread_mutex_unlock(&boards_mutex);
+    act(&outcome);
+}
+
+void mca_coll_flash_board_refuse(mca_coll_flash_module_t *module, flash_kind_t kind)
+{
+    const flash_op_params_t params = {.schedule = {.kind = kind, .ring = module->ring}};
+
+    mca_coll_flash_job_poll();
+    pthread_mutex_lock(&boards_mutex);
+    take_arrivals(); /* this one comes behind them */
+    if (flash_board_refuse(module->board, &params)) {
+        enlist(module);
+    }
+    pthread_mutex_unlock(&boards_mutex);
+}
+
+void mca_coll_flash_board_forget(mca_coll_flash_module_t *module)
+{
+    mca_coll_flash_module_t **at = &active;
+
+    pthread_mutex_lock(&boards_mutex);
+    while (module->board_active && *at != module) {
+        at = &(*at)->next_active;
+    }
+    if (module->board_active) {
+        *at = module->next_active;
+        count(-1);
+    }
+    pthread_mutex_unlock(&boards_mutex);
+    flash_board_destroy(module->board);
+}

@@ -1,0 +1,145 @@
+/*
+ * flash_board_data.c: what is posted on a board, and taken from it, through slots.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "shm/flash_board_internal.h"
+
+#include "engine/flash_copy.h"
+
+flash_range_t flash_board_part(const flash_board_op_t *op, uint32_t block, uint64_t round)
+{
+    size_t count = op->params.element == 0 ? 0 : flash_schedule_count(&op->params.schedule, block);
+    uint64_t offset = round * op->part;
+    size_t left = offset < count ? count - (size_t) offset : 0;
+
+    return (flash_range_t){.offset = (size_t) offset, .count = left < op->part ? left : op->part};
+}
+
+ptrdiff_t flash_board_place(const flash_board_op_t *op, uint32_t block, flash_range_t part)
+{
+    return (flash_schedule_displ(&op->params.schedule, block) + (ptrdiff_t) part.offset) *
+           (ptrdiff_t) op->params.element;
+}
+
+static bool gathers(const flash_board_op_t *op)
+{
+    return op->params.schedule.kind == FLASH_ALLGATHER;
+}
+
+/* -------------------------------------------------------------------- posting */
+
+/* Of the own block, the part of the round that is to be posted. */
+static const char *own_part(const flash_board_t *board, const flash_board_op_t *op, size_t *bytes)
+{
+    flash_range_t part = flash_board_part(op, board->rank, op->posted);
+
+    *bytes = part.count * op->params.element;
+    return (const char *) op->params.input + part.offset * op->params.element;
+}
+
+static void fill_contributions(const flash_board_t *board, const flash_board_op_t *op, char *data)
+{
+    for (uint32_t ahead = 1; ahead < board->nranks; ahead++) {
+        uint32_t block = flash_ring_rank(&op->params.schedule.ring, ahead);
+        flash_range_t part = flash_board_part(op, block, op->posted);
+
+        if (part.count > 0) {
+            flash_copy(data + (ahead - 1) * op->stride,
+                       (const char *) op->params.input + flash_board_place(op, block, part),
+                       part.count * op->params.element);
+        }
+    }
+}
+
+void flash_board_fill(const flash_board_t *board, const flash_board_op_t *op,
+                      flash_board_slot_t *slot)
+{
+    size_t bytes;
+
+    if (!gathers(op)) {
+        fill_contributions(board, op, slot->data);
+    } else if (op->reads) {
+        flash_board_fill_address(op, slot);
+    } else {
+        const char *part = own_part(board, op, &bytes);
+
+        if (bytes > 0) {
+            flash_copy(slot->data, part, bytes);
+        }
+    }
+}
+
+void flash_board_keep(const flash_board_t *board, const flash_board_op_t *op)
+{
+    size_t bytes;
+    const char *from;
+    char *to;
+
+    if (!gathers(op)) {
+        return;
+    }
+    from = own_part(board, op, &bytes);
+    to = (char *) op->params.output +
+         flash_board_place(op, board->rank, flash_board_part(op, board->rank, op->posted));
+    if (bytes > 0 && to != from) {
+        flash_copy(to, from, bytes);
+    }
+}
+
+/* --------------------------------------------------------------------- taking */
+
+static void take_block(const flash_board_op_t *op, uint32_t block, const char *data)
+{
+    flash_range_t part = flash_board_part(op, block, op->taken);
+
+    if (part.count > 0) {
+        flash_copy((char *) op->params.output + flash_board_place(op, block, part), data,
+                   part.count * op->params.element);
+    }
+}
+
+/* To the sum: in the ring, the first one's contribution is what the next one's is added to. */
+static void add(flash_board_op_t *op, const void *contribution, flash_range_t part)
+{
+    int status = op->params.combine(op->params.combine_arg, contribution,
+                                    (char *) op->params.output + part.offset * op->params.element,
+                                    part.count);
+
+    if (status != FLASH_OK) {
+        flash_board_fail(op, status, FLASH_NOBODY);
+    }
+}
+
+static void take_contribution(const flash_board_t *board, flash_board_op_t *op, const char *data)
+{
+    flash_range_t part = flash_board_part(op, board->rank, op->taken);
+    /* Seen from there, this rank stands the rest of the way round. */
+    const char *contribution = data + (board->nranks - op->ahead - 1) * op->stride;
+
+    if (part.count > 0 && op->ahead == 1) {
+        flash_copy((char *) op->params.output + part.offset * op->params.element, contribution,
+                   part.count * op->params.element);
+    } else if (part.count > 0) {
+        add(op, contribution, part);
+    }
+}
+
+void flash_board_take_part(const flash_board_t *board, flash_board_op_t *op, uint32_t rank,
+                           const flash_board_slot_t *slot)
+{
+    if (gathers(op)) {
+        take_block(op, rank, slot->data);
+    } else {
+        take_contribution(board, op, slot->data);
+    }
+}
+
+void flash_board_add_own(const flash_board_t *board, flash_board_op_t *op)
+{
+    flash_range_t part = flash_board_part(op, board->rank, op->taken);
+
+    if (!gathers(op) && part.count > 0) {
+        add(op, (const char *) op->params.input + flash_board_place(op, board->rank, part), part);
+    }
+}

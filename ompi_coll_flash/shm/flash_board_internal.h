@@ -1,0 +1,66 @@
+/*
+ * flash_board_internal.h: what the files of boards share: flash_board.c counts rounds and keeps
+ * operations, flash_board_data.c moves what they are about, through slots, flash_board_read.c
+ * without.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef FLASH_BOARD_INTERNAL_H
+#define FLASH_BOARD_INTERNAL_H
+
+#include "shm/flash_board.h"
+
+typedef struct op_queue {
+    flash_board_op_t *head, **tail;
+} op_queue_t;
+
+struct flash_board {
+    uint32_t nranks, rank;
+    bool joined;            /* the first operation has been */
+    uint64_t posted, taken; /* rounds of this board */
+    uint64_t freed;         /* of those posted: what all have taken, as far as known */
+    uint64_t started;       /* operations */
+    op_queue_t running, ended;
+    flash_board_op_t spare; /* for a refusal without memory */
+    bool spare_used;
+    uint32_t lost;    /* a rank, or FLASH_NOBODY */
+    uint64_t watched; /* what the latest watch has found to be done, and how many found the same */
+    uint32_t watches;
+    flash_board_read_fn *read;
+    void *read_arg;
+    flash_board_side_t **sides;
+    uint64_t base[]; /* by rank: rounds of its side before this board */
+};
+
+/* The first thing that went wrong is what the operation ends with. */
+void flash_board_fail(flash_board_op_t *op, int status, uint32_t blamed);
+
+/* Of the round that is to be posted: what the others are to find in the slot. */
+void flash_board_fill(const flash_board_t *board, const flash_board_op_t *op,
+                      flash_board_slot_t *slot);
+/* Likewise what of it this rank is to find in its output; the others need not wait for that. */
+void flash_board_keep(const flash_board_t *board, const flash_board_op_t *op);
+/* Of the round that is to be taken, that rank's part. */
+void flash_board_take_part(const flash_board_t *board, flash_board_op_t *op, uint32_t rank,
+                           const flash_board_slot_t *slot);
+/* Likewise of a reduce-scatter what this rank adds at last. */
+void flash_board_add_own(const flash_board_t *board, flash_board_op_t *op);
+
+/* Of a block, the part of a round; and where that is in the output. */
+flash_range_t flash_board_part(const flash_board_op_t *op, uint32_t block, uint64_t round);
+ptrdiff_t flash_board_place(const flash_board_op_t *op, uint32_t block, flash_range_t part);
+
+/* -------------------------------------------------- reading: flash_board_read.c */
+
+typedef enum flash_taken { FLASH_TAKEN, FLASH_TAKE_MORE, FLASH_TAKE_LATER } flash_taken_t;
+
+/* As the slot of an operation that reads is filled. */
+void flash_board_fill_address(const flash_board_op_t *op, flash_board_slot_t *slot);
+/* Reads some of that rank's block. FLASH_TAKE_LATER: has asked for a copy, which is not there yet. */
+flash_taken_t flash_board_read(const flash_board_t *board, flash_board_op_t *op, uint32_t rank,
+                               const flash_board_slot_t *slot);
+/* Of the oldest operation: makes the copy that somebody has asked for, in its slot. */
+void flash_board_answer(const flash_board_t *board, flash_board_op_t *op, flash_board_slot_t *slot,
+                        uint64_t number);
+
+#endif /* FLASH_BOARD_INTERNAL_H */
