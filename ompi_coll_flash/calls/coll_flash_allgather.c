@@ -7,7 +7,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "shm/coll_flash_board.h"
+#include "calls/coll_flash_calls.h"
 
 #include <stdlib.h>
 #include <string.h>

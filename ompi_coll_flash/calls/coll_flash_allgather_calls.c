@@ -3,7 +3,8 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "shm/coll_flash_board.h"
+#include "calls/coll_flash_calls.h"
+#include "ring/coll_flash_ring.h"
 
 typedef mca_coll_flash_arguments_t arguments_t;
 
@@ -62,7 +63,7 @@ static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t 
     mca_coll_flash_path_t path = path_of(name, a, 1, module, FLASH_NO_OBSTACLE);
 
     if (path == FLASH_BY_RING) {
-        return start(module, mca_coll_flash_next_ticket(module), a, path, request);
+        return start(module, mca_coll_flash_ring_ticket(module), a, path, request);
     }
     return mca_coll_flash_start_mirrored(module, FLASH_ALLGATHER, a, path, start, pass_on, request);
 }

@@ -7,7 +7,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash_operation.h"
+#include "calls/coll_flash_calls.h"
 
 flash_range_t mca_coll_flash_allreduce_block(size_t count, size_t row, int ranks, int rank)
 {

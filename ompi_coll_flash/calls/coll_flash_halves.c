@@ -11,7 +11,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash_operation.h"
+#include "calls/coll_flash_calls.h"
 
 #include <pthread.h>
 #include <string.h>

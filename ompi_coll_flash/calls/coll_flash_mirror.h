@@ -11,7 +11,7 @@
 #ifndef COLL_FLASH_MIRROR_H
 #define COLL_FLASH_MIRROR_H
 
-#include "coll_flash_operation.h"
+#include "calls/coll_flash_calls.h"
 #include "device/flash_stager.h"
 
 /* A part of a buffer in a device's memory, and of its bounce. */

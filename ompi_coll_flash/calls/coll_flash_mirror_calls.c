@@ -9,7 +9,7 @@
  */
 #include "device/flash_device.h"
 #include "device/flash_stager.h"
-#include "extension/mpix_flash_fallback_operation.h"
+#include "calls/flash_fallback.h"
 
 /*
  * Bytes that the start of a persistent request waits for: some ten microseconds, and short messages

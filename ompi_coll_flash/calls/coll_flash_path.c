@@ -4,7 +4,11 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash_operation.h"
+#include "calls/coll_flash_calls.h"
+#include "job/coll_flash_counters.h"
+#include "recdbl/coll_flash_doubling.h"
+#include "ring/coll_flash_ring.h"
+#include "shm/coll_flash_board.h"
 
 size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
                             ompi_communicator_t *comm)
@@ -184,4 +188,27 @@ mca_coll_flash_path_t mca_coll_flash_choose_path(const char *name, flash_kind_t 
     }
     tell(name, bytes, module->comm, ways[path], obstacle);
     return path;
+}
+
+mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *module,
+                                                    mca_coll_flash_path_t path)
+{
+    switch (path) {
+    case FLASH_BY_BOARD:
+        return mca_coll_flash_board_ticket(module);
+    case FLASH_BY_DOUBLING:
+        return mca_coll_flash_doubling_ticket(module);
+    default:
+        return mca_coll_flash_ring_ticket(module);
+    }
+}
+
+int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t kind,
+                                mca_coll_flash_path_t path, int error, ompi_request_t **request)
+{
+    mca_coll_flash_request_t *refused =
+        mca_coll_flash_request_new(module, mca_coll_flash_plain_ticket(module, path), kind);
+
+    return refused == NULL ? MPI_ERR_NO_MEM
+                           : mca_coll_flash_request_refuse(refused, error, request);
 }

@@ -27,6 +27,7 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "calls/coll_flash_mirror.h"
+#include "ring/coll_flash_ring.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -146,7 +147,8 @@ static flash_kind_t kind_of(const mca_coll_flash_persistent_t *persistent)
 
 static mca_coll_flash_ticket_t ticket_of(const mca_coll_flash_persistent_t *persistent)
 {
-    return (mca_coll_flash_ticket_t){.sequence = persistent->sequence,
+    return (mca_coll_flash_ticket_t){.algorithm = &mca_coll_flash_ring,
+                                     .sequence = persistent->sequence,
                                      .settings = &persistent->settings};
 }
 
@@ -196,6 +198,7 @@ static void start_by_ring(mca_coll_flash_persistent_t *persistent)
         persistent->refused = request->known_error;
     }
     request->persistent = &persistent->super.super;
+    request->complete_persistent = mca_coll_flash_persistent_complete;
     ompi_request_free(&ring);
 }
 
@@ -350,7 +353,7 @@ int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
     persistent->sequence = FLASH_CALL_SEQUENCES | number;
     persistent->settings = module->settings;
     /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
-    (void) mca_coll_flash_prepare(module, kind_of(persistent));
+    (void) mca_coll_flash_ring_prepare(module, kind_of(persistent));
     if (keep_arrays(persistent, ompi_comm_size(module->comm)) != MPI_SUCCESS) {
         let_go(persistent);
         return MPI_ERR_NO_MEM;

@@ -6,7 +6,8 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "shm/coll_flash_board.h"
+#include "calls/coll_flash_calls.h"
+#include "ring/coll_flash_ring.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -261,7 +262,7 @@ static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t 
     ompi_datatype_type_extent(a->recvtype, &extent);
     path = path_of(name, a, (size_t) extent, module, FLASH_NO_OBSTACLE);
     if (path == FLASH_BY_RING || path == FLASH_DIRECT) {
-        return start(module, mca_coll_flash_next_ticket(module), a, path, request);
+        return start(module, mca_coll_flash_ring_ticket(module), a, path, request);
     }
     return mca_coll_flash_start_mirrored(module, FLASH_REDUCE_SCATTER, a, path, start, pass_on,
                                          request);

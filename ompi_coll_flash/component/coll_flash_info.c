@@ -7,7 +7,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "component/coll_flash_component.h"
 
 #include <ctype.h>
 #include <errno.h>

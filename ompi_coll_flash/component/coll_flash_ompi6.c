@@ -8,7 +8,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash_operation.h"
+#include "calls/coll_flash_calls.h"
 
 #if FLASH_LARGE_COUNTS
 

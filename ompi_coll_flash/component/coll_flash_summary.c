@@ -6,7 +6,8 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "component/coll_flash_component.h"
+#include "job/coll_flash_counters.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "component/coll_flash_component.h"
 
 extern mca_coll_base_component_t mca_coll_flash_component;
 

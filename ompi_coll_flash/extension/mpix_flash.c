@@ -4,6 +4,8 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "extension/mpix_flash_call.h"
+#include "ring/coll_flash_ring.h"
+#include "calls/flash_fallback.h"
 #include "extension/mpix_flash_fallback.h"
 
 int MPIX_Flash_active(MPI_Comm comm, int *flag)
@@ -108,7 +110,7 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
         error = flash_fallback_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                          recvcounts, displs, recvtype, &compute, comm, request);
     } else {
-        error = mca_coll_flash_start_allgather(module, mca_coll_flash_next_ticket(module), sendbuf,
+        error = mca_coll_flash_start_allgather(module, mca_coll_flash_ring_ticket(module), sendbuf,
                                                sendcount, sendtype, recvbuf, recvcount, recvcounts,
                                                displs, recvtype, &compute, request);
     }
@@ -210,7 +212,7 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
         error = flash_fallback_reduce_scatter(&compute, recvbuf, recvcount, recvcounts, datatype,
                                               op, comm, request);
     } else {
-        error = mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_next_ticket(module),
+        error = mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_ring_ticket(module),
                                                     NULL, recvbuf, recvcount, recvcounts, datatype,
                                                     op, &compute, FLASH_BY_RING, request);
     }

@@ -4,6 +4,7 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "extension/mpix_flash_call.h"
+#include "ring/coll_flash_ring.h"
 #include "extension/mpix_flash_fallback.h"
 
 /* -------------------------------------------------------------- allreduce */
@@ -35,7 +36,7 @@ static int allreduce(flash_call_t produce, flash_call_t consume, const MPIX_Flas
     if (obstacle != FLASH_NO_OBSTACLE) {
         error = flash_fallback_allreduce(&compute, recvbuf, count, datatype, op, comm, request);
     } else {
-        error = mca_coll_flash_start_allreduce(module, mca_coll_flash_next_ticket(module), recvbuf,
+        error = mca_coll_flash_start_allreduce(module, mca_coll_flash_ring_ticket(module), recvbuf,
                                                count, datatype, op, &compute, request);
     }
     if (error == MPI_SUCCESS) {
@@ -128,7 +129,7 @@ static int alltoall(const mca_coll_flash_alltoall_t *a, flash_call_t produce, fl
     if (obstacle != FLASH_NO_OBSTACLE) {
         error = flash_fallback_alltoall(&compute, a, comm, request);
     } else {
-        error = mca_coll_flash_start_alltoall(module, mca_coll_flash_next_ticket(module), a,
+        error = mca_coll_flash_start_alltoall(module, mca_coll_flash_ring_ticket(module), a,
                                               &compute, request);
     }
     if (error == MPI_SUCCESS) {

@@ -6,7 +6,7 @@
 #ifndef MPIX_FLASH_CALL_H
 #define MPIX_FLASH_CALL_H
 
-#include "coll_flash_operation.h"
+#include "calls/coll_flash_calls.h"
 
 /* A callback, and what it is called with. */
 typedef struct call {

@@ -10,7 +10,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "extension/mpix_flash_fallback_operation.h"
+#include "calls/flash_fallback.h"
 
 #include <stdlib.h>
 #include <string.h>

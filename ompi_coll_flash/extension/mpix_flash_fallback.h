@@ -9,7 +9,7 @@
 #ifndef MPIX_FLASH_FALLBACK_H
 #define MPIX_FLASH_FALLBACK_H
 
-#include "coll_flash_operation.h"
+#include "calls/coll_flash_calls.h"
 
 /* recvcounts == NULL: equal blocks of recvcount. */
 int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
@@ -28,8 +28,5 @@ int flash_fallback_allreduce(const mca_coll_flash_compute_t *compute, void *recv
 int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,
                             const mca_coll_flash_alltoall_t *arguments, MPI_Comm comm,
                             MPI_Request *request);
-
-/* For the handles of these operations, whose pieces have negative numbers. */
-bool flash_fallback_end_pending(void *operation, MPI_Count piece, int error);
 
 #endif /* MPIX_FLASH_FALLBACK_H */

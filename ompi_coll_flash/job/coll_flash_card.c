@@ -3,7 +3,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "shm/coll_flash_board.h"
+#include "job/coll_flash_card.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static uint64_t pid_space(void)
     return stat("/proc/self/ns/pid", &space) == 0 ? (uint64_t) space.st_ino : 0;
 }
 
-void mca_coll_flash_card_publish(flash_transport_t *transport)
+void mca_coll_flash_card_publish(flash_transport_t *transport, mca_coll_flash_board_memory_t board)
 {
     size_t address_bytes = 0, size;
     const void *address = NULL;
@@ -39,7 +39,7 @@ void mca_coll_flash_card_publish(flash_transport_t *transport)
     flash_place_binding(card->binding);
     card->pid = (int32_t) getpid();
     card->pid_space = pid_space();
-    card->board = mca_coll_flash_boards_memory();
+    card->board = board;
     card->address_bytes = (uint32_t) address_bytes;
     if (address_bytes > 0) {
         memcpy(card + 1, address, address_bytes);

@@ -6,10 +6,9 @@
 #ifndef COLL_FLASH_CARD_H
 #define COLL_FLASH_CARD_H
 
-#include "coll_flash.h"
-
+#include "job/coll_flash_job.h"
 #include "progress/flash_place.h"
-#include "shm/flash_process.h"
+#include "job/flash_process.h"
 
 /*
  * Where a process has its sides of boards: its descriptor, or -1, of that file. Who can read its
@@ -30,7 +29,7 @@ typedef struct mca_coll_flash_card {
 } mca_coll_flash_card_t;
 
 /* This process', before MPI_Init commits and exchanges what was published. `transport`: or NULL. */
-void mca_coll_flash_card_publish(flash_transport_t *transport);
+void mca_coll_flash_card_publish(flash_transport_t *transport, mca_coll_flash_board_memory_t board);
 /* A process'; to be freed. NULL if it published none. */
 mca_coll_flash_card_t *mca_coll_flash_card_fetch(opal_process_name_t name);
 /* Whether the kernel that this process runs on knows of that one by its pid. */

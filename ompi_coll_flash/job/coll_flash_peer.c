@@ -11,7 +11,6 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "job/coll_flash_card.h"
-#include "coll_flash_operation.h"
 
 #include <pthread.h>
 #include <stdlib.h>

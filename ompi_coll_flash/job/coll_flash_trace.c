@@ -6,7 +6,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "job/coll_flash_job.h"
 
 #include <errno.h>
 #include <stdio.h>

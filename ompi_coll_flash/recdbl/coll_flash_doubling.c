@@ -21,6 +21,8 @@
 
 #include <pthread.h>
 
+#include "request/coll_flash_silence.h"
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static mca_coll_flash_request_t *active;
 static _Atomic(mca_coll_flash_request_t *) started;
@@ -32,21 +34,23 @@ static void put_started(mca_coll_flash_request_t *request)
 
     atomic_fetch_add_explicit(&busy, 1, memory_order_relaxed);
     do {
-        request->doubling.next = before;
+        mca_coll_flash_doubling_of(request)->next = before;
     } while (!atomic_compare_exchange_weak_explicit(&started, &before, request,
                                                     memory_order_release, memory_order_relaxed));
 }
 
-void mca_coll_flash_doubling_begin(mca_coll_flash_request_t *request,
-                                   const flash_op_params_t *params)
+static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
-    mca_coll_flash_job_poll();
+    mca_coll_flash_poll();
     mca_coll_flash_rounds_begin(request, params);
     put_started(request);
 }
 
-void mca_coll_flash_doubling_skip(mca_coll_flash_module_t *module)
+/* What comes behind it stays in step; the others wait. */
+static void refuse(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind)
 {
+    (void) sequence;
+    (void) kind;
     ompi_coll_base_nbc_reserve_tags(module->comm, 1);
 }
 
@@ -59,9 +63,9 @@ static void list_started(void)
         request = atomic_exchange_explicit(&started, NULL, memory_order_acquire);
     }
     for (; request != NULL; request = before) {
-        before = request->doubling.next;
-        request->doubling.next = active;
-        request->doubling.listed = true;
+        before = mca_coll_flash_doubling_of(request)->next;
+        mca_coll_flash_doubling_of(request)->next = active;
+        mca_coll_flash_doubling_of(request)->listed = true;
         active = request;
     }
 }
@@ -73,11 +77,11 @@ static mca_coll_flash_request_t *advance_all(bool *happened)
 
     while ((request = *at) != NULL) {
         if (mca_coll_flash_rounds_advance(request, happened)) {
-            *at = request->doubling.next;
-            request->doubling.next = ended;
+            *at = mca_coll_flash_doubling_of(request)->next;
+            mca_coll_flash_doubling_of(request)->next = ended;
             ended = request;
         } else {
-            at = &request->doubling.next;
+            at = &mca_coll_flash_doubling_of(request)->next;
         }
     }
     return ended;
@@ -94,10 +98,10 @@ static mca_coll_flash_request_t *advance_one(mca_coll_flash_request_t *request)
         return NULL;
     }
     while (*at != request) {
-        at = &(*at)->doubling.next;
+        at = &mca_coll_flash_doubling_of(*at)->next;
     }
-    *at = request->doubling.next;
-    request->doubling.next = NULL;
+    *at = mca_coll_flash_doubling_of(request)->next;
+    mca_coll_flash_doubling_of(request)->next = NULL;
     return request;
 }
 
@@ -108,11 +112,11 @@ static int end_all(mca_coll_flash_request_t *ended)
     int count = 0;
 
     while ((request = ended) != NULL) {
-        ended = request->doubling.next;
+        ended = mca_coll_flash_doubling_of(request)->next;
         atomic_fetch_sub_explicit(&busy, 1, memory_order_relaxed);
         mca_coll_flash_rounds_end(request);
-        mca_coll_flash_request_ended(request, request->doubling.status, request->doubling.blamed,
-                                     false);
+        mca_coll_flash_request_ended(request, mca_coll_flash_doubling_of(request)->status,
+                                     mca_coll_flash_doubling_of(request)->blamed, false);
         count++;
     }
     return count;
@@ -127,8 +131,8 @@ int mca_coll_flash_doubling_arrival(ompi_request_t *receive)
 {
     mca_coll_flash_request_t *request = receive->req_complete_cb_data, *ended;
 
-    mca_coll_flash_rounds_note(&request->doubling, receive);
-    if (request->doubling.listed && pthread_mutex_trylock(&mutex) == 0) {
+    mca_coll_flash_rounds_note(mca_coll_flash_doubling_of(request), receive);
+    if (mca_coll_flash_doubling_of(request)->listed && pthread_mutex_trylock(&mutex) == 0) {
         ended = advance_one(request);
         pthread_mutex_unlock(&mutex);
         end_all(ended);
@@ -136,17 +140,17 @@ int mca_coll_flash_doubling_arrival(ompi_request_t *receive)
     return 1; /* it is freed */
 }
 
-bool mca_coll_flash_doublings_busy(void)
+static bool is_busy(void)
 {
     return atomic_load_explicit(&busy, memory_order_relaxed) > 0;
 }
 
-int mca_coll_flash_doublings_progress(void)
+static int progress(void)
 {
     mca_coll_flash_request_t *ended;
     bool happened = false;
 
-    if (!mca_coll_flash_doublings_busy() || pthread_mutex_trylock(&mutex) != 0) {
+    if (!is_busy() || pthread_mutex_trylock(&mutex) != 0) {
         return 0;
     }
     list_started();
@@ -171,31 +175,61 @@ static size_t place_among(const flash_silence_t *silences, size_t count,
     return k;
 }
 
-size_t mca_coll_flash_doublings_watch(flash_silence_t *silences, size_t most,
-                                      void (*found)(void *arg, size_t k,
-                                                    const flash_silence_t *silence),
-                                      void *arg)
+/*
+ * Those that are silent; of several that wait for one rank of a communicator, the one that has waited
+ * longest. Does not wait for their lock: without it, it finds none.
+ */
+static size_t find_silent(flash_silence_t *silences, mca_coll_flash_report_t *reports)
 {
     flash_silence_t silence;
     size_t k, count = 0;
 
-    if (!mca_coll_flash_doublings_busy() || pthread_mutex_trylock(&mutex) != 0) {
+    if (!is_busy() || pthread_mutex_trylock(&mutex) != 0) {
         return 0;
     }
     /* Newer ones are before older ones. */
     for (mca_coll_flash_request_t *request = active; request != NULL;
-         request = request->doubling.next) {
+         request = mca_coll_flash_doubling_of(request)->next) {
         if (mca_coll_flash_rounds_watch(request, &silence)) {
             k = place_among(silences, count, &silence);
-            if (k < most && (k == count || silence.watches >= silences[k].watches)) {
+            if (k < FLASH_MOST_SILENCES && (k == count || silence.watches >= silences[k].watches)) {
                 silences[k] = silence;
                 count += k == count;
             }
         }
     }
     for (k = 0; k < count; k++) {
-        found(arg, k, &silences[k]);
+        mca_coll_flash_silence_describe(reports, k, &silences[k]);
     }
     pthread_mutex_unlock(&mutex);
     return count;
 }
+
+static void watch(void)
+{
+    flash_silence_t silences[FLASH_MOST_SILENCES];
+    mca_coll_flash_report_t reports[FLASH_MOST_SILENCES];
+    size_t count = find_silent(silences, reports);
+
+    for (size_t k = 0; k < count; k++) {
+        if (reports[k].stuck) {
+            mca_coll_flash_silence_warn(&silences[k], &reports[k]);
+        }
+        OBJ_RELEASE(reports[k].group);
+    }
+}
+
+mca_coll_flash_ticket_t mca_coll_flash_doubling_ticket(mca_coll_flash_module_t *module)
+{
+    return (mca_coll_flash_ticket_t){.algorithm = &mca_coll_flash_recdbl,
+                                     .settings = &module->settings};
+}
+
+const mca_coll_flash_algorithm_t mca_coll_flash_recdbl = {.state_bytes =
+                                                              sizeof(mca_coll_flash_doubling_t),
+                                                          .told = "in rounds",
+                                                          .begin = begin,
+                                                          .refuse = refuse,
+                                                          .progress = progress,
+                                                          .is_busy = is_busy,
+                                                          .watch = watch};

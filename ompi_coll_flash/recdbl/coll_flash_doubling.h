@@ -7,7 +7,54 @@
 #ifndef COLL_FLASH_DOUBLING_H
 #define COLL_FLASH_DOUBLING_H
 
-#include "coll_flash_operation.h"
+#include "request/coll_flash_request.h"
+
+extern const mca_coll_flash_algorithm_t mca_coll_flash_recdbl;
+
+/* The next operation in rounds, which has no number: Open MPI orders its messages. */
+mca_coll_flash_ticket_t mca_coll_flash_doubling_ticket(mca_coll_flash_module_t *module);
+/* Before the limit is agreed on; false: there is no memory. */
+bool mca_coll_flash_rounds_open(void);
+void mca_coll_flash_rounds_close(void);
+
+/* ------------------------------------------------------- one operation: coll_flash_rounds.c */
+
+/* What each message begins with; as long as what follows it is aligned. */
+typedef struct mca_coll_flash_doubling_header {
+    uint64_t mark;    /* FLASH_ROUND_MARK */
+    uint32_t spoiled; /* nothing follows, by the fault of that rank */
+    uint32_t blame;
+} mca_coll_flash_doubling_header_t;
+
+/* Ranks that disagree about sizes may find Open MPI's own messages, where they expect one of these. */
+#define FLASH_ROUND_MARK UINT64_C(0x666c6173685f7264)
+
+/* Of a request; see there. */
+typedef struct mca_coll_flash_doubling {
+    flash_op_params_t params;
+    struct mca_coll_flash_request *next; /* of those under way */
+    bool listed;                         /* it is one of them: its message may move it on */
+    int tag;
+    uint32_t round;
+    ompi_request_t *sending, *receiving; /* NULL: done, or Open MPI calls when it is */
+    bool arrived;                        /* what the round receives, in this way: */
+    int error;
+    size_t length;
+    char *memory; /* owned, or NULL; of `blocks`, `out` and `in` */
+    char *blocks;
+    mca_coll_flash_doubling_header_t *out, *in;
+    mca_coll_flash_doubling_header_t alone;  /* what is sent where there are no blocks */
+    mca_coll_flash_doubling_header_t header; /* what the next message begins with */
+    int status;
+    uint32_t blamed;
+    uint32_t watched, watches; /* what the latest watch has found, and how many found it so */
+} mca_coll_flash_doubling_t;
+
+static inline mca_coll_flash_doubling_t *
+mca_coll_flash_doubling_of(const mca_coll_flash_request_t *request)
+{
+    return request->algorithm_state;
+}
 
 /* The request's operation, refused if params->element is 0: posts its first round. */
 void mca_coll_flash_rounds_begin(mca_coll_flash_request_t *request,

@@ -36,7 +36,7 @@ static _Atomic(memory_t *) spare; /* exchanged, with acquire and release; NULL: 
 
 static const flash_op_params_t *params_of(const mca_coll_flash_request_t *request)
 {
-    return &request->waiting;
+    return &mca_coll_flash_doubling_of(request)->params;
 }
 
 static bool gathers(const mca_coll_flash_request_t *request)
@@ -56,7 +56,7 @@ static uint32_t rank_of(const mca_coll_flash_request_t *request)
 
 static void fail(mca_coll_flash_request_t *request, int status, uint32_t blamed)
 {
-    mca_coll_flash_doubling_t *doubling = &request->doubling;
+    mca_coll_flash_doubling_t *doubling = mca_coll_flash_doubling_of(request);
 
     if (doubling->status == FLASH_OK) {
         doubling->status = status;
@@ -67,7 +67,7 @@ static void fail(mca_coll_flash_request_t *request, int status, uint32_t blamed)
 /* What this rank sends from now on is not to be trusted. */
 static void spoil(mca_coll_flash_request_t *request, uint32_t blame)
 {
-    header_t *header = &request->doubling.header;
+    header_t *header = &mca_coll_flash_doubling_of(request)->header;
 
     if (!header->spoiled) {
         header->spoiled = true;
@@ -96,7 +96,8 @@ static size_t count_of(const mca_coll_flash_request_t *request, uint32_t first, 
 
 static char *place_at(const mca_coll_flash_request_t *request, uint32_t place)
 {
-    return request->doubling.blocks + count_of(request, 0, place) * params_of(request)->element;
+    return mca_coll_flash_doubling_of(request)->blocks +
+           count_of(request, 0, place) * params_of(request)->element;
 }
 
 /* Of a block in the buffers of the caller. */
@@ -180,7 +181,7 @@ static void give_memory(char *memory)
  */
 static bool allocate(mca_coll_flash_request_t *request)
 {
-    mca_coll_flash_doubling_t *doubling = &request->doubling;
+    mca_coll_flash_doubling_t *doubling = mca_coll_flash_doubling_of(request);
     size_t bytes = count_of(request, 0, ranks_of(request)) * params_of(request)->element;
     size_t quarter = bytes < FLASH_PAGE ? 0 : FLASH_PAGE / 4;
     size_t room = rounded_up(bytes, bytes < FLASH_PAGE ? sizeof(header_t) : FLASH_PAGE);
@@ -202,7 +203,7 @@ static void copy_blocks(mca_coll_flash_request_t *request, bool all, bool in)
 {
     const flash_op_params_t *params = params_of(request);
     uint32_t rank = rank_of(request), nranks = ranks_of(request);
-    char *at = request->doubling.blocks;
+    char *at = mca_coll_flash_doubling_of(request)->blocks;
 
     for (uint32_t place = 0; place < nranks; place++) {
         uint32_t block = flash_doubling_block(nranks, rank, place);
@@ -222,7 +223,7 @@ static void copy_blocks(mca_coll_flash_request_t *request, bool all, bool in)
 static flash_doubling_round_t round_of(const mca_coll_flash_request_t *request)
 {
     return flash_doubling_round(ranks_of(request), rank_of(request), gathers(request),
-                                request->doubling.round);
+                                mca_coll_flash_doubling_of(request)->round);
 }
 
 /* Open MPI's own error, which leaves nothing under way. */
@@ -238,7 +239,7 @@ static void fail_to_post(mca_coll_flash_request_t *request, uint32_t rank)
  */
 static void post_receive(mca_coll_flash_request_t *request)
 {
-    mca_coll_flash_doubling_t *doubling = &request->doubling;
+    mca_coll_flash_doubling_t *doubling = mca_coll_flash_doubling_of(request);
     uint32_t from = round_of(request).from;
     ompi_request_t *receive = NULL;
     int rc;
@@ -259,7 +260,7 @@ static void post_receive(mca_coll_flash_request_t *request)
 
 static void post_send(mca_coll_flash_request_t *request)
 {
-    mca_coll_flash_doubling_t *doubling = &request->doubling;
+    mca_coll_flash_doubling_t *doubling = mca_coll_flash_doubling_of(request);
     flash_doubling_round_t round = round_of(request);
     size_t bytes = 0;
     int rc;
@@ -317,16 +318,16 @@ static bool has_left(mca_coll_flash_doubling_t *doubling)
 /* Whether it says that nothing is to be had of its sender, by whose fault. */
 static bool is_spoiled(const mca_coll_flash_request_t *request)
 {
-    const header_t *header = request->doubling.in;
+    const header_t *header = mca_coll_flash_doubling_of(request)->in;
 
-    return request->doubling.length == sizeof(*header) && header->mark == FLASH_ROUND_MARK &&
-           header->spoiled && header->blame < ranks_of(request);
+    return mca_coll_flash_doubling_of(request)->length == sizeof(*header) &&
+           header->mark == FLASH_ROUND_MARK && header->spoiled && header->blame < ranks_of(request);
 }
 
 /* Whether the blocks of the round have come. */
 static bool check_arrival(mca_coll_flash_request_t *request)
 {
-    const mca_coll_flash_doubling_t *doubling = &request->doubling;
+    const mca_coll_flash_doubling_t *doubling = mca_coll_flash_doubling_of(request);
     flash_doubling_round_t round = round_of(request);
     size_t bytes =
         count_of(request, round.receives.first, round.receives.count) * params_of(request)->element;
@@ -360,9 +361,10 @@ static void take(mca_coll_flash_request_t *request)
         return;
     }
     if (gathers(request)) {
-        flash_copy(to, request->doubling.in + 1, count * params->element);
+        flash_copy(to, mca_coll_flash_doubling_of(request)->in + 1, count * params->element);
     } else {
-        int status = params->combine(params->combine_arg, request->doubling.in + 1, to, count);
+        int status = params->combine(params->combine_arg,
+                                     mca_coll_flash_doubling_of(request)->in + 1, to, count);
 
         if (status != FLASH_OK) {
             fail(request, status, FLASH_NOBODY);
@@ -373,7 +375,7 @@ static void take(mca_coll_flash_request_t *request)
 
 bool mca_coll_flash_rounds_advance(mca_coll_flash_request_t *request, bool *happened)
 {
-    mca_coll_flash_doubling_t *doubling = &request->doubling;
+    mca_coll_flash_doubling_t *doubling = mca_coll_flash_doubling_of(request);
 
     while (doubling->round < flash_doubling_rounds(ranks_of(request))) {
         if (!has_arrived(doubling) || !has_left(doubling)) {
@@ -392,7 +394,7 @@ bool mca_coll_flash_rounds_advance(mca_coll_flash_request_t *request, bool *happ
 
 bool mca_coll_flash_rounds_watch(mca_coll_flash_request_t *request, flash_silence_t *silence)
 {
-    mca_coll_flash_doubling_t *doubling = &request->doubling;
+    mca_coll_flash_doubling_t *doubling = mca_coll_flash_doubling_of(request);
     uint32_t done = 2 * doubling->round + doubling->arrived, place;
     flash_doubling_round_t round;
 
@@ -421,9 +423,10 @@ bool mca_coll_flash_rounds_watch(mca_coll_flash_request_t *request, flash_silenc
 
 void mca_coll_flash_rounds_begin(mca_coll_flash_request_t *request, const flash_op_params_t *params)
 {
-    mca_coll_flash_doubling_t *doubling = &request->doubling;
+    mca_coll_flash_doubling_t *doubling = mca_coll_flash_doubling_of(request);
 
     *doubling = (mca_coll_flash_doubling_t){
+        .params = *params,
         .tag = ompi_coll_base_nbc_reserve_tags(request->module->comm, 1),
         .status = FLASH_OK,
         .blamed = FLASH_NOBODY,
@@ -431,7 +434,6 @@ void mca_coll_flash_rounds_begin(mca_coll_flash_request_t *request, const flash_
         .in = trash,
         .header.mark = FLASH_ROUND_MARK,
         .watched = UINT32_MAX};
-    request->waiting = *params;
     if (params->element == 0 || !allocate(request)) {
         fail(request, FLASH_ERR_NO_MEMORY, FLASH_NOBODY);
         spoil(request, rank_of(request));
@@ -445,7 +447,7 @@ void mca_coll_flash_rounds_begin(mca_coll_flash_request_t *request, const flash_
 
 void mca_coll_flash_rounds_end(mca_coll_flash_request_t *request)
 {
-    mca_coll_flash_doubling_t *doubling = &request->doubling;
+    mca_coll_flash_doubling_t *doubling = mca_coll_flash_doubling_of(request);
 
     if (doubling->status == FLASH_OK && !doubling->header.spoiled) {
         copy_blocks(request, gathers(request), false);

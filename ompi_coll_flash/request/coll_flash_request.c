@@ -1,6 +1,5 @@
 /*
- * coll_flash_request.c: an operation as an MPI request: starting it, calling the user back,
- * completing it.
+ * coll_flash_request.c: the life of a request: made, begun or refused, ended, recycled.
  *
  * A request completes in an application thread, from the callback of opal_progress(), never in
  * the progress thread: at MPI_THREAD_SINGLE Open MPI's requests are plain memory.
@@ -11,7 +10,8 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "shm/coll_flash_board.h"
+#include "request/coll_flash_memory.h"
+#include "job/coll_flash_counters.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,12 +26,13 @@ static bool requests_made;
 static void recycle(mca_coll_flash_request_t *request)
 {
     ompi_request_t *persistent = request->persistent;
+    void (*complete)(ompi_request_t * persistent, int error) = request->complete_persistent;
     int error = request->super.super.req_status.MPI_ERROR;
 
     OMPI_REQUEST_FINI(&request->super.super);
     opal_free_list_return(&requests, &request->super.super.super);
     if (persistent != NULL) {
-        mca_coll_flash_persistent_complete(persistent, error);
+        complete(persistent, error);
     }
 }
 
@@ -72,8 +73,17 @@ static int request_cancel(ompi_request_t *request, int flag)
     return MPI_ERR_REQUEST;
 }
 
+/* The algorithm's own state lies behind what all requests have. */
+static size_t state_offset(void)
+{
+    enum { LINE = 64 };
+
+    return (sizeof(mca_coll_flash_request_t) + LINE - 1) / LINE * LINE;
+}
+
 static void request_construct(mca_coll_flash_request_t *request)
 {
+    request->algorithm_state = (char *) request + state_offset();
     request->super.super.req_type = OMPI_REQUEST_COLL;
     request->super.super.req_free = request_free;
     request->super.super.req_cancel = request_cancel;
@@ -85,7 +95,7 @@ int mca_coll_flash_requests_init(void)
 {
     OBJ_CONSTRUCT(&requests, opal_free_list_t);
     requests_made = true;
-    return opal_free_list_init(&requests, sizeof(mca_coll_flash_request_t), 8,
+    return opal_free_list_init(&requests, state_offset() + mca_coll_flash_algorithms_state(), 16,
                                OBJ_CLASS(mca_coll_flash_request_t), 0, 0, 0, -1, 8, NULL, 0, NULL,
                                NULL, NULL);
 }
@@ -98,55 +108,15 @@ void mca_coll_flash_requests_fini(void)
     }
 }
 
-/* Who takes part in what, and by which name it goes among them. */
-static void set_ring(const mca_coll_flash_module_t *module, uint64_t sequence, flash_kind_t kind,
-                     flash_op_params_t *params)
-{
-    params->schedule.kind = kind;
-    params->schedule.ring = module->ring;
-    params->left = module->left;
-    params->right = module->right;
-    params->recv_tag = params->send_tag = sequence << FLASH_TAG_SHIFT;
-    if (flash_schedule_exchanges(kind)) {
-        params->pairs = module->pairs;
-    } else {
-        params->recv_tag |= module->recv_tag;
-        params->send_tag |= module->send_tag;
-    }
-}
-
-/*
- * Without a request to wait for its end: not for a number that is soon used again. What who
- * exchanges with all needs of the module stays for good then.
- */
-static void refuse_at_once(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind)
-{
-    flash_op_params_t params = {.user = NULL};
-
-    if (sequence >= FLASH_IN_ROUNDS) {
-        mca_coll_flash_doubling_skip(module);
-    } else if (sequence >= FLASH_ON_BOARD) {
-        mca_coll_flash_board_refuse(module, kind);
-    } else if (sequence < FLASH_CALL_SEQUENCES &&
-               mca_coll_flash_prepare(module, kind) == MPI_SUCCESS) {
-        set_ring(module, sequence, kind, &params);
-        if (flash_progress_refuse(mca_coll_flash_job_progress(), &params) &&
-            flash_schedule_exchanges(kind)) {
-            OBJ_RETAIN(module);
-        }
-    }
-}
-
 mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
                                                      mca_coll_flash_ticket_t ticket,
                                                      flash_kind_t kind)
 {
-    const mca_coll_flash_settings_t *settings = ticket.settings;
     mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) opal_free_list_get(&requests);
 
     mca_coll_flash_settle();
     if (request == NULL) {
-        refuse_at_once(module, ticket.sequence, kind);
+        ticket.algorithm->refuse(module, ticket.sequence, kind);
         return NULL;
     }
     OMPI_REQUEST_INIT(&request->super.super, false);
@@ -157,14 +127,9 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     atomic_init(&request->state, REQUEST_IN_USE);
     request->persistent = NULL;
     request->module = module;
+    request->algorithm = ticket.algorithm;
     request->sequence = ticket.sequence;
-    request->segment_bytes = settings->segment_bytes;
-    request->depth = (uint32_t) settings->depth;
-    request->sends = (uint32_t) settings->sends;
-    request->pinned_bytes = settings->pinned_bytes;
-    request->read_above = (size_t) ompi_comm_size(module->comm) <= settings->board_read_ranks
-                              ? settings->board_bytes
-                              : SIZE_MAX;
+    request->settings = ticket.settings;
     request->kind = kind;
     request->sendtype = NULL;
     request->compute = (mca_coll_flash_compute_t){.produce = NULL};
@@ -201,20 +166,6 @@ static void release_memory(mca_coll_flash_request_t *request)
     request->displs = NULL;
     request->scratch = NULL;
     request->stager = NULL;
-}
-
-int mca_coll_flash_error(int status)
-{
-    switch (status) {
-    case FLASH_OK:
-        return MPI_SUCCESS;
-    case FLASH_ERR_NO_MEMORY:
-        return MPI_ERR_NO_MEM;
-    case FLASH_ERR_TRUNCATED:
-        return MPI_ERR_TRUNCATE;
-    default:
-        return status > 0 ? status : MPI_ERR_OTHER;
-    }
 }
 
 /* ------------------------------------------------------------------ completing */
@@ -256,14 +207,10 @@ static void explain(const mca_coll_flash_request_t *request, int status, uint32_
     }
 }
 
-static void begin_waiting(mca_coll_flash_request_t *request);
-
-/* Completes a request that has a number. Another may have waited for that. */
 static void end(mca_coll_flash_request_t *request, int error)
 {
     ompi_communicator_t *comm = request->module->comm;
     ompi_request_t *base = &request->super.super;
-    mca_coll_flash_request_t *next = mca_coll_flash_number_leave(request);
     bool freed;
 
     base->req_status.MPI_ERROR = error;
@@ -275,9 +222,6 @@ static void end(mca_coll_flash_request_t *request, int error)
                                      memory_order_acq_rel) == REQUEST_FREED;
     if (freed) {
         recycle(request);
-    }
-    if (next != NULL) {
-        begin_waiting(next);
     }
     /* Somebody waits for the error, and hands it to the communicator's handler: see leave(). */
     if (error == MPI_SUCCESS || freed) {
@@ -304,27 +248,12 @@ void mca_coll_flash_request_ended(mca_coll_flash_request_t *request, int status,
     end(request, request->known_error != MPI_SUCCESS ? request->known_error : error);
 }
 
-static void complete(flash_op_t *op)
+void mca_coll_flash_request_fail(mca_coll_flash_request_t *request, int error)
 {
-    mca_coll_flash_request_t *request = flash_op_user(op);
-    int status = flash_op_status(op);
-    uint32_t blamed = flash_op_blamed(op);
-    bool haunted = flash_op_is_haunted(op);
-
-    flash_progress_destroy_op(mca_coll_flash_job_progress(), op);
-    mca_coll_flash_request_ended(request, status, blamed, haunted);
-}
-
-int mca_coll_flash_progress_all(void)
-{
-    int happened = mca_coll_flash_boards_progress() + mca_coll_flash_doublings_progress() +
-                   flash_progress_poll(mca_coll_flash_job_progress(), complete);
-
-    if (mca_coll_flash_boards_busy() || mca_coll_flash_doublings_busy() ||
-        flash_progress_busy(mca_coll_flash_job_progress())) {
-        mca_coll_flash_watch();
-    }
-    return happened;
+    release_memory(request);
+    request->refused = true;
+    request->known_error = error;
+    request->finish = NULL;
 }
 
 /* ------------------------------------------------------------------- starting */
@@ -390,7 +319,7 @@ static bool calls_apart(const mca_coll_flash_request_t *request)
 
 static void fill_segments(const mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
-    size_t wanted = request->segment_bytes;
+    size_t wanted = request->settings->segment_bytes;
     size_t elements = (wanted == 0 ? FLASH_USUAL_SEGMENT : wanted) / params->element;
 
     params->schedule.segment_elements = elements == 0 ? 1 : elements;
@@ -400,14 +329,16 @@ static void fill_segments(const mca_coll_flash_request_t *request, flash_op_para
 static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
     const mca_coll_flash_compute_t *compute = &request->compute;
+    const mca_coll_flash_settings_t *settings = request->settings;
 
-    set_ring(request->module, request->sequence, request->kind, params);
+    params->schedule.kind = request->kind;
+    params->schedule.ring = request->module->ring;
     params->schedule.pieces = compute->pieces > 1 ? (uint32_t) compute->pieces : 1;
     params->schedule.row = compute->row > 1 ? (size_t) compute->row : 1;
     fill_segments(request, params);
-    params->depth = request->depth;
-    params->sends = request->sends;
-    params->bound = request->pinned_bytes;
+    params->depth = (uint32_t) settings->depth;
+    params->sends = (uint32_t) settings->sends;
+    params->bound = settings->pinned_bytes;
     params->produce = compute->produce == NULL ? NULL : call_back;
     params->produce_arg = request;
     params->consume = compute->consume == NULL ? NULL : call_back;
@@ -416,191 +347,54 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     params->user = request;
 }
 
-static int find_neighbour(mca_coll_flash_module_t *module, uint32_t ahead, flash_peer_t **peer)
-{
-    int rank = (int) flash_ring_rank(&module->ring, ahead);
-    opal_process_name_t name = ompi_group_get_proc_name(module->comm->c_local_group, rank);
-
-    *peer = mca_coll_flash_peer_of(name);
-    return *peer == NULL ? MPI_ERR_NO_MEM : mca_coll_flash_peer_connect(name, *peer);
-}
-
-/*
- * What the first operation of a communicator needs. Nothing is sent to the left of a ring but UCX's
- * own replies. For these it would make an endpoint by itself; one of its own it destroys when that
- * process dies, and stumbles over messages of it that it finds later.
- */
-static int find_neighbours(mca_coll_flash_module_t *module)
-{
-    flash_peer_t *right;
-    int rc;
-
-    if (module->right == NULL) {
-        rc = find_neighbour(module, module->ring.nranks - 1, &module->left);
-        if (rc == MPI_SUCCESS) {
-            rc = find_neighbour(module, 1, &right);
-        }
-        if (rc != MPI_SUCCESS) {
-            return rc;
-        }
-        module->right = right;
-    }
-    return MPI_SUCCESS;
-}
-
-/*
- * Of all others. Who cannot be connected to is lost: the operation goes on with the rest, who
- * would wait, and ends with an error that names it.
- */
-static flash_peer_t *find_or_lose(mca_coll_flash_module_t *module, uint32_t ahead)
-{
-    flash_peer_t *peer;
-
-    if (find_neighbour(module, ahead, &peer) != MPI_SUCCESS && peer != NULL) {
-        mca_coll_flash_peer_lose(peer);
-    }
-    return peer;
-}
-
-/*
- * Who has been found stays so, and is not written again: operations may be under way. Half way
- * round, each has been, on the other side.
- */
-static int find_pairs(mca_coll_flash_module_t *module)
-{
-    uint32_t ranks = module->ring.nranks;
-
-    mca_coll_flash_module_pair(module);
-    for (uint32_t distance = 1; distance < ranks; distance++) {
-        flash_pair_t *pair = &module->pairs[distance - 1];
-        flash_pair_t *opposite = &module->pairs[ranks - distance - 1];
-
-        if (pair->right != NULL) {
-            continue;
-        }
-        pair->right = find_or_lose(module, distance);
-        if (pair->right == NULL) {
-            return MPI_ERR_NO_MEM;
-        }
-        opposite->left = pair->right;
-    }
-    return MPI_SUCCESS;
-}
-
-/* Of what goes by messages. */
-int mca_coll_flash_prepare(mca_coll_flash_module_t *module, flash_kind_t kind)
-{
-    int rc = flash_schedule_exchanges(kind) ? find_pairs(module) : find_neighbours(module);
-
-    if (rc == MPI_SUCCESS) {
-        mca_coll_flash_job_start();
-    }
-    return rc;
-}
-
-/*
- * With its number taken. What cannot be started is refused; what cannot be refused either ends
- * here, and leaves the others to wait.
- */
-static void begin(mca_coll_flash_request_t *request, const flash_op_params_t *params)
-{
-    flash_progress_t *progress = mca_coll_flash_job_progress();
-    flash_op_params_t refusal = {.user = request};
-
-    if (request->sequence >= FLASH_IN_ROUNDS) {
-        mca_coll_flash_doubling_begin(request, params);
-        return;
-    }
-    if (request->sequence >= FLASH_ON_BOARD) {
-        mca_coll_flash_board_begin(request, params);
-        return;
-    }
-    if (!request->refused) {
-        int rc = flash_progress_start_op(progress, params);
-
-        if (rc == FLASH_OK) {
-            return;
-        }
-        request->known_error = mca_coll_flash_error(rc);
-        request->refused = true;
-    }
-    release_memory(request);
-    request->finish = NULL;
-    set_ring(request->module, request->sequence, request->kind, &refusal);
-    if (!flash_progress_refuse(progress, &refusal)) {
-        end(request, request->known_error);
-    }
-}
-
-static void begin_waiting(mca_coll_flash_request_t *request)
-{
-    begin(request, &request->waiting);
-}
-
-/* Begins a request, or has it wait for its number. */
-static void begin_in_turn(mca_coll_flash_request_t *request, const flash_op_params_t *params,
-                          ompi_request_t **started)
+/* The other ranks take part in it from here on. */
+static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params,
+                  ompi_request_t **started)
 {
     *started = &request->super.super;
     OBJ_RETAIN(request->module->comm);
-    if (mca_coll_flash_number_take_or_wait(request, params)) {
-        begin(request, params);
-    }
+    request->algorithm->begin(request, params);
+}
+
+static int prepare(const mca_coll_flash_request_t *request)
+{
+    const mca_coll_flash_algorithm_t *algorithm = request->algorithm;
+
+    return algorithm->prepare == NULL ? MPI_SUCCESS
+                                      : algorithm->prepare(request->module, request->kind);
 }
 
 int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
                                   ompi_request_t **started)
 {
-    flash_op_params_t none = {.user = request};
+    flash_op_params_t none = {.schedule = {.kind = request->kind, .ring = request->module->ring},
+                              .user = request};
 
-    release_memory(request);
-    set_ring(request->module, request->sequence, request->kind, &none);
-    if (request->sequence < FLASH_ON_BOARD &&
-        mca_coll_flash_prepare(request->module, request->kind) != MPI_SUCCESS) {
+    mca_coll_flash_request_fail(request, error);
+    if (prepare(request) != MPI_SUCCESS) {
         recycle(request);
         return error;
     }
-    request->refused = true;
-    request->known_error = error;
-    begin_in_turn(request, &none, started);
+    begin(request, &none, started);
     return MPI_SUCCESS;
-}
-
-int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t kind,
-                                mca_coll_flash_path_t path, int error, ompi_request_t **request)
-{
-    mca_coll_flash_request_t *refused;
-
-    if (path == FLASH_BY_BOARD) {
-        mca_coll_flash_board_refuse(module, kind);
-        return error;
-    }
-    refused = mca_coll_flash_request_new(
-        module, (mca_coll_flash_ticket_t){FLASH_IN_ROUNDS, &module->settings}, kind);
-    return refused == NULL ? MPI_ERR_NO_MEM
-                           : mca_coll_flash_request_refuse(refused, error, request);
 }
 
 int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
                                  ompi_request_t **started)
 {
-    int rc = MPI_SUCCESS;
+    int rc = prepare(request);
 
-    if (request->sequence < FLASH_ON_BOARD) {
-        rc = mca_coll_flash_prepare(request->module, request->kind);
-    }
     request->apart = calls_apart(request);
     if (rc == MPI_SUCCESS && request->apart) {
         rc = mca_coll_flash_job_start_caller();
     }
+    if (rc == MPI_SUCCESS) {
+        fill_params(request, params);
+        rc = mca_coll_flash_find_scratch(request, params);
+    }
     if (rc != MPI_SUCCESS) {
         return mca_coll_flash_request_refuse(request, rc, started);
     }
-    fill_params(request, params);
-    rc = mca_coll_flash_find_scratch(request, params);
-    if (rc != MPI_SUCCESS) {
-        return mca_coll_flash_request_refuse(request, rc, started);
-    }
-    begin_in_turn(request, params, started);
+    begin(request, params, started);
     return MPI_SUCCESS;
 }

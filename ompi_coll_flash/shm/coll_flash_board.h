@@ -7,7 +7,8 @@
 #define COLL_FLASH_BOARD_H
 
 #include "job/coll_flash_card.h"
-#include "coll_flash_operation.h"
+#include "request/coll_flash_request.h"
+#include "shm/flash_board.h"
 
 /* ------------------------------------------- their memory: coll_flash_board.c */
 
@@ -35,16 +36,13 @@ bool mca_coll_flash_board_rank_is_gone(uint32_t world_rank);
 
 /* --------------------------------- operations on them: coll_flash_board_calls.c */
 
-/* Starts a request's operation, or refuses it if params->element is 0; it may complete at once. */
-void mca_coll_flash_board_begin(mca_coll_flash_request_t *request, const flash_op_params_t *params);
-/* Where there is none to end, or the call returns an error: see flash_board_refuse(). */
-void mca_coll_flash_board_refuse(mca_coll_flash_module_t *module, flash_kind_t kind);
-/* Moves data, and completes requests. Returns 0 if nothing happened. */
-int mca_coll_flash_boards_progress(void);
-bool mca_coll_flash_boards_busy(void);
-/* A communicator's, with the communicator. */
-void mca_coll_flash_board_forget(mca_coll_flash_module_t *module);
+extern const mca_coll_flash_algorithm_t mca_coll_flash_shm;
+
+/* The next operation over the communicator's board. */
+mca_coll_flash_ticket_t mca_coll_flash_board_ticket(mca_coll_flash_module_t *module);
 /* For each that is not done, with the lock that orders them; or for none, if another thread has it. */
 void mca_coll_flash_boards_each(void (*look)(flash_board_t *board));
+/* For the algorithm's table. */
+void mca_coll_flash_boards_watch(void);
 
 #endif /* COLL_FLASH_BOARD_H */

@@ -23,6 +23,14 @@
 
 #include <pthread.h>
 
+/* Of a request. */
+typedef struct board_state {
+    flash_board_op_t op;
+    flash_op_params_t params;                    /* while it waits for the lock */
+    size_t read_above;                           /* longer blocks are read where they are */
+    struct mca_coll_flash_request *next_arrived; /* likewise */
+} board_state_t;
+
 /* What one step leaves to be done without the lock. */
 typedef struct outcome {
     bool happened;
@@ -36,6 +44,11 @@ static mca_coll_flash_module_t *active;
 
 static _Atomic(mca_coll_flash_request_t *) arrived;
 static atomic_uint busy;
+
+static board_state_t *state_of(const mca_coll_flash_request_t *request)
+{
+    return request->algorithm_state;
+}
 
 static void count(int change)
 {
@@ -59,7 +72,7 @@ static void put_arrival(mca_coll_flash_request_t *request)
 
     count(1);
     do {
-        request->next_arrived = latest;
+        state_of(request)->next_arrived = latest;
     } while (!atomic_compare_exchange_weak_explicit(&arrived, &latest, request,
                                                     memory_order_release, memory_order_relaxed));
 }
@@ -70,9 +83,9 @@ static mca_coll_flash_request_t *turn_round(mca_coll_flash_request_t *latest)
     mca_coll_flash_request_t *later = NULL;
 
     while (latest != NULL) {
-        mca_coll_flash_request_t *before = latest->next_arrived;
+        mca_coll_flash_request_t *before = state_of(latest)->next_arrived;
 
-        latest->next_arrived = later;
+        state_of(latest)->next_arrived = later;
         later = latest;
         latest = before;
     }
@@ -81,7 +94,9 @@ static mca_coll_flash_request_t *turn_round(mca_coll_flash_request_t *latest)
 
 static void start(mca_coll_flash_request_t *request, const flash_op_params_t *params)
 {
-    flash_board_start(request->module->board, &request->board, params, request->read_above);
+    board_state_t *state = state_of(request);
+
+    flash_board_start(request->module->board, &state->op, params, state->read_above);
     enlist(request->module);
 }
 
@@ -94,9 +109,9 @@ static void take_arrivals(void)
     }
     request = turn_round(atomic_exchange_explicit(&arrived, NULL, memory_order_acquire));
     while (request != NULL) {
-        mca_coll_flash_request_t *next = request->next_arrived;
+        mca_coll_flash_request_t *next = state_of(request)->next_arrived;
 
-        start(request, &request->waiting);
+        start(request, &state_of(request)->params);
         count(-1);
         request = next;
     }
@@ -156,22 +171,22 @@ static int act(const outcome_t *outcome)
     return completed + outcome->happened;
 }
 
-int mca_coll_flash_boards_progress(void)
+static bool is_busy(void)
+{
+    return atomic_load_explicit(&busy, memory_order_relaxed) > 0;
+}
+
+static int progress(void)
 {
     outcome_t outcome;
 
-    if (!mca_coll_flash_boards_busy() || pthread_mutex_trylock(&boards_mutex) != 0) {
+    if (!is_busy() || pthread_mutex_trylock(&boards_mutex) != 0) {
         return 0;
     }
     take_arrivals();
     step(&outcome);
     pthread_mutex_unlock(&boards_mutex);
     return act(&outcome);
-}
-
-bool mca_coll_flash_boards_busy(void)
-{
-    return atomic_load_explicit(&busy, memory_order_relaxed) > 0;
 }
 
 void mca_coll_flash_boards_each(void (*look)(flash_board_t *board))
@@ -186,15 +201,20 @@ void mca_coll_flash_boards_each(void (*look)(flash_board_t *board))
 }
 
 /* A communicator's operations begin in the order of its calls: those that had to wait come first. */
-void mca_coll_flash_board_begin(mca_coll_flash_request_t *request, const flash_op_params_t *params)
+static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
+    const mca_coll_flash_settings_t *settings = request->settings;
+    board_state_t *state = state_of(request);
     outcome_t outcome;
 
-    mca_coll_flash_job_poll();
+    state->read_above = params->schedule.ring.nranks <= settings->board_read_ranks
+                            ? settings->board_bytes
+                            : SIZE_MAX;
+    mca_coll_flash_poll();
     if (pthread_mutex_trylock(&boards_mutex) != 0) {
-        request->waiting = *params;
+        state->params = *params;
         put_arrival(request);
-        mca_coll_flash_boards_progress();
+        progress();
         return;
     }
     take_arrivals();
@@ -204,11 +224,12 @@ void mca_coll_flash_board_begin(mca_coll_flash_request_t *request, const flash_o
     act(&outcome);
 }
 
-void mca_coll_flash_board_refuse(mca_coll_flash_module_t *module, flash_kind_t kind)
+static void refuse(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind)
 {
     const flash_op_params_t params = {.schedule = {.kind = kind, .ring = module->ring}};
 
-    mca_coll_flash_job_poll();
+    (void) sequence;
+    mca_coll_flash_poll();
     pthread_mutex_lock(&boards_mutex);
     take_arrivals(); /* this one comes behind them */
     if (flash_board_refuse(module->board, &params)) {
@@ -217,7 +238,7 @@ void mca_coll_flash_board_refuse(mca_coll_flash_module_t *module, flash_kind_t k
     pthread_mutex_unlock(&boards_mutex);
 }
 
-void mca_coll_flash_board_forget(mca_coll_flash_module_t *module)
+static void forget(mca_coll_flash_module_t *module)
 {
     mca_coll_flash_module_t **at = &active;
 
@@ -232,3 +253,19 @@ void mca_coll_flash_board_forget(mca_coll_flash_module_t *module)
     pthread_mutex_unlock(&boards_mutex);
     flash_board_destroy(module->board);
 }
+
+mca_coll_flash_ticket_t mca_coll_flash_board_ticket(mca_coll_flash_module_t *module)
+{
+    return (mca_coll_flash_ticket_t){.algorithm = &mca_coll_flash_shm,
+                                     .sequence = module->board_sequence++,
+                                     .settings = &module->settings};
+}
+
+const mca_coll_flash_algorithm_t mca_coll_flash_shm = {.state_bytes = sizeof(board_state_t),
+                                                       .gives_up = true,
+                                                       .begin = begin,
+                                                       .refuse = refuse,
+                                                       .progress = progress,
+                                                       .is_busy = is_busy,
+                                                       .watch = mca_coll_flash_boards_watch,
+                                                       .forget = forget};

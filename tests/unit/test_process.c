@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shm/flash_process.h"
+#include "job/flash_process.h"
 #include "engine/flash_transport.h"
 #include "tap.h"
 

@@ -3,7 +3,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "shm/flash_process.h"
+#include "job/flash_process.h"
 
 #include <dirent.h>
 #include <errno.h>

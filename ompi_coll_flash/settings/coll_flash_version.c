@@ -8,7 +8,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "settings/coll_flash_params.h"
 
 #include <link.h>
 #include <stdio.h>

@@ -12,26 +12,22 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash_operation.h"
+#include "ring/coll_flash_ring.h"
 
 #include <pthread.h>
 
 static pthread_mutex_t numbers_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-mca_coll_flash_ticket_t mca_coll_flash_next_ticket(mca_coll_flash_module_t *module)
+mca_coll_flash_ticket_t mca_coll_flash_ring_ticket(mca_coll_flash_module_t *module)
 {
-    return (mca_coll_flash_ticket_t){.sequence = module->sequence++ & (FLASH_CALL_SEQUENCES - 1),
+    return (mca_coll_flash_ticket_t){.algorithm = &mca_coll_flash_ring,
+                                     .sequence = module->sequence++ & (FLASH_CALL_SEQUENCES - 1),
                                      .settings = &module->settings};
 }
 
-mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *module,
-                                                    mca_coll_flash_path_t path)
+flash_op_params_t *mca_coll_flash_number_waiting(const mca_coll_flash_request_t *request)
 {
-    uint32_t sequence = path == FLASH_BY_BOARD
-                            ? FLASH_ON_BOARD + module->board_sequence++ % FLASH_ON_BOARD
-                            : FLASH_IN_ROUNDS;
-
-    return (mca_coll_flash_ticket_t){.sequence = sequence, .settings = &module->settings};
+    return request->algorithm_state;
 }
 
 static bool take(const mca_coll_flash_request_t *request)
@@ -61,7 +57,7 @@ bool mca_coll_flash_number_take_or_wait(mca_coll_flash_request_t *request,
     pthread_mutex_lock(&numbers_mutex);
     taken = take(request);
     if (!taken) {
-        request->waiting = *params;
+        *mca_coll_flash_number_waiting(request) = *params;
         opal_list_append(&request->module->waiting, as_item(request));
     }
     pthread_mutex_unlock(&numbers_mutex);

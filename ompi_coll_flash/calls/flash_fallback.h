@@ -1,14 +1,14 @@
 /*
- * mpix_flash_fallback_operation.h: one of the extension's operations without the ring.
- * mpix_flash_fallback.c starts it, mpix_flash_fallback_operation.c does the rest.
+ * flash_fallback.h: a request that stands for collectives of the module below, and for what comes before and
+ * after them: callbacks of the extension (mpix_flash_fallback.c), copies of a device's memory
+ * (coll_flash_mirror_calls.c).
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#ifndef MPIX_FLASH_FALLBACK_OPERATION_H
-#define MPIX_FLASH_FALLBACK_OPERATION_H
+#ifndef FLASH_FALLBACK_H
+#define FLASH_FALLBACK_H
 
 #include "calls/coll_flash_mirror.h"
-#include "extension/mpix_flash_fallback.h"
 
 typedef struct flash_fallback {
     ompi_coll_base_nbc_request_t super;
@@ -57,9 +57,11 @@ void flash_fallback_end_inner(flash_fallback_t *fallback);
 bool flash_fallback_has_failed(const flash_fallback_t *fallback);
 /* Calls the producer for all pieces of its blocks, and waits for those that it leaves pending. */
 void flash_fallback_produce(flash_fallback_t *fallback);
+/* For the handles of these operations, whose pieces have negative numbers. */
+bool flash_fallback_end_pending(void *operation, MPI_Count piece, int error);
 /* In MPI_Finalize: before the library may go away. */
 void flash_fallback_close(void);
 /* From now on progress calls back, and completes the request. */
 void flash_fallback_enlist(flash_fallback_t *fallback, MPI_Request *request);
 
-#endif /* MPIX_FLASH_FALLBACK_OPERATION_H */
+#endif /* FLASH_FALLBACK_H */

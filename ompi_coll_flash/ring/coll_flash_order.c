@@ -1,5 +1,5 @@
 /*
- * coll_flash_ring.c: in which order a communicator's ranks stand in its ring.
+ * coll_flash_order.c: in which order a communicator's ranks stand in its ring.
  *
  * Each block travels over each edge of the ring but one. An edge between two nodes takes the
  * network, and edges between the same two nodes share their links: a ring should enter and leave
@@ -14,7 +14,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
+#include "ring/coll_flash_ring.h"
 
 #include <stdio.h>
 #include <stdlib.h>

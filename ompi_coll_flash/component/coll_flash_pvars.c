@@ -1,26 +1,11 @@
 /*
- * coll_flash_counters.c: what flash has done so far, as performance variables of the MPI tool
+ * coll_flash_pvars.c: what flash has done so far, as performance variables of the MPI tool
  * interface (MPI 3.1, section 14.3.6).
- *
- * Shared between threads: the counters are atomic, relaxed; they order nothing.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "coll_flash.h"
-
-#include <stdatomic.h>
-
-static atomic_uint_fast64_t counters[FLASH_COUNTERS];
-
-void mca_coll_flash_count(mca_coll_flash_counter_t counter, uint64_t amount)
-{
-    atomic_fetch_add_explicit(&counters[counter], amount, memory_order_relaxed);
-}
-
-uint64_t mca_coll_flash_counted(mca_coll_flash_counter_t counter)
-{
-    return atomic_load_explicit(&counters[counter], memory_order_relaxed);
-}
+#include "component/coll_flash_component.h"
+#include "job/coll_flash_counters.h"
 
 /* ctx: the counter. */
 static int get_count(const mca_base_pvar_t *variable, void *value, void *object)
@@ -189,7 +174,7 @@ static void register_times(void)
                  "CPU time in seconds that the progress thread of this process has used");
 }
 
-void mca_coll_flash_counters_register(void)
+void mca_coll_flash_pvars_register(void)
 {
     register_calls();
     register_reasons();

@@ -1,5 +1,5 @@
 /*
- * mpix_flash_fallback_operation.c: the callbacks around a plain collective, and the request that
+ * flash_fallback.c: the callbacks around a plain collective, and the request that
  * stands for both.
  *
  * Shared between threads: the list of operations under way, and which of them a thread is busy
@@ -10,7 +10,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "extension/mpix_flash_fallback_operation.h"
+#include "calls/flash_fallback.h"
 
 #include <pthread.h>
 #include <stdlib.h>

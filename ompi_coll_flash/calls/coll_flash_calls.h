@@ -1,0 +1,222 @@
+/*
+ * coll_flash_calls.h: MPI's arguments turned into operations.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef COLL_FLASH_CALLS_H
+#define COLL_FLASH_CALLS_H
+
+#include "calls/coll_flash_path.h"
+#include "device/flash_gpu.h"
+#include "request/coll_flash_memory.h"
+
+struct flash_fallback; /* see flash_fallback.h */
+struct flash_stager_order;
+
+/*
+ * MPI_Iallgather(v), and with `compute` the extension's. recvcounts == NULL: equal blocks of
+ * recvcount.
+ */
+int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                                   const void *sendbuf, flash_count_t sendcount,
+                                   MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
+                                   flash_counts_t recvcounts, flash_displs_t displs,
+                                   MPI_Datatype recvtype, const mca_coll_flash_compute_t *compute,
+                                   ompi_request_t **request);
+
+/* By which schedule the operation of that number goes, on all ranks. */
+flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *module,
+                                                const mca_coll_flash_settings_t *settings);
+/* MPI_Ireduce_scatter(_block), and with `compute` (and no sendbuf) the extension's, by a ring. */
+int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module,
+                                        mca_coll_flash_ticket_t ticket, const void *sendbuf,
+                                        void *recvbuf, flash_count_t recvcount,
+                                        flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
+                                        const mca_coll_flash_compute_t *compute,
+                                        mca_coll_flash_path_t path, ompi_request_t **request);
+
+/* MPIX_Flash_type(), but for the error handler. */
+int mca_coll_flash_halves_type(int which, MPI_Datatype *type);
+/* On such a type: puts its own operation in the place of MPI's. MPI_SUCCESS or MPI_ERR_OP. */
+int mca_coll_flash_halves_op(MPI_Datatype datatype, MPI_Op *op);
+/* Whether an operation is one of these; then any thread may run it, and a device's kernel does the
+ * same. */
+bool mca_coll_flash_halves_find(MPI_Op op, flash_gpu_operator_t *operation, flash_gpu_type_t *type);
+/* If the operation is one of them and rounds: how a direct reduce-scatter rounds once. */
+void mca_coll_flash_halves_widen(MPI_Op op, flash_op_params_t *params);
+
+/* Of a reduction that is staged: has the device add, if it can. Before the request is started. */
+void mca_coll_flash_add_far(const mca_coll_flash_request_t *request, const void *input,
+                            const void *output);
+/* The kernel that does the same, of flash_gpu.h's; false: none does. */
+bool mca_coll_flash_kernel_of(MPI_Op op, MPI_Datatype datatype, flash_gpu_operator_t *operation,
+                              flash_gpu_type_t *type);
+
+/* What a reduction is of. */
+void mca_coll_flash_reduce_by(mca_coll_flash_request_t *request, MPI_Datatype datatype, MPI_Op op,
+                              flash_op_params_t *params);
+
+/* MPIX_Iallreduce_compute. */
+int mca_coll_flash_start_allreduce(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                                   void *recvbuf, flash_count_t count, MPI_Datatype datatype,
+                                   MPI_Op op, const mca_coll_flash_compute_t *compute,
+                                   ompi_request_t **request);
+/* Which of `count` elements are the block of a rank. */
+flash_range_t mca_coll_flash_allreduce_block(size_t count, size_t row, int ranks, int rank);
+
+/* An all-to-all's, both of whose types have no gaps and the same size. */
+typedef struct mca_coll_flash_alltoall {
+    void *sendbuf;
+    flash_count_t sendcount;
+    flash_counts_t sendcounts; /* NULL: equal blocks of sendcount */
+    flash_displs_t sdispls;
+    MPI_Datatype sendtype;
+    void *recvbuf;
+    flash_count_t recvcount;
+    flash_counts_t recvcounts; /* NULL: of recvcount */
+    flash_displs_t rdispls;
+    MPI_Datatype recvtype;
+} mca_coll_flash_alltoall_t;
+
+/* MPIX_Ialltoall(v)_compute. */
+int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                                  const mca_coll_flash_alltoall_t *arguments,
+                                  const mca_coll_flash_compute_t *compute,
+                                  ompi_request_t **request);
+/* Whether its ranks are few enough for each to exchange with all others. */
+bool mca_coll_flash_may_exchange(ompi_communicator_t *comm);
+/* Why there cannot be one. */
+mca_coll_flash_obstacle_t mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm);
+/* MPI_SUCCESS, or MPI_ERR_TRUNCATE: what this rank has for itself does not fit. */
+int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,
+                                 ompi_communicator_t *comm);
+
+/* The arguments of a call, as MPI gives them. */
+typedef struct mca_coll_flash_arguments {
+    const void *sendbuf;
+    flash_count_t sendcount;
+    MPI_Datatype sendtype; /* not used in place, nor by reductions */
+    void *recvbuf;
+    flash_count_t recvcount;
+    flash_counts_t recvcounts; /* NULL: equal blocks of recvcount */
+    flash_displs_t displs;
+    MPI_Datatype recvtype;
+    MPI_Op op; /* NULL: an allgather */
+} mca_coll_flash_arguments_t;
+
+/* Where the first data of a receive side begins; NULL: there is none. */
+const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcount,
+                                      flash_counts_t recvcounts, flash_displs_t displs,
+                                      MPI_Datatype recvtype, int blocks);
+/*
+ * Before a call goes to another module, or a board: puts copies in host memory in the place of
+ * buffers in a device's, where that would touch them. NULL: there are none. MPI_SUCCESS, or an error
+ * that is explained; then the call is not made. `order`: what comes first, or NULL.
+ */
+int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
+                          mca_coll_flash_path_t path, const struct flash_stager_order *order,
+                          struct flash_fallback **mirrored);
+/* After it: *request stands for the call and for copying its result back. Returns `error`. */
+int mca_coll_flash_mirror_started(struct flash_fallback *mirrored, int error,
+                                  ompi_request_t **request);
+
+/* Starts a plain call on one of flash's paths, or passes it on to the module below. */
+typedef int mca_coll_flash_start_fn(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                                    const mca_coll_flash_arguments_t *arguments,
+                                    mca_coll_flash_path_t path, ompi_request_t **request);
+typedef int mca_coll_flash_pass_on_fn(mca_coll_flash_module_t *module,
+                                      const mca_coll_flash_arguments_t *arguments,
+                                      ompi_request_t **request);
+/*
+ * A plain call whose path only the processor's memory can take: with copies, as above, in the place of
+ * buffers in a device's memory, which stand in *arguments from then on.
+ */
+int mca_coll_flash_start_mirrored(mca_coll_flash_module_t *module, flash_kind_t kind,
+                                  mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
+                                  mca_coll_flash_start_fn *start,
+                                  mca_coll_flash_pass_on_fn *pass_on, ompi_request_t **request);
+
+/* Once, before threads make persistent requests at a time. */
+void mca_coll_flash_persistent_init(void);
+/* Why the next persistent request cannot be a ring's. */
+mca_coll_flash_obstacle_t mca_coll_flash_persistent_obstacle(const mca_coll_flash_module_t *module);
+/* An inactive request, each start of which calls one of the functions above. */
+int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
+                                  const mca_coll_flash_arguments_t *arguments,
+                                  ompi_request_t **request);
+/* Has another module make such a request, by a function like this one. */
+typedef int mca_coll_flash_init_fn(mca_coll_flash_module_t *module,
+                                   const mca_coll_flash_arguments_t *arguments,
+                                   struct ompi_info_t *info, ompi_request_t **request);
+/*
+ * A request of the module below, by `init`; of buffers in a device's memory, which that would touch,
+ * one that copies them in each of its rounds.
+ */
+int mca_coll_flash_persistent_below(mca_coll_flash_module_t *module,
+                                    const mca_coll_flash_arguments_t *arguments,
+                                    mca_coll_flash_init_fn *init, struct ompi_info_t *info,
+                                    ompi_request_t **request);
+/* Of a persistent request, one of whose rounds has come to its end. */
+void mca_coll_flash_persistent_complete(ompi_request_t *request, int error);
+
+/* No gap in an element or between two: a ring carries all that lies in their extent. */
+bool mca_coll_flash_is_solid(MPI_Datatype type);
+/* Whether a callback may write an allgather's own block where it is sent from. */
+bool mca_coll_flash_may_write_own(const void *sendbuf, MPI_Datatype sendtype,
+                                  MPI_Datatype recvtype);
+
+/* Why a ring cannot reduce with `op` on `datatype`. */
+mca_coll_flash_obstacle_t mca_coll_flash_reduce_obstacle(MPI_Datatype datatype, MPI_Op op);
+
+/* The functions that the module takes over. */
+int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                              void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                              ompi_communicator_t *comm, ompi_request_t **request,
+                              mca_coll_base_module_t *module);
+int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                               void *recvbuf, flash_counts_t recvcounts, flash_displs_t displs,
+                               MPI_Datatype recvtype, ompi_communicator_t *comm,
+                               ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
+                                   MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                                   ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
+                                         flash_count_t recvcount, MPI_Datatype datatype, MPI_Op op,
+                                         ompi_communicator_t *comm, ompi_request_t **request,
+                                         mca_coll_base_module_t *module);
+int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
+                                  MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
+                                  MPI_Datatype recvtype, ompi_communicator_t *comm,
+                                  struct ompi_info_t *info, ompi_request_t **request,
+                                  mca_coll_base_module_t *module);
+int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
+                                   MPI_Datatype sendtype, void *recvbuf, flash_counts_t recvcounts,
+                                   flash_displs_t displs, MPI_Datatype recvtype,
+                                   ompi_communicator_t *comm, struct ompi_info_t *info,
+                                   ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
+                                       flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
+                                       ompi_communicator_t *comm, struct ompi_info_t *info,
+                                       ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
+                                             flash_count_t recvcount, MPI_Datatype datatype,
+                                             MPI_Op op, ompi_communicator_t *comm,
+                                             struct ompi_info_t *info, ompi_request_t **request,
+                                             mca_coll_base_module_t *module);
+
+#if FLASH_LARGE_COUNTS
+/* In place of these, see coll_flash_ompi6.c. */
+#define FLASH_LARGE(name) \
+    __typeof__(*(mca_coll_base_module_##name##_fn_t) NULL) mca_coll_flash_large_##name
+FLASH_LARGE(iallgather);
+FLASH_LARGE(iallgatherv);
+FLASH_LARGE(ireduce_scatter);
+FLASH_LARGE(ireduce_scatter_block);
+FLASH_LARGE(allgather_init);
+FLASH_LARGE(allgatherv_init);
+FLASH_LARGE(reduce_scatter_init);
+FLASH_LARGE(reduce_scatter_block_init);
+int mca_coll_flash_give_back(mca_coll_base_module_t *module, ompi_communicator_t *comm);
+#endif
+
+#endif /* COLL_FLASH_CALLS_H */

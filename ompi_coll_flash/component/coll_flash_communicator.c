@@ -1,0 +1,151 @@
+/*
+ * coll_flash_communicator.c: one communicator: whether flash serves it, taking over, giving back.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "component/coll_flash_component.h"
+
+#include "calls/coll_flash_calls.h"
+#include "ring/coll_flash_ring.h"
+#include "shm/coll_flash_board.h"
+
+/* What flash passes on must have somewhere to go. */
+static bool has_previous(const mca_coll_base_comm_coll_t *coll)
+{
+    return coll->coll_iallgather != NULL && coll->coll_iallgatherv != NULL &&
+           coll->coll_ireduce_scatter != NULL && coll->coll_ireduce_scatter_block != NULL &&
+           coll->coll_allgather_init != NULL && coll->coll_allgatherv_init != NULL &&
+           coll->coll_reduce_scatter_init != NULL && coll->coll_reduce_scatter_block_init != NULL;
+}
+
+/* With MPI_COMM_WORLD, the first, the job's processes agree on all that depends on all of them. */
+static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm, bool passes_on)
+{
+    int rc = OMPI_SUCCESS;
+
+    if (comm == MPI_COMM_WORLD) {
+        rc = mca_coll_flash_meet(comm);
+        rc = rc == OMPI_SUCCESS ? mca_coll_flash_ring_agree(comm) : rc;
+    }
+    if (rc == OMPI_ERR_OUT_OF_RESOURCE ||
+        (rc == OMPI_SUCCESS && !mca_coll_flash_ring_form(comm, &module->ring))) {
+        mca_coll_flash_no_memory(comm);
+    }
+    if (rc != OMPI_SUCCESS) {
+        return rc;
+    }
+    module->on_node = mca_coll_flash_ring_on_one_node(comm);
+    if (comm == MPI_COMM_WORLD) {
+        rc = mca_coll_flash_agree(comm, (int) flash_ring_rank(&module->ring, 1), passes_on);
+    }
+    if (rc == OMPI_SUCCESS) {
+        mca_coll_flash_ring_tag(module, comm);
+    }
+    return rc;
+}
+
+static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    uint32_t comm_id = flash_compat_comm_id(comm);
+    bool passes_on = has_previous(comm->c_coll);
+    int rc;
+
+    if (!passes_on) {
+        FLASH_VERBOSE(1,
+                      "coll:flash: does not serve communicator %u: no other component has the "
+                      "operations that flash passes on",
+                      comm_id);
+        if (comm != MPI_COMM_WORLD) {
+            return OMPI_ERR_NOT_AVAILABLE;
+        }
+    }
+    rc = join_ring(module, comm, passes_on); /* in the first, others may wait for this rank */
+    if (rc != OMPI_SUCCESS) {
+        return rc;
+    }
+    if (mca_coll_flash_read_settings(comm, &module->settings) != OPAL_SUCCESS) {
+        mca_coll_flash_no_memory(comm);
+    }
+    if (module->on_node && !mca_coll_flash_board_of(comm, &module->board)) {
+        mca_coll_flash_no_memory(comm);
+    }
+    module->comm = comm;
+    FLASH_TAKE_OVER(module, comm, iallgather);
+    FLASH_TAKE_OVER(module, comm, iallgatherv);
+    FLASH_TAKE_OVER(module, comm, ireduce_scatter);
+    FLASH_TAKE_OVER(module, comm, ireduce_scatter_block);
+    FLASH_TAKE_OVER(module, comm, allgather_init);
+    FLASH_TAKE_OVER(module, comm, allgatherv_init);
+    FLASH_TAKE_OVER(module, comm, reduce_scatter_init);
+    FLASH_TAKE_OVER(module, comm, reduce_scatter_block_init);
+    FLASH_VERBOSE(1, "coll:flash: serves communicator %u (%s), %d ranks, %s", comm_id, comm->c_name,
+                  ompi_comm_size(comm),
+                  module->board != NULL ? "with a board"
+                  : module->on_node     ? "on one node, without a board"
+                                        : "on several nodes");
+    return OMPI_SUCCESS;
+}
+
+/* Endpoints and tags are counted by the job's ranks: spawned and connected jobs are passed on. */
+static bool one_job(ompi_communicator_t *comm)
+{
+    ompi_group_t *group = comm->c_local_group;
+    opal_jobid_t job = ompi_group_get_proc_name(group, 0).jobid;
+
+    for (int rank = 1; rank < ompi_comm_size(comm); rank++) {
+        if (ompi_group_get_proc_name(group, rank).jobid != job) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * Why flash does not serve the communicator, or NULL. Everything asked here has the same answer on
+ * all ranks, but for the priority, which the agreement looks after: a rank whose priority is too
+ * low takes part in it, where the others wait for it, and makes it fail. Nothing can be asked of a
+ * rank that has not got the component at all: see coll_flash_release.c.
+ */
+static const char *obstacle(ompi_communicator_t *comm)
+{
+    if (comm != MPI_COMM_WORLD && mca_coll_flash_params.priority <= FLASH_TOO_LOW_PRIORITY) {
+        return "coll_flash_priority is too low";
+    }
+    if (OMPI_COMM_IS_INTER(comm)) {
+        return "an inter-communicator";
+    }
+    if (ompi_comm_size(comm) < 2) {
+        return "one rank";
+    }
+    if (!mca_coll_flash_is_usable()) {
+        return "flash does not serve this job";
+    }
+    if (!mca_coll_flash_tags_fit(comm)) {
+        return "its number has no place in a tag";
+    }
+    return one_job(comm) ? flash_compat_obstacle(comm) : "processes of several jobs";
+}
+
+mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int *priority)
+{
+    mca_coll_flash_module_t *module;
+    const char *why = obstacle(comm);
+
+    if (why != NULL) {
+        FLASH_VERBOSE(1, "coll:flash: does not serve communicator %u: %s",
+                      flash_compat_comm_id(comm), why);
+        return NULL;
+    }
+    *priority = mca_coll_flash_params.priority;
+    if (*priority <= FLASH_TOO_LOW_PRIORITY) {
+        *priority = FLASH_DEFAULT_PRIORITY; /* for the agreement, see above */
+    }
+    module = OBJ_NEW(mca_coll_flash_module_t);
+    if (module == NULL) {
+        mca_coll_flash_no_memory(comm);
+    }
+    module->super.coll_module_enable = module_enable;
+    module->super.coll_module_disable = FLASH_DISABLE;
+    return &module->super;
+}

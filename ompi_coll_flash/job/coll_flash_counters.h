@@ -1,0 +1,42 @@
+/*
+ * coll_flash_counters.h: what this process has done so far.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef COLL_FLASH_COUNTERS_H
+#define COLL_FLASH_COUNTERS_H
+
+#include "settings/coll_flash_params.h"
+
+/* What the process has done so far: numbers of calls, unless it says otherwise. */
+typedef enum mca_coll_flash_counter {
+    FLASH_COUNT_RINGS, /* of calls served by a ring, or as a parameter or the call itself says */
+    FLASH_COUNT_RING_BYTES,
+    FLASH_COUNT_CALLBACKS, /* made for them */
+    FLASH_COUNT_DIRECTS,   /* plain calls, served directly because they are too small for a ring */
+    FLASH_COUNT_DIRECT_BYTES,
+    FLASH_COUNT_BOARDS, /* plain calls, served over a board */
+    FLASH_COUNT_BOARD_BYTES,
+    FLASH_COUNT_DOUBLINGS, /* plain calls, in rounds of Open MPI's messages */
+    FLASH_COUNT_DOUBLING_BYTES,
+    FLASH_COUNT_PASSED_ON, /* plain calls */
+    FLASH_COUNT_PASSED_ON_BYTES,
+    FLASH_COUNT_PLAIN, /* of the extension, served by plain collectives */
+    FLASH_COUNT_PLAIN_BYTES,
+    /* Why these last two were not served. */
+    FLASH_COUNT_MIN_BYTES,
+    FLASH_COUNT_STEP_BYTES,
+    FLASH_COUNT_ON_NODE,
+    FLASH_COUNT_OPERATION,
+    FLASH_COUNT_PERSISTENT,
+    FLASH_COUNT_RANKS,
+    FLASH_COUNT_MERGED,
+    FLASH_COUNT_COMMUNICATOR,
+    FLASH_COUNT_LARGE,
+    FLASH_COUNTERS
+} mca_coll_flash_counter_t;
+
+void mca_coll_flash_count(mca_coll_flash_counter_t counter, uint64_t amount);
+uint64_t mca_coll_flash_counted(mca_coll_flash_counter_t counter);
+
+#endif /* COLL_FLASH_COUNTERS_H */

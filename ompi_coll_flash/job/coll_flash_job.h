@@ -1,0 +1,96 @@
+/*
+ * coll_flash_job.h: what a process of a job has one of: transport, engine, progress; and the
+ * job's other processes as peers.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef COLL_FLASH_JOB_H
+#define COLL_FLASH_JOB_H
+
+#include "engine/flash_engine.h"
+#include "progress/flash_progress.h"
+#include "settings/coll_flash_params.h"
+
+/* This process', through PMIx, before MPI_Init commits what was published. */
+void mca_coll_flash_release_publish(void);
+/*
+ * Collective over those processes of MPI_COMM_WORLD that have flash, once, in MPI_Init: whether all
+ * have, and the same release; if not, that is said. OMPI_SUCCESS, OMPI_ERR_NOT_AVAILABLE or others.
+ */
+int mca_coll_flash_release_agree(ompi_communicator_t *world);
+
+/* The trace that the parameters ask for; NULL: none, or it cannot be had, which is said. */
+flash_trace_t *mca_coll_flash_trace_open(void);
+/* Writes it, once nothing is added to it any more. */
+void mca_coll_flash_trace_close(void);
+
+/* Opens UCX; a failure is kept, for the agreement to find. */
+void mca_coll_flash_job_open(void);
+void mca_coll_flash_job_close(void);
+
+/* Whether this rank could take part; connects to its neighbour to find out. */
+bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int right);
+/* Why it could not. */
+const char *mca_coll_flash_job_reason(void);
+
+/* The engine's owner; NULL if UCX could not be opened. */
+flash_progress_t *mca_coll_flash_job_progress(void);
+
+/* Likewise what it moves data with. */
+flash_transport_t *mca_coll_flash_job_transport(void);
+
+/* From now on measures how long operations are under way, for good, and what it has found. */
+void mca_coll_flash_job_measure(void);
+flash_times_t mca_coll_flash_job_times(void);
+
+/*
+ * flash_engine_watch(); `found` is called for each operation that it finds while that cannot
+ * complete yet, and may look at it.
+ */
+size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
+                                void (*found)(void *arg, size_t k, const flash_silence_t *silence),
+                                void *arg);
+
+/* See flash_ucx_echo(); not often. Makes progress to the end before it, and behind. */
+unsigned mca_coll_flash_job_echo(void);
+
+/* With the first operation by messages: starts the progress thread, if parameters and machine allow. */
+void mca_coll_flash_job_start(void);
+/* The thread that makes callbacks, unless it is there. MPI_SUCCESS, MPI_ERR_NO_MEM. */
+int mca_coll_flash_job_start_caller(void);
+
+/* The MPI error code of a status of flash's. */
+int mca_coll_flash_error(int status);
+
+/* Starts the progress thread, or says why there is none. */
+void mca_coll_flash_thread_start(flash_progress_t *progress);
+
+/* ------------------------------------------------------------------- peers */
+
+/* Whether there was memory. */
+bool mca_coll_flash_peers_init(void);
+void mca_coll_flash_peers_fini(void);
+/* A process of this job as a peer; NULL if there is no memory. */
+flash_peer_t *mca_coll_flash_peer_of(opal_process_name_t name);
+/* Connects to it. FLASH_OK, or FLASH_ERR_* and the reason, FLASH_UCX_REASON_MAX bytes at most. */
+int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char *reason);
+/* Makes it possible to send to it, or says why it is not. MPI_SUCCESS or MPI_ERR_*. */
+int mca_coll_flash_peer_connect(opal_process_name_t name, flash_peer_t *peer);
+/*
+ * Looks whether the process is there, and loses it if not: at once on this node, elsewhere with
+ * mca_coll_flash_peers_judge(), some time. To be called again and again.
+ */
+void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer);
+void mca_coll_flash_peers_judge(void);
+/* See flash_ucx_lose(). */
+void mca_coll_flash_peer_lose(flash_peer_t *peer);
+/* Before the next echo: takes note of those of this node that have gone. */
+void mca_coll_flash_peers_suspect(void);
+/*
+ * Nothing of what the processes of this node send comes in any more. If one of them has gone, and no
+ * echo that was sent since has come in, it was writing to this one as it died: gives all of them up,
+ * and says so.
+ */
+void mca_coll_flash_peers_unjam(void);
+
+#endif /* COLL_FLASH_JOB_H */

@@ -1,0 +1,74 @@
+/*
+ * coll_flash_module.c: what flash has of a communicator that it serves.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "request/coll_flash_algorithm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Noreturn void mca_coll_flash_no_memory(ompi_communicator_t *comm)
+{
+    FLASH_HELP("no-memory-for-communicator", opal_process_info.nodename, (int) getpid());
+    ompi_mpi_abort(comm, MPI_ERR_NO_MEM);
+    abort();
+}
+
+static void module_construct(mca_coll_flash_module_t *module)
+{
+    module->comm = NULL;
+    memset(&module->previous, 0, sizeof(module->previous));
+    module->sequence = module->persistent_sequence = 0;
+    memset(module->taken, 0, sizeof(module->taken));
+    OBJ_CONSTRUCT(&module->waiting, opal_list_t);
+    module->ring = (flash_ring_t){.ranks = NULL};
+    module->board = NULL;
+    module->board_active = false;
+    module->board_sequence = 0;
+    module->left = module->right = NULL;
+    module->pairs = NULL;
+    atomic_init(&module->told_blame, FLASH_NOT_TOLD);
+}
+
+static void release(mca_coll_base_module_t *module)
+{
+    if (module != NULL) {
+        OBJ_RELEASE(module);
+    }
+}
+
+static void module_destruct(mca_coll_flash_module_t *module)
+{
+    mca_coll_flash_algorithms_forget(module);
+    OBJ_DESTRUCT(&module->waiting);
+    free((void *) module->ring.ranks);
+    free(module->pairs);
+    release(module->previous.iallgather_module);
+    release(module->previous.iallgatherv_module);
+    release(module->previous.ireduce_scatter_module);
+    release(module->previous.ireduce_scatter_block_module);
+    release(module->previous.allgather_init_module);
+    release(module->previous.allgatherv_init_module);
+    release(module->previous.reduce_scatter_init_module);
+    release(module->previous.reduce_scatter_block_init_module);
+}
+
+OBJ_CLASS_INSTANCE(mca_coll_flash_module_t, mca_coll_base_module_t, module_construct,
+                   module_destruct);
+
+mca_coll_flash_module_t *mca_coll_flash_module_of(ompi_communicator_t *comm)
+{
+    mca_coll_base_avail_coll_t *available;
+
+    if (comm->c_coll == NULL || comm->c_coll->module_list == NULL) {
+        return NULL;
+    }
+    OPAL_LIST_FOREACH(available, comm->c_coll->module_list, mca_coll_base_avail_coll_t)
+    {
+        if (available->ac_module->super.obj_class == OBJ_CLASS(mca_coll_flash_module_t)) {
+            return (mca_coll_flash_module_t *) available->ac_module;
+        }
+    }
+    return NULL;
+}

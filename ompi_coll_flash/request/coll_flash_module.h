@@ -1,0 +1,95 @@
+/*
+ * coll_flash_module.h: a communicator that flash serves.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef COLL_FLASH_MODULE_H
+#define COLL_FLASH_MODULE_H
+
+#include "job/coll_flash_job.h"
+
+/* The functions that the communicator had before, with their modules; for what flash passes on. */
+typedef struct mca_coll_flash_previous {
+    mca_coll_base_module_iallgather_fn_t iallgather;
+    mca_coll_base_module_t *iallgather_module;
+    mca_coll_base_module_iallgatherv_fn_t iallgatherv;
+    mca_coll_base_module_t *iallgatherv_module;
+    mca_coll_base_module_ireduce_scatter_fn_t ireduce_scatter;
+    mca_coll_base_module_t *ireduce_scatter_module;
+    mca_coll_base_module_ireduce_scatter_block_fn_t ireduce_scatter_block;
+    mca_coll_base_module_t *ireduce_scatter_block_module;
+    mca_coll_base_module_allgather_init_fn_t allgather_init;
+    mca_coll_base_module_t *allgather_init_module;
+    mca_coll_base_module_allgatherv_init_fn_t allgatherv_init;
+    mca_coll_base_module_t *allgatherv_init_module;
+    mca_coll_base_module_reduce_scatter_init_fn_t reduce_scatter_init;
+    mca_coll_base_module_t *reduce_scatter_init_module;
+    mca_coll_base_module_reduce_scatter_block_init_fn_t reduce_scatter_block_init;
+    mca_coll_base_module_t *reduce_scatter_block_init_module;
+} mca_coll_flash_previous_t;
+
+/* Bits of the number in a tag that tells the operations of a communicator apart. */
+#define FLASH_SEQUENCE_BITS  14
+/* The lower half numbers calls, in turn; the upper half persistent requests, each once. */
+#define FLASH_CALL_SEQUENCES (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1))
+
+/* No rank, and not FLASH_NOBODY either. */
+#define FLASH_NOT_TOLD (FLASH_NOBODY - 1)
+
+/*
+ * What holds for one communicator: the parameters of the same names, unless its info keys say
+ * otherwise. All are of one type, for the table of keys in coll_flash_info.c.
+ */
+typedef struct mca_coll_flash_settings {
+    size_t min_bytes, step_bytes, merge_bytes;
+    size_t on_node; /* 0 or 1 */
+    size_t board;   /* 0 or 1; 1 has no effect where the communicator has no board */
+    size_t board_bytes;
+    size_t board_read_ranks; /* 0 where no rank may read another one's memory */
+    size_t direct_bytes, direct_ranks;
+    size_t doubling_bytes, doubling_ranks;
+    size_t segment_bytes;
+    size_t depth, sends, pinned_bytes;
+    size_t pieces;          /* where a call's hints do not say */
+    size_t schedule;        /* FLASH_SCHEDULE_* */
+    size_t callback_thread; /* 0 or 1: this rank's callbacks are made by a thread of flash's */
+} mca_coll_flash_settings_t;
+
+typedef struct mca_coll_flash_module {
+    mca_coll_base_module_t super;
+    ompi_communicator_t *comm;
+    mca_coll_flash_previous_t previous;
+    flash_ring_t ring;                  /* its order of ranks is owned */
+    bool on_node;                       /* all ranks share this node */
+    mca_coll_flash_settings_t settings; /* changed by the user's collective calls alone */
+    uint64_t recv_tag, send_tag;  /* this communicator's part of the tags, see coll_flash_tags.c */
+    uint32_t sequence;            /* operations started; collective calls are ordered by the user */
+    uint32_t persistent_sequence; /* persistent requests made; likewise */
+    /* A bit for each number of a call that is under way, and the calls that wait for theirs, in
+       their order; see coll_flash_number.c. */
+    uint64_t taken[FLASH_CALL_SEQUENCES / 64];
+    opal_list_t waiting;
+    struct flash_board *board; /* owned; NULL: none */
+    uint32_t board_sequence;   /* operations on it */
+    /* It is in the list of those that are not done: see coll_flash_board_calls.c for these two. */
+    bool board_active;
+    struct mca_coll_flash_module *next_active;
+    flash_peer_t *left, *right; /* NULL before the first ring */
+    flash_pair_t *pairs;        /* owned; NULL before the first operation that exchanges with all */
+    /* At whose door the latest failure elsewhere was laid that was told; written by any thread that
+       completes a request, and nothing else goes by it: relaxed. */
+    _Atomic uint32_t told_blame;
+} mca_coll_flash_module_t;
+
+OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
+
+/*
+ * While a communicator is made there is no error that all ranks would hear of: one that went without
+ * flash alone would leave the others waiting in each ring. Ends the job, and says why.
+ */
+_Noreturn void mca_coll_flash_no_memory(ompi_communicator_t *comm);
+
+/* The module that serves `comm`, or NULL. */
+mca_coll_flash_module_t *mca_coll_flash_module_of(ompi_communicator_t *comm);
+
+#endif /* COLL_FLASH_MODULE_H */

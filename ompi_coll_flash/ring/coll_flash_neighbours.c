@@ -1,0 +1,88 @@
+/*
+ * coll_flash_neighbours.c: the processes that a communicator's operations exchange messages with.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "ring/coll_flash_ring.h"
+
+static int find_neighbour(mca_coll_flash_module_t *module, uint32_t ahead, flash_peer_t **peer)
+{
+    int rank = (int) flash_ring_rank(&module->ring, ahead);
+    opal_process_name_t name = ompi_group_get_proc_name(module->comm->c_local_group, rank);
+
+    *peer = mca_coll_flash_peer_of(name);
+    return *peer == NULL ? MPI_ERR_NO_MEM : mca_coll_flash_peer_connect(name, *peer);
+}
+
+/*
+ * What the first operation of a communicator needs. Nothing is sent to the left of a ring but UCX's
+ * own replies. For these it would make an endpoint by itself; one of its own it destroys when that
+ * process dies, and stumbles over messages of it that it finds later.
+ */
+static int find_neighbours(mca_coll_flash_module_t *module)
+{
+    flash_peer_t *right;
+    int rc;
+
+    if (module->right == NULL) {
+        rc = find_neighbour(module, module->ring.nranks - 1, &module->left);
+        if (rc == MPI_SUCCESS) {
+            rc = find_neighbour(module, 1, &right);
+        }
+        if (rc != MPI_SUCCESS) {
+            return rc;
+        }
+        module->right = right;
+    }
+    return MPI_SUCCESS;
+}
+
+/*
+ * Of all others. Who cannot be connected to is lost: the operation goes on with the rest, who
+ * would wait, and ends with an error that names it.
+ */
+static flash_peer_t *find_or_lose(mca_coll_flash_module_t *module, uint32_t ahead)
+{
+    flash_peer_t *peer;
+
+    if (find_neighbour(module, ahead, &peer) != MPI_SUCCESS && peer != NULL) {
+        mca_coll_flash_peer_lose(peer);
+    }
+    return peer;
+}
+
+/*
+ * Who has been found stays so, and is not written again: operations may be under way. Half way
+ * round, each has been, on the other side.
+ */
+static int find_pairs(mca_coll_flash_module_t *module)
+{
+    uint32_t ranks = module->ring.nranks;
+
+    mca_coll_flash_pairs_tag(module);
+    for (uint32_t distance = 1; distance < ranks; distance++) {
+        flash_pair_t *pair = &module->pairs[distance - 1];
+        flash_pair_t *opposite = &module->pairs[ranks - distance - 1];
+
+        if (pair->right != NULL) {
+            continue;
+        }
+        pair->right = find_or_lose(module, distance);
+        if (pair->right == NULL) {
+            return MPI_ERR_NO_MEM;
+        }
+        opposite->left = pair->right;
+    }
+    return MPI_SUCCESS;
+}
+
+int mca_coll_flash_ring_prepare(mca_coll_flash_module_t *module, flash_kind_t kind)
+{
+    int rc = flash_schedule_exchanges(kind) ? find_pairs(module) : find_neighbours(module);
+
+    if (rc == MPI_SUCCESS) {
+        mca_coll_flash_poll();
+        mca_coll_flash_job_start();
+    }
+    return rc;
+}

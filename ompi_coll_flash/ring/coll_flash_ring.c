@@ -1,0 +1,118 @@
+/*
+ * coll_flash_ring.c: a request's beginning and end, where the engine moves it: by messages of flash's own.
+ *
+ * A request ends in an application thread, from the callback of opal_progress(), never in the progress
+ * thread: at MPI_THREAD_SINGLE Open MPI's requests are plain memory.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "ring/coll_flash_ring.h"
+
+/* Who takes part in what, and by which name it goes among them. */
+static void set_messages(const mca_coll_flash_module_t *module, uint64_t sequence,
+                         flash_kind_t kind, flash_op_params_t *params)
+{
+    params->schedule.kind = kind;
+    params->schedule.ring = module->ring;
+    params->left = module->left;
+    params->right = module->right;
+    params->recv_tag = params->send_tag = sequence << FLASH_TAG_SHIFT;
+    if (flash_schedule_exchanges(kind)) {
+        params->pairs = module->pairs;
+    } else {
+        params->recv_tag |= module->recv_tag;
+        params->send_tag |= module->send_tag;
+    }
+}
+
+static void end(mca_coll_flash_request_t *request, int status, uint32_t blamed, bool haunted);
+
+/*
+ * With its number taken. What cannot be started is refused; what cannot be refused either ends here, and
+ * leaves the others to wait.
+ */
+static void start(mca_coll_flash_request_t *request, const flash_op_params_t *params)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    flash_op_params_t refusal = {.user = request};
+
+    if (!request->refused) {
+        int rc = flash_progress_start_op(progress, params);
+
+        if (rc == FLASH_OK) {
+            return;
+        }
+        mca_coll_flash_request_fail(request, mca_coll_flash_error(rc));
+    }
+    set_messages(request->module, request->sequence, request->kind, &refusal);
+    if (!flash_progress_refuse(progress, &refusal)) {
+        end(request, FLASH_OK, FLASH_NOBODY, false); /* with the error that it has */
+    }
+}
+
+/* Another one may have waited for its number. */
+static void end(mca_coll_flash_request_t *request, int status, uint32_t blamed, bool haunted)
+{
+    mca_coll_flash_request_t *next = mca_coll_flash_number_leave(request);
+
+    mca_coll_flash_request_ended(request, status, blamed, haunted);
+    if (next != NULL) {
+        start(next, mca_coll_flash_number_waiting(next));
+    }
+}
+
+static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
+{
+    set_messages(request->module, request->sequence, request->kind, params);
+    if (mca_coll_flash_number_take_or_wait(request, params)) {
+        start(request, params);
+    }
+}
+
+/*
+ * Without a request to wait for its end: not for a number that is soon used again. What who exchanges with
+ * all needs of the module stays for good then.
+ */
+static void refuse(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind)
+{
+    flash_op_params_t params = {.user = NULL};
+
+    if (sequence < FLASH_CALL_SEQUENCES &&
+        mca_coll_flash_ring_prepare(module, kind) == MPI_SUCCESS) {
+        set_messages(module, sequence, kind, &params);
+        if (flash_progress_refuse(mca_coll_flash_job_progress(), &params) &&
+            flash_schedule_exchanges(kind)) {
+            OBJ_RETAIN(module);
+        }
+    }
+}
+
+static void complete(flash_op_t *op)
+{
+    mca_coll_flash_request_t *request = flash_op_user(op);
+    int status = flash_op_status(op);
+    uint32_t blamed = flash_op_blamed(op);
+    bool haunted = flash_op_is_haunted(op);
+
+    flash_progress_destroy_op(mca_coll_flash_job_progress(), op);
+    end(request, status, blamed, haunted);
+}
+
+static int progress(void)
+{
+    return flash_progress_poll(mca_coll_flash_job_progress(), complete);
+}
+
+static bool is_busy(void)
+{
+    return flash_progress_busy(mca_coll_flash_job_progress());
+}
+
+const mca_coll_flash_algorithm_t mca_coll_flash_ring = {.state_bytes = sizeof(flash_op_params_t),
+                                                        .gives_up = true,
+                                                        .prepare = mca_coll_flash_ring_prepare,
+                                                        .begin = begin,
+                                                        .refuse = refuse,
+                                                        .progress = progress,
+                                                        .is_busy = is_busy,
+                                                        .watch = mca_coll_flash_ring_watch};

@@ -1,0 +1,70 @@
+/*
+ * coll_flash_ring.h: operations by messages of flash's own: rings, and exchanges with all others.
+ *
+ *   coll_flash_order.c       in which order the ranks of a communicator stand in its ring
+ *   coll_flash_tags.c        how messages of a communicator are told apart from others
+ *   coll_flash_number.c      how those of its operations are
+ *   coll_flash_neighbours.c  the processes that it exchanges messages with
+ *   coll_flash_ring.c        a request's beginning and end
+ *   coll_flash_ring_watch.c  neighbours that fall silent
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef COLL_FLASH_RING_H
+#define COLL_FLASH_RING_H
+
+#include "request/coll_flash_request.h"
+
+extern const mca_coll_flash_algorithm_t mca_coll_flash_ring;
+
+/* The next operation of a communicator: whoever calls takes part in it, or fails. */
+mca_coll_flash_ticket_t mca_coll_flash_ring_ticket(mca_coll_flash_module_t *module);
+
+/* ------------------------------------------------------------------- order */
+
+/*
+ * Collective over MPI_COMM_WORLD, once, in MPI_Init: every process learns where all others are.
+ */
+int mca_coll_flash_ring_agree(ompi_communicator_t *world);
+void mca_coll_flash_ring_fini(void);
+/* Whether all ranks share a node; equal on all of them. */
+bool mca_coll_flash_ring_on_one_node(ompi_communicator_t *comm);
+/* Where this rank stands in the communicator's ring. False if there is no memory. */
+bool mca_coll_flash_ring_form(ompi_communicator_t *comm, flash_ring_t *ring);
+
+/* -------------------------------------------------------------------- tags */
+
+/* Whether the communicator's number has a place in a tag. */
+bool mca_coll_flash_tags_fit(ompi_communicator_t *comm);
+/* The ring's part, once the ring has been formed; before the module has its communicator. */
+void mca_coll_flash_ring_tag(mca_coll_flash_module_t *module, ompi_communicator_t *comm);
+/*
+ * Before the first all-to-all: an array for each distance, with the communicator's part of the tags, and
+ * without peers. Like the one above ends the job if there is no memory.
+ */
+void mca_coll_flash_pairs_tag(mca_coll_flash_module_t *module);
+/* Frees what all communicators share, when there are no more of them. */
+void mca_coll_flash_tags_fini(void);
+
+/* ----------------------------------------------------------------- numbers */
+
+/*
+ * Takes the request's number. False if an operation 8192 calls older still has it: then the request
+ * waits, with a copy of `params`.
+ */
+bool mca_coll_flash_number_take_or_wait(mca_coll_flash_request_t *request,
+                                        const flash_op_params_t *params);
+/* Gives it back. The request that has waited for it, has it now and is to be started, or NULL. */
+mca_coll_flash_request_t *mca_coll_flash_number_leave(const mca_coll_flash_request_t *request);
+/* What a request that waits is to be started with. */
+flash_op_params_t *mca_coll_flash_number_waiting(const mca_coll_flash_request_t *request);
+
+/* -------------------------------------------------------------- neighbours */
+
+/* What the first operation of a kind on a communicator, and of the process, needs. */
+int mca_coll_flash_ring_prepare(mca_coll_flash_module_t *module, flash_kind_t kind);
+
+/* For the algorithm's table. */
+void mca_coll_flash_ring_watch(void);
+
+#endif /* COLL_FLASH_RING_H */

@@ -1,0 +1,80 @@
+/*
+ * coll_flash_params.c: parameters: their defaults, and how one is declared.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "settings/coll_flash_params_internal.h"
+
+#include "engine/flash_pool.h"
+
+mca_coll_flash_params_t mca_coll_flash_params = {
+    .priority = FLASH_DEFAULT_PRIORITY,
+    .progress = FLASH_PROGRESS_AUTO,
+    .bind = true,
+    .ring_order = FLASH_ORDER_MACHINE,
+    .on_node = FLASH_ON_NODE_AUTO,
+    .board = true,
+    .board_bytes = 16 * 1024,
+    .board_read_ranks = 2,
+    .min_bytes = 512 * 1024,
+    .step_bytes = 64 * 1024,
+    .merge_bytes = 512 * 1024,
+    .direct_bytes = 48 * 1024,
+    .direct_ranks = 16,
+    .doubling_bytes = 128 * 1024,
+    .doubling_ranks = 4,
+    .schedule = FLASH_SCHEDULE_RING,
+    .callback_thread = false,
+    .depth = 32,
+    .sends = 8,
+    .keep_bytes = FLASH_POOL_LARGEST,
+    .pinned_bytes = (size_t) 64 << 20,
+    .cuda_keep_bytes = (size_t) 320 << 20, /* a block of 256 MiB, and the segments under way */
+    .probe_seconds = 5,
+    .stuck_seconds = 60,
+    .stuck_error = false,
+    .verbose = 0,
+    .summary = false,
+    .trace = NULL,
+    .help_dir = NULL,
+};
+int mca_coll_flash_output = -1;
+
+int mca_coll_flash_register_variable(const char *name, mca_base_var_type_t type,
+                                     mca_base_var_enum_t *enumerator, mca_base_var_info_lvl_t level,
+                                     mca_base_var_scope_t scope, void *storage, const char *help)
+{
+    /* DWG: forgotten when the component is closed; its storage goes away with the library. */
+    int index = mca_base_var_register("ompi", "coll", "flash", name, help, type, enumerator, 0,
+                                      MCA_BASE_VAR_FLAG_DWG, level, scope, storage);
+
+    return index < 0 ? index : OMPI_SUCCESS;
+}
+
+void mca_coll_flash_register_choice(const char *name, const mca_base_var_enum_value_t *words,
+                                    mca_base_var_info_lvl_t level, mca_base_var_scope_t scope,
+                                    int *storage, const char *help)
+{
+    mca_base_var_enum_t *values = NULL;
+
+    mca_base_var_enum_create(name, words, &values);
+    mca_coll_flash_register_variable(name, MCA_BASE_VAR_TYPE_INT, values, level, scope, storage,
+                                     help);
+    if (values != NULL) {
+        OBJ_RELEASE(values); /* the variable holds it */
+    }
+}
+
+void mca_coll_flash_params_register(void)
+{
+    mca_coll_flash_params_t before = mca_coll_flash_params;
+
+    mca_coll_flash_register_paths();
+    mca_coll_flash_register_tuning();
+    mca_coll_flash_register_devices();
+    mca_coll_flash_register_faults();
+    if (mca_coll_flash_params.help_dir != NULL) {
+        opal_show_help_add_dir(mca_coll_flash_params.help_dir);
+    }
+    mca_coll_flash_spelling_check(&before);
+}

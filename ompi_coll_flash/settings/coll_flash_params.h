@@ -1,0 +1,98 @@
+/*
+ * coll_flash_params.h: MCA parameters: what a site or a user sets for a job.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef COLL_FLASH_PARAMS_H
+#define COLL_FLASH_PARAMS_H
+
+#include "compat/coll_flash_compat.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { FLASH_PROGRESS_AUTO, FLASH_PROGRESS_ON, FLASH_PROGRESS_OFF };
+
+enum { FLASH_ORDER_MACHINE, FLASH_ORDER_RANK };
+
+enum { FLASH_ON_NODE_AUTO, FLASH_ON_NODE_YES, FLASH_ON_NODE_NO };
+
+enum { FLASH_DIRECT_AUTO, FLASH_DIRECT_YES, FLASH_DIRECT_NO };
+
+enum { FLASH_SCHEDULE_RING, FLASH_SCHEDULE_DIRECT };
+
+/* Each operation in rounds has room for a message of that. */
+#define FLASH_MOST_IN_ROUNDS ((size_t) 64 << 20)
+
+#define FLASH_DEFAULT_PRIORITY 90
+/* That of libnbc, which flash needs below it: it would come first. */
+#define FLASH_TOO_LOW_PRIORITY 10
+
+/* MCA parameters. Set at registration; those that all ranks share, once more by the agreement. */
+typedef struct mca_coll_flash_params {
+    int priority;
+    int progress; /* FLASH_PROGRESS_* */
+    bool bind;
+    int ring_order; /* FLASH_ORDER_* */
+    int on_node;    /* FLASH_ON_NODE_*; agreed on: yes or no */
+    bool board;     /* agreed on: and usable */
+    size_t board_bytes;
+    int board_read_ranks; /* agreed on: 0 where memory cannot be read */
+    size_t min_bytes, step_bytes;
+    size_t merge_bytes; /* of the extension's calls */
+    size_t direct_bytes;
+    int direct_ranks;
+    size_t doubling_bytes; /* agreed on: up to FLASH_MOST_IN_ROUNDS */
+    int doubling_ranks;
+    size_t segment_bytes;
+    int schedule;         /* FLASH_SCHEDULE_*, of reduce-scatters */
+    bool callback_thread; /* unless a communicator's info key says otherwise */
+    unsigned depth, sends;
+    size_t keep_bytes; /* of scratch memory */
+    unsigned probe_seconds, stuck_seconds;
+    bool stuck_error;
+    int verbose;
+    bool summary;
+    char *trace; /* what the files' names begin with; NULL or empty: none */
+    char *help_dir;
+    char *cuda_plugin; /* its path; empty or "none": there is none */
+    bool cuda_reduce;
+    int cuda_direct;        /* FLASH_DIRECT_* */
+    size_t cuda_keep_bytes; /* of pinned memory, and of a device's */
+    size_t pinned_bytes;    /* of an operation's scratch; 0: what it wants */
+} mca_coll_flash_params_t;
+
+extern mca_coll_flash_params_t mca_coll_flash_params;
+extern int mca_coll_flash_output; /* stream of the verbose lines */
+
+#define FLASH_VERBOSE(level, ...)                            \
+    do {                                                     \
+        if (mca_coll_flash_params.verbose >= (level)) {      \
+            opal_output(mca_coll_flash_output, __VA_ARGS__); \
+        }                                                    \
+    } while (0)
+
+/* Prints a topic of the help file, once a job for equal messages. */
+#define FLASH_HELP(topic, ...) opal_show_help("help-mpi-coll-flash.txt", topic, true, __VA_ARGS__)
+
+/*
+ * After registration, from what environment and command line say: of names that are no parameters
+ * of flash's it is said so, and numbers that are none are said, and have no effect: `before` has
+ * what held without them.
+ */
+void mca_coll_flash_spelling_check(const mca_coll_flash_params_t *before);
+
+/* The least a segment may have, and the most pieces to a block: the engine keeps a place for each.
+ */
+#define FLASH_LEAST_SEGMENT         64
+/* Of pinned memory: to receive to, to send from, and for what is added. */
+#define FLASH_LEAST_PINNED_SEGMENTS 3
+#define FLASH_MAX_PIECES            4096
+
+/* Declares all parameters to Open MPI, which sets them. OMPI_SUCCESS or OMPI_ERR_*. */
+void mca_coll_flash_params_register(void);
+
+/* False, and said: flash is to keep its hands off this Open MPI. */
+bool mca_coll_flash_version_fits(void);
+
+#endif /* COLL_FLASH_PARAMS_H */

@@ -1,0 +1,152 @@
+/*
+ * coll_flash_params_tuning.c: parameters of progress, of the ring, and of what is told.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "settings/coll_flash_params_internal.h"
+
+static mca_base_var_enum_value_t progress_values[] = {
+    {FLASH_PROGRESS_AUTO, "auto"},
+    {FLASH_PROGRESS_ON, "on"},
+    {FLASH_PROGRESS_OFF, "off"},
+    {0, NULL},
+};
+
+static mca_base_var_enum_value_t order_values[] = {
+    {FLASH_ORDER_MACHINE, "machine"},
+    {FLASH_ORDER_RANK, "rank"},
+    {0, NULL},
+};
+
+static mca_base_var_enum_value_t schedule_values[] = {
+    {FLASH_SCHEDULE_RING, "ring"},
+    {FLASH_SCHEDULE_DIRECT, "direct"},
+    {0, NULL},
+};
+
+static void register_progress(void)
+{
+    mca_coll_flash_register_choice(
+        "progress", progress_values, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.progress,
+        "Whether a thread moves the data while the application computes. It sleeps "
+        "until something arrives and takes no processor time with nothing in flight. "
+        "on: start it with the first operation, and say so if it cannot be. auto: "
+        "the same without a word where UCX was built without threads. off: "
+        "data moves only inside MPI calls, and after each callback of "
+        "coll_flash_callback_thread");
+    mca_coll_flash_register_variable(
+        "bind", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.bind,
+        "Bind the progress thread to the nearest hardware thread that no rank of this "
+        "node is bound to. Without such a one, or with ranks that are not bound, the "
+        "thread may run wherever its rank may");
+    mca_coll_flash_register_variable(
+        "callback_thread", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.callback_thread,
+        "Whether a thread of flash's own runs the compute callbacks of <mpix_flash.h>, as soon as "
+        "they have something to compute, while the application is in MPI or not, on communicators "
+        "whose info key mpix_flash_callback_thread says nothing else. Only for programs that were "
+        "written for it: their callbacks run beside application threads, and call MPI at "
+        "MPI_THREAD_MULTIPLE alone. The thread starts with the first such call, where that may "
+        "run, and sleeps while there is nothing to call back for. no: application threads do so, "
+        "inside MPI calls");
+}
+
+static void register_order(void)
+{
+    mca_coll_flash_register_choice(
+        "ring_order", order_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.ring_order,
+        "In which order the ranks stand in a ring. machine: those of a node, package, "
+        "NUMA node and cache next to each other, so that a ring enters and leaves each "
+        "of them once, however the ranks are mapped. rank: by their numbers, so that a "
+        "reduction adds in the same order, and gives the same bits, under any mapping. "
+        "Where ranks were given different values: rank");
+    mca_coll_flash_register_choice(
+        "schedule", schedule_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.schedule,
+        "How reduce-scatters go. ring: sums travel from rank to rank, each of which "
+        "adds to them. direct: each rank sends what it contributes straight to whom "
+        "it is for, who adds it all, in the order of the ring, so that the results are "
+        "the same; but those of 16 bits, which are then added in 32 and rounded once. "
+        "Each rank then has connections to all others, messages cross as many links "
+        "as lie between two ranks, and of what devices hold the host makes the sums "
+        "(coll_flash_cuda_reduce and coll_flash_cuda_direct do not count). Up to 4096 "
+        "ranks; beyond, and where ranks were given different values: ring");
+}
+
+static void register_segments(void)
+{
+    mca_coll_flash_register_variable(
+        "segment_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.segment_bytes,
+        "Size in bytes of the segments into which a block is cut on its way around "
+        "the ring: one is reduced or sent on while the next arrives. 0: flash chooses, 256 KiB for "
+        "blocks, or pieces that callbacks see, up to 2 MiB, an eighth of longer ones, at most 4 "
+        "MiB: each segment costs messages and, of a device's memory, copies. Where ranks were "
+        "given different values, all use the smallest that is not 0. Less than 64, but for 0, "
+        "counts as 64");
+    mca_coll_flash_register_variable(
+        "depth", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.depth,
+        "Segments of one operation that are under way at a time, at least; more are "
+        "where a block has more. The number is for segments of 256 KiB: where flash has chosen "
+        "longer ones, so many are under way that they have as many bytes. 0: none but a block's. A "
+        "reduction has memory for each of them");
+    mca_coll_flash_register_variable(
+        "sends", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.sends,
+        "Segments of one operation on their way to the neighbour at a time: enough to "
+        "keep the link busy while a computation keeps the progress thread from its "
+        "core (8 of 256 KiB: 8 ms at 2 Gbit/s), few enough that none waits long "
+        "behind others. Where flash has chosen longer segments, it sends as many bytes at a time, "
+        "but two segments at least; where UCX moves a device's memory, as many segments. 0: any "
+        "number");
+    mca_coll_flash_register_variable(
+        "keep_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.keep_bytes,
+        "Size in bytes of an operation's scratch memory, in the host's, up to which "
+        "it is kept for the next ones instead of being given back to the system: "
+        "fresh memory takes longer than what is done with it. A reduction's is one "
+        "block, with callbacks about three. The four largest are kept, until "
+        "MPI_Finalize. 0: none");
+    mca_coll_flash_register_variable(
+        "verbose", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_8, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.verbose,
+        "0: silent. 1: what flash decided for the job and each communicator. 2: a "
+        "line for each operation, with the path it took and why");
+    mca_coll_flash_register_variable(
+        "summary", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.summary,
+        "Whether MPI_Finalize prints a table on the standard error of rank 0: for "
+        "all ranks of MPI_COMM_WORLD, what flash has served, for how long it was "
+        "under way, how much of that was hidden and exposed, and why other calls "
+        "took no ring: what the performance variables say. For all, if one process "
+        "asks for it. Each poll of a waiting application then reads the clock; "
+        "where ranks share cores, time in which another rank has the core counts "
+        "as hidden. Not for jobs of one rank, where flash serves nothing, or of "
+        "ranks with different releases, and not for those that outlive a process");
+    mca_coll_flash_register_variable(
+        "trace", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.trace,
+        "What the names of the files begin with that a timeline of all operations but "
+        "those of boards is written to: NAME.RANK.json for each process, in MPI_Finalize. They are "
+        "Chrome's trace-event JSON, which ui.perfetto.dev and the tool flash_timeline "
+        "read: callbacks, combining, sending, receiving, and when the application "
+        "waits in MPI (calls that follow each other within 0.2 ms). Up to a million "
+        "spans a process (48 MiB). The clocks of the hosts are taken as they are. Empty: no "
+        "trace");
+    mca_coll_flash_params.help_dir = FLASH_PKGDATADIR;
+    mca_coll_flash_register_variable(
+        "help_dir", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_9, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.help_dir,
+        "Folder that holds help-mpi-coll-flash.txt, the texts of flash's messages");
+}
+
+void mca_coll_flash_register_tuning(void)
+{
+    register_progress();
+    register_order();
+    register_segments();
+}
