@@ -7,72 +7,9 @@
 
 #include <stdlib.h>
 
-/* See `depth` in flash_engine.h. */
-static uint32_t needed_window(const flash_op_params_t *params, uint32_t segments)
-{
-    bool calls = params->produce != NULL || params->consume != NULL;
-
-    if (flash_schedule_exchanges(params->schedule.kind)) {
-        return 2 * segments;
-    }
-    return calls ? 2 * segments + 2 : segments + 1;
-}
-
-/* A number of segments of the usual length, as one of the longest segments that have as many bytes. */
-static uint32_t of_longest(const flash_op_params_t *params, uint32_t segments)
-{
-    size_t usual = params->schedule.segment_elements;
-    size_t longest = flash_schedule_max_segment(&params->schedule);
-
-    return longest <= usual ? segments : (uint32_t) ((uint64_t) segments * usual / longest);
-}
-
-/*
- * What is under way keeps other messages waiting, so that long segments are few. A device's memory is
- * moved by the device, whose commands take longer to begin than to move a segment: many hide that.
- */
-static uint32_t sends_at_a_time(const flash_op_params_t *params)
-{
-    uint32_t sends = params->scratch_far ? params->sends : of_longest(params, params->sends);
-
-    if (params->sends == 0) {
-        return UINT32_MAX;
-    }
-    return sends > 2 || sends == params->sends ? sends : 2;
-}
-
-uint32_t flash_op_window(const flash_op_params_t *params)
-{
-    uint32_t segments = flash_schedule_max_segments(&params->schedule);
-    uint32_t needed = needed_window(params, segments);
-    uint64_t all = (uint64_t) segments * flash_schedule_length(&params->schedule, FLASH_STEPS);
-    uint32_t depth = of_longest(params, params->depth);
-    uint32_t wanted = depth < all ? depth : (uint32_t) all;
-
-    return wanted > needed ? wanted : needed;
-}
-
-/* The processor copies a short segment at a time, behind which its thread looks for messages again. A
-   device copies what it copies of other segments. */
-size_t flash_op_copied_elements(const flash_op_params_t *params)
-{
-    return params->stage_in || params->stage_out ? flash_schedule_max_segment(&params->schedule)
-                                                 : params->schedule.segment_elements;
-}
-
-static size_t align(size_t size)
-{
-    return (size + 63) / 64 * 64;
-}
-
-size_t flash_op_segment_bytes(const flash_op_params_t *params)
-{
-    return align(flash_schedule_max_segment(&params->schedule) * params->element);
-}
-
 static size_t piece_bytes(const flash_op_params_t *params)
 {
-    return align(flash_schedule_max_piece(&params->schedule) * params->element);
+    return flash_op_align(flash_schedule_max_piece(&params->schedule) * params->element);
 }
 
 /* Of a producer: so many blocks ahead of the ring, and the piece that is being produced. */
@@ -199,11 +136,6 @@ static void free_scratch(flash_op_t *op)
     flash_pool_put(&op->engine->pool, op->near, op->near_size);
 }
 
-uint32_t flash_op_own_rank(const flash_op_t *op)
-{
-    return flash_ring_rank(&op->params.schedule.ring, 0);
-}
-
 /* How many callbacks there will be, and what settles when. */
 static void count_pieces(flash_op_t *op)
 {
@@ -229,7 +161,7 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     op->depth = flash_op_window(params);
     op->bounded = is_bounded(params);
     op->blamed = FLASH_NOBODY;
-    op->params.sends = sends_at_a_time(params);
+    op->params.sends = flash_op_sends_at_a_time(params);
     count_pieces(op);
     flash_slot_queue_init(&op->events);
     flash_slot_queue_init(&op->waiting);

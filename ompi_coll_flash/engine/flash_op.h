@@ -210,9 +210,11 @@ struct flash_engine {
     flash_refusal_t *refusals;      /* FLASH_REFUSALS of them, or more */
 };
 
-/* flash_engine.c */
-void flash_engine_touch(flash_op_t *op); /* the operation has events */
-void flash_engine_offer(flash_op_t *op); /* the operation may have work */
+/* flash_queue.c */
+void flash_engine_touch(flash_op_t *op);                       /* the operation has events */
+void flash_engine_offer(flash_op_t *op);                       /* the operation may have work */
+void flash_op_settle(flash_op_t *op);                          /* after slot->settled became true */
+void flash_op_added(flash_op_t *op, const flash_slot_t *slot); /* the next one may add */
 /* With a trace: notes a span that ends now, of an operation's; the times are filled in. */
 void flash_engine_note(const flash_op_t *op, uint64_t begin, flash_trace_span_t span);
 
@@ -228,8 +230,37 @@ void flash_cursor_next_block(const flash_op_t *op, flash_cursor_t *cursor);
 /* Of a cursor over pieces: moves past empty blocks, which have none. */
 void flash_cursor_find_piece(const flash_op_t *op, flash_cursor_t *cursor);
 
-/* flash_op.c */
+/* flash_op_state.c */
 uint32_t flash_op_own_rank(const flash_op_t *op);
+void flash_op_fail(flash_op_t *op, int status, uint32_t blamed);
+void flash_slot_queue_init(flash_slot_queue_t *queue);
+void flash_slot_queue_push(flash_slot_queue_t *queue, flash_slot_t *slot);
+flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue);
+/* Of one that adds: whether it is next; that it has to wait. */
+bool flash_op_is_turn(const flash_op_t *op, const flash_slot_t *slot);
+void flash_op_keep_early(flash_op_t *op, flash_slot_t *slot);
+
+/* flash_op_size.c */
+/* How many segments are under way at a time, and the bytes that the scratch has for each. */
+uint32_t flash_op_window(const flash_op_params_t *params);
+size_t flash_op_segment_bytes(const flash_op_params_t *params);
+/* How many messages are. */
+uint32_t flash_op_sends_at_a_time(const flash_op_params_t *params);
+/* Elements of an own block that are copied at a time. */
+size_t flash_op_copied_elements(const flash_op_params_t *params);
+/* Up to whole lines of a cache. */
+
+static inline size_t flash_op_align(size_t size)
+{
+    return (size + 63) / 64 * 64;
+}
+
+/* flash_op.c */
+/* Whether somebody takes it when it has completed. */
+static inline bool flash_op_has_user(const flash_op_t *op)
+{
+    return !op->refused || op->params.user != NULL;
+}
 static inline bool flash_op_reduces(const flash_op_params_t *params)
 {
     return flash_schedule_reduces(params->schedule.kind);
@@ -254,11 +285,6 @@ static inline size_t flash_op_summed_element(const flash_op_params_t *params)
 /* Of memory that is all zeros. `slots`: params->depth, or more if the ring needs more. */
 void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params_t *params,
                    flash_slot_t *slots);
-/* How many segments are under way at a time, and the bytes that the scratch has for each. */
-uint32_t flash_op_window(const flash_op_params_t *params);
-size_t flash_op_segment_bytes(const flash_op_params_t *params);
-/* Elements of an own block that are copied at a time. */
-size_t flash_op_copied_elements(const flash_op_params_t *params);
 /* How many segments have a sum that is kept while others add to it. */
 uint32_t flash_op_summed_segments(const flash_op_params_t *params);
 void flash_op_free(flash_op_t *op);
@@ -281,6 +307,8 @@ bool flash_op_may_open(const flash_op_t *op);
 char *flash_slot_borrow(flash_slot_t *slot, flash_bounce_t what);
 /* Gives it back, if it has it. */
 void flash_slot_give_back(flash_slot_t *slot, flash_bounce_t what);
+
+/* flash_op_depart.c */
 /* Has what is kept copied to where it is sent from, in the order of the ring. */
 void flash_op_depart(flash_op_t *op);
 
@@ -310,29 +338,20 @@ void flash_op_take_sum(const flash_op_t *op, const flash_slot_t *slot, flash_wor
 bool flash_op_may_copy(const flash_op_t *op);
 /* Takes the next such part, of a segment's length at most, to be copied to its place. */
 void flash_op_take_copy(flash_op_t *op, flash_work_t *work);
+/* Whether what is local of a segment is first copied to the scratch. */
+bool flash_slot_needs_staging_in(const flash_slot_t *slot);
 /* With far scratch: where what a spoiled message says is to be copied to. */
 uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot);
 /* Takes the next segment that is to be copied to the scratch, or from there. */
 void flash_op_take_staging(flash_op_t *op, flash_work_t *work);
 
 /* flash_op_window.c */
-void flash_slot_queue_init(flash_slot_queue_t *queue);
-void flash_slot_queue_push(flash_slot_queue_t *queue, flash_slot_t *slot);
-flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue);
 void flash_op_advance(flash_op_t *op); /* acts on all events */
 bool flash_op_is_complete(const flash_op_t *op);
-void flash_op_settle(flash_op_t *op); /* after slot->settled became true */
-bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
-/* Of one that adds: whether it is next; that it has to wait; that the next one may. */
-bool flash_op_is_turn(const flash_op_t *op, const flash_slot_t *slot);
-void flash_op_keep_early(flash_op_t *op, flash_slot_t *slot);
-void flash_op_added(flash_op_t *op, const flash_slot_t *slot);
-void flash_op_fail(flash_op_t *op, int status, uint32_t blamed);
 
 /* flash_op_calls.c */
 bool flash_op_wants_callback(const flash_op_t *op);
 void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece);
-void flash_op_finish_callback(flash_op_t *op, uint64_t number, int status);
 bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status);
 /* Whether what a segment contributes has been produced, if it has to be. */
 bool flash_op_is_produced(const flash_op_t *op, const flash_slot_t *slot);
@@ -340,12 +359,13 @@ bool flash_op_is_produced(const flash_op_t *op, const flash_slot_t *slot);
 bool flash_op_may_be_produced(const flash_op_t *op, const flash_slot_t *slot);
 /* Whether there is none left to make, nor one to end. */
 bool flash_op_has_called(const flash_op_t *op);
+/* Whether what is local of a segment is where it is sent from, or added from, or never will be. */
+bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
 /* How many elements of what is to be copied there are. */
 size_t flash_op_own_produced(const flash_op_t *op);
 
 /* flash_slot.c */
 void flash_slot_open(flash_slot_t *slot);
-bool flash_slot_needs_staging_in(const flash_slot_t *slot);
 /* False: there is no memory for it yet. */
 bool flash_slot_stage_in(flash_slot_t *slot);
 void flash_slot_transferred(flash_slot_t *slot); /* acts on the transfer that is done */

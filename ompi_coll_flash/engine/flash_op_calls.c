@@ -164,12 +164,13 @@ bool flash_engine_claim_pending(flash_op_t *op, uint64_t number)
                                                    0, memory_order_acq_rel, memory_order_relaxed);
 }
 
-void flash_op_finish_callback(flash_op_t *op, uint64_t number, int status)
+bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot)
 {
-    op->calling = false;
-    if (status != FLASH_PENDING) {
-        flash_engine_claim_pending(op, number);
-        flash_op_end_piece(op, number, status);
+    if (slot->range.count == 0) {
+        return true;
     }
-    flash_engine_offer(op);
+    if (!flash_op_is_produced(op, slot)) {
+        return op->stopped && !flash_op_may_be_produced(op, slot);
+    }
+    return !flash_slot_needs_staging_in(slot) || slot->staged_in;
 }

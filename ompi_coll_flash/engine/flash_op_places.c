@@ -224,3 +224,15 @@ void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
         work->inout = output_of(op, slot);
     }
 }
+
+/*
+ * Where nothing arrives, what is local leaves; else it is added. Bounded: what leaves is copied when
+ * its turn has come, see flash_op_depart().
+ */
+bool flash_slot_needs_staging_in(const flash_slot_t *slot)
+{
+    const flash_op_params_t *params = &slot->op->params;
+
+    return params->stage_in && slot->range.count > 0 && !slot->spoiled && slot->way.contributes &&
+           (slot->way.receives ? !params->combine_far : !slot->op->bounded);
+}

@@ -6,32 +6,6 @@
  */
 #include "engine/flash_op.h"
 
-void flash_slot_queue_init(flash_slot_queue_t *queue)
-{
-    queue->head = NULL;
-    queue->tail = &queue->head;
-}
-
-void flash_slot_queue_push(flash_slot_queue_t *queue, flash_slot_t *slot)
-{
-    slot->next = NULL;
-    *queue->tail = slot;
-    queue->tail = &slot->next;
-}
-
-flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue)
-{
-    flash_slot_t *slot = queue->head;
-
-    if (slot != NULL) {
-        queue->head = slot->next;
-        if (queue->head == NULL) {
-            queue->tail = &queue->head;
-        }
-    }
-    return slot;
-}
-
 /* Puts the segment under `open` under way, in the slot of the one that retired `depth` ago. */
 static void open_segment(flash_op_t *op)
 {
@@ -143,70 +117,4 @@ bool flash_op_is_complete(const flash_op_t *op)
 
     return flash_cursor_at_end(op, &op->open) && op->retired == op->opened && op->held == 0 &&
            op->undone == 0 && copied && flash_op_has_called(op);
-}
-
-void flash_op_settle(flash_op_t *op)
-{
-    while (op->settled_slots < op->opened) {
-        const flash_slot_t *slot = &op->slots[op->settled_slots % op->depth];
-
-        if (!slot->settled) {
-            break;
-        }
-        op->settled_slots++;
-        op->settled += slot->last_of_piece;
-    }
-    flash_engine_offer(op);
-}
-
-bool flash_op_is_turn(const flash_op_t *op, const flash_slot_t *slot)
-{
-    return op->sums[slot->segment].added == flash_schedule_turn(slot->step);
-}
-
-void flash_op_keep_early(flash_op_t *op, flash_slot_t *slot)
-{
-    flash_sum_t *sum = &op->sums[slot->segment];
-
-    slot->next = sum->early;
-    sum->early = slot;
-}
-
-void flash_op_added(flash_op_t *op, const flash_slot_t *added)
-{
-    flash_sum_t *sum = &op->sums[added->segment];
-    flash_slot_t **link = &sum->early, *slot;
-
-    sum->added++;
-    while (*link != NULL && flash_schedule_turn((*link)->step) != sum->added) {
-        link = &(*link)->next;
-    }
-    slot = *link;
-    if (slot != NULL) {
-        *link = slot->next;
-        flash_slot_queue_push(&op->waiting, slot);
-    }
-    flash_engine_touch(op); /* nor may anything else come that lets the last one retire */
-}
-
-bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot)
-{
-    if (slot->range.count == 0) {
-        return true;
-    }
-    if (!flash_op_is_produced(op, slot)) {
-        return op->stopped && !flash_op_may_be_produced(op, slot);
-    }
-    return !flash_slot_needs_staging_in(slot) || slot->staged_in;
-}
-
-void flash_op_fail(flash_op_t *op, int status, uint32_t blamed)
-{
-    if (op->status == FLASH_OK) {
-        op->status = status;
-    }
-    if (op->blamed == FLASH_NOBODY) { /* the first message of a failure may have had no room */
-        op->blamed = blamed;
-    }
-    op->stopped = true; /* flash_op_advance() lets go of the segments that waited */
 }

@@ -142,18 +142,6 @@ static void slot_need_local(flash_slot_t *slot)
     }
 }
 
-/*
- * Where nothing arrives, what is local leaves; else it is added. Bounded: what leaves is copied when
- * its turn has come, see flash_op_depart().
- */
-bool flash_slot_needs_staging_in(const flash_slot_t *slot)
-{
-    const flash_op_params_t *params = &slot->op->params;
-
-    return params->stage_in && slot->range.count > 0 && !slot->spoiled && slot->way.contributes &&
-           (slot->way.receives ? !params->combine_far : !slot->op->bounded);
-}
-
 bool flash_slot_stage_in(flash_slot_t *slot)
 {
     if (slot->op->bounded) {

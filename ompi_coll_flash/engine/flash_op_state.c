@@ -1,0 +1,61 @@
+/*
+ * flash_op_state.c: what changes while an operation runs, and has no consequences by itself.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "engine/flash_op.h"
+
+uint32_t flash_op_own_rank(const flash_op_t *op)
+{
+    return flash_ring_rank(&op->params.schedule.ring, 0);
+}
+
+void flash_op_fail(flash_op_t *op, int status, uint32_t blamed)
+{
+    if (op->status == FLASH_OK) {
+        op->status = status;
+    }
+    if (op->blamed == FLASH_NOBODY) { /* the first message of a failure may have had no room */
+        op->blamed = blamed;
+    }
+    op->stopped = true; /* flash_op_advance() lets go of the segments that waited */
+}
+
+void flash_slot_queue_init(flash_slot_queue_t *queue)
+{
+    queue->head = NULL;
+    queue->tail = &queue->head;
+}
+
+void flash_slot_queue_push(flash_slot_queue_t *queue, flash_slot_t *slot)
+{
+    slot->next = NULL;
+    *queue->tail = slot;
+    queue->tail = &slot->next;
+}
+
+flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue)
+{
+    flash_slot_t *slot = queue->head;
+
+    if (slot != NULL) {
+        queue->head = slot->next;
+        if (queue->head == NULL) {
+            queue->tail = &queue->head;
+        }
+    }
+    return slot;
+}
+
+bool flash_op_is_turn(const flash_op_t *op, const flash_slot_t *slot)
+{
+    return op->sums[slot->segment].added == flash_schedule_turn(slot->step);
+}
+
+void flash_op_keep_early(flash_op_t *op, flash_slot_t *slot)
+{
+    flash_sum_t *sum = &op->sums[slot->segment];
+
+    slot->next = sum->early;
+    sum->early = slot;
+}
