@@ -20,30 +20,6 @@
 
 extern char **environ;
 
-int flash_ucx_status(ucs_status_t status)
-{
-    switch (status) {
-    case UCS_OK:
-        return FLASH_OK;
-    case UCS_ERR_MESSAGE_TRUNCATED:
-        return FLASH_ERR_TRUNCATED;
-    case UCS_ERR_CANCELED:
-        return FLASH_ERR_CANCELED;
-    case UCS_ERR_NO_MEMORY:
-        return FLASH_ERR_NO_MEMORY;
-    case UCS_ERR_UNREACHABLE:
-        return FLASH_ERR_UNREACHABLE;
-    default:
-        return FLASH_ERR_TRANSPORT;
-    }
-}
-
-int flash_ucx_fail(char *reason, const char *what, ucs_status_t status)
-{
-    snprintf(reason, FLASH_UCX_REASON_MAX, "%s: %s", what, ucs_status_string(status));
-    return flash_ucx_status(status);
-}
-
 /* ----------------------------------------------------------------- opening */
 
 static bool has_rdma_device(void)

@@ -61,3 +61,18 @@ const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcou
     }
     return (const char *) recvbuf + displ * extent + true_lb_of(recvtype);
 }
+
+#include <stdlib.h>
+#include <string.h>
+
+bool mca_coll_flash_is_solid(MPI_Datatype type)
+{
+    size_t size;
+    ptrdiff_t lb, extent, true_lb, true_extent;
+
+    ompi_datatype_type_size(type, &size);
+    ompi_datatype_get_extent(type, &lb, &extent);
+    ompi_datatype_get_true_extent(type, &true_lb, &true_extent);
+    return size > 0 && lb == 0 && true_lb == 0 && extent == (ptrdiff_t) size &&
+           ompi_datatype_is_contiguous_memory_layout(type, 2);
+}

@@ -156,8 +156,6 @@ int mca_coll_flash_persistent_below(mca_coll_flash_module_t *module,
                                     const mca_coll_flash_arguments_t *arguments,
                                     mca_coll_flash_init_fn *init, struct ompi_info_t *info,
                                     ompi_request_t **request);
-/* Of a persistent request, one of whose rounds has come to its end. */
-void mca_coll_flash_persistent_complete(ompi_request_t *request, int error);
 
 /* No gap in an element or between two: a ring carries all that lies in their extent. */
 bool mca_coll_flash_is_solid(MPI_Datatype type);

@@ -50,9 +50,10 @@ int mca_coll_flash_mirror_keep(mca_coll_flash_arguments_t *arguments, ompi_commu
                                flash_mirror_t **mirror);
 /*
  * Starts a round of it: copies what the call reads, starts `below`, copies the result back when that
- * is complete, and then completes `persistent`. An error: nothing of that is under way.
+ * is complete, and then completes `persistent` by that function. An error: nothing of that is under way.
  */
 int mca_coll_flash_mirror_start(flash_mirror_t *mirror, ompi_request_t *below,
-                                ompi_request_t *persistent);
+                                ompi_request_t *persistent,
+                                void (*complete)(ompi_request_t *persistent, int error));
 
 #endif /* COLL_FLASH_MIRROR_H */

@@ -9,6 +9,7 @@
  */
 #include "device/flash_device.h"
 #include "device/flash_stager.h"
+#include "calls/coll_flash_mirror.h"
 #include "calls/flash_fallback.h"
 
 /*
@@ -152,6 +153,7 @@ int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicat
         mca_coll_flash_mirror_free(mirror);
         return MPI_ERR_NO_MEM;
     }
+    call->free_mirror = mca_coll_flash_mirror_free;
     call->stager = stager;
     call->advance = copy_result;
     rc = copy_at_once(call, &mirror->in);
@@ -229,7 +231,8 @@ static int begin_round(flash_fallback_t *call)
 }
 
 int mca_coll_flash_mirror_start(flash_mirror_t *mirror, ompi_request_t *below,
-                                ompi_request_t *persistent)
+                                ompi_request_t *persistent,
+                                void (*complete)(ompi_request_t *persistent, int error))
 {
     flash_fallback_t *call;
     ompi_request_t *round;
@@ -241,6 +244,7 @@ int mca_coll_flash_mirror_start(flash_mirror_t *mirror, ompi_request_t *below,
         return MPI_ERR_NO_MEM;
     }
     call->persistent = persistent;
+    call->complete_persistent = complete;
     call->below = below;
     rc = mca_coll_flash_open_stager(mirror->own, mirror->all, NULL, &call->stager);
     if (rc == MPI_SUCCESS) {

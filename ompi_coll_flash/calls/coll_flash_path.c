@@ -131,6 +131,11 @@ static bool takes_board(flash_kind_t kind, size_t bytes, size_t element,
            obstacle <= FLASH_ON_ONE_NODE && flash_board_fits((uint32_t) nranks, kind, element);
 }
 
+bool mca_coll_flash_may_exchange(ompi_communicator_t *comm)
+{
+    return ompi_comm_size(comm) <= 1 << FLASH_TAG_STEP_BITS;
+}
+
 /* Whether messages are not for what ranks of one node do among themselves. */
 static bool keeps_off(const mca_coll_flash_module_t *module)
 {

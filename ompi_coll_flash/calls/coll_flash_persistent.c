@@ -128,7 +128,7 @@ static void complete(mca_coll_flash_persistent_t *persistent, int error)
 }
 
 /* Where `below` has failed, or has not been started, its rounds are out of step with other ranks'. */
-void mca_coll_flash_persistent_complete(ompi_request_t *request, int error)
+static void complete_round(ompi_request_t *request, int error)
 {
     mca_coll_flash_persistent_t *persistent = (mca_coll_flash_persistent_t *) request;
 
@@ -198,7 +198,7 @@ static void start_by_ring(mca_coll_flash_persistent_t *persistent)
         persistent->refused = request->known_error;
     }
     request->persistent = &persistent->super.super;
-    request->complete_persistent = mca_coll_flash_persistent_complete;
+    request->complete_persistent = complete_round;
     ompi_request_free(&ring);
 }
 
@@ -208,10 +208,11 @@ static void start_below(mca_coll_flash_persistent_t *persistent)
     int rc = persistent->refused;
 
     if (rc == MPI_SUCCESS) {
-        rc = mca_coll_flash_mirror_start(persistent->mirror, persistent->below, base);
+        rc = mca_coll_flash_mirror_start(persistent->mirror, persistent->below, base,
+                                         complete_round);
     }
     if (rc != MPI_SUCCESS) {
-        mca_coll_flash_persistent_complete(base, rc);
+        complete_round(base, rc);
     }
 }
 

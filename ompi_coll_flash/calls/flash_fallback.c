@@ -83,7 +83,9 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->schedule = (flash_schedule_t){.ring = {.nranks = 0}};
     fallback->stager = NULL;
     fallback->mirror = NULL;
+    fallback->free_mirror = NULL;
     fallback->persistent = NULL;
+    fallback->complete_persistent = NULL;
     fallback->below = MPI_REQUEST_NULL;
     atomic_init(&fallback->copies, 0);
     atomic_init(&fallback->copy_failed, false);
@@ -94,8 +96,8 @@ static void fallback_construct(flash_fallback_t *fallback)
 static void release_memory(flash_fallback_t *fallback)
 {
     flash_stager_close(fallback->stager);
-    if (fallback->persistent == NULL) {
-        mca_coll_flash_mirror_free(fallback->mirror);
+    if (fallback->free_mirror != NULL) {
+        fallback->free_mirror(fallback->mirror);
     }
     free(fallback->contribution);
     free(fallback->counts);
@@ -150,6 +152,7 @@ void flash_fallback_end_inner(flash_fallback_t *fallback)
 static void complete(flash_fallback_t *fallback)
 {
     ompi_request_t *base = &fallback->super.super, *persistent = fallback->persistent;
+    void (*complete_persistent)(ompi_request_t *, int) = fallback->complete_persistent;
     int error;
 
     flash_fallback_end_inner(fallback);
@@ -166,7 +169,7 @@ static void complete(flash_fallback_t *fallback)
         OBJ_RELEASE(fallback);
     }
     if (persistent != NULL) {
-        mca_coll_flash_persistent_complete(persistent, error);
+        complete_persistent(persistent, error);
     }
 }
 

@@ -8,7 +8,7 @@
 #ifndef FLASH_FALLBACK_H
 #define FLASH_FALLBACK_H
 
-#include "calls/coll_flash_mirror.h"
+#include "calls/coll_flash_calls.h"
 
 typedef struct flash_fallback {
     ompi_coll_base_nbc_request_t super;
@@ -37,11 +37,13 @@ typedef struct flash_fallback {
     uint32_t at, piece;          /* the next call of a consumer's: of the walk, and of its block */
     struct flash_stager *stager; /* owned */
     /* Of a call on host bounces (coll_flash_mirror.c). */
-    flash_mirror_t *mirror;     /* owned, but by a call of `persistent`'s; NULL: it is on none */
-    ompi_request_t *persistent; /* completes behind this one; or NULL */
-    MPI_Request below;          /* the persistent request that it is to start */
-    atomic_uint copies;         /* under way; see coll_flash_mirror.h */
-    atomic_bool copy_failed;    /* relaxed: written before `copies` */
+    struct flash_mirror *mirror;                      /* NULL: it is on none */
+    void (*free_mirror)(struct flash_mirror *mirror); /* NULL: it is `persistent`'s */
+    ompi_request_t *persistent;                       /* completes behind this one; or NULL, */
+    void (*complete_persistent)(ompi_request_t *, int error); /* in this way */
+    MPI_Request below;       /* the persistent request that it is to start */
+    atomic_uint copies;      /* under way; see coll_flash_mirror.h */
+    atomic_bool copy_failed; /* relaxed: written before `copies` */
     /* Takes the next step when nothing is under way: false, and something may be again, or true: the
        operation is at its end. NULL: there is none, likewise. */
     bool (*advance)(struct flash_fallback *call);

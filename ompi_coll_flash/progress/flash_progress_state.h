@@ -98,21 +98,24 @@ struct flash_progress {
     atomic_uint visitors;                         /* that end a pending piece */
 };
 
-/* flash_progress.c */
+/* flash_progress_lock.c */
 /* As flash_progress_lock(), for who comes back for the lock again and again: others come first. */
 void flash_progress_lock_behind(flash_progress_t *progress);
+bool flash_progress_try_lock(flash_progress_t *progress);
 /* As flash_progress_unlock(), without the context. */
 void flash_progress_unlock_alone(flash_progress_t *progress);
 /* The application is about to leave, or to come back at once: see flash_alarm_recall(). */
 void flash_progress_recall(flash_progress_t *progress, bool brief);
-/* Whether none is in flight but such as the thread is not woken for. */
-bool flash_progress_is_unattended(const flash_progress_t *progress);
 /* For a moment, that others may have the lock. */
 void flash_progress_stand_back(void);
-/* With the lock: moves data, and takes note of what has ended elsewhere. */
-bool flash_progress_move(flash_progress_t *progress);
 /* With the lock, but for the work itself. */
 void flash_progress_run(flash_progress_t *progress, const flash_work_t *work);
+
+/* flash_progress.c */
+/* Whether none is in flight but such as the thread is not woken for. */
+bool flash_progress_is_unattended(const flash_progress_t *progress);
+/* With the lock: moves data, and takes note of what has ended elsewhere. */
+bool flash_progress_move(flash_progress_t *progress);
 
 /* flash_progress_ended.c */
 bool flash_progress_finish_ended(flash_progress_t *progress);

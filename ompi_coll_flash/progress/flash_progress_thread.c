@@ -215,11 +215,6 @@ int flash_progress_start_thread(flash_progress_t *progress, void (*placed)(void 
     return FLASH_OK;
 }
 
-bool flash_progress_has_thread(const flash_progress_t *progress)
-{
-    return atomic_load_explicit(&progress->has_thread, memory_order_relaxed);
-}
-
 void flash_progress_stop_thread(flash_progress_t *progress)
 {
     if (!flash_progress_has_thread(progress)) {

@@ -1,5 +1,5 @@
 /*
- * coll_flash_params.c: parameters: their defaults, and how one is declared.
+ * coll_flash_params.c: parameters: their values, and how one is declared.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -63,18 +63,4 @@ void mca_coll_flash_register_choice(const char *name, const mca_base_var_enum_va
     if (values != NULL) {
         OBJ_RELEASE(values); /* the variable holds it */
     }
-}
-
-void mca_coll_flash_params_register(void)
-{
-    mca_coll_flash_params_t before = mca_coll_flash_params;
-
-    mca_coll_flash_register_paths();
-    mca_coll_flash_register_tuning();
-    mca_coll_flash_register_devices();
-    mca_coll_flash_register_faults();
-    if (mca_coll_flash_params.help_dir != NULL) {
-        opal_show_help_add_dir(mca_coll_flash_params.help_dir);
-    }
-    mca_coll_flash_spelling_check(&before);
 }

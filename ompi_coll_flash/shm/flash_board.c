@@ -5,26 +5,7 @@
  */
 #include "shm/flash_board_internal.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-static void put(op_queue_t *queue, flash_board_op_t *op)
-{
-    op->next = NULL;
-    *queue->tail = op;
-    queue->tail = &op->next;
-}
-
-static flash_board_op_t *get(op_queue_t *queue)
-{
-    flash_board_op_t *op = queue->head;
-
-    if (op != NULL) {
-        queue->head = op->next;
-        queue->tail = queue->head == NULL ? &queue->head : queue->tail;
-    }
-    return op;
-}
 
 flash_board_t *flash_board_create(uint32_t nranks, uint32_t rank, flash_board_side_t *const sides[])
 {
@@ -53,22 +34,6 @@ void flash_board_read_by(flash_board_t *board, flash_board_read_fn *read, void *
     board->read_arg = arg;
 }
 
-static flash_board_op_t *get_running(flash_board_t *board)
-{
-    flash_board_op_t *op = get(&board->running);
-
-    if (op != NULL) {
-        free(op->copy);
-        op->copy = NULL;
-    }
-    return op;
-}
-
-static bool is_refusal(const flash_board_op_t *op)
-{
-    return op->params.user == NULL;
-}
-
 static void forget(flash_board_t *board, flash_board_op_t *refusal)
 {
     if (refusal == &board->spare) {
@@ -85,8 +50,9 @@ void flash_board_destroy(flash_board_t *board)
     if (board == NULL) {
         return;
     }
-    while ((op = get_running(board)) != NULL || (op = get(&board->ended)) != NULL) {
-        if (is_refusal(op)) {
+    while ((op = flash_board_get_running(board)) != NULL ||
+           (op = flash_board_get(&board->ended)) != NULL) {
+        if (flash_board_is_refusal(op)) {
             forget(board, op);
         }
     }
@@ -114,19 +80,13 @@ bool flash_board_fits(uint32_t nranks, flash_kind_t kind, size_t element)
     return room(nranks, kind) >= FLASH_BOARD_LEAST_PART && element <= room(nranks, kind);
 }
 
-static uint64_t rounds_taken(const flash_board_t *board, uint32_t rank)
-{
-    return atomic_load_explicit(&board->sides[rank]->taken, memory_order_acquire) -
-           board->base[rank];
-}
-
 static uint64_t taken_by_all(const flash_board_t *board)
 {
     uint64_t least = board->posted;
 
     for (uint32_t rank = 0; rank < board->nranks; rank++) {
         if (rank != board->rank) {
-            uint64_t taken = rounds_taken(board, rank);
+            uint64_t taken = flash_board_rounds_taken(board, rank);
 
             least = taken < least ? taken : least;
         }
@@ -200,16 +160,6 @@ static bool post_next(flash_board_t *board)
     }
     post(board, op);
     return true;
-}
-
-/* --------------------------------------------------------------------- taking */
-
-void flash_board_fail(flash_board_op_t *op, int status, uint32_t blamed)
-{
-    if (op->status == FLASH_OK) {
-        op->status = status;
-        op->blamed = blamed;
-    }
 }
 
 static flash_taken_t take(const flash_board_t *board, flash_board_op_t *op, uint32_t rank,
@@ -377,10 +327,10 @@ void flash_board_start(flash_board_t *board, flash_board_op_t *op, const flash_o
     }
     if (board->lost != FLASH_NOBODY) {
         flash_board_fail(op, FLASH_ERR_LOST, board->lost);
-        put(&board->ended, op);
+        flash_board_put(&board->ended, op);
         return;
     }
-    put(&board->running, op);
+    flash_board_put(&board->running, op);
 }
 
 bool flash_board_refuse(flash_board_t *board, const flash_op_params_t *params)
@@ -416,7 +366,7 @@ bool flash_board_progress(flash_board_t *board)
     happened |= take_next(board, op);
     read = !op->reads || is_read(board, op);
     if (op->taken == op->rounds && op->posted == op->rounds && read) {
-        put(&board->ended, get_running(board));
+        flash_board_put(&board->ended, flash_board_get_running(board));
     }
     return happened;
 }
@@ -430,81 +380,8 @@ flash_board_op_t *flash_board_ended(flash_board_t *board)
 {
     flash_board_op_t *op;
 
-    while ((op = get(&board->ended)) != NULL && is_refusal(op)) {
+    while ((op = flash_board_get(&board->ended)) != NULL && flash_board_is_refusal(op)) {
         forget(board, op);
     }
     return op;
-}
-
-/* ------------------------------------------------------------------- failures */
-
-void flash_board_lose(flash_board_t *board, uint32_t rank)
-{
-    flash_board_op_t *op;
-
-    board->lost = rank;
-    atomic_store_explicit(&board->sides[board->rank]->lost, rank + 1, memory_order_relaxed);
-    /* Before this rank's memory is its user's, see flash_board_read.c. */
-    atomic_thread_fence(memory_order_seq_cst);
-    while ((op = get_running(board)) != NULL) {
-        flash_board_fail(op, FLASH_ERR_LOST, rank);
-        put(&board->ended, op);
-    }
-}
-
-/* Whom another rank has lost, or which one has lost this; FLASH_NOBODY. */
-static uint32_t lost_elsewhere(const flash_board_t *board)
-{
-    for (uint32_t rank = 0; rank < board->nranks; rank++) {
-        uint32_t lost = atomic_load_explicit(&board->sides[rank]->lost, memory_order_relaxed);
-
-        if (lost > 0) {
-            return lost - 1 == board->rank ? rank : lost - 1;
-        }
-    }
-    return FLASH_NOBODY;
-}
-
-/* The rank that is to post the next part, or to take what is in the slot for it. */
-static uint32_t awaited(const flash_board_t *board, const flash_board_op_t *op)
-{
-    uint32_t slowest = flash_ring_rank(&op->params.schedule.ring, op->ahead);
-
-    for (uint32_t rank = 0; rank < board->nranks && op->taken == op->rounds; rank++) {
-        if (rank != board->rank && rounds_taken(board, rank) < rounds_taken(board, slowest)) {
-            slowest = rank;
-        }
-    }
-    return slowest;
-}
-
-bool flash_board_watch(flash_board_t *board, flash_silence_t *silence)
-{
-    const flash_board_op_t *op = board->running.head, *told = op;
-    uint64_t done;
-
-    if (op == NULL) {
-        return false;
-    }
-    while (told != NULL && is_refusal(told)) { /* it keeps those behind it waiting */
-        told = told->next;
-    }
-    done = (board->posted + board->taken) * board->nranks + op->ahead;
-    board->watches = done == board->watched ? board->watches + 1 : 0;
-    if (told == NULL && board->watches > 1) {
-        board->watches = 1; /* who comes behind the refusal has not waited yet */
-    }
-    board->watched = done;
-    *silence = (flash_silence_t){.user = told == NULL ? NULL : told->params.user,
-                                 .watches = board->watches,
-                                 .rank = awaited(board, op),
-                                 .sending = op->taken == op->rounds,
-                                 .step = (uint32_t) op->taken,
-                                 .steps = (uint32_t) op->rounds};
-    silence->block = op->params.schedule.kind == FLASH_ALLGATHER ? silence->rank : board->rank;
-    if (board->watches > 0 && lost_elsewhere(board) != FLASH_NOBODY) {
-        flash_board_lose(board, lost_elsewhere(board));
-        return false;
-    }
-    return board->watches > 0 && told != NULL;
 }

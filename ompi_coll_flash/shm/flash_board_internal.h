@@ -10,6 +10,8 @@
 
 #include "shm/flash_board.h"
 
+#include <stdlib.h>
+
 typedef struct op_queue {
     flash_board_op_t *head, **tail;
 } op_queue_t;
@@ -31,6 +33,48 @@ struct flash_board {
     flash_board_side_t **sides;
     uint64_t base[]; /* by rank: rounds of its side before this board */
 };
+
+/* ------------------------------------------------- operations and rounds of a board */
+
+static inline void flash_board_put(op_queue_t *queue, flash_board_op_t *op)
+{
+    op->next = NULL;
+    *queue->tail = op;
+    queue->tail = &op->next;
+}
+
+static inline flash_board_op_t *flash_board_get(op_queue_t *queue)
+{
+    flash_board_op_t *op = queue->head;
+
+    if (op != NULL) {
+        queue->head = op->next;
+        queue->tail = queue->head == NULL ? &queue->head : queue->tail;
+    }
+    return op;
+}
+
+static inline flash_board_op_t *flash_board_get_running(flash_board_t *board)
+{
+    flash_board_op_t *op = flash_board_get(&board->running);
+
+    if (op != NULL) {
+        free(op->copy);
+        op->copy = NULL;
+    }
+    return op;
+}
+
+static inline bool flash_board_is_refusal(const flash_board_op_t *op)
+{
+    return op->params.user == NULL;
+}
+
+static inline uint64_t flash_board_rounds_taken(const flash_board_t *board, uint32_t rank)
+{
+    return atomic_load_explicit(&board->sides[rank]->taken, memory_order_acquire) -
+           board->base[rank];
+}
 
 /* The first thing that went wrong is what the operation ends with. */
 void flash_board_fail(flash_board_op_t *op, int status, uint32_t blamed);

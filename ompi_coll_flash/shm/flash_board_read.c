@@ -10,6 +10,31 @@
 
 #include "engine/flash_copy.h"
 
+/* --------------------------------------------------------------------- taking */
+
+void flash_board_fail(flash_board_op_t *op, int status, uint32_t blamed)
+{
+    if (op->status == FLASH_OK) {
+        op->status = status;
+        op->blamed = blamed;
+    }
+}
+
+flash_range_t flash_board_part(const flash_board_op_t *op, uint32_t block, uint64_t round)
+{
+    size_t count = op->params.element == 0 ? 0 : flash_schedule_count(&op->params.schedule, block);
+    uint64_t offset = round * op->part;
+    size_t left = offset < count ? count - (size_t) offset : 0;
+
+    return (flash_range_t){.offset = (size_t) offset, .count = left < op->part ? left : op->part};
+}
+
+ptrdiff_t flash_board_place(const flash_board_op_t *op, uint32_t block, flash_range_t part)
+{
+    return (flash_schedule_displ(&op->params.schedule, block) + (ptrdiff_t) part.offset) *
+           (ptrdiff_t) op->params.element;
+}
+
 void flash_board_fill_address(const flash_board_op_t *op, flash_board_slot_t *slot)
 {
     memcpy(slot->data, &op->params.input, sizeof(op->params.input));
