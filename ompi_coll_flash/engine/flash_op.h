@@ -21,13 +21,13 @@
 #include <sys/queue.h>
 
 typedef enum flash_slot_state {
+    FLASH_SLOT_DONE,      /* free, or until the slots before it are done too */
     FLASH_SLOT_RECEIVING, /* the receive is posted */
     FLASH_SLOT_WAITING,   /* for the local contribution; in op->waiting */
     FLASH_SLOT_COMBINING, /* RS: in op->combining, or taken as work */
     FLASH_SLOT_KEPT,      /* bounded: complete at its home, or local; to be copied, then sent */
     FLASH_SLOT_DEPARTING, /* ready to be sent */
-    FLASH_SLOT_SENDING,   /* the send is posted */
-    FLASH_SLOT_DONE       /* until the slots before it are done too */
+    FLASH_SLOT_SENDING    /* the send is posted */
 } flash_slot_state_t;
 
 /* A copy between the user's memory and the scratch, beside all else that happens to a segment. */
@@ -236,6 +236,8 @@ void flash_op_fail(flash_op_t *op, int status, uint32_t blamed);
 void flash_slot_queue_init(flash_slot_queue_t *queue);
 void flash_slot_queue_push(flash_slot_queue_t *queue, flash_slot_t *slot);
 flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue);
+/* Moves a segment on to a state that may follow its own. */
+void flash_slot_enter(flash_slot_t *slot, flash_slot_state_t state);
 /* Of one that adds: whether it is next; that it has to wait. */
 bool flash_op_is_turn(const flash_op_t *op, const flash_slot_t *slot);
 void flash_op_keep_early(flash_op_t *op, flash_slot_t *slot);

@@ -5,6 +5,8 @@
  */
 #include "engine/flash_op.h"
 
+#include <assert.h>
+
 uint32_t flash_op_own_rank(const flash_op_t *op)
 {
     return flash_ring_rank(&op->params.schedule.ring, 0);
@@ -58,4 +60,23 @@ void flash_op_keep_early(flash_op_t *op, flash_slot_t *slot)
 
     slot->next = sum->early;
     sum->early = slot;
+}
+
+/* docs/internals/architecture.md draws it; tests/unit/rooms.sh compares the two. */
+#define MAY(state) (1u << FLASH_SLOT_##state)
+static const unsigned followers[] = {
+    [FLASH_SLOT_DONE] =
+        MAY(DONE) | MAY(RECEIVING) | MAY(WAITING) | MAY(COMBINING) | MAY(KEPT) | MAY(DEPARTING),
+    [FLASH_SLOT_RECEIVING] =
+        MAY(DONE) | MAY(RECEIVING) | MAY(WAITING) | MAY(COMBINING) | MAY(KEPT) | MAY(DEPARTING),
+    [FLASH_SLOT_WAITING] = MAY(DONE) | MAY(COMBINING) | MAY(KEPT) | MAY(DEPARTING),
+    [FLASH_SLOT_COMBINING] = MAY(DONE) | MAY(KEPT) | MAY(DEPARTING),
+    [FLASH_SLOT_KEPT] = MAY(DEPARTING),
+    [FLASH_SLOT_DEPARTING] = MAY(SENDING),
+    [FLASH_SLOT_SENDING] = MAY(DONE) | MAY(SENDING)};
+
+void flash_slot_enter(flash_slot_t *slot, flash_slot_state_t state)
+{
+    assert((followers[slot->state] & 1u << state) != 0);
+    slot->state = state;
 }

@@ -14,14 +14,14 @@ static void slot_send(flash_slot_t *slot)
     if (slot->home == NULL) {
         flash_slot_depart(slot);
     } else {
-        slot->state = FLASH_SLOT_KEPT;
+        flash_slot_enter(slot, FLASH_SLOT_KEPT);
         flash_op_depart(slot->op);
     }
 }
 
 static void slot_done(flash_slot_t *slot)
 {
-    slot->state = FLASH_SLOT_DONE;
+    flash_slot_enter(slot, FLASH_SLOT_DONE);
 }
 
 static void slot_settled(flash_slot_t *slot)
@@ -39,7 +39,7 @@ void flash_slot_stage(flash_slot_t *slot, flash_staging_t direction)
 
 static void slot_combine(flash_slot_t *slot)
 {
-    slot->state = FLASH_SLOT_COMBINING;
+    flash_slot_enter(slot, FLASH_SLOT_COMBINING);
     flash_slot_queue_push(&slot->op->combining, slot);
     flash_engine_offer(slot->op);
 }
@@ -132,12 +132,12 @@ void flash_slot_have_local(flash_slot_t *slot)
 static void slot_need_local(flash_slot_t *slot)
 {
     if (slot->way.adds && !flash_op_is_turn(slot->op, slot)) {
-        slot->state = FLASH_SLOT_WAITING;
+        flash_slot_enter(slot, FLASH_SLOT_WAITING);
         flash_op_keep_early(slot->op, slot);
     } else if (flash_op_has_local(slot->op, slot)) {
         flash_slot_have_local(slot);
     } else {
-        slot->state = FLASH_SLOT_WAITING;
+        flash_slot_enter(slot, FLASH_SLOT_WAITING);
         flash_slot_queue_push(&slot->op->waiting, slot);
     }
 }
@@ -167,7 +167,7 @@ void flash_slot_open(flash_slot_t *slot)
         if (op->open_step_ended) { /* the left neighbour has no such segment */
             flash_slot_spoil(slot, op->blamed);
             slot->status = FLASH_ERR_CANCELED;
-            slot->state = FLASH_SLOT_RECEIVING;
+            flash_slot_enter(slot, FLASH_SLOT_RECEIVING);
             flash_slot_queue_push(&op->events, slot);
             flash_engine_touch(op);
         } else {

@@ -111,7 +111,7 @@ static void receive(flash_slot_t *slot, size_t length)
     if (slot->home != NULL && length > 0) {
         slot->data = flash_slot_borrow(slot, FLASH_BOUNCE_ARRIVAL);
     }
-    slot->state = FLASH_SLOT_RECEIVING;
+    flash_slot_enter(slot, FLASH_SLOT_RECEIVING);
     slot->posted_at = flash_trace_clock(op->engine->trace);
     slot->posted = slot->beginning = true;
     slot->transfer.far = is_far(slot, false);
@@ -169,7 +169,7 @@ static void post_send(flash_slot_t *slot)
     }
     tag |= slot->last_of_step ? FLASH_TAG_LAST : 0;
     tag |= slot->spoiled ? FLASH_TAG_SPOILED : 0;
-    slot->state = FLASH_SLOT_SENDING;
+    flash_slot_enter(slot, FLASH_SLOT_SENDING);
     slot->posted_at = flash_trace_clock(op->engine->trace);
     slot->posted = slot->beginning = true;
     transport->ops->send(transport, pair.right, tag, content, length, &slot->transfer);
@@ -203,7 +203,7 @@ void flash_op_post_sends(flash_op_t *op)
 
 void flash_slot_depart(flash_slot_t *slot)
 {
-    slot->state = FLASH_SLOT_DEPARTING;
+    flash_slot_enter(slot, FLASH_SLOT_DEPARTING);
     flash_op_post_sends(slot->op);
 }
 

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# The rooms of docs/internals/architecture.md: which file may see which, by the sources' includes and by the
+# objects' calls; that no more than two files of a room go round in a circle; and the states of a slot.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2034 # tap.bash's
+# shellcheck disable=SC2154 # of the makefile's environment
+# shellcheck disable=SC2016 # backquotes of Markdown
+set -euo pipefail
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+output=$scratch/output
+# shellcheck source=/dev/null
+source "$top_srcdir/tests/tap.bash"
+
+page=$top_srcdir/docs/internals/architecture.md
+
+# ROOM SEEN..., for each row of the first table.
+sed -n '/^## /q; s/^| `\([a-z_]*\)` |.*|\([^|]*\)|$/\1 \2/p' "$page" | tr -d '`' >"$scratch/rooms"
+
+# FILE SEEN, by the names of the sources, room and all, without their ends.
+sources() {
+    (cd "$top_srcdir/ompi_coll_flash" && ls -- */*.[ch])
+    (cd "$top_srcdir" && ls -- ucx_backend/*.[ch])
+}
+includes() {
+    local file path
+    for file in $(sources); do
+        path=$top_srcdir/ompi_coll_flash/$file
+        [[ -e $path ]] || path=$top_srcdir/$file
+        sed -n "s|^#include \"\(.*/.*\)\.h\"\$|${file%.*} \1|p" "$path"
+        # The transport's own folder.
+        sed -n "s|^#include \"\(flash_ucx[a-z_]*\)\.h\"\$|${file%.*} ucx_backend/\1|p" "$path"
+    done
+}
+# The same of calls, from the objects: each defines some names, and wants others.
+calls() {
+    local object name
+    for object in "$top_builddir"/ompi_coll_flash/*/.libs/*.o "$top_builddir"/ucx_backend/.libs/*.o; do
+        name=${object%/.libs/*}
+        name=${name##*/}/$(basename "$object" .o | sed 's/^\(lib[a-z_]*_la\|component\)-//')
+        # Of a source that is gone, a build may still have the object.
+        [[ -e $top_srcdir/ompi_coll_flash/$name.c || -e $top_srcdir/$name.c ]] || continue
+        nm "$object" | sed -n "s|^[0-9a-f]* [TDBRVWC] \(.*\)|defines \1 $name|p; s|^ *U \(.*\)|wants \1 $name|p"
+    done | awk '
+        $1 == "defines" { where[$2] = $3 }
+        $1 == "wants" { wanted[$3 " " $2] }
+        END {
+            for (pair in wanted) {
+                split(pair, part, " ")
+                if (part[2] in where && where[part[2]] != part[1]) {
+                    print part[1], where[part[2]]
+                }
+            }
+        }' | sort -u
+}
+
+# Prints what the table does not allow, and fails if there is any.
+allowed() {
+    awk '
+        function room(file) { sub("/.*", "", file); return file }
+        NR == FNR { rooms[$1]; for (k = 2; k <= NF; k++) sees[$1, $k]; next }
+        !(room($1) in rooms) { print $1 " is in no room that the page names"; bad = 1; next }
+        room($2) in rooms && room($1) != room($2) && !((room($1), room($2)) in sees) {
+            print $1 " sees " $2; bad = 1
+        }
+        END { exit bad }' "$scratch/rooms" "$1"
+}
+
+every_file_is_in_a_room() {
+    sources | sed 's/\..$//; s/$/ none/' >"$scratch/files"
+    [[ -s $scratch/rooms && -s $scratch/files ]] && allowed "$scratch/files"
+}
+includes_go_one_way() {
+    includes >"$scratch/includes"
+    [[ -s $scratch/includes ]] && allowed "$scratch/includes"
+}
+calls_go_one_way() {
+    calls >"$scratch/calls"
+    [[ -s $scratch/calls ]] && allowed "$scratch/calls"
+}
+
+# Which files reach which, inside a room; those that reach each other are a circle.
+no_large_circles() {
+    awk '
+        { split($1, a, "/"); split($2, b, "/") }
+        a[1] == b[1] { reach[$1, $2] = 1; files[$1]; files[$2] }
+        END {
+            for (via in files) for (from in files) if ((from, via) in reach) {
+                for (to in files) if ((via, to) in reach) reach[from, to] = 1
+            }
+            for (file in files) {
+                circle = ""; count = 0
+                for (other in files) {
+                    if (other != file && (file, other) in reach && (other, file) in reach) {
+                        circle = circle " " other; count++
+                    }
+                }
+                if (count > 1) { print file " goes round with" circle; bad = 1 }
+            }
+            exit bad
+        }' "$scratch/calls"
+}
+
+# What the engine is made of includes nothing else.
+engine_is_alone() {
+    ! grep -n -E '#include [<"](mpi|ucp|ucs|cuda|ompi|opal|hwloc)' "$top_srcdir"/ompi_coll_flash/engine/*.[ch]
+}
+
+states_of_page() {
+    sed -n '/^## The states of a slot/,$s/^| `\([A-Z]*\)` |.*|\([^|]*\)|$/\1 \2/p' "$page" | tr -d '`' | awk '{ $1 = $1; print }'
+}
+states_of_code() {
+    sed -n '/^static const unsigned followers/,/};/p' "$top_srcdir/ompi_coll_flash/engine/flash_op_state.c" |
+        tr '\n' ' ' | sed 's/\[FLASH_SLOT_/\n/g' | awk 'NR > 1 { gsub(/MAY|[][()|=,};]/, ""); $1 = $1; print }'
+}
+states_are_the_same() {
+    [[ $(states_of_code | wc -l) == 7 ]] && diff <(states_of_page) <(states_of_code)
+}
+
+point 'every source is in a room' every_file_is_in_a_room
+point 'includes point to rooms that may be seen' includes_go_one_way
+point 'calls point to rooms that may be seen' calls_go_one_way
+point 'no circle of more than two files' no_large_circles
+point 'the engine includes no MPI, UCX, CUDA' engine_is_alone
+point 'the states of a slot, on the page and in the code' states_are_the_same
+plan
