@@ -52,7 +52,11 @@ struct flash_gpu_lane {
     unsigned spares, events;
     pthread_mutex_t mutex; /* what comes into the streams, and in which order */
     atomic_bool failed;    /* relaxed: it is not to be used again */
-    atomic_uint inside;    /* calls that begin something, and have not returned: who leaves releases
+    /* Whether nobody knows when the application's stream is done with what callbacks left in it; relaxed,
+       before the operation ends. */
+    atomic_bool unwaited;
+    CUstream users;     /* that stream, once it has been asked for */
+    atomic_uint inside; /* calls that begin something, and have not returned: who leaves releases
                               what it did there, who closes acquires that */
 };
 
@@ -110,6 +114,8 @@ bool flash_cuda_record(flash_gpu_lane_t *lane, CUstream stream, CUevent *event);
 void flash_cuda_keep_event(flash_gpu_lane_t *lane, CUevent event);
 /* The copy's event has been recorded. */
 void flash_cuda_follow(flash_cuda_track_t *track, flash_gpu_copy_t *copy);
+/* Nobody will know when the stream of its callbacks is done: see `unwaited`. */
+void flash_cuda_lose_sight(flash_gpu_lane_t *lane);
 bool flash_cuda_busy(void);
 bool flash_cuda_poll(void);
 
@@ -118,6 +124,7 @@ bool flash_cuda_begin(flash_gpu_lane_t *lane, void *to, const void *from, size_t
                       flash_gpu_copy_t *copy);
 bool flash_cuda_copy(flash_gpu_lane_t *lane, void *const *stream, void *to, const void *from,
                      size_t size);
+/* If that fails, now or later, what callbacks have written to is freed in the order of the stream. */
 bool flash_cuda_notify(flash_gpu_lane_t *lane, void *stream, flash_gpu_copy_t *copy);
 bool flash_cuda_combine(flash_gpu_lane_t *lane, const flash_gpu_kernel_t *kernel, const void *in,
                         const void *inout, void *out, size_t count, flash_gpu_copy_t *copy);

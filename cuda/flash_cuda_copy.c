@@ -145,6 +145,12 @@ static bool follow(flash_gpu_lane_t *lane, CUstream stream, flash_gpu_copy_t *co
 bool flash_cuda_notify(flash_gpu_lane_t *lane, void *stream, flash_gpu_copy_t *copy)
 {
     entry_t entry;
+    bool well;
 
-    return go_in(lane, &entry) && go_out(&entry, follow(lane, stream, copy));
+    lane->users = stream;
+    well = go_in(lane, &entry) && go_out(&entry, follow(lane, stream, copy));
+    if (!well) {
+        flash_cuda_lose_sight(lane);
+    }
+    return well;
 }

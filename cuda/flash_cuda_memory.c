@@ -240,12 +240,13 @@ void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, size_t size)
 
 void flash_cuda_release_far(flash_gpu_lane_t *lane, void *memory)
 {
+    bool unwaited = atomic_load_explicit(&lane->unwaited, memory_order_relaxed);
     entered_t entered;
 
     if (memory != NULL) {
         entered = enter_to_free(lane->place.context);
         flash_cuda_driver.p_cuMemFreeAsync((CUdeviceptr) (uintptr_t) memory,
-                                           lane->tracks[0].stream);
+                                           unwaited ? lane->users : lane->tracks[0].stream);
         leave(&entered);
     }
 }

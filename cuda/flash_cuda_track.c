@@ -155,9 +155,17 @@ static bool is_done(flash_cuda_track_t *track, flash_gpu_copy_t *copy, bool ente
         atomic_store_explicit(&track->lane->failed, true, memory_order_relaxed);
         if (track->stream != NULL) {
             flash_cuda_driver.p_cuStreamSynchronize(track->stream);
+        } else {
+            flash_cuda_lose_sight(track->lane);
         }
     }
     return true;
+}
+
+void flash_cuda_lose_sight(flash_gpu_lane_t *lane)
+{
+    atomic_store_explicit(&lane->failed, true, memory_order_relaxed);
+    atomic_store_explicit(&lane->unwaited, true, memory_order_relaxed);
 }
 
 /* Takes off what is done, and adds it to a list, the latest first. */

@@ -256,7 +256,7 @@ static int produce_on_stream(const MPIX_Flash_block *block, void *arg)
     for (int i = 0; i < block->count; i++) {
         place[i] = contribution(world_rank, block->rank, (int) block->offset + i);
     }
-    for (int k = 0; k < 20; k++) {
+    for (int k = 0; k < (job->slow ? 2000 : 20); k++) {
         stream_copy(block->stream, block->data, place, 1);
     }
     stream_copy(block->stream, block->data, place, (size_t) block->count * sizeof(*place));

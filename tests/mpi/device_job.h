@@ -18,6 +18,7 @@ typedef struct job {
     int count;    /* elements of int64_t in a block */
     bool unequal; /* one for each rank more, and none in each third */
     bool gather;
+    bool slow; /* its callbacks leave much work in the stream */
     place_t send_place, recv_place;
     int pieces;     /* to a block; 0: one */
     bool own;       /* STREAM: with a callback for the own block: made there, or looked at */

@@ -309,6 +309,7 @@ static void driver_fails(void)
         job_t job = {.form = k / 2,
                      .count = 40000,
                      .gather = k % 2 == 0,
+                     .slow = true,
                      .send_place = IN_DEVICE,
                      .recv_place = IN_DEVICE,
                      .stream = stream_make(0),
