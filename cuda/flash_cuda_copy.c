@@ -136,6 +136,7 @@ static bool follow(flash_gpu_lane_t *lane, CUstream stream, flash_gpu_copy_t *co
         return flash_cuda_well(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
     if (!record(lane, stream, copy)) {
+        flash_cuda_lose_sight(lane);
         return false;
     }
     flash_cuda_follow(&lane->tracks[FLASH_CUDA_NOTICES], copy);
@@ -145,12 +146,11 @@ static bool follow(flash_gpu_lane_t *lane, CUstream stream, flash_gpu_copy_t *co
 bool flash_cuda_notify(flash_gpu_lane_t *lane, void *stream, flash_gpu_copy_t *copy)
 {
     entry_t entry;
-    bool well;
 
     lane->users = stream;
-    well = go_in(lane, &entry) && go_out(&entry, follow(lane, stream, copy));
-    if (!well) {
+    if (!go_in(lane, &entry)) {
         flash_cuda_lose_sight(lane);
+        return false;
     }
-    return well;
+    return go_out(&entry, follow(lane, stream, copy));
 }

@@ -238,6 +238,7 @@ void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, size_t size)
     return (void *) (uintptr_t) memory;
 }
 
+/* Where nobody can wait for the callbacks' stream, the memory goes in its order; in a graph's, not at all. */
 void flash_cuda_release_far(flash_gpu_lane_t *lane, void *memory)
 {
     bool unwaited = atomic_load_explicit(&lane->unwaited, memory_order_relaxed);
@@ -245,8 +246,10 @@ void flash_cuda_release_far(flash_gpu_lane_t *lane, void *memory)
 
     if (memory != NULL) {
         entered = enter_to_free(lane->place.context);
-        flash_cuda_driver.p_cuMemFreeAsync((CUdeviceptr) (uintptr_t) memory,
-                                           unwaited ? lane->users : lane->tracks[0].stream);
+        if (!unwaited || !flash_cuda_is_captured(lane->users)) {
+            flash_cuda_driver.p_cuMemFreeAsync((CUdeviceptr) (uintptr_t) memory,
+                                               unwaited ? lane->users : lane->tracks[0].stream);
+        }
         leave(&entered);
     }
 }

@@ -4,6 +4,7 @@
  *   flash_ucx.c        opening and closing: context, worker, configuration
  *   flash_ucx_peer.c   peers: connecting, losing them, giving them up
  *   flash_ucx_probe.c  whether they are there, and whether what they send comes in
+ *   flash_ucx_messages.c  messages under way
  *   flash_ucx_send.c   messages: sending, receiving, progress
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -95,6 +96,16 @@ extern const flash_transport_ops_t flash_ucx_ops;
 
 /* Ends all that is under way with the peer; what UCX cannot give back becomes an orphan. */
 void flash_ucx_end_messages(flash_peer_t *peer);
+/* flash_ucx_messages.c */
+void flash_ucx_link(flash_message_t **list, flash_message_t *message);
+/* Tells the engine, and takes the message off its list. */
+void flash_ucx_finish(flash_message_t *message, int status, uint64_t tag, size_t length);
+/* UCX has it still, and the engine does not. */
+void flash_ucx_orphan(flash_message_t *message);
+/* Of the transport's table. */
+int flash_ucx_reserve(flash_transport_t *transport, uint32_t transfers);
+void flash_ucx_unreserve(flash_transport_t *transport, uint32_t transfers);
+flash_message_t *flash_ucx_take_spare(flash_ucx_t *ucx);
 void flash_ucx_free_messages(flash_ucx_t *ucx);
 void flash_ucx_free_peers(flash_ucx_t *ucx);
 /* Loses the peers whose endpoints have failed, or that said so. Not from within UCX's progress. */

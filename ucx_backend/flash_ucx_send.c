@@ -17,116 +17,6 @@
 /* Up to so many bytes a message that may is done when it has left. */
 #define LEAVES_BYTES 8192
 
-/* ------------------------------------------------------------- bookkeeping */
-
-static void link_message(flash_message_t **list, flash_message_t *message)
-{
-    message->next = *list;
-    message->link = list;
-    if (message->next != NULL) {
-        message->next->link = &message->next;
-    }
-    *list = message;
-}
-
-static void unlink_message(flash_message_t *message)
-{
-    *message->link = message->next;
-    if (message->next != NULL) {
-        message->next->link = message->link;
-    }
-}
-
-/* The end of a message, for the engine and for UCX. */
-static void finish(flash_message_t *message, int status, uint64_t tag, size_t length)
-{
-    flash_transfer_t *transfer = message->transfer;
-
-    if (status != FLASH_OK && message->peer->lost) {
-        status = FLASH_ERR_LOST;
-    }
-    if (message->peer->ucx->posting == message) {
-        message->peer->ucx->posting = NULL;
-    }
-    unlink_message(message);
-    link_message(&message->peer->ucx->spare, message);
-    message->peer->ucx->messages += transfer == NULL;
-    if (transfer != NULL) {
-        transfer->done(transfer, status, tag, length);
-    }
-}
-
-/* The end of a message for the engine alone. */
-static void orphan(flash_message_t *message)
-{
-    flash_transfer_t *transfer = message->transfer;
-
-    unlink_message(message);
-    link_message(&message->peer->ucx->orphans, message);
-    message->peer->ucx->messages--;
-    message->transfer = NULL;
-    transfer->done(transfer, FLASH_ERR_LOST, 0, 0);
-}
-
-static int make_spare(flash_ucx_t *ucx)
-{
-    flash_message_t *message = malloc(sizeof(*message));
-
-    if (message == NULL) {
-        return FLASH_ERR_NO_MEMORY;
-    }
-    link_message(&ucx->spare, message);
-    ucx->messages++;
-    return FLASH_OK;
-}
-
-static int ucx_reserve(flash_transport_t *transport, uint32_t transfers)
-{
-    flash_ucx_t *ucx = flash_ucx_of(transport);
-
-    while (ucx->messages < ucx->reserved + transfers) {
-        if (make_spare(ucx) != FLASH_OK) {
-            return FLASH_ERR_NO_MEMORY;
-        }
-    }
-    ucx->reserved += transfers;
-    return FLASH_OK;
-}
-
-static void ucx_unreserve(flash_transport_t *transport, uint32_t transfers)
-{
-    flash_ucx_of(transport)->reserved -= transfers;
-}
-
-/* Of those reserved; of others only where orphans are in UCX's hands instead. */
-static flash_message_t *take_spare(flash_ucx_t *ucx)
-{
-    flash_message_t *message;
-
-    if (ucx->spare == NULL && make_spare(ucx) != FLASH_OK) {
-        return NULL;
-    }
-    message = ucx->spare;
-    unlink_message(message);
-    return message;
-}
-
-static void free_list(flash_message_t **list)
-{
-    flash_message_t *message;
-
-    while ((message = *list) != NULL) {
-        unlink_message(message);
-        free(message);
-    }
-}
-
-void flash_ucx_free_messages(flash_ucx_t *ucx)
-{
-    free_list(&ucx->orphans);
-    free_list(&ucx->spare);
-}
-
 /* ------------------------------------------------------------ UCX's callbacks */
 
 /* A send that UCX has taken fails with its endpoint only, whose handler is called after this. */
@@ -138,7 +28,7 @@ static void send_done(void *request, ucs_status_t status, void *arg)
     if (status != UCS_OK) {
         message->peer->failing = message->peer->ucx->failing = true;
     }
-    finish(message, status == UCS_OK ? FLASH_OK : FLASH_ERR_LOST, 0, 0);
+    flash_ucx_finish(message, status == UCS_OK ? FLASH_OK : FLASH_ERR_LOST, 0, 0);
 }
 
 static void recv_done(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info,
@@ -148,7 +38,7 @@ static void recv_done(void *request, ucs_status_t status, const ucp_tag_recv_inf
     size_t length = info->length;
 
     ucp_request_free(request);
-    finish(arg, flash_ucx_status(status), tag, length);
+    flash_ucx_finish(arg, flash_ucx_status(status), tag, length);
 }
 
 /* ------------------------------------------------------------------ beginning */
@@ -209,7 +99,8 @@ static bool post(flash_message_t *message)
     } else if (!message->sends || UCS_PTR_STATUS(request) == UCS_ERR_NO_MEMORY) {
         return false;
     } else {
-        finish(message, flash_ucx_status(UCS_PTR_STATUS(request)), message->tag, message->length);
+        flash_ucx_finish(message, flash_ucx_status(UCS_PTR_STATUS(request)), message->tag,
+                         message->length);
     }
     return true;
 }
@@ -270,7 +161,7 @@ static void refuse(flash_message_t *message)
 {
     flash_peer_t *peer = message->peer;
 
-    finish(message, FLASH_ERR_REFUSED, 0, 0);
+    flash_ucx_finish(message, FLASH_ERR_REFUSED, 0, 0);
     flash_ucx_give_up(peer);
 }
 
@@ -304,11 +195,11 @@ static void ucx_transfer(flash_peer_t *peer, const flash_message_t *model)
     transfer->handle = NULL;
     if (peer->lost) {
         status = FLASH_ERR_LOST;
-    } else if ((message = take_spare(peer->ucx)) != NULL) {
+    } else if ((message = flash_ucx_take_spare(peer->ucx)) != NULL) {
         *message = *model;
         message->peer = peer;
         transfer->handle = message;
-        link_message(&peer->messages, message);
+        flash_ucx_link(&peer->messages, message);
         begin(message);
         return;
     }
@@ -354,7 +245,7 @@ static void cancel(flash_message_t *message)
         ucp_request_cancel(ucx->worker, message->request);
     } else {
         forget_retry(ucx, message);
-        finish(message, FLASH_ERR_CANCELED, 0, 0);
+        flash_ucx_finish(message, FLASH_ERR_CANCELED, 0, 0);
     }
 }
 
@@ -379,7 +270,7 @@ void flash_ucx_end_messages(flash_peer_t *peer)
             cancel(message); /* and it is gone, unless the message is half-way here */
         }
         if (peer->messages == message) {
-            orphan(message);
+            flash_ucx_orphan(message);
         }
     }
 }
@@ -405,8 +296,8 @@ static int ucx_arm(flash_transport_t *transport)
     return ucx->retries == NULL && ucp_worker_arm(ucx->worker) == UCS_OK ? FLASH_OK : FLASH_BUSY;
 }
 
-const flash_transport_ops_t flash_ucx_ops = {.reserve = ucx_reserve,
-                                             .unreserve = ucx_unreserve,
+const flash_transport_ops_t flash_ucx_ops = {.reserve = flash_ucx_reserve,
+                                             .unreserve = flash_ucx_unreserve,
                                              .send = ucx_send,
                                              .recv = ucx_recv,
                                              .cancel = ucx_cancel,

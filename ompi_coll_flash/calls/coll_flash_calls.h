@@ -104,6 +104,10 @@ typedef struct mca_coll_flash_arguments {
     MPI_Op op; /* NULL: an allgather */
 } mca_coll_flash_arguments_t;
 
+/* Of arguments that are kept: their types and their operation, NULL or not. */
+void mca_coll_flash_arguments_retain(const mca_coll_flash_arguments_t *arguments);
+void mca_coll_flash_arguments_release(const mca_coll_flash_arguments_t *arguments);
+
 /* Where the first data of a receive side begins; NULL: there is none. */
 const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcount,
                                       flash_counts_t recvcounts, flash_displs_t displs,

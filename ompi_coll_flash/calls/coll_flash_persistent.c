@@ -47,34 +47,6 @@ typedef struct mca_coll_flash_persistent {
     flash_mirror_t *mirror;               /* owned: what `below` is of */
 } mca_coll_flash_persistent_t;
 
-static void retain_op(MPI_Op op)
-{
-    if (op != NULL && !ompi_op_is_intrinsic(op)) {
-        OBJ_RETAIN(op);
-    }
-}
-
-static void release_op(MPI_Op op)
-{
-    if (op != NULL && !ompi_op_is_intrinsic(op)) {
-        OBJ_RELEASE(op);
-    }
-}
-
-static void retain_type(MPI_Datatype type)
-{
-    if (type != NULL && !ompi_datatype_is_predefined(type)) {
-        OBJ_RETAIN(type);
-    }
-}
-
-static void release_type(MPI_Datatype type)
-{
-    if (type != NULL && !ompi_datatype_is_predefined(type)) {
-        OBJ_RELEASE(type);
-    }
-}
-
 static void let_go(mca_coll_flash_persistent_t *persistent)
 {
     ompi_request_t *base = &persistent->super.super;
@@ -267,9 +239,7 @@ static void persistent_construct(mca_coll_flash_persistent_t *persistent)
 static void persistent_destruct(mca_coll_flash_persistent_t *persistent)
 {
     mca_coll_flash_mirror_free(persistent->mirror);
-    release_type(persistent->arguments.sendtype);
-    release_type(persistent->arguments.recvtype);
-    release_op(persistent->arguments.op);
+    mca_coll_flash_arguments_release(&persistent->arguments);
     free(persistent->counts);
     free(persistent->displs);
 }
@@ -334,9 +304,7 @@ static mca_coll_flash_persistent_t *make_request(mca_coll_flash_module_t *module
         }
         persistent->super.super.req_mpi_object.comm = module->comm;
         OBJ_RETAIN(module->comm);
-        retain_type(persistent->arguments.sendtype);
-        retain_type(arguments->recvtype);
-        retain_op(arguments->op);
+        mca_coll_flash_arguments_retain(&persistent->arguments);
     }
     return persistent;
 }

@@ -57,6 +57,13 @@ void flash_fallback_fail(flash_fallback_t *fallback, int error);
 void flash_fallback_end_inner(flash_fallback_t *fallback);
 /* Whether a callback of this rank has failed. */
 bool flash_fallback_has_failed(const flash_fallback_t *fallback);
+/* A bit for each piece that is not done; acquires what these have written. */
+uint64_t flash_fallback_undone(const flash_fallback_t *fallback);
+/* Whether there is room for one more. */
+bool flash_fallback_may_begin(const flash_fallback_t *fallback);
+/* Moves on to the next piece for a consumer, and calls it. False if there is none. */
+bool flash_fallback_find_next(flash_fallback_t *fallback);
+void flash_fallback_consume_next(flash_fallback_t *fallback);
 /* Calls the producer for all pieces of its blocks, and waits for those that it leaves pending. */
 void flash_fallback_produce(flash_fallback_t *fallback);
 /* For the handles of these operations, whose pieces have negative numbers. */

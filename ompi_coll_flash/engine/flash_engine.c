@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "engine/flash_queue.h"
+#include "engine/flash_slot.h"
 
 static void queue_init(flash_op_queue_t *queue)
 {

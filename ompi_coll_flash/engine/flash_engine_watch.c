@@ -3,7 +3,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "engine/flash_op.h"
+#include "engine/flash_slot.h"
 
 /* The oldest segment under way, if what it waits for is a neighbour. */
 static const flash_slot_t *waits_for_neighbour(const flash_op_t *op)

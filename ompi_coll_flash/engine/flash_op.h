@@ -250,7 +250,7 @@ size_t flash_op_segment_bytes(const flash_op_params_t *params);
 uint32_t flash_op_sends_at_a_time(const flash_op_params_t *params);
 /* Elements of an own block that are copied at a time. */
 size_t flash_op_copied_elements(const flash_op_params_t *params);
-/* Up to whole lines of a cache. */
+/* To whole cache lines. */
 
 static inline size_t flash_op_align(size_t size)
 {
@@ -365,37 +365,5 @@ bool flash_op_has_called(const flash_op_t *op);
 bool flash_op_has_local(const flash_op_t *op, const flash_slot_t *slot);
 /* How many elements of what is to be copied there are. */
 size_t flash_op_own_produced(const flash_op_t *op);
-
-/* flash_slot.c */
-void flash_slot_open(flash_slot_t *slot);
-/* False: there is no memory for it yet. */
-bool flash_slot_stage_in(flash_slot_t *slot);
-void flash_slot_transferred(flash_slot_t *slot); /* acts on the transfer that is done */
-void flash_slot_have_local(flash_slot_t *slot);  /* of a waiting slot: it is there, or never will */
-void flash_slot_combined(flash_slot_t *slot, int status);
-void flash_slot_staged(flash_slot_t *slot, int status);
-void flash_slot_stage(flash_slot_t *slot, flash_staging_t direction);
-
-/* flash_slot_messages.c */
-/* What is the same for all segments of a slot. */
-void flash_slot_init(flash_slot_t *slot, flash_op_t *op);
-/* With whom its step exchanges, and the rank of who receives what is sent, or of the other. */
-flash_pair_t flash_slot_pair(const flash_slot_t *slot);
-uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending);
-/* flash_engine_note() of something that the segment has been through. */
-void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin);
-void flash_slot_receive(flash_slot_t *slot);
-/* The content is lost, and that rank is to blame, unless it was lost before. */
-void flash_slot_spoil(flash_slot_t *slot, uint32_t blame);
-/* It is where it is sent from, or has no content. */
-void flash_slot_depart(flash_slot_t *slot);
-/* After a send has ended. */
-void flash_op_post_sends(flash_op_t *op);
-/* After one that failed: whether its receiver will be told so. */
-bool flash_slot_send_again(flash_slot_t *slot);
-/* Compares what came with what was expected. False if more messages of the step are to come. */
-bool flash_slot_check_arrival(flash_slot_t *slot);
-/* Whether a spoiled message says, where only a copy can find it, who is to blame. */
-bool flash_slot_brings_far_blame(const flash_slot_t *slot);
 
 #endif /* FLASH_OP_H */

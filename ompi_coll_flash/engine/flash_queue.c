@@ -4,6 +4,7 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "engine/flash_queue.h"
+#include "engine/flash_slot.h"
 
 void flash_engine_note(const flash_op_t *op, uint64_t begin, flash_trace_span_t span)
 {

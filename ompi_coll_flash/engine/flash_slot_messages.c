@@ -4,7 +4,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "engine/flash_op.h"
+#include "engine/flash_slot.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
  */
 #include "engine/flash_copy.h"
 #include "engine/flash_queue.h"
+#include "engine/flash_slot.h"
 
 static bool take_combine(flash_op_queue_t *queue, enum flash_work_kind kind, flash_work_t *work)
 {

@@ -10,11 +10,12 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "calls/flash_fallback.h"
+#include "extension/mpix_flash_fallback.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls/flash_fallback.h"
 #include "device/flash_device.h"
 #include "device/flash_stager.h"
 
@@ -27,8 +28,9 @@ static const flash_stager_order_t *order_of(const mca_coll_flash_compute_t *comp
 }
 
 /* Without blocks. */
-static flash_fallback_t *make_without(flash_kind_t kind, const mca_coll_flash_compute_t *compute,
-                                      MPI_Datatype datatype, MPI_Comm comm)
+flash_fallback_t *flash_fallback_make_without(flash_kind_t kind,
+                                              const mca_coll_flash_compute_t *compute,
+                                              MPI_Datatype datatype, MPI_Comm comm)
 {
     flash_fallback_t *fallback = OBJ_NEW(flash_fallback_t);
     size_t size = (size_t) ompi_comm_size(comm);
@@ -63,8 +65,8 @@ static flash_fallback_t *make_without(flash_kind_t kind, const mca_coll_flash_co
 
 /* `first`: the first of the ranks' blocks in the schedule. counts == NULL: equal ones of `count`.
  */
-static void set_blocks(flash_fallback_t *fallback, uint32_t first, int count, const int counts[],
-                       const int displs[])
+void flash_fallback_set_blocks(flash_fallback_t *fallback, uint32_t first, int count,
+                               const int counts[], const int displs[])
 {
     ptrdiff_t next = 0;
     size_t element;
@@ -82,10 +84,10 @@ static flash_fallback_t *make(flash_kind_t kind, const mca_coll_flash_compute_t 
                               const int counts[], const int displs[], MPI_Datatype datatype,
                               MPI_Comm comm)
 {
-    flash_fallback_t *fallback = make_without(kind, compute, datatype, comm);
+    flash_fallback_t *fallback = flash_fallback_make_without(kind, compute, datatype, comm);
 
     if (fallback != NULL) {
-        set_blocks(fallback, 0, count, counts, displs);
+        flash_fallback_set_blocks(fallback, 0, count, counts, displs);
     }
     return fallback;
 }
@@ -117,7 +119,7 @@ static size_t contribution_size(const flash_fallback_t *fallback, ptrdiff_t *fir
  * Room for all blocks, as well aligned as malloc()'s. The data of an element may begin before or
  * behind its address.
  */
-static int allocate_contribution(flash_fallback_t *fallback)
+int flash_fallback_allocate_contribution(flash_fallback_t *fallback)
 {
     const ptrdiff_t align = _Alignof(max_align_t);
     ptrdiff_t first;
@@ -159,7 +161,7 @@ static int produce_far(flash_fallback_t *fallback)
 }
 
 /* What it cannot produce, it takes part without. */
-static void produce(flash_fallback_t *fallback)
+void flash_fallback_produce_or_miss(flash_fallback_t *fallback)
 {
     if (fallback->compute.on_stream) {
         flash_fallback_fail(fallback, produce_far(fallback));
@@ -182,7 +184,7 @@ static int wait_for_stream(flash_fallback_t *fallback)
 }
 
 /* Where the user's memory is, and maybe in the order of a stream. */
-static void produce_there(flash_fallback_t *fallback)
+void flash_fallback_produce_there(flash_fallback_t *fallback)
 {
     flash_fallback_produce(fallback);
     if (fallback->compute.on_stream) {
@@ -214,7 +216,7 @@ static void produce_own(flash_fallback_t *fallback, const mca_coll_flash_argumen
         return;
     }
     fallback->input = in_place ? fallback->output + displ : (char *) (uintptr_t) a->sendbuf;
-    produce_there(fallback);
+    flash_fallback_produce_there(fallback);
 }
 
 /*
@@ -230,7 +232,8 @@ static int mirror(flash_fallback_t *fallback, mca_coll_flash_arguments_t *a,
 
     flash_fallback_fail(fallback, rc);
     if (rc != MPI_SUCCESS) {
-        rc = fallback->contribution == NULL ? allocate_contribution(fallback) : MPI_SUCCESS;
+        rc = fallback->contribution == NULL ? flash_fallback_allocate_contribution(fallback)
+                                            : MPI_SUCCESS;
         a->sendbuf = MPI_IN_PLACE;
         a->recvbuf = fallback->input;
     }
@@ -258,7 +261,7 @@ static int begin_collective(const mca_coll_flash_arguments_t *a, MPI_Comm comm,
  * With the collective begun, or not: `rc`. One that is under way keeps its buffers: they are given
  * up rather than freed.
  */
-static int begin_report(flash_fallback_t *fallback, int rc, MPI_Request *request)
+int flash_fallback_begin_report(flash_fallback_t *fallback, int rc, MPI_Request *request)
 {
     if (rc == MPI_SUCCESS) {
         rc = PMPI_Iallreduce(&fallback->reported, &fallback->worst, 1, MPI_INT, MPI_MAX,
@@ -282,11 +285,11 @@ static int begin(flash_fallback_t *fallback, mca_coll_flash_arguments_t *argumen
     }
     rc = begin_collective(arguments, fallback->comm, &fallback->inner[0]);
     rc = mca_coll_flash_mirror_started(mirrored, rc, &fallback->inner[0]);
-    return begin_report(fallback, rc, request);
+    return flash_fallback_begin_report(fallback, rc, request);
 }
 
 /* Completes a collective that is under way, and tells the others whether this rank failed them. */
-static int wait_and_report(MPI_Request *collective, int missing, MPI_Comm comm)
+int flash_fallback_wait_and_report(MPI_Request *collective, int missing, MPI_Comm comm)
 {
     MPI_Request report;
     int worst, rc;
@@ -307,7 +310,7 @@ static int gather_at_least(const mca_coll_flash_arguments_t *arguments, bool pro
     MPI_Request request;
     int rc = begin_collective(arguments, comm, &request);
 
-    return rc == MPI_SUCCESS ? wait_and_report(&request, produces, comm) : rc;
+    return rc == MPI_SUCCESS ? flash_fallback_wait_and_report(&request, produces, comm) : rc;
 }
 
 int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
@@ -353,179 +356,13 @@ int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void 
     if (fallback == NULL) {
         return MPI_ERR_NO_MEM;
     }
-    rc = allocate_contribution(fallback);
+    rc = flash_fallback_allocate_contribution(fallback);
     if (rc != MPI_SUCCESS) {
         OBJ_RELEASE(fallback);
         return rc;
     }
-    produce(fallback);
+    flash_fallback_produce_or_miss(fallback);
     fallback->output = recvbuf;
     arguments.sendbuf = fallback->input;
     return begin(fallback, &arguments, request);
-}
-
-/* ------------------------------------------------- without mirrors of devices' memory */
-
-/* Whether a buffer that is not empty is there, and the processor's. */
-static int check_near(const void *buffer, size_t bytes)
-{
-    if (bytes == 0) {
-        return MPI_SUCCESS;
-    }
-    if (flash_device_owns(buffer)) {
-        return mca_coll_flash_refuse_device(
-            "where no ring serves the communicator, this call cannot reach it");
-    }
-    return mca_coll_flash_check_buffer(buffer);
-}
-
-int flash_fallback_allreduce(const mca_coll_flash_compute_t *compute, void *recvbuf, int count,
-                             MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request)
-{
-    flash_fallback_t *fallback = make_without(FLASH_ALLREDUCE, compute, datatype, comm);
-    uint32_t size = (uint32_t) ompi_comm_size(comm);
-    size_t element;
-    int rc;
-
-    if (fallback == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    ompi_datatype_type_size(datatype, &element);
-    for (uint32_t rank = 0; rank < size; rank++) {
-        flash_range_t range = mca_coll_flash_allreduce_block(
-            element > 0 ? (size_t) count : 0, fallback->schedule.row, (int) size, (int) rank);
-
-        fallback->counts[rank] = range.count;
-        fallback->displs[rank] = (ptrdiff_t) range.offset;
-    }
-    rc = allocate_contribution(fallback);
-    if (rc != MPI_SUCCESS) {
-        OBJ_RELEASE(fallback);
-        return rc;
-    }
-    flash_fallback_fail(fallback, check_near(recvbuf, (size_t) count * element));
-    fallback->output = flash_fallback_has_failed(fallback) ? fallback->input : recvbuf;
-    produce(fallback);
-    fallback->reported = flash_fallback_has_failed(fallback);
-    rc = fallback->output == fallback->input
-             ? PMPI_Iallreduce(MPI_IN_PLACE, fallback->output, count, datatype, op, comm,
-                               &fallback->inner[0])
-             : PMPI_Iallreduce(fallback->input, fallback->output, count, datatype, op, comm,
-                               &fallback->inner[0]);
-    return begin_report(fallback, rc, request);
-}
-
-/* Of one side's blocks: the first element, and behind the last. */
-static void find_ends(const flash_fallback_t *fallback, uint32_t first, ptrdiff_t *begin,
-                      ptrdiff_t *end)
-{
-    *begin = *end = 0;
-    for (uint32_t block = first; block < first + fallback->schedule.ring.nranks; block++) {
-        ptrdiff_t displ = fallback->displs[block], count = (ptrdiff_t) fallback->counts[block];
-
-        if (count > 0) {
-            *begin = displ < *begin ? displ : *begin;
-            *end = displ + count > *end ? displ + count : *end;
-        }
-    }
-}
-
-/* The same counts as integers, but for the own block, which need not fit. */
-static const int *without_own(const flash_fallback_t *fallback, const int counts[], int copy[])
-{
-    memcpy(copy, counts, fallback->schedule.ring.nranks * sizeof(*copy));
-    copy[fallback->schedule.ring.place] = 0;
-    return copy;
-}
-
-/* Zeros, as much as goes out and as comes in: for who cannot take part by its own buffers. */
-static int stand_in(flash_fallback_t *fallback, mca_coll_flash_alltoall_t *a)
-{
-    uint32_t ranks = fallback->schedule.ring.nranks;
-    ptrdiff_t begins[2], ends[2];
-    size_t room;
-    int *counts;
-
-    if (a->recvcounts == NULL) {
-        a->sendcount = a->recvcount;
-        set_blocks(fallback, ranks, a->sendcount, NULL, NULL);
-    }
-    find_ends(fallback, 0, &begins[0], &ends[0]);
-    find_ends(fallback, ranks, &begins[1], &ends[1]);
-    room = (size_t) (ends[0] - begins[0] + ends[1] - begins[1]) * (size_t) fallback->extent;
-    fallback->contribution = calloc(1, room + 2 * ranks * sizeof(*counts));
-    if (fallback->contribution == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    counts = fallback->contribution;
-    a->recvbuf = (char *) (counts + 2 * ranks) - begins[0] * fallback->extent;
-    a->sendbuf = (char *) a->recvbuf + (ends[0] - begins[1]) * fallback->extent;
-    if (a->recvcounts != NULL) {
-        a->recvcounts = without_own(fallback, a->recvcounts, counts);
-        a->sendcounts = without_own(fallback, a->sendcounts, counts + ranks);
-    }
-    return MPI_SUCCESS;
-}
-
-static int begin_alltoall(const mca_coll_flash_alltoall_t *a, MPI_Comm comm, MPI_Request *request)
-{
-    return a->recvcounts == NULL
-               ? PMPI_Ialltoall(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
-                                a->recvtype, comm, request)
-               : PMPI_Ialltoallv(a->sendbuf, a->sendcounts, a->sdispls, a->sendtype, a->recvbuf,
-                                 a->recvcounts, a->rdispls, a->recvtype, comm, request);
-}
-
-/* Without memory: the others wait for what this rank has for them, and for its report. */
-static int exchange_at_least(const mca_coll_flash_alltoall_t *a, MPI_Comm comm)
-{
-    MPI_Request request;
-    int rc = begin_alltoall(a, comm, &request);
-
-    return rc == MPI_SUCCESS ? wait_and_report(&request, true, comm) : rc;
-}
-
-static int check_buffers(const mca_coll_flash_alltoall_t *a, MPI_Comm comm)
-{
-    int rc = mca_coll_flash_alltoall_fits(a, comm);
-
-    if (rc == MPI_SUCCESS) {
-        rc = check_near(a->sendbuf,
-                        mca_coll_flash_bytes(a->sendcount, a->sendcounts, a->sendtype, comm));
-    }
-    return rc != MPI_SUCCESS
-               ? rc
-               : check_near(a->recvbuf,
-                            mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, comm));
-}
-
-int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,
-                            const mca_coll_flash_alltoall_t *arguments, MPI_Comm comm,
-                            MPI_Request *request)
-{
-    mca_coll_flash_alltoall_t a = *arguments;
-    flash_fallback_t *fallback = make_without(FLASH_ALLTOALL, compute, a.recvtype, comm);
-    int rc;
-
-    if (fallback == NULL) {
-        return exchange_at_least(&a, comm);
-    }
-    fallback->sendtype = a.sendtype;
-    set_blocks(fallback, 0, a.recvcount, a.recvcounts, a.rdispls);
-    set_blocks(fallback, fallback->schedule.ring.nranks, a.sendcount, a.sendcounts, a.sdispls);
-    rc = check_buffers(&a, comm);
-    flash_fallback_fail(fallback, rc);
-    fallback->input = a.sendbuf;
-    fallback->output = a.recvbuf;
-    if (rc == MPI_SUCCESS && compute->produce != NULL &&
-        flash_schedule_pieces(&fallback->schedule, FLASH_PRODUCED) > 0) {
-        produce_there(fallback);
-    }
-    rc = rc == MPI_SUCCESS ? rc : stand_in(fallback, &a);
-    if (rc != MPI_SUCCESS) {
-        OBJ_RELEASE(fallback);
-        return rc;
-    }
-    fallback->reported = flash_fallback_has_failed(fallback);
-    return begin_report(fallback, begin_alltoall(&a, comm, &fallback->inner[0]), request);
 }

@@ -29,4 +29,26 @@ int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,
                             const mca_coll_flash_alltoall_t *arguments, MPI_Comm comm,
                             MPI_Request *request);
 
+/* ------------------------------------------------------- what these have in common */
+
+struct flash_fallback; /* see flash_fallback.h */
+
+/* Without blocks. NULL: there is no memory. */
+struct flash_fallback *flash_fallback_make_without(flash_kind_t kind,
+                                                   const mca_coll_flash_compute_t *compute,
+                                                   MPI_Datatype datatype, MPI_Comm comm);
+/* `first`: the first of the ranks' blocks in the schedule. counts == NULL: equal ones of `count`. */
+void flash_fallback_set_blocks(struct flash_fallback *fallback, uint32_t first, int count,
+                               const int counts[], const int displs[]);
+/* Room for all blocks, as well aligned as malloc()'s. MPI_SUCCESS or MPI_ERR_NO_MEM. */
+int flash_fallback_allocate_contribution(struct flash_fallback *fallback);
+/* Has callbacks produce all; what they cannot, this rank takes part without. */
+void flash_fallback_produce_or_miss(struct flash_fallback *fallback);
+/* The same, where the user's memory is, and maybe in the order of a stream. */
+void flash_fallback_produce_there(struct flash_fallback *fallback);
+/* With the collective begun, or not: `rc`. */
+int flash_fallback_begin_report(struct flash_fallback *fallback, int rc, MPI_Request *request);
+/* Completes a collective that is under way, and tells the others whether this rank failed them. */
+int flash_fallback_wait_and_report(MPI_Request *collective, int missing, MPI_Comm comm);
+
 #endif /* MPIX_FLASH_FALLBACK_H */

@@ -1,0 +1,48 @@
+/*
+ * coll_flash_arguments.c: the arguments of a call that outlive it.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "calls/coll_flash_calls.h"
+
+static void retain_op(MPI_Op op)
+{
+    if (op != NULL && !ompi_op_is_intrinsic(op)) {
+        OBJ_RETAIN(op);
+    }
+}
+
+static void release_op(MPI_Op op)
+{
+    if (op != NULL && !ompi_op_is_intrinsic(op)) {
+        OBJ_RELEASE(op);
+    }
+}
+
+static void retain_type(MPI_Datatype type)
+{
+    if (type != NULL && !ompi_datatype_is_predefined(type)) {
+        OBJ_RETAIN(type);
+    }
+}
+
+static void release_type(MPI_Datatype type)
+{
+    if (type != NULL && !ompi_datatype_is_predefined(type)) {
+        OBJ_RELEASE(type);
+    }
+}
+
+void mca_coll_flash_arguments_retain(const mca_coll_flash_arguments_t *arguments)
+{
+    retain_type(arguments->sendtype);
+    retain_type(arguments->recvtype);
+    retain_op(arguments->op);
+}
+
+void mca_coll_flash_arguments_release(const mca_coll_flash_arguments_t *arguments)
+{
+    release_type(arguments->sendtype);
+    release_type(arguments->recvtype);
+    release_op(arguments->op);
+}
