@@ -114,12 +114,9 @@ static bool start_late(flash_fallback_t *call)
 
 static flash_fallback_t *new_call(ompi_communicator_t *comm, flash_mirror_t *mirror)
 {
-    flash_fallback_t *call = OBJ_NEW(flash_fallback_t);
+    flash_fallback_t *call = flash_fallback_new(comm);
 
     if (call != NULL) {
-        call->super.super.req_mpi_object.comm = comm;
-        call->comm = comm;
-        OBJ_RETAIN(comm);
         call->mirror = mirror;
     }
     return call;
@@ -243,8 +240,8 @@ int mca_coll_flash_mirror_start(flash_mirror_t *mirror, ompi_request_t *below,
     if (call == NULL) {
         return MPI_ERR_NO_MEM;
     }
-    call->persistent = persistent;
-    call->complete_persistent = complete;
+    call->handle.persistent = persistent;
+    call->handle.complete_persistent = complete;
     call->below = below;
     rc = mca_coll_flash_open_stager(mirror->own, mirror->all, NULL, &call->stager);
     if (rc == MPI_SUCCESS) {

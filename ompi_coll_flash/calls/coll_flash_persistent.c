@@ -169,8 +169,8 @@ static void start_by_ring(mca_coll_flash_persistent_t *persistent)
     if (request->refused) {
         persistent->refused = request->known_error;
     }
-    request->persistent = &persistent->super.super;
-    request->complete_persistent = complete_round;
+    request->handle.persistent = &persistent->super.super;
+    request->handle.complete_persistent = complete_round;
     ompi_request_free(&ring);
 }
 

@@ -17,63 +17,21 @@
 
 #include "device/flash_stager.h"
 
-enum { FALLBACK_IN_USE, FALLBACK_FREED, FALLBACK_COMPLETED };
-
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static flash_fallback_t *list;
 static atomic_uint under_way;
 
 /* ---------------------------------------------------------------- requests */
 
-static void leave(ompi_request_t *base)
-{
-    flash_fallback_t *fallback = (flash_fallback_t *) base;
-
-    if (atomic_exchange_explicit(&fallback->state, FALLBACK_FREED, memory_order_acq_rel) ==
-        FALLBACK_COMPLETED) {
-        OMPI_REQUEST_FINI(base);
-        OBJ_RELEASE(fallback);
-    }
-}
-
-static int fallback_free(ompi_request_t **handle)
-{
-    flash_fallback_t *fallback = (flash_fallback_t *) *handle;
-
-    flash_compat_see_request(*handle);
-    /* Nobody waits for a round of a persistent request's: its own handle is what fails. */
-    if (fallback->persistent != NULL || !mca_coll_flash_owes(*handle, &fallback->debt, leave)) {
-        leave(*handle);
-    }
-    *handle = MPI_REQUEST_NULL;
-    return OMPI_SUCCESS;
-}
-
-/* As with a ring: no operation of the extension can be cancelled. */
-static int fallback_cancel(ompi_request_t *request, int flag)
-{
-    (void) request;
-    (void) flag;
-    return MPI_ERR_REQUEST;
-}
-
 static void fallback_construct(flash_fallback_t *fallback)
 {
-    OMPI_REQUEST_INIT(&fallback->super.super, false);
-    fallback->super.super.req_type = OMPI_REQUEST_COLL;
-    fallback->super.super.req_state = OMPI_REQUEST_ACTIVE;
-    fallback->super.super.req_free = fallback_free;
-    fallback->super.super.req_cancel = fallback_cancel;
-    fallback->super.super.req_status = ompi_status_empty;
     fallback->busy = false;
-    atomic_init(&fallback->state, FALLBACK_IN_USE);
     fallback->inner[0] = fallback->inner[1] = MPI_REQUEST_NULL;
     atomic_init(&fallback->error, MPI_SUCCESS);
     fallback->begun = 0;
     fallback->compute = (mca_coll_flash_compute_t){.produce = NULL};
     atomic_init(&fallback->undone, 0);
     fallback->reported = fallback->worst = 0;
-    fallback->comm = NULL;
     fallback->contribution = NULL;
     fallback->input = fallback->output = NULL;
     fallback->sendtype = NULL;
@@ -84,8 +42,6 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->stager = NULL;
     fallback->mirror = NULL;
     fallback->free_mirror = NULL;
-    fallback->persistent = NULL;
-    fallback->complete_persistent = NULL;
     fallback->below = MPI_REQUEST_NULL;
     atomic_init(&fallback->copies, 0);
     atomic_init(&fallback->copy_failed, false);
@@ -109,16 +65,22 @@ static void release_memory(flash_fallback_t *fallback)
     fallback->displs = NULL;
 }
 
-static void fallback_destruct(flash_fallback_t *fallback)
+OBJ_CLASS_INSTANCE(flash_fallback_t, mca_coll_flash_handle_t, fallback_construct, release_memory);
+
+static void recycle(mca_coll_flash_handle_t *handle)
 {
-    if (fallback->comm != NULL) {
-        OBJ_RELEASE(fallback->comm);
-    }
-    release_memory(fallback);
+    OBJ_RELEASE(handle);
 }
 
-OBJ_CLASS_INSTANCE(flash_fallback_t, ompi_coll_base_nbc_request_t, fallback_construct,
-                   fallback_destruct);
+flash_fallback_t *flash_fallback_new(ompi_communicator_t *comm)
+{
+    flash_fallback_t *fallback = OBJ_NEW(flash_fallback_t);
+
+    if (fallback != NULL) {
+        mca_coll_flash_handle_init(&fallback->handle, comm, recycle);
+    }
+    return fallback;
+}
 
 static bool is_complete(MPI_Request request)
 {
@@ -151,26 +113,12 @@ void flash_fallback_end_inner(flash_fallback_t *fallback)
 
 static void complete(flash_fallback_t *fallback)
 {
-    ompi_request_t *base = &fallback->super.super, *persistent = fallback->persistent;
-    void (*complete_persistent)(ompi_request_t *, int) = fallback->complete_persistent;
     int error;
 
     flash_fallback_end_inner(fallback);
     error = atomic_load_explicit(&fallback->error, memory_order_relaxed);
     release_memory(fallback);
-    base->req_status.MPI_ERROR = error;
-    if (error != MPI_SUCCESS) {
-        base->req_type = OMPI_REQUEST_PML; /* as in coll_flash_request.c */
-    }
-    ompi_request_complete(base, true);
-    if (atomic_exchange_explicit(&fallback->state, FALLBACK_COMPLETED, memory_order_acq_rel) ==
-        FALLBACK_FREED) {
-        OMPI_REQUEST_FINI(base);
-        OBJ_RELEASE(fallback);
-    }
-    if (persistent != NULL) {
-        complete_persistent(persistent, error);
-    }
+    mca_coll_flash_handle_complete(&fallback->handle, error);
 }
 
 /* ---------------------------------------------------------------- progress */
@@ -264,7 +212,7 @@ void flash_fallback_close(void)
 
 void flash_fallback_enlist(flash_fallback_t *fallback, MPI_Request *request)
 {
-    *request = &fallback->super.super;
+    *request = mca_coll_flash_handle_begin(&fallback->handle);
     /* Once is enough, until Open MPI closes, and opens again, as for a session after the last. */
     opal_progress_register(fallback_progress);
     atomic_fetch_add_explicit(&under_way, 1, memory_order_relaxed);

@@ -11,12 +11,9 @@
 #include "calls/coll_flash_calls.h"
 
 typedef struct flash_fallback {
-    ompi_coll_base_nbc_request_t super;
-    mca_coll_flash_debt_t debt;
+    mca_coll_flash_handle_t handle;
     struct flash_fallback *next;
-    ompi_communicator_t *comm; /* kept while the operation lives */
-    bool busy;                 /* some thread is calling back for it */
-    atomic_int state;
+    bool busy;            /* some thread is calling back for it */
     MPI_Request inner[2]; /* the collective; the producers' reports */
     mca_coll_flash_compute_t compute;
     atomic_int error; /* the first one of this rank's callbacks */
@@ -39,8 +36,6 @@ typedef struct flash_fallback {
     /* Of a call on host bounces (coll_flash_mirror.c). */
     struct flash_mirror *mirror;                      /* NULL: it is on none */
     void (*free_mirror)(struct flash_mirror *mirror); /* NULL: it is `persistent`'s */
-    ompi_request_t *persistent;                       /* completes behind this one; or NULL, */
-    void (*complete_persistent)(ompi_request_t *, int error); /* in this way */
     MPI_Request below;       /* the persistent request that it is to start */
     atomic_uint copies;      /* under way; see coll_flash_mirror.h */
     atomic_bool copy_failed; /* relaxed: written before `copies` */
@@ -70,6 +65,8 @@ void flash_fallback_produce(flash_fallback_t *fallback);
 bool flash_fallback_end_pending(void *operation, MPI_Count piece, int error);
 /* In MPI_Finalize: before the library may go away. */
 void flash_fallback_close(void);
+/* NULL: there is no memory. Of that communicator. */
+flash_fallback_t *flash_fallback_new(ompi_communicator_t *comm);
 /* From now on progress calls back, and completes the request. */
 void flash_fallback_enlist(flash_fallback_t *fallback, MPI_Request *request);
 

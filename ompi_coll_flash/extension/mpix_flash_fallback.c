@@ -32,7 +32,7 @@ flash_fallback_t *flash_fallback_make_without(flash_kind_t kind,
                                               const mca_coll_flash_compute_t *compute,
                                               MPI_Datatype datatype, MPI_Comm comm)
 {
-    flash_fallback_t *fallback = OBJ_NEW(flash_fallback_t);
+    flash_fallback_t *fallback = flash_fallback_new(comm);
     size_t size = (size_t) ompi_comm_size(comm);
     size_t blocks = kind == FLASH_ALLTOALL ? 2 * size : size;
 
@@ -40,9 +40,6 @@ flash_fallback_t *flash_fallback_make_without(flash_kind_t kind,
     if (fallback == NULL) {
         return NULL;
     }
-    fallback->super.super.req_mpi_object.comm = comm;
-    fallback->comm = comm;
-    OBJ_RETAIN(comm);
     fallback->compute = *compute;
     fallback->datatype = datatype;
     ompi_datatype_type_extent(datatype, &fallback->extent);
@@ -227,8 +224,9 @@ static int mirror(flash_fallback_t *fallback, mca_coll_flash_arguments_t *a,
                   struct flash_fallback **mirrored)
 {
     flash_stager_order_t order;
-    int rc = mca_coll_flash_mirror(a, fallback->comm, FLASH_PASSED_ON,
-                                   order_of(&fallback->compute, false, &order), mirrored);
+    int rc =
+        mca_coll_flash_mirror(a, fallback->handle.super.super.req_mpi_object.comm, FLASH_PASSED_ON,
+                              order_of(&fallback->compute, false, &order), mirrored);
 
     flash_fallback_fail(fallback, rc);
     if (rc != MPI_SUCCESS) {
@@ -265,7 +263,7 @@ int flash_fallback_begin_report(flash_fallback_t *fallback, int rc, MPI_Request 
 {
     if (rc == MPI_SUCCESS) {
         rc = PMPI_Iallreduce(&fallback->reported, &fallback->worst, 1, MPI_INT, MPI_MAX,
-                             fallback->comm, &fallback->inner[1]);
+                             fallback->handle.super.super.req_mpi_object.comm, &fallback->inner[1]);
     }
     if (rc == MPI_SUCCESS) {
         flash_fallback_enlist(fallback, request);
@@ -283,7 +281,8 @@ static int begin(flash_fallback_t *fallback, mca_coll_flash_arguments_t *argumen
         OBJ_RELEASE(fallback);
         return rc;
     }
-    rc = begin_collective(arguments, fallback->comm, &fallback->inner[0]);
+    rc = begin_collective(arguments, fallback->handle.super.super.req_mpi_object.comm,
+                          &fallback->inner[0]);
     rc = mca_coll_flash_mirror_started(mirrored, rc, &fallback->inner[0]);
     return flash_fallback_begin_report(fallback, rc, request);
 }

@@ -12,7 +12,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "request/coll_flash_request.h"
+#include "request/coll_flash_handle.h"
 
 static _Thread_local mca_coll_flash_debt_t *debts;
 

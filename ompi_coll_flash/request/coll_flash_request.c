@@ -1,12 +1,8 @@
 /*
- * coll_flash_request.c: the life of a request: made, begun or refused, ended, recycled.
+ * coll_flash_request.c: an operation as a request: made, begun or refused, ended.
  *
- * A request completes in an application thread, from the callback of opal_progress(), never in
- * the progress thread: at MPI_THREAD_SINGLE Open MPI's requests are plain memory.
- *
- * Who recycles a request is settled by its `state`, exchanged with acquire-release order by the
- * two that may be last: req_free (the waiting thread, or MPI_Request_free of an active request)
- * and the completion. Whoever comes second recycles.
+ * A request ends in an application thread, from the callback of opal_progress(), never in the progress
+ * thread: at MPI_THREAD_SINGLE Open MPI's requests are plain memory.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -18,59 +14,12 @@
 
 #include "device/flash_stager.h"
 
-enum { REQUEST_IN_USE, REQUEST_FREED, REQUEST_COMPLETED_HERE };
-
 static opal_free_list_t requests;
 static bool requests_made;
 
-static void recycle(mca_coll_flash_request_t *request)
+static void recycle(mca_coll_flash_handle_t *handle)
 {
-    ompi_request_t *persistent = request->persistent;
-    void (*complete)(ompi_request_t * persistent, int error) = request->complete_persistent;
-    int error = request->super.super.req_status.MPI_ERROR;
-
-    OMPI_REQUEST_FINI(&request->super.super);
-    opal_free_list_return(&requests, &request->super.super.super);
-    if (persistent != NULL) {
-        complete(persistent, error);
-    }
-}
-
-/* The reference to the communicator is the completion's, but of a request that failed. */
-static void leave(ompi_request_t *base)
-{
-    mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) base;
-    ompi_communicator_t *comm = base->req_mpi_object.comm; /* may be gone, with the module */
-
-    if (atomic_exchange_explicit(&request->state, REQUEST_FREED, memory_order_acq_rel) ==
-        REQUEST_COMPLETED_HERE) {
-        bool failed = base->req_status.MPI_ERROR != MPI_SUCCESS;
-
-        recycle(request);
-        if (failed) {
-            flash_compat_release_comm(comm);
-        }
-    }
-}
-
-static int request_free(ompi_request_t **handle)
-{
-    mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) *handle;
-
-    flash_compat_see_request(*handle);
-    if (request->persistent != NULL || !mca_coll_flash_owes(*handle, &request->debt, leave)) {
-        leave(*handle);
-    }
-    *handle = MPI_REQUEST_NULL;
-    return OMPI_SUCCESS;
-}
-
-/* MPI 3.1, section 5.12: a non-blocking collective cannot be cancelled. */
-static int request_cancel(ompi_request_t *request, int flag)
-{
-    (void) request;
-    (void) flag;
-    return MPI_ERR_REQUEST;
+    opal_free_list_return(&requests, &handle->super.super.super);
 }
 
 /* The algorithm's own state lies behind what all requests have. */
@@ -84,12 +33,9 @@ static size_t state_offset(void)
 static void request_construct(mca_coll_flash_request_t *request)
 {
     request->algorithm_state = (char *) request + state_offset();
-    request->super.super.req_type = OMPI_REQUEST_COLL;
-    request->super.super.req_free = request_free;
-    request->super.super.req_cancel = request_cancel;
 }
 
-OBJ_CLASS_INSTANCE(mca_coll_flash_request_t, ompi_coll_base_nbc_request_t, request_construct, NULL);
+OBJ_CLASS_INSTANCE(mca_coll_flash_request_t, mca_coll_flash_handle_t, request_construct, NULL);
 
 int mca_coll_flash_requests_init(void)
 {
@@ -119,13 +65,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
         ticket.algorithm->refuse(module, ticket.sequence, kind);
         return NULL;
     }
-    OMPI_REQUEST_INIT(&request->super.super, false);
-    request->super.super.req_state = OMPI_REQUEST_ACTIVE;
-    request->super.super.req_type = OMPI_REQUEST_COLL;
-    request->super.super.req_mpi_object.comm = module->comm;
-    request->super.super.req_status = ompi_status_empty;
-    atomic_init(&request->state, REQUEST_IN_USE);
-    request->persistent = NULL;
+    mca_coll_flash_handle_init(&request->handle, module->comm, recycle);
     request->module = module;
     request->algorithm = ticket.algorithm;
     request->sequence = ticket.sequence;
@@ -207,29 +147,6 @@ static void explain(const mca_coll_flash_request_t *request, int status, uint32_
     }
 }
 
-static void end(mca_coll_flash_request_t *request, int error)
-{
-    ompi_communicator_t *comm = request->module->comm;
-    ompi_request_t *base = &request->super.super;
-    bool freed;
-
-    base->req_status.MPI_ERROR = error;
-    if (error != MPI_SUCCESS) {
-        base->req_type = FLASH_FAILED_REQUEST;
-    }
-    ompi_request_complete(base, true);
-    freed = atomic_exchange_explicit(&request->state, REQUEST_COMPLETED_HERE,
-                                     memory_order_acq_rel) == REQUEST_FREED;
-    if (freed) {
-        recycle(request);
-    }
-    /* Somebody waits for the error, and hands it to the communicator's handler: see leave(). */
-    if (error == MPI_SUCCESS || freed) {
-        /* It may have been freed by its user meanwhile, and go away with this. */
-        flash_compat_release_comm(comm);
-    }
-}
-
 void mca_coll_flash_request_ended(mca_coll_flash_request_t *request, int status, uint32_t blamed,
                                   bool haunted)
 {
@@ -245,7 +162,8 @@ void mca_coll_flash_request_ended(mca_coll_flash_request_t *request, int status,
         request->stager = NULL;
     }
     release_memory(request);
-    end(request, request->known_error != MPI_SUCCESS ? request->known_error : error);
+    mca_coll_flash_handle_complete(
+        &request->handle, request->known_error != MPI_SUCCESS ? request->known_error : error);
 }
 
 void mca_coll_flash_request_fail(mca_coll_flash_request_t *request, int error)
@@ -351,8 +269,7 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
 static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params,
                   ompi_request_t **started)
 {
-    *started = &request->super.super;
-    OBJ_RETAIN(request->module->comm);
+    *started = mca_coll_flash_handle_begin(&request->handle);
     request->algorithm->begin(request, params);
 }
 
@@ -372,7 +289,8 @@ int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
 
     mca_coll_flash_request_fail(request, error);
     if (prepare(request) != MPI_SUCCESS) {
-        recycle(request);
+        OMPI_REQUEST_FINI(&request->handle.super.super);
+        recycle(&request->handle);
         return error;
     }
     begin(request, &none, started);

@@ -8,6 +8,7 @@
 
 #include "mpix_flash.h"
 #include "request/coll_flash_algorithm.h"
+#include "request/coll_flash_handle.h"
 
 /* A user's callbacks, with what they are told about the pieces. */
 typedef struct mca_coll_flash_compute {
@@ -32,24 +33,12 @@ typedef struct mca_coll_flash_ticket {
     const mca_coll_flash_settings_t *settings;
 } mca_coll_flash_ticket_t;
 
-/* A part of each kind of request, see coll_flash_debt.c. */
-typedef struct mca_coll_flash_debt {
-    struct mca_coll_flash_debt *next;
-    ompi_request_t *request;
-    void (*free_it)(ompi_request_t *request);
-} mca_coll_flash_debt_t;
-
 /*
  * An operation as the MPI layer sees it. Made from a free list, filled in by the files that
  * know the operations, handed to mca_coll_flash_request_start().
  */
 typedef struct mca_coll_flash_request {
-    ompi_coll_base_nbc_request_t super;
-    mca_coll_flash_debt_t debt;
-    atomic_int state; /* who recycles it, see coll_flash_request.c */
-    /* The one that completes when this one is recycled, and how; or NULL. */
-    ompi_request_t *persistent;
-    void (*complete_persistent)(ompi_request_t *persistent, int error);
+    mca_coll_flash_handle_t handle;
     mca_coll_flash_module_t *module;
     const mca_coll_flash_algorithm_t *algorithm;
     void *algorithm_state; /* its own, of state_bytes */
@@ -114,12 +103,5 @@ void mca_coll_flash_request_fail(mca_coll_flash_request_t *request, int error);
  */
 int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
                                   ompi_request_t **started);
-/*
- * For the function that frees a request: whether it has failed. Then this thread's next operation
- * frees it, by free_it().
- */
-bool mca_coll_flash_owes(ompi_request_t *request, mca_coll_flash_debt_t *debt,
-                         void (*free_it)(ompi_request_t *request));
-/* Frees those of this thread. */
-void mca_coll_flash_settle(void);
+
 #endif /* COLL_FLASH_REQUEST_H */

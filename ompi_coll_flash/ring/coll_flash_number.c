@@ -43,7 +43,7 @@ static bool take(const mca_coll_flash_request_t *request)
 /* Open MPI's free list, whose item a request is, has no use for it meanwhile. */
 static opal_list_item_t *as_item(mca_coll_flash_request_t *request)
 {
-    return &request->super.super.super.super;
+    return &request->handle.super.super.super.super;
 }
 
 bool mca_coll_flash_number_take_or_wait(mca_coll_flash_request_t *request,
