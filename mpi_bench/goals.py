@@ -2,10 +2,12 @@
 """Measures flash against its goals on emulated hosts, and prints a table: figure, goal, met or not,
 and what else the same runs show.
 
-  mpi_bench/goals.py [--prefix DIR] [--only LINE[,LINE...]] [--runs N] [--json FILE]
+  mpi_bench/goals.py [--prefix DIR] [--only LINE[,LINE...]] [--runs N] [--json FILE] [--tsv FILE]
 
 DIR is where flash is installed (default: install, as quickstart.sh leaves it). Lines: hidden,
 transfer, eight, wire, layers, core, osu, slower, ranks, shapes, node, mapped, idle, scale (default: all).
+--tsv writes the rows as docs/results/goals.tsv has them, from which docs/generate makes docs/performance.md:
+causes of goals that are not met are added there by hand.
 osu and node compare with MPICH, too, if it was there when flash was built in ./build.
 Every figure is a median over iterations of the maximum over ranks, and a ratio within one run; osu
 compares runs that take turns, by the medians of three of each; hidden, layers, core and shapes take the
@@ -380,6 +382,18 @@ def idle(lab):
            "(reported)", None)
 
 
+def word_of(met):
+    return "" if met is None else "yes" if met else "**no**"
+
+
+def write_tsv(path, table):
+    """As docs/results has it."""
+    with open(path, "w") as file:
+        file.write("# mpi_bench/goals.py\n\tfigure\tgoal\tmet\tcause, or seen besides\n")
+        for row in table:
+            file.write("\t".join((row["what"], row["figure"], row["goal"], word_of(row["met"]), row["besides"])) + "\n")
+
+
 LINES = {line.__name__: line
          for line in (hidden, transfer, eight, wire, layers, core, osu, slower, ranks, shapes, node,
                       mapped, idle, scale)}
@@ -392,6 +406,7 @@ def main():
     parser.add_argument("--only", default=",".join(LINES))
     parser.add_argument("--runs", type=int)
     parser.add_argument("--json")
+    parser.add_argument("--tsv")
     options = parser.parse_args()
     if options.runs is not None and options.runs < 1:
         parser.error("--runs {}: give 1 or more".format(options.runs))
@@ -409,14 +424,15 @@ def main():
     for name in names:
         print("{} ({:.0f} s so far)".format(name, time.monotonic() - begun), file=sys.stderr)
         for title, figure, goal, met, *besides in LINES[name](lab):
-            word = "" if met is None else "yes" if met else "**no**"
             besides = besides[0] if besides else ""
-            print("| {} | {} | {} | {} | {} |".format(title, figure, goal, word, besides), flush=True)
+            print("| {} | {} | {} | {} | {} |".format(title, figure, goal, word_of(met), besides), flush=True)
             table.append({"line": name, "what": title, "figure": figure, "goal": goal, "met": met,
                           "besides": besides})
             if options.json:
                 with open(options.json, "w") as file:
                     json.dump(table, file, indent=1)
+            if options.tsv:
+                write_tsv(options.tsv, table)
     if options.runs:
         print("\n--runs {}".format(options.runs))
     missed = sum(row["met"] is False for row in table)

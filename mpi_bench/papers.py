@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the papers' tables on emulated hosts, and writes them as Markdown, the papers' figures beside.
+"""Runs the papers' tables on emulated hosts, and prints them as Markdown, the papers' figures beside.
 
-  mpi_bench/papers.py [--prefix DIR] [--only TABLE[,TABLE...]] [--pictures DIR] [--runs N]
+  mpi_bench/papers.py [--prefix DIR] [--only TABLE[,TABLE...]] [--pictures DIR] [--results DIR] [--runs N]
 
 DIR is where flash is installed (default: install, as quickstart.sh leaves it). Tables: mlp, attention,
 ulysses, flux, timeline (default: all); timeline draws into --pictures (default: docs/pictures), for
-which it needs matplotlib.
+which it needs matplotlib. --results docs/results also writes papers-TABLE.tsv there, from which docs/generate
+makes docs/performance.md; what a table compares stands there.
 Computation is the time that an accelerator takes whose speed relative to the network is the paper's.
 Each figure is a median over iterations of the maximum over ranks, and then over N runs (default 3).
 
@@ -62,23 +63,32 @@ def less(value, of):
     return "{:.1f}".format(100 * (1 - value / of))
 
 
+class Rows:
+    """Where the rows of a table go, beside the standard output."""
+    file = None
+
+    @classmethod
+    def begin(cls, folder, name):
+        if folder is not None:
+            cls.file = open(os.path.join(folder, "papers-{}.tsv".format(name)), "w", encoding="utf-8")
+            cls.file.write("# mpi_bench/papers.py\n")
+
+    @classmethod
+    def end(cls):
+        if cls.file is not None:
+            cls.file.close()
+        cls.file = None
+
+
 def row(*cells):
     print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+    if Rows.file is not None and cells[0] != "---":
+        Rows.file.write("\t".join(str(cell) for cell in cells) + "\n")
+        Rows.file.flush()
 
 
 def mlp(lab, options):
-    exposed_before, before = MLP_PAPER["no overlap"]
-    exposed_behind, behind = MLP_PAPER["flash"]
-    computation = behind - exposed_behind
-    print("""## A transformer's MLP, tensor and sequence parallel
-CommFuse, (batch, sequence, hidden) = (32, 4096, 4096) on four devices. Its rows disagree about what is computed: {0:.1f} ms
-without overlap, {1:.1f} with flash. The latter is what its gain follows from, {2:.2f} times as much as is communicated ({3:.1f}
-ms), and what an accelerator here takes; by the former nobody could gain more than {4:.1f} %. Here: rows of 4096 floats are
-gathered and reduced, one sequence instead of 32. `none` is the better of Open MPI's blocking calls and of flash's plain
-ones, waited for at once, so that what is gained is overlap alone. Slicing: the best of 4, 16 and 32, by Open MPI's calls or
-by flash's plain ones. From 4096 tokens on one run, of 4 iterations, and of 3 above.
-""".format(before - exposed_before, computation, computation / (before - computation),
-           before - computation, 100 * exposed_before / before))
+    print("## MLP, tensor and sequence parallel\n")
     row("tokens", "phase", "none: exposed, total ms", "Open MPI's blocking calls",
         "slicing: exposed (% less), total (% less)", "flash: exposed (% less), total (% less)")
     row(*["---"] * 6)
@@ -105,10 +115,7 @@ by flash's plain ones. From 4096 tokens on one run, of 4 iterations, and of 3 ab
 
 
 def attention(lab, options):
-    print("""## Attention, tensor parallel: row-parallel and query-split
-CommFuse, (16, 4096): four times as much computation as its query-split saves of communication. Here: 4096 x 1024 floats,
-16 heads, an accelerator as fast for its network; the backward, too.
-""")
+    print("## Attention, tensor parallel: row-parallel and query-split\n")
     names = ("slicing", "flash rows", "flash queries")
     row("", "none: exposed, total ms", *("{}: exposed, total (% less)".format(name) for name in names))
     row(*["---"] * 5)
@@ -127,9 +134,7 @@ CommFuse, (16, 4096): four times as much computation as its query-split saves of
 
 
 def ulysses(lab, options):
-    print("""## Attention, its heads exchanged (Ulysses)
-The same shape; CommFuse gives no figures of it. Exposed ms, and total.
-""")
+    print("## Attention with exchanged heads (Ulysses)\n")
     row("phase", "no overlap", "non-blocking", "best slicing", "flash")
     row(*["---"] * 5)
     arguments = ["-m", "4096", "-k", "1024", "--heads=16", "--rate=64G"]
@@ -140,11 +145,7 @@ The same shape; CommFuse gives no figures of it. Exposed ms, and total.
 
 
 def flux(lab, options):
-    print("""## FLUX's overlap efficiency
-E = 1 - exposed / exposed of a blocking collective and an unsplit product; arXiv 2406.06858 reports up to 0.96, and
-negative ones of its competitors. m rows in all, k = n = 1024, doubles; the accelerator needs as long for a block as the
-network, and twice as long. Pieces of 128 KiB at least, 8 to a block at most. Slicing: into 2 and 4.
-""")
+    print("## FLUX's overlap efficiency\n")
     row("m", "product of a block / its transfer", "AG: slicing", "AG: flash", "RS: slicing", "RS: flash")
     row(*["---"] * 6)
     for rows in (64, 512, 1024, 2048, 4096, 8192):
@@ -187,13 +188,6 @@ def timeline(lab, options):
             subprocess.run([
                 sys.executable, os.path.join(lab.bin, "flash_timeline"), "--operations", str(operation), "--picture",
                 os.path.join(options.pictures, name + ".png")] + traces, stdout=sys.stderr, check=True)
-    print("""## Timelines
-AG + GEMM, then GEMM + RS, with blocks of 8 MiB and twice as much computation as communication. Red: a rank waits, and
-nothing is computed.
-
-![four ranks, AG + GEMM: computation and both directions of communication](pictures/timeline-ag.png)
-![four ranks, GEMM + RS: likewise](pictures/timeline-rs.png)
-""")
 
 
 TABLES = {table.__name__: table for table in (mlp, attention, ulysses, flux, timeline)}
@@ -205,6 +199,7 @@ def main():
     parser.add_argument("--prefix", default=os.path.join(TOP, "install"))
     parser.add_argument("--only", default=",".join(TABLES))
     parser.add_argument("--pictures", default=os.path.join(TOP, "docs", "pictures"))
+    parser.add_argument("--results")
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     names = options.only.split(",")
@@ -222,7 +217,10 @@ def main():
     print("# The papers' tables, measured here\nFour emulated hosts, links of 2 Gbit/s; "
           "by `mpi_bench/papers.py`.\n")
     for name in names:
+        if name != "timeline":
+            Rows.begin(options.results, name)
         TABLES[name](lab, options)
+        Rows.end()
 
 
 if __name__ == "__main__":
