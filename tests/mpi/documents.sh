@@ -22,33 +22,64 @@ done
 
 point 'generated parts are up to date' "$top_srcdir/docs/generate" --check
 
-# The anchors that a page's headings have.
-anchors_of() {
-    sed -n '/^ *```/,/^ *```/!s/^#\{1,6\} //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9_ -]//g; s/ /-/g'
-}
-
-# links PAGE: the targets of its links, but for those on the network.
-links_of() {
-    sed '/^ *```/,/^ *```/d' "$1" | grep -o '\](\([^)]*\))' | sed 's/^](//; s/)$//' | grep -v '^https\?://' || :
+# PAGE TARGET ANCHOR of each link that is not to the network, with `-` for none, where the page has no such heading; and
+# all that lead to files, whatever their anchor.
+links() {
+    (cd "$top_srcdir" && awk '
+        function path_of(page, link) {
+            if (link == "") {
+                return page
+            }
+            sub(/[^\/]*$/, "", page)
+            link = page link
+            while (sub(/[^\/]+\/\.\.\//, "", link)) {
+            }
+            return link
+        }
+        FNR == 1 { inside = 0 }
+        /^ *```/ { inside = !inside; next }
+        inside { next }
+        /^#+ / {
+            heading = tolower($0)
+            sub(/^#+ /, "", heading)
+            gsub(/[^a-z0-9_ -]/, "", heading)
+            gsub(/ /, "-", heading)
+            headings[FILENAME "#" heading] = 1
+        }
+        {
+            line = $0
+            while (match(line, /\]\([^)]*\)/)) {
+                link = substr(line, RSTART + 2, RLENGTH - 3)
+                line = substr(line, RSTART + RLENGTH)
+                if (link !~ /^https?:/) {
+                    pages[++count] = FILENAME
+                    anchors[count] = link ~ /#/ ? link : ""
+                    sub(/^[^#]*/, "", anchors[count])
+                    sub(/#.*/, "", link)
+                    targets[count] = path_of(FILENAME, link)
+                }
+            }
+        }
+        END {
+            for (k = 1; k <= count; k++) {
+                known = anchors[k] == "" || ((targets[k] anchors[k]) in headings)
+                print pages[k], targets[k], known ? "-" : anchors[k]
+            }
+        }' "${pages[@]}" CONTRIBUTING.md SECURITY.md packaging/README.md tests/cluster/README.md)
 }
 
 leads_somewhere() {
-    local page link file target dead=0
-    for page in "${pages[@]}" CONTRIBUTING.md SECURITY.md packaging/README.md tests/cluster/README.md; do
-        while read -r link; do
-            file=${link%%#*}
-            target=$top_srcdir/$page
-            [[ ! $file ]] || target=$(dirname "$top_srcdir/$page")/$file
-            if [[ ! -e $target ]]; then
-                echo "$page: there is no $file"
-                dead=1
-            elif [[ $link == *'#'* ]] && ! anchors_of "$target" | grep -x -F -e "${link#*#}" >/dev/null; then
-                echo "$page: $target has no heading for #${link#*#}"
-                dead=1
-            fi
-        done < <(links_of "$top_srcdir/$page")
-    done
-    ((dead == 0))
+    local page target anchor dead=0
+    while read -r page target anchor; do
+        if [[ ! -e $top_srcdir/$target ]]; then
+            echo "$page: there is no $target"
+            dead=1
+        elif [[ $anchor != - ]]; then
+            echo "$page: $target has no heading for $anchor"
+            dead=1
+        fi
+    done < <(links | tee "$scratch/links")
+    [[ -s $scratch/links ]] && ((dead == 0))
 }
 point 'links lead somewhere' leads_somewhere
 
@@ -147,7 +178,8 @@ cut_blocks() {
 run_commands() {
     (
         cd "$place"
-        PATH=$(dirname "$(command -v "$MPIRUN")"):$PATH OMPI_MCA_coll_flash_help_dir=$top_srcdir/ompi_coll_flash \
+        PATH=$(dirname "$(command -v "$MPIRUN")"):$PATH OMPI_MCA_mpi_yield_when_idle=1 \
+            OMPI_MCA_coll_flash_help_dir=$top_srcdir/ompi_coll_flash \
             timeout "$FLASH_TEST_TIMEOUT" bash -c 'state=$1 commands=$2
                 [[ ! -e $state ]] || source "$state"
                 set -aeo pipefail
