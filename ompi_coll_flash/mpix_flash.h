@@ -8,9 +8,11 @@
  * computation. The schedules are Flash-AG, Flash-RS and Flash-A2A of CommFuse/FlashOverlap
  * (arXiv 2604.24013).
  *
- * Link with -lmpix_flash and run with `mpirun --mca coll flash`. Where the component is not
- * selected, or does not serve a communicator, every call below still gives the same result: it
- * runs the plain MPI collective, calls back for what is produced before it, and for what is
+ * Link with -lmpix_flash and run with `mpirun --mca coll flash`. If flash is installed outside of
+ * Open MPI's component folder, name both folders, too: `--mca opal_mca_base_component_path
+ * PREFIX/lib/openmpi:FOLDER`, where `ompi_info --path pkglibdir` prints FOLDER. Where the component
+ * is not selected, or does not serve a communicator, every call below still gives the same result:
+ * it runs the plain MPI collective, calls back for what is produced before it, and for what is
  * consumed after it. MPIX_Flash_active() tells which of the two a communicator has.
  *
  * A call with a communicator is made while MPI is there: between MPI_Init and MPI_Finalize, or, with
