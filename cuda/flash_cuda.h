@@ -114,8 +114,8 @@ bool flash_cuda_record(flash_gpu_lane_t *lane, CUstream stream, CUevent *event);
 void flash_cuda_keep_event(flash_gpu_lane_t *lane, CUevent event);
 /* The copy's event has been recorded. */
 void flash_cuda_follow(flash_cuda_track_t *track, flash_gpu_copy_t *copy);
-/* Nobody will know when the stream of its callbacks is done: see `unwaited`. */
-void flash_cuda_lose_sight(flash_gpu_lane_t *lane);
+/* Nobody will know when that stream of callbacks is done: see `unwaited`. */
+void flash_cuda_lose_sight(flash_gpu_lane_t *lane, CUstream stream);
 bool flash_cuda_busy(void);
 bool flash_cuda_poll(void);
 
@@ -124,7 +124,7 @@ bool flash_cuda_begin(flash_gpu_lane_t *lane, void *to, const void *from, size_t
                       flash_gpu_copy_t *copy);
 bool flash_cuda_copy(flash_gpu_lane_t *lane, void *const *stream, void *to, const void *from,
                      size_t size);
-/* If that fails, now or later, what callbacks have written to is freed in the order of the stream. */
+/* If that fails, now or later, what callbacks write to there is freed in the order of the stream. */
 bool flash_cuda_notify(flash_gpu_lane_t *lane, void *stream, flash_gpu_copy_t *copy);
 bool flash_cuda_combine(flash_gpu_lane_t *lane, const flash_gpu_kernel_t *kernel, const void *in,
                         const void *inout, void *out, size_t count, flash_gpu_copy_t *copy);

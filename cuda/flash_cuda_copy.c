@@ -121,9 +121,14 @@ bool flash_cuda_copy(flash_gpu_lane_t *lane, void *const *stream, void *to, cons
                      size_t size)
 {
     entry_t entry;
+    bool well =
+        go_in(lane, &entry) &&
+        go_out(&entry, copy_in(lane, stream, &(task_t){.from = from, .to = to, .size = size}));
 
-    return go_in(lane, &entry) &&
-           go_out(&entry, copy_in(lane, stream, &(task_t){.from = from, .to = to, .size = size}));
+    if (!well && stream != NULL) {
+        flash_cuda_lose_sight(lane, *stream);
+    }
+    return well;
 }
 
 /*
@@ -136,7 +141,6 @@ static bool follow(flash_gpu_lane_t *lane, CUstream stream, flash_gpu_copy_t *co
         return flash_cuda_well(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
     if (!record(lane, stream, copy)) {
-        flash_cuda_lose_sight(lane);
         return false;
     }
     flash_cuda_follow(&lane->tracks[FLASH_CUDA_NOTICES], copy);
@@ -146,11 +150,12 @@ static bool follow(flash_gpu_lane_t *lane, CUstream stream, flash_gpu_copy_t *co
 bool flash_cuda_notify(flash_gpu_lane_t *lane, void *stream, flash_gpu_copy_t *copy)
 {
     entry_t entry;
+    bool well;
 
     lane->users = stream;
-    if (!go_in(lane, &entry)) {
-        flash_cuda_lose_sight(lane);
-        return false;
+    well = go_in(lane, &entry) && go_out(&entry, follow(lane, stream, copy));
+    if (!well) {
+        flash_cuda_lose_sight(lane, stream);
     }
-    return go_out(&entry, follow(lane, stream, copy));
+    return well;
 }

@@ -211,7 +211,7 @@ static CUmemoryPool pool_of(CUdevice device)
 }
 
 /*
- * Neither stands in the application's stream: a thread's default stream is another one in another
+ * It stands in no stream of the application's: a thread's default stream is another one in another
  * thread, and one that is captured by the end would take the end into its graph.
  */
 void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, size_t size)
@@ -238,7 +238,10 @@ void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, size_t size)
     return (void *) (uintptr_t) memory;
 }
 
-/* Where nobody can wait for the callbacks' stream, the memory goes in its order; in a graph's, not at all. */
+/*
+ * Where nobody can wait for the stream of callbacks that may still write to it, the memory goes in the order
+ * of that stream; and not at all, if that may be a graph's by now.
+ */
 void flash_cuda_release_far(flash_gpu_lane_t *lane, void *memory)
 {
     bool unwaited = atomic_load_explicit(&lane->unwaited, memory_order_relaxed);

@@ -156,14 +156,22 @@ static bool is_done(flash_cuda_track_t *track, flash_gpu_copy_t *copy, bool ente
         if (track->stream != NULL) {
             flash_cuda_driver.p_cuStreamSynchronize(track->stream);
         } else {
-            flash_cuda_lose_sight(track->lane);
+            flash_cuda_lose_sight(track->lane, track->lane->users);
         }
     }
     return true;
 }
 
-void flash_cuda_lose_sight(flash_gpu_lane_t *lane)
+/* What is being captured into a graph does not run. */
+void flash_cuda_lose_sight(flash_gpu_lane_t *lane, CUstream stream)
 {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+    if (flash_cuda_driver.p_cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+        status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+        return;
+    }
+    lane->users = stream;
     atomic_store_explicit(&lane->failed, true, memory_order_relaxed);
     atomic_store_explicit(&lane->unwaited, true, memory_order_relaxed);
 }

@@ -10,9 +10,6 @@
 
 #include <stdlib.h>
 
-/* A message's step, which is told modulo that many, is all that tells its senders apart. */
-#define MOST_RANKS (1 << FLASH_TAG_STEP_BITS)
-
 mca_coll_flash_obstacle_t mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm)
 {
     return mca_coll_flash_may_exchange(comm) ? FLASH_NO_OBSTACLE : FLASH_TOO_MANY_RANKS;

@@ -62,9 +62,6 @@ const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcou
     return (const char *) recvbuf + displ * extent + true_lb_of(recvtype);
 }
 
-#include <stdlib.h>
-#include <string.h>
-
 bool mca_coll_flash_is_solid(MPI_Datatype type)
 {
     size_t size;

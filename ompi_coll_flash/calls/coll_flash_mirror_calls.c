@@ -155,7 +155,7 @@ int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicat
     call->advance = copy_result;
     rc = copy_at_once(call, &mirror->in);
     if (rc != MPI_SUCCESS) {
-        OBJ_RELEASE(call);
+        flash_fallback_drop(call);
         return rc;
     }
     *mirrored = call;
@@ -170,7 +170,7 @@ int mca_coll_flash_mirror_started(struct flash_fallback *mirrored, int error,
     }
     if (error != MPI_SUCCESS) {
         mirrored->mirror = NULL; /* given up: part of the call may be under way */
-        OBJ_RELEASE(mirrored);
+        flash_fallback_drop(mirrored);
         return error;
     }
     mirrored->inner[0] = *request;
@@ -248,7 +248,7 @@ int mca_coll_flash_mirror_start(flash_mirror_t *mirror, ompi_request_t *below,
         rc = begin_round(call);
     }
     if (rc != MPI_SUCCESS) {
-        OBJ_RELEASE(call);
+        flash_fallback_drop(call);
         return rc;
     }
     flash_fallback_enlist(call, &round);

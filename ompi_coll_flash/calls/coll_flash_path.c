@@ -131,6 +131,7 @@ static bool takes_board(flash_kind_t kind, size_t bytes, size_t element,
            obstacle <= FLASH_ON_ONE_NODE && flash_board_fits((uint32_t) nranks, kind, element);
 }
 
+/* A message's step, which is told modulo that many, is all that tells its senders apart. */
 bool mca_coll_flash_may_exchange(ompi_communicator_t *comm)
 {
     return ompi_comm_size(comm) <= 1 << FLASH_TAG_STEP_BITS;
@@ -214,6 +215,5 @@ int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t ki
     mca_coll_flash_request_t *refused =
         mca_coll_flash_request_new(module, mca_coll_flash_plain_ticket(module, path), kind);
 
-    return refused == NULL ? MPI_ERR_NO_MEM
-                           : mca_coll_flash_request_refuse(refused, error, request);
+    return refused == NULL ? error : mca_coll_flash_request_refuse(refused, error, request);
 }

@@ -65,8 +65,10 @@ void flash_fallback_produce(flash_fallback_t *fallback);
 bool flash_fallback_end_pending(void *operation, MPI_Count piece, int error);
 /* In MPI_Finalize: before the library may go away. */
 void flash_fallback_close(void);
-/* NULL: there is no memory. Of that communicator. */
+/* NULL: there is no memory. Keeps that communicator, until it has completed or is dropped. */
 flash_fallback_t *flash_fallback_new(ompi_communicator_t *comm);
+/* One that has not been enlisted. */
+void flash_fallback_drop(flash_fallback_t *fallback);
 /* From now on progress calls back, and completes the request. */
 void flash_fallback_enlist(flash_fallback_t *fallback, MPI_Request *request);
 

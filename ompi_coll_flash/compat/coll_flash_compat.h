@@ -47,7 +47,7 @@
 #include "compat/coll_flash_ompi5.h"
 #else
 #error \
-    "flash knows Open MPI 4.1, 5.0 and 6.0 only so far: extend ompi_coll_flash/coll_flash_compat.h"
+    "flash knows Open MPI 4.1, 5.0 and 6.0 only so far: extend ompi_coll_flash/compat/coll_flash_compat.h"
 #endif
 
 /* ------------------------------------------------------------ all of them */

@@ -292,6 +292,7 @@ int flash_stager_await(flash_stager_t *stager, flash_op_t *op, uint64_t number, 
     piece_t *piece = malloc(sizeof(*piece));
 
     if (piece == NULL) {
+        flash_stager_wait(stager); /* nobody will hear of its end */
         return FLASH_ERR_NO_MEMORY;
     }
     *piece = (piece_t){.copy = {.done = computed},

@@ -1,12 +1,21 @@
 /*
  * flash_op.h: the engine's own view of an operation and its segments.
  *
- * Nine files share it: flash_engine.c (queues, work, completion), flash_op.c (an operation's memory,
- * beginning and end), flash_op_places.c (where its data is), flash_op_bounce.c (how little pinned
- * memory does), flash_op_window.c (its segments under way), flash_op_calls.c (its callbacks),
- * flash_cursor.c (the order of its segments and pieces), flash_slot.c (one segment's way) and
- * flash_slot_messages.c (its messages). All of it but `claims` is ordered by the engine's lock, see
- * flash_engine.h.
+ * The files that share it, each of which calls those before it alone, but for three pairs:
+ *
+ *   flash_cursor.c         the order of an operation's segments and pieces
+ *   flash_op_size.c        how many segments are under way, and how long they are
+ *   flash_op_state.c       what changes without consequences
+ *   flash_op_bounce.c      how little pinned memory does
+ *   flash_op_places.c      where its data is; with flash_op_calls.c, its callbacks
+ *   flash_queue.c          which operations have something to do
+ *   flash_slot_messages.c  the messages of a segment
+ *   flash_slot.c           its way; with flash_op_depart.c, its copy to where it is sent from
+ *   flash_op_window.c      the segments under way
+ *   flash_op.c             an operation's memory, beginning and end
+ *   flash_work.c, flash_engine_watch.c, flash_engine.c with flash_refuse.c: all operations
+ *
+ * All of it but `claims` is ordered by the engine's lock, see flash_engine.h.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -46,7 +46,7 @@ flash_fallback_t *flash_fallback_make_without(flash_kind_t kind,
     fallback->counts = malloc(blocks * sizeof(*fallback->counts));
     fallback->displs = malloc(blocks * sizeof(*fallback->displs));
     if (fallback->counts == NULL || fallback->displs == NULL) {
-        OBJ_RELEASE(fallback);
+        flash_fallback_drop(fallback);
         return NULL;
     }
     fallback->schedule = (flash_schedule_t){
@@ -278,7 +278,7 @@ static int begin(flash_fallback_t *fallback, mca_coll_flash_arguments_t *argumen
     int rc = mirror(fallback, arguments, &mirrored);
 
     if (rc != MPI_SUCCESS) {
-        OBJ_RELEASE(fallback);
+        flash_fallback_drop(fallback);
         return rc;
     }
     rc = begin_collective(arguments, fallback->handle.super.super.req_mpi_object.comm,
@@ -357,7 +357,7 @@ int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void 
     }
     rc = flash_fallback_allocate_contribution(fallback);
     if (rc != MPI_SUCCESS) {
-        OBJ_RELEASE(fallback);
+        flash_fallback_drop(fallback);
         return rc;
     }
     flash_fallback_produce_or_miss(fallback);

@@ -48,7 +48,7 @@ int flash_fallback_allreduce(const mca_coll_flash_compute_t *compute, void *recv
     }
     rc = flash_fallback_allocate_contribution(fallback);
     if (rc != MPI_SUCCESS) {
-        OBJ_RELEASE(fallback);
+        flash_fallback_drop(fallback);
         return rc;
     }
     flash_fallback_fail(fallback, check_near(recvbuf, (size_t) count * element));
@@ -173,7 +173,7 @@ int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,
     }
     rc = rc == MPI_SUCCESS ? rc : stand_in(fallback, &a);
     if (rc != MPI_SUCCESS) {
-        OBJ_RELEASE(fallback);
+        flash_fallback_drop(fallback);
         return rc;
     }
     fallback->reported = flash_fallback_has_failed(fallback);

@@ -35,7 +35,7 @@ OBJ_CLASS_DECLARATION(mca_coll_flash_handle_t);
 /* Makes it an active request, of that communicator. */
 void mca_coll_flash_handle_init(mca_coll_flash_handle_t *handle, ompi_communicator_t *comm,
                                 void (*recycle)(mca_coll_flash_handle_t *handle));
-/* Before it is handed to its holder: keeps its communicator until it has completed. */
+/* Keeps its communicator until it has completed. */
 ompi_request_t *mca_coll_flash_handle_begin(mca_coll_flash_handle_t *handle);
 /* In an application thread, once. If its holder has freed it, it is recycled. */
 void mca_coll_flash_handle_complete(mca_coll_flash_handle_t *handle, int error);

@@ -9,6 +9,8 @@
 #include "request/coll_flash_memory.h"
 #include "job/coll_flash_counters.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,11 +25,13 @@ static void recycle(mca_coll_flash_handle_t *handle)
 }
 
 /* The algorithm's own state lies behind what all requests have. */
+enum { ALIGNED = 16 };
+
+_Static_assert(_Alignof(max_align_t) <= ALIGNED, "a state may have any type");
+
 static size_t state_offset(void)
 {
-    enum { LINE = 64 };
-
-    return (sizeof(mca_coll_flash_request_t) + LINE - 1) / LINE * LINE;
+    return (sizeof(mca_coll_flash_request_t) + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
 static void request_construct(mca_coll_flash_request_t *request)
@@ -39,11 +43,12 @@ OBJ_CLASS_INSTANCE(mca_coll_flash_request_t, mca_coll_flash_handle_t, request_co
 
 int mca_coll_flash_requests_init(void)
 {
+    assert(mca_coll_flash_algorithms_state() > 0); /* they are known */
     OBJ_CONSTRUCT(&requests, opal_free_list_t);
     requests_made = true;
-    return opal_free_list_init(&requests, state_offset() + mca_coll_flash_algorithms_state(), 16,
-                               OBJ_CLASS(mca_coll_flash_request_t), 0, 0, 0, -1, 8, NULL, 0, NULL,
-                               NULL, NULL);
+    return opal_free_list_init(&requests, state_offset() + mca_coll_flash_algorithms_state(),
+                               ALIGNED, OBJ_CLASS(mca_coll_flash_request_t), 0, 0, 0, -1, 8, NULL,
+                               0, NULL, NULL, NULL);
 }
 
 void mca_coll_flash_requests_fini(void)
