@@ -48,7 +48,7 @@ BEGIN {
     print "shows their values and what they can be."
 }
 
-/^ *register_[a-z]+\($/ || /^ *register_[a-z]+\("/ {
+/^ *(mca_coll_flash_)?register_[a-z]+\($/ || /^ *(mca_coll_flash_)?register_[a-z]+\("/ {
     inside = 1
     name = help = ""
     counter = /register_(one|count)/
