@@ -27,13 +27,18 @@ waits           deaths and faults, which are noticed after seconds; emulated hos
 random          200,000 random operations
 large           more than 2^31 bytes: 11 GiB of memory
 kit             the kit for a node with a GPU, in a minimal Debian
-asan            AddressSanitizer and UBSan: a build of its own, calls around the ring
-asan-paths      likewise: calls over boards, by reading, in rounds
-tsan            ThreadSanitizer: a build of its own, requests and threads
+asan            AddressSanitizer and UBSan: a build of its own, units, and calls around the ring
+asan-boards     likewise: calls over boards, and by reading
+asan-rounds     likewise: calls in rounds
+tsan            ThreadSanitizer: a build of its own, units, requests and threads
+tsan-boards     likewise: calls over boards
 valgrind        the programs under valgrind
-mutations-0     mutations of the library, each of which a test of the short tier must notice: every third
+mutations-0     mutations of the library, each of which a test of the short tier must notice: every sixth
 mutations-1     likewise
 mutations-2     likewise
+mutations-3     likewise
+mutations-4     likewise
+mutations-5     likewise
 '
 names=$(awk 'NF { print $1 }' <<<"$slices")
 
@@ -81,21 +86,23 @@ all_of() {
     FLASH_TEST_TIER=all in_folder "$folder" "$@"
 }
 
-# with_tool NAME OPTION TEST...: tests of the short tier in a build with that option of configure's.
+# with_tool NAME PLACE TEST...: tests of tests/PLACE, of the short tier, in a build with that sanitizer.
 with_tool() {
-    local build=build-$1 option=$2
+    local build=build-$1 place=$2
     shift 2
-    ./build.sh "$build" --enable-werror "$option"
+    ./build.sh "$build" --enable-werror "--enable-${build#build-}"
     make --silent --directory "$build" -j"$(nproc)" check TESTS= >/dev/null
-    in_folder "$build" unit test_board test_board_failures test_engine_errors test_engine_peers test_engine_ring \
-        test_leaks test_progress test_progress_thread test_pool test_trace test_fake_transport test_doubling
-    in_folder "$build" mpi "$@"
+    in_folder "$build" "$place" "$@"
+}
+units() {
+    with_tool "$1" unit test_board test_board_failures test_doubling test_engine_errors test_engine_peers \
+        test_engine_ring test_fake_transport test_leaks test_pool test_progress test_progress_thread test_trace
 }
 
-# every_third_mutation K: from the Kth on.
-every_third_mutation() {
+# every_sixth_mutation K: from the Kth on.
+every_sixth_mutation() {
     local every
-    mapfile -t every < <(tests/mutate.sh --list | awk -v k="$1" 'NR % 3 == k { print $1 }')
+    mapfile -t every < <(tests/mutate.sh --list | awk -v k="$1" 'NR % 6 == k { print $1 }')
     # What hangs counts as noticed: not what merely waits for a core.
     FLASH_TEST_TIMEOUT=${FLASH_TEST_LOADED:+150} tests/mutate.sh "${every[@]}"
 }
@@ -116,11 +123,13 @@ run_slice() {
     random) FLASH_RANDOM_OPERATIONS=200000 all_of mpi random.sh ;;
     large) all_of mpi large.sh ;;
     kit) tests/gpu/rehearse.sh --build "$folder" ;;
-    asan) with_tool asan --enable-asan extension.sh failures.sh persistent.sh requests.sh sizes.sh ;;
-    asan-paths) with_tool asan --enable-asan board.sh board_requests.sh doubling.sh doubling_requests.sh read.sh ;;
-    tsan) with_tool tsan --enable-tsan board.sh board_requests.sh pending.sh persistent.sh requests.sh ;;
+    asan) units asan && with_tool asan mpi extension.sh failures.sh persistent.sh requests.sh sizes.sh ;;
+    asan-boards) with_tool asan mpi board.sh board_requests.sh read.sh ;;
+    asan-rounds) with_tool asan mpi doubling.sh doubling_requests.sh ;;
+    tsan) units tsan && with_tool tsan mpi pending.sh persistent.sh requests.sh ;;
+    tsan-boards) with_tool tsan mpi board.sh board_requests.sh ;;
     valgrind) ./install-deps.sh valgrind && make --silent --directory "$folder" check-valgrind ;;
-    mutations-*) every_third_mutation "${1#*-}" ;;
+    mutations-*) every_sixth_mutation "${1#*-}" ;;
     esac
 }
 
