@@ -2,8 +2,8 @@
  * coll_flash_peer.c: the processes of the job as peers: finding, connecting, probing, losing them,
  * and what one may leave behind.
  *
- * A peer's address is fetched when an endpoint to it is first needed, so that a process holds what
- * its rings need, not what the job's size is.
+ * A peer's address is fetched when an endpoint to it is first needed, so that a process connects
+ * to what its rings need, whatever the job's size.
  *
  * Shared between threads: `peers`, and what it leads to, is written and read by application threads
  * under `mutex`; the progress thread never looks at it.
