@@ -235,21 +235,15 @@ typedef struct MPIX_Flash_hints {
  * mpix_flash_pieces         pieces to a block, 1 to 4096, for calls whose hints do not say
  * mpix_flash_segment_bytes  what travels at a time, 64 and more, or 0 for flash's own choice, as
  *                           the parameter coll_flash_segment_bytes
- * mpix_flash_min_bytes      below which size plain calls take no ring, as coll_flash_min_bytes
- * mpix_flash_step_bytes     likewise, as coll_flash_step_bytes
- * mpix_flash_merge_bytes    up to which size calls of this header merge their callbacks, where
- *                           hints say that they may, as coll_flash_merge_bytes
- * mpix_flash_on_node        "false": plain calls take no ring where all ranks share a node, as
- *                           coll_flash_on_node no; or "true"
- * mpix_flash_board          "false": plain calls take no board, as coll_flash_board no; or "true",
- *                           which has no effect where the job has no boards
- * mpix_flash_board_bytes, mpix_flash_board_read_ranks, mpix_flash_direct_bytes,
- * mpix_flash_direct_ranks, mpix_flash_doubling_bytes, mpix_flash_doubling_ranks
- *                           as the parameters; doubling_bytes no more than the parameter, and
- *                           board_read_ranks 0 where that is 0: MPI_Init has prepared no more
+ * mpix_flash_algorithm      which algorithm serves standard calls, "auto", "ring", "pairwise",
+ *                           "recdbl", "shm" or "fallback", as the parameter coll_flash_algorithm
+ * mpix_flash_on_node        "true": "auto" may choose the ring where all ranks share a node;
+ *                           "false": not, as the parameter coll_flash_on_node
+ * mpix_flash_shm            "auto", "copy", "read" or "no", as the parameter coll_flash_shm; of no
+ *                           effect where MPI_Init found that shared memory cannot be used, or not be
+ *                           read
  * mpix_flash_depth, mpix_flash_sends, mpix_flash_pinned_bytes
  *                           as the parameters. Each rank's own affair
- * mpix_flash_schedule       how reduce-scatters go, "ring" or "direct", as coll_flash_schedule
  * mpix_flash_callback_thread  "true": compute callbacks are called by a thread of flash's, see
  *                           MPIX_Flash_compute_fn, for which they must have been written; "false":
  *                           by the application's; as coll_flash_callback_thread. Each rank's own
@@ -257,8 +251,8 @@ typedef struct MPIX_Flash_hints {
  *
  * A value that cannot be is ignored, which is said: what held before still holds, though
  * MPI_Comm_get_info then does not show it. Segments and pieces that differ between ranks fail like
- * sizes that do; with limits or schedules, or hints' `merge`, that differ, some ranks would take one way and others
- * wait for them elsewhere. A persistent request keeps the keys that held when it was made, since
+ * sizes that do; with algorithms, or hints' `merge`, that differ, some ranks would use one algorithm and
+ * others wait for them in another. A persistent request keeps the keys that held when it was made, since
  * ranks start it at times of their own. Open MPI 4.1 hands
  * keys on to a new communicator in MPI_Comm_dup_with_info alone, not in MPI_Comm_dup, _idup, _split
  * or _create.
@@ -291,6 +285,24 @@ int MPIX_Flash_type(int which, MPI_Datatype *type);
  * Errors: MPI_ERR_COMM, MPI_ERR_ARG (flag is NULL).
  */
 int MPIX_Flash_active(MPI_Comm comm, int *flag);
+
+/*
+ * Explains which algorithm serves a standard call, and what the call costs by each algorithm.
+ *
+ * call      "allgather", for MPI_Iallgather(v), or "reduce_scatter", for MPI_Ireduce_scatter(_block)
+ * bytes     the size of all ranks' blocks together
+ * ranks     of the communicator, at least 2; this job need not have as many
+ * node      not 0: all ranks share a node
+ * text      OUT: lines that end in a newline, one for each algorithm and one for the choice; ended by
+ *           a null character
+ * size      of text, in characters; 512 are enough
+ *
+ * The costs are microseconds that the application loses to the call (coll_flash_costs); parameters
+ * are those of this job, info keys do not count. Local; any thread may call it, between MPI_Init and
+ * MPI_Finalize, else MPI_ERR_OTHER. Errors: MPI_ERR_ARG, MPI_ERR_NO_MEM, and MPI_ERR_TRUNCATE where
+ * the text is longer than `size`; the error handler of MPI_COMM_WORLD is called.
+ */
+int MPIX_Flash_explain(const char *call, MPI_Count bytes, int ranks, int node, char *text, int size);
 
 /*
  * MPI_Iallgather (MPI 3.1, section 5.12.5) with a consumer: calls `consume` once for each piece

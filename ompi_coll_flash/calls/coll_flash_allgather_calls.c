@@ -24,11 +24,16 @@ static arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount, MP
 
 static mca_coll_flash_path_t path_of(const char *name, const arguments_t *a, size_t element,
                                      const mca_coll_flash_module_t *module,
-                                     mca_coll_flash_obstacle_t obstacle)
+                                     mca_coll_flash_reason_t reason)
 {
-    size_t bytes = mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, module->comm);
+    mca_coll_flash_call_t call = {
+        .name = name,
+        .kind = FLASH_ALLGATHER,
+        .bytes = mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, module->comm),
+        .element = element,
+        .reason = reason};
 
-    return mca_coll_flash_choose_path(name, FLASH_ALLGATHER, bytes, element, module, obstacle);
+    return mca_coll_flash_choose_path(&call, module);
 }
 
 /* ------------------------------------------------------------------ plain calls */
@@ -60,9 +65,9 @@ static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t 
                        ompi_request_t **request)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_path_t path = path_of(name, a, 1, module, FLASH_NO_OBSTACLE);
+    mca_coll_flash_path_t path = path_of(name, a, 1, module, FLASH_NO_REASON);
 
-    if (path == FLASH_BY_RING) {
+    if (path == FLASH_RING) {
         return start(module, mca_coll_flash_ring_ticket(module), a, path, request);
     }
     return mca_coll_flash_start_mirrored(module, FLASH_ALLGATHER, a, path, start, pass_on, request);
@@ -115,7 +120,7 @@ static int make_persistent(const char *name, const arguments_t *a, struct ompi_i
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
-    return path_of(name, a, 0, module, mca_coll_flash_persistent_obstacle(module)) == FLASH_BY_RING
+    return path_of(name, a, 0, module, mca_coll_flash_persistent_reason(module)) != FLASH_FALLBACK
                ? mca_coll_flash_persistent_new(module, a, request)
                : mca_coll_flash_persistent_below(module, a, pass_on_each_time, info, request);
 }

@@ -10,9 +10,9 @@
 
 #include <stdlib.h>
 
-mca_coll_flash_obstacle_t mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm)
+mca_coll_flash_reason_t mca_coll_flash_alltoall_reason(ompi_communicator_t *comm)
 {
-    return mca_coll_flash_may_exchange(comm) ? FLASH_NO_OBSTACLE : FLASH_TOO_MANY_RANKS;
+    return mca_coll_flash_may_exchange(comm) ? FLASH_NO_REASON : FLASH_TOO_MANY_RANKS;
 }
 
 int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,

@@ -86,7 +86,7 @@ int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, mca_coll_flas
 /* Whether its ranks are few enough for each to exchange with all others. */
 bool mca_coll_flash_may_exchange(ompi_communicator_t *comm);
 /* Why there cannot be one. */
-mca_coll_flash_obstacle_t mca_coll_flash_alltoall_obstacle(ompi_communicator_t *comm);
+mca_coll_flash_reason_t mca_coll_flash_alltoall_reason(ompi_communicator_t *comm);
 /* MPI_SUCCESS, or MPI_ERR_TRUNCATE: what this rank has for itself does not fit. */
 int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,
                                  ompi_communicator_t *comm);
@@ -143,7 +143,7 @@ int mca_coll_flash_start_mirrored(mca_coll_flash_module_t *module, flash_kind_t 
 /* Once, before threads make persistent requests at a time. */
 void mca_coll_flash_persistent_init(void);
 /* Why the next persistent request cannot be a ring's. */
-mca_coll_flash_obstacle_t mca_coll_flash_persistent_obstacle(const mca_coll_flash_module_t *module);
+mca_coll_flash_reason_t mca_coll_flash_persistent_reason(const mca_coll_flash_module_t *module);
 /* An inactive request, each start of which calls one of the functions above. */
 int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments,
@@ -168,7 +168,7 @@ bool mca_coll_flash_may_write_own(const void *sendbuf, MPI_Datatype sendtype,
                                   MPI_Datatype recvtype);
 
 /* Why a ring cannot reduce with `op` on `datatype`. */
-mca_coll_flash_obstacle_t mca_coll_flash_reduce_obstacle(MPI_Datatype datatype, MPI_Op op);
+mca_coll_flash_reason_t mca_coll_flash_reduce_reason(MPI_Datatype datatype, MPI_Op op);
 
 /* The functions that the module takes over. */
 int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,

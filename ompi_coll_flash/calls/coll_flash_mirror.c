@@ -265,7 +265,7 @@ static bool find_far(const mca_coll_flash_arguments_t *arguments, ompi_communica
                      mca_coll_flash_path_t path, side_t *all, side_t *own)
 {
     /* Built for such memory, Open MPI still reduces by the processor in its non-blocking calls. */
-    if (path == FLASH_PASSED_ON && arguments->op == NULL && flash_compat_takes_devices()) {
+    if (path == FLASH_FALLBACK && arguments->op == NULL && flash_compat_takes_devices()) {
         return false;
     }
     *all = find_all(arguments, comm);

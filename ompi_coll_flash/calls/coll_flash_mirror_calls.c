@@ -189,10 +189,10 @@ int mca_coll_flash_start_mirrored(mca_coll_flash_module_t *module, flash_kind_t 
     if (flash_device_any()) {
         rc = mca_coll_flash_mirror(arguments, module->comm, path, NULL, &mirrored);
     }
-    if (rc != MPI_SUCCESS && path != FLASH_PASSED_ON) {
+    if (rc != MPI_SUCCESS && path != FLASH_FALLBACK) {
         return mca_coll_flash_plain_refuse(module, kind, path, rc, request);
     }
-    if (rc == MPI_SUCCESS && path == FLASH_PASSED_ON) {
+    if (rc == MPI_SUCCESS && path == FLASH_FALLBACK) {
         rc = pass_on(module, arguments, request);
     } else if (rc == MPI_SUCCESS) {
         rc = start(module, mca_coll_flash_plain_ticket(module, path), arguments, path, request);
@@ -206,7 +206,7 @@ int mca_coll_flash_mirror_keep(mca_coll_flash_arguments_t *arguments, ompi_commu
                                flash_mirror_t **mirror)
 {
     struct flash_stager *stager;
-    int rc = mca_coll_flash_mirror_find(arguments, comm, FLASH_PASSED_ON, NULL, mirror, &stager);
+    int rc = mca_coll_flash_mirror_find(arguments, comm, FLASH_FALLBACK, NULL, mirror, &stager);
 
     flash_stager_close(stager);
     return rc;

@@ -1,6 +1,8 @@
 /*
- * coll_flash_path.c: which way a call takes, chosen by what is equal on all ranks; telling and
- * counting it.
+ * coll_flash_path.c: which algorithm serves a call: of those that can, the one that costs least.
+ *
+ * All that decides is equal on all ranks: the call's arguments that MPI makes equal, what the ranks have
+ * agreed on, and the communicator's info keys.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -9,6 +11,12 @@
 #include "recdbl/coll_flash_doubling.h"
 #include "ring/coll_flash_ring.h"
 #include "shm/coll_flash_board.h"
+
+/*
+ * Ranks of a communicator up to which a reduce-scatter is pairwise by its cost. Each rank then has an
+ * endpoint to each other one, and nothing beyond eight ranks was measured.
+ */
+#define PAIRWISE_RANKS 16
 
 size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
                             ompi_communicator_t *comm)
@@ -26,183 +34,255 @@ size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Data
     return elements * size;
 }
 
-/* What a verbose line says of an obstacle, and what it counts as. */
+/* ------------------------------------------------------------ the algorithms */
+
+/* Where a call is made. */
+typedef struct place {
+    uint32_t ranks;
+    bool node; /* all ranks share one */
+    bool shm;  /* and have memory there for this communicator */
+    const mca_coll_flash_settings_t *settings;
+} place_t;
+
+typedef bool can_serve_fn(const mca_coll_flash_call_t *call, const place_t *place);
+
+static place_t place_of(const mca_coll_flash_module_t *module)
+{
+    return (place_t){.ranks = (uint32_t) ompi_comm_size(module->comm),
+                     .node = module->on_node,
+                     .shm = module->board != NULL,
+                     .settings = &module->settings};
+}
+
+/* Whether messages are not for what ranks of one node do among themselves. */
+static bool keeps_off(const place_t *place)
+{
+    return place->node && !place->settings->on_node;
+}
+
+static bool fallback_can(const mca_coll_flash_call_t *call, const place_t *place)
+{
+    (void) call;
+    (void) place;
+    return true;
+}
+
+static bool ring_can(const mca_coll_flash_call_t *call, const place_t *place)
+{
+    (void) call;
+    return place->settings->algorithm == FLASH_RING || !keeps_off(place);
+}
+
+/* A message's step, which is told modulo that many, is all that tells its senders apart. */
+static bool may_exchange(uint32_t ranks)
+{
+    return ranks <= UINT32_C(1) << FLASH_TAG_STEP_BITS;
+}
+
+bool mca_coll_flash_may_exchange(ompi_communicator_t *comm)
+{
+    return may_exchange((uint32_t) ompi_comm_size(comm));
+}
+
+static bool pairwise_can(const mca_coll_flash_call_t *call, const place_t *place)
+{
+    bool wanted = place->settings->algorithm == FLASH_PAIRWISE;
+
+    return call->kind == FLASH_REDUCE_SCATTER && may_exchange(place->ranks) &&
+           (wanted || (call->element > 0 && place->ranks <= PAIRWISE_RANKS && !keeps_off(place)));
+}
+
+static bool recdbl_can(const mca_coll_flash_call_t *call, const place_t *place)
+{
+    return mca_coll_flash_params.recdbl && call->element > 0 && call->bytes > 0 &&
+           call->bytes <= FLASH_MOST_IN_ROUNDS &&
+           (place->settings->algorithm == FLASH_RECDBL || !keeps_off(place));
+}
+
+/*
+ * Where blocks may not be read, two ranks' allgather has two copies of what one would do for. More ranks
+ * read what was copied once.
+ */
+static bool shm_can(const mca_coll_flash_call_t *call, const place_t *place)
+{
+    size_t shm = place->settings->shm;
+
+    return place->shm && shm != FLASH_SHM_NO && call->element > 0 &&
+           flash_board_fits(place->ranks, call->kind, call->element) &&
+           (call->kind != FLASH_ALLGATHER || place->ranks > 2 || shm != FLASH_SHM_AUTO ||
+            mca_coll_flash_params.shm_readable || call->bytes / 2 <= FLASH_SHM_READ_ABOVE);
+}
+
+static const struct {
+    can_serve_fn *can;
+    mca_coll_flash_counter_t calls; /* counts them; the counter behind it, their bytes */
+} algorithms[FLASH_PATHS] = {[FLASH_FALLBACK] = {fallback_can, FLASH_COUNT_FALLBACKS},
+                             [FLASH_RING] = {ring_can, FLASH_COUNT_RINGS},
+                             [FLASH_PAIRWISE] = {pairwise_can, FLASH_COUNT_PAIRWISE},
+                             [FLASH_RECDBL] = {recdbl_can, FLASH_COUNT_RECDBL},
+                             [FLASH_SHM] = {shm_can, FLASH_COUNT_SHM}};
+
+_Static_assert(FLASH_COUNT_RING_BYTES == FLASH_COUNT_RINGS + 1 &&
+                   FLASH_COUNT_PAIRWISE_BYTES == FLASH_COUNT_PAIRWISE + 1 &&
+                   FLASH_COUNT_SHM_BYTES == FLASH_COUNT_SHM + 1 &&
+                   FLASH_COUNT_RECDBL_BYTES == FLASH_COUNT_RECDBL + 1 &&
+                   FLASH_COUNT_FALLBACK_BYTES == FLASH_COUNT_FALLBACKS + 1 &&
+                   FLASH_COUNT_PLAIN_BYTES == FLASH_COUNT_PLAIN + 1,
+               "bytes are counted behind calls");
+
+/* ------------------------------------------------------------------- telling */
+
+/* What a verbose line says of a reason, and what it counts as. */
 static const struct {
     const char *text;
     mca_coll_flash_counter_t counter;
-} obstacles[FLASH_OBSTACLES] = {
-    [FLASH_BELOW_MIN] = {"below min_bytes", FLASH_COUNT_MIN_BYTES},
-    [FLASH_BELOW_TWICE_MIN] = {"below twice min_bytes", FLASH_COUNT_MIN_BYTES},
-    [FLASH_BELOW_STEP] = {"blocks below step_bytes", FLASH_COUNT_STEP_BYTES},
-    [FLASH_BELOW_TWICE_STEP] = {"blocks below twice step_bytes", FLASH_COUNT_STEP_BYTES},
+} reasons[FLASH_REASONS] = {
+    [FLASH_COSTS_MORE] = {"the ring costs more", FLASH_COUNT_COST},
     [FLASH_ON_ONE_NODE] = {"on one node, see on_node", FLASH_COUNT_ON_NODE},
+    [FLASH_NOT_WANTED] = {"see algorithm", FLASH_COUNT_COST},
     [FLASH_NOT_COMMUTATIVE] = {"not a commutative operation", FLASH_COUNT_OPERATION},
     [FLASH_NOT_OF_REDUCTIONS] = {"not an operation for reductions", FLASH_COUNT_OPERATION},
     [FLASH_NOT_PREDEFINED] = {"not a predefined type", FLASH_COUNT_OPERATION},
-    [FLASH_TYPE_WITH_GAPS] = {"a type with gaps", FLASH_COUNT_OPERATION},
+    [FLASH_TYPE_WITH_GAPS] = {"a non-contiguous type", FLASH_COUNT_OPERATION},
     [FLASH_PERSISTENT_NUMBERS] = {"the communicator has had too many persistent requests",
                                   FLASH_COUNT_PERSISTENT},
     [FLASH_TOO_MANY_RANKS] = {"too many ranks for an all-to-all", FLASH_COUNT_RANKS},
-    [FLASH_MERGED] = {"merged, not above merge_bytes", FLASH_COUNT_MERGED},
+    [FLASH_MERGED] = {"merged: the ring costs more", FLASH_COUNT_MERGED},
     [FLASH_NOT_SERVED] = {"flash does not serve it", FLASH_COUNT_COMMUNICATOR},
     [FLASH_COUNTS_TOO_LARGE] = {"a block of 2 GiB, or an array of large counts",
                                 FLASH_COUNT_LARGE}};
 
-/* What it is called, and counted as: its number, and behind that its bytes. */
-typedef struct way {
-    const char *text;
-    mca_coll_flash_counter_t calls;
-} way_t;
+/* The paths, in verbose lines. */
+static const char *const told[FLASH_PATHS] = {[FLASH_FALLBACK] = "falls back",
+                                              [FLASH_RING] = "ring",
+                                              [FLASH_SHM] = "shm",
+                                              [FLASH_RECDBL] = "recdbl",
+                                              [FLASH_PAIRWISE] = "pairwise"};
 
-_Static_assert(FLASH_COUNT_RING_BYTES == FLASH_COUNT_RINGS + 1 &&
-                   FLASH_COUNT_DIRECT_BYTES == FLASH_COUNT_DIRECTS + 1 &&
-                   FLASH_COUNT_BOARD_BYTES == FLASH_COUNT_BOARDS + 1 &&
-                   FLASH_COUNT_DOUBLING_BYTES == FLASH_COUNT_DOUBLINGS + 1 &&
-                   FLASH_COUNT_PASSED_ON_BYTES == FLASH_COUNT_PASSED_ON + 1 &&
-                   FLASH_COUNT_PLAIN_BYTES == FLASH_COUNT_PLAIN + 1,
-               "bytes are counted behind calls");
-
-static const way_t ring = {"ring", FLASH_COUNT_RINGS}, direct = {"direct", FLASH_COUNT_DIRECTS},
-                   board = {"board", FLASH_COUNT_BOARDS},
-                   doubling = {"doubling", FLASH_COUNT_DOUBLINGS},
-                   passed_on = {"passed on", FLASH_COUNT_PASSED_ON},
-                   plain = {"plain collective", FLASH_COUNT_PLAIN};
-
-static const way_t *const ways[] = {[FLASH_PASSED_ON] = &passed_on,
-                                    [FLASH_BY_RING] = &ring,
-                                    [FLASH_DIRECT] = &direct,
-                                    [FLASH_BY_BOARD] = &board,
-                                    [FLASH_BY_DOUBLING] = &doubling};
-
-/* `why`: of a call that takes no ring. */
-static void tell(const char *name, size_t size, ompi_communicator_t *comm, const way_t *way,
-                 mca_coll_flash_obstacle_t why)
+static void tell(const char *name, size_t bytes, ompi_communicator_t *comm, const char *path,
+                 mca_coll_flash_counter_t calls, mca_coll_flash_reason_t reason)
 {
-    bool reason = why != FLASH_NO_OBSTACLE;
+    bool why = reason != FLASH_NO_REASON;
 
-    mca_coll_flash_count(way->calls, 1);
-    mca_coll_flash_count(way->calls + 1, size);
-    if (way == &passed_on || way == &plain) {
-        mca_coll_flash_count(obstacles[why].counter, 1);
+    mca_coll_flash_count(calls, 1);
+    mca_coll_flash_count(calls + 1, bytes);
+    if (calls == FLASH_COUNT_FALLBACKS || calls == FLASH_COUNT_PLAIN) {
+        mca_coll_flash_count(reasons[reason].counter, 1);
     }
-    FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s%s%s%s", name, size,
-                  flash_compat_comm_id(comm), way->text, reason ? " (" : "",
-                  reason ? obstacles[why].text : "", reason ? ")" : "");
+    FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s%s%s%s", name, bytes,
+                  flash_compat_comm_id(comm), path, why ? " (" : "",
+                  why ? reasons[reason].text : "", why ? ")" : "");
 }
 
 void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
-                              mca_coll_flash_obstacle_t obstacle)
+                              mca_coll_flash_reason_t reason)
 {
-    tell(name, bytes, comm, obstacle == FLASH_NO_OBSTACLE ? &ring : &plain, obstacle);
+    bool ring = reason == FLASH_NO_REASON;
+
+    tell(name, bytes, comm, ring ? told[FLASH_RING] : "plain collective",
+         ring ? FLASH_COUNT_RINGS : FLASH_COUNT_PLAIN, reason);
 }
 
-/* The parameters' help texts say why there are two limits, and two of each. */
-static mca_coll_flash_obstacle_t too_small(flash_kind_t kind, size_t bytes,
-                                           const mca_coll_flash_module_t *module)
-{
-    const mca_coll_flash_settings_t *settings = &module->settings;
-    size_t worth = kind == FLASH_ALLGATHER ? bytes / 2 : bytes;
+/* ------------------------------------------------------------------- choosing */
 
-    if (worth < settings->min_bytes) {
-        return kind == FLASH_ALLGATHER ? FLASH_BELOW_TWICE_MIN : FLASH_BELOW_MIN;
+static uint64_t cost_of(mca_coll_flash_path_t path, const mca_coll_flash_call_t *call,
+                        const place_t *place)
+{
+    return algorithms[path].can(call, place)
+               ? mca_coll_flash_cost(place->node, call->kind, path, call->bytes, place->ranks)
+               : FLASH_NO_COST;
+}
+
+/* Of equal costs, that of the path that stands first. */
+static mca_coll_flash_path_t cheapest(const mca_coll_flash_call_t *call, const place_t *place)
+{
+    mca_coll_flash_path_t best = FLASH_FALLBACK;
+
+    for (mca_coll_flash_path_t path = FLASH_FALLBACK + 1; path < FLASH_PATHS; path++) {
+        if (cost_of(path, call, place) < cost_of(best, call, place)) {
+            best = path;
+        }
     }
-    if (settings->min_bytes > 0 &&
-        worth / (size_t) ompi_comm_size(module->comm) < settings->step_bytes) {
-        return kind == FLASH_ALLGATHER ? FLASH_BELOW_TWICE_STEP : FLASH_BELOW_STEP;
+    return best;
+}
+
+/* The algorithm, and why it is not the ring. */
+static mca_coll_flash_path_t choose(const mca_coll_flash_call_t *call, const place_t *place,
+                                    mca_coll_flash_reason_t *reason)
+{
+    mca_coll_flash_path_t wanted = (mca_coll_flash_path_t) place->settings->algorithm, path;
+
+    *reason = call->reason;
+    if (*reason != FLASH_NO_REASON) {
+        return FLASH_FALLBACK;
     }
-    return FLASH_NO_OBSTACLE;
-}
-
-/*
- * What is in a ring's way need not be in a board's. Where blocks are not read, two copies of what one
- * would do for are too many, if they are large: of more ranks, as many more read what was copied.
- */
-static bool takes_board(flash_kind_t kind, size_t bytes, size_t element,
-                        const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
-{
-    const mca_coll_flash_settings_t *settings = &module->settings;
-    int nranks = ompi_comm_size(module->comm);
-
-    if (kind == FLASH_ALLGATHER && nranks == 2 && bytes / 2 > settings->board_bytes &&
-        settings->board_read_ranks < 2) {
-        return false;
+    if (wanted != FLASH_AUTO && algorithms[wanted].can(call, place)) {
+        *reason = wanted == FLASH_RING ? FLASH_NO_REASON : FLASH_NOT_WANTED;
+        return wanted;
     }
-    return module->board != NULL && settings->board && element > 0 &&
-           obstacle <= FLASH_ON_ONE_NODE && flash_board_fits((uint32_t) nranks, kind, element);
-}
-
-/* A message's step, which is told modulo that many, is all that tells its senders apart. */
-bool mca_coll_flash_may_exchange(ompi_communicator_t *comm)
-{
-    return ompi_comm_size(comm) <= 1 << FLASH_TAG_STEP_BITS;
-}
-
-/* Whether messages are not for what ranks of one node do among themselves. */
-static bool keeps_off(const mca_coll_flash_module_t *module)
-{
-    return module->on_node && !module->settings.on_node;
-}
-
-static bool goes_direct(flash_kind_t kind, size_t bytes, size_t element,
-                        const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
-{
-    const mca_coll_flash_settings_t *settings = &module->settings;
-
-    return kind == FLASH_REDUCE_SCATTER && element > 0 && obstacle < FLASH_ON_ONE_NODE &&
-           bytes >= settings->direct_bytes &&
-           (size_t) ompi_comm_size(module->comm) <= settings->direct_ranks &&
-           mca_coll_flash_may_exchange(module->comm) && !keeps_off(module);
-}
-
-/*
- * Of allgathers Open MPI's own calls move no more bytes: these win by fewer messages alone, and of two
- * ranks not even by that. Three ranks have as many rounds as those calls have hops, and more messages.
- */
-static bool doubles(flash_kind_t kind, size_t bytes, size_t element,
-                    const mca_coll_flash_module_t *module, mca_coll_flash_obstacle_t obstacle)
-{
-    const mca_coll_flash_settings_t *settings = &module->settings;
-    size_t nranks = (size_t) ompi_comm_size(module->comm);
-    size_t gather = nranks == 2 ? 16 : 2;
-    size_t most = settings->doubling_bytes / (kind == FLASH_ALLGATHER ? gather : 1);
-
-    return element > 0 && obstacle < FLASH_ON_ONE_NODE && bytes > 0 && bytes <= most &&
-           (nranks == 2 || nranks >= settings->doubling_ranks) && !keeps_off(module);
-}
-
-mca_coll_flash_path_t mca_coll_flash_choose_path(const char *name, flash_kind_t kind, size_t bytes,
-                                                 size_t element,
-                                                 const mca_coll_flash_module_t *module,
-                                                 mca_coll_flash_obstacle_t obstacle)
-{
-    mca_coll_flash_path_t path = FLASH_PASSED_ON;
-
-    if (obstacle == FLASH_NO_OBSTACLE) {
-        obstacle = too_small(kind, bytes, module);
+    path = cheapest(call, place);
+    if (path != FLASH_RING) {
+        *reason = ring_can(call, place) ? FLASH_COSTS_MORE : FLASH_ON_ONE_NODE;
     }
-    if (obstacle == FLASH_NO_OBSTACLE && keeps_off(module)) {
-        obstacle = FLASH_ON_ONE_NODE;
-    }
-    if (obstacle == FLASH_NO_OBSTACLE) {
-        path = FLASH_BY_RING;
-    } else if (takes_board(kind, bytes, element, module, obstacle)) {
-        path = FLASH_BY_BOARD;
-    } else if (doubles(kind, bytes, element, module, obstacle)) {
-        path = FLASH_BY_DOUBLING;
-    } else if (goes_direct(kind, bytes, element, module, obstacle)) {
-        path = FLASH_DIRECT;
-    }
-    tell(name, bytes, module->comm, ways[path], obstacle);
     return path;
+}
+
+mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *call,
+                                                 const mca_coll_flash_module_t *module)
+{
+    const place_t place = place_of(module);
+    mca_coll_flash_reason_t reason;
+    mca_coll_flash_path_t path = choose(call, &place, &reason);
+
+    tell(call->name, call->bytes, module->comm, told[path], algorithms[path].calls, reason);
+    return path;
+}
+
+bool mca_coll_flash_merge_pays(flash_kind_t kind, size_t bytes,
+                               const mca_coll_flash_module_t *module)
+{
+    uint32_t ranks = (uint32_t) ompi_comm_size(module->comm);
+
+    if (module->settings.algorithm != FLASH_AUTO) {
+        return module->settings.algorithm == FLASH_FALLBACK;
+    }
+    return mca_coll_flash_cost(module->on_node, kind, FLASH_FALLBACK, bytes, ranks) <=
+           mca_coll_flash_cost(module->on_node, kind, FLASH_RING, bytes, ranks);
+}
+
+void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, bool node,
+                            FILE *text)
+{
+    const mca_coll_flash_settings_t settings = mca_coll_flash_settings_of_parameters();
+    const place_t place = {.ranks = ranks, .node = node, .shm = node, .settings = &settings};
+    mca_coll_flash_reason_t reason;
+    mca_coll_flash_path_t chosen = choose(call, &place, &reason);
+
+    for (mca_coll_flash_path_t path = FLASH_FALLBACK; path < FLASH_PATHS; path++) {
+        uint64_t cost = cost_of(path, call, &place);
+        const char *name = mca_coll_flash_path_names[path];
+
+        if (cost != FLASH_NO_COST) {
+            fprintf(text, "%-10s %12.1f us%s\n", name, (double) cost / 1e3,
+                    path == chosen ? "  <- chosen" : "");
+        } else {
+            fprintf(text, "%-10s %15s%s\n", name,
+                    algorithms[path].can(call, &place) ? "no cost known" : "cannot serve",
+                    path == chosen ? "  <- chosen" : "");
+        }
+    }
+    fprintf(text, "%s%s%s%s\n", told[chosen], reason != FLASH_NO_REASON ? " (" : "",
+            reason != FLASH_NO_REASON ? reasons[reason].text : "",
+            reason != FLASH_NO_REASON ? ")" : "");
 }
 
 mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *module,
                                                     mca_coll_flash_path_t path)
 {
     switch (path) {
-    case FLASH_BY_BOARD:
+    case FLASH_SHM:
         return mca_coll_flash_board_ticket(module);
-    case FLASH_BY_DOUBLING:
+    case FLASH_RECDBL:
         return mca_coll_flash_doubling_ticket(module);
     default:
         return mca_coll_flash_ring_ticket(module);

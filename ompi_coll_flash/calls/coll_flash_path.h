@@ -1,24 +1,26 @@
 /*
- * coll_flash_path.h: which way a call takes.
+ * coll_flash_path.h: which algorithm serves a call.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #ifndef COLL_FLASH_PATH_H
 #define COLL_FLASH_PATH_H
 
+#include <stdio.h>
+
 #include "request/coll_flash_request.h"
+#include "settings/coll_flash_costs.h"
 
 /* All blocks together, of `count` elements each or of counts[] where that is not NULL. */
 size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
                             ompi_communicator_t *comm);
-/* Why no ring serves a call; equal on all ranks. First those that are no board's. */
-typedef enum mca_coll_flash_obstacle {
-    FLASH_NO_OBSTACLE,
-    FLASH_BELOW_MIN,
-    FLASH_BELOW_TWICE_MIN,
-    FLASH_BELOW_STEP,
-    FLASH_BELOW_TWICE_STEP,
+
+/* Why the ring does not serve a call; equal on all ranks. First those that leave other algorithms. */
+typedef enum mca_coll_flash_reason {
+    FLASH_NO_REASON,
+    FLASH_COSTS_MORE,
     FLASH_ON_ONE_NODE,
+    FLASH_NOT_WANTED, /* coll_flash_algorithm */
     FLASH_NOT_COMMUTATIVE,
     FLASH_NOT_OF_REDUCTIONS,
     FLASH_NOT_PREDEFINED,
@@ -28,27 +30,32 @@ typedef enum mca_coll_flash_obstacle {
     FLASH_MERGED,
     FLASH_NOT_SERVED,
     FLASH_COUNTS_TOO_LARGE,
-    FLASH_OBSTACLES
-} mca_coll_flash_obstacle_t;
+    FLASH_REASONS
+} mca_coll_flash_reason_t;
 
-/* Which way a call takes. */
-typedef enum mca_coll_flash_path {
-    FLASH_PASSED_ON, /* to the component below */
-    FLASH_BY_RING,
-    FLASH_DIRECT, /* a reduce-scatter too small for a ring; the thread is not woken for it */
-    FLASH_BY_BOARD,
-    FLASH_BY_DOUBLING /* too small for all these: a few rounds of Open MPI's own messages */
-} mca_coll_flash_path_t;
+/* A call, as far as it is equal on all ranks. */
+typedef struct mca_coll_flash_call {
+    const char *name; /* "Iallgather", ... */
+    flash_kind_t kind;
+    size_t bytes; /* of all blocks together */
+    /* What shared memory is not to cut, in bytes; 0: only the engine, or the fallback, serves it. */
+    size_t element;
+    mca_coll_flash_reason_t reason; /* not FLASH_NO_REASON: none but the fallback serves it */
+} mca_coll_flash_call_t;
 
+/* The algorithm that serves the call. Counts it, and says so at coll_flash_verbose 2. */
+mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *call,
+                                                 const mca_coll_flash_module_t *module);
+/* Whether a plain collective and one callback cost no more than a ring: see the hint `merge`. */
+bool mca_coll_flash_merge_pays(flash_kind_t kind, size_t bytes,
+                               const mca_coll_flash_module_t *module);
 /*
- * Of a call, which is counted, and said at coll_flash_verbose 2; equal on all ranks. Without an
- * obstacle, its size decides. `element`: what is not to be cut, for a board; 0: none is to serve it.
+ * Prints what such a call would cost by each algorithm on that many ranks, of one node or not, by this
+ * job's parameters; and which would serve it.
  */
-mca_coll_flash_path_t mca_coll_flash_choose_path(const char *name, flash_kind_t kind, size_t bytes,
-                                                 size_t element,
-                                                 const mca_coll_flash_module_t *module,
-                                                 mca_coll_flash_obstacle_t obstacle);
-/* The next operation of a plain call on that path, which is not passed on: see mca_coll_flash_ring_ticket(). */
+void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, bool node,
+                            FILE *text);
+/* The next operation of a call on that path, not the fallback: see mca_coll_flash_ring_ticket(). */
 mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *module,
                                                     mca_coll_flash_path_t path);
 /*
@@ -57,8 +64,8 @@ mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *mod
  */
 int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t kind,
                                 mca_coll_flash_path_t path, int error, ompi_request_t **request);
-/* Counts and says so of a call of the extension, which takes the ring if there is no obstacle. */
+/* Counts and says so of a call of the extension, which takes the ring without a reason against it. */
 void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
-                              mca_coll_flash_obstacle_t obstacle);
+                              mca_coll_flash_reason_t reason);
 
 #endif /* COLL_FLASH_PATH_H */

@@ -147,7 +147,7 @@ static int start_ring(mca_coll_flash_persistent_t *persistent, ompi_request_t **
     if (a->op != NULL) {
         return mca_coll_flash_start_reduce_scatter(
             persistent->module, ticket_of(persistent), a->sendbuf, a->recvbuf, a->recvcount,
-            a->recvcounts, a->recvtype, a->op, NULL, FLASH_BY_RING, ring);
+            a->recvcounts, a->recvtype, a->op, NULL, FLASH_RING, ring);
     }
     return mca_coll_flash_start_allgather(persistent->module, ticket_of(persistent), a->sendbuf,
                                           a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
@@ -283,9 +283,9 @@ static int keep_arrays(mca_coll_flash_persistent_t *persistent, int size)
  * in different orders (MPI 4.0, section 6.13). No number is given twice, since a request may live
  * as long as its communicator.
  */
-mca_coll_flash_obstacle_t mca_coll_flash_persistent_obstacle(const mca_coll_flash_module_t *module)
+mca_coll_flash_reason_t mca_coll_flash_persistent_reason(const mca_coll_flash_module_t *module)
 {
-    return module->persistent_sequence < FLASH_CALL_SEQUENCES ? FLASH_NO_OBSTACLE
+    return module->persistent_sequence < FLASH_CALL_SEQUENCES ? FLASH_NO_REASON
                                                               : FLASH_PERSISTENT_NUMBERS;
 }
 

@@ -9,7 +9,7 @@
 #include "calls/coll_flash_calls.h"
 #include "ring/coll_flash_ring.h"
 
-mca_coll_flash_obstacle_t mca_coll_flash_reduce_obstacle(MPI_Datatype datatype, MPI_Op op)
+mca_coll_flash_reason_t mca_coll_flash_reduce_reason(MPI_Datatype datatype, MPI_Op op)
 {
     if (!ompi_op_is_commute(op)) {
         return FLASH_NOT_COMMUTATIVE;
@@ -18,9 +18,9 @@ mca_coll_flash_obstacle_t mca_coll_flash_reduce_obstacle(MPI_Datatype datatype, 
         return FLASH_NOT_OF_REDUCTIONS;
     }
     if (ompi_op_is_intrinsic(op)) {
-        return ompi_datatype_is_predefined(datatype) ? FLASH_NO_OBSTACLE : FLASH_NOT_PREDEFINED;
+        return ompi_datatype_is_predefined(datatype) ? FLASH_NO_REASON : FLASH_NOT_PREDEFINED;
     }
-    return mca_coll_flash_is_solid(datatype) ? FLASH_NO_OBSTACLE : FLASH_TYPE_WITH_GAPS;
+    return mca_coll_flash_is_solid(datatype) ? FLASH_NO_REASON : FLASH_TYPE_WITH_GAPS;
 }
 
 /*
@@ -40,12 +40,12 @@ flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *m
 {
     bool fits = mca_coll_flash_may_exchange(module->comm);
 
-    if (settings->schedule == FLASH_SCHEDULE_RING) {
+    if (settings->algorithm != FLASH_PAIRWISE) {
         return FLASH_REDUCE_SCATTER;
     }
     FLASH_VERBOSE(2, "coll:flash: %s",
-                  fits ? "by the direct schedule, in place of the ring"
-                       : "by the ring: too many ranks to be direct");
+                  fits ? "pairwise, in place of the ring"
+                       : "by the ring: too many ranks to be pairwise");
     return fits ? FLASH_DIRECT_REDUCE_SCATTER : FLASH_REDUCE_SCATTER;
 }
 
@@ -53,10 +53,10 @@ static flash_kind_t kind_of(mca_coll_flash_path_t path, const mca_coll_flash_mod
                             const mca_coll_flash_settings_t *settings)
 {
     switch (path) {
-    case FLASH_DIRECT:
+    case FLASH_PAIRWISE:
         return FLASH_DIRECT_REDUCE_SCATTER;
-    case FLASH_BY_BOARD:
-    case FLASH_BY_DOUBLING:
+    case FLASH_SHM:
+    case FLASH_RECDBL:
         return FLASH_REDUCE_SCATTER;
     default:
         return mca_coll_flash_reduce_scatter_kind(module, settings);
@@ -154,13 +154,15 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module,
 {
     flash_kind_t kind = kind_of(path, module, ticket.settings);
     mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, ticket, kind);
-    flash_op_params_t params = {.input = NULL, .unattended = path == FLASH_DIRECT};
+    flash_op_params_t params = {.input = NULL};
     bool any = mca_coll_flash_bytes(recvcount, recvcounts, datatype, module->comm) > 0;
     int rc = MPI_SUCCESS;
 
     if (made == NULL) {
         return MPI_ERR_NO_MEM;
     }
+    /* By its cost: too small for a thread to be woken. */
+    params.unattended = path == FLASH_PAIRWISE && ticket.settings->algorithm != FLASH_PAIRWISE;
     mca_coll_flash_reduce_by(made, datatype, op, &params);
     if (kind == FLASH_DIRECT_REDUCE_SCATTER) {
         mca_coll_flash_halves_widen(op, &params);

@@ -10,20 +10,17 @@ typedef mca_coll_flash_arguments_t arguments_t;
 
 static mca_coll_flash_path_t path_of(const char *name, const arguments_t *a, size_t element,
                                      const mca_coll_flash_module_t *module,
-                                     mca_coll_flash_obstacle_t obstacle)
+                                     mca_coll_flash_reason_t reason)
 {
-    size_t bytes = mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, module->comm);
+    mca_coll_flash_call_t call = {
+        .name = name,
+        .kind = FLASH_REDUCE_SCATTER,
+        .bytes = mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, module->comm),
+        .element = element,
+        .reason =
+            reason != FLASH_NO_REASON ? reason : mca_coll_flash_reduce_reason(a->recvtype, a->op)};
 
-    if (obstacle == FLASH_NO_OBSTACLE) {
-        obstacle = mca_coll_flash_reduce_obstacle(a->recvtype, a->op);
-    }
-    return mca_coll_flash_choose_path(name, FLASH_REDUCE_SCATTER, bytes, element, module, obstacle);
-}
-
-static bool takes_ring_each_time(const char *name, const arguments_t *a,
-                                 const mca_coll_flash_module_t *module)
-{
-    return path_of(name, a, 0, module, mca_coll_flash_persistent_obstacle(module)) == FLASH_BY_RING;
+    return mca_coll_flash_choose_path(&call, module);
 }
 
 static arguments_t arguments_of(const void *sendbuf, void *recvbuf, flash_count_t recvcount,
@@ -67,8 +64,8 @@ static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t 
     ptrdiff_t extent;
 
     ompi_datatype_type_extent(a->recvtype, &extent);
-    path = path_of(name, a, (size_t) extent, module, FLASH_NO_OBSTACLE);
-    if (path == FLASH_BY_RING || path == FLASH_DIRECT) {
+    path = path_of(name, a, (size_t) extent, module, FLASH_NO_REASON);
+    if (path == FLASH_RING || path == FLASH_PAIRWISE) {
         return start(module, mca_coll_flash_ring_ticket(module), a, path, request);
     }
     return mca_coll_flash_start_mirrored(module, FLASH_REDUCE_SCATTER, a, path, start, pass_on,
@@ -116,7 +113,7 @@ static int make_persistent(const char *name, const arguments_t *a, struct ompi_i
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
-    return takes_ring_each_time(name, a, module)
+    return path_of(name, a, 0, module, mca_coll_flash_persistent_reason(module)) != FLASH_FALLBACK
                ? mca_coll_flash_persistent_new(module, a, request)
                : mca_coll_flash_persistent_below(module, a, pass_on_each_time, info, request);
 }

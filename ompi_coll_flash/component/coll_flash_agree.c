@@ -14,6 +14,7 @@
 
 #include "recdbl/coll_flash_doubling.h"
 #include "ring/coll_flash_ring.h"
+#include "settings/coll_flash_costs.h"
 #include "shm/coll_flash_board.h"
 
 static enum { NOT_AGREED, AGREED_USABLE, AGREED_UNUSABLE } agreement;
@@ -38,45 +39,17 @@ static bool wants_on_node(void)
             flash_place_has_threads(2 * ranks));
 }
 
-/* Parameters that all ranks go by, the smallest value of each; and what else is agreed on. */
-enum {
-    PRIORITY,
-    MIN_BYTES,
-    STEP_BYTES,
-    SEGMENT_BYTES,
-    MERGE_BYTES,
-    BOARD_BYTES,
-    BOARD_READ_RANKS,
-    DIRECT_BYTES,
-    DIRECT_RANKS,
-    DOUBLING_BYTES,
-    DOUBLING_RANKS,
-    SHARED
-};
-enum {
-    USABLE = 2 * SHARED,
-    ON_NODE,
-    BOARD,
-    READABLE,
-    SCHEDULE,
-    MINUS_SCHEDULE,
-    NO_SUMMARY,
-    VALUES
-};
+/*
+ * Parameters that all ranks go by, the smallest value of each, and behind them their negatives, of which
+ * the smallest is that of the largest value; and what else is agreed on.
+ */
+enum { PRIORITY, SEGMENT_BYTES, ALGORITHM, COSTS, SHM, SHARED };
+enum { USABLE = 2 * SHARED, ON_NODE, READABLE, RECDBL, NO_SUMMARY, VALUES };
 
 /* As far as ranks can compare. */
 static int64_t comparable(size_t bytes)
 {
     return bytes > INT64_MAX ? INT64_MAX : (int64_t) bytes;
-}
-
-/* As far as there can be rounds. */
-static int64_t doubling_bytes(void)
-{
-    size_t *bytes = &mca_coll_flash_params.doubling_bytes;
-
-    *bytes = *bytes < FLASH_MOST_IN_ROUNDS ? *bytes : FLASH_MOST_IN_ROUNDS;
-    return *bytes > 0 && mca_coll_flash_rounds_open() ? (int64_t) *bytes : 0;
 }
 
 /* Some length wins against none, which leaves it to flash. */
@@ -98,55 +71,71 @@ static size_t segment_of(int64_t value)
     return value == NO_LENGTH ? 0 : (size_t) value;
 }
 
-/* Of negative values the smallest is that of the largest value. */
-static void set_mine(int64_t mine[VALUES], bool usable)
+static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, bool usable)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
 
     mine[PRIORITY] = params->priority;
-    mine[MIN_BYTES] = comparable(params->min_bytes);
-    mine[STEP_BYTES] = comparable(params->step_bytes);
     mine[SEGMENT_BYTES] = segment_bytes();
-    mine[MERGE_BYTES] = comparable(params->merge_bytes);
-    mine[BOARD_BYTES] = comparable(params->board_bytes);
-    mine[BOARD_READ_RANKS] = params->board_read_ranks;
-    mine[DIRECT_BYTES] = comparable(params->direct_bytes);
-    mine[DIRECT_RANKS] = params->direct_ranks;
-    mine[DOUBLING_BYTES] = doubling_bytes();
-    mine[DOUBLING_RANKS] = params->doubling_ranks;
+    mine[ALGORITHM] = params->algorithm;
+    mine[COSTS] = mca_coll_flash_costs_hash();
+    mine[SHM] = mca_coll_flash_boards_meet(world) ? params->shm : FLASH_SHM_NO;
     for (int k = 0; k < SHARED; k++) {
         mine[SHARED + k] = -mine[k];
     }
     mine[USABLE] = usable;
     mine[ON_NODE] = wants_on_node();
-    mine[SCHEDULE] = params->schedule;
-    mine[MINUS_SCHEDULE] = -params->schedule;
+    mine[READABLE] = mca_coll_flash_boards_may_read();
+    mine[RECDBL] = mca_coll_flash_rounds_open();
     mine[NO_SUMMARY] = !params->summary;
+}
+
+static bool differs(const int64_t least[VALUES], int value)
+{
+    return least[value] != -least[SHARED + value];
 }
 
 static void tell_differences(const int64_t least[VALUES])
 {
-    static const char *const names[SHARED] = {
-        "coll_flash_priority",         "coll_flash_min_bytes",     "coll_flash_step_bytes",
-        "coll_flash_segment_bytes",    "coll_flash_merge_bytes",   "coll_flash_board_bytes",
-        "coll_flash_board_read_ranks", "coll_flash_direct_bytes",  "coll_flash_direct_ranks",
-        "coll_flash_doubling_bytes",   "coll_flash_doubling_ranks"};
-
     if (least[PRIORITY] >= 0 && least[PRIORITY] <= FLASH_TOO_LOW_PRIORITY) {
         FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
     }
-    if (least[SCHEDULE] != -least[MINUS_SCHEDULE]) {
-        FLASH_HELP("schedules-differ", opal_process_info.nodename);
+    if (differs(least, PRIORITY)) {
+        FLASH_HELP("parameters-differ", "coll_flash_priority", (long long) least[PRIORITY],
+                   (long long) -least[SHARED + PRIORITY], (long long) least[PRIORITY]);
     }
-    for (int k = 0; k < SHARED; k++) {
-        long long smallest = least[k], largest = -least[SHARED + k];
+    if (differs(least, SEGMENT_BYTES)) {
+        int64_t largest = -least[SHARED + SEGMENT_BYTES];
+        bool none = largest == NO_LENGTH;
 
-        if (k == SEGMENT_BYTES && largest == NO_LENGTH && smallest != largest) {
-            FLASH_HELP("parameters-differ", names[k], 0LL, smallest, smallest);
-        } else if (smallest != largest) {
-            FLASH_HELP("parameters-differ", names[k], smallest, largest, smallest);
-        }
+        FLASH_HELP("parameters-differ", "coll_flash_segment_bytes",
+                   none ? 0LL : (long long) least[SEGMENT_BYTES],
+                   none ? (long long) least[SEGMENT_BYTES] : (long long) largest,
+                   (long long) least[SEGMENT_BYTES]);
     }
+    if (differs(least, ALGORITHM)) {
+        FLASH_HELP("choices-differ", "coll_flash_algorithm", "auto", opal_process_info.nodename);
+    }
+    if (differs(least, COSTS)) {
+        FLASH_HELP("choices-differ", "coll_flash_costs", "the built-in costs",
+                   opal_process_info.nodename);
+    }
+}
+
+/* Where the ranks have different ones: what no rank has chosen, but all know. */
+static void set_choices(const int64_t least[VALUES])
+{
+    mca_coll_flash_params_t *params = &mca_coll_flash_params;
+
+    params->algorithm = differs(least, ALGORITHM) ? FLASH_AUTO : (int) least[ALGORITHM];
+    if (differs(least, COSTS)) {
+        mca_coll_flash_costs_reset();
+    }
+    params->on_node = least[ON_NODE] ? FLASH_ON_NODE_YES : FLASH_ON_NODE_NO;
+    params->shm = least[USABLE] ? (int) least[SHM] : FLASH_SHM_NO;
+    params->shm_readable = params->shm >= FLASH_SHM_AUTO && least[READABLE];
+    params->recdbl = least[RECDBL];
+    params->segment_bytes = segment_of(least[SEGMENT_BYTES]);
 }
 
 /* Once all know how long segments are. Each rank has its own. */
@@ -175,15 +164,13 @@ int mca_coll_flash_meet(ompi_communicator_t *world)
 
 int mca_coll_flash_agree(ompi_communicator_t *world, int right, bool passes_on)
 {
-    mca_coll_flash_params_t *params = &mca_coll_flash_params;
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
     bool wanted = params->priority > FLASH_TOO_LOW_PRIORITY && passes_on;
     bool usable = wanted && mca_coll_flash_job_reaches(world, right);
     int64_t mine[VALUES], least[VALUES];
     int rc;
 
-    set_mine(mine, usable);
-    mine[BOARD] = mca_coll_flash_boards_meet(world);
-    mine[READABLE] = mca_coll_flash_boards_may_read();
+    set_mine(mine, world, usable);
     rc = flash_compat_allreduce(mine, least, VALUES, MPI_INT64_T, MPI_MIN, world);
     if (rc != MPI_SUCCESS) {
         agreement = AGREED_UNUSABLE;
@@ -201,32 +188,20 @@ int mca_coll_flash_agree(ompi_communicator_t *world, int right, bool passes_on)
     if (ompi_comm_rank(world) == 0) {
         tell_differences(least);
     }
-    params->on_node = least[ON_NODE] ? FLASH_ON_NODE_YES : FLASH_ON_NODE_NO;
-    params->board = least[USABLE] && least[BOARD];
-    params->board_read_ranks = params->board && least[READABLE] ? (int) least[BOARD_READ_RANKS] : 0;
-    mca_coll_flash_boards_agree(params->board);
-    params->min_bytes = (size_t) least[MIN_BYTES];
-    params->step_bytes = (size_t) least[STEP_BYTES];
-    params->segment_bytes = segment_of(least[SEGMENT_BYTES]);
-    params->merge_bytes = (size_t) least[MERGE_BYTES];
-    params->board_bytes = (size_t) least[BOARD_BYTES];
-    params->direct_bytes = (size_t) least[DIRECT_BYTES];
-    params->direct_ranks = (int) least[DIRECT_RANKS];
-    params->doubling_bytes = (size_t) least[DOUBLING_BYTES];
-    params->doubling_ranks = (int) least[DOUBLING_RANKS];
-    params->schedule = (int) least[SCHEDULE];
+    set_choices(least);
+    mca_coll_flash_boards_agree(params->shm != FLASH_SHM_NO);
     check_pinned();
     if (!least[NO_SUMMARY]) {
         mca_coll_flash_job_measure();
         mca_coll_flash_summary_open();
     }
-    FLASH_VERBOSE(1,
-                  "coll:flash: %s this job (min_bytes %zu, step_bytes %zu, segment_bytes %zu, "
-                  "merge_bytes %zu, on_node %s, board %s%s, schedule %s)",
-                  least[USABLE] ? "serves" : "does not serve", params->min_bytes,
-                  params->step_bytes, params->segment_bytes, params->merge_bytes,
-                  least[ON_NODE] ? "yes" : "no", params->board ? "yes" : "no",
-                  params->board && params->board_read_ranks == 0 ? " without reading" : "",
-                  params->schedule == FLASH_SCHEDULE_DIRECT ? "direct" : "ring");
+    FLASH_VERBOSE(
+        1,
+        "coll:flash: %s this job (algorithm %s, costs %s, segment_bytes %zu, on_node %s, shm %s%s)",
+        least[USABLE] ? "serves" : "does not serve", mca_coll_flash_path_names[params->algorithm],
+        differs(least, COSTS) || params->costs == NULL || params->costs[0] == '\0' ? "built in"
+                                                                                   : params->costs,
+        params->segment_bytes, least[ON_NODE] ? "yes" : "no", mca_coll_flash_shm_names[params->shm],
+        params->shm >= FLASH_SHM_AUTO && !params->shm_readable ? " without reading" : "");
     return least[USABLE] ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }

@@ -14,6 +14,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "settings/coll_flash_costs.h"
+
 #define PREFIX "mpix_flash_"
 enum { MOST_DIGITS = 20 };
 
@@ -32,21 +34,11 @@ typedef struct key {
         .least = from, .most = to, .words = texts, .where = same                     \
     }
 #define EVERYWHERE ", the same on all ranks"
-static const char *const schedules[] = {
-    [FLASH_SCHEDULE_RING] = "ring", [FLASH_SCHEDULE_DIRECT] = "direct"};
 static const char *const answers[] = {"false", "true"};
 static const info_key_t keys[] = {
-    KEY(min_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
-    KEY(step_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
-    KEY(merge_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
+    KEY(algorithm, FLASH_FALLBACK, FLASH_AUTO, mca_coll_flash_path_names, EVERYWHERE),
     KEY(on_node, 0, 1, answers, EVERYWHERE),
-    KEY(board, 0, 1, answers, EVERYWHERE),
-    KEY(board_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
-    KEY(board_read_ranks, 0, INT_MAX, NULL, EVERYWHERE),
-    KEY(direct_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
-    KEY(direct_ranks, 0, INT_MAX, NULL, EVERYWHERE),
-    KEY(doubling_bytes, 0, PTRDIFF_MAX, NULL, EVERYWHERE),
-    KEY(doubling_ranks, 0, INT_MAX, NULL, EVERYWHERE),
+    KEY(shm, FLASH_SHM_NO, FLASH_SHM_READ, mca_coll_flash_shm_names, EVERYWHERE),
     {.name = PREFIX "segment_bytes",
      .offset = offsetof(mca_coll_flash_settings_t, segment_bytes),
      .least = FLASH_LEAST_SEGMENT,
@@ -57,7 +49,6 @@ static const info_key_t keys[] = {
     KEY(sends, 0, UINT32_MAX, NULL, ""),
     KEY(pinned_bytes, 0, PTRDIFF_MAX, NULL, ""),
     KEY(pieces, 1, FLASH_MAX_PIECES, NULL, EVERYWHERE),
-    KEY(schedule, FLASH_SCHEDULE_RING, FLASH_SCHEDULE_DIRECT, schedules, EVERYWHERE),
     KEY(callback_thread, 0, 1, answers, "")};
 enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
 
@@ -125,22 +116,20 @@ static void tell_values(const info_key_t *key, char *text, size_t size)
     if (key->words == NULL) {
         snprintf(text, size, "%sa number from %zu to %zu%s", key->or_none ? "0, or " : "",
                  key->least, key->most, key->where);
-    } else {
-        snprintf(text, size, "%s or %s%s", key->words[key->least], key->words[key->most],
-                 key->where);
+        return;
+    }
+    for (size_t value = key->least, used = 0; value <= key->most && used < size; value++) {
+        used +=
+            (size_t) snprintf(text + used, size - used, "%s%s%s", key->words[value],
+                              value < key->most ? " or " : "", value < key->most ? "" : key->where);
     }
 }
 
 /* What memory was made for, or found not to be readable, in MPI_Init. */
 static void keep_limits(mca_coll_flash_settings_t *settings)
 {
-    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
-
-    if (settings->doubling_bytes > params->doubling_bytes) {
-        settings->doubling_bytes = params->doubling_bytes;
-    }
-    if (params->board_read_ranks <= 0) {
-        settings->board_read_ranks = 0;
+    if (settings->shm == FLASH_SHM_READ && !mca_coll_flash_params.shm_readable) {
+        settings->shm = FLASH_SHM_AUTO;
     }
 }
 
@@ -178,42 +167,13 @@ static void print(const info_key_t *key, size_t value, char *text, size_t size)
     }
 }
 
-static size_t natural(int value)
-{
-    return value < 0 ? 0 : (size_t) value;
-}
-
-static mca_coll_flash_settings_t settings_of_parameters(void)
-{
-    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
-
-    return (mca_coll_flash_settings_t){.min_bytes = params->min_bytes,
-                                       .step_bytes = params->step_bytes,
-                                       .merge_bytes = params->merge_bytes,
-                                       .on_node = params->on_node == FLASH_ON_NODE_YES,
-                                       .board = params->board,
-                                       .board_bytes = params->board_bytes,
-                                       .board_read_ranks = natural(params->board_read_ranks),
-                                       .direct_bytes = params->direct_bytes,
-                                       .direct_ranks = natural(params->direct_ranks),
-                                       .doubling_bytes = params->doubling_bytes,
-                                       .doubling_ranks = natural(params->doubling_ranks),
-                                       .segment_bytes = params->segment_bytes,
-                                       .depth = params->depth,
-                                       .sends = params->sends,
-                                       .pinned_bytes = params->pinned_bytes,
-                                       .pieces = 1,
-                                       .schedule = (size_t) params->schedule,
-                                       .callback_thread = params->callback_thread};
-}
-
 int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_settings_t *settings)
 {
     char text[MOST_DIGITS + 1];
     size_t value;
     int flag, rc = OPAL_SUCCESS;
 
-    *settings = settings_of_parameters();
+    *settings = mca_coll_flash_settings_of_parameters();
     for (size_t k = 0; k < KEYS && rc == OPAL_SUCCESS; k++) {
         print(&keys[k], *setting(settings, &keys[k]), text, sizeof(text));
         rc = opal_infosubscribe_subscribe(&comm->super, keys[k].name, text, changed);

@@ -25,8 +25,11 @@ static void tell(const char *name, size_t count, MPI_Datatype type, mca_coll_bas
     size_t size;
 
     ompi_datatype_type_size(type, &size);
-    mca_coll_flash_choose_path(name, FLASH_ALLGATHER, count * size, 0, module,
-                               FLASH_COUNTS_TOO_LARGE);
+    mca_coll_flash_choose_path(&(mca_coll_flash_call_t){.name = name,
+                                                        .kind = FLASH_ALLGATHER,
+                                                        .bytes = count * size,
+                                                        .reason = FLASH_COUNTS_TOO_LARGE},
+                               module);
 }
 
 static bool block_fits(const char *name, size_t count, MPI_Datatype type,

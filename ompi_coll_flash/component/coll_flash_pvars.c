@@ -83,39 +83,37 @@ static void register_count(const char *name, mca_coll_flash_counter_t counter, c
 
 static void register_calls(void)
 {
-    register_count("rings", FLASH_COUNT_RINGS,
-                   "Calls of this process that flash has served by a ring, or directly where a "
-                   "parameter or the call itself says so, those of <mpix_flash.h> among them; a "
-                   "persistent request counts once, when it is made");
+    register_count("ring_calls", FLASH_COUNT_RINGS,
+                   "Calls of this process that the ring has served, and all calls of "
+                   "<mpix_flash.h> that are overlapped; a persistent request counts once, when it "
+                   "is made");
     register_count("ring_bytes", FLASH_COUNT_RING_BYTES,
                    "The bytes of these calls: of all ranks' blocks together, counted once for each "
                    "call");
     register_count("callbacks", FLASH_COUNT_CALLBACKS,
                    "Compute callbacks that have been made for them");
-    register_count("directs", FLASH_COUNT_DIRECTS,
-                   "Calls of MPI_Ireduce_scatter(_block) that were too small for a ring, and that "
-                   "flash has served directly, see coll_flash_direct_bytes");
-    register_count("direct_bytes", FLASH_COUNT_DIRECT_BYTES,
+    register_count("pairwise_calls", FLASH_COUNT_PAIRWISE,
+                   "Calls of MPI_Ireduce_scatter(_block) that the pairwise algorithm has served, "
+                   "and their persistent forms");
+    register_count("pairwise_bytes", FLASH_COUNT_PAIRWISE_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
-    register_count(
-        "boards", FLASH_COUNT_BOARDS,
-        "Calls of MPI_Iallgather(v) and MPI_Ireduce_scatter(_block) that ranks of a node "
-        "have served through their boards, see coll_flash_board");
-    register_count("board_bytes", FLASH_COUNT_BOARD_BYTES,
+    register_count("shm_calls", FLASH_COUNT_SHM,
+                   "Calls of MPI_Iallgather(v) and MPI_Ireduce_scatter(_block) that the ranks of a "
+                   "node have served through shared memory, see coll_flash_shm");
+    register_count("shm_bytes", FLASH_COUNT_SHM_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
-    register_count("doublings", FLASH_COUNT_DOUBLINGS,
-                   "Calls of MPI_Iallgather(v) and MPI_Ireduce_scatter(_block) that were too small "
-                   "for all these, and went in rounds of Open MPI's messages, see "
-                   "coll_flash_doubling_bytes");
-    register_count("doubling_bytes", FLASH_COUNT_DOUBLING_BYTES,
+    register_count("recdbl_calls", FLASH_COUNT_RECDBL,
+                   "Calls of MPI_Iallgather(v) and MPI_Ireduce_scatter(_block) that recursive "
+                   "doubling has served");
+    register_count("recdbl_bytes", FLASH_COUNT_RECDBL_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
-    register_count("passed_on", FLASH_COUNT_PASSED_ON,
+    register_count("fallback_calls", FLASH_COUNT_FALLBACKS,
                    "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block) and their persistent "
-                   "forms on communicators that flash serves, which it has given to the component "
-                   "of the next lower priority; coll_flash_verbose 2 says why of each");
-    register_count("passed_on_bytes", FLASH_COUNT_PASSED_ON_BYTES,
+                   "forms on communicators that flash serves, which Open MPI's next component has "
+                   "served; coll_flash_verbose 2 says why of each");
+    register_count("fallback_bytes", FLASH_COUNT_FALLBACK_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
-    register_count("plain", FLASH_COUNT_PLAIN,
+    register_count("plain_calls", FLASH_COUNT_PLAIN,
                    "Calls of <mpix_flash.h> that a plain collective has served, without overlap");
     register_count("plain_bytes", FLASH_COUNT_PLAIN_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
@@ -123,11 +121,9 @@ static void register_calls(void)
 
 static void register_reasons(void)
 {
-    register_count("fallbacks_min_bytes", FLASH_COUNT_MIN_BYTES,
-                   "How many of the calls that were passed on or served by plain collectives were "
-                   "so because they were smaller than coll_flash_min_bytes wants");
-    register_count("fallbacks_step_bytes", FLASH_COUNT_STEP_BYTES,
-                   "Likewise, because their blocks were smaller than coll_flash_step_bytes wants");
+    register_count("fallbacks_cost", FLASH_COUNT_COST,
+                   "How many of the calls that the fallback or a plain collective has served were "
+                   "so because the ring costs more, see coll_flash_costs");
     register_count("fallbacks_on_node", FLASH_COUNT_ON_NODE,
                    "Likewise, because all ranks share a node, see coll_flash_on_node");
     register_count("fallbacks_operation", FLASH_COUNT_OPERATION,
@@ -137,8 +133,8 @@ static void register_reasons(void)
     register_count("fallbacks_ranks", FLASH_COUNT_RANKS,
                    "Likewise, because more than 4096 ranks were to exchange with each other");
     register_count("fallbacks_merged", FLASH_COUNT_MERGED,
-                   "Likewise, because callbacks were to take all ranks' blocks at once, see "
-                   "coll_flash_merge_bytes");
+                   "Likewise, because callbacks could take all ranks' blocks at once (the hint "
+                   "merge), and the ring costs more");
     register_count("fallbacks_large", FLASH_COUNT_LARGE,
                    "Likewise, because a block has 2 GiB and more, or the counts came in an array "
                    "of MPI_Count: with Open MPI 6 alone");
@@ -153,7 +149,8 @@ static void register_times(void)
     register_one(
         "under_way_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE, get_under_way,
         measure, NULL,
-        "For how many seconds calls that coll_flash_rings and coll_flash_directs count have been "
+        "For how many seconds calls that coll_flash_ring_calls and coll_flash_pairwise_calls count "
+        "have been "
         "under way in this process, one at least at a time. Measured from when a tool first asks "
         "for this variable "
         "or "

@@ -77,7 +77,7 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
 {
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
-    mca_coll_flash_obstacle_t obstacle;
+    mca_coll_flash_reason_t reason;
     flash_call_t own;
     int error = flash_call_check_comm(comm);
 
@@ -100,13 +100,14 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
         return error;
     }
     module = flash_call_module(comm, &compute);
-    obstacle = flash_call_obstacle(module);
-    if (obstacle == FLASH_NO_OBSTACLE) {
-        obstacle = flash_call_merge_obstacle(module, &compute, recvcount, recvcounts, recvtype);
+    reason = flash_call_reason(module);
+    if (reason == FLASH_NO_REASON) {
+        reason = flash_call_merge_reason(module, &compute, FLASH_ALLGATHER, recvcount, recvcounts,
+                                         recvtype);
     }
     flash_call_tell(recvcounts == NULL ? "Iallgather_compute" : "Iallgatherv_compute", recvcount,
-                    recvcounts, recvtype, comm, obstacle);
-    if (obstacle != FLASH_NO_OBSTACLE) {
+                    recvcounts, recvtype, comm, reason);
+    if (reason != FLASH_NO_REASON) {
         error = flash_fallback_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                          recvcounts, displs, recvtype, &compute, comm, request);
     } else {
@@ -180,7 +181,7 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
 {
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
-    mca_coll_flash_obstacle_t obstacle;
+    mca_coll_flash_reason_t reason;
     flash_call_t own;
     int error = flash_call_check_comm(comm);
 
@@ -201,20 +202,21 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
         return error;
     }
     module = flash_call_module(comm, &compute);
-    obstacle = flash_call_reduce_obstacle(module, datatype, op);
-    if (obstacle == FLASH_NO_OBSTACLE) {
-        obstacle = flash_call_merge_obstacle(module, &compute, recvcount, recvcounts, datatype);
+    reason = flash_call_reduce_reason(module, datatype, op);
+    if (reason == FLASH_NO_REASON) {
+        reason = flash_call_merge_reason(module, &compute, FLASH_REDUCE_SCATTER, recvcount,
+                                         recvcounts, datatype);
     }
     flash_call_tell(recvcounts == NULL ? "Ireduce_scatter_block_compute"
                                        : "Ireduce_scatter_compute",
-                    recvcount, recvcounts, datatype, comm, obstacle);
-    if (obstacle != FLASH_NO_OBSTACLE) {
+                    recvcount, recvcounts, datatype, comm, reason);
+    if (reason != FLASH_NO_REASON) {
         error = flash_fallback_reduce_scatter(&compute, recvbuf, recvcount, recvcounts, datatype,
                                               op, comm, request);
     } else {
         error = mca_coll_flash_start_reduce_scatter(module, mca_coll_flash_ring_ticket(module),
                                                     NULL, recvbuf, recvcount, recvcounts, datatype,
-                                                    op, &compute, FLASH_BY_RING, request);
+                                                    op, &compute, FLASH_RING, request);
     }
     if (error == MPI_SUCCESS) {
         ompi_coll_base_retain_op(*request, op, datatype);

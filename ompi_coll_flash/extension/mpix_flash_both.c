@@ -15,7 +15,7 @@ static int allreduce(flash_call_t produce, flash_call_t consume, const MPIX_Flas
 {
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
-    mca_coll_flash_obstacle_t obstacle;
+    mca_coll_flash_reason_t reason;
     int error = flash_call_check_comm(comm);
 
     if (error == MPI_SUCCESS) {
@@ -30,10 +30,9 @@ static int allreduce(flash_call_t produce, flash_call_t consume, const MPIX_Flas
         return error;
     }
     module = flash_call_module(comm, &compute);
-    obstacle = flash_call_reduce_obstacle(module, datatype, op);
-    mca_coll_flash_tell_path("Iallreduce_compute", flash_call_bytes(datatype, count), comm,
-                             obstacle);
-    if (obstacle != FLASH_NO_OBSTACLE) {
+    reason = flash_call_reduce_reason(module, datatype, op);
+    mca_coll_flash_tell_path("Iallreduce_compute", flash_call_bytes(datatype, count), comm, reason);
+    if (reason != FLASH_NO_REASON) {
         error = flash_fallback_allreduce(&compute, recvbuf, count, datatype, op, comm, request);
     } else {
         error = mca_coll_flash_start_allreduce(module, mca_coll_flash_ring_ticket(module), recvbuf,
@@ -98,7 +97,7 @@ static int alltoall(const mca_coll_flash_alltoall_t *a, flash_call_t produce, fl
 {
     mca_coll_flash_module_t *module;
     mca_coll_flash_compute_t compute;
-    mca_coll_flash_obstacle_t obstacle;
+    mca_coll_flash_reason_t reason;
     int error = flash_call_check_comm(comm);
 
     if (error == MPI_SUCCESS) {
@@ -120,13 +119,13 @@ static int alltoall(const mca_coll_flash_alltoall_t *a, flash_call_t produce, fl
         return error;
     }
     module = flash_call_module(comm, &compute);
-    obstacle = flash_call_obstacle(module);
-    if (obstacle == FLASH_NO_OBSTACLE) {
-        obstacle = mca_coll_flash_alltoall_obstacle(comm);
+    reason = flash_call_reason(module);
+    if (reason == FLASH_NO_REASON) {
+        reason = mca_coll_flash_alltoall_reason(comm);
     }
     flash_call_tell(a->recvcounts == NULL ? "Ialltoall_compute" : "Ialltoallv_compute",
-                    a->recvcount, a->recvcounts, a->recvtype, comm, obstacle);
-    if (obstacle != FLASH_NO_OBSTACLE) {
+                    a->recvcount, a->recvcounts, a->recvtype, comm, reason);
+    if (reason != FLASH_NO_REASON) {
         error = flash_fallback_alltoall(&compute, a, comm, request);
     } else {
         error = mca_coll_flash_start_alltoall(module, mca_coll_flash_ring_ticket(module), a,

@@ -123,27 +123,27 @@ size_t flash_call_bytes(MPI_Datatype type, int count)
     return size * (size_t) count;
 }
 
-mca_coll_flash_obstacle_t flash_call_obstacle(const mca_coll_flash_module_t *module)
+mca_coll_flash_reason_t flash_call_reason(const mca_coll_flash_module_t *module)
 {
-    return module == NULL ? FLASH_NOT_SERVED : FLASH_NO_OBSTACLE;
+    return module == NULL ? FLASH_NOT_SERVED : FLASH_NO_REASON;
 }
 
-mca_coll_flash_obstacle_t flash_call_merge_obstacle(const mca_coll_flash_module_t *module,
-                                                    const mca_coll_flash_compute_t *compute,
-                                                    int count, const int counts[],
-                                                    MPI_Datatype type)
+mca_coll_flash_reason_t flash_call_merge_reason(const mca_coll_flash_module_t *module,
+                                                const mca_coll_flash_compute_t *compute,
+                                                flash_kind_t kind, int count, const int counts[],
+                                                MPI_Datatype type)
 {
-    size_t most = module->settings.merge_bytes;
-    bool merges = compute->merge && most > 0 &&
-                  mca_coll_flash_bytes(count, counts, type, module->comm) <= most;
+    bool merges = compute->merge &&
+                  mca_coll_flash_merge_pays(
+                      kind, mca_coll_flash_bytes(count, counts, type, module->comm), module);
 
-    return merges ? FLASH_MERGED : FLASH_NO_OBSTACLE;
+    return merges ? FLASH_MERGED : FLASH_NO_REASON;
 }
 
 void flash_call_tell(const char *name, int count, const int counts[], MPI_Datatype type,
-                     MPI_Comm comm, mca_coll_flash_obstacle_t obstacle)
+                     MPI_Comm comm, mca_coll_flash_reason_t reason)
 {
-    mca_coll_flash_tell_path(name, mca_coll_flash_bytes(count, counts, type, comm), comm, obstacle);
+    mca_coll_flash_tell_path(name, mca_coll_flash_bytes(count, counts, type, comm), comm, reason);
 }
 
 int flash_call_check_reduction(const void *recvbuf, int recvcount, const int recvcounts[],
@@ -171,10 +171,10 @@ int flash_call_check_reduction(const void *recvbuf, int recvcount, const int rec
     return error;
 }
 
-mca_coll_flash_obstacle_t flash_call_reduce_obstacle(const mca_coll_flash_module_t *module,
-                                                     MPI_Datatype datatype, MPI_Op op)
+mca_coll_flash_reason_t flash_call_reduce_reason(const mca_coll_flash_module_t *module,
+                                                 MPI_Datatype datatype, MPI_Op op)
 {
-    mca_coll_flash_obstacle_t obstacle = flash_call_obstacle(module);
+    mca_coll_flash_reason_t reason = flash_call_reason(module);
 
-    return obstacle != FLASH_NO_OBSTACLE ? obstacle : mca_coll_flash_reduce_obstacle(datatype, op);
+    return reason != FLASH_NO_REASON ? reason : mca_coll_flash_reduce_reason(datatype, op);
 }

@@ -44,15 +44,15 @@ size_t flash_call_bytes(MPI_Datatype type, int count);
 
 /* Why there is no ring; size does not matter, but below: callbacks between the steps of a ring are
    what the user asked for. */
-mca_coll_flash_obstacle_t flash_call_obstacle(const mca_coll_flash_module_t *module);
-mca_coll_flash_obstacle_t flash_call_reduce_obstacle(const mca_coll_flash_module_t *module,
-                                                     MPI_Datatype datatype, MPI_Op op);
-/* Of a call that has no other obstacle: where its callbacks are better made in one. */
-mca_coll_flash_obstacle_t flash_call_merge_obstacle(const mca_coll_flash_module_t *module,
-                                                    const mca_coll_flash_compute_t *compute,
-                                                    int count, const int counts[],
-                                                    MPI_Datatype type);
+mca_coll_flash_reason_t flash_call_reason(const mca_coll_flash_module_t *module);
+mca_coll_flash_reason_t flash_call_reduce_reason(const mca_coll_flash_module_t *module,
+                                                 MPI_Datatype datatype, MPI_Op op);
+/* Of a call that has no other reason: where its callbacks are better made in one. */
+mca_coll_flash_reason_t flash_call_merge_reason(const mca_coll_flash_module_t *module,
+                                                const mca_coll_flash_compute_t *compute,
+                                                flash_kind_t kind, int count, const int counts[],
+                                                MPI_Datatype type);
 void flash_call_tell(const char *name, int count, const int counts[], MPI_Datatype type,
-                     MPI_Comm comm, mca_coll_flash_obstacle_t obstacle);
+                     MPI_Comm comm, mca_coll_flash_reason_t reason);
 
 #endif /* MPIX_FLASH_CALL_H */

@@ -225,7 +225,7 @@ static int mirror(flash_fallback_t *fallback, mca_coll_flash_arguments_t *a,
 {
     flash_stager_order_t order;
     int rc =
-        mca_coll_flash_mirror(a, fallback->handle.super.super.req_mpi_object.comm, FLASH_PASSED_ON,
+        mca_coll_flash_mirror(a, fallback->handle.super.super.req_mpi_object.comm, FLASH_FALLBACK,
                               order_of(&fallback->compute, false, &order), mirrored);
 
     flash_fallback_fail(fallback, rc);

@@ -10,22 +10,21 @@
 
 /* What the process has done so far: numbers of calls, unless it says otherwise. */
 typedef enum mca_coll_flash_counter {
-    FLASH_COUNT_RINGS, /* of calls served by a ring, or as a parameter or the call itself says */
+    FLASH_COUNT_RINGS, /* by the ring; all calls of the extension that the engine serves */
     FLASH_COUNT_RING_BYTES,
     FLASH_COUNT_CALLBACKS, /* made for them */
-    FLASH_COUNT_DIRECTS,   /* plain calls, served directly because they are too small for a ring */
-    FLASH_COUNT_DIRECT_BYTES,
-    FLASH_COUNT_BOARDS, /* plain calls, served over a board */
-    FLASH_COUNT_BOARD_BYTES,
-    FLASH_COUNT_DOUBLINGS, /* plain calls, in rounds of Open MPI's messages */
-    FLASH_COUNT_DOUBLING_BYTES,
-    FLASH_COUNT_PASSED_ON, /* plain calls */
-    FLASH_COUNT_PASSED_ON_BYTES,
+    FLASH_COUNT_PAIRWISE,
+    FLASH_COUNT_PAIRWISE_BYTES,
+    FLASH_COUNT_SHM,
+    FLASH_COUNT_SHM_BYTES,
+    FLASH_COUNT_RECDBL,
+    FLASH_COUNT_RECDBL_BYTES,
+    FLASH_COUNT_FALLBACKS, /* standard calls, by Open MPI's next component */
+    FLASH_COUNT_FALLBACK_BYTES,
     FLASH_COUNT_PLAIN, /* of the extension, served by plain collectives */
     FLASH_COUNT_PLAIN_BYTES,
     /* Why these last two were not served. */
-    FLASH_COUNT_MIN_BYTES,
-    FLASH_COUNT_STEP_BYTES,
+    FLASH_COUNT_COST,
     FLASH_COUNT_ON_NODE,
     FLASH_COUNT_OPERATION,
     FLASH_COUNT_PERSISTENT,

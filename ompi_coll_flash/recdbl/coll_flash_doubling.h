@@ -13,7 +13,7 @@ extern const mca_coll_flash_algorithm_t mca_coll_flash_recdbl;
 
 /* The next operation in rounds, which has no number: Open MPI orders its messages. */
 mca_coll_flash_ticket_t mca_coll_flash_doubling_ticket(mca_coll_flash_module_t *module);
-/* Before the limit is agreed on; false: there is no memory. */
+/* Before the ranks agree; false: there is no memory. */
 bool mca_coll_flash_rounds_open(void);
 void mca_coll_flash_rounds_close(void);
 

@@ -58,14 +58,13 @@ static char *place_in(const mca_coll_flash_request_t *request, const void *memor
 }
 
 /*
- * All ranks have the same limit, or one has more before they agree: no message of a round is longer,
- * whatever they disagree about otherwise. (One of Open MPI's own calls may be, in a program that has a
- * call of one size here and of another there.) The limit counts the data of blocks; the pairs of
- * MPI_MAXLOC have gaps, which are less than that.
+ * No message of a round is longer, whatever the ranks disagree about otherwise. (One of Open MPI's own
+ * calls may be, in a program that has a call of one size here and of another there.) The limit counts the
+ * data of blocks; the pairs of MPI_MAXLOC have gaps, which are less than that.
  */
 size_t flash_rounds_room(void)
 {
-    return sizeof(header_t) + 2 * mca_coll_flash_params.doubling_bytes;
+    return sizeof(header_t) + 2 * FLASH_MOST_IN_ROUNDS;
 }
 
 bool mca_coll_flash_rounds_open(void)

@@ -72,3 +72,18 @@ mca_coll_flash_module_t *mca_coll_flash_module_of(ompi_communicator_t *comm)
     }
     return NULL;
 }
+
+mca_coll_flash_settings_t mca_coll_flash_settings_of_parameters(void)
+{
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+
+    return (mca_coll_flash_settings_t){.algorithm = (size_t) params->algorithm,
+                                       .on_node = params->on_node == FLASH_ON_NODE_YES,
+                                       .shm = (size_t) params->shm,
+                                       .segment_bytes = params->segment_bytes,
+                                       .depth = params->depth,
+                                       .sends = params->sends,
+                                       .pinned_bytes = params->pinned_bytes,
+                                       .pieces = 1,
+                                       .callback_thread = params->callback_thread};
+}

@@ -41,19 +41,17 @@ typedef struct mca_coll_flash_previous {
  * otherwise. All are of one type, for the table of keys in coll_flash_info.c.
  */
 typedef struct mca_coll_flash_settings {
-    size_t min_bytes, step_bytes, merge_bytes;
-    size_t on_node; /* 0 or 1 */
-    size_t board;   /* 0 or 1; 1 has no effect where the communicator has no board */
-    size_t board_bytes;
-    size_t board_read_ranks; /* 0 where no rank may read another one's memory */
-    size_t direct_bytes, direct_ranks;
-    size_t doubling_bytes, doubling_ranks;
+    size_t algorithm; /* mca_coll_flash_path_t, or FLASH_AUTO */
+    size_t on_node;   /* 0 or 1 */
+    size_t shm;       /* FLASH_SHM_*; of no effect where the communicator has no board */
     size_t segment_bytes;
     size_t depth, sends, pinned_bytes;
     size_t pieces;          /* where a call's hints do not say */
-    size_t schedule;        /* FLASH_SCHEDULE_* */
     size_t callback_thread; /* 0 or 1: this rank's callbacks are made by a thread of flash's */
 } mca_coll_flash_settings_t;
+
+/* Of a communicator without info keys. */
+mca_coll_flash_settings_t mca_coll_flash_settings_of_parameters(void);
 
 typedef struct mca_coll_flash_module {
     mca_coll_base_module_t super;

@@ -6,6 +6,7 @@
 #include "settings/coll_flash_params_internal.h"
 
 #include "engine/flash_pool.h"
+#include "settings/coll_flash_costs.h"
 
 mca_coll_flash_params_t mca_coll_flash_params = {
     .priority = FLASH_DEFAULT_PRIORITY,
@@ -13,17 +14,8 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .bind = true,
     .ring_order = FLASH_ORDER_MACHINE,
     .on_node = FLASH_ON_NODE_AUTO,
-    .board = true,
-    .board_bytes = 16 * 1024,
-    .board_read_ranks = 2,
-    .min_bytes = 512 * 1024,
-    .step_bytes = 64 * 1024,
-    .merge_bytes = 512 * 1024,
-    .direct_bytes = 48 * 1024,
-    .direct_ranks = 16,
-    .doubling_bytes = 128 * 1024,
-    .doubling_ranks = 4,
-    .schedule = FLASH_SCHEDULE_RING,
+    .algorithm = FLASH_AUTO,
+    .shm = FLASH_SHM_AUTO,
     .callback_thread = false,
     .depth = 32,
     .sends = 8,
@@ -38,6 +30,10 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .trace = NULL,
     .help_dir = NULL,
 };
+const char *const mca_coll_flash_shm_names[] = {[FLASH_SHM_NO] = "no",
+                                                [FLASH_SHM_COPY] = "copy",
+                                                [FLASH_SHM_AUTO] = "auto",
+                                                [FLASH_SHM_READ] = "read"};
 int mca_coll_flash_output = -1;
 
 int mca_coll_flash_register_variable(const char *name, mca_base_var_type_t type,

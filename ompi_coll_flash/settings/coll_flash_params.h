@@ -19,10 +19,16 @@ enum { FLASH_ON_NODE_AUTO, FLASH_ON_NODE_YES, FLASH_ON_NODE_NO };
 
 enum { FLASH_DIRECT_AUTO, FLASH_DIRECT_YES, FLASH_DIRECT_NO };
 
-enum { FLASH_SCHEDULE_RING, FLASH_SCHEDULE_DIRECT };
+/* Shared memory on a node: not at all; by copies alone; by what is faster; by reading alone. */
+enum { FLASH_SHM_NO, FLASH_SHM_COPY, FLASH_SHM_AUTO, FLASH_SHM_READ };
 
-/* Each operation in rounds has room for a message of that. */
-#define FLASH_MOST_IN_ROUNDS ((size_t) 64 << 20)
+/*
+ * The longest block of an allgather of two ranks that goes through shared memory, two copies, rather than
+ * being read, one copy and a wait for all readers: where both took the same time (docs/performance.md).
+ */
+#define FLASH_SHM_READ_ABOVE ((size_t) 16 << 10)
+/* The most bytes, all blocks together, by recursive doubling: each operation has room for twice that. */
+#define FLASH_MOST_IN_ROUNDS ((size_t) 1 << 20)
 
 #define FLASH_DEFAULT_PRIORITY 90
 /* That of libnbc, which flash needs below it: it would come first. */
@@ -33,19 +39,14 @@ typedef struct mca_coll_flash_params {
     int priority;
     int progress; /* FLASH_PROGRESS_* */
     bool bind;
-    int ring_order; /* FLASH_ORDER_* */
-    int on_node;    /* FLASH_ON_NODE_*; agreed on: yes or no */
-    bool board;     /* agreed on: and usable */
-    size_t board_bytes;
-    int board_read_ranks; /* agreed on: 0 where memory cannot be read */
-    size_t min_bytes, step_bytes;
-    size_t merge_bytes; /* of the extension's calls */
-    size_t direct_bytes;
-    int direct_ranks;
-    size_t doubling_bytes; /* agreed on: up to FLASH_MOST_IN_ROUNDS */
-    int doubling_ranks;
+    int ring_order;    /* FLASH_ORDER_* */
+    int algorithm;     /* mca_coll_flash_path_t, or FLASH_AUTO */
+    char *costs;       /* a file, see coll_flash_costs.h; NULL or empty: the built-in table */
+    int on_node;       /* FLASH_ON_NODE_*; agreed on: yes or no */
+    int shm;           /* FLASH_SHM_*; agreed on: no where it cannot be used */
+    bool shm_readable; /* agreed on, no parameter: each rank may read another's memory */
+    bool recdbl;       /* agreed on, no parameter: each rank has memory for it */
     size_t segment_bytes;
-    int schedule;         /* FLASH_SCHEDULE_*, of reduce-scatters */
     bool callback_thread; /* unless a communicator's info key says otherwise */
     unsigned depth, sends;
     size_t keep_bytes; /* of scratch memory */
@@ -63,6 +64,8 @@ typedef struct mca_coll_flash_params {
 } mca_coll_flash_params_t;
 
 extern mca_coll_flash_params_t mca_coll_flash_params;
+/* Of FLASH_SHM_*. */
+extern const char *const mca_coll_flash_shm_names[];
 extern int mca_coll_flash_output; /* stream of the verbose lines */
 
 #define FLASH_VERBOSE(level, ...)                            \

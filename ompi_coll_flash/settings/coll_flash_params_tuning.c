@@ -18,12 +18,6 @@ static mca_base_var_enum_value_t order_values[] = {
     {0, NULL},
 };
 
-static mca_base_var_enum_value_t schedule_values[] = {
-    {FLASH_SCHEDULE_RING, "ring"},
-    {FLASH_SCHEDULE_DIRECT, "direct"},
-    {0, NULL},
-};
-
 static void register_progress(void)
 {
     mca_coll_flash_register_choice(
@@ -63,17 +57,6 @@ static void register_order(void)
         "of them once, however the ranks are mapped. rank: by their numbers, so that a "
         "reduction adds in the same order, and gives the same bits, under any mapping. "
         "Where ranks were given different values: rank");
-    mca_coll_flash_register_choice(
-        "schedule", schedule_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
-        &mca_coll_flash_params.schedule,
-        "How reduce-scatters go. ring: sums travel from rank to rank, each of which "
-        "adds to them. direct: each rank sends what it contributes straight to whom "
-        "it is for, who adds it all, in the order of the ring, so that the results are "
-        "the same; but those of 16 bits, which are then added in 32 and rounded once. "
-        "Each rank then has connections to all others, messages cross as many links "
-        "as lie between two ranks, and of what devices hold the host makes the sums "
-        "(coll_flash_cuda_reduce and coll_flash_cuda_direct do not count). Up to 4096 "
-        "ranks; beyond, and where ranks were given different values: ring");
 }
 
 static void register_segments(void)

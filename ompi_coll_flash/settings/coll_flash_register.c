@@ -3,6 +3,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include "settings/coll_flash_costs.h"
 #include "settings/coll_flash_params_internal.h"
 
 void mca_coll_flash_params_register(void)
@@ -17,4 +18,5 @@ void mca_coll_flash_params_register(void)
         opal_show_help_add_dir(mca_coll_flash_params.help_dir);
     }
     mca_coll_flash_spelling_check(&before);
+    mca_coll_flash_costs_open();
 }

@@ -51,7 +51,7 @@ static bool make_area(int descriptor)
 
 static bool wanted(void)
 {
-    return mca_coll_flash_params.board && mca_coll_flash_params.priority >= 0 &&
+    return mca_coll_flash_params.shm != FLASH_SHM_NO && mca_coll_flash_params.priority >= 0 &&
            opal_process_info.num_local_peers > 0;
 }
 
@@ -170,9 +170,9 @@ bool mca_coll_flash_boards_meet(ompi_communicator_t *world)
     const char *reason = strerror(boards.error);
     bool met = false;
 
-    boards.may_read = mca_coll_flash_params.board_read_ranks > 0;
+    boards.may_read = mca_coll_flash_params.shm >= FLASH_SHM_AUTO;
     if (!wanted()) {
-        return mca_coll_flash_params.board;
+        return mca_coll_flash_params.shm != FLASH_SHM_NO;
     }
     if (boards.descriptor >= 0) {
         boards.ranks = (size_t) ompi_comm_size(world);
@@ -261,7 +261,7 @@ bool mca_coll_flash_board_of(ompi_communicator_t *comm, flash_board_t **board)
     find_sides(comm, sides);
     *board = flash_board_create(ranks, (uint32_t) ompi_comm_rank(comm), sides);
     free(sides);
-    if (*board != NULL && mca_coll_flash_params.board_read_ranks > 0) {
+    if (*board != NULL && mca_coll_flash_params.shm_readable) {
         flash_board_read_by(*board, read_rank, comm);
     }
     return *board != NULL;

@@ -200,6 +200,18 @@ void mca_coll_flash_boards_each(void (*look)(flash_board_t *board))
     pthread_mutex_unlock(&boards_mutex);
 }
 
+/* The longest block that is not read; of more than two ranks, copies were found faster at any size. */
+static size_t read_above(size_t shm, uint32_t nranks)
+{
+    if (!mca_coll_flash_params.shm_readable || shm == FLASH_SHM_COPY) {
+        return SIZE_MAX;
+    }
+    if (shm == FLASH_SHM_READ) {
+        return 0;
+    }
+    return nranks == 2 ? FLASH_SHM_READ_ABOVE : SIZE_MAX;
+}
+
 /* A communicator's operations begin in the order of its calls: those that had to wait come first. */
 static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
@@ -207,9 +219,7 @@ static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
     board_state_t *state = state_of(request);
     outcome_t outcome;
 
-    state->read_above = params->schedule.ring.nranks <= settings->board_read_ranks
-                            ? settings->board_bytes
-                            : SIZE_MAX;
+    state->read_above = read_above(settings->shm, params->schedule.ring.nranks);
     mca_coll_flash_poll();
     if (pthread_mutex_trylock(&boards_mutex) != 0) {
         state->params = *params;

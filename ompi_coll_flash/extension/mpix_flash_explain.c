@@ -1,0 +1,54 @@
+/*
+ * mpix_flash_explain.c: MPIX_Flash_explain.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "extension/mpix_flash_call.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool find_kind(const char *call, flash_kind_t *kind)
+{
+    if (strcmp(call, "allgather") == 0) {
+        *kind = FLASH_ALLGATHER;
+    } else if (strcmp(call, "reduce_scatter") == 0) {
+        *kind = FLASH_REDUCE_SCATTER;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* MPI_ERR_TRUNCATE: the text has more than `size` characters, of which the first are there. */
+static int explain(const mca_coll_flash_call_t *call, int ranks, int node, char *text, int size)
+{
+    FILE *file = fmemopen(text, (size_t) size, "w");
+    bool truncated;
+
+    if (file == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    mca_coll_flash_explain(call, (uint32_t) ranks, node != 0, file);
+    truncated = fflush(file) != 0 || ferror(file) || ftell(file) >= size;
+    fclose(file);
+    text[size - 1] = '\0';
+    return truncated ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+}
+
+int MPIX_Flash_explain(const char *call, MPI_Count bytes, int ranks, int node, char *text, int size)
+{
+    /* An element of any predefined type. */
+    mca_coll_flash_call_t asked = {.name = call, .element = sizeof(double)};
+    int error = MPI_ERR_ARG;
+
+    if (!flash_call_has_world()) {
+        return MPI_ERR_OTHER;
+    }
+    if (call != NULL && find_kind(call, &asked.kind) && bytes >= 0 && ranks >= 2 && text != NULL &&
+        size >= 1) {
+        asked.bytes = (size_t) bytes;
+        error = explain(&asked, ranks, node, text, size);
+    }
+    return flash_call_raise(MPI_COMM_WORLD, error, __func__);
+}

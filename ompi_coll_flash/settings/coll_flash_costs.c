@@ -1,0 +1,207 @@
+/*
+ * coll_flash_costs.c: the table of costs: the built-in one, and that of a file.
+ *
+ * A file has a line for each row: place, call, algorithm, and four numbers,
+ *
+ *     network reduce_scatter ring  900000 300000 0 0
+ *
+ * nanoseconds, nanoseconds for each other rank, nanoseconds for each doubling of the ranks, and
+ * picoseconds for each byte that a rank sends. An algorithm without a row is not chosen by its cost.
+ * Empty lines, and those that begin with #, are skipped.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "settings/coll_flash_costs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "settings/coll_flash_params.h"
+
+const char *const mca_coll_flash_path_names[] = {
+    [FLASH_FALLBACK] = "fallback", [FLASH_RING] = "ring",         [FLASH_SHM] = "shm",
+    [FLASH_RECDBL] = "recdbl",     [FLASH_PAIRWISE] = "pairwise", [FLASH_AUTO] = "auto"};
+static const char *const place_names[] = {"network", "node"};
+static const char *const kind_names[] = {
+    [FLASH_ALLGATHER] = "allgather", [FLASH_REDUCE_SCATTER] = "reduce_scatter"};
+
+typedef struct cost {
+    bool known;
+    uint64_t fixed_ns, rank_ns, doubling_ns, byte_ps;
+} cost_t;
+
+typedef cost_t table_t[2][FLASH_COST_KINDS][FLASH_PATHS];
+
+/* Nobody's network is that slow. */
+#define MOST_OF_ONE UINT64_C(1000000000000)
+
+static const table_t built_in = {{{[FLASH_FALLBACK] = {true, 0, 30000, 0, 4000},
+                                   [FLASH_RING] = {true, 900000, 300000, 0, 0},
+                                   [FLASH_RECDBL] = {true, 0, 0, 30000, 4400}},
+                                  {[FLASH_FALLBACK] = {true, 0, 0, 60000, 8000},
+                                   [FLASH_RING] = {true, 900000, 300000, 0, 0},
+                                   [FLASH_RECDBL] = {true, 0, 0, 30000, 4000},
+                                   [FLASH_PAIRWISE] = {true, 170000, 30000, 0, 3000}}},
+                                 {{[FLASH_FALLBACK] = {true, 2000, 2000, 0, 400},
+                                   [FLASH_RING] = {true, 30000, 10000, 0, 0},
+                                   [FLASH_SHM] = {true, 1000, 500, 0, 300}},
+                                  {[FLASH_FALLBACK] = {true, 2000, 2000, 0, 800},
+                                   [FLASH_RING] = {true, 30000, 10000, 0, 0},
+                                   [FLASH_SHM] = {true, 1000, 500, 0, 300}}}};
+
+static table_t table;
+
+static uint64_t doublings(uint32_t ranks)
+{
+    uint64_t rounds = 0;
+
+    while ((UINT64_C(1) << rounds) < ranks) {
+        rounds++;
+    }
+    return rounds;
+}
+
+/* What a rank sends at least, of an allgather and of a reduce-scatter alike. */
+static uint64_t sent_bytes(size_t bytes, uint32_t ranks)
+{
+    return bytes - bytes / ranks;
+}
+
+uint64_t mca_coll_flash_cost(bool node, flash_kind_t kind, mca_coll_flash_path_t path, size_t bytes,
+                             uint32_t ranks)
+{
+    const cost_t *row = &table[node][kind][path];
+    uint64_t sent = sent_bytes(bytes, ranks);
+
+    if (!row->known) {
+        return FLASH_NO_COST;
+    }
+    if (row->byte_ps > 0 && sent > UINT64_MAX / 4 / row->byte_ps) {
+        return UINT64_MAX / 2;
+    }
+    /* The three others are below 2^62 together: 10^12 each, and 2^21 ranks. */
+    return row->fixed_ns + row->rank_ns * (ranks - 1) + row->doubling_ns * doublings(ranks) +
+           sent * row->byte_ps / 1000;
+}
+
+static bool find(const char *word, const char *const names[], size_t count, size_t *index)
+{
+    for (*index = 0; *index < count; ++*index) {
+        if (strcmp(names[*index], word) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_comment(const char *line)
+{
+    line += strspn(line, " \t\r\n");
+    return *line == '\0' || *line == '#';
+}
+
+/* False: it is no row. */
+static bool read_row(const char *line, table_t rows)
+{
+    char place[16], kind[16], path[16], rest[2];
+    size_t at_place, at_kind, at_path;
+    cost_t row = {.known = true};
+    int words =
+        sscanf(line, "%15s %15s %15s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %1s", place,
+               kind, path, &row.fixed_ns, &row.rank_ns, &row.doubling_ns, &row.byte_ps, rest);
+
+    if (words != 7 || strchr(line, '-') != NULL || !find(place, place_names, 2, &at_place) ||
+        !find(kind, kind_names, FLASH_COST_KINDS, &at_kind) ||
+        !find(path, mca_coll_flash_path_names, FLASH_PATHS, &at_path) ||
+        row.fixed_ns > MOST_OF_ONE || row.rank_ns > MOST_OF_ONE || row.doubling_ns > MOST_OF_ONE ||
+        row.byte_ps > MOST_OF_ONE) {
+        return false;
+    }
+    rows[at_place][at_kind][at_path] = row;
+    return true;
+}
+
+/* 0, or the number of the line that is no row. */
+static int read_rows(FILE *file, table_t rows)
+{
+    char line[256];
+
+    for (int number = 1; fgets(line, sizeof(line), file) != NULL; number++) {
+        if (!is_comment(line) && !read_row(line, rows)) {
+            return number;
+        }
+    }
+    return 0;
+}
+
+static void tell_ignored(const char *name, const char *why)
+{
+    FLASH_HELP("costs-ignored", name, why, opal_process_info.nodename, (int) getpid());
+}
+
+static void read_file(const char *name)
+{
+    FILE *file = fopen(name, "re");
+    table_t rows = {0};
+    char why[64];
+    int wrong;
+
+    if (file == NULL) {
+        tell_ignored(name, strerror(errno));
+        return;
+    }
+    wrong = read_rows(file, rows);
+    if (ferror(file)) {
+        tell_ignored(name, strerror(errno));
+    } else if (wrong != 0) {
+        snprintf(why, sizeof(why), "line %d is no row of the table", wrong);
+        tell_ignored(name, why);
+    } else {
+        memcpy(table, rows, sizeof(table));
+    }
+    fclose(file);
+}
+
+void mca_coll_flash_costs_reset(void)
+{
+    memcpy(table, built_in, sizeof(table));
+}
+
+void mca_coll_flash_costs_open(void)
+{
+    const char *name = mca_coll_flash_params.costs;
+
+    mca_coll_flash_costs_reset();
+    if (name != NULL && name[0] != '\0') {
+        read_file(name);
+    }
+}
+
+static uint64_t mixed_in(uint64_t hash, const cost_t *row)
+{
+    const uint64_t words[] = {row->known, row->fixed_ns, row->rank_ns, row->doubling_ns,
+                              row->byte_ps};
+
+    for (size_t word = 0; word < sizeof(words) / sizeof(words[0]); word++) {
+        hash = (hash ^ words[word]) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+/* FNV-1a over the numbers, of which the sign bit is left out: it is compared by its negative, too. */
+int64_t mca_coll_flash_costs_hash(void)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t place = 0; place < 2; place++) {
+        for (size_t kind = 0; kind < FLASH_COST_KINDS; kind++) {
+            for (size_t path = 0; path < FLASH_PATHS; path++) {
+                hash = mixed_in(hash, &table[place][kind][path]);
+            }
+        }
+    }
+    return (int64_t) (hash >> 1);
+}

@@ -1,0 +1,58 @@
+/*
+ * coll_flash_costs.h: what a call costs by each algorithm: the time that an application loses to it.
+ *
+ * A cost is a line through measured points (mpi_bench/flash_tune): a fixed time, a time for each other
+ * rank, one for each doubling of the ranks, and one for each byte that a rank sends at least. The
+ * application computes meanwhile, on the network's rows with the CPU, on the node's rows off the CPU.
+ *
+ * All values are integers, so that all ranks come to the same choice. The table is written in MPI_Init
+ * alone.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef COLL_FLASH_COSTS_H
+#define COLL_FLASH_COSTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/flash_schedule.h"
+
+/* What serves a call. In the order of preference among equal costs. */
+typedef enum mca_coll_flash_path {
+    FLASH_FALLBACK, /* Open MPI's next component */
+    FLASH_RING,
+    FLASH_SHM,
+    FLASH_RECDBL,
+    FLASH_PAIRWISE, /* of reduce-scatters */
+    FLASH_PATHS
+} mca_coll_flash_path_t;
+
+/* Not a path: the least cost decides. */
+#define FLASH_AUTO FLASH_PATHS
+
+/* "fallback", "ring", ...; of FLASH_AUTO "auto". */
+extern const char *const mca_coll_flash_path_names[FLASH_PATHS + 1];
+
+/* The kinds of calls that have costs: up to FLASH_REDUCE_SCATTER. */
+#define FLASH_COST_KINDS (FLASH_REDUCE_SCATTER + 1)
+
+/* More than any cost: the table has no row for it. */
+#define FLASH_NO_COST UINT64_MAX
+
+/* In nanoseconds; `bytes`: of all ranks' blocks together; `node`: all ranks share one. */
+uint64_t mca_coll_flash_cost(bool node, flash_kind_t kind, mca_coll_flash_path_t path, size_t bytes,
+                             uint32_t ranks);
+
+/*
+ * Reads the file that coll_flash_costs names, if it names one. One that cannot be read, or has a line
+ * that is none, is said, and the built-in table remains.
+ */
+void mca_coll_flash_costs_open(void);
+/* Equal for equal tables. */
+int64_t mca_coll_flash_costs_hash(void);
+/* The built-in table: where ranks have different ones. */
+void mca_coll_flash_costs_reset(void);
+
+#endif /* COLL_FLASH_COSTS_H */
