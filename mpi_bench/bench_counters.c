@@ -11,9 +11,9 @@
 
 enum { RINGS, DIRECTS, BOARDS, DOUBLINGS, PASSED_ON, WAKEUPS, THREAD_SECONDS, COUNTERS };
 
-static const char *const names[COUNTERS] = {"coll_flash_rings",         "coll_flash_directs",
-                                            "coll_flash_boards",        "coll_flash_doublings",
-                                            "coll_flash_passed_on",     "coll_flash_wakeups",
+static const char *const names[COUNTERS] = {"coll_flash_ring_calls",         "coll_flash_pairwise_calls",
+                                            "coll_flash_shm_calls",        "coll_flash_recdbl_calls",
+                                            "coll_flash_fallback_calls",     "coll_flash_wakeups",
                                             "coll_flash_thread_seconds"};
 
 static MPI_T_pvar_session session;

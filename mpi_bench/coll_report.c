@@ -102,9 +102,9 @@ static bool shown(const coll_job_t *job, const column_t *column, bool full)
 static const char *path_of(const coll_row_t *row)
 {
     return row->flash.rings > 0       ? "ring"
-           : row->flash.directs > 0   ? "direct"
-           : row->flash.boards > 0    ? "board"
-           : row->flash.doublings > 0 ? "rounds"
+           : row->flash.directs > 0   ? "pairwise"
+           : row->flash.boards > 0    ? "shm"
+           : row->flash.doublings > 0 ? "recdbl"
            : row->flash.passed_on > 0 ? "below"
                                       : "-";
 }

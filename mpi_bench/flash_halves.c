@@ -140,7 +140,7 @@ static void by_flash(job_t *job, const char *schedule)
     MPI_Info info;
 
     MPI_Info_create(&info);
-    MPI_Info_set(info, "mpix_flash_schedule", schedule);
+    MPI_Info_set(info, "mpix_flash_algorithm", schedule);
     MPI_Comm_set_info(job->comm, info);
     MPI_Info_free(&info);
     MPIX_Reduce_scatter_block_compute(produce, job, NULL, job->output, job->count, job->type,
@@ -174,7 +174,7 @@ static void reduce(job_t *job, int way)
         by_flash(job, "ring");
         break;
     case DIRECT:
-        by_flash(job, "direct");
+        by_flash(job, "pairwise");
         break;
     case OWN:
         MPI_Reduce_scatter_block(job->input, job->output, job->count, job->type, job->add,

@@ -222,7 +222,7 @@ step_smoke() {
     local test words
     for test in "${tests[@]}"; do
         read -ra words <<<"$test"
-        attempt "$test" launch 14 2 --mca coll_flash_min_bytes 0 "$flash/tests/mpi/${words[0]}" "${words[@]:1}" || :
+        attempt "$test" launch 14 2 --mca coll_flash_algorithm ring "$flash/tests/mpi/${words[0]}" "${words[@]:1}" || :
     done
     tell "$((${#tests[@]} - failures)) of ${#tests[@]} tests pass"
     ((failures == 0))
@@ -248,9 +248,9 @@ step_direct() {
         for test in "${tests[@]}"; do
             read -ra words <<<"$test"
             count=$((count + 2))
-            with_cuda_ucx attempt "by UCX, np $np: $test" launch 14 "$np" --mca coll_flash_min_bytes 0 "${direct[@]}" \
+            with_cuda_ucx attempt "by UCX, np $np: $test" launch 14 "$np" --mca coll_flash_algorithm ring "${direct[@]}" \
                 "$program" "${words[@]}" || :
-            with_cuda_ucx attempt "by UCX on odd ranks, np $np: $test" launch 14 "$np" --mca coll_flash_min_bytes 0 \
+            with_cuda_ucx attempt "by UCX on odd ranks, np $np: $test" launch 14 "$np" --mca coll_flash_algorithm ring \
                 "${on_odd_ranks[@]}" "$program" "${words[@]}" || :
         done
     done
@@ -438,7 +438,7 @@ step_sanitizer() {
         return 3
     fi
     attempt compute-sanitizer launch $((limit > 1 ? limit : 1)) 2 \
-        --mca coll_flash_min_bytes 0 "$sanitizer" --error-exitcode 9 --print-limit 20 --report-api-errors no \
+        --mca coll_flash_algorithm ring "$sanitizer" --error-exitcode 9 --print-limit 20 --report-api-errors no \
         "$flash/tests/mpi/flash_device_tests" test_device_stream many || :
     grep 'ERROR SUMMARY' "$said" | sed 's/^=* *//' | tell_all || tell "compute-sanitizer gives no summary"
     ((failures == 0))
@@ -475,7 +475,7 @@ step_device() {
     export FLASH_TEST_TIER=all
     : >"$root/points"
     for operation in allgather reduce_scatter; do
-        if run_points "all places, all lengths: $operation" mpirun -n 2 "${job[@]}" --mca coll_flash_min_bytes 0 \
+        if run_points "all places, all lengths: $operation" mpirun -n 2 "${job[@]}" --mca coll_flash_algorithm ring \
             "$flash/tests/mpi/flash_device_tests" test_device "$operation"; then
             echo "ok - all places, all lengths: $operation" | tee -a "$root/points"
         fi

@@ -7,7 +7,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 # Rings for the smallest operations, too.
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 # gather NP [MPIRUN OPTION]...: all cases; but ThreadSanitizer makes each of thousands of calls tens
 # of times slower, the more so the more ranks there are.
 gather() {

@@ -14,7 +14,7 @@ mpi 2 --mca coll_flash_progress on -x UCX_FLASH_TLS=tcp -- test_async
 mpi 3 --mca coll_flash_progress off -x FLASH_TEST_THREAD=0 -- test_async
 # What is too small for a ring, too, though the thread is not woken for it.
 for np in 2 3; do
-    mpi "$np" --mca coll_flash_min_bytes 1000000000 --mca coll_flash_direct_bytes 1 -- test_async reduce_scatter idle
+    mpi "$np" --mca coll_flash_costs "$costs_folder/pairwise" -- test_async reduce_scatter idle
 done
 # Segments as short as what need not be acknowledged.
 for tls in all tcp; do

@@ -11,22 +11,22 @@ source "$(dirname "${BASH_SOURCE[0]}")/benchmarks.bash"
 
 short=(-i 2 -x 1)
 
-# A row for each size, by the path that coll_flash_min_bytes says.
+# A row for each size, by the path that costs least.
 for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
     beside point "np 2 flash_$name: large sizes by the ring" \
         measures 2 '  ring$' 2 "flash_$name" -m 1M:2M "${short[@]}"
     beside long point "np 3 flash_$name: large sizes by the ring" \
         measures 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}"
     path=below
-    [[ $name != ireduce* ]] || path=direct
+    [[ $name != ireduce* ]] || path=pairwise
     beside point "np 2 flash_$name: small sizes by no ring" \
         measures 3 "  $path\$" 2 "flash_$name" -m 64K:256K "${short[@]}" -t 3 -f --compute=sleep
-    rounds=65536 long point "np 2 flash_$name: smaller ones in rounds" \
-        measures 3 '  rounds$' 2 "flash_$name" -m 64:256 "${short[@]}"
+    algorithm=recdbl long point "np 2 flash_$name: smaller ones in rounds" \
+        measures 3 '  recdbl$' 2 "flash_$name" -m 64:256 "${short[@]}"
     beside point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
 done
-rounds=65536 point 'np 2 flash_ireduce_scatter: in rounds' \
-    measures 3 '  rounds$' 2 flash_ireduce_scatter -m 64:256 "${short[@]}"
+algorithm=recdbl point 'np 2 flash_ireduce_scatter: in rounds' \
+    measures 3 '  recdbl$' 2 flash_ireduce_scatter -m 64:256 "${short[@]}"
 # What does not divide: rows for sizes with an element at least.
 beside point 'np 3 flash_ireduce_scatter: sizes that leave ranks without elements' \
     measures 5 '  below$' 3 flash_ireduce_scatter -m 4:64 "${short[@]}"
@@ -53,8 +53,8 @@ if [[ -e $top_builddir/cuda/.libs/flash_cuda.so ]]; then
     options --mca coll_flash_cuda_plugin "$top_builddir/cuda/.libs/flash_cuda.so"
     for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
         long point "np 3 flash_$name -d cuda" on_device 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}" -d cuda
-        rounds=65536 point "np 2 flash_$name -d cuda: small sizes" \
-            on_device 2 '  rounds$' 2 "flash_$name" -m 64:128 "${short[@]}" -d cuda
+        algorithm=recdbl point "np 2 flash_$name -d cuda: small sizes" \
+            on_device 2 '  recdbl$' 2 "flash_$name" -m 64:128 "${short[@]}" -d cuda
     done
     point 'np 2 flash_iallgather -d cuda' on_device 2 '  ring$' 2 flash_iallgather -m 1M:2M "${short[@]}" -d cuda
     options

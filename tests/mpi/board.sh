@@ -10,9 +10,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 source "$(dirname "${BASH_SOURCE[0]}")/plain.bash"
 
 # shellcheck disable=SC2034 # the runner's
-board=yes on_node=no
-# None is read from where it is.
-export OMPI_MCA_coll_flash_board_bytes=1000000000
+shm=copy on_node=no # none is read from where it is
 
 # ------------------------------------------------------------------ which calls
 
@@ -21,14 +19,14 @@ path_is() { # TEXT OTHER: plain calls take the way of that text, and none the ot
     says + "$plain: $1" 3 --mca coll_flash_verbose 2 "${@:3}" && holds 0 "$plain: \\($2\\)"
 }
 counts=(test_allgather counts)
-point 'on one node: the board' path_is 'board (on one node' 'ring\|passed on' \
-    --mca coll_flash_min_bytes 0 -- "${counts[@]}"
-point 'below min_bytes: the board' path_is 'board (below twice min_bytes' 'ring\|passed on' \
-    -- "${counts[@]}"
-point 'coll_flash_board no on one rank: passed on by all' path_is 'passed on (' 'ring\|board' \
-    -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_board=no "$programs/flash_tests" test_allgather counts
-point 'large enough, and on_node yes: the ring' eval 'on_node=yes path_is ring "board\|passed on" \
-    --mca coll_flash_min_bytes 0 -- "${counts[@]}"'
+point 'on one node: shared memory' path_is 'shm (on one node' 'ring\|falls back' -- "${counts[@]}"
+wanted() {
+    on_node=yes algorithm=shm path_is 'shm (see algorithm' 'ring\|falls back' -- "${counts[@]}"
+}
+point 'algorithm shm, where rings are welcome' wanted
+point 'coll_flash_shm no on one rank: all fall back' path_is 'falls back (' 'ring\|shm' \
+    -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_shm=no "$programs/flash_tests" test_allgather counts
+point 'algorithm ring: the ring' path_is ring 'shm\|falls back' --mca coll_flash_algorithm ring -- "${counts[@]}"
 # As in a container of its own. unshare itself cannot make processes once the first one has ended, as
 # LeakSanitizer, which libmessages brings into it, would.
 apart=(env -u LD_PRELOAD unshare --pid --fork --mount-proc)
@@ -36,12 +34,12 @@ hidden() {
     says + 'no boards: processes of this node do not see each other' 2 --mca coll_flash_verbose 2 \
         --mca btl tcp,self --mca pml ob1 -x UCX_FLASH_TLS=tcp \
         -- "${on_rank[@]}" 1 A=1 "${apart[@]}" "$programs/flash_tests" test_allgather counts &&
-        holds 2 'board no' && holds + "$plain: passed on"
+        holds 2 'shm no' && holds + "$plain: falls back"
 }
 if "${apart[@]}" true 2>/dev/null; then
-    point 'processes that do not see each other: passed on' hidden
+    point 'processes that do not see each other: all fall back' hidden
 else
-    skip 'processes that do not see each other: passed on' 'may not unshare(1) process numbers'
+    skip 'processes that do not see each other: all fall back' 'may not unshare(1) process numbers'
 fi
 served() {
     says 3 'serves communicator 0 .* with a board' 3 --mca coll_flash_verbose 1 -- \
@@ -49,8 +47,8 @@ served() {
 }
 point 'coll_flash_verbose 1: who has a board' served
 counted() {
-    says 1 'plain calls over a board  *1  *1.0  *1$' 3 --mca coll_flash_summary 1 -- \
-        test_others own && holds 1 'plain calls passed on  *0  *0.0  *0$'
+    says 1 'calls by shared memory  *1  *1.0  *1$' 3 --mca coll_flash_summary 1 -- \
+        test_others own && holds 1 'calls by the fallback  *0  *0.0  *0$'
 }
 point 'the table counts them' counted
 

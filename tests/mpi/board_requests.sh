@@ -9,11 +9,11 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 source "$(dirname "${BASH_SOURCE[0]}")/plain.bash"
 
 # shellcheck disable=SC2034 # the runner's
-board=yes on_node=no
+shm=auto on_node=no
 # None is read from where it is.
-export OMPI_MCA_coll_flash_board_bytes=1000000000
+shm=copy
 
 plain_requests
-plain_random --mca coll_flash_min_bytes 0
+plain_random --mca coll_flash_algorithm ring
 
 plan

@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 export FLASH_TEST_DRIVER=$top_builddir/tests/gpu/.libs/libcuda.so.1
 
-options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin none
+options --mca coll_flash_algorithm ring --mca coll_flash_cuda_plugin none
 for np in 2 3 4 5; do
     for name in no_buffer no_strided_buffer null_buffer many device_buffer managed_buffer; do
         mpi "$np" -- test_buffers "$name"
@@ -21,7 +21,7 @@ for name in no_buffer device_buffer; do
 done
 point 'a buffer in a device'"'"'s memory: said, with the remedy' explains device-memory \
     says + 'there is no plugin for it' 2 -- test_buffers device_buffer
-options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$scratch/flash_cuda.so"
+options --mca coll_flash_algorithm ring --mca coll_flash_cuda_plugin "$scratch/flash_cuda.so"
 point 'a plugin that is not there: said' \
     says + 'cannot open shared object file' 2 -- test_buffers device_buffer
 

@@ -6,7 +6,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-options --mca coll_flash_min_bytes 0 --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1
+options --mca coll_flash_algorithm ring --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1
 multiple=(-x FLASH_TEST_LEVEL=multiple)
 inside=() # all cases: also those whose callbacks call MPI themselves, and wait in it
 if [[ ${FLASH_SANITIZER-} == thread ]]; then
@@ -41,7 +41,7 @@ for test in "${tests[@]}"; do
 done
 for test in test_own test_both; do
     mpi 3 --mca coll_flash_segment_bytes 4096 -- "$test"
-    mpi 3 --mca coll_flash_schedule direct -- "$test"
+    mpi 3 --mca coll_flash_algorithm pairwise -- "$test"
     mpi 3 --mca coll_flash_progress off -- "$test"
 done
 mpi 3 "${multiple[@]}" --mca coll_flash_progress off -- test_extension "${inside[@]}"

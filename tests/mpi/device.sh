@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/device.bash"
 
 all=(allgather reduce_scatter many users_operation two_devices)
 streams=(allgather reduce_scatter default_stream many own)
-options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
+options --mca coll_flash_algorithm ring --mca coll_flash_cuda_plugin "$plugin"
 everything() { # NP
     mpi "$1" -- test_device "${all[@]}"
     mpi "$1" -- test_device_stream "${streams[@]}"
@@ -42,18 +42,18 @@ by_a_thread 2
 long by_a_thread 3
 
 # Reduce-scatters by the direct schedule, whose sums the host makes.
-point 'the direct schedule is taken' says + 'by the direct schedule' 2 --mca coll_flash_verbose 2 \
-    --mca coll_flash_schedule direct -- test_device reduce_scatter
+point 'the direct schedule is taken' says + 'pairwise, in place' 2 --mca coll_flash_verbose 2 \
+    --mca coll_flash_algorithm pairwise -- test_device reduce_scatter
 by_direct_schedule() { # NP
-    mpi "$1" --mca coll_flash_schedule direct -- test_device "${all[@]}"
-    mpi "$1" --mca coll_flash_schedule direct -- test_device_stream "${streams[@]}"
+    mpi "$1" --mca coll_flash_algorithm pairwise -- test_device "${all[@]}"
+    mpi "$1" --mca coll_flash_algorithm pairwise -- test_device_stream "${streams[@]}"
 }
 long by_direct_schedule 2
 by_direct_schedule 3
 long by_direct_schedule 4
 for ucx in cuda odd; do
     [[ $FLASH_TEST_DRIVER == "$standin" ]] || continue
-    mpi 3 --mca coll_flash_schedule direct -x FLASH_TEST_UCX=$ucx -- test_device many users_operation
+    mpi 3 --mca coll_flash_algorithm pairwise -x FLASH_TEST_UCX=$ucx -- test_device many users_operation
 done
 
 # Sums made by the device, and by the host.

@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/device.bash"
 
-options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
+options --mca coll_flash_algorithm ring --mca coll_flash_cuda_plugin "$plugin"
 if [[ $FLASH_TEST_DRIVER != "$standin" ]]; then
     skip 'failures of the driver' 'a real one fails when it likes'
     plan
@@ -104,7 +104,7 @@ rates_at_once() {
 point 'rates of the plugin: each line at once' rates_at_once
 point 'rates of the plugin' env "FLASH_TEST_DRIVER=$standin" "$top_builddir/tests/gpu/rates" "$plugin" 2
 
-options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_min_bytes 1073741824
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/fallback"
 while read -r name turns; do # the first before the call, later ones after it
     for turn in $turns; do
         alone=()

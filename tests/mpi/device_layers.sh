@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/device.bash"
 
-options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
+options --mca coll_flash_algorithm ring --mca coll_flash_cuda_plugin "$plugin"
 # The layers by cuBLAS and kernels, or by what stands in for them. lays NP LAYER [ARGUMENT]...: the results are right;
 # those of what has travelled in 16 bits are no better than that.
 lays() {
@@ -47,7 +47,7 @@ if [[ -e $top_builddir/mpi_bench/layer_kernels.fatbin ]] && stands_in .libs/libc
     options --mca coll_flash_cuda_plugin "$plugin" -x UCX_FLASH_TLS=self # no ring at all
     layer 2 block -m 20 -k 24 -n 20 --heads=4 --layers=2 --slices=2,7 --causal
     long layers 2
-    options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
+    options --mca coll_flash_algorithm ring --mca coll_flash_cuda_plugin "$plugin"
     point "flash_mlp --compute=cublas: flash gets the device's memory" says + "in a device's memory: " \
         2 --mca coll_flash_verbose 2 -- "$top_builddir/mpi_bench/flash_mlp" -m 22 -k 37 -n 53 --compute=cublas
 else

@@ -19,21 +19,21 @@ without_ring() { # NP
 without_ring 2
 long without_ring 3
 long without_ring 5
-board=yes
+shm=auto
 long without_ring 2
 without_ring 3
-options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_board_bytes 0
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_shm read
 mpi 2 -- test_device mirrored many
-board=no on_node=yes rounds=1048576
+shm=no on_node=yes algorithm=recdbl
 options --mca coll_flash_cuda_plugin "$plugin"
 long without_ring 2
 without_ring 3
-rounds=0
+algorithm=auto
 long mpi 4 -- test_device mirrored many
 point 'gaps in a persistent request that is passed on: said' \
     says + 'packs types with gaps by the processor' 2 -- test_device_errors passed_on
 # Persistent requests that are passed on, and some that are not.
-options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_min_bytes 1073741824
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/fallback"
 persistent() { # NP OPTION...
     mpi "$@" -- test_device_persistent rounds at_a_time inactive handles_gone users_operation
 }
@@ -48,7 +48,7 @@ if [[ $FLASH_TEST_DRIVER == "$standin" ]]; then
     mpi 3 -- test_device_persistent never_waits
     own_job mpi 3 -- test_device_persistent pinned
 fi
-options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_min_bytes 65536 --mca coll_flash_step_bytes 0
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/small_rings"
 persistent 3
 options --mca coll_flash_cuda_plugin "$plugin"
 # The extension, where no ring serves it.

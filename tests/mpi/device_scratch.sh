@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/device.bash"
 
 all=(allgather reduce_scatter many users_operation two_devices)
 streams=(allgather reduce_scatter default_stream many own)
-options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$plugin"
+options --mca coll_flash_algorithm ring --mca coll_flash_cuda_plugin "$plugin"
 
 mpi 3 -- test_device steady
 
@@ -29,14 +29,14 @@ little() { # NP [OPTION]...
     mpi "$np" "${least[@]}" "$@" -- test_device_both allreduce alltoall
 }
 bounded 3
-own_job mpi 3 --mca coll_flash_schedule direct -- test_device bounded
+own_job mpi 3 --mca coll_flash_algorithm pairwise -- test_device bounded
 own_job mpi 3 -- test_device without_store
 point 'a direct reduce-scatter of more than may be pinned: said' says + 'staged through ordinary memory' 3 \
-    --mca coll_flash_verbose 2 --mca coll_flash_schedule direct --mca coll_flash_cuda_direct no -- test_device bounded
+    --mca coll_flash_verbose 2 --mca coll_flash_algorithm pairwise --mca coll_flash_cuda_direct no -- test_device bounded
 little 3
 for np in 2 4 5; do
     long bounded "$np"
-    long own_job mpi "$np" --mca coll_flash_schedule direct -- test_device bounded
+    long own_job mpi "$np" --mca coll_flash_algorithm pairwise -- test_device bounded
     long little "$np"
     long little "$np" --mca coll_flash_cuda_reduce 0
     long mpi "$np" --mca coll_flash_segment_bytes 4096 --mca coll_flash_pinned_bytes 12288 -- \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Reduce-scatters by the direct schedule because they are too small for a ring: which take it, and what comes of them.
+# Reduce-scatters that are pairwise by their cost: which are, and what comes of them.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2034,SC2154 # the runner's
@@ -7,31 +7,31 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-options --mca coll_flash_direct_bytes 1
+options --mca coll_flash_costs "$costs_folder/pairwise"
 path_is() { # TEXT OTHER NP ...: calls take the way of that text, and none the other
     local call='Ireduce_scatter_block of [0-9]* bytes on communicator 0'
     says + "$call: $1" "${@:3}" --mca coll_flash_verbose 2 -- test_reduce_scatter same_bits &&
         holds 0 "$call: \\($2\\)"
 }
-point 'direct below min_bytes' path_is 'direct (below min_bytes' 'ring\|passed on' 3
-point 'not with more than direct_ranks' path_is 'passed on (below min_bytes' 'ring\|direct' 3 \
-    --mca coll_flash_direct_ranks 2
-point 'direct_ranks 0: never' path_is 'passed on (below min_bytes' 'ring\|direct' 2 \
-    --mca coll_flash_direct_ranks 0
-point 'min_bytes 0: a ring' path_is ring 'direct\|passed on' 3 --mca coll_flash_min_bytes 0
-on_node=no point 'on one node without rings: passed on' path_is 'passed on (below min_bytes' \
-    'ring\|direct' 3
-board=yes point 'on one node: over a board' path_is 'board (below min_bytes' 'ring\|direct' 3
+point 'pairwise, where the ring costs more' path_is 'pairwise (the ring costs more' 'ring\|falls back' 3
+point 'algorithm ring: a ring' path_is ring 'pairwise\|falls back' 3 --mca coll_flash_algorithm ring
+point 'algorithm fallback: falls back' path_is 'falls back (see algorithm' 'ring\|pairwise' 3 \
+    --mca coll_flash_algorithm fallback
+on_node=no point 'on one node without rings: falls back' path_is 'falls back (on one node' 'ring\|pairwise' 3
+shm=auto point 'on one node: through shared memory' path_is 'shm (the ring costs more' 'ring\|pairwise' 3
 # Blocks of 40004 bytes.
-options --mca coll_flash_direct_bytes 150000
-point 'not below direct_bytes' path_is 'passed on (below min_bytes' 'ring\|direct' 3
-options
-rounds=120012 point 'what goes in rounds is not direct' path_is 'doubling (below min_bytes' 'ring\|direct' 3 \
-    --mca coll_flash_direct_bytes 1
-rounds=120011 point 'but what is too large for them' path_is 'direct (below min_bytes' 'ring\|doubling' 3 \
-    --mca coll_flash_direct_bytes 1
+sent=80008
+dearer() { # NS TEXT OTHER: pairwise costs so much, and the fallback a nanosecond a byte
+    printf 'node reduce_scatter %s\n' 'fallback 0 0 0 1000' "pairwise $1 0 0 0" >"$scratch/dearer"
+    common=()
+    path_is "$2" "$3" 3 --mca coll_flash_costs "$scratch/dearer"
+}
+point 'not where it costs as much as the fallback' dearer $sent 'falls back (the ring costs more' 'ring\|pairwise'
+point 'but where it costs less' dearer $((sent - 1)) 'pairwise (the ring costs more' 'ring\|falls back'
+options --mca coll_flash_costs "$costs_folder/pairwise"
+point 'algorithm recdbl: not pairwise' path_is 'recdbl (see algorithm' 'ring\|pairwise' 3 \
+    --mca coll_flash_algorithm recdbl
 
-options --mca coll_flash_direct_bytes 1
 for np in 2 3 5; do
     mpi "$np" -- test_reduce_scatter
 done

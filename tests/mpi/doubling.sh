@@ -10,42 +10,40 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 source "$(dirname "${BASH_SOURCE[0]}")/plain.bash"
 
 # shellcheck disable=SC2034 # the runner's
-rounds=67108864
+algorithm=recdbl
 
 # ------------------------------------------------------------------ which calls
 
-plain='I[a-z_]* of [1-9][0-9]* bytes on communicator 0' # nothing is passed on
+plain='I[a-z_]* of [1-9][0-9]* bytes on communicator 0' # an empty call falls back
 path_is() { # TEXT OTHER NP ...: plain calls take the way of that text, and none the other
     says + "$plain: $1" "${@:3}" && holds 0 "$plain: \\($2\\)"
 }
 gather=(--mca coll_flash_verbose 2 -- test_allgather counts)
-options --mca coll_flash_min_bytes 0
-point 'a ring where that is worth its while' path_is ring doubling 3 "${gather[@]}"
-options --mca coll_flash_min_bytes 1000000000
 reduce=(--mca coll_flash_verbose 2 -- test_reduce_scatter same_bits)
-point 'allgathers: rounds' path_is 'doubling (below twice min_bytes' 'passed on\|board\|direct' 3 "${gather[@]}"
-point 'reduce-scatters: rounds' path_is 'doubling (below min_bytes' 'passed on\|board\|direct' 3 "${reduce[@]}"
-rounds_from=4 point 'not of so few ranks' path_is 'passed on (below twice min_bytes' doubling 3 \
-    "${gather[@]}"
-rounds_from=4 point 'nor reduce-scatters: direct' path_is 'direct (below min_bytes' doubling 3 \
-    "${reduce[@]}"
-rounds_from=4 point 'of as many' path_is 'doubling (below twice min_bytes' 'passed on' 4 "${gather[@]}"
-rounds_from=4 point 'of two always' path_is 'doubling (below twice min_bytes' 'passed on' 2 \
-    "${gather[@]}"
-board=yes point 'a board on one node' path_is board doubling 3 "${gather[@]}"
-on_node=no point 'on one node: passed on' path_is 'passed on' doubling 3 "${gather[@]}"
+point 'allgathers: recursive doubling' path_is 'recdbl (see algorithm' 'falls back\|shm\|pairwise' 3 "${gather[@]}"
+point 'reduce-scatters: recursive doubling' path_is 'recdbl (see algorithm' 'falls back\|shm\|pairwise' 3 "${reduce[@]}"
+by_cost() { # TEXT OTHER NP ...: chosen by the costs in `rows`
+    printf 'node allgather %s\n' "${rows[@]}" >"$scratch/costs"
+    algorithm=auto path_is "$1" "$2" "$3" --mca coll_flash_costs "$scratch/costs" "${@:4}"
+}
+rows=('fallback 1 0 0 0' 'recdbl 0 0 0 0' 'ring 2 0 0 0')
+point 'by its cost' by_cost 'recdbl (the ring costs more' 'falls back\|ring$' 3 "${gather[@]}"
+rows=('fallback 0 1 0 0' 'recdbl 0 0 1 0')
+point 'three ranks: two rounds cost as much as two messages: falls back' by_cost 'falls back' recdbl 3 "${gather[@]}"
+point 'four ranks: two rounds cost less than three messages' by_cost recdbl 'falls back' 4 "${gather[@]}"
+on_one_node() {
+    on_node=no by_cost 'falls back (on one node' recdbl 4 "${gather[@]}"
+}
+point 'on one node without rings: falls back' on_one_node
 counted() {
-    says 1 'small plain calls, in rounds  *[1-9][0-9]* ' 3 --mca coll_flash_summary 1 -- \
-        test_reduce_scatter same_bits && holds 1 'plain calls passed on  *0 '
+    says 1 'calls by recursive doubling  *[1-9][0-9]* ' 3 --mca coll_flash_summary 1 -- \
+        test_reduce_scatter same_bits && holds 1 'calls by the fallback  *0 '
 }
 point 'the table counts them' counted
-size=$((3 * 512 * 1024)) # of all blocks of that program's allgather
-for limit in $((2 * size)) $((2 * size - 1)); do
-    text=$([[ $limit == $((2 * size)) ]] && echo doubling || echo 'passed on')
-    rounds=$limit point "coll_flash_doubling_bytes $limit, allgather of $size: $text" \
-        says + "Iallgather of $size bytes on communicator 0: $text" 3 --mca coll_flash_verbose 2 -- \
-        test_others own
-done
+too_long() { # of all blocks of that program's allgather: 512 KiB of each rank
+    says + 'Iallgather of 1572864 bytes on communicator 0: ring' 3 --mca coll_flash_verbose 2 -- test_others own
+}
+point 'more than 1 MiB in all: as by auto' too_long
 
 # ---------------------------------------------------------------------- results
 
@@ -57,13 +55,12 @@ done
 mpi 4 -- test_buffers no_buffer no_strided_buffer null_buffer many
 
 in_rounds() {
-    says + "$plain: doubling (" "$1" --mca coll_flash_verbose 2 "${@:2}"
+    says + "$plain: recdbl (" "$1" --mca coll_flash_verbose 2 "${@:2}"
 }
-direct=(--mca coll_flash_schedule direct --mca coll_flash_merge_bytes 1000000)
 rounds_of() { # NP
-    rounds=65536 point "np $1, no longer than a message may be" in_rounds "$1" -- test_rounds gaps wide_gaps
+    point "np $1, no longer than a message may be" in_rounds "$1" -- test_rounds gaps wide_gaps
     point "np $1, persistent receives" in_rounds "$1" -- test_rounds persistent_receives
-    point "np $1, sums of 16 bits" in_rounds "$1" "${direct[@]}" -- test_rounds halves
+    point "np $1, sums of 16 bits" in_rounds "$1" -- test_rounds halves
 }
 long rounds_of 2
 rounds_of 3

@@ -9,11 +9,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 source "$(dirname "${BASH_SOURCE[0]}")/plain.bash"
 
 # shellcheck disable=SC2034 # the runner's
-rounds=67108864
-options --mca coll_flash_min_bytes 1000000000
+algorithm=recdbl
 
 plain_requests
-plain_random --mca coll_flash_min_bytes 100000
+plain_random
 
 if sanitized; then
     skip 'a rank without memory' 'sanitizers have allocators of their own'

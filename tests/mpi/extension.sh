@@ -7,7 +7,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 # Plain calls inside of callbacks go around the ring, too.
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 one_kind() { # NP: a producer or a consumer
     mpi "$1" -- test_extension
     mpi "$1" -- test_extension_ends

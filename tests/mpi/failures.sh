@@ -6,7 +6,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 for np in 2 3 4 5; do
     for name in consume produce big; do
         mpi "$np" -- test_failures "$name"

@@ -7,7 +7,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 program=$programs/test_faults
 
 point 'no connection: said, with cause and remedy' explains no-connection \
@@ -21,7 +21,7 @@ mpi 3 --mca coll_flash_progress off -- test_faults transfers one_transfer one_re
 mpi 3 -- test_faults connection_here
 
 # UCX fails one rank for good: said by that one, after some seconds, and the others learn of it.
-options --mca coll_flash_min_bytes 0 --mca coll_flash_ring_order rank
+options --mca coll_flash_algorithm ring --mca coll_flash_ring_order rank
 for np in 2 3 5; do
     beside mpi "$np" -- test_faults no_sends
 done
@@ -38,7 +38,7 @@ done
 beside mpi 5 -- test_faults not_connected
 long beside mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_sends
 beside mpi 3 -x UCX_FLASH_TLS=tcp -- test_faults no_receives
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 
 for progress in on auto; do
     said=$([[ $progress == on ]] && echo 2 || echo 0) # by each rank

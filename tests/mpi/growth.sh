@@ -6,7 +6,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 mpi 2 -- test_growth
 long mpi 3 --mca coll_flash_progress off -- test_growth
 

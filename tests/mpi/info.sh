@@ -8,20 +8,19 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 for np in 2 3 5; do
-    mpi "$np" --mca coll_flash_min_bytes 0 -- test_info
+    mpi "$np" --mca coll_flash_algorithm ring -- test_info
 done
 
-# Of four small allgathers two take the ring, and two are below one limit each.
-limits_are_heard() {
+# Of four small allgathers two take the ring, and two are left to their costs.
+choice_is_heard() {
     run 3 --mca coll_flash_verbose 2 -- test_info path >"$log" 2>&1 || {
         cat "$log"
         return 1
     }
     holds 6 'Iallgather of 12 bytes .*: ring' &&
-        holds 3 'Iallgather of 12 bytes .*: passed on (blocks below twice step_bytes' &&
-        holds 3 'Iallgather of 12 bytes .*: passed on (below twice min_bytes'
+        holds 6 'Iallgather of 12 bytes .*: falls back (the ring costs more'
 }
-point 'mpix_flash_min_bytes, mpix_flash_step_bytes' limits_are_heard
+point 'mpix_flash_algorithm' choice_is_heard
 
 point 'a number of pieces that cannot be is told, with cause and remedy' explains info-ignored \
     says 2 'Value:  many$' 2 -- test_info ignored

@@ -7,14 +7,17 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
+# By default all calls fall back; by their costs all use the ring.
+algorithm=fallback
+options --mca coll_flash_costs "$costs_folder/rings"
 for np in 2 3; do
-    mpi "$np" -- test_keys ways reads schedule persistent
+    mpi "$np" -- test_keys ways reads pairwise persistent
 done
 
-# What MPI_Init has prepared is less than the keys ask for.
+# What MPI_Init has prepared is less than the key asks for.
 limits_hold() { # NP
-    local board=yes rounds=1024
-    run "$1" --mca coll_flash_board_read_ranks 0 -- test_keys limits
+    local shm=copy
+    run "$1" -- test_keys limits
 }
 for np in 2 3; do
     point "np $np: a key does not go beyond what MPI_Init has prepared" limits_hold "$np"

@@ -26,7 +26,7 @@ long needs 9 2 packed
 long needs 5 2 consumed
 long needs 7 2 reduce_scatter
 long needs 11 2 produced
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 needs 1 3 offsets
 
 plan

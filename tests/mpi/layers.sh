@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/benchmarks.bash"
 if [[ ! -e $benchmarks/flash_cublas ]]; then
     skip 'flash_cublas' 'built without cuBLASLt'
 else
-    options --mca coll_flash_min_bytes 0 --mca coll_flash_cuda_plugin "$top_builddir/cuda/.libs/flash_cuda.so"
+    options --mca coll_flash_algorithm ring --mca coll_flash_cuda_plugin "$top_builddir/cuda/.libs/flash_cuda.so"
     # products TYPE PIECES: of both collectives, the same with the extension and without.
     products() {
         LD_LIBRARY_PATH=$top_builddir/tests/gpu/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \

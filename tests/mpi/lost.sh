@@ -58,7 +58,7 @@ dies_at() {
     point "np 4, $2${3:+, ${*:3}}: a rank dies at step $1" \
         survivors_are_told 4 "${@:3}" -- test_lost dies "$2" "$1"
 }
-direct=(--mca coll_flash_schedule direct)
+direct=(--mca coll_flash_algorithm pairwise)
 for call in gather reduce; do
     long dies 2 "$call"
     dies 3 "$call"
@@ -99,11 +99,11 @@ done
 long jams 4 reduce "${direct[@]}"
 # shellcheck disable=SC2034 # the runner's
 over_boards() {
-    OMPI_MCA_coll_flash_board_bytes=1000000000 board=yes on_node=no "$@"
+    shm=copy on_node=no "$@"
 }
 # shellcheck disable=SC2034
 by_reading() {
-    OMPI_MCA_coll_flash_board_bytes=0 OMPI_MCA_coll_flash_board_read_ranks=64 board=yes on_node=no "$@"
+    shm=read on_node=no "$@"
 }
 # without_rings NP: over boards, and by reading.
 without_rings() {
@@ -127,21 +127,22 @@ long without_rings 4
 long point 'np 3, gather, tcp: a rank dies before it takes part' \
     survivors_are_told 3 -x UCX_FLASH_TLS=tcp -- test_lost absent gather
 
-# sizes_are_apart CALL MIN_BYTES ENDS: rank 0 takes the ring and rank 1, whose blocks are shorter,
+# sizes_are_apart CALL ENDS: rank 0 takes the ring and rank 1, whose blocks are shorter,
 # does not: both wait, and the ring says so. Whether rank 1 has an end depends on its own way.
 sizes_are_apart() {
-    run 2 --enable-recovery --mca coll_flash_min_bytes "$2" \
+    printf 'node %s %s\n' allgather 'fallback 0 0 0 1000' allgather 'ring 2000000 0 0 0' \
+        reduce_scatter 'fallback 0 0 0 1000' reduce_scatter 'pairwise 0 0 0 500' \
+        reduce_scatter 'ring 1000000 0 0 0' >"$scratch/apart"
+    run 2 --enable-recovery --mca coll_flash_costs "$scratch/apart" \
         --mca coll_flash_stuck_seconds 1 --mca coll_flash_stuck_error 1 -- \
         test_lost apart "$1" >"$log" 2>&1 || :
     holds 1 'rank 0, .*: at last: MPI_ERR_OTHER' && holds 0 'at last: success' &&
-        holds 0 'called right' && holds "$3" 'rank 1, .*: at last: MPI_ERR_OTHER' &&
+        holds 0 'called right' && holds "$2" 'rank 1, .*: at last: MPI_ERR_OTHER' &&
         holds + 'has done so for 1 seconds' && told stuck &&
         holds + 'lie on both sides of$'
 }
-point 'gather, one is passed on: sizes on both sides of coll_flash_min_bytes' \
-    sizes_are_apart gather 2000000 0
-point 'reduce, one is direct: sizes on both sides of coll_flash_min_bytes' \
-    sizes_are_apart reduce 4000000 1
+point 'gather, one falls back: sizes for which different algorithms cost least' sizes_are_apart gather 0
+point 'reduce, one is pairwise: sizes for which different algorithms cost least' sizes_are_apart reduce 1
 
 # A rank that is late: a warning that tells what is waited for, and all is well in the end. The rank comes when
 # both others have given theirs, and some watches later, which are to give no more.
@@ -193,8 +194,8 @@ late_for_boards() {
 # Of those in rounds it is told that they are, and that they wait on whatever is asked for.
 # shellcheck disable=SC2034 # the runner's
 late_in_rounds() {
-    FLASH_TEST_UNTIL=$warned FLASH_TEST_LINGER=3 rounds=67108864 run 3 \
-        --mca coll_flash_min_bytes 1000000000 --mca coll_flash_stuck_seconds 2 \
+    FLASH_TEST_UNTIL=$warned FLASH_TEST_LINGER=3 algorithm=recdbl run 3 \
+        --mca coll_flash_stuck_seconds 2 \
         --mca coll_flash_stuck_error 1 -- test_lost late "$1" >"$log" 2>&1 &&
         holds 3 'at last: success' && holds 0 'called right' && told stuck
 }

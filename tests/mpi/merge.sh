@@ -14,20 +14,19 @@ for np in 4 6 7 8; do
     long mpi "$np" -- test_merge
 done
 other_settings() { # NP
-    mpi "$1" --mca coll_flash_merge_bytes 0 -- test_merge
-    mpi "$1" --mca coll_flash_merge_bytes 100000000 -- test_merge
-    mpi "$1" --mca coll_flash_merge_bytes 16000 --mca coll_flash_progress off -- test_merge
+    mpi "$1" --mca coll_flash_algorithm ring -- test_merge
+    mpi "$1" --mca coll_flash_algorithm fallback -- test_merge
+    mpi "$1" --mca coll_flash_costs "$costs_folder/small_rings" --mca coll_flash_progress off -- test_merge
     mpi "$1" -x FLASH_TEST_CALLER=1 --mca coll_flash_callback_thread 1 -- test_merge
-    # Small plain calls take other ways.
-    mpi "$1" --mca coll_flash_min_bytes 0 -- test_merge
-    mpi "$1" --mca coll_flash_direct_bytes 1 -- test_merge
+    # Small standard calls use other algorithms.
+    mpi "$1" --mca coll_flash_costs "$costs_folder/pairwise" -- test_merge
 }
 long other_settings 2
 other_settings 3
 long other_settings 5
-board=yes
+shm=auto
 mpi 4 -- test_merge
-board=no
+shm=no
 
 # Two with an info key, one of which merges, on three ranks.
 reason_is_told() {
@@ -36,7 +35,7 @@ reason_is_told() {
         return 1
     }
     holds 3 'Iallgather_compute of 24000 bytes .*: ring' &&
-        holds 3 'Iallgather_compute of 24000 bytes .*: plain collective (merged, not above merge_bytes)'
+        holds 3 'Iallgather_compute of 24000 bytes .*: plain collective (merged: the ring costs more)'
 }
 point 'which way is told' reason_is_told
 

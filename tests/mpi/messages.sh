@@ -55,7 +55,7 @@ point 'each message has a cause and a remedy' topics_are_whole
 reaches_the_user() {
     local turn
     for turn in {1..20}; do
-        run 1 --mca coll_flash_min_bytes 1x -- /usr/bin/env -u LD_PRELOAD "$programs/flash_tests" \
+        run 1 --mca coll_flash_segment_bytes 1x -- /usr/bin/env -u LD_PRELOAD "$programs/flash_tests" \
             test_async idle >"$log" 2>&1 || {
             cat "$log"
             return 1
@@ -191,16 +191,16 @@ misspells() {
 misspelt() {
     point "$1 $2: said, and the default holds" misspells "$@"
 }
-held='serves this job (min_bytes 524288, step_bytes 65536, segment_bytes 0, .* schedule ring)'
+held='serves this job (algorithm auto, .* segment_bytes 0, .*)'
 for value in 1x -5; do
-    misspelt coll_flash_min_bytes "$value" told parameter-ignored
+    misspelt coll_flash_segment_bytes "$value" told parameter-ignored
 done
 for value in abc 0x 64kk 99999999999999999999999; do
-    long misspelt coll_flash_min_bytes "$value" told parameter-ignored
+    long misspelt coll_flash_segment_bytes "$value" told parameter-ignored
 done
 misspelt coll_flash_priority 9o told parameter-ignored
 misspelt coll_flash_depth -1 told parameter-ignored
-misspelt coll_flash_schedule rign holds + 'invalid value was supplied for'
+misspelt coll_flash_algorithm rign holds + 'invalid value was supplied for'
 misspelt coll_flash_progress onn holds + 'invalid value was supplied for'
 misspelt coll_flash_segmet_bytes 4096 told parameter-unknown
 too_few_pinned() { # BYTES [MPIRUN OPTION]...
@@ -217,14 +217,14 @@ for value in 196608 0; do
     point "coll_flash_pinned_bytes $value: nothing is said" enough_pinned "$value"
 done
 is_taken() {
-    says 2 'serves this job (min_bytes 65536,' 2 --mca coll_flash_verbose 1 \
-        --mca coll_flash_min_bytes "$1" -- "$linked" && holds 0 'is ignored'
+    says 2 'serves this job (.* segment_bytes 65536,' 2 --mca coll_flash_verbose 1 \
+        --mca coll_flash_segment_bytes "$1" -- "$linked" && holds 0 'is ignored'
 }
 for value in 65536 64k; do
-    point "coll_flash_min_bytes $value: a number" is_taken "$value"
+    point "coll_flash_segment_bytes $value: a number" is_taken "$value"
 done
 for value in 64K 64kB 0x10000; do
-    long point "coll_flash_min_bytes $value: a number" is_taken "$value"
+    long point "coll_flash_segment_bytes $value: a number" is_taken "$value"
 done
 
 plan

@@ -69,8 +69,8 @@ for np in 1 2 3; do
 done
 point 'np 4: mpi4py: all calls go around the ring' rings
 point 'np 3, coll_flash_progress off: mpi4py' collectives 3 --mca coll_flash_progress off --
-point 'np 5, coll_flash_min_bytes 0: mpi4py, short blocks' \
-    collectives 5 --mca coll_flash_min_bytes 0 -- 17
+point 'np 5, coll_flash_algorithm ring: mpi4py, short blocks' \
+    collectives 5 --mca coll_flash_algorithm ring -- 17
 for np in 1 2 4; do
     point "np $np: gather_gemm.py" run "$np" -- "$python" -m mpi4py \
         "$top_srcdir/examples/gather_gemm.py" "$top_builddir/ompi_coll_flash/.libs/libmpix_flash.so"

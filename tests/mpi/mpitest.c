@@ -69,16 +69,16 @@ bool check_class(int error, int class, const char *what)
 
 bool uses_boards(void)
 {
-    const char *board = getenv("OMPI_MCA_coll_flash_board");
+    const char *shm = getenv("OMPI_MCA_coll_flash_shm");
 
-    return board != NULL && strcmp(board, "yes") == 0;
+    return shm != NULL && strcmp(shm, "no") != 0;
 }
 
 bool passes_persistent_on(void)
 {
-    const char *rounds = getenv("OMPI_MCA_coll_flash_doubling_bytes");
+    const char *algorithm = getenv("OMPI_MCA_coll_flash_algorithm");
 
-    return uses_boards() || (rounds != NULL && strcmp(rounds, "0") != 0);
+    return uses_boards() || (algorithm != NULL && strcmp(algorithm, "recdbl") == 0);
 }
 
 bool is_turn(size_t k)

@@ -7,7 +7,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 program=$programs/test_faults
 
 # ends_explaining TOPIC NP ...: the job ends with an error, not by a time limit, and the message is told.

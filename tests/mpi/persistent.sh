@@ -8,7 +8,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 # Rings for the smallest operations, too. A lone rank has none.
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 for np in 2 3 4 5; do
     mpi "$np" -- test_persistent
     mpi "$np" -- test_persistent_ends
@@ -24,7 +24,7 @@ done
 mpi 3 --mca coll_flash_segment_bytes 512 -- test_persistent
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_persistent
 # Some requests start rings, allgathers among them, and some are passed on.
-options --mca coll_flash_min_bytes 262144 --mca coll_flash_step_bytes 0
+options --mca coll_flash_costs "$costs_folder/small_rings"
 for np in 2 3; do
     mpi "$np" -- test_persistent
 done
@@ -58,11 +58,11 @@ takes_path() {
 options
 # Two requests of each form on each rank.
 point 'coll_flash_verbose 2: requests that start rings' \
-    takes_path 4 ring --mca coll_flash_min_bytes 0
+    takes_path 4 ring --mca coll_flash_algorithm ring
 point 'coll_flash_verbose 2: requests passed on, and why' \
-    takes_path 4 'passed on (below '
+    takes_path 4 'falls back (the ring costs more)'
 point 'coll_flash_verbose 2: the first without a number passed on, and why' \
-    says + 'Allgather_init of .*: passed on (the communicator has had too many' 3 \
-    --mca coll_flash_min_bytes 0 --mca coll_flash_verbose 2 -- test_persistent beyond_numbers
+    says + 'Allgather_init of .*: falls back (the communicator has had too many' 3 \
+    --mca coll_flash_algorithm ring --mca coll_flash_verbose 2 -- test_persistent beyond_numbers
 
 plan

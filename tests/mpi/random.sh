@@ -49,7 +49,7 @@ share() {
 }
 
 # Rings for the smallest operations, too: 100 percent.
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 share 15 2 --
 share 10 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_depth 1 --
 share 15 4 --
@@ -64,9 +64,9 @@ share 5 2 --mca coll_flash_progress off -- --threads=4
 # Besides: some operations around the ring and some passed on, as by default; none.
 options
 share 2 4 -- --most=1000000
-share 2 5 --mca coll_flash_min_bytes 1 --mca coll_flash_step_bytes 1000 --
-share 4 4 --mca coll_flash_direct_bytes 1 -- --most=100000
-share 2 3 --mca coll_flash_direct_bytes 1 --mca coll_flash_segment_bytes 512 -- --threads=2
+share 2 5 --mca coll_flash_costs "$costs_folder/small_rings" --
+share 4 4 --mca coll_flash_costs "$costs_folder/pairwise" -- --most=100000
+share 2 3 --mca coll_flash_costs "$costs_folder/pairwise" --mca coll_flash_segment_bytes 512 -- --threads=2
 share 5 1 --
 select_coll ^flash
 share 8 3 --

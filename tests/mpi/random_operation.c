@@ -3,6 +3,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include "choice.h"
 #include "random_ops.h"
 
 uint64_t stream(int thread, uint64_t number, int purpose)
@@ -43,50 +44,44 @@ void draw_blocks(operation_t *operation, uint64_t *all, size_t most)
     }
 }
 
-static size_t parameter(const char *variable, size_t usual)
+static bool serves(const char *algorithm, const operation_t *operation, size_t bytes)
 {
-    const char *text = getenv(variable);
-
-    return text == NULL ? usual : (size_t) strtoull(text, NULL, 0);
+    return choice_is(algorithm, operation->gathers ? "allgather" : "reduce_scatter", bytes,
+                     operation->slot->size);
 }
 
-/* As the two parameters say; without flash it does not matter. */
-static bool is_large(size_t bytes, int blocks)
+/* Of a persistent request, by the engine or not at all. */
+static bool ring_each_time(const operation_t *operation, size_t bytes)
 {
-    size_t least = parameter("OMPI_MCA_coll_flash_min_bytes", 512 * 1024);
-    size_t least_block = parameter("OMPI_MCA_coll_flash_step_bytes", 64 * 1024);
-
-    return least == 0 || (bytes >= least && bytes >= least_block * (size_t) blocks);
+    return serves("ring", operation, bytes) ||
+           (choice_ring_pays(operation->gathers ? "allgather" : "reduce_scatter", bytes,
+                             operation->slot->size));
 }
 
-/* Or, a plain call, a board instead. */
+/* Or, a standard call, shared memory instead. */
 bool takes_ring(const operation_t *operation, size_t bytes)
 {
-    return operation->slot->active && !(operation->persistent && uses_boards()) &&
-           (operation->compute || is_large(bytes, operation->slot->size));
+    if (!operation->slot->active) {
+        return false;
+    }
+    if (operation->persistent) {
+        return ring_each_time(operation, bytes);
+    }
+    return operation->compute || serves("ring", operation, bytes) ||
+           serves("shm", operation, bytes);
 }
 
 /* What takes no ring, and is served at all. */
 bool goes_in_rounds(const operation_t *operation, size_t bytes)
 {
-    size_t most = parameter("OMPI_MCA_coll_flash_doubling_bytes", 128 * 1024);
-
     return operation->slot->active && !operation->persistent && !operation->compute &&
-           !uses_boards() && bytes > 0 &&
-           (operation->size == 2 ||
-            (size_t) operation->size >= parameter("OMPI_MCA_coll_flash_doubling_ranks", 4)) &&
-           bytes <= most / (!operation->gathers    ? 1
-                            : operation->size == 2 ? 16
-                                                   : 2);
+           serves("recdbl", operation, bytes);
 }
 
-/* No test has more than direct_ranks. */
 bool goes_direct(const operation_t *operation, size_t bytes)
 {
-    size_t least = parameter("OMPI_MCA_coll_flash_direct_bytes", 48 * 1024);
-
     return operation->slot->active && !operation->persistent && !operation->compute &&
-           !uses_boards() && bytes >= least;
+           serves("pairwise", operation, bytes);
 }
 
 /* Open MPI 4.1's own persistent requests leave memory behind, which is watched for flash's. */

@@ -80,11 +80,11 @@ void count_paths(void)
 
     MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
     MPI_T_pvar_session_create(&session);
-    rings = begin_counting("coll_flash_rings");
-    directs = begin_counting("coll_flash_directs");
-    boards = begin_counting("coll_flash_boards");
-    doublings = begin_counting("coll_flash_doublings");
-    passed_on = begin_counting("coll_flash_passed_on");
+    rings = begin_counting("coll_flash_ring_calls");
+    directs = begin_counting("coll_flash_pairwise_calls");
+    boards = begin_counting("coll_flash_shm_calls");
+    doublings = begin_counting("coll_flash_recdbl_calls");
+    passed_on = begin_counting("coll_flash_fallback_calls");
 }
 
 void check_paths(const sequence_t *sequence)

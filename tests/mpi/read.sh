@@ -10,7 +10,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 source "$(dirname "${BASH_SOURCE[0]}")/plain.bash"
 
 # shellcheck disable=SC2034 # the runner's
-board=yes on_node=no
+shm=auto on_node=no
 
 # ------------------------------------------------------------------ which calls
 
@@ -18,23 +18,20 @@ plain='Iallgather.* of [0-9]* bytes on communicator 0'
 goes() { # NP TEXT OTHER [MPIRUN OPTION]... -- PROGRAM...: plain calls take the way of that text, and none the other
     says + "$plain: $2" "$1" --mca coll_flash_verbose 2 "${@:4}" && holds 0 "$plain: \($3\)"
 }
-small=(--mca coll_flash_board_bytes 10)
-point 'two ranks, blocks above board_bytes: the board' goes 2 board 'passed on' "${small[@]}" -- \
-    test_allgather counts
-point 'two ranks that are not to read: passed on' goes 2 'passed on' board "${small[@]}" \
-    --mca coll_flash_board_read_ranks 0 -- test_others own
-point 'more ranks need not read: the board' goes 3 board 'passed on' "${small[@]}" \
-    --mca coll_flash_board_read_ranks 0 -- test_allgather counts
+point 'two ranks, long blocks, which are read' goes 2 shm 'falls back' -- test_others own
 may_not() {
-    goes 2 'passed on' board "${small[@]}" -- "${on_rank[@]}" 1 FLASH_TEST_FAULT=process_vm_readv \
-        "$programs/test_faults" gathers && holds 1 'boards without reading: ' &&
-        holds 2 'board yes without reading'
+    goes 2 'falls back' shm -- "${on_rank[@]}" 1 FLASH_TEST_FAULT=process_vm_readv \
+        "$programs/test_others" own && holds 1 'boards without reading: ' &&
+        holds 2 'shm auto without reading'
 }
-point 'one rank may not read: said, and passed on by all' may_not
+point 'one rank may not read: said, and long blocks fall back on all' may_not
+shm=copy
+point 'copies are asked for: long blocks, too' goes 2 shm 'falls back' -- test_others own
+point 'more ranks need not read' goes 3 shm 'falls back' -- test_allgather counts
 
 # ---------------------------------------------------------------------- results
 
-options --mca coll_flash_board_bytes 0 --mca coll_flash_board_read_ranks 64
+shm=read
 for np in 2 3 5; do
     mpi "$np" -- test_allgather
 done
@@ -48,7 +45,7 @@ mpi 4 -- test_buffers no_buffer no_strided_buffer null_buffer many
 # --------------------------------------------------------------------- requests
 
 plain_requests
-plain_random --mca coll_flash_min_bytes 0 --mca coll_flash_board_bytes 0 --mca coll_flash_board_read_ranks 64
+plain_random
 
 # --------------------------------------------------------------------- failures
 

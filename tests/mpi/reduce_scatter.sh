@@ -7,7 +7,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 # Rings for the smallest operations, too.
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 for np in 1 2 3 4 5 6 7 8; do
     mpi "$np" -- test_reduce_scatter
 done

@@ -6,7 +6,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 cases=(one_communicator many_communicators free_active free_types free_communicators come_and_go
     reduce_meanwhile leak)
 for name in "${cases[@]}"; do

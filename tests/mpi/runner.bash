@@ -43,9 +43,10 @@ common=()
 tool=() # what runs the program: a debugger with its options
 coll=flash
 on_node=yes # its parameter: this host is one, and its ranks are to go around the ring
-board=no    # another: what takes no ring is passed on; board.sh is about boards
-rounds=0    # another, coll_flash_doubling_bytes: likewise; doubling.sh is about that
-rounds_from=2 # another, coll_flash_doubling_ranks: Bruck's rounds are of three ranks, too
+shm=no      # another: what does not use the ring falls back; shm.sh is about shared memory
+algorithm=auto # another: by its cost
+costs_folder=$top_srcdir/tests/mpi/costs
+costs=$costs_folder/default # another: the same on all machines
 
 # Open MPI 5's mpirun now and then writes a zero byte between two lines.
 grep() {
@@ -97,10 +98,11 @@ run() {
     [[ $executable == "$program" ]] || set -- "$program" "$@"
     [[ $executable == */* ]] || executable=$programs/$executable
     ranks=${ranks_folder:-$(mktemp -d "$scratch/ranks.XXXXXX")}
-    timeout --foreground --kill-after=10 "${limit:-$((5 * FLASH_TEST_TIMEOUT))}" "$MPIRUN" -np "$np" --oversubscribe \
+    # By the environment, so that options may say otherwise.
+    OMPI_MCA_coll_flash_algorithm=$algorithm OMPI_MCA_coll_flash_costs=$costs \
+        timeout --foreground --kill-after=10 "${limit:-$((5 * FLASH_TEST_TIMEOUT))}" "$MPIRUN" -np "$np" --oversubscribe \
         --mca mpi_yield_when_idle 1 --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" \
-        --mca coll "$coll" --mca coll_flash_on_node "$on_node" --mca coll_flash_board "$board" \
-        --mca coll_flash_doubling_bytes "$rounds" --mca coll_flash_doubling_ranks "$rounds_from" \
+        --mca coll "$coll" --mca coll_flash_on_node "$on_node" --mca coll_flash_shm "$shm" \
         --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" "${common[@]}" "${own[@]}" \
         "${own_files[@]}" "$ranks" "${tool[@]}" "$executable" "$@" </dev/null || status=$?
     said_in "$ranks"
@@ -127,8 +129,7 @@ said_in() {
 # ------------------------------------------------------------ points that share a job
 
 # Parameters that a point can set for its communicators, by info keys; all others are its job's.
-keys=' min_bytes step_bytes merge_bytes on_node board board_bytes board_read_ranks direct_bytes direct_ranks
-    doubling_bytes doubling_ranks segment_bytes depth sends pinned_bytes schedule callback_thread '
+keys=' algorithm on_node shm segment_bytes depth sends pinned_bytes callback_thread '
 # Variables that a job begins with.
 variables=(FLASH_TEST_DRIVER FLASH_TEST_UCX FLASH_TEST_TOPOLOGY LD_LIBRARY_PATH)
 queue_names=() queue_lines=() # of the points that wait for their job
@@ -152,8 +153,7 @@ queue() {
     local name=$1 np=$2 job=() settings=() variable words turn
     shift 2
     set -- "${common[@]}" "$@"
-    settings+=("on_node=$on_node" "board=$board" "doubling_bytes=$rounds" "doubling_ranks=$rounds_from"
-        board_read_ranks=2)
+    settings+=("on_node=$on_node" "shm=$shm" "algorithm=$algorithm")
     while [[ $1 != -- ]]; do
         if [[ $1 == --mca && $2 == coll_flash_* && $keys == *" ${2#coll_flash_} "* ]]; then
             settings+=("${2#coll_flash_}=$3")
@@ -192,7 +192,7 @@ queue() {
 # jobs as it takes: one that dies leaves the rest to the next. Each job has all that keys may ask for.
 points_of_job() {
     local coll=$1 executable=$2 np=$3 number status begun
-    local common=() on_node=yes board=yes rounds=67108864 rounds_from=2
+    local common=() on_node=yes shm=auto algorithm=auto
     shift 3
     while ((${#left[@]})); do
         for number in "${left[@]}"; do
@@ -200,7 +200,7 @@ points_of_job() {
         done >"$scratch/points"
         : >"$scratch/results"
         status=0
-        limit=$((5 * FLASH_TEST_TIMEOUT * (${#left[@]} + 1))) run "$np" --mca coll_flash_board_read_ranks 64 \
+        limit=$((5 * FLASH_TEST_TIMEOUT * (${#left[@]} + 1))) run "$np" \
             "$@" -- "$executable" --points "$scratch/points" "$scratch/results" >"$output" 2>&1 </dev/null || status=$?
         begun=$(sed -n 's/^begin //p' "$scratch/results" | tail -n 1)
         report "${begun:=${left[0]}}"
@@ -262,13 +262,13 @@ mpi() {
     for word in "${common[@]}" "$@"; do
         case $word in
         --mca | -x | --) ;;
-        *) name+=" $word" ;;
+        *) name+=" ${word#"$costs_folder"/}" ;;
         esac
     done
     [[ $coll == flash ]] || name+=" (coll $coll)"
     [[ $on_node == yes ]] || name+=" (on_node $on_node)"
-    [[ $board == no ]] || name+=" (board)"
-    [[ $rounds == 0 ]] || name+=" (rounds)"
+    [[ $shm == no ]] || name+=" (shm $shm)"
+    [[ $algorithm == auto ]] || name+=" ($algorithm)"
     [[ -z ${FLASH_TEST_FAIL-} ]] || name+=", $FLASH_TEST_FAIL fails"
     [[ -z ${FLASH_TEST_UCX-} ]] || name+=", UCX for $FLASH_TEST_UCX"
     [[ -z ${FLASH_TEST_LEVEL-} ]] || name+=", $FLASH_TEST_LEVEL"

@@ -7,7 +7,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 
 # sums FILE NP [MPIRUN OPTION]...: the checksums of a run; some, or it fails.
 sums() {
@@ -38,7 +38,7 @@ done
 # Persistent requests, way 2, are passed on then.
 same_but_persistent() {
     sums "$scratch/sums" "$@" &&
-        board=yes on_node=no sums "$scratch/others" "$@" &&
+        shm=auto on_node=no sums "$scratch/others" "$@" &&
         diff <(grep -v 'way 2' "$scratch/sums") <(grep -v 'way 2' "$scratch/others")
 }
 for np in 2 3 5; do

@@ -14,7 +14,7 @@ has_help_texts() {
     OMPI_MCA_opal_mca_base_component_path=$FLASH_COMPONENT_PATH \
         "$OMPI_INFO" --param coll flash --level 9 --parsable >"$scratch/info"
     sed -n 's/^mca:coll:flash:param:\([a-z_]*\):value:.*/\1/p' "$scratch/info" >"$scratch/found"
-    for name in priority min_bytes step_bytes merge_bytes on_node progress bind ring_order schedule segment_bytes depth keep_bytes verbose help_dir; do
+    for name in priority algorithm costs on_node shm progress bind ring_order segment_bytes depth keep_bytes verbose help_dir; do
         grep -qx "coll_flash_$name" "$scratch/found" || echo "there is no coll_flash_$name"
     done >"$scratch/wrong"
     while read -r name; do
@@ -36,7 +36,7 @@ fi
 for np in 1 2 3 5; do
     mpi "$np" -- test_others
 done
-mpi 3 --mca coll_flash_min_bytes 0 -- test_others
+mpi 3 --mca coll_flash_algorithm ring -- test_others
 
 # What is loaded: what the list names, and flash's remedy does not add to it.
 list_is_honoured() {
@@ -91,53 +91,50 @@ point 'coll_flash_priority -1: nothing said, flash not active' \
     user_type
 
 # The smallest value counts, on all ranks.
-point 'coll_flash_min_bytes differs: said, with cause and remedy, and everyone goes by the smallest' \
-    explains parameters-differ says 1 'coll_flash_min_bytes differs' 3 -- \
-    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_min_bytes=0 \
-    "$programs/flash_tests" test_allgather signatures
-# Blocks of 512 KiB, of which allgathers count half.
-step_differs() {
-    says 1 'coll_flash_step_bytes differs' 3 --mca coll_flash_verbose 2 \
-        --mca coll_flash_step_bytes 1000000 -- \
-        "${on_rank[@]}" 1 OMPI_MCA_coll_flash_step_bytes=262144 "$programs/test_others" own &&
-        holds 3 'Iallgather of .* bytes .*: ring'
+algorithms_differ() {
+    explains choices-differ says 1 'coll_flash_algorithm differs' 3 --mca coll_flash_verbose 1 \
+        --mca coll_flash_algorithm ring -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_algorithm=fallback \
+        "$programs/flash_tests" test_allgather signatures && holds 3 'serves this job (algorithm auto'
 }
-point 'coll_flash_step_bytes differs: said, and everyone goes by the smallest' step_differs
-point 'coll_flash_merge_bytes differs: said' says 1 'coll_flash_merge_bytes differs' 3 \
-    --mca coll_flash_merge_bytes 1000000 -- \
-    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_merge_bytes=0 "$programs/test_others" own
+point 'coll_flash_algorithm differs: said, with cause and remedy, and all use auto' algorithms_differ
+costs_differ() {
+    says 1 'coll_flash_costs differs' 3 --mca coll_flash_verbose 1 -- \
+        "${on_rank[@]}" 1 OMPI_MCA_coll_flash_costs="$costs_folder/fallback" \
+        "$programs/flash_tests" test_allgather signatures && holds 3 'costs built in' && told choices-differ
+}
+point 'coll_flash_costs differs: said, and all use the built-in costs' costs_differ
+wrong_costs() { # CAUSE FILE
+    explains costs-ignored says + "Cause: *$1" 3 --mca coll_flash_costs "$2" -- test_others own
+}
+for line in 'node allgather ring 1 2 3' 'node allgather ring 1 2 3 4 5' 'node allgather rign 1 2 3 4' \
+    'nod allgather ring 1 2 3 4' 'node gather ring 1 2 3 4' 'node allgather ring -1 2 3 4' 'node allgather ring 1 2 3 x' \
+    'node allgather ring 1 2 3 1000000000001'; do
+    printf '# costs\n\n%s\n' "$line" >"$scratch/wrong_costs"
+    point "costs, $line: said, with cause and remedy" wrong_costs 'line 3 is no row' "$scratch/wrong_costs"
+done
+point 'costs that are not there: likewise' wrong_costs 'No such file' "$scratch/nothing"
 segments_differ() { # [MPIRUN OPTION]...
-    says 1 'coll_flash_segment_bytes differs' 3 --mca coll_flash_min_bytes 0 --mca coll_flash_verbose 1 "$@" -- \
+    says 1 'coll_flash_segment_bytes differs' 3 --mca coll_flash_algorithm ring --mca coll_flash_verbose 1 "$@" -- \
         "${on_rank[@]}" 1 OMPI_MCA_coll_flash_segment_bytes=4096 \
         "$programs/flash_tests" test_allgather signatures && holds 3 'serves this job .*, segment_bytes 4096,'
 }
 point 'coll_flash_segment_bytes differs: said, and everyone goes by the smallest' \
     segments_differ --mca coll_flash_segment_bytes 65536
 point 'coll_flash_segment_bytes on one rank alone: said, and everyone goes by it' segments_differ
-schedule_differs() {
-    says 1 'different values of coll_flash_schedule' 3 --mca coll_flash_schedule direct \
-        --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 0 -- \
-        "${on_rank[@]}" 1 OMPI_MCA_coll_flash_schedule=ring \
-        "$programs/flash_tests" test_reduce_scatter same_bits && holds 0 'by the direct schedule' &&
-        told schedules-differ
-}
-point 'coll_flash_schedule differs: said, and everyone goes by the ring' schedule_differs
-
 # All ranks are on this node.
 plain='Iallgatherv* of [0-9]* bytes on communicator 0' # the extension's take the ring anyway
 path_is() { # ON_NODE TEXT OTHER: plain calls take the way of that text, and none the other
     on_node=$1 says + "$plain: $2" 3 --mca coll_flash_verbose 2 "${@:4}" &&
         holds 0 "$plain: $3"
 }
-below='passed on (on one node'
-gather=(--mca coll_flash_min_bytes 0 -- test_allgather counts)
+below='falls back (on one node'
+gather=(-- test_others own)
 point 'coll_flash_on_node yes: the ring' path_is yes ring "$below" "${gather[@]}"
-point 'coll_flash_on_node no: passed on' path_is no "$below" ring "${gather[@]}"
-point 'coll_flash_on_node no on one rank: passed on by all' path_is yes "$below" ring \
-    --mca coll_flash_min_bytes 0 -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_on_node=no \
-    "$programs/flash_tests" test_allgather counts
+point 'coll_flash_on_node no: falls back' path_is no "$below" ring "${gather[@]}"
+point 'coll_flash_on_node no on one rank: all fall back' path_is yes "$below" ring \
+    -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_on_node=no "$programs/test_others" own
 if (($(getconf _NPROCESSORS_ONLN) < 6)); then
-    point 'coll_flash_on_node auto, few hardware threads: passed on' path_is auto "$below" ring \
+    point 'coll_flash_on_node auto, few hardware threads: falls back' path_is auto "$below" ring \
         "${gather[@]}"
 else
     point 'coll_flash_on_node auto, many hardware threads: the ring' path_is auto ring "$below" \
@@ -149,7 +146,7 @@ on_node=no mpi 3 -- test_allgather
 point 'a callback fails: the others say why, with cause and remedy' explains peer-failed \
     says + 'Another rank could not complete' 2 -- test_failures produce
 point 'sizes disagree: said, with cause and remedy' explains sizes-disagree \
-    says + 'disagree about the sizes' 2 --mca coll_flash_min_bytes 0 -- test_sizes plain
+    says + 'disagree about the sizes' 2 --mca coll_flash_algorithm ring -- test_sizes plain
 
 # --------------------------------------------------------------------- verbose
 
@@ -162,27 +159,25 @@ point 'coll_flash_verbose 1: too low a priority' \
     test_extension active
 point 'coll_flash_verbose 2: operations around the ring' \
     says 3 'Iallgather of .* bytes .*: ring' 3 --mca coll_flash_verbose 2 -- test_others own
-point 'coll_flash_verbose 2: operations passed on, and why' \
-    says 3 'Iallgather of .* bytes .*: passed on (below twice min_bytes)' 3 \
-    --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 786433 -- test_others own
-point 'coll_flash_min_bytes: half of all blocks of an allgather' \
-    says 3 'Iallgather of .* bytes .*: ring' 3 \
-    --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 786432 -- test_others own
-point 'coll_flash_verbose 2: operations of short blocks passed on' \
-    says 3 'Iallgather of .* bytes .*: passed on (blocks below twice step_bytes)' 3 \
-    --mca coll_flash_verbose 2 --mca coll_flash_step_bytes 262145 -- test_others own
-point 'coll_flash_step_bytes: half of a block of an allgather' \
-    says 3 'Iallgather of .* bytes .*: ring' 3 \
-    --mca coll_flash_verbose 2 --mca coll_flash_step_bytes 262144 -- test_others own
-point 'coll_flash_min_bytes 0: whatever the blocks' \
-    says 3 'Iallgather of .* bytes .*: ring' 3 --mca coll_flash_min_bytes 0 \
-    --mca coll_flash_verbose 2 --mca coll_flash_step_bytes 100000000 -- test_others own
+point 'coll_flash_verbose 2: operations that fall back, and why' \
+    says 3 'Iallgather of .* bytes .*: falls back (the ring costs more)' 3 \
+    --mca coll_flash_verbose 2 --mca coll_flash_costs "$costs_folder/fallback" -- test_others own
+ring_costs() { # NS TEXT: of 1 MiB that each of three ranks sends, at a nanosecond a byte by the fallback
+    printf 'node allgather %s\n' 'fallback 0 0 0 1000' "ring $1" >"$scratch/ring_costs"
+    says 3 "Iallgather of .* bytes .*: $2" 3 --mca coll_flash_verbose 2 --mca coll_flash_costs "$scratch/ring_costs" \
+        -- test_others own
+}
+point 'equal costs: falls back' ring_costs '1048576 0 0 0' 'falls back'
+point 'a nanosecond less: the ring' ring_costs '1048575 0 0 0' ring
+point 'costs of each other rank' ring_costs '0 524288 0 0' 'falls back'
+point 'costs of each doubling' ring_costs '0 0 524288 0' 'falls back'
+point 'costs of each byte' ring_costs '0 0 0 999' ring
 point 'coll_flash_verbose 2: reductions around the ring' \
     says 10 'Ireduce_scatter_block of .* bytes .*: ring' 2 \
-    --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 0 -- test_reduce_scatter same_bits
-point 'coll_flash_verbose 2: operations of the user passed on, and why' \
-    says 24 'Ireduce_scatter_block of .* bytes .*: passed on (not a commutative' 2 \
-    --mca coll_flash_verbose 2 --mca coll_flash_min_bytes 0 -- test_reduce_scatter user_operations
+    --mca coll_flash_verbose 2 --mca coll_flash_algorithm ring -- test_reduce_scatter same_bits
+point 'coll_flash_verbose 2: operations of the user fall back, and why' \
+    says 24 'Ireduce_scatter_block of .* bytes .*: falls back (not a commutative' 2 \
+    --mca coll_flash_verbose 2 --mca coll_flash_algorithm ring -- test_reduce_scatter user_operations
 point 'coll_flash_verbose 2: calls of the extension around the ring' \
     says + 'Iallgather_compute of .* bytes on communicator 0: ring' 2 --mca coll_flash_verbose 2 -- \
     test_extension blocking

@@ -11,7 +11,7 @@ if ((ompi_major < 5)); then
     plan
     exit
 fi
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 # opens_again NP: three tries, since one may end with 75, see test_sessions.c.
 opens_again() {
     local status

@@ -7,7 +7,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 # Between all ranks of a job rings, between some of them not all calls.
-options --mca coll_flash_min_bytes 262144 --mca coll_flash_step_bytes 0
+options --mca coll_flash_costs "$costs_folder/small_rings"
 for np in 1 2 3; do
     mpi "$np" -- test_spawn spawned
     mpi "$np" -- test_spawn connected
@@ -17,8 +17,8 @@ for np in 2 3 5; do
 done
 options
 for progress in on off; do
-    mpi 2 --mca coll_flash_progress "$progress" --mca coll_flash_min_bytes 0 -- test_spawn spawned
-    mpi 4 --mca coll_flash_progress "$progress" --mca coll_flash_min_bytes 0 -- \
+    mpi 2 --mca coll_flash_progress "$progress" --mca coll_flash_algorithm ring -- test_spawn spawned
+    mpi 4 --mca coll_flash_progress "$progress" --mca coll_flash_algorithm ring -- \
         test_spawn halves create_group
 done
 

@@ -37,35 +37,32 @@ rows() {
 
 # One gather of 512 KiB blocks.
 point 'a call that flash serves' \
-    rows 'calls by the ring' 1 '  their blocks, MiB' 1.5 'plain calls passed on' 0 \
+    rows 'calls by the ring' 1 '  their blocks, MiB' 1.5 'calls by the fallback' 0 \
     3 "${summary[@]}" -- test_others own
 point 'of five ranks' \
     rows 'calls by the ring' 1 '  their blocks, MiB' 2.5 5 "${summary[@]}" -- test_others own
-point 'a call below min_bytes' \
-    rows 'calls by the ring' 0 'plain calls passed on' 1 '  why: below min_bytes' 1 \
-    3 "${summary[@]}" --mca coll_flash_min_bytes 786433 -- test_others own
-point 'a call too small for a ring, and direct' \
-    rows 'calls by the ring' 0 'small plain calls, direct' 3 'plain calls passed on' 0 \
-    2 "${summary[@]}" --mca coll_flash_min_bytes 1000000000 -- test_async reduce_scatter
+point 'a call for which the ring costs more' \
+    rows 'calls by the ring' 0 'calls by the fallback' 1 '  why: the ring costs more' 1 \
+    3 "${summary[@]}" --mca coll_flash_costs "$costs_folder/fallback" -- test_others own
+point 'a call too small for a ring, and pairwise' \
+    rows 'calls by the ring' 0 'calls pairwise' 3 'calls by the fallback' 0 \
+    2 "${summary[@]}" --mca coll_flash_costs "$costs_folder/pairwise" -- test_async reduce_scatter
 nothing() {
-    says 1 'nothing went by a ring or direct' 3 "${summary[@]}" --mca coll_flash_min_bytes 786433 \
+    says 1 'nothing went by the ring or pairwise' 3 "${summary[@]}" --mca coll_flash_costs "$costs_folder/fallback" \
         -- test_others own && holds 0 'hidden: '
 }
 point 'where there was nothing to hide' nothing
-point 'a call with blocks below step_bytes' \
-    rows 'plain calls passed on' 1 '  why: blocks below step_bytes' 1 \
-    3 "${summary[@]}" --mca coll_flash_step_bytes 262145 -- test_others own
 on_one_node() {
-    on_node=no rows 'plain calls passed on' 1 '  why: on one node (on_node)' 1 "$@"
+    on_node=no rows 'calls by the fallback' 1 '  why: on one node (on_node)' 1 "$@"
 }
 point 'a call on one node' on_one_node 3 "${summary[@]}" -- test_others own
 point 'a reduction that is not commutative' \
-    rows 'plain calls passed on' 36 '  why: operation or type' 36 \
-    2 "${summary[@]}" --mca coll_flash_min_bytes 0 -- test_reduce_scatter user_operations
+    rows 'calls by the fallback' 36 '  why: operation or type' 36 \
+    2 "${summary[@]}" --mca coll_flash_algorithm ring -- test_reduce_scatter user_operations
 
 callbacks() {
     says 1 'their callbacks  *[1-9]' 3 "${summary[@]}" -- test_extension blocking &&
-        holds 1 'rings and direct calls, s  *[0-9.]*  *[0-9.]*  *[0-9.]*$' &&
+        holds 1 'these in flight, s  *[0-9.]*  *[0-9.]*  *[0-9.]*$' &&
         holds 1 '^  hidden: [0-9.]* %$'
 }
 point 'callbacks, and how long it was under way' callbacks

@@ -9,7 +9,7 @@
 #include "mpitest.h"
 #include "pvars.h"
 
-/* More than the default of coll_flash_min_bytes, and less. */
+/* For the ring, and not. */
 enum { LARGE = 2 << 20, SMALL = 16 };
 
 /* Leaves the moving of data to the progress thread for a moment. */
@@ -31,9 +31,9 @@ static void gather(int bytes)
 static void count_calls(void)
 {
     MPI_T_pvar_handle rings =
-        pvar_of("coll_flash_rings", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
+        pvar_of("coll_flash_ring_calls", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
     MPI_T_pvar_handle passed =
-        pvar_of("coll_flash_passed_on", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
+        pvar_of("coll_flash_fallback_calls", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
     unsigned long long served = world_size > 1;
 
     for (int i = 0; i < 3; i++) {
@@ -89,17 +89,16 @@ static void count_reasons(void)
         const char *name;
         unsigned long long expected;
         MPI_T_pvar_handle handle; /* its counter is 0 when this is made */
-    } counts[] = {{"coll_flash_rings", 2, NULL},
+    } counts[] = {{"coll_flash_ring_calls", 2, NULL},
                   {"coll_flash_ring_bytes", ranks * (LARGE + block), NULL},
-                  {"coll_flash_boards", 0, NULL},
-                  {"coll_flash_board_bytes", 0, NULL},
+                  {"coll_flash_shm_calls", 0, NULL},
+                  {"coll_flash_shm_bytes", 0, NULL},
                   {"coll_flash_callbacks", 0, NULL},
-                  {"coll_flash_passed_on", 3, NULL},
-                  {"coll_flash_passed_on_bytes", ranks * (2 * SMALL + block), NULL},
-                  {"coll_flash_plain", 0, NULL},
+                  {"coll_flash_fallback_calls", 3, NULL},
+                  {"coll_flash_fallback_bytes", ranks * (2 * SMALL + block), NULL},
+                  {"coll_flash_plain_calls", 0, NULL},
                   {"coll_flash_plain_bytes", 0, NULL},
-                  {"coll_flash_fallbacks_min_bytes", 2, NULL},
-                  {"coll_flash_fallbacks_step_bytes", 0, NULL},
+                  {"coll_flash_fallbacks_cost", 2, NULL},
                   {"coll_flash_fallbacks_on_node", 0, NULL},
                   {"coll_flash_fallbacks_operation", 1, NULL},
                   {"coll_flash_fallbacks_persistent", 0, NULL},
@@ -179,7 +178,7 @@ static void count_direct_calls(void)
 {
     enum { ROUNDS = 50, BYTES = 64 << 10 };
     MPI_T_pvar_handle directs =
-        pvar_of("coll_flash_directs", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
+        pvar_of("coll_flash_pairwise_calls", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
     double *send = get_memory(BYTES), *recv = get_memory(BYTES);
     int count = BYTES / (int) sizeof(double) / world_size;
     struct timespec pause = {.tv_nsec = 1000000};

@@ -9,12 +9,12 @@
 #include "aftermath.h"
 #include "mpitest.h"
 
-static void set_schedule(MPI_Comm comm, const char *schedule)
+static void set_algorithm(MPI_Comm comm, const char *algorithm)
 {
     MPI_Info info;
 
     MPI_Info_create(&info);
-    MPI_Info_set(info, "mpix_flash_schedule", (char *) schedule);
+    MPI_Info_set(info, "mpix_flash_algorithm", (char *) algorithm);
     check_class(MPI_Comm_set_info(comm, info), MPI_SUCCESS, "MPI_Comm_set_info");
     MPI_Info_free(&info);
 }
@@ -79,9 +79,9 @@ static void same_bits(void)
             all += (size_t) counts[rank];
         }
         input = make_input(all);
-        set_schedule(comm, "ring");
+        set_algorithm(comm, "ring");
         reduce_scatter(comm, input, ring, counts, MPI_SUM);
-        set_schedule(comm, "direct");
+        set_algorithm(comm, "pairwise");
         reduce_scatter(comm, input, direct, counts, MPI_SUM);
         check(memcmp(ring, direct, mine * sizeof(*ring)) == 0, "shape %d: other bits", shape);
         for (size_t k = 0; k < all; k++) {
@@ -138,7 +138,7 @@ static void together(void)
     for (int turn = 0; turn < AT_A_TIME; turn++) {
         turns[turn] = turn;
         output[turn] = get_memory(blocks * sizeof(*input));
-        set_schedule(comm, turn % 3 == 0 ? "ring" : "direct");
+        set_algorithm(comm, turn % 3 == 0 ? "ring" : "pairwise");
         if (turn % 3 == 2) {
             MPIX_Ialltoall_compute(input, BLOCK, MPI_INT, output[turn], BLOCK, MPI_INT, NULL, NULL,
                                    look, &seen, NULL, comm, &requests[turn]);
@@ -178,11 +178,11 @@ static void told(void)
     for (int rank = 0; rank < world_size; rank++) {
         counts[rank] = 1;
     }
-    set_schedule(comm, "direct");
+    set_algorithm(comm, "pairwise");
     reduce_scatter(comm, input, &output, counts, MPI_SUM);
-    set_schedule(comm, "straight"); /* there is no such one: what held holds */
+    set_algorithm(comm, "straight"); /* there is no such one: what held holds */
     reduce_scatter(comm, input, &output, counts, MPI_SUM);
-    set_schedule(comm, "ring");
+    set_algorithm(comm, "ring");
     reduce_scatter(comm, input, &output, counts, MPI_SUM);
     free(counts);
     free(input);

@@ -200,7 +200,7 @@ static void rounds_once(void)
     int active;
 
     MPI_Info_create(&info);
-    MPI_Info_set(info, "mpix_flash_schedule", "direct");
+    MPI_Info_set(info, "mpix_flash_algorithm", "pairwise");
     MPI_Comm_set_info(comm, info);
     MPI_Info_free(&info);
     MPIX_Flash_active(comm, &active);

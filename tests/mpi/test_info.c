@@ -270,11 +270,11 @@ static void no_answer(void)
    4 bytes, but each is. */
 static void path(void)
 {
-    static const char *const turns[][2] = {{"mpix_flash_min_bytes", "0"},
-                                           {"mpix_flash_min_bytes", "1"},
-                                           {"mpix_flash_step_bytes", "4"},
-                                           {"mpix_flash_min_bytes", "1000000"}};
-    MPI_Comm comm = dup_with("mpix_flash_step_bytes", "0");
+    static const char *const turns[][2] = {{"mpix_flash_algorithm", "ring"},
+                                           {"mpix_flash_algorithm", "auto"},
+                                           {"mpix_flash_algorithm", "ring"},
+                                           {"mpix_flash_algorithm", "auto"}};
+    MPI_Comm comm = dup_with("mpix_flash_algorithm", "auto");
     int *recv = get_memory((size_t) world_size * sizeof(*recv));
 
     for (size_t turn = 0; turn < LENGTH(turns); turn++) {

@@ -13,7 +13,7 @@
 #include "persistent.h"
 #include "pvars.h"
 
-enum { BLOCK = 4096, SMALL = 64 }; /* bytes */
+enum { BLOCK = 4096, SMALL = 64, LONG = 64 << 10 }; /* bytes */
 
 /* ---------------------------------------------------------------- whether blocks are read */
 
@@ -53,11 +53,11 @@ static bool memory_is_readable(void)
 
 typedef enum way { RING, DIRECT, BOARD, ROUNDS, PASSED_ON, WAYS } way_t;
 
-static const char *const names[WAYS] = {[RING] = "coll_flash_rings",
-                                        [DIRECT] = "coll_flash_directs",
-                                        [BOARD] = "coll_flash_boards",
-                                        [ROUNDS] = "coll_flash_doublings",
-                                        [PASSED_ON] = "coll_flash_passed_on"};
+static const char *const names[WAYS] = {[RING] = "coll_flash_ring_calls",
+                                        [DIRECT] = "coll_flash_pairwise_calls",
+                                        [BOARD] = "coll_flash_shm_calls",
+                                        [ROUNDS] = "coll_flash_recdbl_calls",
+                                        [PASSED_ON] = "coll_flash_fallback_calls"};
 static MPI_T_pvar_handle counters[WAYS];
 
 static void open_counters(void)
@@ -162,17 +162,11 @@ static void set(MPI_Comm comm, const char *name, const char *value)
     MPI_Info_free(&info);
 }
 
-#define NONE  "0"
-#define LARGE "1000000000" /* more than any call's bytes, or ranks */
-
-/* All plain calls are passed on; each key says nothing without others. */
+/* All standard calls fall back; each key says nothing without others. */
 static MPI_Comm dup_that_passes_on(void)
 {
     static const char *const keys[][2] = {
-        {"min_bytes", LARGE},     {"step_bytes", NONE},    {"on_node", "true"},
-        {"board", "false"},       {"board_bytes", LARGE},  {"board_read_ranks", NONE},
-        {"direct_bytes", LARGE},  {"direct_ranks", LARGE}, {"doubling_bytes", NONE},
-        {"doubling_ranks", NONE}, {"schedule", "ring"},    {"segment_bytes", "65536"}};
+        {"algorithm", "fallback"}, {"on_node", "true"}, {"shm", "no"}, {"segment_bytes", "65536"}};
     MPI_Comm comm;
 
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -198,46 +192,33 @@ typedef struct example {
 
 /* One behind the other: each value counts from the next call on. */
 static const example_t examples[] = {
-    {"min_bytes", GATHER, .turns = {{NONE, RING}, {LARGE, PASSED_ON}, {"1", RING}}},
-    {"min_bytes", REDUCE, .turns = {{NONE, RING}, {LARGE, PASSED_ON}, {"1", RING}}},
-    {"step_bytes", GATHER, .first = {{"min_bytes", "1"}},
-     .turns = {{NONE, RING}, {LARGE, PASSED_ON}, {"1", RING}}},
-    {"on_node", GATHER, .first = {{"min_bytes", NONE}},
+    {"algorithm", GATHER,
+     .turns = {{"ring", RING}, {"fallback", PASSED_ON}, {"recdbl", ROUNDS}, {"auto", RING}}},
+    {"algorithm", REDUCE,
+     .turns = {{"ring", RING},
+               {"fallback", PASSED_ON},
+               {"recdbl", ROUNDS},
+               {"pairwise", DIRECT},
+               {"auto", RING}}},
+    /* What it cannot serve is left to the costs. */
+    {"algorithm", GATHER, .turns = {{"pairwise", RING}, {"fallback", PASSED_ON}, {"shm", RING}}},
+    {"algorithm", GATHER, .first = {{"shm", "auto"}, {"on_node", "false"}},
+     .turns = {{"shm", BOARD}, {"ring", RING}, {"auto", PASSED_ON}}},
+    {"on_node", GATHER, .first = {{"algorithm", "auto"}},
      .turns = {{"false", PASSED_ON}, {"true", RING}, {"false", PASSED_ON}}},
-    {"on_node", REDUCE, .first = {{"min_bytes", NONE}},
+    {"on_node", REDUCE, .first = {{"algorithm", "auto"}},
      .turns = {{"false", PASSED_ON}, {"true", RING}, {"false", PASSED_ON}}},
-    {"board", GATHER, .turns = {{"true", BOARD}, {"false", PASSED_ON}, {"true", BOARD}}},
-    {"board", REDUCE, .turns = {{"true", BOARD}, {"false", PASSED_ON}, {"true", BOARD}}},
-    {"board_bytes", GATHER, .ranks = 2, .first = {{"board", "true"}, {"board_read_ranks", "1"}},
-     .turns = {{"1", PASSED_ON}, {LARGE, BOARD}, {"1", PASSED_ON}}},
-    {"board_read_ranks", GATHER, .ranks = 2, .reads = true,
-     .first = {{"board", "true"}, {"board_bytes", "1"}},
-     .turns = {{"1", PASSED_ON}, {"2", BOARD}, {NONE, PASSED_ON}}},
-    {"direct_bytes", REDUCE, .turns = {{"1", DIRECT}, {LARGE, PASSED_ON}, {NONE, DIRECT}}},
-    {"direct_ranks", REDUCE, .first = {{"direct_bytes", "1"}},
-     .turns = {{"1", PASSED_ON}, {"3", DIRECT}, {NONE, PASSED_ON}}},
-    {"direct_ranks", REDUCE, .ranks = 3, .first = {{"direct_bytes", "1"}},
-     .turns = {{"2", PASSED_ON}, {"3", DIRECT}}},
-    {"doubling_bytes", GATHER, .turns = {{"1000000", ROUNDS}, {"1", PASSED_ON}, {LARGE, ROUNDS}}},
-    {"doubling_bytes", REDUCE, .turns = {{"1000000", ROUNDS}, {"1", PASSED_ON}, {LARGE, ROUNDS}}},
-    {"doubling_ranks", REDUCE, .ranks = 3, .first = {{"doubling_bytes", "1000000"}},
-     .turns = {{"4", PASSED_ON}, {"3", ROUNDS}, {LARGE, PASSED_ON}}},
-    {"doubling_ranks", REDUCE, .ranks = 2, .first = {{"doubling_bytes", "1000000"}},
-     .turns = {{"4", ROUNDS}}},
-    {"on_node", GATHER, .first = {{"min_bytes", NONE}},
+    {"on_node", GATHER, .first = {{"algorithm", "auto"}},
      .turns = {{"no", PASSED_ON},
                {"yes", RING},
                {"0", PASSED_ON},
                {"1", RING},
                {"off", PASSED_ON},
                {"on", RING}}},
-    {"board", GATHER,
-     .turns = {{"yes", BOARD},
-               {"no", PASSED_ON},
-               {"1", BOARD},
-               {"0", PASSED_ON},
-               {"on", BOARD},
-               {"off", PASSED_ON}}}};
+    {"shm", GATHER, .first = {{"algorithm", "shm"}, {"on_node", "false"}},
+     .turns = {{"auto", BOARD}, {"no", PASSED_ON}, {"copy", BOARD}, {"read", BOARD}}},
+    {"shm", REDUCE, .first = {{"algorithm", "shm"}, {"on_node", "false"}},
+     .turns = {{"auto", BOARD}, {"no", PASSED_ON}, {"copy", BOARD}, {"read", BOARD}}}};
 
 static void try_example(const example_t *example)
 {
@@ -282,48 +263,42 @@ static void ways(void)
 
 /* --------------------------------------------------------------- what MPI_Init has prepared */
 
-static unsigned reads_with(MPI_Comm comm, const char *board_bytes, int ranks)
+static unsigned reads_with(MPI_Comm comm, const char *shm, int bytes)
 {
-    char text[16];
     unsigned before = atomic_load(&reads), found;
 
-    snprintf(text, sizeof(text), "%d", ranks);
-    set(comm, "board_bytes", board_bytes);
-    set(comm, "board_read_ranks", text);
-    gather(comm, BLOCK);
+    set(comm, "shm", shm);
+    gather(comm, bytes);
     found = atomic_load(&reads) - before;
     MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_UNSIGNED, MPI_SUM, MPI_COMM_WORLD);
     return found;
 }
 
-/* Blocks on boards that are large enough are read where they are. */
+/* Which blocks are read where they are. */
 static void read_blocks(void)
 {
     MPI_Comm comm = dup_that_passes_on();
 
-    set(comm, "board", "true");
+    set(comm, "algorithm", "shm");
     if (memory_is_readable()) {
-        check(reads_with(comm, "1", world_size) > 0, "no block is read");
-        check(reads_with(comm, LARGE, world_size) == 0, "small blocks are read");
-        check(reads_with(comm, "1", world_size - 1) == 0, "too many ranks read");
+        check(reads_with(comm, "read", SMALL) > 0, "read: no block is read");
+        check(reads_with(comm, "copy", LONG) == 0, "copy: blocks are read");
+        check(reads_with(comm, "auto", BLOCK) == 0, "auto: small blocks are read");
+        check((reads_with(comm, "auto", LONG) > 0) == (world_size == 2),
+              "auto: %d ranks' long blocks are%s read", world_size, world_size == 2 ? " not" : "");
     }
     MPI_Comm_free(&comm);
 }
 
-/* The parameters are coll_flash_doubling_bytes 1024, coll_flash_board_read_ranks 0. */
+/* The parameter is coll_flash_shm copy. */
 static void exceed_limits(void)
 {
     MPI_Comm comm = dup_that_passes_on();
 
     open_counters();
-    set(comm, "doubling_bytes", LARGE);
-    check(way_of(comm, REDUCE, SMALL) == ROUNDS, "below the parameter: not in rounds");
-    check(way_of(comm, REDUCE, BLOCK) == PASSED_ON, "above the parameter: not passed on");
-    set(comm, "board", "true");
-    check(way_of(comm, REDUCE, BLOCK) == BOARD, "the key of boards is not heard");
-    check(reads_with(comm, "1", world_size) == 0, "blocks are read, against the parameter");
-    check(way_of(comm, GATHER, BLOCK) == (world_size == 2 ? PASSED_ON : BOARD),
-          "by boards as if blocks were read, against the parameter");
+    set(comm, "algorithm", "shm");
+    check(reads_with(comm, "read", BLOCK) == 0, "blocks are read, against the parameter");
+    check(way_of(comm, GATHER, BLOCK) == BOARD, "the key of shared memory is not heard");
     close_counters();
     MPI_Comm_free(&comm);
 }
@@ -333,7 +308,7 @@ static void limits(void)
     pvars_with(exceed_limits);
 }
 
-/* ------------------------------------------------------------------- schedules */
+/* ------------------------------------------------------------------- algorithms */
 
 static atomic_bool foreign; /* this rank has added to another one's block */
 
@@ -393,42 +368,41 @@ static bool goes_by_ring(reduction_t *reduction, MPI_Request *request)
     return found != 0;
 }
 
-static void schedule(void)
+static void pairwise(void)
 {
-    static const char *const values[] = {"ring", "direct", "ring", "direct"};
+    static const char *const values[] = {"ring", "pairwise", "ring", "pairwise"};
     MPI_Comm comm = dup_that_passes_on();
     reduction_t reduction;
     MPI_Request request;
 
     reduction_init(&reduction);
-    set(comm, "min_bytes", NONE);
     for (size_t k = 0; k < LENGTH(values); k++) {
         bool ring = strcmp(values[k], "ring") == 0 && world_size > 2;
 
-        set(comm, "schedule", values[k]);
+        set(comm, "algorithm", values[k]);
         MPI_Ireduce_scatter_block(reduction.send, reduction.recv, ELEMENTS, MPI_INT, reduction.op,
                                   comm, &request);
-        check(goes_by_ring(&reduction, &request) == ring, "schedule %s is not heard", values[k]);
+        check(goes_by_ring(&reduction, &request) == ring, "algorithm %s is not heard", values[k]);
     }
     reduction_free(&reduction);
     MPI_Comm_free(&comm);
 }
 
-/* A request made with the first schedule, and started when the other one holds. */
-static void keeps_schedule(MPI_Comm comm, const char *first, const char *other)
+/* A request made with the first algorithm, and started when the other one holds. */
+static void keeps_algorithm(MPI_Comm comm, const char *first, const char *other)
 {
     bool ring = strcmp(first, "ring") == 0 && world_size > 2;
     reduction_t reduction;
     MPI_Request request;
 
     reduction_init(&reduction);
-    set(comm, "schedule", first);
+    set(comm, "algorithm", first);
     MPI_Reduce_scatter_block_init(reduction.send, reduction.recv, ELEMENTS, MPI_INT, reduction.op,
                                   comm, MPI_INFO_NULL, &request);
-    set(comm, "schedule", other);
+    set(comm, "algorithm", other);
     for (int turn = 0; turn < 2; turn++) {
         MPI_Start(&request);
-        check(goes_by_ring(&reduction, &request) == ring, "made with schedule %s, and not kept",
+        check(goes_by_ring(&reduction, &request) == ring, "made with algorithm %s, and not kept",
               first);
     }
     MPI_Request_free(&request);
@@ -441,10 +415,8 @@ static void keeps_schedule(MPI_Comm comm, const char *first, const char *other)
  */
 static void keep_ring(MPI_Comm comm)
 {
-    static const char *const others[][2] = {{"segment_bytes", "5000"},
-                                            {"min_bytes", LARGE},
-                                            {"on_node", "false"},
-                                            {"step_bytes", LARGE}};
+    static const char *const others[][2] = {
+        {"segment_bytes", "5000"}, {"algorithm", "fallback"}, {"on_node", "false"}};
     int *send = get_memory(BLOCK), *recv = get_memory((size_t) world_size * BLOCK);
     int elements = BLOCK / (int) sizeof(int);
     unsigned long long before[WAYS], after[WAYS];
@@ -489,9 +461,9 @@ static void keep_all(void)
     MPI_Comm comm = dup_that_passes_on();
 
     open_counters();
-    set(comm, "min_bytes", NONE);
-    keeps_schedule(comm, "ring", "direct");
-    keeps_schedule(comm, "direct", "ring");
+    keeps_algorithm(comm, "ring", "pairwise");
+    keeps_algorithm(comm, "pairwise", "ring");
+    set(comm, "algorithm", "ring");
     keep_ring(comm);
     close_counters();
     MPI_Comm_free(&comm);
@@ -503,4 +475,4 @@ static void persistent(void)
 }
 
 TEST_PROGRAM(test_keys, MPI_THREAD_SINGLE, {"ways", ways}, {"reads", read_blocks},
-             {"schedule", schedule}, {"persistent", persistent}, {"limits", limits});
+             {"pairwise", pairwise}, {"persistent", persistent}, {"limits", limits});

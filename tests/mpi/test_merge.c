@@ -2,7 +2,7 @@
  * test_merge.c: callbacks that take all ranks' blocks at once: where they do, where they do not, and
  * what they are given.
  *
- * In the environment: OMPI_MCA_coll_flash_merge_bytes, as mpirun's --mca leaves it, is the limit;
+ * In the environment: OMPI_MCA_coll_flash_algorithm, as mpirun's --mca leaves it;
  * FLASH_TEST_ACTIVE: the communicators are not flash's.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -11,6 +11,7 @@
 
 #include "aftermath.h"
 #include "late.h"
+#include "choice.h"
 #include "mpitest.h"
 
 typedef enum call { ALLGATHER, REDUCE_SCATTER, ALLREDUCE, ALLTOALL, CALLS } call_t;
@@ -168,11 +169,15 @@ static int finish_own(const MPIX_Flash_block *block, void *arg)
 
 /* -------------------------------------------------------------------- running */
 
-static size_t limit(void)
+/* Whether that many bytes are merged where hints say that they may be. */
+static bool pays(call_t call, size_t bytes)
 {
-    const char *text = getenv("OMPI_MCA_coll_flash_merge_bytes");
+    const char *algorithm = getenv("OMPI_MCA_coll_flash_algorithm");
 
-    return text == NULL ? 512 * 1024 : strtoull(text, NULL, 10);
+    if (algorithm != NULL && strcmp(algorithm, "auto") != 0) {
+        return strcmp(algorithm, "fallback") == 0;
+    }
+    return !choice_ring_pays(call == ALLGATHER ? "allgather" : "reduce_scatter", bytes, world_size);
 }
 
 static bool is_served(const run_t *run)
@@ -198,8 +203,8 @@ static bool in_a_row(const run_t *run)
 static bool expects_merged(const run_t *run, bool consumes)
 {
     const shape_t *shape = &run->shape;
-    bool plain = !is_served(run) ||
-                 (shape->call <= REDUCE_SCATTER && (size_t) run->all * sizeof(int64_t) <= limit());
+    bool plain = !is_served(run) || (shape->call <= REDUCE_SCATTER &&
+                                     pays(shape->call, (size_t) run->all * sizeof(int64_t)));
     bool produced = shape->call != ALLGATHER, consumed = shape->call != REDUCE_SCATTER;
 
     return plain && world_size > 1 && (consumes ? consumed : produced) && in_a_row(run);
@@ -463,7 +468,7 @@ static void key(void)
     shape_t shape = {.call = ALLGATHER, .count = 1000};
 
     MPI_Info_create(&info);
-    MPI_Info_set(info, "mpix_flash_merge_bytes", "0");
+    MPI_Info_set(info, "mpix_flash_algorithm", "ring");
     MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
     for (int merges = 0; merges <= 1; merges++) {
         MPI_Request request;
@@ -475,7 +480,7 @@ static void key(void)
         check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "with an info key");
         check_calls(&run);
         release(&run);
-        MPI_Info_set(info, "mpix_flash_merge_bytes", "10000000");
+        MPI_Info_set(info, "mpix_flash_algorithm", "fallback");
         MPI_Comm_set_info(comm, info);
     }
     MPI_Info_free(&info);
@@ -504,7 +509,8 @@ static void gaps(void)
 {
     MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
     bool served = getenv("FLASH_TEST_ACTIVE") == NULL && world_size > 1;
-    bool merges = world_size > 1 && (!served || (size_t) world_size * sizeof(int64_t) <= limit());
+    bool merges =
+        world_size > 1 && (!served || pays(ALLGATHER, (size_t) world_size * sizeof(int64_t)));
     MPI_Aint place = sizeof(int64_t);
     MPI_Datatype at, apart;
     int64_t *all = get_memory((size_t) world_size * 3 * sizeof(*all)), own = 77 + world_rank;

@@ -11,7 +11,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 # shellcheck disable=SC2206 # a list of words
 tool=($FLASH_VALGRIND)
 
-options --mca coll_flash_min_bytes 0
+options --mca coll_flash_algorithm ring
 for np in 2 3; do
     mpi "$np" -- test_allgather
     mpi "$np" -- test_reduce_scatter
@@ -41,33 +41,32 @@ for function in ucp_config_read ucp_init_version ucp_worker_create ucp_worker_ge
 done
 
 # What takes no ring: small reduce-scatters, and whatever goes over boards.
-options --mca coll_flash_direct_bytes 1 --mca coll_flash_min_bytes 1000000000
+options --mca coll_flash_costs "$costs_folder/pairwise"
 point 'reduce-scatters are direct' \
-    says + 'Ireduce_scatter.*: direct (' 2 --mca coll_flash_verbose 2 -- test_reduce_scatter same_bits
+    says + 'Ireduce_scatter.*: pairwise (' 2 --mca coll_flash_verbose 2 -- test_reduce_scatter same_bits
 for np in 2 3; do
     mpi "$np" -- test_reduce_scatter
     mpi "$np" -- test_requests one_communicator many_communicators come_and_go reduce_meanwhile
 done
-options --mca coll_flash_min_bytes 1000000000
-rounds=67108864
+algorithm=recdbl
 point 'calls go in rounds' \
-    says + 'Iallgather.*: doubling (' 2 --mca coll_flash_verbose 2 -- test_allgather counts
+    says + 'Iallgather.*: recdbl (' 2 --mca coll_flash_verbose 2 -- test_allgather counts
 for np in 2 3; do
     mpi "$np" -- test_allgather
     mpi "$np" -- test_reduce_scatter
     mpi "$np" -- test_requests one_communicator many_communicators free_active free_types \
         free_communicators come_and_go
 done
-rounds=0 board=yes on_node=no
-options --mca coll_flash_board_bytes 0 --mca coll_flash_board_read_ranks 8
+algorithm=auto shm=auto on_node=no
+options --mca coll_flash_shm read
 for np in 2 3; do
     mpi "$np" -- test_allgather
     mpi "$np" -- test_requests one_communicator many_communicators come_and_go
     mpi "$np" -- test_faults unreadable_at_first unreadable
 done
-options --mca coll_flash_board_bytes 1000000000
+options --mca coll_flash_shm copy
 point 'calls go over a board' \
-    says + 'Iallgather.*: board (' 2 --mca coll_flash_verbose 2 -- test_allgather counts
+    says + 'Iallgather.*: shm (' 2 --mca coll_flash_verbose 2 -- test_allgather counts
 for np in 2 3; do
     mpi "$np" -- test_allgather
     mpi "$np" -- test_reduce_scatter
