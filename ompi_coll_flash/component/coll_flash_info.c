@@ -125,14 +125,6 @@ static void tell_values(const info_key_t *key, char *text, size_t size)
     }
 }
 
-/* What memory was made for, or found not to be readable, in MPI_Init. */
-static void keep_limits(mca_coll_flash_settings_t *settings)
-{
-    if (settings->shm == FLASH_SHM_READ && !mca_coll_flash_params.shm_readable) {
-        settings->shm = FLASH_SHM_AUTO;
-    }
-}
-
 /*
  * Open MPI asks what a key's value is to be; NULL: the key is ignored. While the communicator is
  * made, it is not yet flash's: mca_coll_flash_read_settings() looks at the answers then.
@@ -153,7 +145,6 @@ static flash_info_text_t changed(opal_infosubscriber_t *object, flash_info_text_
     }
     if (module != NULL) {
         *setting(&module->settings, key) = value;
-        keep_limits(&module->settings);
     }
     return text;
 }
@@ -184,6 +175,5 @@ int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_setti
             *setting(settings, &keys[k]) = value;
         }
     }
-    keep_limits(settings);
     return rc;
 }

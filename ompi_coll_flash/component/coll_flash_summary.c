@@ -89,7 +89,7 @@ static void print(const double least[VALUES], const double sum[VALUES], const do
     if (sum[UNDER_WAY] > 0) {
         fprintf(file, "  hidden: %.1f %%\n", 100 * sum[HIDDEN] / sum[UNDER_WAY]);
     } else {
-        fprintf(file, "  nothing went by a ring or direct: nothing for flash to hide\n");
+        fprintf(file, "  nothing went by the ring or pairwise: nothing for flash to hide\n");
     }
     if (fclose(file) == 0) {
         fputs(text, stderr);

@@ -203,13 +203,10 @@ void mca_coll_flash_boards_each(void (*look)(flash_board_t *board))
 /* The longest block that is not read; of more than two ranks, copies were found faster at any size. */
 static size_t read_above(size_t shm, uint32_t nranks)
 {
-    if (!mca_coll_flash_params.shm_readable || shm == FLASH_SHM_COPY) {
-        return SIZE_MAX;
-    }
     if (shm == FLASH_SHM_READ) {
         return 0;
     }
-    return nranks == 2 ? FLASH_SHM_READ_ABOVE : SIZE_MAX;
+    return shm == FLASH_SHM_AUTO && nranks == 2 ? FLASH_SHM_READ_ABOVE : SIZE_MAX;
 }
 
 /* A communicator's operations begin in the order of its calls: those that had to wait come first. */

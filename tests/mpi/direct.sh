@@ -18,17 +18,17 @@ done
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_direct
 mpi 4 --mca coll_flash_progress off -- test_direct
 mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_depth 1 -- test_direct same_bits
-point 'the schedule is told' says 6 'pairwise, in place' 3 --mca coll_flash_verbose 2 -- test_direct told
+point 'the schedule is told' says 6 'pairwise (see algorithm' 3 --mca coll_flash_verbose 2 -- test_direct told
 no_schedule() {
     says 2 'Value:  straight$' 2 -- test_direct told && holds 2 'give fallback or ring or shm or recdbl or pairwise or auto, the same'
 }
 point 'a schedule that cannot be is told, and what can be' no_schedule
 
-options --mca coll_flash_algorithm pairwise
+options --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings"
 for test in 'test_reduce_scatter same_bits' 'test_persistent inactive' 'test_extension'; do
     read -ra words <<<"$test"
     point "the parameter is heard: ${words[0]}" \
-        says + 'pairwise, in place' 3 --mca coll_flash_verbose 2 -- "${words[@]}"
+        says + 'pairwise' 3 --mca coll_flash_verbose 2 -- "${words[@]}"
 done
 for np in 2 3 5; do
     mpi "$np" -- test_reduce_scatter

@@ -175,7 +175,7 @@ void draw_gather(operation_t *operation, uint64_t *all)
     draw_types(operation, all);
     unit = typed_unit_bytes(&operation->recv_type);
     draw_blocks(operation, all, options.most / (unit > 0 ? unit : 8));
-    operation->ring = takes_ring(operation, total_bytes(operation, unit) / 2);
+    operation->ring = takes_ring(operation, total_bytes(operation, unit));
     operation->persistent &= may_persist(operation);
     form = operation->persistent ? 2 : operation->compute;
     operation->name = names[form][operation->unequal];

@@ -83,6 +83,26 @@ find_matplotlib() {
     return 1
 }
 
+# latest OPTION...: options of mpirun in `given`, with the latest value of each parameter alone: mpirun makes one
+# text of several.
+latest() {
+    local -A at=()
+    given=()
+    while (($#)); do
+        if [[ $1 == --mca && ${at[$2]-} ]]; then
+            given[at[$2]]=$3
+            shift 3
+        elif [[ $1 == --mca ]]; then
+            given+=("$1" "$2" "$3")
+            at[$2]=$((${#given[@]} - 1))
+            shift 3
+        else
+            given+=("$1")
+            shift
+        fi
+    done
+}
+
 # The programs have a limit of their own, of processor time, for each case. That of the whole job is far away, on
 # a machine that has much else to do, too; one of many points has more.
 run() {
@@ -98,12 +118,13 @@ run() {
     [[ $executable == "$program" ]] || set -- "$program" "$@"
     [[ $executable == */* ]] || executable=$programs/$executable
     ranks=${ranks_folder:-$(mktemp -d "$scratch/ranks.XXXXXX")}
+    latest "${common[@]}" "${own[@]}"
     # By the environment, so that options may say otherwise.
     OMPI_MCA_coll_flash_algorithm=$algorithm OMPI_MCA_coll_flash_costs=$costs \
         timeout --foreground --kill-after=10 "${limit:-$((5 * FLASH_TEST_TIMEOUT))}" "$MPIRUN" -np "$np" --oversubscribe \
         --mca mpi_yield_when_idle 1 --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" \
         --mca coll "$coll" --mca coll_flash_on_node "$on_node" --mca coll_flash_shm "$shm" \
-        --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" "${common[@]}" "${own[@]}" \
+        --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" "${given[@]}" \
         "${own_files[@]}" "$ranks" "${tool[@]}" "$executable" "$@" </dev/null || status=$?
     said_in "$ranks"
     return $status
