@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# flash_simulate, flash_compare, flash_plots and flash_info: what the tools around the benchmarks say.
+# flash_simulate, flash_compare, flash_plots, flash_tune and flash_info: what the tools around the benchmarks say.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2154 # variables of runner.bash
@@ -100,6 +100,51 @@ if find_matplotlib; then
     point 'flash_plots' draws "$python"
 else
     skip 'flash_plots' "$reason"
+fi
+
+# Costs: exact points give back what they were made of, and a run writes what flash reads.
+tune() {
+    timeout $((5 * FLASH_TEST_TIMEOUT)) python3 "$top_srcdir/mpi_bench/flash_tune" "$@" >"$log" 2>&1 || {
+        cat "$log"
+        return 1
+    }
+}
+fits() {
+    awk -v OFS='\t' '
+        function made(place, call, algorithm, fixed, rank, doubling, byte,   ranks, size, doublings, cost) {
+            for (ranks = 2; ranks <= 8; ranks *= 2) {
+                doublings++
+                for (size = 4096; size <= 4194304; size *= 32) {
+                    cost = fixed + rank * (ranks - 1) + doubling * doublings + byte * (size - size / ranks) / 1000
+                    print place, call, algorithm, ranks, size, algorithm, cost / 1000
+                }
+            }
+        }
+        BEGIN {
+            OFMT = "%.9f"
+            print "place", "call", "algorithm", "ranks", "bytes", "served_by", "lost_us"
+            made("network", "reduce_scatter", "pairwise", 170000, 30000, 7000, 3000)
+            made("network", "reduce_scatter", "ring", 900000, 300000, 0, 0)
+            made("node", "allgather", "shm", 0, 500, 0, 300)
+            print "node", "allgather", "shm", 8, 8192, "fallback", 12345
+        }' >"$scratch/exact.tsv"
+    tune --fit "$scratch/exact.tsv" && holds 1 '^network reduce_scatter pairwise 170000 30000 7000 3000$' &&
+        holds 1 '^network reduce_scatter ring     900000 300000 0 0$' &&
+        holds 1 '^node    allgather      shm      0 500 0 300$' && holds 3 '^# 9 points, median error 0 %' &&
+        holds 1 '1 left out: another algorithm served them'
+}
+tunes() {
+    tune --node --ranks 2 -m 4K:4K --rounds 1 --seconds 0.01 --prefix "$scratch/prefix" \
+        --out "$scratch/tuned" --points "$scratch/points.tsv" && cp "$scratch/tuned" "$log" &&
+        holds 2 '^node .* fallback .*[0-9]$' && holds 2 '^node .* ring .*[0-9]$' &&
+        says 2 "serves this job (.*costs $scratch/tuned," 2 --mca coll_flash_verbose 1 \
+            --mca coll_flash_costs "$scratch/tuned" -- "$benchmarks/flash_iallgather" -m 4K:4K -i 2 -x 1 --no-own
+}
+if command -v python3 >/dev/null; then
+    point 'flash_tune: points that lie on a line' fits
+    point 'flash_tune: the file is one that flash reads' tunes
+else
+    skip 'flash_tune' 'no python3'
 fi
 
 # What a site sends in: of a job that flash serves, and of one that it does not.
