@@ -1,5 +1,6 @@
 /*
- * fake_internal.h: what the fake network (fake_net.c) and its transports (fake_transport.c) share.
+ * fake_internal.h: what the fake network (fake_net.c) and its transports (fake_transport.c, fake_receive.c,
+ * fake_send.c) share.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -98,6 +99,36 @@ extern const flash_transport_ops_t fake_ops;
 void fake_list_add(list_t *list, void *item);
 void fake_add_event(node_t *node, event_t event);
 void fake_violation(fake_net_t *net, const char *what);
+
+/* fake_transport.c */
+/* A transfer is under way: of a user that reserves at all, it is one of those reserved. */
+void fake_begin(node_t *node);
+void fake_end(node_t *node, flash_transfer_t *transfer, int status, uint64_t tag, size_t length);
+uint64_t fake_checksum(const void *content, size_t length);
+/*
+ * Names of one kind differ by rank and by which message or receive of the rank's it is, those of
+ * different kinds by their upper bits.
+ */
+uint64_t fake_new_name(const node_t *node, event_kind_t kind, uint64_t count);
+/* A send ends in a later progress(). The sender's buffer is to stay as it is until then. */
+void fake_end_send_later(const message_t *message, flash_transfer_t *transfer, const void *content,
+                         int status);
+/* Whether call number `call` is the one that fails so. */
+bool fake_fails(node_t *node, fake_failure_t failure, uint64_t call);
+void fake_give_up(flash_transport_t *transport, flash_peer_t *peer);
+
+/* fake_receive.c */
+void fake_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, uint64_t mask,
+               void *buffer, size_t length, flash_transfer_t *transfer);
+void fake_cancel(flash_transport_t *transport, flash_transfer_t *transfer);
+/* A message arrives: it is matched with a receive, or waits for one. */
+void fake_arrive(node_t *node, message_t *message);
+/* Ends a receive with its message: the last use of both. */
+void fake_complete_receive(node_t *node, receive_t *receive, message_t *message);
+
+/* fake_send.c */
+void fake_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, const void *content,
+               size_t length, flash_transfer_t *transfer);
 
 /* fake_script.c */
 /*

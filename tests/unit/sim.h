@@ -206,7 +206,10 @@ sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind);
 /* Puts its memory far away, with little scratch, on all ranks or on some. */
 void sim_bound(uint64_t *random, sim_spec_t *spec);
 
-/* sim_instance.c, sim_data.c, sim_work.c */
+/*
+ * sim_instance.c, sim_data.c, sim_work.c. What is above is in sim.c, sim_held.c, sim_check.c,
+ * sim_describe.c and sim_random.c.
+ */
 void sim_instance_create(sim_t *sim, uint32_t rank, uint32_t spec);
 void sim_instance_destroy(sim_instance_t *instance);
 flash_op_params_t sim_instance_params(sim_instance_t *instance);

@@ -1,0 +1,76 @@
+/*
+ * sim_check.c: what must hold of a simulation at any time, and at its end; see sim.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "sim.h"
+
+void sim_check_contract(sim_t *sim)
+{
+    const char *first;
+
+    if (fake_net_violations(sim->net, &first) > 0) {
+        sim_complain(sim, "contract of the transport: %s", first);
+    }
+}
+
+bool sim_exchanges_with_all(const sim_t *sim)
+{
+    for (uint32_t k = 0; k < sim->nspecs; k++) {
+        if (flash_schedule_exchanges(sim->specs[k].kind)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_rank_end(sim_t *sim, uint32_t rank)
+{
+    flash_work_t work;
+
+    if (flash_engine_take(sim->engines[rank], SIM_ALL_WORK, &work) ||
+        flash_engine_active(sim->engines[rank]) != 0 || sim_progress(sim, rank) ||
+        flash_engine_completed(sim->engines[rank]) != NULL) {
+        sim_complain(sim, "rank %u: the engine is not at rest at the end", rank);
+    }
+    if (fake_net_stats(sim->net, rank).peers > 1 && !sim_exchanges_with_all(sim)) {
+        sim_complain(sim, "rank %u: sent to more peers than it has", rank);
+    }
+}
+
+void sim_check_end(sim_t *sim)
+{
+    sim_check_contract(sim);
+    if (!sim_all_complete(sim)) {
+        sim_complain(sim, "only %llu operations complete", (unsigned long long) sim->complete);
+        return;
+    }
+    if (sim->loss.rank == SIM_NOBODY && fake_net_leftovers(sim->net) > 0) {
+        sim_complain(sim, "%zu messages or receives left over", fake_net_leftovers(sim->net));
+    }
+    for (uint32_t rank = 0; rank < sim->nranks && sim->loss.rank == SIM_NOBODY; rank++) {
+        if (sim_runs(sim, rank)) {
+            check_rank_end(sim, rank);
+        }
+    }
+}
+
+bool sim_runs_well(sim_t *sim)
+{
+    bool well;
+
+    sim_run_random(sim);
+    sim_check_end(sim);
+    for (uint32_t k = 0; k < sim->nspecs; k++) {
+        for (uint32_t rank = 0; rank < sim->nranks; rank++) {
+            if (sim_status(sim, rank, k) != FLASH_OK) {
+                sim_complain(sim, "op %u rank %u: status %d", k, rank, sim_status(sim, rank, k));
+            }
+        }
+    }
+    well = sim->problem[0] == '\0';
+    if (!well) {
+        sim_describe(sim);
+    }
+    return well;
+}
