@@ -1,6 +1,7 @@
 # generate.awk: prints a page with its generated parts made anew: see docs/generate.
 #
-#   awk -v sources=ompi_coll_flash -v folder=docs/results -f generate.awk PAGE
+#   awk -v sources=ompi_coll_flash -v folder=docs/results -v results='FILE...' -v runs='PATH...' -f generate-gpu.awk \
+#       -f generate.awk PAGE
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
@@ -43,24 +44,28 @@ function rule(line) {
     return "| ---" line " |"
 }
 
-function table(words, count, k, file, path, line, row, rows, columns, files) {
+function table(words, count, k, file, path, line, row, rows, columns, pattern, files, printed) {
     for (k = 1; k <= count; k++) {
         if (words[k] ~ /^rows=/) {
             rows = "," substr(words[k], 6) ","
         } else if (words[k] ~ /^columns=/) {
             columns = substr(words[k], 9)
+        } else if (words[k] ~ /^match=/) {
+            pattern = substr(words[k], 7)
         } else {
             file = words[k]
             path = folder "/" file
             row = -1
+            printed = 0
             while ((getline line <path) > 0) {
                 if (line ~ /^# /) {
                     continue
                 }
                 row++
-                if (row > 0 && rows != "" && index(rows, "," row ",") == 0) {
+                if (row > 0 && (rows != "" && index(rows, "," row ",") == 0 || line !~ pattern)) {
                     continue
                 }
+                printed += row > 0
                 line = chosen(line, columns)
                 if (row == 0 && files++) {
                     sub(/^[^\t]*/, "**&**", line)
@@ -71,11 +76,47 @@ function table(words, count, k, file, path, line, row, rows, columns, files) {
                 }
             }
             close(path)
-            if (row < 1) {
-                stop("no table in " path)
+            if (!printed) {
+                stop("no table in " path ", or no such row")
             }
         }
     }
+}
+
+# How a table was measured: the lines of its file that begin with `# `.
+function source(file, path, line, text) {
+    path = folder "/" file
+    while ((getline line <path) > 0 && line ~ /^# /) {
+        text = text (text == "" ? "" : " ") substr(line, 3)
+    }
+    close(path)
+    if (text == "") {
+        stop(path " does not say how it was measured")
+    }
+    return text
+}
+
+function all_sources(files, n, k) {
+    n = split(results, files, " ")
+    print "| file | how, where and when it was measured |"
+    print "| --- | --- |"
+    for (k = 1; k <= n; k++) {
+        print "| `" files[k] "` | " plain(source(files[k])) " |"
+        found++
+    }
+}
+
+# The goals of a table that has `yes` or `no` in its fourth column.
+function goals(file, path, line, fields, met, missed) {
+    path = folder "/" file
+    while ((getline line <path) > 0) {
+        split(line, fields, "\t")
+        met += fields[4] == "yes"
+        missed += fields[4] == "**no**"
+    }
+    close(path)
+    print "Of the " met + missed " goals that `mpi_bench/goals.py` checks, this machine meets " met " and misses " missed "."
+    found = met + missed
 }
 
 # ------------------------------------------------------------ parameters and counters
@@ -247,7 +288,16 @@ function generated(words, count, k) {
         return
     }
     read_sources()
-    if (words[1] == "parameters") {
+    if (words[1] == "source") {
+        print source(words[2])
+        found++
+    } else if (words[1] == "sources") {
+        all_sources()
+    } else if (words[1] == "goals") {
+        goals(words[2])
+    } else if (words[1] == "gpu") {
+        gpu(words[2])
+    } else if (words[1] == "parameters") {
         print "| parameter and its words | default | info key | scope | level | meaning |"
         print "| --- | --- | --- | --- | --- | --- |"
         calls(sources "/settings/coll_flash_params_" words[2] ".c", words[1])
