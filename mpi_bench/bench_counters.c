@@ -9,12 +9,12 @@
 
 #include <mpi.h>
 
-enum { RINGS, DIRECTS, BOARDS, DOUBLINGS, PASSED_ON, WAKEUPS, THREAD_SECONDS, COUNTERS };
+enum { RING, PAIRWISE, SHM, RECDBL, FALLBACK, WAKEUPS, THREAD_SECONDS, COUNTERS };
 
-static const char *const names[COUNTERS] = {"coll_flash_rings",         "coll_flash_directs",
-                                            "coll_flash_boards",        "coll_flash_doublings",
-                                            "coll_flash_passed_on",     "coll_flash_wakeups",
-                                            "coll_flash_thread_seconds"};
+static const char *const names[COUNTERS] = {
+    "coll_flash_ring_calls",    "coll_flash_pairwise_calls", "coll_flash_shm_calls",
+    "coll_flash_recdbl_calls",  "coll_flash_fallback_calls", "coll_flash_wakeups",
+    "coll_flash_thread_seconds"};
 
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle handles[COUNTERS];
@@ -72,11 +72,11 @@ bench_counters_t bench_counters_read(void)
 {
     bench_counters_t counters = {0};
 
-    read_one(RINGS, &counters.rings);
-    read_one(DIRECTS, &counters.directs);
-    read_one(BOARDS, &counters.boards);
-    read_one(DOUBLINGS, &counters.doublings);
-    read_one(PASSED_ON, &counters.passed_on);
+    read_one(RING, &counters.ring);
+    read_one(PAIRWISE, &counters.pairwise);
+    read_one(SHM, &counters.shm);
+    read_one(RECDBL, &counters.recdbl);
+    read_one(FALLBACK, &counters.fallback);
     read_one(WAKEUPS, &counters.wakeups);
     read_one(THREAD_SECONDS, &counters.thread_seconds);
     return counters;

@@ -95,11 +95,11 @@ static void run_computing(const coll_series_t *series, int side, double times[TI
 /* Adds what happened between two readings. */
 static void count(bench_counters_t *sum, bench_counters_t before, bench_counters_t after)
 {
-    sum->rings += after.rings - before.rings;
-    sum->directs += after.directs - before.directs;
-    sum->boards += after.boards - before.boards;
-    sum->doublings += after.doublings - before.doublings;
-    sum->passed_on += after.passed_on - before.passed_on;
+    sum->ring += after.ring - before.ring;
+    sum->pairwise += after.pairwise - before.pairwise;
+    sum->shm += after.shm - before.shm;
+    sum->recdbl += after.recdbl - before.recdbl;
+    sum->fallback += after.fallback - before.fallback;
     sum->wakeups += after.wakeups - before.wakeups;
     sum->thread_seconds += after.thread_seconds - before.thread_seconds;
 }

@@ -101,12 +101,12 @@ static bool shown(const coll_job_t *job, const column_t *column, bool full)
 
 static const char *path_of(const coll_row_t *row)
 {
-    return row->flash.rings > 0       ? "ring"
-           : row->flash.directs > 0   ? "direct"
-           : row->flash.boards > 0    ? "board"
-           : row->flash.doublings > 0 ? "rounds"
-           : row->flash.passed_on > 0 ? "below"
-                                      : "-";
+    return row->flash.ring > 0       ? "ring"
+           : row->flash.pairwise > 0 ? "pairwise"
+           : row->flash.shm > 0      ? "shm"
+           : row->flash.recdbl > 0   ? "recdbl"
+           : row->flash.fallback > 0 ? "fallback"
+                                     : "-";
 }
 
 static const char *const compute_texts[] = {[COLL_WORK] = "is work for the core",
