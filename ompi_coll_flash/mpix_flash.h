@@ -302,7 +302,8 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * MPI_Finalize, else MPI_ERR_OTHER. Errors: MPI_ERR_ARG, MPI_ERR_NO_MEM, and MPI_ERR_TRUNCATE where
  * the text is longer than `size`; the error handler of MPI_COMM_WORLD is called.
  */
-int MPIX_Flash_explain(const char *call, MPI_Count bytes, int ranks, int node, char *text, int size);
+int MPIX_Flash_explain(const char *call, MPI_Count bytes, int ranks, int node, char *text,
+                       int size);
 
 /*
  * MPI_Iallgather (MPI 3.1, section 5.12.5) with a consumer: calls `consume` once for each piece

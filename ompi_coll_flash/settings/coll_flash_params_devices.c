@@ -30,8 +30,9 @@ static void register_plugin(void)
         "made and freed in each operation, and that waits for the device (coll_flash_verbose 1 "
         "tells of it). An operation for which UCX would reach more of the device's memory than "
         "this is staged, so that 0 also turns coll_flash_cuda_direct off. Of that memory an "
-        "operation takes 2 MiB at least, and up to a quarter more than it needs. Calls that take "
-        "no ring copy to and from pinned memory up to this size, and beyond it ordinary memory, "
+        "operation takes 2 MiB at least, and up to a quarter more than it needs. Calls that do not "
+        "use the ring copy to and from pinned memory up to this size, and beyond it ordinary "
+        "memory, "
         "which takes longer. 0: none is kept");
     mca_coll_flash_params.cuda_reduce = true;
     mca_coll_flash_register_variable(

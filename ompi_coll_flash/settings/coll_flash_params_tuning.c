@@ -114,7 +114,8 @@ static void register_segments(void)
         "trace", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.trace,
         "What the names of the files begin with that a timeline of all operations but "
-        "those in shared memory is written to: NAME.RANK.json for each process, in MPI_Finalize. They are "
+        "those in shared memory is written to: NAME.RANK.json for each process, in MPI_Finalize. "
+        "They are "
         "Chrome's trace-event JSON, which ui.perfetto.dev and the tool flash_timeline "
         "read: callbacks, combining, sending, receiving, and when the application "
         "waits in MPI (calls that follow each other within 0.2 ms). Up to a million "
