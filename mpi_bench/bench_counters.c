@@ -11,10 +11,10 @@
 
 enum { RING, PAIRWISE, SHM, RECDBL, FALLBACK, WAKEUPS, THREAD_SECONDS, COUNTERS };
 
-static const char *const names[COUNTERS] = {"coll_flash_ring_calls",     "coll_flash_pairwise_calls",
-                                            "coll_flash_shm_calls",      "coll_flash_recdbl_calls",
-                                            "coll_flash_fallback_calls", "coll_flash_wakeups",
-                                            "coll_flash_thread_seconds"};
+static const char *const names[COUNTERS] = {
+    "coll_flash_ring_calls",    "coll_flash_pairwise_calls", "coll_flash_shm_calls",
+    "coll_flash_recdbl_calls",  "coll_flash_fallback_calls", "coll_flash_wakeups",
+    "coll_flash_thread_seconds"};
 
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle handles[COUNTERS];

@@ -8,9 +8,9 @@
 
 /* Of this process, since bench_counters_open(). All zero where flash is not loaded. */
 typedef struct bench_counters {
-    unsigned long long ring, pairwise, shm, recdbl, fallback; /* calls */
+    unsigned long long ring, pairwise, shm, recdbl, fallback; /* calls, by algorithm */
     unsigned long long wakeups;                               /* of the progress thread */
-    double thread_seconds; /* CPU time of the progress thread */
+    double thread_seconds;                                    /* CPU time of the progress thread */
 } bench_counters_t;
 
 /* Between MPI_Init() and MPI_Finalize(), both. */

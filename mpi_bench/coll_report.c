@@ -105,7 +105,7 @@ static const char *path_of(const coll_row_t *row)
            : row->flash.pairwise > 0 ? "pairwise"
            : row->flash.shm > 0      ? "shm"
            : row->flash.recdbl > 0   ? "recdbl"
-           : row->flash.fallback > 0 ? "below"
+           : row->flash.fallback > 0 ? "fallback"
                                      : "-";
 }
 

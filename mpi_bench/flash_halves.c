@@ -1,9 +1,9 @@
 /*
- * flash_halves.c: how far 16-bit sums are from the right ones, by schedule and number of ranks.
+ * flash_halves.c: how far 16-bit sums are from the right ones, by algorithm and number of ranks.
  *
  * Reduce-scatters on 2, 3, 4 ... of this job's ranks, against sums in double precision of the same
  * 16-bit numbers: by a plain ring of MPI_Sendrecv that adds in 16 bits, by flash's ring, by its
- * direct schedule, and by MPI_Reduce_scatter_block with a user's operation. Beside them, the
+ * pairwise algorithm, and by MPI_Reduce_scatter_block with a user's operation. Beside them, the
  * nearest 16-bit number: nothing that has 16 bits is closer.
  *
  *   mpirun -np 64 --mca coll flash flash_halves [ELEMENTS OF A BLOCK]
@@ -20,7 +20,7 @@
 
 #include "bench_parse.h"
 
-enum { PLAIN, RING, DIRECT, OWN, NEAREST, WAYS };
+enum { PLAIN, RING, PAIRWISE, OWN, NEAREST, WAYS };
 
 /* A format: bits of the significand, and where exponents end. */
 typedef struct format {
@@ -135,12 +135,12 @@ static int produce(const MPIX_Flash_block *block, void *arg)
     return MPI_SUCCESS;
 }
 
-static void by_flash(job_t *job, const char *schedule)
+static void by_flash(job_t *job, const char *algorithm)
 {
     MPI_Info info;
 
     MPI_Info_create(&info);
-    MPI_Info_set(info, "mpix_flash_algorithm", schedule);
+    MPI_Info_set(info, "mpix_flash_algorithm", algorithm);
     MPI_Comm_set_info(job->comm, info);
     MPI_Info_free(&info);
     MPIX_Reduce_scatter_block_compute(produce, job, NULL, job->output, job->count, job->type,
@@ -173,7 +173,7 @@ static void reduce(job_t *job, int way)
     case RING:
         by_flash(job, "ring");
         break;
-    case DIRECT:
+    case PAIRWISE:
         by_flash(job, "pairwise");
         break;
     case OWN:
@@ -278,7 +278,7 @@ int main(int argc, char **argv)
     MPI_Op_create(add_halves, 1, &add);
     if (rank == 0) {
         printf("Relative error of 16-bit sums, in thousandths, against double precision.\n\n"
-               "| type | numbers | ranks | plain 16-bit ring | flash, ring | flash, direct | "
+               "| type | numbers | ranks | plain 16-bit ring | flash, ring | flash, pairwise | "
                "MPI_Reduce_scatter_block | nearest |\n"
                "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
     }

@@ -197,10 +197,10 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  * call, which waits for what is pending of it, as a reduce-scatter's does.
  *
  * `merge` is for small operations: what is computed block by block may take longer than at once by
- * more than the transfer that it hides. With it, and no more than coll_flash_merge_bytes in all
- * blocks together, an allgather or a reduce-scatter goes as where flash does not serve the
- * communicator, and all that this header says of that holds, though MPIX_Flash_active() does not
- * tell: what is produced, by `own` too, is produced inside the call that starts the operation, which
+ * more than the transfer that it hides. With it, and where the fallback costs no more than the ring
+ * (coll_flash_costs; with coll_flash_algorithm: where that is fallback), an allgather or a
+ * reduce-scatter is served as where flash does not serve the communicator, and all that this header
+ * says of that holds, though MPIX_Flash_active() does not tell: what is produced, by `own` too, is produced inside the call that starts the operation, which
  * waits for what is pending of it, or for the stream. (Ranks with and without `merge` would wait for
  * each other.) There, and in any call where flash does not serve the communicator or the operation,
  * a callback is made once for all ranks' blocks: block->ranks is their number, block->count their
@@ -228,7 +228,7 @@ typedef struct MPIX_Flash_hints {
 
 /*
  * Info keys. What MPI_Comm_set_info or MPI_Comm_dup_with_info (MPI 3.1, section 6.4.4) say of a
- * communicator that flash serves holds for the calls that come after, plain ones and those of this
+ * communicator that flash serves holds for the calls that come after, standard ones and those of this
  * header, until it is changed. Values are decimal numbers, or words, and equal on all ranks where
  * nothing else is said.
  *
@@ -267,8 +267,8 @@ typedef struct MPIX_Flash_hints {
  * All of MPI that moves data takes it. The reductions of this header take MPI_SUM, MPI_PROD,
  * MPI_MAX and MPI_MIN on it, or a user's operation, else MPI_ERR_OP; MPI's own reductions take a
  * user's operation alone. Each result of two numbers is made in single precision and rounded to the
- * nearest, of two to the even one: a ring of N ranks rounds N - 1 times. A direct reduce-scatter
- * (mpix_flash_schedule) adds and multiplies in single precision throughout, and rounds once; on
+ * nearest, of two to the even one: a ring of N ranks rounds N - 1 times. A pairwise reduce-scatter
+ * (mpix_flash_algorithm) adds and multiplies in single precision throughout, and rounds once; on
  * more than 4096 ranks, and where no ring serves the communicator, there is none.
  *
  * Local; between MPI_Init and MPI_Finalize, any thread that may call MPI. Errors, through the error
@@ -302,7 +302,8 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * MPI_Finalize, else MPI_ERR_OTHER. Errors: MPI_ERR_ARG, MPI_ERR_NO_MEM, and MPI_ERR_TRUNCATE where
  * the text is longer than `size`; the error handler of MPI_COMM_WORLD is called.
  */
-int MPIX_Flash_explain(const char *call, MPI_Count bytes, int ranks, int node, char *text, int size);
+int MPIX_Flash_explain(const char *call, MPI_Count bytes, int ranks, int node, char *text,
+                       int size);
 
 /*
  * MPI_Iallgather (MPI 3.1, section 5.12.5) with a consumer: calls `consume` once for each piece

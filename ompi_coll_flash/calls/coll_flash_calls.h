@@ -42,7 +42,7 @@ int mca_coll_flash_halves_op(MPI_Datatype datatype, MPI_Op *op);
 /* Whether an operation is one of these; then any thread may run it, and a device's kernel does the
  * same. */
 bool mca_coll_flash_halves_find(MPI_Op op, flash_gpu_operator_t *operation, flash_gpu_type_t *type);
-/* If the operation is one of them and rounds: how a direct reduce-scatter rounds once. */
+/* If the operation is one of them and rounds: how a pairwise reduce-scatter rounds once. */
 void mca_coll_flash_halves_widen(MPI_Op op, flash_op_params_t *params);
 
 /* Of a reduction that is staged: has the device add, if it can. Before the request is started. */
@@ -113,7 +113,7 @@ const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcou
                                       flash_counts_t recvcounts, flash_displs_t displs,
                                       MPI_Datatype recvtype, int blocks);
 /*
- * Before a call goes to another module, or a board: puts copies in host memory in the place of
+ * Before a call goes to another module, or to shared memory: puts copies in host memory in the place of
  * buffers in a device's, where that would touch them. NULL: there are none. MPI_SUCCESS, or an error
  * that is explained; then the call is not made. `order`: what comes first, or NULL.
  */
@@ -124,7 +124,7 @@ int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicat
 int mca_coll_flash_mirror_started(struct flash_fallback *mirrored, int error,
                                   ompi_request_t **request);
 
-/* Starts a plain call on one of flash's paths, or passes it on to the module below. */
+/* Starts a standard call by one of flash's algorithms, or gives it to the module below. */
 typedef int mca_coll_flash_start_fn(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
                                     const mca_coll_flash_arguments_t *arguments,
                                     mca_coll_flash_path_t path, ompi_request_t **request);
@@ -132,7 +132,7 @@ typedef int mca_coll_flash_pass_on_fn(mca_coll_flash_module_t *module,
                                       const mca_coll_flash_arguments_t *arguments,
                                       ompi_request_t **request);
 /*
- * A plain call whose path only the processor's memory can take: with copies, as above, in the place of
+ * A standard call whose algorithm only the processor's memory can take: with copies, as above, in the place of
  * buffers in a device's memory, which stand in *arguments from then on.
  */
 int mca_coll_flash_start_mirrored(mca_coll_flash_module_t *module, flash_kind_t kind,

@@ -110,7 +110,7 @@ static uint16_t narrow_fp16(float x)
 HALVES_OF(bf16)
 HALVES_OF(fp16)
 
-/* Sums and products of a direct reduce-scatter: in single precision, until all is added. */
+/* Sums and products of a pairwise reduce-scatter: in single precision, until all is added. */
 #define WIDE_PASS(name, from_type, to_type, statement)                       \
     static int name(void *unused, const void *in, void *inout, size_t count) \
     {                                                                        \

@@ -1,5 +1,5 @@
 /*
- * coll_flash_mirror.c: host bounces for the buffers of a call that takes no ring: which it needs, and
+ * coll_flash_mirror.c: host bounces for the buffers of a call that does not use the ring: which it needs, and
  * what is to be copied between them.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -260,7 +260,7 @@ void mca_coll_flash_mirror_free(flash_mirror_t *mirror)
     }
 }
 
-/* Whether the call has a side that a module below, or a board, would touch with the processor. */
+/* Whether the call has a side that a module below, or shared memory, would touch with the processor. */
 static bool find_far(const mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
                      mca_coll_flash_path_t path, side_t *all, side_t *own)
 {

@@ -1,5 +1,5 @@
 /*
- * coll_flash_mirror_calls.c: calls that take no ring, on buffers in the memory of devices.
+ * coll_flash_mirror_calls.c: calls that do not use the ring, on buffers in the memory of devices.
  *
  * The modules below would touch them with the processor. Such a call goes on with its data in host
  * bounces, and its result is copied back before its request completes: as other ranks see it, nothing
@@ -125,7 +125,7 @@ static flash_fallback_t *new_call(ompi_communicator_t *comm, flash_mirror_t *mir
 /*
  * Waits for the copy of what is sent: the call on the bounces has to begin before the application's call
  * returns, and reads them when it begins. Open MPI's collectives and flash's rounds take the
- * communicator's next tag when they begin, and a board runs its operations in the order in which they
+ * communicator's next tag when they begin, and shared memory runs operations in the order in which they
  * begin. Another collective that the application calls in between, and that flash may not see, would
  * otherwise take this one's turn here, and not on the other ranks.
  */

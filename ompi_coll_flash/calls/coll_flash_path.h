@@ -64,7 +64,7 @@ mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *mod
  */
 int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t kind,
                                 mca_coll_flash_path_t path, int error, ompi_request_t **request);
-/* Counts and says so of a call of the extension, which takes the ring without a reason against it. */
+/* Counts and says so of a call of the extension, which the ring serves without a reason against it. */
 void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
                               mca_coll_flash_reason_t reason);
 

@@ -133,7 +133,7 @@ static inline int flash_compat_send(const void *data, size_t count, MPI_Datatype
         send(data, count, type, to, MCA_COLL_BASE_TAG_ALLREDUCE, MCA_PML_BASE_SEND_STANDARD, comm));
 }
 
-/* What a communicator had before, for what flash passes on. */
+/* What a communicator had before, for what falls back. */
 #define FLASH_KEEP_PREVIOUS(module, comm, name)                                  \
     do {                                                                         \
         (module)->previous.name = (comm)->c_coll->coll_##name;                   \

@@ -9,7 +9,7 @@
 #include "ring/coll_flash_ring.h"
 #include "shm/coll_flash_board.h"
 
-/* What flash passes on must have somewhere to go. */
+/* What falls back must have somewhere to go. */
 static bool has_previous(const mca_coll_base_comm_coll_t *coll)
 {
     return coll->coll_iallgather != NULL && coll->coll_iallgatherv != NULL &&
@@ -54,7 +54,7 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     if (!passes_on) {
         FLASH_VERBOSE(1,
                       "coll:flash: does not serve communicator %u: no other component has the "
-                      "operations that flash passes on",
+                      "operations that fall back",
                       comm_id);
         if (comm != MPI_COMM_WORLD) {
             return OMPI_ERR_NOT_AVAILABLE;
@@ -87,7 +87,7 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     return OMPI_SUCCESS;
 }
 
-/* Endpoints and tags are counted by the job's ranks: spawned and connected jobs are passed on. */
+/* Endpoints and tags are counted by the job's ranks: spawned and connected jobs are not served. */
 static bool one_job(ompi_communicator_t *comm)
 {
     ompi_group_t *group = comm->c_local_group;

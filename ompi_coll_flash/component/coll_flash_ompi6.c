@@ -2,9 +2,9 @@
  * coll_flash_ompi6.c: what Open MPI 6 wants and its predecessors do not; compiled, and never run.
  *
  * The functions that the module takes over come with counts that may be larger than an int, and
- * arrays of counts that may hold such. A block of 2 GiB and more is passed on, which is equal on all
+ * arrays of counts that may hold such. A block of 2 GiB and more falls back, which is equal on all
  * ranks, and so is what comes in arrays of large counts, MPI_Iallgatherv_c for one: its ranks are
- * all to call that. What is passed on here is in host memory. And a module gives back what it took.
+ * all to call that. What falls back here is in host memory. And a module gives back what it took.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -1,6 +1,6 @@
 /*
  * coll_flash_summary.c: in MPI_Finalize, on request (coll_flash_summary), a table of what the job's
- * processes have hidden and exposed, and of why calls took no ring.
+ * processes have hidden and exposed, and of why calls did not use the ring.
  *
  * Before anything of MPI is taken down: by a function that Open MPI calls when MPI_Finalize begins.
  *

@@ -55,7 +55,7 @@ void flash_stager_abandon(flash_stager_t *stager);
  * FLASH_ERR_NO_MEMORY or FLASH_ERR_DEVICE.
  */
 int flash_stager_fill(flash_stager_t *stager, bool direct, flash_op_params_t *params);
-/* Whether that memory, if it is the host's, is pinned: a direct reduce-scatter's is not if that would
+/* Whether that memory, if it is the host's, is pinned: a pairwise reduce-scatter's is not if that would
    be more than its bound. */
 bool flash_stager_pins(const flash_stager_t *stager);
 /* Bytes of that pinned memory, if it is too much to be kept; else 0. */

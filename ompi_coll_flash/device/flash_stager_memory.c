@@ -188,7 +188,7 @@ bool flash_stager_pins(const flash_stager_t *stager)
 }
 
 /*
- * A direct reduce-scatter keeps what all others contribute until its turn comes, which has no bound. The
+ * A pairwise reduce-scatter keeps what all others contribute until its turn comes, which has no bound. The
  * host adds it: so it may lie in memory that is not pinned, to and from which copies take longer.
  */
 static flash_pool_t *find_pool(const flash_stager_t *stager, const flash_op_params_t *params,

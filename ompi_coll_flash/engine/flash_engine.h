@@ -8,7 +8,7 @@
  *   RS   [receive] -> [wait for the local contribution] -> [combine] -> [send on] -> done
  *   allreduce: as RS, and once all is added, as AG
  *   A2A  [wait for the local contribution] -> [send] -> done, and [receive] -> done
- *   direct reduce-scatter: as A2A, but [receive] -> [wait for its turn] -> [combine] -> done
+ *   pairwise reduce-scatter: as A2A, but [receive] -> [wait for its turn] -> [combine] -> done
  *
  * where the first step of a ring has nothing to receive and the last nothing to send. A window of
  * segments is under way at a time, receives posted ahead.
@@ -134,19 +134,19 @@ typedef struct flash_op_params {
     bool stage_in, stage_out;
     /*
      * Of a reduction, both of them staged: the sums are made by `begin`, without copying what is
-     * local first. Not of a direct one.
+     * local first. Not of a pairwise one.
      */
     bool combine_far;
     /*
      * Staged: at most so many bytes of scratch, but three segments at least; 0: what the window
      * takes. With less than that the operation is *bounded*: what has arrived and is to be sent on
      * stays in far memory until its turn comes, in the output or `store` (flash_op_bounce.c). Not of
-     * a direct one, nor with far scratch.
+     * a pairwise one, nor with far scratch.
      */
     size_t bound;
     void *store;   /* then: of flash_op_store_size() bytes, far */
     void *scratch; /* of flash_op_scratch_size() bytes; NULL: ordinary memory of the engine's */
-    /* A device's, which the transport reaches, and the processor does not. Not of a direct one. */
+    /* A device's, which the transport reaches, and the processor does not. Not of a pairwise one. */
     bool scratch_far;
     /* Then: of flash_op_blames_size() bytes that both reach. */
     uint32_t *blames;

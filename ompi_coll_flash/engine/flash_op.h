@@ -140,7 +140,7 @@ struct flash_op {
     void *near; /* bounded: memory that the processor alone has to reach */
     size_t near_size;
     char *store; /* bounded, of a reduction: a segment for each slot, for sums that are sent on */
-    /* Of a direct reduce-scatter: where what arrives is added up; NULL: in the output. */
+    /* Of a pairwise reduce-scatter: where what arrives is added up; NULL: in the output. */
     char *sum;
     flash_sum_t *sums;   /* of each segment of the own block */
     flash_sum_t sum_one; /* of a refusal: for its one empty segment */

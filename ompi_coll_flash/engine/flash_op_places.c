@@ -96,7 +96,7 @@ static char *home_of(const flash_op_t *op, const flash_slot_t *slot)
     return params->combine_far ? scratch_of(op, slot, false) : NULL;
 }
 
-/* Where a direct reduce-scatter's sum of the segment is kept. */
+/* Where a pairwise reduce-scatter's sum of the segment is kept. */
 static char *sum_of(const flash_op_t *op, const flash_slot_t *slot)
 {
     return op->sum == NULL ? output_of(op, slot)

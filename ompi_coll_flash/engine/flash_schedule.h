@@ -16,12 +16,12 @@
  *
  *   Flash-A2A (all-to-all)     step i < 2(N - 1): even ones send to place p + 1 + i / 2,
  *                              odd ones receive from place p - 1 - i / 2
- *   direct reduce-scatter      step i < 2(N - 1): even ones send to place p - 1 - i / 2 what this
+ *   pairwise reduce-scatter    step i < 2(N - 1): even ones send to place p - 1 - i / 2 what this
  *                              rank contributes to its block, odd ones receive from place
  *                              p + 1 + i / 2 what that one contributes to this rank's; and a last
  *                              one, in which this rank adds its own
  *
- * A direct reduce-scatter makes the same additions in the same order as a ring, all of them where
+ * A pairwise reduce-scatter makes the same additions in the same order as a ring, all of them where
  * the result is to be.
  *
  * An all-to-all has two blocks for each rank: the one that comes from it, which has its number, and

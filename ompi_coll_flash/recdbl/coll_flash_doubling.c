@@ -227,7 +227,7 @@ mca_coll_flash_ticket_t mca_coll_flash_doubling_ticket(mca_coll_flash_module_t *
 
 const mca_coll_flash_algorithm_t mca_coll_flash_recdbl = {.state_bytes =
                                                               sizeof(mca_coll_flash_doubling_t),
-                                                          .told = "in rounds",
+                                                          .told = "by recursive doubling",
                                                           .begin = begin,
                                                           .refuse = refuse,
                                                           .progress = progress,

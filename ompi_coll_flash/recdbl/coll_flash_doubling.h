@@ -1,5 +1,5 @@
 /*
- * coll_flash_doubling.h: operations in rounds: what coll_flash_doubling.c, which has those under way, and
+ * coll_flash_doubling.h: operations by recursive doubling: what coll_flash_doubling.c, which has those under way, and
  * coll_flash_rounds.c, which moves one of them, need of each other.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -11,7 +11,7 @@
 
 extern const mca_coll_flash_algorithm_t mca_coll_flash_recdbl;
 
-/* The next operation in rounds, which has no number: Open MPI orders its messages. */
+/* The next operation by recursive doubling, which has no number: Open MPI orders its messages. */
 mca_coll_flash_ticket_t mca_coll_flash_doubling_ticket(mca_coll_flash_module_t *module);
 /* Before the ranks agree; false: there is no memory. */
 bool mca_coll_flash_rounds_open(void);

@@ -1,5 +1,5 @@
 /*
- * coll_flash_rounds_memory.c: the memory of an operation in rounds.
+ * coll_flash_rounds_memory.c: the memory of an operation by recursive doubling.
  *
  * Shared between threads: `spare` is exchanged.
  *

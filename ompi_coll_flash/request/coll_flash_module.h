@@ -8,7 +8,7 @@
 
 #include "job/coll_flash_job.h"
 
-/* The functions that the communicator had before, with their modules; for what flash passes on. */
+/* The functions that the communicator had before, with their modules; for what falls back. */
 typedef struct mca_coll_flash_previous {
     mca_coll_base_module_iallgather_fn_t iallgather;
     mca_coll_base_module_t *iallgather_module;

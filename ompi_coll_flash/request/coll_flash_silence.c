@@ -21,7 +21,7 @@ void mca_coll_flash_silence_describe(void *reports, size_t k, const flash_silenc
                                                    [FLASH_ALLREDUCE] = "allreduce",
                                                    [FLASH_ALLTOALL] = "all-to-all",
                                                    [FLASH_DIRECT_REDUCE_SCATTER] =
-                                                       "direct reduce-scatter"};
+                                                       "pairwise reduce-scatter"};
 
     if (told != NULL) {
         snprintf(report->operation, sizeof(report->operation), "%s %s", names[request->kind], told);

@@ -19,7 +19,7 @@
 /*
  * comm id | generation | all-to-all | sequence | step, segment, marks (flash_engine.h)
  *
- * An all-to-all's messages, and a direct reduce-scatter's, come from ranks of which a ring knows
+ * An all-to-all's messages, and a pairwise reduce-scatter's, come from ranks of which a ring knows
  * nothing, and they may be far ahead: one mark keeps them apart from those of a ring that had the
  * same sequence number.
  */

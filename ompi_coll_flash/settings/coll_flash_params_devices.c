@@ -30,8 +30,9 @@ static void register_plugin(void)
         "made and freed in each operation, and that waits for the device (coll_flash_verbose 1 "
         "tells of it). An operation for which UCX would reach more of the device's memory than "
         "this is staged, so that 0 also turns coll_flash_cuda_direct off. Of that memory an "
-        "operation takes 2 MiB at least, and up to a quarter more than it needs. Calls that take "
-        "no ring copy to and from pinned memory up to this size, and beyond it ordinary memory, "
+        "operation takes 2 MiB at least, and up to a quarter more than it needs. Calls that do not "
+        "use the ring copy to and from pinned memory up to this size, and beyond it ordinary "
+        "memory, "
         "which takes longer. 0: none is kept");
     mca_coll_flash_params.cuda_reduce = true;
     mca_coll_flash_register_variable(
@@ -58,13 +59,13 @@ static void register_pinned(void)
         "pinned_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.pinned_bytes,
         "Most bytes of pinned host memory that an operation on the memory of CUDA devices takes, "
-        "however long its blocks are (a call that takes no ring: see "
+        "however long its blocks are (a call that does not use the ring: see "
         "coll_flash_cuda_keep_bytes). Where its blocks want more, what has arrived waits on the "
         "device until it is sent on, and is copied to the host once more for that. With three or "
         "more ranks, a reduction's sums then wait in memory that flash takes on the device, if "
         "the device adds (one block, with callbacks two), or else in ordinary host memory. Where "
         "the device has no such memory, or the application's context there is not the primary "
-        "one, the host adds. A direct reduce-scatter that wants more than this takes ordinary "
+        "one, the host adds. A pairwise reduce-scatter that wants more than this takes ordinary "
         "memory of the host, to and from which copies take longer (coll_flash_verbose 2). Ranks "
         "may have different values. Less than three segments counts as three: 12 MiB for "
         "long blocks where coll_flash_segment_bytes is 0. The four largest pieces of memory "

@@ -31,6 +31,6 @@ void mca_coll_flash_register_faults(void)
         "is late, others wait in vain, too, and give up neighbours that are not to "
         "blame: the job will not come to its end in good order. The buffers of "
         "those operations must then stay as they are until MPI_Finalize: messages "
-        "that are half-way cannot be called back. Operations in rounds of Open MPI's "
-        "own messages (doubling_bytes) wait on");
+        "that are half-way cannot be called back. Operations by recursive doubling, in "
+        "Open MPI's own messages, wait on");
 }

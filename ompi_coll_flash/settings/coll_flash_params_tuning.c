@@ -98,14 +98,14 @@ static void register_segments(void)
         "verbose", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_8, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.verbose,
         "0: silent. 1: what flash decided for the job and each communicator. 2: a "
-        "line for each operation, with the path it took and why");
+        "line for each operation, with its algorithm and why");
     mca_coll_flash_register_variable(
         "summary", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.summary,
         "Whether MPI_Finalize prints a table on the standard error of rank 0: for "
         "all ranks of MPI_COMM_WORLD, what flash has served, for how long it was "
         "under way, how much of that was hidden and exposed, and why other calls "
-        "took no ring: what the performance variables say. For all, if one process "
+        "did not use the ring: what the performance variables say. For all, if one process "
         "asks for it. Each poll of a waiting application then reads the clock; "
         "where ranks share cores, time in which another rank has the core counts "
         "as hidden. Not for jobs of one rank, where flash serves nothing, or of "
@@ -114,7 +114,8 @@ static void register_segments(void)
         "trace", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.trace,
         "What the names of the files begin with that a timeline of all operations but "
-        "those of boards is written to: NAME.RANK.json for each process, in MPI_Finalize. They are "
+        "those in shared memory is written to: NAME.RANK.json for each process, in MPI_Finalize. "
+        "They are "
         "Chrome's trace-event JSON, which ui.perfetto.dev and the tool flash_timeline "
         "read: callbacks, combining, sending, receiving, and when the application "
         "waits in MPI (calls that follow each other within 0.2 ms). Up to a million "
