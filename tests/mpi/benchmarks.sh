@@ -17,7 +17,7 @@ for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
         measures 2 '  ring$' 2 "flash_$name" -m 1M:2M "${short[@]}"
     beside long point "np 3 flash_$name: large sizes by the ring" \
         measures 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}"
-    path=below
+    path=fallback
     [[ $name != ireduce* ]] || path=pairwise
     beside point "np 2 flash_$name: small sizes by no ring" \
         measures 3 "  $path\$" 2 "flash_$name" -m 64K:256K "${short[@]}" -t 3 -f --compute=sleep
@@ -29,9 +29,9 @@ algorithm=recdbl point 'np 2 flash_ireduce_scatter: in rounds' \
     measures 3 '  recdbl$' 2 flash_ireduce_scatter -m 64:256 "${short[@]}"
 # What does not divide: rows for sizes with an element at least.
 beside point 'np 3 flash_ireduce_scatter: sizes that leave ranks without elements' \
-    measures 5 '  below$' 3 flash_ireduce_scatter -m 4:64 "${short[@]}"
+    measures 5 '  fallback$' 3 flash_ireduce_scatter -m 4:64 "${short[@]}"
 beside point 'np 3 flash_ireduce_scatter_block: sizes without a block are left out' \
-    measures 3 '  below$' 3 flash_ireduce_scatter_block -m 4:64 "${short[@]}"
+    measures 3 '  fallback$' 3 flash_ireduce_scatter_block -m 4:64 "${short[@]}"
 
 mpi 1 -- test_coll_data
 
@@ -64,13 +64,13 @@ fi
 
 # Into a file: mpirun may mix the lines of the standard output and the standard error output.
 csv_is_complete() {
-    measures 2 '  below$' 2 flash_iallgather -m 1K:2K "${short[@]}" --csv="$scratch/rows" &&
+    measures 2 '  fallback$' 2 flash_iallgather -m 1K:2K "${short[@]}" --csv="$scratch/rows" &&
         awk -F, '/^Call,/ { columns = NF }
             /^MPI_Iallgather,2,1,/ { rows += NF == columns } END { exit rows != 2 }' "$scratch/rows"
 }
 point 'np 2 flash_iallgather --csv' csv_is_complete
 sizes_multiply() {
-    measures 3 '  below$' 2 flash_iallgather -m 4:64 --times=4 "${short[@]}" --csv="$scratch/rows" &&
+    measures 3 '  fallback$' 2 flash_iallgather -m 4:64 --times=4 "${short[@]}" --csv="$scratch/rows" &&
         awk -F, '/^MPI_Iallgather,/ { sizes = sizes " " $4 } END { print sizes; exit sizes != " 4 16 64" }' \
             "$scratch/rows"
 }

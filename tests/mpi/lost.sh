@@ -194,7 +194,7 @@ late_for_boards() {
 # Of those in rounds it is told that they are, and that they wait on whatever is asked for.
 # shellcheck disable=SC2034 # the runner's
 late_in_rounds() {
-    FLASH_TEST_UNTIL=$warned FLASH_TEST_LINGER=3 algorithm=recdbl run 3 \
+    FLASH_TEST_UNTIL=$warned FLASH_TEST_LINGER=3 FLASH_TEST_COUNT=40000 algorithm=recdbl run 3 \
         --mca coll_flash_stuck_seconds 2 \
         --mca coll_flash_stuck_error 1 -- test_lost late "$1" >"$log" 2>&1 &&
         holds 3 'at last: success' && holds 0 'called right' && told stuck
@@ -204,7 +204,7 @@ late_for_rounds() {
         holds 1 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
         holds 1 "Progress: *step 0 of 2, block of rank $2 of the communicator, segment 0" &&
         holds 1 "Progress: *step 0 of 2, block of rank $3 of the communicator, segment 0" &&
-        holds 2 "Operation: *$operation in rounds of communicator MPI_COMM_WORLD" &&
+        holds 2 "Operation: *$operation by recursive doubling of communicator MPI_COMM_WORLD" &&
         holds 2 'The operation waits on' && holds 0 'That rank is given up'
 }
 with_threads() {

@@ -52,13 +52,13 @@ static int produce(const MPIX_Flash_block *block, void *arg)
 
 int lost_gather_compute(MPI_Request *request)
 {
-    return MPIX_Iallgather_compute(lost_send, LOST_COUNT, MPI_INT64_T, lost_recv, LOST_COUNT,
+    return MPIX_Iallgather_compute(lost_send, lost_count, MPI_INT64_T, lost_recv, lost_count,
                                    MPI_INT64_T, consume, NULL, NULL, MPI_COMM_WORLD, request);
 }
 
 int lost_reduce_compute(MPI_Request *request)
 {
-    return MPIX_Ireduce_scatter_block_compute(produce, NULL, NULL, lost_recv, LOST_COUNT,
+    return MPIX_Ireduce_scatter_block_compute(produce, NULL, NULL, lost_recv, lost_count,
                                               MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD, request);
 }
 

@@ -5,6 +5,8 @@
  */
 #include "lost_calls.h"
 
+#include <stdlib.h>
+
 #include "lost_callbacks.h"
 #include "mpitest.h"
 #include "persistent.h"
@@ -13,7 +15,8 @@ enum { MORE = 8, MORE_COUNT = 100 };
 
 int64_t *lost_send, *lost_recv;
 static int *counts, *displs;
-static int count = LOST_COUNT; /* of the forms with equal blocks */
+int lost_count;
+static int count; /* of the forms with equal blocks */
 static MPI_Request more[MORE];
 static int64_t *more_recv[MORE];
 
@@ -37,7 +40,7 @@ static int gather_many(MPI_Request *request)
 
 static int gatherv(MPI_Request *request)
 {
-    return MPI_Iallgatherv(lost_send, LOST_COUNT, MPI_INT64_T, lost_recv, counts, displs,
+    return MPI_Iallgatherv(lost_send, lost_count, MPI_INT64_T, lost_recv, counts, displs,
                            MPI_INT64_T, MPI_COMM_WORLD, request);
 }
 
@@ -67,7 +70,7 @@ static int gather_init(MPI_Request *request)
     int error = MPI_SUCCESS;
 
     if (persistent == MPI_REQUEST_NULL) {
-        error = MPI_Allgather_init(lost_send, LOST_COUNT, MPI_INT64_T, lost_recv, LOST_COUNT,
+        error = MPI_Allgather_init(lost_send, lost_count, MPI_INT64_T, lost_recv, lost_count,
                                    MPI_INT64_T, MPI_COMM_WORLD, MPI_INFO_NULL, &persistent);
     }
     return start_again(error, request);
@@ -78,7 +81,7 @@ static int reduce_init(MPI_Request *request)
     int error = MPI_SUCCESS;
 
     if (persistent == MPI_REQUEST_NULL) {
-        error = MPI_Reduce_scatter_block_init(lost_send, lost_recv, LOST_COUNT, MPI_INT64_T,
+        error = MPI_Reduce_scatter_block_init(lost_send, lost_recv, lost_count, MPI_INT64_T,
                                               MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &persistent);
     }
     return start_again(error, request);
@@ -121,8 +124,8 @@ bool lost_is_right(const lost_call_t *call)
 {
     int64_t sum = (int64_t) world_size * (world_size + 1) / 2;
 
-    for (int k = 0; k < (call->gathers ? world_size * LOST_COUNT : LOST_COUNT); k++) {
-        if (lost_recv[k] != (call->gathers ? k / LOST_COUNT + 1 : sum)) {
+    for (int k = 0; k < (call->gathers ? world_size * lost_count : lost_count); k++) {
+        if (lost_recv[k] != (call->gathers ? k / lost_count + 1 : sum)) {
             return false;
         }
     }
@@ -131,21 +134,24 @@ bool lost_is_right(const lost_call_t *call)
 
 void lost_make_buffers(void)
 {
+    const char *text = getenv("FLASH_TEST_COUNT");
+
+    lost_count = count = text == NULL ? 400000 : atoi(text);
     persistent = MPI_REQUEST_NULL;
-    lost_send = get_memory((size_t) world_size * LOST_COUNT * sizeof(*lost_send));
-    lost_recv = get_memory((size_t) world_size * LOST_COUNT * sizeof(*lost_recv));
+    lost_send = get_memory((size_t) world_size * lost_count * sizeof(*lost_send));
+    lost_recv = get_memory((size_t) world_size * lost_count * sizeof(*lost_recv));
     for (int k = 0; k < MORE; k++) {
         more[k] = MPI_REQUEST_NULL;
         more_recv[k] = get_memory((size_t) world_size * MORE_COUNT * sizeof(*more_recv[k]));
     }
     counts = get_memory((size_t) world_size * sizeof(*counts));
     displs = get_memory((size_t) world_size * sizeof(*displs));
-    for (int k = 0; k < world_size * LOST_COUNT; k++) {
+    for (int k = 0; k < world_size * lost_count; k++) {
         lost_send[k] = world_rank + 1;
     }
     for (int rank = 0; rank < world_size; rank++) {
-        counts[rank] = LOST_COUNT;
-        displs[rank] = rank * LOST_COUNT;
+        counts[rank] = lost_count;
+        displs[rank] = rank * lost_count;
     }
 }
 

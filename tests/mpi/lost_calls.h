@@ -11,7 +11,8 @@
 
 #include <mpi.h>
 
-enum { LOST_COUNT = 400000 }; /* elements of a block */
+/* Elements of a block: 400000, or FLASH_TEST_COUNT in the environment. From lost_make_buffers() on. */
+extern int lost_count;
 
 typedef struct lost_call {
     const char *name;

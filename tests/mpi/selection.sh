@@ -116,7 +116,7 @@ point 'costs that are not there: likewise' wrong_costs 'No such file' "$scratch/
 segments_differ() { # [MPIRUN OPTION]...
     says 1 'coll_flash_segment_bytes differs' 3 --mca coll_flash_algorithm ring --mca coll_flash_verbose 1 "$@" -- \
         "${on_rank[@]}" 1 OMPI_MCA_coll_flash_segment_bytes=4096 \
-        "$programs/flash_tests" test_allgather signatures && holds 3 'serves this job .*, segment_bytes 4096,'
+        "$programs/flash_tests" test_allgather signatures && holds 3 'serves this job .*, segment_bytes 4096,' && told parameters-differ
 }
 point 'coll_flash_segment_bytes differs: said, and everyone goes by the smallest' \
     segments_differ --mca coll_flash_segment_bytes 65536

@@ -61,7 +61,7 @@ static int go_round(const lost_call_t *call, bool dying)
     MPI_Request request = MPI_REQUEST_NULL;
     int error;
 
-    memset(lost_recv, 0xff, (size_t) world_size * LOST_COUNT * sizeof(*lost_recv));
+    memset(lost_recv, 0xff, (size_t) world_size * lost_count * sizeof(*lost_recv));
     lost_callbacks_begin(holds, dying ? dies_in : 0);
     error = call->post(&request);
     if (dying && dies_in == 0) {
@@ -139,12 +139,12 @@ static int go_beside(const lost_call_t *call)
     if (world_rank == LATE_BESIDE) {
         sleep(LOST_LATE_SECONDS);
     }
-    memset(lost_recv, 0xff, (size_t) ranks * LOST_COUNT * sizeof(*lost_recv));
-    MPI_Iallgather(lost_send, LOST_COUNT, MPI_INT64_T, lost_recv, LOST_COUNT, MPI_INT64_T, others,
+    memset(lost_recv, 0xff, (size_t) ranks * lost_count * sizeof(*lost_recv));
+    MPI_Iallgather(lost_send, lost_count, MPI_INT64_T, lost_recv, lost_count, MPI_INT64_T, others,
                    &request);
     error = MPI_Wait(&request, MPI_STATUS_IGNORE);
-    for (int k = 0; k < ranks * LOST_COUNT && error == MPI_SUCCESS; k++) {
-        int rank = k / LOST_COUNT;
+    for (int k = 0; k < ranks * lost_count && error == MPI_SUCCESS; k++) {
+        int rank = k / lost_count;
 
         if (lost_recv[k] != rank + 1 + (rank >= LOST_VICTIM)) {
             printf("rank %d: wrong data called right\n", world_rank);
