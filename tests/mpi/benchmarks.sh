@@ -77,7 +77,7 @@ sizes_multiply() {
 point 'np 2 flash_iallgather --times' sizes_multiply
 
 segments() {
-    measures 4 '  \(ring\|below\)$' 2 flash_iallgather -m 1K:2K "${short[@]}" --segment=64K,1M --csv="$scratch/rows" &&
+    measures 4 '  \(ring\|fallback\)$' 2 flash_iallgather -m 1K:2K "${short[@]}" --segment=64K,1M --csv="$scratch/rows" &&
         holds 1 '^# segments of 65536 bytes' && holds 1 '^# segments of 1048576 bytes' &&
         awk -F, '/^Call,/ { column = $NF } /^MPI_Iallgather,/ { segments = segments " " $NF }
             END { print column, segments; exit column != "Segment" || segments != " 65536 65536 1048576 1048576" }' \

@@ -29,14 +29,14 @@ little() { # NP [OPTION]...
     mpi "$np" "${least[@]}" "$@" -- test_device_both allreduce alltoall
 }
 bounded 3
-own_job mpi 3 --mca coll_flash_algorithm pairwise -- test_device bounded
+own_job mpi 3 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" -- test_device bounded
 own_job mpi 3 -- test_device without_store
 point 'a direct reduce-scatter of more than may be pinned: said' says + 'staged through ordinary memory' 3 \
-    --mca coll_flash_verbose 2 --mca coll_flash_algorithm pairwise --mca coll_flash_cuda_direct no -- test_device bounded
+    --mca coll_flash_verbose 2 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" --mca coll_flash_cuda_direct no -- test_device bounded
 little 3
 for np in 2 4 5; do
     long bounded "$np"
-    long own_job mpi "$np" --mca coll_flash_algorithm pairwise -- test_device bounded
+    long own_job mpi "$np" --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" -- test_device bounded
     long little "$np"
     long little "$np" --mca coll_flash_cuda_reduce 0
     long mpi "$np" --mca coll_flash_segment_bytes 4096 --mca coll_flash_pinned_bytes 12288 -- \
