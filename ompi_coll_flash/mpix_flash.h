@@ -242,7 +242,7 @@ typedef struct MPIX_Flash_hints {
  * mpix_flash_shm            "auto", "copy", "read" or "no", as the parameter coll_flash_shm; of no
  *                           effect where MPI_Init found that shared memory cannot be used, or not be
  *                           read
- * mpix_flash_depth, mpix_flash_sends, mpix_flash_pinned_bytes
+ * mpix_flash_segment_window, mpix_flash_max_sends, mpix_flash_pinned_bytes
  *                           as the parameters. Each rank's own affair
  * mpix_flash_callback_thread  "true": compute callbacks are called by a thread of flash's, see
  *                           MPIX_Flash_compute_fn, for which they must have been written; "false":

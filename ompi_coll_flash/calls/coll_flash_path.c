@@ -92,11 +92,17 @@ static bool pairwise_can(const mca_coll_flash_call_t *call, const place_t *place
            (wanted || (call->element > 0 && place->ranks <= PAIRWISE_RANKS && !keeps_off(place)));
 }
 
+/*
+ * Three ranks have two rounds, one behind the other, and Open MPI's calls two messages at a time: measured, no
+ * size gains, and the doublings of three ranks are those of four.
+ */
 static bool recdbl_can(const mca_coll_flash_call_t *call, const place_t *place)
 {
+    bool wanted = place->settings->algorithm == FLASH_RECDBL;
+
     return mca_coll_flash_params.recdbl && call->element > 0 && call->bytes > 0 &&
            call->bytes <= FLASH_MOST_IN_ROUNDS &&
-           (place->settings->algorithm == FLASH_RECDBL || !keeps_off(place));
+           (wanted || (place->ranks != 3 && !keeps_off(place)));
 }
 
 /*

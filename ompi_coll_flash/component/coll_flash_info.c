@@ -35,6 +35,7 @@ typedef struct key {
     }
 #define EVERYWHERE ", the same on all ranks"
 static const char *const answers[] = {"false", "true"};
+/* Open MPI 4.1 takes no names longer than 27 characters. */
 static const info_key_t keys[] = {
     KEY(algorithm, FLASH_FALLBACK, FLASH_AUTO, mca_coll_flash_path_names, EVERYWHERE),
     KEY(on_node, 0, 1, answers, EVERYWHERE),
@@ -45,8 +46,8 @@ static const info_key_t keys[] = {
      .most = PTRDIFF_MAX,
      .where = EVERYWHERE,
      .or_none = true},
-    KEY(depth, 0, UINT32_MAX, NULL, ""),
-    KEY(sends, 0, UINT32_MAX, NULL, ""),
+    KEY(segment_window, 0, UINT32_MAX, NULL, ""),
+    KEY(max_sends, 0, UINT32_MAX, NULL, ""),
     KEY(pinned_bytes, 0, PTRDIFF_MAX, NULL, ""),
     KEY(pieces, 1, FLASH_MAX_PIECES, NULL, EVERYWHERE),
     KEY(callback_thread, 0, 1, answers, "")};

@@ -147,7 +147,7 @@ static void register_reasons(void)
 static void register_times(void)
 {
     register_one(
-        "under_way_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE, get_under_way,
+        "in_flight_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE, get_under_way,
         measure, NULL,
         "For how many seconds calls that coll_flash_ring_calls and coll_flash_pairwise_calls count "
         "have been "
@@ -157,7 +157,7 @@ static void register_times(void)
         "coll_flash_exposed_seconds, or from MPI_Init on with coll_flash_summary");
     register_one("exposed_seconds", MCA_BASE_PVAR_CLASS_TIMER, MCA_BASE_VAR_TYPE_DOUBLE,
                  get_exposed, measure, NULL,
-                 "For how many of coll_flash_under_way_seconds the application was in MPI, and "
+                 "For how many of coll_flash_in_flight_seconds the application was in MPI, and "
                  "neither in a compute callback nor with one pending: the rest was hidden. Seen "
                  "poll by poll: MPI calls that follow each other within 0.2 ms count as one, so "
                  "that a program that calls MPI_Test more often than that is seen to wait; and "

@@ -56,7 +56,7 @@ void mca_coll_flash_job_open(void)
         job.engine = flash_engine_create(job.transport);
     }
     if (job.engine != NULL) {
-        flash_engine_keep(job.engine, mca_coll_flash_params.keep_bytes);
+        flash_engine_keep(job.engine, mca_coll_flash_params.scratch_cache_bytes);
         flash_engine_set_trace(job.engine, mca_coll_flash_trace_open());
         set_progress(flash_progress_create(job.engine, job.transport));
     }

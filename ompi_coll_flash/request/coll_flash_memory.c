@@ -63,7 +63,7 @@ int mca_coll_flash_open_stager(const void *input, const void *output,
         return mca_coll_flash_refuse_device(
             "there is no plugin for it, see coll_flash_cuda_plugin");
     }
-    if (!flash_stager_load(plugin, mca_coll_flash_params.cuda_keep_bytes, reason)) {
+    if (!flash_stager_load(plugin, mca_coll_flash_params.cuda_cache_bytes, reason)) {
         return mca_coll_flash_refuse_device(reason);
     }
     return fail(flash_stager_open(mca_coll_flash_job_progress(), input, output, order, stager));
@@ -100,10 +100,10 @@ static bool wants_direct(void)
 {
     const flash_transport_t *transport = mca_coll_flash_job_transport();
 
-    switch (mca_coll_flash_params.cuda_direct) {
-    case FLASH_DIRECT_NO:
+    switch (mca_coll_flash_params.cuda_gpudirect) {
+    case FLASH_GPUDIRECT_NO:
         return false;
-    case FLASH_DIRECT_YES:
+    case FLASH_GPUDIRECT_YES:
         return transport->reaches_devices;
     default:
         return transport->prefers_devices;
@@ -116,8 +116,8 @@ static void tell_unkept(size_t bytes)
     if (bytes > 0) {
         FLASH_VERBOSE(1,
                       "coll:flash: an operation needs %zu bytes of pinned memory, more than "
-                      "coll_flash_cuda_keep_bytes (%zu): they are not kept for the next one",
-                      bytes, mca_coll_flash_params.cuda_keep_bytes);
+                      "coll_flash_cuda_cache_bytes (%zu): they are not kept for the next one",
+                      bytes, mca_coll_flash_params.cuda_cache_bytes);
     }
 }
 

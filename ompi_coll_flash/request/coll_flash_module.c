@@ -81,8 +81,8 @@ mca_coll_flash_settings_t mca_coll_flash_settings_of_parameters(void)
                                        .on_node = params->on_node == FLASH_ON_NODE_YES,
                                        .shm = (size_t) params->shm,
                                        .segment_bytes = params->segment_bytes,
-                                       .depth = params->depth,
-                                       .sends = params->sends,
+                                       .segment_window = params->segment_window,
+                                       .max_sends = params->max_sends,
                                        .pinned_bytes = params->pinned_bytes,
                                        .pieces = 1,
                                        .callback_thread = params->callback_thread};

@@ -45,7 +45,7 @@ typedef struct mca_coll_flash_settings {
     size_t on_node;   /* 0 or 1 */
     size_t shm;       /* FLASH_SHM_*; of no effect where the communicator has no board */
     size_t segment_bytes;
-    size_t depth, sends, pinned_bytes;
+    size_t segment_window, max_sends, pinned_bytes;
     size_t pieces;          /* where a call's hints do not say */
     size_t callback_thread; /* 0 or 1: this rank's callbacks are made by a thread of flash's */
 } mca_coll_flash_settings_t;

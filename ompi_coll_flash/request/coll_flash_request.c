@@ -259,8 +259,8 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     params->schedule.pieces = compute->pieces > 1 ? (uint32_t) compute->pieces : 1;
     params->schedule.row = compute->row > 1 ? (size_t) compute->row : 1;
     fill_segments(request, params);
-    params->depth = (uint32_t) settings->depth;
-    params->sends = (uint32_t) settings->sends;
+    params->depth = (uint32_t) settings->segment_window;
+    params->sends = (uint32_t) settings->max_sends;
     params->bound = settings->pinned_bytes;
     params->produce = compute->produce == NULL ? NULL : call_back;
     params->produce_arg = request;

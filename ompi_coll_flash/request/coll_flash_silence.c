@@ -32,9 +32,9 @@ void mca_coll_flash_silence_describe(void *reports, size_t k, const flash_silenc
     report->peer = ompi_group_get_proc_name(comm->c_local_group, (int) silence->rank);
     report->group = comm->c_local_group;
     OBJ_RETAIN(report->group);
-    report->stuck = params->stuck_seconds > 0 && silence->watches >= params->stuck_seconds &&
+    report->stuck = params->stall_seconds > 0 && silence->watches >= params->stall_seconds &&
                     !silence->younger && !request->told_stuck;
-    report->gives_up = report->stuck && params->stuck_error && request->algorithm->gives_up;
+    report->gives_up = report->stuck && params->stall_error && request->algorithm->gives_up;
     report->asks = params->probe_seconds > 0 && silence->watches >= params->probe_seconds;
     request->told_stuck |= report->stuck;
     snprintf(report->comm, sizeof(report->comm), "%s", comm->c_name);

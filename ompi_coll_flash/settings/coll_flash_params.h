@@ -17,7 +17,7 @@ enum { FLASH_ORDER_MACHINE, FLASH_ORDER_RANK };
 
 enum { FLASH_ON_NODE_AUTO, FLASH_ON_NODE_YES, FLASH_ON_NODE_NO };
 
-enum { FLASH_DIRECT_AUTO, FLASH_DIRECT_YES, FLASH_DIRECT_NO };
+enum { FLASH_GPUDIRECT_AUTO, FLASH_GPUDIRECT_YES, FLASH_GPUDIRECT_NO };
 
 /* Shared memory on a node: not at all; by copies alone; by what is faster; by reading alone. */
 enum { FLASH_SHM_NO, FLASH_SHM_COPY, FLASH_SHM_AUTO, FLASH_SHM_READ };
@@ -48,19 +48,19 @@ typedef struct mca_coll_flash_params {
     bool recdbl;       /* agreed on, no parameter: each rank has memory for it */
     size_t segment_bytes;
     bool callback_thread; /* unless a communicator's info key says otherwise */
-    unsigned depth, sends;
-    size_t keep_bytes; /* of scratch memory */
-    unsigned probe_seconds, stuck_seconds;
-    bool stuck_error;
+    unsigned segment_window, max_sends;
+    size_t scratch_cache_bytes; /* of scratch memory */
+    unsigned probe_seconds, stall_seconds;
+    bool stall_error;
     int verbose;
     bool summary;
     char *trace; /* what the files' names begin with; NULL or empty: none */
     char *help_dir;
     char *cuda_plugin; /* its path; empty or "none": there is none */
     bool cuda_reduce;
-    int cuda_direct;        /* FLASH_DIRECT_* */
-    size_t cuda_keep_bytes; /* of pinned memory, and of a device's */
-    size_t pinned_bytes;    /* of an operation's scratch; 0: what it wants */
+    int cuda_gpudirect;      /* FLASH_DIRECT_* */
+    size_t cuda_cache_bytes; /* of pinned memory, and of a device's */
+    size_t pinned_bytes;     /* of an operation's scratch; 0: what it wants */
 } mca_coll_flash_params_t;
 
 extern mca_coll_flash_params_t mca_coll_flash_params;

@@ -16,17 +16,17 @@ void mca_coll_flash_register_faults(void)
         "also whether what processes of this node send comes in at all. Of "
         "use in jobs that outlive a process (mpirun --enable-recovery). 0: never");
     mca_coll_flash_register_variable(
-        "stuck_seconds", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4,
-        MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.stuck_seconds,
+        "stall_seconds", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4,
+        MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.stall_seconds,
         "How long an operation waits for a neighbour's message, in seconds in which "
         "the application waits inside MPI, before a warning says which operation, "
         "step, block and rank it is. Of several ranks' warnings mpirun shows one, "
         "unless orte_base_help_aggregate (Open MPI 5: opal_base_help_aggregate) is 0. "
         "0: never");
     mca_coll_flash_register_variable(
-        "stuck_error", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
-        &mca_coll_flash_params.stuck_error,
-        "Whether flash, after stuck_seconds, gives that neighbour up and ends all "
+        "stall_error", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
+        &mca_coll_flash_params.stall_error,
+        "Whether flash, after stall_seconds, gives that neighbour up and ends all "
         "operations with it by an error, as if its process had gone. Where one rank "
         "is late, others wait in vain, too, and give up neighbours that are not to "
         "blame: the job will not come to its end in good order. The buffers of "

@@ -71,15 +71,15 @@ static void register_segments(void)
         "given different values, all use the smallest that is not 0. Less than 64, but for 0, "
         "counts as 64");
     mca_coll_flash_register_variable(
-        "depth", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
-        &mca_coll_flash_params.depth,
+        "segment_window", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5,
+        MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.segment_window,
         "Segments of one operation that are under way at a time, at least; more are "
         "where a block has more. The number is for segments of 256 KiB: where flash has chosen "
         "longer ones, so many are under way that they have as many bytes. 0: none but a block's. A "
         "reduction has memory for each of them");
     mca_coll_flash_register_variable(
-        "sends", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
-        &mca_coll_flash_params.sends,
+        "max_sends", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5,
+        MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.max_sends,
         "Segments of one operation on their way to the neighbour at a time: enough to "
         "keep the link busy while a computation keeps the progress thread from its "
         "core (8 of 256 KiB: 8 ms at 2 Gbit/s), few enough that none waits long "
@@ -87,8 +87,8 @@ static void register_segments(void)
         "but two segments at least; where UCX moves a device's memory, as many segments. 0: any "
         "number");
     mca_coll_flash_register_variable(
-        "keep_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL,
-        &mca_coll_flash_params.keep_bytes,
+        "scratch_cache_bytes", MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_6,
+        MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.scratch_cache_bytes,
         "Size in bytes of an operation's scratch memory, in the host's, up to which "
         "it is kept for the next ones instead of being given back to the system: "
         "fresh memory takes longer than what is done with it. A reduction's is one "

@@ -134,7 +134,7 @@ static bool meet(neighbour_t *neighbour, const opal_proc_t *proc, const char **r
     if (neighbour->area != NULL) {
         neighbour->process = mca_coll_flash_card_process(card);
         if (!flash_process_meet(&neighbour->process) && boards.may_read) {
-            FLASH_VERBOSE(1, "coll:flash: boards without reading: not of process %d",
+            FLASH_VERBOSE(1, "coll:flash: shared memory without reading: not of process %d",
                           (int) card->pid);
             boards.may_read = false;
         }
@@ -181,7 +181,7 @@ bool mca_coll_flash_boards_meet(ompi_communicator_t *world)
         met = boards.neighbours != NULL && meet_all(world, &reason);
     }
     if (!met) {
-        FLASH_VERBOSE(1, "coll:flash: no boards: %s", reason);
+        FLASH_VERBOSE(1, "coll:flash: no shared memory: %s", reason);
     }
     return met;
 }

@@ -20,8 +20,8 @@ said=$root/said
 failures=0
 export FLASH_TEST_DRIVER=${FLASH_TEST_DRIVER:-libcuda.so.1}
 rows='' label=''
-staged=(--mca coll_flash_cuda_direct no)
-direct=(--mca coll_flash_cuda_direct yes)
+staged=(--mca coll_flash_cuda_gpudirect no)
+direct=(--mca coll_flash_cuda_gpudirect yes)
 small=no large=64M
 [[ $FLASH_TEST_DRIVER != */* ]] || small=yes large=1M
 
@@ -233,7 +233,7 @@ step_smoke() {
 # A program before others: UCX moves the device's memory on ranks of odd numbers; on the others it is staged.
 # shellcheck disable=SC2016 # the ranks' shells expand that
 on_odd_ranks=(bash -c '((OMPI_COMM_WORLD_RANK % 2)) && direct=yes || direct=no
-    OMPI_MCA_coll_flash_cuda_direct=$direct exec "$@"' on_odd_ranks)
+    OMPI_MCA_coll_flash_cuda_gpudirect=$direct exec "$@"' on_odd_ranks)
 
 step_direct() {
     local tests=("test_device allgather reduce_scatter many users_operation"

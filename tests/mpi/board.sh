@@ -31,7 +31,7 @@ point 'algorithm ring: the ring' path_is ring 'shm\|falls back' --mca coll_flash
 # LeakSanitizer, which libmessages brings into it, would.
 apart=(env -u LD_PRELOAD unshare --pid --fork --mount-proc)
 hidden() {
-    says + 'no boards: processes of this node do not see each other' 2 --mca coll_flash_verbose 2 \
+    says + 'no shared memory: processes of this node do not see each other' 2 --mca coll_flash_verbose 2 \
         --mca btl tcp,self --mca pml ob1 -x UCX_FLASH_TLS=tcp \
         -- "${on_rank[@]}" 1 A=1 "${apart[@]}" "$programs/flash_tests" test_allgather counts &&
         holds 2 'shm no' && holds + "$plain: falls back"
@@ -42,10 +42,10 @@ else
     skip 'processes that do not see each other: all fall back' 'may not unshare(1) process numbers'
 fi
 served() {
-    says 3 'serves communicator 0 .* with a board' 3 --mca coll_flash_verbose 1 -- \
-        test_requests many_communicators && holds + 'serves communicator 3 .* with a board'
+    says 3 'serves communicator 0 .* with shared memory' 3 --mca coll_flash_verbose 1 -- \
+        test_requests many_communicators && holds + 'serves communicator 3 .* with shared memory'
 }
-point 'coll_flash_verbose 1: who has a board' served
+point 'coll_flash_verbose 1: who has shared memory' served
 counted() {
     says 1 'calls by shared memory  *1  *1.0  *1$' 3 --mca coll_flash_summary 1 -- \
         test_others own && holds 1 'calls by the fallback  *0  *0.0  *0$'

@@ -79,10 +79,10 @@ point 'no memory for UCX on the device: staged, and told' says + 'staged through
     3 --mca coll_flash_verbose 2 -- test_device_errors no_direct_memory
 for direct in yes auto; do
     point "by UCX is told: $direct" says + "sent and received by UCX from the device's memory" \
-        2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_direct "$direct" -- test_device many
+        2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_gpudirect "$direct" -- test_device many
 done
 point 'by UCX is refused' says 0 "sent and received by UCX from the device's memory" \
-    2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_direct no -- test_device many
+    2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_gpudirect no -- test_device many
 unset FLASH_TEST_UCX
 
 # Pinned memory is next to the device.

@@ -42,8 +42,8 @@ persistent 3
 long persistent 5
 FLASH_TEST_LEVEL=multiple persistent 2
 # Host bounces that are longer than what is kept are not pinned.
-mpi 2 --mca coll_flash_cuda_keep_bytes 4096 -- test_device mirrored
-persistent 2 --mca coll_flash_cuda_keep_bytes 4096
+mpi 2 --mca coll_flash_cuda_cache_bytes 4096 -- test_device mirrored
+persistent 2 --mca coll_flash_cuda_cache_bytes 4096
 if [[ $FLASH_TEST_DRIVER == "$standin" ]]; then
     mpi 3 -- test_device_persistent never_waits
     own_job mpi 3 -- test_device_persistent pinned

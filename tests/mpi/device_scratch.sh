@@ -32,7 +32,7 @@ bounded 3
 own_job mpi 3 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" -- test_device bounded
 own_job mpi 3 -- test_device without_store
 point 'a direct reduce-scatter of more than may be pinned: said' says + 'staged through ordinary memory' 3 \
-    --mca coll_flash_verbose 2 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" --mca coll_flash_cuda_direct no -- test_device bounded
+    --mca coll_flash_verbose 2 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" --mca coll_flash_cuda_gpudirect no -- test_device bounded
 little 3
 for np in 2 4 5; do
     long bounded "$np"
@@ -64,16 +64,16 @@ if [[ $FLASH_TEST_DRIVER == "$standin" ]]; then
     unset FLASH_TEST_UCX
 else
     # What stands in for a UCX that knows CUDA reaches no real memory of a device.
-    mpi 3 --mca coll_flash_cuda_direct no -- test_device "${all[@]}"
-    mpi 3 --mca coll_flash_cuda_direct no -- test_device_stream "${streams[@]}"
+    mpi 3 --mca coll_flash_cuda_gpudirect no -- test_device "${all[@]}"
+    mpi 3 --mca coll_flash_cuda_gpudirect no -- test_device_stream "${streams[@]}"
 fi
 
-point 'pinned memory that is not kept is told of' says + 'more than coll_flash_cuda_keep_bytes (4096)' \
-    2 --mca coll_flash_verbose 1 --mca coll_flash_cuda_keep_bytes 4096 --mca coll_flash_cuda_direct no -- test_device many
-point 'what is kept is not' says 0 'more than coll_flash_cuda_keep_bytes' \
-    2 --mca coll_flash_verbose 1 --mca coll_flash_cuda_direct no -- test_device many
+point 'pinned memory that is not kept is told of' says + 'more than coll_flash_cuda_cache_bytes (4096)' \
+    2 --mca coll_flash_verbose 1 --mca coll_flash_cuda_cache_bytes 4096 --mca coll_flash_cuda_gpudirect no -- test_device many
+point 'what is kept is not' says 0 'more than coll_flash_cuda_cache_bytes' \
+    2 --mca coll_flash_verbose 1 --mca coll_flash_cuda_gpudirect no -- test_device many
 for text in "in a device's memory: input and output" 'staged through pinned memory'; do
-    point "it is told: $text" says + "$text" 2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_direct no -- test_device many
+    point "it is told: $text" says + "$text" 2 --mca coll_flash_verbose 2 --mca coll_flash_cuda_gpudirect no -- test_device many
 done
 
 plan

@@ -17,7 +17,7 @@ for np in 4 6 7; do
 done
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_direct
 mpi 4 --mca coll_flash_progress off -- test_direct
-mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_depth 1 -- test_direct same_bits
+mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_segment_window 1 -- test_direct same_bits
 point 'the schedule is told' says 6 'pairwise (see algorithm' 3 --mca coll_flash_verbose 2 -- test_direct told
 no_schedule() {
     says 2 'Value:  straight$' 2 -- test_direct told && holds 2 'give fallback or ring or shm or recdbl or pairwise or auto, the same'

@@ -40,7 +40,7 @@ for np in 1 4 6 7 8; do
 done
 mpi 4 -x UCX_FLASH_TLS=tcp -- test_reduce_scatter
 mpi 4 --mca coll_flash_progress off -- test_reduce_scatter
-mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_depth 1 -- test_reduce_scatter
+mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_segment_window 1 -- test_reduce_scatter
 further_requests() { # NP
     mpi "$1" -- test_requests one_communicator many_communicators come_and_go reduce_meanwhile leak
     mpi "$1" -- test_in_turn

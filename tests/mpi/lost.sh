@@ -134,7 +134,7 @@ sizes_are_apart() {
         reduce_scatter 'fallback 0 0 0 1000' reduce_scatter 'pairwise 0 0 0 500' \
         reduce_scatter 'ring 1000000 0 0 0' >"$scratch/apart"
     run 2 --enable-recovery --mca coll_flash_costs "$scratch/apart" \
-        --mca coll_flash_stuck_seconds 1 --mca coll_flash_stuck_error 1 -- \
+        --mca coll_flash_stall_seconds 1 --mca coll_flash_stall_error 1 -- \
         test_lost apart "$1" >"$log" 2>&1 || :
     holds 1 'rank 0, .*: at last: MPI_ERR_OTHER' && holds 0 'at last: success' &&
         holds 0 'called right' && holds "$2" 'rank 1, .*: at last: MPI_ERR_OTHER' &&
@@ -148,7 +148,7 @@ point 'reduce, one is pairwise: sizes for which different algorithms cost least'
 # both others have given theirs, and some watches later, which are to give no more.
 warned='has done so for 2 seconds'
 rank_is_late() {
-    FLASH_TEST_UNTIL=$warned FLASH_TEST_LINGER=3 run 3 --mca coll_flash_stuck_seconds 2 "$@" >"$log" 2>&1 || {
+    FLASH_TEST_UNTIL=$warned FLASH_TEST_LINGER=3 run 3 --mca coll_flash_stall_seconds 2 "$@" >"$log" 2>&1 || {
         cat "$log"
         return 1
     }
@@ -179,13 +179,13 @@ for call in gather reduce; do
 done
 # Given up: each rank ends with an error, the late one included, which comes when both others have theirs.
 late_rank_is_given_up() {
-    FLASH_TEST_UNTIL='at last: ' run 3 --enable-recovery --mca coll_flash_stuck_seconds 2 \
-        --mca coll_flash_stuck_error 1 "$@" >"$log" 2>&1 || :
+    FLASH_TEST_UNTIL='at last: ' run 3 --enable-recovery --mca coll_flash_stall_seconds 2 \
+        --mca coll_flash_stall_error 1 "$@" >"$log" 2>&1 || :
     holds 3 'at last: MPI_ERR_OTHER' && holds 3 'once more: MPI_ERR_OTHER' &&
         holds 0 'called right' && holds + 'That rank is given up'
 }
 late_for_boards() {
-    FLASH_TEST_UNTIL=$warned run 3 --mca coll_flash_stuck_seconds 2 -- test_lost late "$1" \
+    FLASH_TEST_UNTIL=$warned run 3 --mca coll_flash_stall_seconds 2 -- test_lost late "$1" \
         >"$log" 2>&1 &&
         holds 3 'at last: success' && holds 0 'called right' && told stuck &&
         holds + 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
@@ -195,8 +195,8 @@ late_for_boards() {
 # shellcheck disable=SC2034 # the runner's
 late_in_rounds() {
     FLASH_TEST_UNTIL=$warned FLASH_TEST_LINGER=3 FLASH_TEST_COUNT=40000 algorithm=recdbl run 3 \
-        --mca coll_flash_stuck_seconds 2 \
-        --mca coll_flash_stuck_error 1 -- test_lost late "$1" >"$log" 2>&1 &&
+        --mca coll_flash_stall_seconds 2 \
+        --mca coll_flash_stall_error 1 -- test_lost late "$1" >"$log" 2>&1 &&
         holds 3 'at last: success' && holds 0 'called right' && told stuck
 }
 late_for_rounds() {

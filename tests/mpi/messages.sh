@@ -199,7 +199,7 @@ for value in abc 0x 64kk 99999999999999999999999; do
     long misspelt coll_flash_segment_bytes "$value" told parameter-ignored
 done
 misspelt coll_flash_priority 9o told parameter-ignored
-misspelt coll_flash_depth -1 told parameter-ignored
+misspelt coll_flash_segment_window -1 told parameter-ignored
 misspelt coll_flash_algorithm rign holds + 'invalid value was supplied for'
 misspelt coll_flash_progress onn holds + 'invalid value was supplied for'
 misspelt coll_flash_segmet_bytes 4096 told parameter-unknown

@@ -51,7 +51,7 @@ share() {
 # Rings for the smallest operations, too: 100 percent.
 options --mca coll_flash_algorithm ring
 share 15 2 --
-share 10 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_depth 1 --
+share 10 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_segment_window 1 --
 share 15 4 --
 share 10 4 --mca coll_flash_progress off --
 share 5 4 --mca coll_flash_progress on --mca coll_flash_segment_bytes 512 --bind-to none --

@@ -21,7 +21,7 @@ goes() { # NP TEXT OTHER [MPIRUN OPTION]... -- PROGRAM...: plain calls take the 
 point 'two ranks, long blocks, which are read' goes 2 shm 'falls back' -- test_others own
 may_not() {
     goes 2 'falls back' shm -- "${on_rank[@]}" 1 FLASH_TEST_FAULT=process_vm_readv \
-        "$programs/test_faults" gathers && holds 1 'boards without reading: ' &&
+        "$programs/test_faults" gathers && holds 1 'shared memory without reading: ' &&
         holds 2 'shm auto without reading'
 }
 point 'one rank may not read: said, and long blocks fall back on all' may_not

@@ -15,7 +15,7 @@ done
 for np in 2 3 5 8; do
     mpi "$np" --mca coll_flash_segment_bytes 4096 -- test_reduce_scatter
 done
-mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_depth 1 -- test_reduce_scatter same_bits
+mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_segment_window 1 -- test_reduce_scatter same_bits
 mpi 4 --mca coll_flash_progress off -- test_reduce_scatter
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_reduce_scatter
 # The user's operations, where a thread of flash's would have all the time to run them.

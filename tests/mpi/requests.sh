@@ -19,7 +19,7 @@ done
 long mpi 4 --bind-to none --mca coll_flash_progress on --mca coll_flash_segment_bytes 512 -- \
     test_requests reduce_meanwhile
 # A long operation, of which a message is on its way at a time.
-mpi 2 --mca coll_flash_segment_bytes 64 --mca coll_flash_sends 1 -- test_requests outlasted
+mpi 2 --mca coll_flash_segment_bytes 64 --mca coll_flash_max_sends 1 -- test_requests outlasted
 for np in 2 3; do
     mpi "$np" -- test_requests many_pending
 done

@@ -14,7 +14,7 @@ has_help_texts() {
     OMPI_MCA_opal_mca_base_component_path=$FLASH_COMPONENT_PATH \
         "$OMPI_INFO" --param coll flash --level 9 --parsable >"$scratch/info"
     sed -n 's/^mca:coll:flash:param:\([a-z_]*\):value:.*/\1/p' "$scratch/info" >"$scratch/found"
-    for name in priority algorithm costs on_node shm progress bind ring_order segment_bytes depth keep_bytes verbose help_dir; do
+    for name in priority algorithm costs on_node shm progress bind ring_order segment_bytes segment_window scratch_cache_bytes verbose help_dir; do
         grep -qx "coll_flash_$name" "$scratch/found" || echo "there is no coll_flash_$name"
     done >"$scratch/wrong"
     while read -r name; do

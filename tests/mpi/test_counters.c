@@ -125,7 +125,7 @@ static void count_reasons(void)
 static void measure_times(void)
 {
     MPI_T_pvar_handle under_way =
-        pvar_of("coll_flash_under_way_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
+        pvar_of("coll_flash_in_flight_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
     MPI_T_pvar_handle exposed =
         pvar_of("coll_flash_exposed_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
     bool served = world_size > 1;

@@ -134,7 +134,7 @@ static void compute_pending(void)
 
 static void measured(void (*run)(void))
 {
-    under_way = pvar_of("coll_flash_under_way_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
+    under_way = pvar_of("coll_flash_in_flight_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
     exposed = pvar_of("coll_flash_exposed_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
     run();
     pvar_free(&under_way);
