@@ -361,7 +361,7 @@ function size_text(bytes) {
     if (bytes < 1024) {
         return bytes " B"
     }
-    return bytes < 2 ^ 20 ? sprintf("%.3g KiB", bytes / 2 ^ 10) : sprintf("%.3g MiB", bytes / 2 ^ 20)
+    return bytes < 2 ^ 20 ? sprintf(bytes < 1000 * 2 ^ 10 ? "%.3g KiB" : "%.0f KiB", bytes / 2 ^ 10) : sprintf("%.3g MiB", bytes / 2 ^ 20)
 }
 
 # From which size on another algorithm is chosen: where a size and twice that differ, it is searched for.

@@ -263,6 +263,34 @@ static void communicators(void)
     good_calls_work();
 }
 
+static void explanations(void)
+{
+    enum { RANKS = 4, SIZE = 1024 };
+    char text[SIZE];
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    check_class(MPIX_Flash_explain("allgather", 1 << 20, RANKS, 0, text, SIZE), MPI_SUCCESS,
+                "explain");
+    check(strstr(text, "<- chosen") != NULL && strlen(text) < 512, "explain says: %s", text);
+    check_class(MPIX_Flash_explain("reduce_scatter", 0, RANKS, 1, text, SIZE), MPI_SUCCESS,
+                "explain: no bytes");
+    check_class(MPIX_Flash_explain("gather", 1, RANKS, 0, text, SIZE), MPI_ERR_ARG,
+                "explain: no such call");
+    check_class(MPIX_Flash_explain(NULL, 1, RANKS, 0, text, SIZE), MPI_ERR_ARG, "explain: no call");
+    check_class(MPIX_Flash_explain("allgather", -1, RANKS, 0, text, SIZE), MPI_ERR_ARG,
+                "explain: less than no bytes");
+    check_class(MPIX_Flash_explain("allgather", 1, 1, 0, text, SIZE), MPI_ERR_ARG,
+                "explain: one rank");
+    check_class(MPIX_Flash_explain("allgather", 1, RANKS, 0, NULL, SIZE), MPI_ERR_ARG,
+                "explain: no text");
+    check_class(MPIX_Flash_explain("allgather", 1, RANKS, 0, text, 0), MPI_ERR_ARG,
+                "explain: no room");
+    check_class(MPIX_Flash_explain("allgather", 1, RANKS, 0, text, 10), MPI_ERR_TRUNCATE,
+                "explain: too little room");
+    check(strlen(text) == 9, "explain: a text cut off has %zu characters", strlen(text));
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 /* Each case with the handlers and the arguments in place. */
 static void with_handlers(void (*run)(void))
 {
@@ -297,4 +325,4 @@ CASE(communicators)
 
 TEST_PROGRAM(test_arguments, MPI_THREAD_SINGLE, {"pointers", run_pointers}, {"hints", run_hints},
              {"counts", run_negative_counts}, {"types", run_types}, {"operations", run_operations},
-             {"communicators", run_communicators});
+             {"communicators", run_communicators}, {"explanations", explanations});

@@ -161,6 +161,12 @@ told_of_not_served() {
     ! informs --mca coll_flash_priority -1 && holds 1 'flash does not serve this job' &&
         holds 0 'self-test'
 }
+explains_calls() {
+    FLASH_PROGRAMS=$benchmarks FLASH_COMPONENT_PATH=$FLASH_COMPONENT_PATH \
+        "$top_srcdir/mpi_bench/flash_info" --explain allgather 4M 16 >"$log" 2>&1 &&
+        holds 1 'allgather of 4194304 bytes in all, 16 ranks on several nodes' && holds 1 '^ring .*<- chosen$'
+}
+point 'flash_info --explain: what a call costs, and the choice' explains_calls
 point 'flash_info' told_of_served
 point 'flash_info: a job that flash does not serve' told_of_not_served
 
