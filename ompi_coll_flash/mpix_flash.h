@@ -200,9 +200,9 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  * more than the transfer that it hides. With it, and where the fallback costs no more than the ring
  * (coll_flash_costs; with coll_flash_algorithm: where that is fallback), an allgather or a
  * reduce-scatter is served as where flash does not serve the communicator, and all that this header
- * says of that holds, though MPIX_Flash_active() does not tell: what is produced, by `own` too, is produced inside the call that starts the operation, which
- * waits for what is pending of it, or for the stream. (Ranks with and without `merge` would wait for
- * each other.) There, and in any call where flash does not serve the communicator or the operation,
+ * says of that holds, though MPIX_Flash_active() does not tell: what is produced, by `own` too, is
+ * produced inside the call that starts the operation, which waits for what is pending of it, or for
+ * the stream. (Ranks with and without `merge` would wait for each other.) There, and in any call where flash does not serve the communicator or the operation,
  * a callback is made once for all ranks' blocks: block->ranks is their number, block->count their
  * elements together, block->piece 0 of 1. But for each piece, as without `merge`, where these do not
  * lie one behind another in the order of the ranks, as those of calls without displs do, or where one
@@ -240,8 +240,9 @@ typedef struct MPIX_Flash_hints {
  * mpix_flash_on_node        "true": "auto" may choose the ring where all ranks share a node;
  *                           "false": not, as the parameter coll_flash_on_node
  * mpix_flash_shm            "auto", "copy", "read" or "no", as the parameter coll_flash_shm; of no
- *                           effect where MPI_Init found that shared memory cannot be used, or not be
- *                           read
+ *                           effect where MPI_Init found that shared memory cannot be used. Where the
+ *                           parameter is "copy", or MPI_Init found that ranks may not read each
+ *                           other's memory, no block is read, whatever the key says
  * mpix_flash_segment_window, mpix_flash_max_sends, mpix_flash_pinned_bytes
  *                           as the parameters. Each rank's own affair
  * mpix_flash_callback_thread  "true": compute callbacks are called by a thread of flash's, see
@@ -291,14 +292,16 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  *
  * call      "allgather", for MPI_Iallgather(v), or "reduce_scatter", for MPI_Ireduce_scatter(_block)
  * bytes     the size of all ranks' blocks together
- * ranks     of the communicator, at least 2; this job need not have as many
+ * ranks     of the communicator, from 2 to 2097152; this job need not have as many
  * node      not 0: all ranks share a node
- * text      OUT: lines that end in a newline, one for each algorithm and one for the choice; ended by
- *           a null character
+ * text      OUT: lines that end in a newline, one for each algorithm, with `node` one that says whether
+ *           the ring may serve there, and one for the choice; ended by a null character
  * size      of text, in characters; 512 are enough
  *
- * The costs are microseconds that the application loses to the call (coll_flash_costs); parameters
- * are those of this job, info keys do not count. Local; any thread may call it, between MPI_Init and
+ * The costs are microseconds that the application loses to the call (coll_flash_costs); the built-in
+ * ones of networks are for comparison, and no times. The parameters are those of this job, and what
+ * its ranks have agreed on; info keys do not count. Where flash does not serve MPI_COMM_WORLD, as in
+ * a job of one rank, the choice is the fallback. Local; any thread may call it, between MPI_Init and
  * MPI_Finalize, else MPI_ERR_OTHER. Errors: MPI_ERR_ARG, MPI_ERR_NO_MEM, and MPI_ERR_TRUNCATE where
  * the text is longer than `size`; the error handler of MPI_COMM_WORLD is called.
  */

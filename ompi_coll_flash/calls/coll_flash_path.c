@@ -116,7 +116,8 @@ static bool shm_can(const mca_coll_flash_call_t *call, const place_t *place)
     return place->shm && shm != FLASH_SHM_NO && call->element > 0 &&
            flash_board_fits(place->ranks, call->kind, call->element) &&
            (call->kind != FLASH_ALLGATHER || place->ranks > 2 || shm != FLASH_SHM_AUTO ||
-            mca_coll_flash_params.shm_readable || call->bytes / 2 <= FLASH_SHM_READ_ABOVE);
+            place->settings->algorithm == FLASH_SHM || mca_coll_flash_params.shm_readable ||
+            call->bytes / 2 <= FLASH_SHM_READ_ABOVE);
 }
 
 static const struct {
@@ -145,7 +146,7 @@ static const struct {
 } reasons[FLASH_REASONS] = {
     [FLASH_COSTS_MORE] = {"the ring costs more", FLASH_COUNT_COST},
     [FLASH_ON_ONE_NODE] = {"on one node, see on_node", FLASH_COUNT_ON_NODE},
-    [FLASH_NOT_WANTED] = {"see algorithm", FLASH_COUNT_COST},
+    [FLASH_NOT_WANTED] = {"see algorithm", FLASH_COUNT_ALGORITHM},
     [FLASH_NOT_COMMUTATIVE] = {"not a commutative operation", FLASH_COUNT_OPERATION},
     [FLASH_NOT_OF_REDUCTIONS] = {"not an operation for reductions", FLASH_COUNT_OPERATION},
     [FLASH_NOT_PREDEFINED] = {"not a predefined type", FLASH_COUNT_OPERATION},
@@ -248,12 +249,14 @@ bool mca_coll_flash_merge_pays(flash_kind_t kind, size_t bytes,
                                const mca_coll_flash_module_t *module)
 {
     uint32_t ranks = (uint32_t) ompi_comm_size(module->comm);
+    uint64_t fallback;
 
     if (module->settings.algorithm != FLASH_AUTO) {
         return module->settings.algorithm == FLASH_FALLBACK;
     }
-    return mca_coll_flash_cost(module->on_node, kind, FLASH_FALLBACK, bytes, ranks) <=
-           mca_coll_flash_cost(module->on_node, kind, FLASH_RING, bytes, ranks);
+    fallback = mca_coll_flash_cost(module->on_node, kind, FLASH_FALLBACK, bytes, ranks);
+    return fallback != FLASH_NO_COST &&
+           fallback <= mca_coll_flash_cost(module->on_node, kind, FLASH_RING, bytes, ranks);
 }
 
 void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, bool node,
@@ -276,6 +279,9 @@ void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, b
                     algorithms[path].can(call, &place) ? "no cost known" : "cannot serve",
                     path == chosen ? "  <- chosen" : "");
         }
+    }
+    if (node) {
+        fprintf(text, "on_node %s\n", settings.on_node ? "yes" : "no");
     }
     fprintf(text, "%s%s%s%s\n", told[chosen], reason != FLASH_NO_REASON ? " (" : "",
             reason != FLASH_NO_REASON ? reasons[reason].text : "",

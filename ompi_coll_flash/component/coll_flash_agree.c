@@ -43,8 +43,8 @@ static bool wants_on_node(void)
  * Parameters that all ranks go by, the smallest value of each, and behind them their negatives, of which
  * the smallest is that of the largest value; and what else is agreed on.
  */
-enum { PRIORITY, SEGMENT_BYTES, ALGORITHM, COSTS, SHM, SHARED };
-enum { USABLE = 2 * SHARED, ON_NODE, READABLE, RECDBL, NO_SUMMARY, VALUES };
+enum { PRIORITY, SEGMENT_BYTES, ALGORITHM, COSTS, BUILT_IN, SHM_ASKED, SHARED };
+enum { USABLE = 2 * SHARED, ON_NODE, SHM, READABLE, RECDBL, NO_SUMMARY, VALUES };
 
 /* As far as ranks can compare. */
 static int64_t comparable(size_t bytes)
@@ -79,12 +79,14 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, bool usab
     mine[SEGMENT_BYTES] = segment_bytes();
     mine[ALGORITHM] = params->algorithm;
     mine[COSTS] = mca_coll_flash_costs_hash();
-    mine[SHM] = mca_coll_flash_boards_meet(world) ? params->shm : FLASH_SHM_NO;
+    mine[BUILT_IN] = mca_coll_flash_costs_built_in();
+    mine[SHM_ASKED] = params->shm;
     for (int k = 0; k < SHARED; k++) {
         mine[SHARED + k] = -mine[k];
     }
     mine[USABLE] = usable;
     mine[ON_NODE] = wants_on_node();
+    mine[SHM] = mca_coll_flash_boards_meet(world) ? params->shm : FLASH_SHM_NO;
     mine[READABLE] = mca_coll_flash_boards_may_read();
     mine[RECDBL] = mca_coll_flash_rounds_open();
     mine[NO_SUMMARY] = !params->summary;
@@ -117,7 +119,13 @@ static void tell_differences(const int64_t least[VALUES])
         FLASH_HELP("choices-differ", "coll_flash_algorithm", "auto", opal_process_info.nodename);
     }
     if (differs(least, COSTS)) {
-        FLASH_HELP("choices-differ", "coll_flash_costs", "the built-in costs",
+        FLASH_HELP("choices-differ", "coll_flash_costs",
+                   differs(least, BUILT_IN) ? "the fallback, since their builds differ, too"
+                                            : "the built-in costs",
+                   opal_process_info.nodename);
+    }
+    if (differs(least, SHM_ASKED)) {
+        FLASH_HELP("choices-differ", "coll_flash_shm", mca_coll_flash_shm_names[least[SHM_ASKED]],
                    opal_process_info.nodename);
     }
 }
@@ -130,6 +138,9 @@ static void set_choices(const int64_t least[VALUES])
     params->algorithm = differs(least, ALGORITHM) ? FLASH_AUTO : (int) least[ALGORITHM];
     if (differs(least, COSTS)) {
         mca_coll_flash_costs_reset();
+    }
+    if (differs(least, COSTS) && differs(least, BUILT_IN)) {
+        params->algorithm = FLASH_FALLBACK;
     }
     params->on_node = least[ON_NODE] ? FLASH_ON_NODE_YES : FLASH_ON_NODE_NO;
     params->shm = least[USABLE] ? (int) least[SHM] : FLASH_SHM_NO;
@@ -195,13 +206,14 @@ int mca_coll_flash_agree(ompi_communicator_t *world, int right, bool passes_on)
         mca_coll_flash_job_measure();
         mca_coll_flash_summary_open();
     }
-    FLASH_VERBOSE(
-        1,
-        "coll:flash: %s this job (algorithm %s, costs %s, segment_bytes %zu, on_node %s, shm %s%s)",
-        least[USABLE] ? "serves" : "does not serve", mca_coll_flash_path_names[params->algorithm],
-        differs(least, COSTS) || params->costs == NULL || params->costs[0] == '\0' ? "built in"
-                                                                                   : params->costs,
-        params->segment_bytes, least[ON_NODE] ? "yes" : "no", mca_coll_flash_shm_names[params->shm],
-        params->shm >= FLASH_SHM_AUTO && !params->shm_readable ? " without reading" : "");
+    FLASH_VERBOSE(1,
+                  "coll:flash: %s this job (algorithm %s, costs %s, segment_bytes %zu, on_node %s, "
+                  "shm %s%s%s)",
+                  least[USABLE] ? "serves" : "does not serve",
+                  mca_coll_flash_path_names[params->algorithm], mca_coll_flash_costs_source(),
+                  params->segment_bytes, least[ON_NODE] ? "yes" : "no",
+                  mca_coll_flash_shm_names[params->shm],
+                  params->shm >= FLASH_SHM_AUTO && !params->shm_readable ? " without reading" : "",
+                  params->recdbl ? "" : ", without recdbl");
     return least[USABLE] ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }

@@ -124,6 +124,8 @@ static void register_reasons(void)
     register_count("fallbacks_cost", FLASH_COUNT_COST,
                    "How many of the calls that the fallback or a plain collective has served were "
                    "so because the ring costs more, see coll_flash_costs");
+    register_count("fallbacks_algorithm", FLASH_COUNT_ALGORITHM,
+                   "Likewise, because coll_flash_algorithm names the fallback");
     register_count("fallbacks_on_node", FLASH_COUNT_ON_NODE,
                    "Likewise, because all ranks share a node, see coll_flash_on_node");
     register_count("fallbacks_operation", FLASH_COUNT_OPERATION,

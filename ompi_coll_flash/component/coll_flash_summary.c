@@ -40,6 +40,7 @@ static const struct {
             {FLASH_COUNT_PLAIN, "extension's calls not overlapped", 1, 0, true},
             {FLASH_COUNT_PLAIN_BYTES, "  their blocks, MiB", 0x1p20, 1, false},
             {FLASH_COUNT_COST, "  why: the ring costs more", 1, 0, false},
+            {FLASH_COUNT_ALGORITHM, "  why: algorithm names another", 1, 0, false},
             {FLASH_COUNT_ON_NODE, "  why: on one node (on_node)", 1, 0, false},
             {FLASH_COUNT_OPERATION, "  why: operation or type", 1, 0, false},
             {FLASH_COUNT_PERSISTENT, "  why: persistent requests", 1, 0, false},

@@ -45,9 +45,10 @@ int MPIX_Flash_explain(const char *call, MPI_Count bytes, int ranks, int node, c
     if (!flash_call_has_world()) {
         return MPI_ERR_OTHER;
     }
-    if (call != NULL && find_kind(call, &asked.kind) && bytes >= 0 && ranks >= 2 && text != NULL &&
-        size >= 1) {
+    if (call != NULL && find_kind(call, &asked.kind) && bytes >= 0 && ranks >= 2 &&
+        ranks <= FLASH_COST_RANKS && text != NULL && size >= 1) {
         asked.bytes = (size_t) bytes;
+        asked.reason = flash_call_reason(mca_coll_flash_module_of(MPI_COMM_WORLD));
         error = explain(&asked, ranks, node, text, size);
     }
     return flash_call_raise(MPI_COMM_WORLD, error, __func__);

@@ -25,6 +25,7 @@ typedef enum mca_coll_flash_counter {
     FLASH_COUNT_PLAIN_BYTES,
     /* Why these last two were not served. */
     FLASH_COUNT_COST,
+    FLASH_COUNT_ALGORITHM,
     FLASH_COUNT_ON_NODE,
     FLASH_COUNT_OPERATION,
     FLASH_COUNT_PERSISTENT,

@@ -5,8 +5,8 @@
  * rank, one for each doubling of the ranks, and one for each byte that a rank sends at least. The
  * application computes meanwhile, on the network's rows with the CPU, on the node's rows off the CPU.
  *
- * All values are integers, so that all ranks come to the same choice. The table is written in MPI_Init
- * alone.
+ * All values are integers, so that all ranks come to the same choice. The table is written when parameters
+ * are registered, and by the agreement, both in MPI_Init.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -38,6 +38,9 @@ extern const char *const mca_coll_flash_path_names[FLASH_PATHS + 1];
 /* The kinds of calls that have costs: up to FLASH_REDUCE_SCATTER. */
 #define FLASH_COST_KINDS (FLASH_REDUCE_SCATTER + 1)
 
+/* The most ranks of a call. */
+#define FLASH_COST_RANKS (1 << 21)
+
 /* More than any cost: the table has no row for it. */
 #define FLASH_NO_COST UINT64_MAX
 
@@ -50,8 +53,11 @@ uint64_t mca_coll_flash_cost(bool node, flash_kind_t kind, mca_coll_flash_path_t
  * that is none, is said, and the built-in table remains.
  */
 void mca_coll_flash_costs_open(void);
-/* Equal for equal tables. */
+/* The file that the costs are of, or "built in". */
+const char *mca_coll_flash_costs_source(void);
+/* Equal for equal tables: the one in use, and the built-in one, which another build may have changed. */
 int64_t mca_coll_flash_costs_hash(void);
+int64_t mca_coll_flash_costs_built_in(void);
 /* The built-in table: where ranks have different ones. */
 void mca_coll_flash_costs_reset(void);
 

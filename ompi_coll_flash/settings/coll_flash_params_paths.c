@@ -61,8 +61,9 @@ static void register_choosing(void)
         "whole numbers: nanoseconds of a call, nanoseconds for each other rank, nanoseconds for "
         "each doubling of the ranks, picoseconds for each byte that a rank sends. An algorithm "
         "without a line is not chosen. flash_tune writes such a file from measurements on this "
-        "machine, flash_info --explain prints what it means. Empty: the costs that were measured "
-        "over TCP at 2 Gbit/s, and within one node. If ranks have different costs, all use those");
+        "machine, flash_info --explain prints what it means. Empty: built-in costs, which cross "
+        "where those that were measured over TCP at 2 Gbit/s and within one node do. If ranks have "
+        "different costs, all use those");
 }
 
 static void register_node(void)
@@ -85,7 +86,8 @@ static void register_node(void)
         "rank has 256 KiB for each of the first 64 communicators, once used, in files without a "
         "name (memfd_create), which the ranks of a node open through /proc. If a rank cannot open "
         "them, as in containers of their own, no rank uses shared memory; if a rank may not read "
-        "another's memory (the kernel asks for the right that a debugger needs), none reads. If "
+        "another's memory (the kernel asks for the right that a debugger needs), none reads, and "
+        "such allgathers are left to the other algorithms. If "
         "ranks have different values, all use no if one says no, else copy if one says copy");
 }
 

@@ -29,9 +29,9 @@
  * order behind the slot's content, and loaded with acquire before that is read; `taken` is stored
  * with release behind the reading of a round, and loaded with acquire before its slots are written
  * again, or memory that was read is given back; `unread` with release, the answer in `again` likewise,
- * and both are loaded with acquire; `lost` stands for itself, but that what is read of a rank counts only if that has not lost
- * anybody by then: it would have told its user that the memory is free. Within a process: the caller holds one lock around every function
- * here that is given a board.
+ * and both are loaded with acquire; `lost` stands for itself, but that what is read of a rank counts
+ * only if that has not lost anybody by then: it would have told its user that the memory is free.
+ * Within a process: the caller holds one lock around every function here that is given a board.
  *
  * Errors: ranks that disagree about an operation go through the rounds of the one that has most, and
  * end with FLASH_ERR_TRUNCATED where they see it; what is lost is posted as spoiled, with the rank to

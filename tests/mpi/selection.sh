@@ -112,6 +112,8 @@ for line in 'node allgather ring 1 2 3' 'node allgather ring 1 2 3 4 5' 'node al
     printf '# costs\n\n%s\n' "$line" >"$scratch/wrong_costs"
     point "costs, $line: said, with cause and remedy" wrong_costs 'line 3 is no row' "$scratch/wrong_costs"
 done
+printf 'node allgather ring 1 2 3 4\n#%500s\nnode allgather ring 1 2 3 4\n' '' >"$scratch/wrong_costs"
+point 'costs, a row that comes twice, behind a long comment: said' wrong_costs 'line 3 is no row' "$scratch/wrong_costs"
 point 'costs that are not there: likewise' wrong_costs 'No such file' "$scratch/nothing"
 segments_differ() { # [MPIRUN OPTION]...
     says 1 'coll_flash_segment_bytes differs' 3 --mca coll_flash_algorithm ring --mca coll_flash_verbose 1 "$@" -- \

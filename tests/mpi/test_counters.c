@@ -99,6 +99,7 @@ static void count_reasons(void)
                   {"coll_flash_plain_calls", 0, NULL},
                   {"coll_flash_plain_bytes", 0, NULL},
                   {"coll_flash_fallbacks_cost", 2, NULL},
+                  {"coll_flash_fallbacks_algorithm", 0, NULL},
                   {"coll_flash_fallbacks_on_node", 0, NULL},
                   {"coll_flash_fallbacks_operation", 1, NULL},
                   {"coll_flash_fallbacks_persistent", 0, NULL},
