@@ -203,9 +203,10 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  * says of that holds, though MPIX_Flash_active() does not tell: what is produced, by `own` too, is
  * produced inside the call that starts the operation, which waits for what is pending of it, or for
  * the stream. (Ranks with and without `merge` would wait for each other.) There, and in any call
- * where flash does not serve the communicator or the operation, a callback is made once for all ranks' blocks: block->ranks is their number, block->count their
- * elements together, block->piece 0 of 1. But for each piece, as without `merge`, where these do not
- * lie one behind another in the order of the ranks, as those of calls without displs do, or where one
+ * where flash does not serve the communicator or the operation, a callback is made once for all
+ * ranks' blocks: block->ranks is their number, block->count their elements together, block->piece 0
+ * of 1. But for each piece, as without `merge`, where these do not lie one behind another in the
+ * order of the ranks, as those of calls without displs do, or where one
  * in front of others ends in a broken row. `own` is called for each piece in any case.
  */
 typedef struct MPIX_Flash_hints {
