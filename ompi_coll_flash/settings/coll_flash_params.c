@@ -15,6 +15,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .ring_order = FLASH_ORDER_MACHINE,
     .on_node = FLASH_ON_NODE_AUTO,
     .algorithm = FLASH_AUTO,
+    .costs = NULL,
     .shm = FLASH_SHM_AUTO,
     .callback_thread = false,
     .segment_window = 32,
