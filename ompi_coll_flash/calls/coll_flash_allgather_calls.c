@@ -22,20 +22,6 @@ static arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount, MP
                          .recvtype = recvtype};
 }
 
-static mca_coll_flash_path_t path_of(const char *name, const arguments_t *a, size_t element,
-                                     const mca_coll_flash_module_t *module,
-                                     mca_coll_flash_reason_t reason)
-{
-    mca_coll_flash_call_t call = {
-        .name = name,
-        .kind = FLASH_ALLGATHER,
-        .bytes = mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, module->comm),
-        .element = element,
-        .reason = reason};
-
-    return mca_coll_flash_choose_path(&call, module);
-}
-
 /* ------------------------------------------------------------------ plain calls */
 
 static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
@@ -65,7 +51,7 @@ static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t 
                        ompi_request_t **request)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_path_t path = path_of(name, a, 1, module, FLASH_NO_REASON);
+    mca_coll_flash_path_t path = mca_coll_flash_path_of(name, a, 1, module, FLASH_NO_REASON);
 
     if (path == FLASH_RING) {
         return start(module, mca_coll_flash_ring_ticket(module), a, path, request);
@@ -120,7 +106,8 @@ static int make_persistent(const char *name, const arguments_t *a, struct ompi_i
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
-    return path_of(name, a, 0, module, mca_coll_flash_persistent_reason(module)) != FLASH_FALLBACK
+    return mca_coll_flash_path_of(name, a, 0, module, mca_coll_flash_persistent_reason(module)) !=
+                   FLASH_FALLBACK
                ? mca_coll_flash_persistent_new(module, a, request)
                : mca_coll_flash_persistent_below(module, a, pass_on_each_time, info, request);
 }

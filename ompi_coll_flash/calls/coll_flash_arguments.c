@@ -1,9 +1,26 @@
 /*
- * coll_flash_arguments.c: the arguments of a call that outlive it.
+ * coll_flash_arguments.c: the arguments of a call: which algorithm serves it, and keeping them.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "calls/coll_flash_calls.h"
+
+mca_coll_flash_path_t mca_coll_flash_path_of(const char *name, const mca_coll_flash_arguments_t *a,
+                                             size_t element, const mca_coll_flash_module_t *module,
+                                             mca_coll_flash_reason_t reason)
+{
+    mca_coll_flash_call_t call = {
+        .name = name,
+        .kind = a->op == NULL ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER,
+        .bytes = mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, module->comm),
+        .element = element,
+        .reason = reason};
+
+    if (reason == FLASH_NO_REASON && a->op != NULL) {
+        call.reason = mca_coll_flash_reduce_reason(a->recvtype, a->op);
+    }
+    return mca_coll_flash_choose_path(&call, module);
+}
 
 static void retain_op(MPI_Op op)
 {

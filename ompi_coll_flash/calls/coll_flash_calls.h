@@ -104,6 +104,14 @@ typedef struct mca_coll_flash_arguments {
     MPI_Op op; /* NULL: an allgather */
 } mca_coll_flash_arguments_t;
 
+/*
+ * The algorithm that serves the call of these arguments. `element`: see mca_coll_flash_call_t; `reason`: why
+ * it must be the fallback, beside what the arguments say.
+ */
+mca_coll_flash_path_t mca_coll_flash_path_of(const char *name,
+                                             const mca_coll_flash_arguments_t *arguments,
+                                             size_t element, const mca_coll_flash_module_t *module,
+                                             mca_coll_flash_reason_t reason);
 /* Of arguments that are kept: their types and their operation, NULL or not. */
 void mca_coll_flash_arguments_retain(const mca_coll_flash_arguments_t *arguments);
 void mca_coll_flash_arguments_release(const mca_coll_flash_arguments_t *arguments);

@@ -93,8 +93,8 @@ static bool pairwise_can(const mca_coll_flash_call_t *call, const place_t *place
 }
 
 /*
- * Three ranks have two rounds, one behind the other, and Open MPI's calls two messages at a time: measured, no
- * size gains, and the doublings of three ranks are those of four.
+ * Three ranks are left out: recursive doubling has two rounds there, one behind the other, and was measured
+ * no faster at any size; the formula of costs counts as many doublings for them as for four.
  */
 static bool recdbl_can(const mca_coll_flash_call_t *call, const place_t *place)
 {
@@ -106,8 +106,8 @@ static bool recdbl_can(const mca_coll_flash_call_t *call, const place_t *place)
 }
 
 /*
- * Where blocks may not be read, two ranks' allgather has two copies of what one would do for. More ranks
- * read what was copied once.
+ * An allgather of two ranks with long blocks that may not be read is left out: shared memory copies each byte
+ * twice, Open MPI once. With more ranks, all others read what one rank has copied.
  */
 static bool shm_can(const mca_coll_flash_call_t *call, const place_t *place)
 {
@@ -145,6 +145,7 @@ static const struct {
     mca_coll_flash_counter_t counter;
 } reasons[FLASH_REASONS] = {
     [FLASH_COSTS_MORE] = {"the ring costs more", FLASH_COUNT_COST},
+    [FLASH_COST_UNKNOWN] = {"the ring has no cost", FLASH_COUNT_COST},
     [FLASH_ON_ONE_NODE] = {"on one node, see on_node", FLASH_COUNT_ON_NODE},
     [FLASH_NOT_WANTED] = {"see algorithm", FLASH_COUNT_ALGORITHM},
     [FLASH_NOT_COMMUTATIVE] = {"not a commutative operation", FLASH_COUNT_OPERATION},
@@ -154,7 +155,7 @@ static const struct {
     [FLASH_PERSISTENT_NUMBERS] = {"the communicator has had too many persistent requests",
                                   FLASH_COUNT_PERSISTENT},
     [FLASH_TOO_MANY_RANKS] = {"too many ranks for an all-to-all", FLASH_COUNT_RANKS},
-    [FLASH_MERGED] = {"merged: the ring costs more", FLASH_COUNT_MERGED},
+    [FLASH_MERGED] = {"merged", FLASH_COUNT_MERGED},
     [FLASH_NOT_SERVED] = {"flash does not serve it", FLASH_COUNT_COMMUNICATOR},
     [FLASH_COUNTS_TOO_LARGE] = {"a block of 2 GiB, or an array of large counts",
                                 FLASH_COUNT_LARGE}};
@@ -213,6 +214,16 @@ static mca_coll_flash_path_t cheapest(const mca_coll_flash_call_t *call, const p
     return best;
 }
 
+/* Of a call whose cost another algorithm's is below. */
+static mca_coll_flash_reason_t why_no_ring(const mca_coll_flash_call_t *call, const place_t *place)
+{
+    if (!ring_can(call, place)) {
+        return FLASH_ON_ONE_NODE;
+    }
+    return cost_of(FLASH_RING, call, place) == FLASH_NO_COST ? FLASH_COST_UNKNOWN
+                                                             : FLASH_COSTS_MORE;
+}
+
 /* The algorithm, and why it is not the ring. */
 static mca_coll_flash_path_t choose(const mca_coll_flash_call_t *call, const place_t *place,
                                     mca_coll_flash_reason_t *reason)
@@ -229,7 +240,7 @@ static mca_coll_flash_path_t choose(const mca_coll_flash_call_t *call, const pla
     }
     path = cheapest(call, place);
     if (path != FLASH_RING) {
-        *reason = ring_can(call, place) ? FLASH_COSTS_MORE : FLASH_ON_ONE_NODE;
+        *reason = why_no_ring(call, place);
     }
     return path;
 }

@@ -15,10 +15,12 @@
 size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
                             ompi_communicator_t *comm);
 
-/* Why the ring does not serve a call; equal on all ranks. First those that leave other algorithms. */
+/* Why the ring does not serve a call; equal on all ranks. From FLASH_NOT_COMMUTATIVE on, no other
+   algorithm of flash serves it either. */
 typedef enum mca_coll_flash_reason {
     FLASH_NO_REASON,
     FLASH_COSTS_MORE,
+    FLASH_COST_UNKNOWN,
     FLASH_ON_ONE_NODE,
     FLASH_NOT_WANTED, /* coll_flash_algorithm */
     FLASH_NOT_COMMUTATIVE,
@@ -38,7 +40,7 @@ typedef struct mca_coll_flash_call {
     const char *name; /* "Iallgather", ... */
     flash_kind_t kind;
     size_t bytes; /* of all blocks together */
-    /* What shared memory is not to cut, in bytes; 0: only the engine, or the fallback, serves it. */
+    /* Bytes that shared memory must not cut. 0: the ring, a named pairwise algorithm or the fallback. */
     size_t element;
     mca_coll_flash_reason_t reason; /* not FLASH_NO_REASON: none but the fallback serves it */
 } mca_coll_flash_call_t;

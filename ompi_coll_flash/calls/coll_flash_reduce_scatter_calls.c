@@ -8,21 +8,6 @@
 
 typedef mca_coll_flash_arguments_t arguments_t;
 
-static mca_coll_flash_path_t path_of(const char *name, const arguments_t *a, size_t element,
-                                     const mca_coll_flash_module_t *module,
-                                     mca_coll_flash_reason_t reason)
-{
-    mca_coll_flash_call_t call = {
-        .name = name,
-        .kind = FLASH_REDUCE_SCATTER,
-        .bytes = mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, module->comm),
-        .element = element,
-        .reason =
-            reason != FLASH_NO_REASON ? reason : mca_coll_flash_reduce_reason(a->recvtype, a->op)};
-
-    return mca_coll_flash_choose_path(&call, module);
-}
-
 static arguments_t arguments_of(const void *sendbuf, void *recvbuf, flash_count_t recvcount,
                                 flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op)
 {
@@ -64,7 +49,7 @@ static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t 
     ptrdiff_t extent;
 
     ompi_datatype_type_extent(a->recvtype, &extent);
-    path = path_of(name, a, (size_t) extent, module, FLASH_NO_REASON);
+    path = mca_coll_flash_path_of(name, a, (size_t) extent, module, FLASH_NO_REASON);
     if (path == FLASH_RING || path == FLASH_PAIRWISE) {
         return start(module, mca_coll_flash_ring_ticket(module), a, path, request);
     }
@@ -113,7 +98,8 @@ static int make_persistent(const char *name, const arguments_t *a, struct ompi_i
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
 
-    return path_of(name, a, 0, module, mca_coll_flash_persistent_reason(module)) != FLASH_FALLBACK
+    return mca_coll_flash_path_of(name, a, 0, module, mca_coll_flash_persistent_reason(module)) !=
+                   FLASH_FALLBACK
                ? mca_coll_flash_persistent_new(module, a, request)
                : mca_coll_flash_persistent_below(module, a, pass_on_each_time, info, request);
 }

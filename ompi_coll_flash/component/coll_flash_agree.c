@@ -130,7 +130,7 @@ static void tell_differences(const int64_t least[VALUES])
     }
 }
 
-/* Where the ranks have different ones: what no rank has chosen, but all know. */
+/* If the ranks have different values, all take one that each rank knows. */
 static void set_choices(const int64_t least[VALUES])
 {
     mca_coll_flash_params_t *params = &mca_coll_flash_params;

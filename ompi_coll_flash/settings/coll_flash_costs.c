@@ -36,14 +36,14 @@ typedef struct cost {
 
 typedef cost_t table_t[2][FLASH_COST_KINDS][FLASH_PATHS];
 
-/* Nobody's network is that slow. */
+/* More than any network takes; it keeps costs from overflowing. */
 #define MOST_OF_ONE UINT64_C(1000000000000)
 
 /*
- * The network's rows cross where measured times do (docs/performance.md), over TCP at 2 Gbit/s: they are for
- * comparison, and no times. The node's rows are lines through measured times, but the ring's, which were
- * measured on no host with two hardware threads for each rank: they cross shared memory's at 1 MiB and at 512
- * KiB of two ranks.
+ * The network's rows are for comparison, and no times: two of them cross at the size at which the measured
+ * times cross, over TCP at 2 Gbit/s (docs/performance.md). The node's rows of the fallback and of shared
+ * memory are fitted to measured times. The node's rows of the ring are not: no host with two hardware threads
+ * for each rank was measured. For two ranks they cross shared memory's rows at 1 MiB and 512 KiB.
  */
 static const table_t built_in = {{{[FLASH_FALLBACK] = {true, 0, 0, 46000, 4000},
                                    [FLASH_RING] = {true, 900000, 300000, 0, 0},

@@ -1,11 +1,11 @@
 /*
  * coll_flash_costs.h: what a call costs by each algorithm: the time that an application loses to it.
  *
- * A cost is a line through measured points (mpi_bench/flash_tune): a fixed time, a time for each other
- * rank, one for each doubling of the ranks, and one for each byte that a rank sends at least. The
- * application computes meanwhile, on the network's rows with the CPU, on the node's rows off the CPU.
+ * A cost has four parts: a fixed time, a time for each other rank, one for each doubling of the ranks,
+ * and one for each byte that a rank sends at least. mpi_bench/flash_tune measures calls while the
+ * application computes, on the CPU between nodes, off the CPU within a node, and fits the parts.
  *
- * All values are integers, so that all ranks come to the same choice. The table is written when parameters
+ * All values are integers, so that all ranks make the same choice. The table is written when parameters
  * are registered, and by the agreement, both in MPI_Init.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -19,7 +19,7 @@
 
 #include "engine/flash_schedule.h"
 
-/* What serves a call. In the order of preference among equal costs. */
+/* What serves a call. Of equal costs, the choice is the first one here. */
 typedef enum mca_coll_flash_path {
     FLASH_FALLBACK, /* Open MPI's next component */
     FLASH_RING,
@@ -49,16 +49,16 @@ uint64_t mca_coll_flash_cost(bool node, flash_kind_t kind, mca_coll_flash_path_t
                              uint32_t ranks);
 
 /*
- * Reads the file that coll_flash_costs names, if it names one. One that cannot be read, or has a line
- * that is none, is said, and the built-in table remains.
+ * Reads the file that coll_flash_costs names. If it names none, the table is the built-in one; likewise if
+ * the file cannot be read or has a line that is no row, and a message says why.
  */
 void mca_coll_flash_costs_open(void);
-/* The file that the costs are of, or "built in". */
+/* The name of the file that the table in use was read from, or "built in". */
 const char *mca_coll_flash_costs_source(void);
-/* Equal for equal tables: the one in use, and the built-in one, which another build may have changed. */
+/* Equal for equal tables: of the table in use, and of the built-in one, which differs between builds. */
 int64_t mca_coll_flash_costs_hash(void);
 int64_t mca_coll_flash_costs_built_in(void);
-/* The built-in table: where ranks have different ones. */
+/* Makes the built-in table the one in use: the ranks have found that theirs differ. */
 void mca_coll_flash_costs_reset(void);
 
 #endif /* COLL_FLASH_COSTS_H */

@@ -26,8 +26,8 @@ dearer() { # NS TEXT OTHER: pairwise costs so much, and the fallback a nanosecon
     common=()
     path_is "$2" "$3" 3 --mca coll_flash_costs "$scratch/dearer"
 }
-point 'not where it costs as much as the fallback' dearer $sent 'falls back (the ring costs more' 'ring\|pairwise'
-point 'but where it costs less' dearer $((sent - 1)) 'pairwise (the ring costs more' 'ring\|falls back'
+point 'not where it costs as much as the fallback' dearer $sent 'falls back (the ring has no cost' 'ring\|pairwise'
+point 'but where it costs less' dearer $((sent - 1)) 'pairwise (the ring has no cost' 'ring\|falls back'
 options --mca coll_flash_costs "$costs_folder/pairwise"
 point 'algorithm recdbl: not pairwise' path_is 'recdbl (see algorithm' 'ring\|pairwise' 3 \
     --mca coll_flash_algorithm recdbl

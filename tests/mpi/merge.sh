@@ -35,7 +35,7 @@ reason_is_told() {
         return 1
     }
     holds 3 'Iallgather_compute of 24000 bytes .*: ring' &&
-        holds 3 'Iallgather_compute of 24000 bytes .*: plain collective (merged: the ring costs more)'
+        holds 3 'Iallgather_compute of 24000 bytes .*: plain collective (merged)'
 }
 point 'which way is told' reason_is_told
 
