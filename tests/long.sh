@@ -32,6 +32,7 @@ asan-boards     likewise: calls over boards, and by reading
 asan-rounds     likewise: calls in rounds
 tsan            ThreadSanitizer: a build of its own, units, requests and threads
 tsan-boards     likewise: calls over boards
+tsan-requests   likewise: the requests of such calls
 valgrind        the programs under valgrind
 mutations-0     mutations of the library, each of which a test of the short tier must notice: every sixth
 mutations-1     likewise
@@ -127,7 +128,8 @@ run_slice() {
     asan-boards) with_tool asan mpi board.sh board_requests.sh read.sh ;;
     asan-rounds) with_tool asan mpi doubling.sh doubling_requests.sh ;;
     tsan) units tsan && with_tool tsan mpi pending.sh persistent.sh requests.sh ;;
-    tsan-boards) with_tool tsan mpi board.sh board_requests.sh ;;
+    tsan-boards) with_tool tsan mpi board.sh ;;
+    tsan-requests) with_tool tsan mpi board_requests.sh ;;
     valgrind) ./install-deps.sh valgrind && make --silent --directory "$folder" check-valgrind ;;
     mutations-*) every_sixth_mutation "${1#*-}" ;;
     esac
