@@ -105,8 +105,8 @@ void *flash_cuda_allocate_pinned(void *number, size_t size);
 void flash_cuda_release_pinned(void *number, void *memory, size_t size);
 void *flash_cuda_allocate_direct(void *number, size_t size);
 void flash_cuda_release_direct(void *number, void *memory, size_t size);
-void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, size_t size);
-void flash_cuda_release_far(flash_gpu_lane_t *lane, void *memory);
+void *flash_cuda_allocate_on_device(flash_gpu_lane_t *lane, size_t size);
+void flash_cuda_release_on_device(flash_gpu_lane_t *lane, void *memory);
 
 /* flash_cuda_track.c */
 /* Takes an event of the lane's, and records what the stream holds. In the lane's context. */

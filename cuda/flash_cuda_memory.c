@@ -214,7 +214,7 @@ static CUmemoryPool pool_of(CUdevice device)
  * It stands in no stream of the application's: a thread's default stream is another one in another
  * thread, and one that is captured by the end would take the end into its graph.
  */
-void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, size_t size)
+void *flash_cuda_allocate_on_device(flash_gpu_lane_t *lane, size_t size)
 {
     CUstream stream = lane->tracks[0].stream;
     CUdeviceptr memory = 0;
@@ -242,7 +242,7 @@ void *flash_cuda_allocate_far(flash_gpu_lane_t *lane, size_t size)
  * Where nobody can wait for the stream of callbacks that may still write to it, the memory goes in the order
  * of that stream; and not at all, if that may be a graph's by now.
  */
-void flash_cuda_release_far(flash_gpu_lane_t *lane, void *memory)
+void flash_cuda_release_on_device(flash_gpu_lane_t *lane, void *memory)
 {
     bool unwaited = atomic_load_explicit(&lane->unwaited, memory_order_relaxed);
     entered_t entered;

@@ -20,18 +20,18 @@ interleavings   all orders of events of up to 4 ranks, all random cases: minutes
 devices         the memory of devices, on further ranks and with further settings
 layers          the benchmarks and layers, on further ranks, types and sizes
 rings           allgathers and reduce-scatters: all types and operations on up to 8 ranks
-boards          calls over boards and by reading, likewise
-rounds          calls in rounds and direct ones, likewise
+shm             calls through shared memory and by reading, likewise
+recdbl          calls by recursive doubling and pairwise ones, likewise
 extension       the calls of <mpix_flash.h>, requests and memory, on further ranks
 waits           deaths and faults, which are noticed after seconds; emulated hosts
 random          200,000 random operations
 large           more than 2^31 bytes: 11 GiB of memory
 kit             the kit for a node with a GPU, in a minimal Debian
 asan            AddressSanitizer and UBSan: a build of its own, units, and calls around the ring
-asan-boards     likewise: calls over boards, and by reading
-asan-rounds     likewise: calls in rounds
+asan-shm        likewise: calls through shared memory, and by reading
+asan-recdbl     likewise: calls by recursive doubling
 tsan            ThreadSanitizer: a build of its own, units, requests and threads
-tsan-boards     likewise: calls over boards
+tsan-shm        likewise: calls through shared memory
 tsan-requests   likewise: the requests of such calls
 valgrind        the programs under valgrind
 mutations-0     mutations of the library, each of which a test of the short tier must notice: every sixth
@@ -96,7 +96,7 @@ with_tool() {
     in_folder "$build" "$place" "$@"
 }
 units() {
-    with_tool "$1" unit test_board test_board_failures test_doubling test_engine_errors test_engine_peers \
+    with_tool "$1" unit test_shm test_shm_failures test_recdbl test_engine_errors test_engine_peers \
         test_engine_ring test_fake_transport test_leaks test_pool test_progress test_progress_thread test_trace
 }
 
@@ -111,25 +111,25 @@ every_sixth_mutation() {
 run_slice() {
     case $1 in
     interleavings)
-        all_of unit test_board test_engine_errors test_engine_gives_up test_engine_interleavings test_engine_peers \
+        all_of unit test_shm test_engine_errors test_engine_gives_up test_engine_interleavings test_engine_peers \
             test_engine_ring test_leaks
         ;;
     devices) all_of mpi device.sh device_failures.sh device_paths.sh device_scratch.sh ;;
     layers) all_of mpi benchmarks.sh device_layers.sh layers.sh ;;
     rings) all_of mpi allgather.sh merge.sh reduce_scatter.sh ;;
-    boards) all_of mpi board.sh board_requests.sh read.sh ;;
-    rounds) all_of mpi direct.sh direct_small.sh doubling.sh doubling_requests.sh ;;
-    extension) all_of mpi caller.sh extension.sh failures.sh fallback.sh growth.sh life.sh requests.sh ;;
+    shm) all_of mpi shm.sh shm_requests.sh read.sh ;;
+    recdbl) all_of mpi pairwise.sh pairwise_small.sh recdbl.sh recdbl_requests.sh ;;
+    extension) all_of mpi callback_thread.sh extension.sh failures.sh fallback.sh growth.sh life.sh requests.sh ;;
     waits) all_of mpi faults.sh lost.sh messages.sh no_memory.sh && all_of cluster cluster.sh ;;
     random) FLASH_RANDOM_OPERATIONS=200000 all_of mpi random.sh ;;
     large) all_of mpi large.sh ;;
     kit) tests/gpu/rehearse.sh --build "$folder" ;;
     asan) units asan && with_tool asan mpi extension.sh failures.sh persistent.sh requests.sh sizes.sh ;;
-    asan-boards) with_tool asan mpi board.sh board_requests.sh read.sh ;;
-    asan-rounds) with_tool asan mpi doubling.sh doubling_requests.sh ;;
+    asan-shm) with_tool asan mpi shm.sh shm_requests.sh read.sh ;;
+    asan-recdbl) with_tool asan mpi recdbl.sh recdbl_requests.sh ;;
     tsan) units tsan && with_tool tsan mpi pending.sh persistent.sh requests.sh ;;
-    tsan-boards) with_tool tsan mpi board.sh ;;
-    tsan-requests) with_tool tsan mpi board_requests.sh ;;
+    tsan-shm) with_tool tsan mpi shm.sh ;;
+    tsan-requests) with_tool tsan mpi shm_requests.sh ;;
     valgrind) ./install-deps.sh valgrind && make --silent --directory "$folder" check-valgrind ;;
     mutations-*) every_sixth_mutation "${1#*-}" ;;
     esac

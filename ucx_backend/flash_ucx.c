@@ -191,7 +191,7 @@ static int open_worker(flash_ucx_t *ucx, char *reason)
     }
     status = hear(ucx, FLASH_UCX_GIVEN_UP, flash_ucx_hear_given_up);
     if (status == UCS_OK) {
-        status = hear(ucx, FLASH_UCX_ECHO, flash_ucx_hear_echo);
+        status = hear(ucx, FLASH_UCX_LOOPBACK, flash_ucx_hear_loopback);
     }
     if (status == UCS_OK) {
         status = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_length);
@@ -274,7 +274,7 @@ void flash_ucx_destroy(flash_transport_t *transport)
     bool held = ucx->orphans != NULL;
 
     flash_ucx_end_probes(transport);
-    flash_ucx_end_echoes(ucx);
+    flash_ucx_end_loopback(ucx);
     ucp_worker_release_address(ucx->worker, ucx->address);
     ucp_worker_destroy(ucx->worker); /* with its endpoints */
     flash_ucx_free_messages(ucx);

@@ -60,16 +60,16 @@ void flash_ucx_look_at_probes(flash_transport_t *transport);
 void flash_ucx_end_probes(flash_transport_t *transport);
 
 /*
- * An echo: a message from this process to itself, by the way that those of others on the node take.
+ * A loopback probe: a message from this process to itself, by the way that those of others on the node take.
  * Sends the next one if the latest has come in, or failed. How many calls in a row, up to this one, have
  * missed the latest: with progress to the end before each, and seconds between them, nothing comes in.
  */
-unsigned flash_ucx_echo(flash_transport_t *transport);
+unsigned flash_ucx_loopback(flash_transport_t *transport);
 /* Makes progress with what sends it. Returns the number of events. */
-unsigned flash_ucx_progress_echo(flash_transport_t *transport);
+unsigned flash_ucx_progress_loopback(flash_transport_t *transport);
 /* The number, from 1, of the latest that has come in, and that of the next to be sent. */
-uint64_t flash_ucx_echoed(const flash_transport_t *transport);
-uint64_t flash_ucx_next_echo(const flash_transport_t *transport);
+uint64_t flash_ucx_loopback_arrived(const flash_transport_t *transport);
+uint64_t flash_ucx_next_loopback(const flash_transport_t *transport);
 
 /* Whether UCX asks whether the peer is there already. */
 bool flash_ucx_is_probed(const flash_peer_t *peer);

@@ -33,7 +33,7 @@ typedef struct flash_message {
     struct flash_message *next_retry;   /* in ucx->retries */
     void *request;                      /* UCX's; NULL: UCX has not taken it yet */
     bool sends;
-    bool far;    /* the buffer is a CUDA device's */
+    bool on_device;    /* the buffer is a CUDA device's */
     bool leaves; /* short enough, and allowed to: see flash_transfer_t */
     uint64_t tag, mask;
     void *buffer;
@@ -59,11 +59,11 @@ struct flash_ucx {
     ucp_context_h context;
     ucp_worker_h worker;
     ucp_worker_h prober; /* NULL before the first probe */
-    ucp_worker_h echoer; /* NULL before the first echo */
-    ucp_ep_h echo;       /* its endpoint to the worker, or NULL */
-    bool echo_failed;    /* it is of no use any more */
-    uint64_t echoes;     /* the number of the latest; stays while UCX sends it */
-    uint64_t echoed;     /* the number of the latest that has come in */
+    ucp_worker_h loopback_worker; /* NULL before the first loopback probe */
+    ucp_ep_h loopback_ep;       /* its endpoint to the worker, or NULL */
+    bool loopback_failed;    /* it is of no use any more */
+    uint64_t loopbacks_sent;     /* the number of the latest; stays while UCX sends it */
+    uint64_t loopback_arrived;     /* the number of the latest that has come in */
     unsigned overdue;    /* times in a row that the latest was missing */
     ucp_address_t *address;
     size_t address_length;
@@ -113,16 +113,16 @@ void flash_ucx_lose_failing(flash_ucx_t *ucx);
 /* A number for a process, by its address, which is no other's. */
 uint64_t flash_ucx_id(const void *address, size_t length);
 
-/* Active messages: a peer gives this process up; this process to itself, see flash_ucx_echo(). */
-enum { FLASH_UCX_GIVEN_UP, FLASH_UCX_ECHO };
+/* Active messages: a peer gives this process up; this process to itself, see flash_ucx_loopback(). */
+enum { FLASH_UCX_GIVEN_UP, FLASH_UCX_LOOPBACK };
 /* What takes them in; `arg`: the flash_ucx_t. */
 ucs_status_t flash_ucx_hear_given_up(void *arg, const void *header, size_t header_length,
                                      void *data, size_t length, const ucp_am_recv_param_t *param);
-ucs_status_t flash_ucx_hear_echo(void *arg, const void *header, size_t header_length, void *data,
+ucs_status_t flash_ucx_hear_loopback(void *arg, const void *header, size_t header_length, void *data,
                                  size_t length, const ucp_am_recv_param_t *param);
 
 /* Sends none any more, for now. */
-void flash_ucx_end_echoes(flash_ucx_t *ucx);
+void flash_ucx_end_loopback(flash_ucx_t *ucx);
 /* Tells those that could not be told so far that they have been given up. */
 void flash_ucx_tell(flash_ucx_t *ucx);
 /* See `give_up` in flash_transport.h. */

@@ -5,10 +5,10 @@
  * one with error handling, whose failure tells that the process has gone. Probes have a worker of
  * their own, the prober, for UCX would take them for the other ends of the peer's endpoints.
  *
- * From one more, the echoer, this process also sends a message to itself, an echo. Within a node, all
+ * From one more, the loopback worker, this process also sends a message to itself, a loopback probe. Within a node, all
  * that others send to a process comes through one queue in shared memory, in order. A process that is
  * killed between taking a place there and saying that it is complete jams it for good, of which UCX
- * says nothing: the echo does not come in either. (That the worker cannot be armed is no sign of it: it
+ * says nothing: the loopback probe does not come in either. (That the worker cannot be armed is no sign of it: it
  * cannot either while a message of ours waits for room in another one's queue.)
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -132,10 +132,10 @@ void flash_ucx_end_probes(flash_transport_t *transport)
     }
 }
 
-/* ---------------------------------------------------------------------- echoes */
+/* ---------------------------------------------------------------------- loopback probes */
 
 /* Whoever is slower than its successor is not heard any more. */
-ucs_status_t flash_ucx_hear_echo(void *arg, const void *header, size_t header_length, void *data,
+ucs_status_t flash_ucx_hear_loopback(void *arg, const void *header, size_t header_length, void *data,
                                  size_t length, const ucp_am_recv_param_t *param)
 {
     flash_ucx_t *ucx = arg;
@@ -145,95 +145,95 @@ ucs_status_t flash_ucx_hear_echo(void *arg, const void *header, size_t header_le
     if (header_length == sizeof(number)) {
         memcpy(&number, header, sizeof(number));
     }
-    if (number > ucx->echoed) {
-        ucx->echoed = number;
+    if (number > ucx->loopback_arrived) {
+        ucx->loopback_arrived = number;
     }
     return UCS_OK;
 }
 
 /* Called from within UCX's progress, as the next one is: no place to close anything. */
-static void echo_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
+static void loopback_failed(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     flash_ucx_t *ucx = arg;
 
     (void) ep, (void) status;
-    ucx->echo_failed = true;
+    ucx->loopback_failed = true;
 }
 
-static void echo_left(void *request, ucs_status_t status, void *arg)
+static void loopback_left(void *request, ucs_status_t status, void *arg)
 {
     flash_ucx_t *ucx = arg;
 
-    ucx->echo_failed |= status != UCS_OK;
+    ucx->loopback_failed |= status != UCS_OK;
     ucp_request_free(request);
 }
 
 /* An endpoint as those that messages go through, which share the queue. */
-static bool open_echo(flash_ucx_t *ucx)
+static bool open_loopback(flash_ucx_t *ucx)
 {
     ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
                                             UCP_EP_PARAM_FIELD_ERR_HANDLER,
                               .address = ucx->address,
-                              .err_handler = {.cb = echo_failed, .arg = ucx}};
+                              .err_handler = {.cb = loopback_failed, .arg = ucx}};
 
-    if (open_worker(ucx, &ucx->echoer) && ucx->echo == NULL &&
-        ucp_ep_create(ucx->echoer, &params, &ucx->echo) != UCS_OK) {
-        ucx->echo = NULL;
+    if (open_worker(ucx, &ucx->loopback_worker) && ucx->loopback_ep == NULL &&
+        ucp_ep_create(ucx->loopback_worker, &params, &ucx->loopback_ep) != UCS_OK) {
+        ucx->loopback_ep = NULL;
     }
-    return ucx->echo != NULL;
+    return ucx->loopback_ep != NULL;
 }
 
-void flash_ucx_end_echoes(flash_ucx_t *ucx)
+void flash_ucx_end_loopback(flash_ucx_t *ucx)
 {
-    if (ucx->echoer != NULL) {
-        ucp_worker_destroy(ucx->echoer); /* with its endpoint */
+    if (ucx->loopback_worker != NULL) {
+        ucp_worker_destroy(ucx->loopback_worker); /* with its endpoint */
     }
-    ucx->echoer = NULL;
-    ucx->echo = NULL;
-    ucx->echo_failed = false;
+    ucx->loopback_worker = NULL;
+    ucx->loopback_ep = NULL;
+    ucx->loopback_failed = false;
 }
 
 /* What cannot be sent is not missed. */
-static void send_echo(flash_ucx_t *ucx)
+static void send_loopback(flash_ucx_t *ucx)
 {
     ucp_request_param_t param = {.op_attr_mask =
                                      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
-                                 .cb.send = echo_left,
+                                 .cb.send = loopback_left,
                                  .user_data = ucx};
 
-    ucx->echoes++;
-    ucx->echo_failed = UCS_PTR_IS_ERR(ucp_am_send_nbx(ucx->echo, FLASH_UCX_ECHO, &ucx->echoes,
-                                                      sizeof(ucx->echoes), NULL, 0, &param));
+    ucx->loopbacks_sent++;
+    ucx->loopback_failed = UCS_PTR_IS_ERR(ucp_am_send_nbx(ucx->loopback_ep, FLASH_UCX_LOOPBACK, &ucx->loopbacks_sent,
+                                                      sizeof(ucx->loopbacks_sent), NULL, 0, &param));
 }
 
-unsigned flash_ucx_echo(flash_transport_t *transport)
+unsigned flash_ucx_loopback(flash_transport_t *transport)
 {
     flash_ucx_t *ucx = flash_ucx_of(transport);
 
-    if (ucx->echo_failed) {
-        flash_ucx_end_echoes(ucx);
+    if (ucx->loopback_failed) {
+        flash_ucx_end_loopback(ucx);
     }
-    if (ucx->echo != NULL && ucx->echoed < ucx->echoes) {
+    if (ucx->loopback_ep != NULL && ucx->loopback_arrived < ucx->loopbacks_sent) {
         return ++ucx->overdue;
     }
     ucx->overdue = 0;
-    if (open_echo(ucx)) {
-        send_echo(ucx);
+    if (open_loopback(ucx)) {
+        send_loopback(ucx);
     }
     return 0;
 }
 
-unsigned flash_ucx_progress_echo(flash_transport_t *transport)
+unsigned flash_ucx_progress_loopback(flash_transport_t *transport)
 {
-    return progress(flash_ucx_of(transport)->echoer);
+    return progress(flash_ucx_of(transport)->loopback_worker);
 }
 
-uint64_t flash_ucx_echoed(const flash_transport_t *transport)
+uint64_t flash_ucx_loopback_arrived(const flash_transport_t *transport)
 {
-    return ((const flash_ucx_t *) transport)->echoed;
+    return ((const flash_ucx_t *) transport)->loopback_arrived;
 }
 
-uint64_t flash_ucx_next_echo(const flash_transport_t *transport)
+uint64_t flash_ucx_next_loopback(const flash_transport_t *transport)
 {
-    return ((const flash_ucx_t *) transport)->echoes + 1;
+    return ((const flash_ucx_t *) transport)->loopbacks_sent + 1;
 }

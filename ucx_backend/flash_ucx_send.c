@@ -45,7 +45,7 @@ static void recv_done(void *request, ucs_status_t status, const ucp_tag_recv_inf
 
 static ucs_memory_type_t memory_type(const flash_message_t *message)
 {
-    return message->far ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+    return message->on_device ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
 }
 
 static ucs_status_ptr_t post_send(flash_message_t *message)
@@ -211,7 +211,7 @@ static void ucx_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t 
 {
     flash_message_t model = {.transfer = transfer,
                              .sends = true,
-                             .far = transfer->far,
+                             .on_device = transfer->on_device,
                              .leaves = transfer->leaves && length <= LEAVES_BYTES,
                              .tag = tag,
                              .buffer = (void *) (uintptr_t) buffer,
@@ -225,7 +225,7 @@ static void ucx_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t 
                      void *buffer, size_t length, flash_transfer_t *transfer)
 {
     flash_message_t model = {.transfer = transfer,
-                             .far = transfer->far,
+                             .on_device = transfer->on_device,
                              .tag = tag,
                              .mask = mask,
                              .buffer = buffer,

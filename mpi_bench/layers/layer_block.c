@@ -160,7 +160,7 @@ static void make_stage(block_t *block, int number)
     stage->down = layer_matrix(block->job->device, 1, block->share);
     stage->whole = layer_matrix(block->job->device, 1, whole);
     stage->dwhole = layer_matrix(block->job->device, 1, whole);
-    if (block->job->device->far) {
+    if (block->job->device->own_memory) {
         stage->travel = make_travel(block);
     }
     stage->gathering = stage->scattering = MPI_REQUEST_NULL;

@@ -145,7 +145,7 @@ bool layer_device_open(layer_device_t *device, const char *program, int rank,
     *device = (layer_device_t){.engine = compute == LAYER_BLAS ? &host : &offload,
                                .offload = compute == LAYER_OFFLOAD,
                                .queues = compute != LAYER_BLAS,
-                               .far = compute == LAYER_CUBLAS,
+                               .own_memory = compute == LAYER_CUBLAS,
                                .half = half,
                                .rate = rate};
     return compute != LAYER_CUBLAS || layer_cuda_open(device, program, rank);
@@ -157,7 +157,7 @@ void layer_device_close(layer_device_t *device)
 
     for (layer_matrix_t *it = device->matrices; it != NULL; it = next) {
         next = it->next;
-        if (device->far) {
+        if (device->own_memory) {
             free(it->values);
         }
         device->engine->release(it->matrix, false);
@@ -184,7 +184,7 @@ float *layer_scratch(layer_device_t *device, int rows, int width)
 
     made->count = (size_t) rows * (size_t) width + 1;
     made->matrix = layer_room(device, made->count * sizeof(float), false);
-    made->values = device->far ? NULL : made->matrix;
+    made->values = device->own_memory ? NULL : made->matrix;
     made->next = device->matrices;
     device->matrices = made;
     return made->matrix;
@@ -194,7 +194,7 @@ float *layer_matrix(layer_device_t *device, int rows, int width)
 {
     float *matrix = layer_scratch(device, rows, width);
 
-    if (device->far) {
+    if (device->own_memory) {
         device->matrices->values = layer_alloc(device->matrices->count, sizeof(float));
     }
     return matrix;
@@ -214,7 +214,7 @@ float *layer_value_at(const layer_device_t *device, const float *matrix, int row
 {
     size_t first = (size_t) row * (size_t) width;
 
-    if (device->far) {
+    if (device->own_memory) {
         const layer_matrix_t *whole = find(device, matrix);
 
         return whole->values + (matrix - whole->matrix) + first;
@@ -224,7 +224,7 @@ float *layer_value_at(const layer_device_t *device, const float *matrix, int row
 
 void layer_upload(layer_device_t *device, const float *matrix)
 {
-    for (layer_matrix_t *it = device->far ? device->matrices : NULL; it != NULL; it = it->next) {
+    for (layer_matrix_t *it = device->own_memory ? device->matrices : NULL; it != NULL; it = it->next) {
         if (it->values != NULL && (matrix == NULL || it == find(device, matrix))) {
             layer_copy(device, it->matrix, it->values, it->count * sizeof(float));
         }
@@ -233,7 +233,7 @@ void layer_upload(layer_device_t *device, const float *matrix)
 
 void layer_download(layer_device_t *device)
 {
-    for (layer_matrix_t *it = device->far ? device->matrices : NULL; it != NULL; it = it->next) {
+    for (layer_matrix_t *it = device->own_memory ? device->matrices : NULL; it != NULL; it = it->next) {
         if (it->values != NULL) {
             layer_copy(device, it->values, it->matrix, it->count * sizeof(float));
         }

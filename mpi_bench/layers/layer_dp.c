@@ -87,7 +87,7 @@ static float *sent_of(const dp_t *dp, int l)
 /* Open MPI's own calls do not get a device's memory. */
 static bool is_apart(const dp_t *dp)
 {
-    return dp->layer->wire->half || dp->layer->device->far;
+    return dp->layer->wire->half || dp->layer->device->own_memory;
 }
 
 static void make_travels(dp_t *dp)
@@ -280,10 +280,10 @@ static void start_gather(dp_t *dp, int l)
 static void begin_gathers(dp_t *dp)
 {
     for (int l = 0; l < dp->layers; l++) {
-        layer_wire_narrow(dp->layer, dp->layer->device->far, dp->own[l], dp->travels[l].own,
+        layer_wire_narrow(dp->layer, dp->layer->device->own_memory, dp->own[l], dp->travels[l].own,
                           dp->layer->rows, dp->width);
     }
-    if (dp->layer->device->far) {
+    if (dp->layer->device->own_memory) {
         layer_finish(dp->layer->device);
     }
     start_gather(dp, 0);
@@ -302,7 +302,7 @@ static void forward(dp_t *dp)
         if (dp->way->kind == LAYER_NONBLOCKING) {
             MPI_Wait(&dp->requests[l], MPI_STATUS_IGNORE);
             start_gather(dp, l + 1);
-            layer_wire_widen(dp->layer, device->far, dp->travels[l].all, dp->w[l], dp->width,
+            layer_wire_widen(dp->layer, device->own_memory, dp->travels[l].all, dp->w[l], dp->width,
                              dp->width);
             consume(dp, 0, dp->width, dp->w[l]);
         } else {
@@ -319,7 +319,7 @@ static void scatter_behind(dp_t *dp, int l)
     const layer_wire_t *wire = dp->layer->wire;
 
     produce(dp, 0, dp->width, sent_of(dp, l));
-    layer_wire_narrow(dp->layer, dp->layer->device->far, sent_of(dp, l), travel->sent, dp->width,
+    layer_wire_narrow(dp->layer, dp->layer->device->own_memory, sent_of(dp, l), travel->sent, dp->width,
                       dp->width);
     layer_finish(dp->layer->device);
     MPI_Ireduce_scatter_block(travel->sent, travel->reduced, dp->layer->rows * dp->width,
@@ -331,7 +331,7 @@ static void finish_scatters(dp_t *dp)
 {
     MPI_Waitall(dp->layers, dp->requests, MPI_STATUSES_IGNORE);
     for (int l = 0; l < dp->layers; l++) {
-        layer_wire_widen(dp->layer, dp->layer->device->far, dp->travels[l].reduced, dp->dw[l],
+        layer_wire_widen(dp->layer, dp->layer->device->own_memory, dp->travels[l].reduced, dp->dw[l],
                          dp->layer->rows, dp->width);
     }
 }

@@ -134,7 +134,7 @@ static MPIX_Flash_hints hints_of(const call_t *call)
 
     hints.pieces = call->layer->pieces;
     hints.row = call->width;
-    hints.on_stream = call->layer->device->far && !call->staged;
+    hints.on_stream = call->layer->device->own_memory && !call->staged;
     hints.stream = call->layer->device->stream;
     return hints;
 }

@@ -74,7 +74,7 @@ static void have_values(const layer_t *layer, const layer_way_t *way)
 {
     bool in_order = way->kind == LAYER_FLASH && !layer_wire_staged(layer, way->comm);
 
-    if (layer->device->far && way->kind != LAYER_COMPUTATION && !in_order) {
+    if (layer->device->own_memory && way->kind != LAYER_COMPUTATION && !in_order) {
         layer_finish(layer->device);
     }
 }

@@ -49,7 +49,7 @@ bool layer_wire_staged(const layer_t *layer, MPI_Comm comm)
 {
     int served = 0;
 
-    if (layer->device->far && comm != MPI_COMM_NULL) {
+    if (layer->device->own_memory && comm != MPI_COMM_NULL) {
         MPIX_Flash_active(comm, &served);
         return !served;
     }

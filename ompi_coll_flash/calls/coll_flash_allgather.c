@@ -224,11 +224,11 @@ bool mca_coll_flash_may_write_own(const void *sendbuf, MPI_Datatype sendtype, MP
 }
 
 /*
- * Output and blocks of the ring; `far`: an address of it in a device's memory, or NULL. A callback
+ * Output and blocks of the ring; `on_device`: an address of it in a device's memory, or NULL. A callback
  * is to find its piece as the type describes it.
  */
 static int place_output(mca_coll_flash_request_t *request, const layout_t *layout, void *recvbuf,
-                        flash_op_params_t *params, const void **far)
+                        flash_op_params_t *params, const void **on_device)
 {
     int size = ompi_comm_size(request->module->comm);
     bool packed =
@@ -245,9 +245,9 @@ static int place_output(mca_coll_flash_request_t *request, const layout_t *layou
         if (mca_coll_flash_check_buffer(params->output) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
-        *far = mca_coll_flash_is_far(first) ? first : NULL;
+        *on_device = mca_coll_flash_is_on_device(first) ? first : NULL;
     }
-    if (packed && *far != NULL) {
+    if (packed && *on_device != NULL) {
         return mca_coll_flash_refuse_gaps();
     }
     if (packed && place_packed(request, layout, recvbuf, params) != MPI_SUCCESS) {
@@ -260,16 +260,16 @@ static int place_output(mca_coll_flash_request_t *request, const layout_t *layou
 
 /*
  * Input of the ring: the send buffer as it is if it is dense; otherwise its packed form, made in
- * the own block's place of the output. `far`: of the output, then of the input.
+ * the own block's place of the output. `on_device`: of the output, then of the input.
  */
 static int place_input(mca_coll_flash_request_t *request, const layout_t *layout,
                        const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                       const void *recvbuf, flash_op_params_t *params, const void **far)
+                       const void *recvbuf, flash_op_params_t *params, const void **on_device)
 {
     int rank = ompi_comm_rank(request->module->comm);
     size_t size, own_bytes = (size_t) block_count(layout, rank) * layout->size;
     ptrdiff_t extent, true_lb;
-    bool far_output = *far != NULL;
+    bool device_output = *on_device != NULL;
     char *own = (char *) params->output + flash_schedule_displ(&params->schedule, (uint32_t) rank) *
                                               (ptrdiff_t) params->element;
 
@@ -285,16 +285,16 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
                           block_count(layout, rank), layout->type, own);
     }
     read_type(sendtype, &size, &extent, &true_lb);
-    *far = NULL;
+    *on_device = NULL;
     if (sendcount > 0 && size > 0) {
         const char *first = (const char *) sendbuf + true_lb;
         if (mca_coll_flash_check_buffer(first) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
-        *far = mca_coll_flash_is_far(first) ? first : NULL;
+        *on_device = mca_coll_flash_is_on_device(first) ? first : NULL;
         /* The processor would pack the one, or unpack the own block for its callback. */
-        if (((*far != NULL || far_output) && !is_dense(sendtype, sendcount)) ||
-            (*far != NULL && request->prepare != NULL)) {
+        if (((*on_device != NULL || device_output) && !is_dense(sendtype, sendcount)) ||
+            (*on_device != NULL && request->prepare != NULL)) {
             return mca_coll_flash_refuse_gaps();
         }
     }
@@ -302,8 +302,8 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
         /* The other ranks wait for a block of the length they know, and are told that it is not
            to be had. */
         request->known_error = MPI_ERR_TRUNCATE;
-        params->spoiled = true;
-        *far = NULL; /* it is not read */
+        params->poisoned = true;
+        *on_device = NULL; /* it is not read */
         return MPI_SUCCESS;
     }
     if (is_dense(sendtype, sendcount)) {
@@ -324,7 +324,7 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, mca_coll_fla
     layout_t layout = {
         .type = recvtype, .count = recvcount, .counts = recvcounts, .displs = displs};
     flash_op_params_t params = {.element = 1};
-    const void *far_input, *far_output = NULL;
+    const void *device_input, *device_output = NULL;
     int rc;
 
     if (made == NULL) {
@@ -338,16 +338,16 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, mca_coll_fla
             params.element = layout.size; /* pieces are counted in elements */
         }
     }
-    rc = place_output(made, &layout, recvbuf, &params, &far_output);
-    far_input = far_output;
+    rc = place_output(made, &layout, recvbuf, &params, &device_output);
+    device_input = device_output;
     if (rc == MPI_SUCCESS) {
-        rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params, &far_input);
+        rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params, &device_input);
     }
     if (rc == MPI_SUCCESS) {
         bool awaits = made->compute.produce != NULL && made->compute.on_stream &&
                       block_count(&layout, ompi_comm_rank(module->comm)) > 0;
 
-        rc = mca_coll_flash_stage(made, far_input, far_output, false, awaits);
+        rc = mca_coll_flash_stage(made, device_input, device_output, false, awaits);
     }
     if (rc != MPI_SUCCESS) {
         return mca_coll_flash_request_refuse(made, rc, request);

@@ -56,7 +56,7 @@ static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t 
     if (path == FLASH_RING) {
         return start(module, mca_coll_flash_ring_ticket(module), a, path, request);
     }
-    return mca_coll_flash_start_mirrored(module, FLASH_ALLGATHER, a, path, start, pass_on, request);
+    return mca_coll_flash_start_bounced(module, FLASH_ALLGATHER, a, path, start, pass_on, request);
 }
 
 int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,

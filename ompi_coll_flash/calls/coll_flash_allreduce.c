@@ -43,7 +43,7 @@ static int cut(mca_coll_flash_request_t *request, size_t count, flash_blocks_t *
 static int place(mca_coll_flash_request_t *request, void *recvbuf, size_t count,
                  flash_op_params_t *params)
 {
-    bool far = count > 0 && mca_coll_flash_is_far(recvbuf);
+    bool on_device = count > 0 && mca_coll_flash_is_on_device(recvbuf);
     bool produces = count > 0 && request->compute.on_stream;
     int rc = cut(request, count, &params->schedule.blocks);
 
@@ -52,10 +52,10 @@ static int place(mca_coll_flash_request_t *request, void *recvbuf, size_t count,
         rc = mca_coll_flash_check_buffer(recvbuf);
     }
     if (rc == MPI_SUCCESS) {
-        rc = mca_coll_flash_stage(request, NULL, far ? recvbuf : NULL, produces, false);
+        rc = mca_coll_flash_stage(request, NULL, on_device ? recvbuf : NULL, produces, false);
     }
     if (rc == MPI_SUCCESS) {
-        mca_coll_flash_add_far(request, NULL, far ? recvbuf : NULL);
+        mca_coll_flash_add_on_device(request, NULL, on_device ? recvbuf : NULL);
     }
     return rc;
 }

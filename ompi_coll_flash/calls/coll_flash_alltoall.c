@@ -51,19 +51,19 @@ static int unequal_blocks(mca_coll_flash_request_t *request,
     return MPI_SUCCESS;
 }
 
-/* `far`: an address of it in a device's memory, or NULL. */
+/* `on_device`: an address of it in a device's memory, or NULL. */
 static int check_side(const void *buffer, flash_count_t count, flash_counts_t counts,
                       flash_displs_t displs, MPI_Datatype type, ompi_communicator_t *comm,
-                      const void **far)
+                      const void **on_device)
 {
     const void *first =
         mca_coll_flash_first_data(buffer, count, counts, displs, type, ompi_comm_size(comm));
 
-    *far = NULL;
+    *on_device = NULL;
     if (mca_coll_flash_bytes(count, counts, type, comm) == 0) {
         return MPI_SUCCESS;
     }
-    *far = mca_coll_flash_is_far(first) ? first : NULL;
+    *on_device = mca_coll_flash_is_on_device(first) ? first : NULL;
     return mca_coll_flash_check_buffer(buffer);
 }
 
@@ -71,7 +71,7 @@ static int place(mca_coll_flash_request_t *request, const mca_coll_flash_alltoal
                  flash_op_params_t *params)
 {
     ompi_communicator_t *comm = request->module->comm;
-    const void *far_input = NULL, *far_output = NULL;
+    const void *device_input = NULL, *device_output = NULL;
     bool sends = mca_coll_flash_bytes(a->sendcount, a->sendcounts, a->sendtype, comm) > 0;
     bool awaits = sends && request->compute.produce != NULL && request->compute.on_stream;
     size_t size;
@@ -90,14 +90,14 @@ static int place(mca_coll_flash_request_t *request, const mca_coll_flash_alltoal
                                : unequal_blocks(request, a, size == 0, &params->schedule);
     if (rc == MPI_SUCCESS) {
         rc = check_side(a->sendbuf, a->sendcount, a->sendcounts, a->sdispls, a->sendtype, comm,
-                        &far_input);
+                        &device_input);
     }
     if (rc == MPI_SUCCESS) {
         rc = check_side(a->recvbuf, a->recvcount, a->recvcounts, a->rdispls, a->recvtype, comm,
-                        &far_output);
+                        &device_output);
     }
     return rc != MPI_SUCCESS ? rc
-                             : mca_coll_flash_stage(request, far_input, far_output, false, awaits);
+                             : mca_coll_flash_stage(request, device_input, device_output, false, awaits);
 }
 
 int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,

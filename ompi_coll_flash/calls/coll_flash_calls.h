@@ -36,17 +36,17 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module,
                                         mca_coll_flash_path_t path, ompi_request_t **request);
 
 /* MPIX_Flash_type(), but for the error handler. */
-int mca_coll_flash_halves_type(int which, MPI_Datatype *type);
+int mca_coll_flash_float16_type(int which, MPI_Datatype *type);
 /* On such a type: puts its own operation in the place of MPI's. MPI_SUCCESS or MPI_ERR_OP. */
-int mca_coll_flash_halves_op(MPI_Datatype datatype, MPI_Op *op);
+int mca_coll_flash_float16_op(MPI_Datatype datatype, MPI_Op *op);
 /* Whether an operation is one of these; then any thread may run it, and a device's kernel does the
  * same. */
-bool mca_coll_flash_halves_find(MPI_Op op, flash_gpu_operator_t *operation, flash_gpu_type_t *type);
+bool mca_coll_flash_float16_find(MPI_Op op, flash_gpu_operator_t *operation, flash_gpu_type_t *type);
 /* If the operation is one of them and rounds: how a pairwise reduce-scatter rounds once. */
-void mca_coll_flash_halves_widen(MPI_Op op, flash_op_params_t *params);
+void mca_coll_flash_float16_widen(MPI_Op op, flash_op_params_t *params);
 
 /* Of a reduction that is staged: has the device add, if it can. Before the request is started. */
-void mca_coll_flash_add_far(const mca_coll_flash_request_t *request, const void *input,
+void mca_coll_flash_add_on_device(const mca_coll_flash_request_t *request, const void *input,
                             const void *output);
 /* The kernel that does the same, of flash_gpu.h's; false: none does. */
 bool mca_coll_flash_kernel_of(MPI_Op op, MPI_Datatype datatype, flash_gpu_operator_t *operation,
@@ -125,11 +125,11 @@ const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcou
  * buffers in a device's, where that would touch them. NULL: there are none. MPI_SUCCESS, or an error
  * that is explained; then the call is not made. `order`: what comes first, or NULL.
  */
-int mca_coll_flash_mirror(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
+int mca_coll_flash_bounce(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
                           mca_coll_flash_path_t path, const struct flash_stager_order *order,
-                          struct flash_fallback **mirrored);
+                          struct flash_fallback **bounced);
 /* After it: *request stands for the call and for copying its result back. Returns `error`. */
-int mca_coll_flash_mirror_started(struct flash_fallback *mirrored, int error,
+int mca_coll_flash_bounce_started(struct flash_fallback *bounced, int error,
                                   ompi_request_t **request);
 
 /* Starts a standard call by one of flash's algorithms, or gives it to the module below. */
@@ -143,7 +143,7 @@ typedef int mca_coll_flash_pass_on_fn(mca_coll_flash_module_t *module,
  * A standard call whose algorithm only the processor's memory can take: with copies, as above, in the place of
  * buffers in a device's memory, which stand in *arguments from then on.
  */
-int mca_coll_flash_start_mirrored(mca_coll_flash_module_t *module, flash_kind_t kind,
+int mca_coll_flash_start_bounced(mca_coll_flash_module_t *module, flash_kind_t kind,
                                   mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
                                   mca_coll_flash_start_fn *start,
                                   mca_coll_flash_pass_on_fn *pass_on, ompi_request_t **request);

@@ -68,5 +68,5 @@ bool mca_coll_flash_kernel_of(MPI_Op op, MPI_Datatype datatype, flash_gpu_operat
             return find_type(datatype, type);
         }
     }
-    return mca_coll_flash_halves_find(op, operation, type);
+    return mca_coll_flash_float16_find(op, operation, type);
 }

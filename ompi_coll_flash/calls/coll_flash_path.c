@@ -8,9 +8,9 @@
  */
 #include "calls/coll_flash_calls.h"
 #include "job/coll_flash_counters.h"
-#include "recdbl/coll_flash_doubling.h"
+#include "recdbl/coll_flash_recdbl.h"
 #include "ring/coll_flash_ring.h"
-#include "shm/coll_flash_board.h"
+#include "shm/coll_flash_shm.h"
 
 /*
  * Ranks of a communicator up to which a reduce-scatter is pairwise by its cost. Each rank then has an
@@ -50,7 +50,7 @@ static place_t place_of(const mca_coll_flash_module_t *module)
 {
     return (place_t){.ranks = (uint32_t) ompi_comm_size(module->comm),
                      .node = module->on_node,
-                     .shm = module->board != NULL,
+                     .shm = module->shm != NULL,
                      .settings = &module->settings};
 }
 
@@ -101,7 +101,7 @@ static bool recdbl_can(const mca_coll_flash_call_t *call, const place_t *place)
     bool wanted = place->settings->algorithm == FLASH_RECDBL;
 
     return mca_coll_flash_params.recdbl && call->element > 0 && call->bytes > 0 &&
-           call->bytes <= FLASH_MOST_IN_ROUNDS &&
+           call->bytes <= FLASH_RECDBL_MOST &&
            (wanted || (place->ranks != 3 && !keeps_off(place)));
 }
 
@@ -111,11 +111,11 @@ static bool recdbl_can(const mca_coll_flash_call_t *call, const place_t *place)
  */
 static bool shm_can(const mca_coll_flash_call_t *call, const place_t *place)
 {
-    size_t shm = place->settings->shm;
+    size_t use = place->settings->shm_use;
 
-    return place->shm && shm != FLASH_SHM_NO && call->element > 0 &&
-           flash_board_fits(place->ranks, call->kind, call->element) &&
-           (call->kind != FLASH_ALLGATHER || place->ranks > 2 || shm != FLASH_SHM_AUTO ||
+    return place->shm && use != FLASH_SHM_NO && call->element > 0 &&
+           flash_shm_fits(place->ranks, call->kind, call->element) &&
+           (call->kind != FLASH_ALLGATHER || place->ranks > 2 || use != FLASH_SHM_AUTO ||
             place->settings->algorithm == FLASH_SHM || mca_coll_flash_params.shm_readable ||
             call->bytes / 2 <= FLASH_SHM_READ_ABOVE);
 }
@@ -152,7 +152,7 @@ static const struct {
     [FLASH_NOT_OF_REDUCTIONS] = {"not an operation for reductions", FLASH_COUNT_OPERATION},
     [FLASH_NOT_PREDEFINED] = {"not a predefined type", FLASH_COUNT_OPERATION},
     [FLASH_TYPE_WITH_GAPS] = {"a non-contiguous type", FLASH_COUNT_OPERATION},
-    [FLASH_PERSISTENT_NUMBERS] = {"the communicator has had too many persistent requests",
+    [FLASH_PERSISTENT_OP_IDS] = {"the communicator has had too many persistent requests",
                                   FLASH_COUNT_PERSISTENT},
     [FLASH_TOO_MANY_RANKS] = {"too many ranks for an all-to-all", FLASH_COUNT_RANKS},
     [FLASH_MERGED] = {"merged", FLASH_COUNT_MERGED},
@@ -304,9 +304,9 @@ mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *mod
 {
     switch (path) {
     case FLASH_SHM:
-        return mca_coll_flash_board_ticket(module);
+        return mca_coll_flash_shm_ticket(module);
     case FLASH_RECDBL:
-        return mca_coll_flash_doubling_ticket(module);
+        return mca_coll_flash_recdbl_ticket(module);
     default:
         return mca_coll_flash_ring_ticket(module);
     }

@@ -12,7 +12,7 @@
  * request before the callback is set.
  *
  * Where no ring serves it, the request is the module's below. Of buffers in a device's memory, that one
- * is made for host bounces, with the other ranks' (coll_flash_mirror.h), and one of flash's stands for
+ * is made for host bounces, with the other ranks' (coll_flash_bounce.h), and one of flash's stands for
  * it: each round copies what is sent, starts the one below, and copies the result back.
  *
  * A start that fails completes at once with the error, which MPI_Wait and its like hand to the
@@ -26,7 +26,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "calls/coll_flash_mirror.h"
+#include "calls/coll_flash_bounce.h"
 #include "ring/coll_flash_ring.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@
 
 typedef struct mca_coll_flash_persistent {
     ompi_coll_base_nbc_request_t super;
-    mca_coll_flash_debt_t debt;
+    mca_coll_flash_deferred_free_t deferred_free;
     atomic_int holders;
     mca_coll_flash_module_t *module;      /* with its communicator, kept */
     uint32_t sequence;                    /* of each of its rounds */
@@ -44,7 +44,7 @@ typedef struct mca_coll_flash_persistent {
     flash_count_t *counts;                /* owned, what the arguments point to */
     flash_displ_t *displs;                /* owned, likewise */
     ompi_request_t *below;                /* owned: started instead of a ring; or NULL */
-    flash_mirror_t *mirror;               /* owned: what `below` is of */
+    flash_host_bounce_t *bounce;               /* owned: what `below` is of */
 } mca_coll_flash_persistent_t;
 
 static void let_go(mca_coll_flash_persistent_t *persistent)
@@ -72,7 +72,7 @@ static int persistent_free(ompi_request_t **handle)
 {
     mca_coll_flash_persistent_t *persistent = (mca_coll_flash_persistent_t *) *handle;
 
-    if (!mca_coll_flash_owes(*handle, &persistent->debt, leave)) {
+    if (!mca_coll_flash_defer_free(*handle, &persistent->deferred_free, leave)) {
         let_go(persistent);
     }
     *handle = MPI_REQUEST_NULL;
@@ -180,7 +180,7 @@ static void start_below(mca_coll_flash_persistent_t *persistent)
     int rc = persistent->refused;
 
     if (rc == MPI_SUCCESS) {
-        rc = mca_coll_flash_mirror_start(persistent->mirror, persistent->below, base,
+        rc = mca_coll_flash_bounce_start(persistent->bounce, persistent->below, base,
                                          complete_round);
     }
     if (rc != MPI_SUCCESS) {
@@ -233,12 +233,12 @@ static void persistent_construct(mca_coll_flash_persistent_t *persistent)
     persistent->counts = NULL;
     persistent->displs = NULL;
     persistent->below = NULL;
-    persistent->mirror = NULL;
+    persistent->bounce = NULL;
 }
 
 static void persistent_destruct(mca_coll_flash_persistent_t *persistent)
 {
-    mca_coll_flash_mirror_free(persistent->mirror);
+    mca_coll_flash_bounce_free(persistent->bounce);
     mca_coll_flash_arguments_release(&persistent->arguments);
     free(persistent->counts);
     free(persistent->displs);
@@ -286,7 +286,7 @@ static int keep_arrays(mca_coll_flash_persistent_t *persistent, int size)
 mca_coll_flash_reason_t mca_coll_flash_persistent_reason(const mca_coll_flash_module_t *module)
 {
     return module->persistent_sequence < FLASH_CALL_SEQUENCES ? FLASH_NO_REASON
-                                                              : FLASH_PERSISTENT_NUMBERS;
+                                                              : FLASH_PERSISTENT_OP_IDS;
 }
 
 /* Open MPI does not keep the types and operation of a request that it finds complete, as this one is.
@@ -313,13 +313,13 @@ int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments,
                                   ompi_request_t **request)
 {
-    uint32_t number = module->persistent_sequence++; /* first of all: the other ranks count it */
+    uint32_t op_id = module->persistent_sequence++; /* first of all: the other ranks count it */
     mca_coll_flash_persistent_t *persistent = make_request(module, arguments);
 
     if (persistent == NULL) {
         return MPI_ERR_NO_MEM;
     }
-    persistent->sequence = FLASH_CALL_SEQUENCES | number;
+    persistent->sequence = FLASH_CALL_SEQUENCES | op_id;
     persistent->settings = module->settings;
     /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
     (void) mca_coll_flash_ring_prepare(module, kind_of(persistent));
@@ -333,18 +333,18 @@ int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
 
 /* The arrays are the module's below to keep, as in a request without bounces. */
 static int stand_for_below(mca_coll_flash_module_t *module,
-                           const mca_coll_flash_arguments_t *arguments, flash_mirror_t *mirror,
+                           const mca_coll_flash_arguments_t *arguments, flash_host_bounce_t *bounce,
                            ompi_request_t **request)
 {
     mca_coll_flash_persistent_t *persistent = make_request(module, arguments);
 
     if (persistent == NULL) {
         ompi_request_free(request);
-        mca_coll_flash_mirror_free(mirror);
+        mca_coll_flash_bounce_free(bounce);
         return MPI_ERR_NO_MEM;
     }
     persistent->below = *request;
-    persistent->mirror = mirror;
+    persistent->bounce = bounce;
     *request = &persistent->super.super;
     return MPI_SUCCESS;
 }
@@ -354,16 +354,16 @@ int mca_coll_flash_persistent_below(mca_coll_flash_module_t *module,
                                     mca_coll_flash_init_fn *init, struct ompi_info_t *info,
                                     ompi_request_t **request)
 {
-    mca_coll_flash_arguments_t mirrored = *arguments;
-    flash_mirror_t *mirror;
-    int rc = mca_coll_flash_mirror_keep(&mirrored, module->comm, &mirror);
+    mca_coll_flash_arguments_t bounced = *arguments;
+    flash_host_bounce_t *bounce;
+    int rc = mca_coll_flash_bounce_keep(&bounced, module->comm, &bounce);
 
     if (rc == MPI_SUCCESS) {
-        rc = init(module, &mirrored, info, request);
+        rc = init(module, &bounced, info, request);
     }
-    if (rc == MPI_SUCCESS && mirror != NULL) {
-        return stand_for_below(module, arguments, mirror, request);
+    if (rc == MPI_SUCCESS && bounce != NULL) {
+        return stand_for_below(module, arguments, bounce, request);
     }
-    mca_coll_flash_mirror_free(mirror);
+    mca_coll_flash_bounce_free(bounce);
     return rc;
 }

@@ -46,7 +46,7 @@ flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *m
     FLASH_VERBOSE(2, "coll:flash: %s",
                   fits ? "pairwise, in place of the ring"
                        : "by the ring: too many ranks to be pairwise");
-    return fits ? FLASH_DIRECT_REDUCE_SCATTER : FLASH_REDUCE_SCATTER;
+    return fits ? FLASH_PAIRWISE_REDUCE_SCATTER : FLASH_REDUCE_SCATTER;
 }
 
 static flash_kind_t kind_of(mca_coll_flash_path_t path, const mca_coll_flash_module_t *module,
@@ -54,7 +54,7 @@ static flash_kind_t kind_of(mca_coll_flash_path_t path, const mca_coll_flash_mod
 {
     switch (path) {
     case FLASH_PAIRWISE:
-        return FLASH_DIRECT_REDUCE_SCATTER;
+        return FLASH_PAIRWISE_REDUCE_SCATTER;
     case FLASH_SHM:
     case FLASH_RECDBL:
         return FLASH_REDUCE_SCATTER;
@@ -75,7 +75,7 @@ void mca_coll_flash_reduce_by(mca_coll_flash_request_t *request, MPI_Datatype da
     params->combine = combine;
     params->combine_arg = request;
     params->combine_is_users =
-        !ompi_op_is_intrinsic(op) && !mca_coll_flash_halves_find(op, &operation, &type);
+        !ompi_op_is_intrinsic(op) && !mca_coll_flash_float16_find(op, &operation, &type);
     request->datatype = datatype;
     request->op = op;
 }
@@ -111,7 +111,7 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
 {
     bool in_place = sendbuf == MPI_IN_PLACE;
     bool produces = any && request->compute.produce != NULL && request->compute.on_stream;
-    const void *far_input = NULL, *far_output = NULL;
+    const void *device_input = NULL, *device_output = NULL;
     int rc;
 
     params->input = in_place ? recvbuf : sendbuf;
@@ -120,13 +120,13 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
         if (mca_coll_flash_check_buffer(params->input) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
-        far_input = mca_coll_flash_is_far(params->input) ? params->input : NULL;
+        device_input = mca_coll_flash_is_on_device(params->input) ? params->input : NULL;
     }
     if (own_count > 0) {
         if (mca_coll_flash_check_buffer(recvbuf) != MPI_SUCCESS) {
             return MPI_ERR_BUFFER;
         }
-        far_output = mca_coll_flash_is_far(recvbuf) && !in_place ? recvbuf : NULL;
+        device_output = mca_coll_flash_is_on_device(recvbuf) && !in_place ? recvbuf : NULL;
     }
     if (in_place) {
         request->deferred.own_bytes = own_count * params->element;
@@ -138,9 +138,9 @@ static int place_in_out(mca_coll_flash_request_t *request, flash_op_params_t *pa
         params->output = request->scratch;
         request->finish = copy_result;
     }
-    rc = mca_coll_flash_stage(request, far_input, far_output, produces, false);
+    rc = mca_coll_flash_stage(request, device_input, device_output, produces, false);
     if (rc == MPI_SUCCESS) {
-        mca_coll_flash_add_far(request, far_input, far_output);
+        mca_coll_flash_add_on_device(request, device_input, device_output);
     }
     return rc;
 }
@@ -162,10 +162,10 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module,
         return MPI_ERR_NO_MEM;
     }
     /* By its cost: too small for a thread to be woken. */
-    params.unattended = path == FLASH_PAIRWISE && ticket.settings->algorithm != FLASH_PAIRWISE;
+    params.no_wakeup = path == FLASH_PAIRWISE && ticket.settings->algorithm != FLASH_PAIRWISE;
     mca_coll_flash_reduce_by(made, datatype, op, &params);
-    if (kind == FLASH_DIRECT_REDUCE_SCATTER) {
-        mca_coll_flash_halves_widen(op, &params);
+    if (kind == FLASH_PAIRWISE_REDUCE_SCATTER) {
+        mca_coll_flash_float16_widen(op, &params);
     }
     if (compute != NULL) {
         made->compute = *compute;

@@ -53,7 +53,7 @@ static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t 
     if (path == FLASH_RING || path == FLASH_PAIRWISE) {
         return start(module, mca_coll_flash_ring_ticket(module), a, path, request);
     }
-    return mca_coll_flash_start_mirrored(module, FLASH_REDUCE_SCATTER, a, path, start, pass_on,
+    return mca_coll_flash_start_bounced(module, FLASH_REDUCE_SCATTER, a, path, start, pass_on,
                                          request);
 }
 

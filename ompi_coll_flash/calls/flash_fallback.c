@@ -40,8 +40,8 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->at = fallback->piece = 0;
     fallback->schedule = (flash_schedule_t){.ring = {.nranks = 0}};
     fallback->stager = NULL;
-    fallback->mirror = NULL;
-    fallback->free_mirror = NULL;
+    fallback->bounce = NULL;
+    fallback->free_bounce = NULL;
     fallback->below = MPI_REQUEST_NULL;
     atomic_init(&fallback->copies, 0);
     atomic_init(&fallback->copy_failed, false);
@@ -52,14 +52,14 @@ static void fallback_construct(flash_fallback_t *fallback)
 static void release_memory(flash_fallback_t *fallback)
 {
     flash_stager_close(fallback->stager);
-    if (fallback->free_mirror != NULL) {
-        fallback->free_mirror(fallback->mirror);
+    if (fallback->free_bounce != NULL) {
+        fallback->free_bounce(fallback->bounce);
     }
     free(fallback->contribution);
     free(fallback->counts);
     free(fallback->displs);
     fallback->stager = NULL;
-    fallback->mirror = NULL;
+    fallback->bounce = NULL;
     fallback->contribution = NULL;
     fallback->counts = NULL;
     fallback->displs = NULL;

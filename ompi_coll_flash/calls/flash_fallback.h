@@ -1,7 +1,7 @@
 /*
  * flash_fallback.h: a request that stands for collectives of the module below, and for what comes before and
  * after them: callbacks of the extension (mpix_flash_fallback.c), copies of a device's memory
- * (coll_flash_mirror_calls.c).
+ * (coll_flash_bounce_calls.c).
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -33,11 +33,11 @@ typedef struct flash_fallback {
     char *input, *output;
     uint32_t at, piece;          /* the next call of a consumer's: of the walk, and of its block */
     struct flash_stager *stager; /* owned */
-    /* Of a call on host bounces (coll_flash_mirror.c). */
-    struct flash_mirror *mirror;                      /* NULL: it is on none */
-    void (*free_mirror)(struct flash_mirror *mirror); /* NULL: it is `persistent`'s */
+    /* Of a call on host bounces (coll_flash_bounce.c). */
+    struct flash_host_bounce *bounce;                      /* NULL: it is on none */
+    void (*free_bounce)(struct flash_host_bounce *bounce); /* NULL: it is `persistent`'s */
     MPI_Request below;       /* the persistent request that it is to start */
-    atomic_uint copies;      /* under way; see coll_flash_mirror.h */
+    atomic_uint copies;      /* under way; see coll_flash_bounce.h */
     atomic_bool copy_failed; /* relaxed: written before `copies` */
     /* Takes the next step when nothing is under way: false, and something may be again, or true: the
        operation is at its end. NULL: there is none, likewise. */

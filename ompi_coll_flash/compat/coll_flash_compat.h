@@ -116,7 +116,7 @@ static inline int flash_compat_allreduce(const void *mine, void *all, int count,
 static inline int flash_compat_allgather(const void *mine, void *all, int count, MPI_Datatype type,
                                          ompi_communicator_t *comm)
 {
-    return FLASH_ALLGATHER_BY_DOUBLING(mine, count, type, all, count, type, comm, NULL);
+    return FLASH_ALLGATHER_RECDBL(mine, count, type, all, count, type, comm, NULL);
 }
 
 /* To and from single processes, while MPI_COMM_WORLD is made, one message at a time. */

@@ -12,10 +12,10 @@
 
 #include <unistd.h>
 
-#include "recdbl/coll_flash_doubling.h"
+#include "recdbl/coll_flash_recdbl.h"
 #include "ring/coll_flash_ring.h"
 #include "settings/coll_flash_costs.h"
-#include "shm/coll_flash_board.h"
+#include "shm/coll_flash_shm.h"
 
 static enum { NOT_AGREED, AGREED_USABLE, AGREED_UNUSABLE } agreement;
 
@@ -36,7 +36,7 @@ static bool wants_on_node(void)
 
     return mca_coll_flash_params.on_node == FLASH_ON_NODE_YES ||
            (mca_coll_flash_params.on_node == FLASH_ON_NODE_AUTO &&
-            flash_place_has_threads(2 * ranks));
+            flash_affinity_has_threads(2 * ranks));
 }
 
 /*
@@ -86,9 +86,9 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, bool usab
     }
     mine[USABLE] = usable;
     mine[ON_NODE] = wants_on_node();
-    mine[SHM] = mca_coll_flash_boards_meet(world) ? params->shm : FLASH_SHM_NO;
-    mine[READABLE] = mca_coll_flash_boards_may_read();
-    mine[RECDBL] = mca_coll_flash_rounds_open();
+    mine[SHM] = mca_coll_flash_shm_meet(world) ? params->shm : FLASH_SHM_NO;
+    mine[READABLE] = mca_coll_flash_shm_may_read();
+    mine[RECDBL] = mca_coll_flash_recdbl_open();
     mine[NO_SUMMARY] = !params->summary;
 }
 
@@ -167,7 +167,7 @@ int mca_coll_flash_meet(ompi_communicator_t *world)
 
     if (rc != OMPI_SUCCESS) {
         agreement = AGREED_UNUSABLE;
-        mca_coll_flash_boards_agree(false);
+        mca_coll_flash_shm_agree(false);
         FLASH_VERBOSE(1, "coll:flash: does not serve this job");
     }
     return rc;
@@ -185,7 +185,7 @@ int mca_coll_flash_agree(ompi_communicator_t *world, int right, bool passes_on)
     rc = flash_compat_allreduce(mine, least, VALUES, MPI_INT64_T, MPI_MIN, world);
     if (rc != MPI_SUCCESS) {
         agreement = AGREED_UNUSABLE;
-        mca_coll_flash_boards_agree(false);
+        mca_coll_flash_shm_agree(false);
         return rc;
     }
     agreement = least[USABLE] ? AGREED_USABLE : AGREED_UNUSABLE;
@@ -200,7 +200,7 @@ int mca_coll_flash_agree(ompi_communicator_t *world, int right, bool passes_on)
         tell_differences(least);
     }
     set_choices(least);
-    mca_coll_flash_boards_agree(params->shm != FLASH_SHM_NO);
+    mca_coll_flash_shm_agree(params->shm != FLASH_SHM_NO);
     check_pinned();
     if (!least[NO_SUMMARY]) {
         mca_coll_flash_job_measure();

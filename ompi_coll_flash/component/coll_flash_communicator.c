@@ -7,7 +7,7 @@
 
 #include "calls/coll_flash_calls.h"
 #include "ring/coll_flash_ring.h"
-#include "shm/coll_flash_board.h"
+#include "shm/coll_flash_shm.h"
 
 /* What falls back must have somewhere to go. */
 static bool has_previous(const mca_coll_base_comm_coll_t *coll)
@@ -67,7 +67,7 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     if (mca_coll_flash_read_settings(comm, &module->settings) != OPAL_SUCCESS) {
         mca_coll_flash_no_memory(comm);
     }
-    if (module->on_node && !mca_coll_flash_board_of(comm, &module->board)) {
+    if (module->on_node && !mca_coll_flash_shm_of(comm, &module->shm)) {
         mca_coll_flash_no_memory(comm);
     }
     module->comm = comm;
@@ -81,7 +81,7 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     FLASH_TAKE_OVER(module, comm, reduce_scatter_block_init);
     FLASH_VERBOSE(1, "coll:flash: serves communicator %u (%s), %d ranks, %s", comm_id, comm->c_name,
                   ompi_comm_size(comm),
-                  module->board != NULL ? "with shared memory"
+                  module->shm != NULL ? "with shared memory"
                   : module->on_node     ? "on one node, without shared memory"
                                         : "on several nodes");
     return OMPI_SUCCESS;

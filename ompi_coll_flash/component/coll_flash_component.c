@@ -10,10 +10,10 @@
 
 #include "calls/coll_flash_calls.h"
 #include "calls/flash_fallback.h"
-#include "job/coll_flash_card.h"
-#include "recdbl/coll_flash_doubling.h"
+#include "job/coll_flash_modex.h"
+#include "recdbl/coll_flash_recdbl.h"
 #include "ring/coll_flash_ring.h"
-#include "shm/coll_flash_board.h"
+#include "shm/coll_flash_shm.h"
 
 static const mca_coll_flash_algorithm_t *const algorithms[] = {
     &mca_coll_flash_shm, &mca_coll_flash_recdbl, &mca_coll_flash_ring};
@@ -71,9 +71,9 @@ int mca_coll_flash_open(void)
     mca_coll_flash_agree_anew();
     mca_coll_flash_algorithms_open(algorithms, sizeof(algorithms) / sizeof(algorithms[0]));
     mca_coll_flash_job_open();
-    mca_coll_flash_boards_open();
+    mca_coll_flash_shm_open();
     /* Before MPI_Init commits, and exchanges, what was published. */
-    mca_coll_flash_card_publish(mca_coll_flash_job_transport(), mca_coll_flash_boards_memory());
+    mca_coll_flash_modex_publish(mca_coll_flash_job_transport(), mca_coll_flash_shm_memory());
     mca_coll_flash_release_publish();
     return OMPI_SUCCESS;
 }
@@ -92,8 +92,8 @@ int mca_coll_flash_close(void)
     flash_fallback_close();
     mca_coll_flash_summary_close();
     mca_coll_flash_job_close();
-    mca_coll_flash_boards_close();
-    mca_coll_flash_rounds_close();
+    mca_coll_flash_shm_close();
+    mca_coll_flash_recdbl_close();
     mca_coll_flash_requests_fini();
     mca_coll_flash_tags_fini();
     mca_coll_flash_ring_fini();

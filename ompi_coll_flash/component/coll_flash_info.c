@@ -39,7 +39,12 @@ static const char *const answers[] = {"false", "true"};
 static const info_key_t keys[] = {
     KEY(algorithm, FLASH_FALLBACK, FLASH_AUTO, mca_coll_flash_path_names, EVERYWHERE),
     KEY(on_node, 0, 1, answers, EVERYWHERE),
-    KEY(shm, FLASH_SHM_NO, FLASH_SHM_READ, mca_coll_flash_shm_names, EVERYWHERE),
+    {.name = PREFIX "shm",
+     .offset = offsetof(mca_coll_flash_settings_t, shm_use),
+     .least = FLASH_SHM_NO,
+     .most = FLASH_SHM_READ,
+     .words = mca_coll_flash_shm_names,
+     .where = EVERYWHERE},
     {.name = PREFIX "segment_bytes",
      .offset = offsetof(mca_coll_flash_settings_t, segment_bytes),
      .least = FLASH_LEAST_SEGMENT,

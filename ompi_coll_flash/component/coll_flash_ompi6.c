@@ -73,10 +73,10 @@ static bool arrays_fit(const char *name, flash_large_counts_t counts,
 }
 
 /* MPI_SUCCESS, or MPI_ERR_BUFFER, which is explained: it would be read by the host. */
-static int refuse_far(const void *sendbuf, const void *recvbuf)
+static int refuse_devices(const void *sendbuf, const void *recvbuf)
 {
     if (!flash_compat_takes_devices() &&
-        (mca_coll_flash_is_far(sendbuf) || mca_coll_flash_is_far(recvbuf))) {
+        (mca_coll_flash_is_on_device(sendbuf) || mca_coll_flash_is_on_device(recvbuf))) {
         return mca_coll_flash_refuse_device("a block of 2 GiB, or an array of large counts");
     }
     return MPI_SUCCESS;
@@ -89,7 +89,7 @@ int mca_coll_flash_large_iallgather(const void *sendbuf, flash_large_count_t sen
                                     mca_coll_base_module_t *module)
 {
     if (!block_fits("Iallgather", recvcount, recvtype, module)) {
-        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                   recvtype, comm, request,
@@ -106,7 +106,7 @@ int mca_coll_flash_large_iallgatherv(const void *sendbuf, flash_large_count_t se
                                      ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!arrays_fit("Iallgatherv", recvcounts, &displs, recvtype, module)) {
-        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->iallgatherv(sendbuf, sendcount, sendtype, recvbuf,
                                                    recvcounts, displs, recvtype, comm, request,
@@ -123,7 +123,7 @@ int mca_coll_flash_large_ireduce_scatter(const void *sendbuf, void *recvbuf,
                                          ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!arrays_fit("Ireduce_scatter", recvcounts, NULL, datatype, module)) {
-        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->ireduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op,
                                                        comm, request,
@@ -140,7 +140,7 @@ int mca_coll_flash_large_ireduce_scatter_block(const void *sendbuf, void *recvbu
                                                mca_coll_base_module_t *module)
 {
     if (!block_fits("Ireduce_scatter_block", recvcount, datatype, module)) {
-        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->ireduce_scatter_block(
                          sendbuf, recvbuf, recvcount, datatype, op, comm, request,
@@ -157,7 +157,7 @@ int mca_coll_flash_large_allgather_init(const void *sendbuf, flash_large_count_t
                                         ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!block_fits("Allgather_init", recvcount, recvtype, module)) {
-        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->allgather_init(sendbuf, sendcount, sendtype, recvbuf,
                                                       recvcount, recvtype, comm, info, request,
@@ -175,7 +175,7 @@ int mca_coll_flash_large_allgatherv_init(const void *sendbuf, flash_large_count_
                                          ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!arrays_fit("Allgatherv_init", recvcounts, &displs, recvtype, module)) {
-        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->allgatherv_init(
                          sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
@@ -193,7 +193,7 @@ int mca_coll_flash_large_reduce_scatter_init(const void *sendbuf, void *recvbuf,
                                              mca_coll_base_module_t *module)
 {
     if (!arrays_fit("Reduce_scatter_init", recvcounts, NULL, datatype, module)) {
-        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->reduce_scatter_init(
                          sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request,
@@ -209,7 +209,7 @@ int mca_coll_flash_large_reduce_scatter_block_init(
     mca_coll_base_module_t *module)
 {
     if (!block_fits("Reduce_scatter_block_init", recvcount, datatype, module)) {
-        return refuse_far(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->reduce_scatter_block_init(
                          sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,

@@ -118,8 +118,8 @@ typedef struct flash_gpu_ops {
     bool (*enter)(const flash_gpu_lane_t *lane);
     void (*leave)(void);
     /* Memory of the lane's device, until it is freed, by when nothing uses it; or NULL. */
-    void *(*allocate_far)(flash_gpu_lane_t *lane, size_t size);
-    void (*release_far)(flash_gpu_lane_t *lane, void *memory);
+    void *(*allocate_on_device)(flash_gpu_lane_t *lane, size_t size);
+    void (*release_on_device)(flash_gpu_lane_t *lane, void *memory);
     /*
      * Begins a copy between memory of any kind, in any order with others of the lane. False: it has
      * not begun, or is over, and `done` will not be called.

@@ -146,11 +146,11 @@ void flash_stager_close(flash_stager_t *stager)
     if (stager == NULL) {
         return;
     }
-    flash_stager_repay(&stager->blames);
+    flash_stager_repay(&stager->failed_ranks);
     flash_stager_repay(&stager->store);
     flash_stager_repay(&stager->scratch);
     if (stager->pieces != NULL) {
-        flash_stager_gpu()->release_far(stager->input, stager->pieces);
+        flash_stager_gpu()->release_on_device(stager->input, stager->pieces);
     }
     if (stager->output != NULL && stager->output != stager->input) {
         flash_stager_gpu()->close(stager->output);
@@ -198,7 +198,7 @@ void flash_stager_poll(void)
 
 int flash_stager_make_pieces(flash_stager_t *stager, size_t size, void **pieces)
 {
-    stager->pieces = flash_stager_gpu()->allocate_far(stager->input, size);
+    stager->pieces = flash_stager_gpu()->allocate_on_device(stager->input, size);
     *pieces = stager->pieces;
     return *pieces == NULL ? FLASH_ERR_DEVICE : FLASH_OK;
 }

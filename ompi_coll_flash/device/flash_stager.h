@@ -51,7 +51,7 @@ void flash_stager_close(flash_stager_t *stager);
 void flash_stager_abandon(flash_stager_t *stager);
 /*
  * Has an operation staged whose parameters are complete but for that, and finds memory for it:
- * pinned, or with `direct`, if it can be, of the device (params->scratch_far). FLASH_OK,
+ * pinned, or with `direct`, if it can be, of the device (params->scratch_on_device). FLASH_OK,
  * FLASH_ERR_NO_MEMORY or FLASH_ERR_DEVICE.
  */
 int flash_stager_fill(flash_stager_t *stager, bool direct, flash_op_params_t *params);

@@ -18,7 +18,7 @@ struct flash_stager {
     bool stages_in; /* what `input` is for; else it is there for the stream alone */
     bool produces;
     const flash_gpu_kernel_t *kernel; /* for sums; or NULL */
-    flash_loan_t scratch, blames;
+    flash_loan_t scratch, failed_ranks;
     flash_loan_t store; /* of the device: sums that wait to be sent */
     void *pieces;       /* of the device, where a producer writes; or NULL */
 };

@@ -141,20 +141,20 @@ static bool find_direct(flash_stager_t *stager, flash_op_params_t *params)
     size_t size = flash_op_scratch_size(params);
 
     if (size == 0 || round_up(size, FLASH_GPU_BLOCK) > pools[device].direct.largest ||
-        (reduces && !params->combine_far) || !is_at_home(stager->input, device) ||
+        (reduces && !params->combine_on_device) || !is_at_home(stager->input, device) ||
         !is_at_home(stager->output, device) ||
         !borrow_direct(&pools[device].direct, size, &stager->scratch)) {
         return false;
     }
-    if (!borrow(&pools[device].pinned, flash_op_blames_size(params), &stager->blames) ||
+    if (!borrow(&pools[device].pinned, flash_op_failed_ranks_size(params), &stager->failed_ranks) ||
         !flash_stager_gpu()->settle(device)) {
-        flash_stager_repay(&stager->blames);
+        flash_stager_repay(&stager->failed_ranks);
         flash_stager_repay(&stager->scratch);
-        stager->blames = stager->scratch = (flash_loan_t){.pool = NULL};
+        stager->failed_ranks = stager->scratch = (flash_loan_t){.pool = NULL};
         return false;
     }
     params->scratch = stager->scratch.memory;
-    params->blames = stager->blames.memory;
+    params->failed_ranks = stager->failed_ranks.memory;
     flash_progress_set_context(stager->progress, &context);
     return true;
 }
@@ -194,7 +194,7 @@ bool flash_stager_pins(const flash_stager_t *stager)
 static flash_pool_t *find_pool(const flash_stager_t *stager, const flash_op_params_t *params,
                                size_t size)
 {
-    bool too_much = params->schedule.kind == FLASH_DIRECT_REDUCE_SCATTER && params->bound > 0 &&
+    bool too_much = params->schedule.kind == FLASH_PAIRWISE_REDUCE_SCATTER && params->bound > 0 &&
                     size > params->bound;
 
     return too_much ? &pools_of(stager)->ordinary : &pools_of(stager)->pinned;
@@ -205,7 +205,7 @@ static int find_pinned(flash_stager_t *stager, flash_op_params_t *params)
     size_t size;
 
     if (!find_store(stager, params)) {
-        params->combine_far = false; /* the host's sums wait in the host's memory */
+        params->combine_on_device = false; /* the host's sums wait in the host's memory */
     }
     size = flash_op_scratch_size(params);
     if (size > 0 && !borrow(find_pool(stager, params, size), size, &stager->scratch)) {
@@ -219,13 +219,13 @@ int flash_stager_fill(flash_stager_t *stager, bool direct, flash_op_params_t *pa
 {
     params->stage_in = stager->stages_in;
     params->stage_out = stager->output != NULL;
-    params->combine_far = stager->kernel != NULL;
+    params->combine_on_device = stager->kernel != NULL;
     params->begin = flash_stager_begin_work;
     params->begin_arg = stager;
     if (stager->produces && find_pieces(stager, params) != FLASH_OK) {
         return FLASH_ERR_DEVICE;
     }
-    params->scratch_far = direct; /* whose size has no bound */
-    params->scratch_far = direct && find_direct(stager, params);
-    return params->scratch_far ? FLASH_OK : find_pinned(stager, params);
+    params->scratch_on_device = direct; /* whose size has no bound */
+    params->scratch_on_device = direct && find_direct(stager, params);
+    return params->scratch_on_device ? FLASH_OK : find_pinned(stager, params);
 }

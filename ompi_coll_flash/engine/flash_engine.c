@@ -34,7 +34,7 @@ flash_engine_t *flash_engine_create(flash_transport_t *transport)
         queue_init(&engine->users_combine);
         queue_init(&engine->copy);
         queue_init(&engine->callback);
-        queue_init(&engine->apart);
+        queue_init(&engine->callback_on_thread);
         queue_init(&engine->staging);
         queue_init(&engine->completed);
     }
@@ -45,8 +45,8 @@ void flash_engine_destroy(flash_engine_t *engine)
 {
     flash_op_t *op;
 
-    while ((op = engine->haunted) != NULL) {
-        engine->haunted = op->next_running;
+    while ((op = engine->orphaned) != NULL) {
+        engine->orphaned = op->next_running;
         flash_op_free(op);
     }
     flash_pool_clear(&engine->pool);
@@ -76,7 +76,7 @@ static void note_operation(const flash_op_t *op)
         [FLASH_REDUCE_SCATTER] = FLASH_TRACE_REDUCE_SCATTER,
         [FLASH_ALLREDUCE] = FLASH_TRACE_ALLREDUCE,
         [FLASH_ALLTOALL] = FLASH_TRACE_ALLTOALL,
-        [FLASH_DIRECT_REDUCE_SCATTER] = FLASH_TRACE_REDUCE_SCATTER};
+        [FLASH_PAIRWISE_REDUCE_SCATTER] = FLASH_TRACE_REDUCE_SCATTER};
     const flash_schedule_t *schedule = &op->params.schedule;
     size_t own = flash_schedule_count(schedule, flash_op_own_rank(op));
 
@@ -123,9 +123,9 @@ static unsigned drain(flash_engine_t *engine)
     return acted;
 }
 
-bool flash_op_is_unattended(const flash_op_t *op)
+bool flash_op_needs_no_wakeup(const flash_op_t *op)
 {
-    return op->params.unattended;
+    return op->params.no_wakeup;
 }
 
 void flash_op_start(flash_op_t *op)

@@ -29,7 +29,7 @@
  *
  * Errors: an operation that fails still carries the ring through, so that no other rank waits for
  * it; its status says what went wrong first. What it can no longer compute it sends marked as
- * spoiled, with the number of the rank to blame, and ranks whose result would contain that end with
+ * poisoned, with the number of the rank to blame, and ranks whose result would contain that end with
  * FLASH_ERR_PEER. A neighbour that is lost fails all that is exchanged with it (flash_transport.h),
  * so that the ring comes to its end without it.
  *
@@ -58,8 +58,8 @@ typedef struct flash_op flash_op_t;
  * match in order.
  */
 #define FLASH_TAG_LAST      UINT64_C(1) /* the last segment of its step */
-#define FLASH_TAG_SPOILED   UINT64_C(2) /* the content is not to be trusted */
-#define FLASH_TAG_MARKS     (FLASH_TAG_LAST | FLASH_TAG_SPOILED)
+#define FLASH_TAG_POISONED   UINT64_C(2) /* the content is not to be trusted */
+#define FLASH_TAG_MARKS     (FLASH_TAG_LAST | FLASH_TAG_POISONED)
 #define FLASH_TAG_SEG_BITS  11
 #define FLASH_TAG_STEP_BITS 12
 #define FLASH_TAG_SHIFT     (2 + FLASH_TAG_SEG_BITS + FLASH_TAG_STEP_BITS)
@@ -71,7 +71,7 @@ typedef struct flash_piece {
     size_t offset, count;
     void *data;
     bool produces;  /* for `produce`; else for `consume` */
-    bool far;       /* in flash_op_params_t's `pieces` */
+    bool on_device;       /* in flash_op_params_t's `pieces` */
     flash_op_t *op; /* with `number`, for flash_engine_end_pending() */
     uint64_t number;
 } flash_piece_t;
@@ -113,7 +113,7 @@ typedef struct flash_op_params {
      */
     uint64_t recv_tag, send_tag;
     /*
-     * A2A, direct: the neighbours at distances 1 to nranks - 1, in place of `left` and `right`; the
+     * A2A, pairwise: the neighbours at distances 1 to nranks - 1, in place of `left` and `right`; the
      * caller's. The tags are completed by the bits of `recv_tag` and `send_tag`.
      */
     const flash_pair_t *pairs;
@@ -121,11 +121,11 @@ typedef struct flash_op_params {
      * Segments under way at a time, at least. The engine takes more where the ring needs it:
      * one block's segments and one, so that a rank that cannot send can still receive and the
      * ring never locks up; twice that with a callback, so that one block arrives while the sums
-     * of the one before it leave. A2A, direct: a block's segments each way.
+     * of the one before it leave. A2A, pairwise: a block's segments each way.
      */
     uint32_t depth;
     uint32_t sends;  /* messages on their way to the right at a time; 0: no limit */
-    bool unattended; /* until its application waits for it: see flash_progress_start_op() */
+    bool no_wakeup; /* until its application waits for it: see flash_progress_start_op() */
 
     /*
      * The transport reads and writes no memory of the user's: each segment of the input is copied
@@ -136,20 +136,20 @@ typedef struct flash_op_params {
      * Of a reduction, both of them staged: the sums are made by `begin`, without copying what is
      * local first. Not of a pairwise one.
      */
-    bool combine_far;
+    bool combine_on_device;
     /*
      * Staged: at most so many bytes of scratch, but three segments at least; 0: what the window
      * takes. With less than that the operation is *bounded*: what has arrived and is to be sent on
-     * stays in far memory until its turn comes, in the output or `store` (flash_op_bounce.c). Not of
-     * a pairwise one, nor with far scratch.
+     * stays in device memory until its turn comes, in the output or `store` (flash_op_bounce.c). Not of
+     * a pairwise one, nor with device scratch.
      */
     size_t bound;
     void *store;   /* then: of flash_op_store_size() bytes, far */
     void *scratch; /* of flash_op_scratch_size() bytes; NULL: ordinary memory of the engine's */
     /* A device's, which the transport reaches, and the processor does not. Not of a pairwise one. */
-    bool scratch_far;
-    /* Then: of flash_op_blames_size() bytes that both reach. */
-    uint32_t *blames;
+    bool scratch_on_device;
+    /* Then: of flash_op_failed_ranks_size() bytes that both reach. */
+    uint32_t *failed_ranks;
     /* Of a reduction that produces, staged in: where to, of flash_op_pieces_size() bytes. */
     void *pieces;
     /*
@@ -168,7 +168,7 @@ typedef struct flash_op_params {
      * A2A: the base of all blocks that go out, placed as out.displs says; the own one is copied.
      */
     const void *input;
-    bool spoiled; /* AG: it is no good; the other ranks are told so, and their operations fail */
+    bool poisoned; /* AG: it is no good; the other ranks are told so, and their operations fail */
     /*
      * AG, allreduce, A2A: the base of all blocks, placed as blocks.displs says.
      * RS: the own block's result. Must not overlap the input, but for AG's own block.
@@ -178,7 +178,7 @@ typedef struct flash_op_params {
     flash_combine_fn *combine; /* of a reduction */
     void *combine_arg;
     /*
-     * Direct: sums are made in elements of so many bytes, which `widen` makes of what arrives first
+     * Pairwise: sums are made in elements of so many bytes, which `widen` makes of what arrives first
      * and `narrow` ends; then `combine` adds to them what is not wide. 0: in elements as they are.
      */
     size_t wide;
@@ -199,7 +199,7 @@ typedef struct flash_op_params {
     flash_callback_fn *consume;
     void *consume_arg;
 
-    bool apart; /* its callbacks are FLASH_WORK_CALLBACK_APART */
+    bool on_callback_thread; /* its callbacks are FLASH_WORK_CALLBACK_ON_THREAD */
 
     void *user; /* for flash_op_user() */
 } flash_op_params_t;
@@ -220,18 +220,18 @@ flash_trace_t *flash_engine_trace(const flash_engine_t *engine);
 
 /* Bytes of scratch memory that an operation will use. */
 size_t flash_op_scratch_size(const flash_op_params_t *params);
-/* Bytes of far memory beside that: sums of a bounded reduction that wait to be sent. */
+/* Bytes of device memory beside that: sums of a bounded reduction that wait to be sent. */
 size_t flash_op_store_size(const flash_op_params_t *params);
 /* Of a reduction that produces: bytes that it will write to, of the scratch or apart. */
 size_t flash_op_pieces_size(const flash_op_params_t *params);
-/* Bytes for what spoiled messages say, where the scratch is far. */
-size_t flash_op_blames_size(const flash_op_params_t *params);
+/* Bytes for what poisoned messages say, where the scratch is far. */
+size_t flash_op_failed_ranks_size(const flash_op_params_t *params);
 /* Allocates an operation, all the memory it will need included. FLASH_ERR_NO_MEMORY or FLASH_OK. */
 int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **op);
 /* Hands it to the engine: the next flash_engine_progress() posts the first receives and sends. */
 void flash_op_start(flash_op_t *op);
 /* As its parameters said. */
-bool flash_op_is_unattended(const flash_op_t *op);
+bool flash_op_needs_no_wakeup(const flash_op_t *op);
 /*
  * Takes part in an operation that this rank cannot perform, with memory set aside for it, so that
  * the others need not wait: their operations end with FLASH_ERR_PEER and this rank to blame. Of the
@@ -251,13 +251,13 @@ size_t flash_op_memory(const flash_op_t *op);
 /* Of a completed operation: FLASH_OK, one of FLASH_ERR_*, or an MPI error code of a callback. */
 int flash_op_status(const flash_op_t *op);
 /* Of one that failed: the rank, of the schedule, that is to blame; FLASH_NOBODY if unknown. */
-uint32_t flash_op_blamed(const flash_op_t *op);
+uint32_t flash_op_failed_rank(const flash_op_t *op);
 #define FLASH_NOBODY UINT32_MAX
 /*
  * Whether a lost peer's messages may still read and write its memory, the user's included, until
  * the transport is gone.
  */
-bool flash_op_is_haunted(const flash_op_t *op);
+bool flash_op_has_orphans(const flash_op_t *op);
 /* Frees an operation that is completed, or was never started. */
 void flash_op_destroy(flash_op_t *op);
 
@@ -275,7 +275,7 @@ flash_op_t *flash_engine_completed(flash_engine_t *engine);
 typedef struct flash_silence {
     void *user;       /* the operation's */
     uint32_t watches; /* how many in a row found it like this */
-    bool younger;     /* the message is not what keeps the operation, but one behind that */
+    bool not_oldest;     /* the message is not what keeps the operation, but one behind that */
     flash_peer_t *peer;
     uint32_t rank;                 /* of the peer in the ring */
     bool sending;                  /* the peer is to accept a message; else, to send one */
@@ -301,8 +301,8 @@ enum flash_work_kind {
        the input or the store has is staged in. */
     FLASH_WORK_STAGE_OUT = 32,
     FLASH_WORK_STAGE = FLASH_WORK_STAGE_IN | FLASH_WORK_STAGE_OUT,
-    FLASH_WORK_CALLBACK_APART = 64, /* for the thread that is there for it */
-    FLASH_WORK_CALLBACKS = FLASH_WORK_CALLBACK | FLASH_WORK_CALLBACK_APART
+    FLASH_WORK_CALLBACK_ON_THREAD = 64, /* for the thread that is there for it */
+    FLASH_WORK_CALLBACKS = FLASH_WORK_CALLBACK | FLASH_WORK_CALLBACK_ON_THREAD
 };
 
 /* Something to run outside the lock. The fields are the engine's. */

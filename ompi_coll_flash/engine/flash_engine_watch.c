@@ -21,7 +21,7 @@ static flash_silence_t silence_of(const flash_op_t *op, const flash_slot_t *slot
 
     return (flash_silence_t){.user = op->params.user,
                              .watches = op->watches,
-                             .younger = slot != &op->slots[op->retired % op->depth],
+                             .not_oldest = slot != &op->slots[op->retired % op->depth],
                              .peer = sending ? pair.right : pair.left,
                              .rank = flash_slot_neighbour(slot, sending),
                              .sending = sending,
@@ -52,7 +52,7 @@ static size_t add_silence(flash_silence_t *silences, size_t found, size_t most,
     return found + 1;
 }
 
-static size_t add_younger(flash_silence_t *silences, size_t found, size_t most,
+static size_t add_not_oldest(flash_silence_t *silences, size_t found, size_t most,
                           const flash_op_t *op)
 {
     for (uint64_t number = op->retired; number < op->opened; number++) {
@@ -86,7 +86,7 @@ size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, siz
     }
     for (flash_op_t *op = engine->running.head; op != NULL; op = op->next_running) {
         if (op->watches > 0) {
-            found = add_younger(silences, found, most, op);
+            found = add_not_oldest(silences, found, most, op);
         }
     }
     return found;

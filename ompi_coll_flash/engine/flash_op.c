@@ -26,9 +26,9 @@ static size_t pieces_ahead(const flash_op_params_t *params, uint32_t blocks)
     return flash_op_lends(params) ? buffers_ahead(params, blocks) * piece_bytes(params) : 0;
 }
 
-static bool is_direct(const flash_op_params_t *params)
+static bool is_pairwise(const flash_op_params_t *params)
 {
-    return params->schedule.kind == FLASH_DIRECT_REDUCE_SCATTER;
+    return params->schedule.kind == FLASH_PAIRWISE_REDUCE_SCATTER;
 }
 
 /* Of the sum that is kept apart from the output. */
@@ -36,7 +36,7 @@ static size_t sum_size(const flash_op_params_t *params)
 {
     bool apart = params->wide > 0 || params->stage_out;
 
-    return is_direct(params) && apart
+    return is_pairwise(params) && apart
                ? flash_op_own_split(params).count * flash_op_summed_element(params)
                : 0;
 }
@@ -45,7 +45,7 @@ uint32_t flash_op_summed_segments(const flash_op_params_t *params)
 {
     flash_split_t own = flash_op_own_split(params);
 
-    return is_direct(params) ? flash_split_segments(&own) : 0;
+    return is_pairwise(params) ? flash_split_segments(&own) : 0;
 }
 
 /* Of scratch, without a bound. */
@@ -82,7 +82,7 @@ size_t flash_op_scratch_size(const flash_op_params_t *params)
 
 size_t flash_op_store_size(const flash_op_params_t *params)
 {
-    return is_bounded(params) ? flash_op_far_store_size(params) : 0;
+    return is_bounded(params) ? flash_op_device_store_size(params) : 0;
 }
 
 /* Sums by the host that are sent on, and behind them what is produced, unless it is far. */
@@ -93,9 +93,9 @@ static size_t near_size(const flash_op_params_t *params)
                                      (params->stage_in ? 0 : flash_op_pieces_size(params));
 }
 
-size_t flash_op_blames_size(const flash_op_params_t *params)
+size_t flash_op_failed_ranks_size(const flash_op_params_t *params)
 {
-    return flash_op_window(params) * sizeof(*params->blames);
+    return flash_op_window(params) * sizeof(*params->failed_ranks);
 }
 
 /* False: there is none. */
@@ -121,7 +121,7 @@ static int allocate_scratch(flash_op_t *op)
         !allocate(op, near_size(&op->params), &op->near, &op->near_size)) {
         return FLASH_ERR_NO_MEMORY;
     }
-    op->store = flash_op_far_store_size(&op->params) > 0 ? op->params.store : op->near;
+    op->store = flash_op_device_store_size(&op->params) > 0 ? op->params.store : op->near;
     if (sum_size(&op->params) > 0) {
         op->sum = (char *) op->scratch + size - sum_size(&op->params);
     }
@@ -149,7 +149,7 @@ static void count_pieces(flash_op_t *op)
     if (flash_op_reduces(&op->params)) {
         op->other_pieces = contributed - own;
     } else {
-        op->settled = own; /* so that computing need not wait for sending */
+        op->ready = own; /* so that computing need not wait for sending */
     }
 }
 
@@ -160,7 +160,7 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     op->params = *params;
     op->depth = flash_op_window(params);
     op->bounded = is_bounded(params);
-    op->blamed = FLASH_NOBODY;
+    op->failed_rank = FLASH_NOBODY;
     op->params.sends = flash_op_sends_at_a_time(params);
     count_pieces(op);
     flash_slot_queue_init(&op->events);
@@ -177,7 +177,7 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     flash_cursor_init(op, &op->open, FLASH_STEPS);
     flash_cursor_init(op, &op->produce, FLASH_PRODUCED);
     flash_cursor_init(op, &op->consume, FLASH_CONSUMED);
-    op->stopped = params->spoiled;
+    op->stopped = params->poisoned;
 }
 
 /* A slot has one transfer under way at a time. */
@@ -251,19 +251,19 @@ void flash_op_free(flash_op_t *op)
 void flash_op_destroy(flash_op_t *op)
 {
     if (op->refused) {
-        op->refused = op->haunted; /* ready for the next refusal */
-    } else if (op->haunted) {
-        op->next_running = op->engine->haunted;
-        op->engine->haunted = op;
+        op->refused = op->has_orphans; /* ready for the next refusal */
+    } else if (op->has_orphans) {
+        op->next_running = op->engine->orphaned;
+        op->engine->orphaned = op;
     } else {
         unreserve(op->engine, op->depth);
         flash_op_free(op);
     }
 }
 
-bool flash_op_is_haunted(const flash_op_t *op)
+bool flash_op_has_orphans(const flash_op_t *op)
 {
-    return op->haunted;
+    return op->has_orphans;
 }
 
 void *flash_op_user(const flash_op_t *op)
@@ -290,7 +290,7 @@ int flash_op_status(const flash_op_t *op)
     return op->status;
 }
 
-uint32_t flash_op_blamed(const flash_op_t *op)
+uint32_t flash_op_failed_rank(const flash_op_t *op)
 {
-    return op->blamed;
+    return op->failed_rank;
 }

@@ -44,7 +44,7 @@ typedef enum flash_staging {
     FLASH_STAGING_NONE,
     FLASH_STAGING_IN, /* in op->staging, or taken as work */
     FLASH_STAGING_OUT,
-    FLASH_STAGING_BLAME, /* what a spoiled message says, from far scratch; nothing else goes on */
+    FLASH_STAGING_FAILED_RANK, /* what a poisoned message says, from device scratch; nothing else goes on */
     FLASH_STAGING_KEEP,  /* bounded: from where it arrived to its home; nothing else goes on */
     FLASH_STAGING_DEPART /* bounded: from its home to where it is sent from; likewise */
 } flash_staging_t;
@@ -76,15 +76,15 @@ typedef struct flash_slot {
     uint64_t piece;      /* of a contribution: its piece, counted over the whole operation */
     bool last_of_step;
     bool last_of_piece;
-    bool spoiled;    /* the content is lost: what is sent is the blame alone, and marked */
+    bool poisoned;    /* the content is lost: what is sent is the blame alone, and marked */
     bool sent_again; /* the first send failed */
-    uint32_t blame;  /* of a spoiled one: the rank whose fault it is, or FLASH_NOBODY */
-    bool settled; /* a result is there; of another one, the local contribution is used up, if any */
+    uint32_t failed_rank;  /* of a poisoned one: the rank whose fault it is, or FLASH_NOBODY */
+    bool ready; /* a result is there; of another one, the local contribution is used up, if any */
     char *data; /* where it arrives and, but of one that adds, is added to: its place in the output,
                    or the scratch; at last, where the result is */
     char *local; /* the local contribution */
-    /* Bounded: the far memory that it stays in while it waits to be sent, or is sent from; NULL:
-       it is not in far memory. */
+    /* Bounded: the device memory that it stays in while it waits to be sent, or is sent from; NULL:
+       it is not in device memory. */
     char *home;
     uint32_t bounce[FLASH_BOUNCES]; /* what it has borrowed: a number from 1 on; 0: nothing */
     int status;                     /* of the transfer that is done, with its tag and length */
@@ -123,7 +123,7 @@ struct flash_op {
     flash_op_t *next_completed; /* in engine->completed */
     flash_op_t *next_dirty;     /* in engine->dirty */
     flash_op_t *next_combine;   /* in engine->combine, ->users_combine or ->copy */
-    flash_op_t *next_callback;  /* in engine->callback or ->apart */
+    flash_op_t *next_callback;  /* in engine->callback or ->callback_on_thread */
     flash_op_t *next_staging;   /* in engine->staging */
     bool in_running, in_dirty, in_combine, in_callback, in_staging, in_completed;
 
@@ -144,8 +144,8 @@ struct flash_op {
     char *sum;
     flash_sum_t *sums;   /* of each segment of the own block */
     flash_sum_t sum_one; /* of a refusal: for its one empty segment */
-    bool sum_spoiled;    /* something that was to be added is lost */
-    uint32_t sum_blame;  /* and whose fault that is */
+    bool sum_poisoned;    /* something that was to be added is lost */
+    uint32_t sum_failed_rank;  /* and whose fault that is */
 
     flash_cursor_t open;      /* the next segment to put under way */
     uint64_t open_piece;      /* pieces of contributions in the steps before */
@@ -156,9 +156,9 @@ struct flash_op {
                                  it is sent from, if it has to be */
     uint64_t next_send;       /* segments before the first one that is not sent */
     uint32_t sending;         /* sends under way */
-    uint64_t settled_slots;   /* segments before the first one that is not settled */
+    uint64_t ready_slots;   /* segments before the first one that is not ready */
 
-    uint64_t settled;         /* pieces whose segments are all settled, the own ones of an
+    uint64_t ready;         /* pieces whose segments are all ready, the own ones of an
                                  allgather or an all-to-all included */
     flash_cursor_t produce;   /* the next piece to produce */
     flash_cursor_t consume;   /* and to consume */
@@ -182,10 +182,10 @@ struct flash_op {
     STAILQ_HEAD(flash_staging_queue, flash_slot) staging; /* for a thread that copies */
     size_t uncopied; /* elements at the own block's end that nobody has taken to its place */
     unsigned held;   /* works taken and not finished */
-    bool refused;    /* one of engine->refusals, and in use: what it sends is spoiled */
-    bool haunted;    /* a lost peer's message may still touch its memory, see flash_op_destroy() */
+    bool refused;    /* one of engine->refusals, and in use: what it sends is poisoned */
+    bool has_orphans;    /* a lost peer's message may still touch its memory, see flash_op_destroy() */
     int status;
-    uint32_t blamed;      /* for the status */
+    uint32_t failed_rank;      /* for the status */
     uint64_t events_had;  /* how often something happened to it */
     uint64_t events_seen; /* by the last watch */
     uint32_t watches;     /* since something happened */
@@ -207,13 +207,13 @@ struct flash_engine {
     size_t active;        /* operations that are running */
     flash_meter_t meter;
     flash_op_queue_t running;       /* started and not completed */
-    flash_op_t *haunted;            /* destroyed by their users, through next_running */
+    flash_op_t *orphaned;            /* destroyed by their users, through next_running */
     flash_op_queue_t dirty;         /* with events */
     flash_op_queue_t combine;       /* with segments to combine */
     flash_op_queue_t users_combine; /* likewise, by the user's code */
     flash_op_queue_t copy;          /* with a part of the own block to copy */
     flash_op_queue_t callback;      /* with a piece to call back for */
-    flash_op_queue_t apart;         /* likewise, in a thread of its own */
+    flash_op_queue_t callback_on_thread;         /* likewise, in a thread of its own */
     flash_op_queue_t staging;       /* with a segment to copy to or from the scratch */
     flash_op_queue_t completed;     /* not yet fetched */
     flash_refusal_t *refusals;      /* FLASH_REFUSALS of them, or more */
@@ -222,7 +222,7 @@ struct flash_engine {
 /* flash_queue.c */
 void flash_engine_touch(flash_op_t *op);                       /* the operation has events */
 void flash_engine_offer(flash_op_t *op);                       /* the operation may have work */
-void flash_op_settle(flash_op_t *op);                          /* after slot->settled became true */
+void flash_op_note_ready(flash_op_t *op);                          /* after slot->ready became true */
 void flash_op_added(flash_op_t *op, const flash_slot_t *slot); /* the next one may add */
 /* With a trace: notes a span that ends now, of an operation's; the times are filled in. */
 void flash_engine_note(const flash_op_t *op, uint64_t begin, flash_trace_span_t span);
@@ -241,7 +241,7 @@ void flash_cursor_find_piece(const flash_op_t *op, flash_cursor_t *cursor);
 
 /* flash_op_state.c */
 uint32_t flash_op_own_rank(const flash_op_t *op);
-void flash_op_fail(flash_op_t *op, int status, uint32_t blamed);
+void flash_op_fail(flash_op_t *op, int status, uint32_t failed_rank);
 void flash_slot_queue_init(flash_slot_queue_t *queue);
 void flash_slot_queue_push(flash_slot_queue_t *queue, flash_slot_t *slot);
 flash_slot_t *flash_slot_queue_pop(flash_slot_queue_t *queue);
@@ -309,7 +309,7 @@ bool flash_op_adds_in_bounces(const flash_op_params_t *params);
 size_t flash_op_bounce_size(const flash_op_params_t *params);
 uint32_t flash_op_bounce_segments(const flash_op_params_t *params);
 size_t flash_op_near_store_size(const flash_op_params_t *params);
-size_t flash_op_far_store_size(const flash_op_params_t *params);
+size_t flash_op_device_store_size(const flash_op_params_t *params);
 /* Fills in `bounces`. */
 void flash_op_init_bounces(flash_op_t *op);
 /* Whether a segment may be put under way: there is memory for it to arrive at. */
@@ -351,8 +351,8 @@ bool flash_op_may_copy(const flash_op_t *op);
 void flash_op_take_copy(flash_op_t *op, flash_work_t *work);
 /* Whether what is local of a segment is first copied to the scratch. */
 bool flash_slot_needs_staging_in(const flash_slot_t *slot);
-/* With far scratch: where what a spoiled message says is to be copied to. */
-uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot);
+/* With device scratch: where what a poisoned message says is to be copied to. */
+uint32_t *flash_op_failed_rank_place(const flash_op_t *op, const flash_slot_t *slot);
 /* Takes the next segment that is to be copied to the scratch, or from there. */
 void flash_op_take_staging(flash_op_t *op, flash_work_t *work);
 

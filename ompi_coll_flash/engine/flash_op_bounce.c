@@ -6,11 +6,11 @@
  * the scratch is as long as a block. With one, a segment borrows *bounce segments* of the scratch,
  * each for as long as one thing needs it:
  *
- *   [receive] -> [copy to its home, in far memory] -> [add what is local, there] -> kept;
+ *   [receive] -> [copy to its home, in device memory] -> [add what is local, there] -> kept;
  *   in its turn [copy from its home] -> [send] -> done
  *
  * Sums that the host makes are received to, added to in and sent from ordinary memory. One exception:
- * the sum of the own block, if it goes to far memory, is made in the bounce segment that it arrives
+ * the sum of the own block, if it goes to device memory, is made in the bounce segment that it arrives
  * at, and copied then.
  *
  * The ring does not lock up. The window and the messages are those of an operation without a bound.
@@ -29,10 +29,10 @@
 
 static bool sums_by_host(const flash_op_params_t *params)
 {
-    return flash_op_reduces(params) && !params->combine_far;
+    return flash_op_reduces(params) && !params->combine_on_device;
 }
 
-/* Whether anything that is sent on is kept in the user's far memory. */
+/* Whether anything that is sent on is kept in the user's device memory. */
 static bool sends_results(const flash_op_params_t *params)
 {
     flash_kind_t kind = params->schedule.kind;
@@ -66,8 +66,8 @@ bool flash_op_is_bounded(const flash_op_params_t *params, size_t bytes)
 {
     size_t least = purposes(params) * flash_op_segment_bytes(params);
 
-    return (params->stage_in || params->stage_out) && !params->scratch_far &&
-           params->schedule.kind != FLASH_DIRECT_REDUCE_SCATTER &&
+    return (params->stage_in || params->stage_out) && !params->scratch_on_device &&
+           params->schedule.kind != FLASH_PAIRWISE_REDUCE_SCATTER &&
            bytes > (params->bound > least ? params->bound : least);
 }
 
@@ -104,7 +104,7 @@ static size_t sums_size(const flash_op_params_t *params)
                : 0;
 }
 
-size_t flash_op_far_store_size(const flash_op_params_t *params)
+size_t flash_op_device_store_size(const flash_op_params_t *params)
 {
     return sums_by_host(params) ? 0 : sums_size(params);
 }

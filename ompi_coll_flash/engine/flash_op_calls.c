@@ -56,12 +56,12 @@ bool flash_op_may_be_produced(const flash_op_t *op, const flash_slot_t *slot)
 /* What the engine has lent comes back in the order of the ring. */
 static bool may_produce(const flash_op_t *op)
 {
-    return !flash_op_lends(&op->params) || op->begun - op->settled < op->produce_buffers;
+    return !flash_op_lends(&op->params) || op->begun - op->ready < op->produce_buffers;
 }
 
 /*
  * Results settle in the order in which they are consumed: of a reduction, behind all that is none.
- * The own block of the other kinds counts as settled from the start, and is there once produced.
+ * The own block of the other kinds counts as ready from the start, and is there once produced.
  */
 static bool may_consume(const flash_op_t *op)
 {
@@ -69,9 +69,9 @@ static bool may_consume(const flash_op_t *op)
     flash_split_t own = flash_op_own_split(&op->params);
 
     if (flash_op_reduces(&op->params)) {
-        return piece + op->other_pieces < op->settled;
+        return piece + op->other_pieces < op->ready;
     }
-    return piece < op->settled && (piece >= own.pieces || piece < own_produced(op, &own));
+    return piece < op->ready && (piece >= own.pieces || piece < own_produced(op, &own));
 }
 
 static bool produces_next(const flash_op_t *op)
@@ -117,7 +117,7 @@ static void take_piece(flash_op_t *op, flash_cursor_t *cursor, flash_piece_t *pi
     piece->count = range.count;
     if (piece->produces && flash_op_lends(&op->params)) {
         piece->data = flash_op_produce_buffer(op, op->begun);
-        piece->far = op->params.stage_in;
+        piece->on_device = op->params.stage_in;
     } else {
         piece->data = piece_data(op, cursor) + range.offset * op->params.element;
     }
@@ -136,7 +136,7 @@ void flash_op_take_callback(flash_op_t *op, flash_piece_t *piece)
     flash_meter_computes(&op->engine->meter);
 }
 
-/* A failed piece is never done: `called` stays before it, and what needs it is spoiled. */
+/* A failed piece is never done: `called` stays before it, and what needs it is poisoned. */
 bool flash_op_end_piece(flash_op_t *op, uint64_t number, int status)
 {
     if (number < op->called || number >= op->begun ||

@@ -33,7 +33,7 @@ static bool departs(flash_slot_t *slot)
     if (slot->state != FLASH_SLOT_KEPT) {
         return false;
     }
-    if (!slot->spoiled && slot->range.count > 0) {
+    if (!slot->poisoned && slot->range.count > 0) {
         return copy_to_departure(slot);
     }
     flash_slot_depart(slot);

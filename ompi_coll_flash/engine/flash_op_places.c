@@ -93,7 +93,7 @@ static char *home_of(const flash_op_t *op, const flash_slot_t *slot)
     if (slot->way.delivers) {
         return params->stage_out ? output_of(op, slot) : NULL;
     }
-    return params->combine_far ? scratch_of(op, slot, false) : NULL;
+    return params->combine_on_device ? scratch_of(op, slot, false) : NULL;
 }
 
 /* Where a pairwise reduce-scatter's sum of the segment is kept. */
@@ -163,7 +163,7 @@ void flash_op_take_copy(flash_op_t *op, flash_work_t *work)
 
 bool flash_op_sums_in_place(const flash_op_t *op, const flash_slot_t *slot)
 {
-    return op->params.combine_far && slot->way.contributes && slot->way.delivers &&
+    return op->params.combine_on_device && slot->way.contributes && slot->way.delivers &&
            !slot->way.sends;
 }
 
@@ -181,9 +181,9 @@ void flash_op_take_sum(const flash_op_t *op, const flash_slot_t *slot, flash_wor
                                                  : work->inout;
 }
 
-uint32_t *flash_op_blame_place(const flash_op_t *op, const flash_slot_t *slot)
+uint32_t *flash_op_failed_rank_place(const flash_op_t *op, const flash_slot_t *slot)
 {
-    return op->params.blames + (slot - op->slots);
+    return op->params.failed_ranks + (slot - op->slots);
 }
 
 /* A copy is of the kind of the user's buffer that is on the same device, either way. */
@@ -202,9 +202,9 @@ void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
     work->in = slot->data;
     work->size = slot->range.count * op->params.element;
     switch (slot->staging) {
-    case FLASH_STAGING_BLAME:
-        work->inout = flash_op_blame_place(op, slot);
-        work->size = sizeof(slot->blame);
+    case FLASH_STAGING_FAILED_RANK:
+        work->inout = flash_op_failed_rank_place(op, slot);
+        work->size = sizeof(slot->failed_rank);
         break;
     case FLASH_STAGING_IN:
         work->kind = FLASH_WORK_STAGE_IN;
@@ -233,6 +233,6 @@ bool flash_slot_needs_staging_in(const flash_slot_t *slot)
 {
     const flash_op_params_t *params = &slot->op->params;
 
-    return params->stage_in && slot->range.count > 0 && !slot->spoiled && slot->way.contributes &&
-           (slot->way.receives ? !params->combine_far : !slot->op->bounded);
+    return params->stage_in && slot->range.count > 0 && !slot->poisoned && slot->way.contributes &&
+           (slot->way.receives ? !params->combine_on_device : !slot->op->bounded);
 }

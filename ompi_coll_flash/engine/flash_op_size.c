@@ -31,7 +31,7 @@ static uint32_t of_longest(const flash_op_params_t *params, uint32_t segments)
  */
 uint32_t flash_op_sends_at_a_time(const flash_op_params_t *params)
 {
-    uint32_t sends = params->scratch_far ? params->sends : of_longest(params, params->sends);
+    uint32_t sends = params->scratch_on_device ? params->sends : of_longest(params, params->sends);
 
     if (params->sends == 0) {
         return UINT32_MAX;

@@ -12,13 +12,13 @@ uint32_t flash_op_own_rank(const flash_op_t *op)
     return flash_ring_rank(&op->params.schedule.ring, 0);
 }
 
-void flash_op_fail(flash_op_t *op, int status, uint32_t blamed)
+void flash_op_fail(flash_op_t *op, int status, uint32_t failed_rank)
 {
     if (op->status == FLASH_OK) {
         op->status = status;
     }
-    if (op->blamed == FLASH_NOBODY) { /* the first message of a failure may have had no room */
-        op->blamed = blamed;
+    if (op->failed_rank == FLASH_NOBODY) { /* the first message of a failure may have had no room */
+        op->failed_rank = failed_rank;
     }
     op->stopped = true; /* flash_op_advance() lets go of the segments that waited */
 }

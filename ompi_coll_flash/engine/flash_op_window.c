@@ -21,13 +21,13 @@ static void open_segment(flash_op_t *op)
     slot->range = flash_split_segment(&open->split, segment);
     slot->piece = op->open_piece + segment / per_piece;
     slot->last_of_step = segment + 1 == flash_split_segments(&open->split);
-    /* Another kind's own block's pieces are settled from the start. */
+    /* Another kind's own block's pieces are ready from the start. */
     slot->last_of_piece =
         (slot->way.delivers || (slot->way.contributes && flash_op_reduces(&op->params))) &&
         open->split.pieces > 0 && (segment + 1) % per_piece == 0;
-    slot->sent_again = slot->settled = slot->staged_in = false;
-    slot->spoiled = op->refused || (op->params.spoiled && !slot->way.receives);
-    slot->blame = !slot->spoiled ? FLASH_NOBODY : op->refused ? op->blamed : flash_op_own_rank(op);
+    slot->sent_again = slot->ready = slot->staged_in = false;
+    slot->poisoned = op->refused || (op->params.poisoned && !slot->way.receives);
+    slot->failed_rank = !slot->poisoned ? FLASH_NOBODY : op->refused ? op->failed_rank : flash_op_own_rank(op);
     flash_op_place(op, slot);
     op->opened++;
     flash_slot_open(slot);

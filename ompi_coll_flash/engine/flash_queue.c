@@ -35,16 +35,16 @@ void flash_engine_offer(flash_op_t *op)
     }
 }
 
-void flash_op_settle(flash_op_t *op)
+void flash_op_note_ready(flash_op_t *op)
 {
-    while (op->settled_slots < op->opened) {
-        const flash_slot_t *slot = &op->slots[op->settled_slots % op->depth];
+    while (op->ready_slots < op->opened) {
+        const flash_slot_t *slot = &op->slots[op->ready_slots % op->depth];
 
-        if (!slot->settled) {
+        if (!slot->ready) {
             break;
         }
-        op->settled_slots++;
-        op->settled += slot->last_of_piece;
+        op->ready_slots++;
+        op->ready += slot->last_of_piece;
     }
     flash_engine_offer(op);
 }

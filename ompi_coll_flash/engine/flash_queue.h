@@ -56,7 +56,7 @@ static inline flash_op_queue_t *combine_queue(flash_op_t *op)
 
 static inline flash_op_queue_t *callback_queue(flash_op_t *op)
 {
-    return op->params.apart ? &op->engine->apart : &op->engine->callback;
+    return op->params.on_callback_thread ? &op->engine->callback_on_thread : &op->engine->callback;
 }
 
 #endif /* FLASH_QUEUE_H */

@@ -3,7 +3,7 @@
  *
  * Its neighbours cannot know that it has no memory, say: one waits for its segments, the other
  * sends it some. With memory set aside for this it goes around the ring all the same, as if all
- * blocks were empty, and marks whatever it sends as spoiled.
+ * blocks were empty, and marks whatever it sends as poisoned.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

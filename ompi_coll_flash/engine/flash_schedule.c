@@ -19,19 +19,19 @@ static bool is_alltoall(const flash_schedule_t *schedule)
     return schedule->kind == FLASH_ALLTOALL;
 }
 
-static bool is_direct(const flash_schedule_t *schedule)
+static bool is_pairwise(const flash_schedule_t *schedule)
 {
-    return schedule->kind == FLASH_DIRECT_REDUCE_SCATTER;
+    return schedule->kind == FLASH_PAIRWISE_REDUCE_SCATTER;
 }
 
 bool flash_schedule_exchanges(flash_kind_t kind)
 {
-    return kind == FLASH_ALLTOALL || kind == FLASH_DIRECT_REDUCE_SCATTER;
+    return kind == FLASH_ALLTOALL || kind == FLASH_PAIRWISE_REDUCE_SCATTER;
 }
 
 bool flash_schedule_scatters(flash_kind_t kind)
 {
-    return kind == FLASH_REDUCE_SCATTER || kind == FLASH_DIRECT_REDUCE_SCATTER;
+    return kind == FLASH_REDUCE_SCATTER || kind == FLASH_PAIRWISE_REDUCE_SCATTER;
 }
 
 bool flash_schedule_reduces(flash_kind_t kind)
@@ -50,7 +50,7 @@ static uint32_t steps(const flash_schedule_t *schedule)
 
     switch (schedule->kind) {
     case FLASH_ALLREDUCE:
-    case FLASH_DIRECT_REDUCE_SCATTER:
+    case FLASH_PAIRWISE_REDUCE_SCATTER:
         return 2 * n - 1;
     case FLASH_ALLTOALL:
         return 2 * (n - 1);
@@ -89,7 +89,7 @@ static uint32_t exchanged_block(const flash_schedule_t *schedule, uint32_t step)
 {
     uint32_t turn = step / 2 + 1;
 
-    if (is_direct(schedule)) {
+    if (is_pairwise(schedule)) {
         return block_behind(schedule, step % 2 == 0 ? turn : 0);
     }
     return step % 2 == 0 ? out_block(schedule, turn) : block_behind(schedule, turn);
@@ -125,14 +125,14 @@ uint32_t flash_schedule_own_result(const flash_schedule_t *schedule)
 
 static flash_step_t exchanging_step(const flash_schedule_t *schedule, uint32_t step)
 {
-    bool out = step % 2 == 0, direct = is_direct(schedule);
-    bool last = direct && step == steps(schedule) - 1;
+    bool out = step % 2 == 0, pairwise = is_pairwise(schedule);
+    bool last = pairwise && step == steps(schedule) - 1;
 
     return (flash_step_t){.receives = !out,
                           .contributes = out,
-                          .adds = direct && (!out || last),
+                          .adds = pairwise && (!out || last),
                           .sends = out && !last,
-                          .delivers = direct ? last : !out};
+                          .delivers = pairwise ? last : !out};
 }
 
 flash_step_t flash_schedule_step(const flash_schedule_t *schedule, uint32_t step)
@@ -155,7 +155,7 @@ uint32_t flash_schedule_distance(const flash_schedule_t *schedule, uint32_t step
     if (!flash_schedule_exchanges(schedule->kind)) {
         return 1;
     }
-    return is_direct(schedule) ? schedule->ring.nranks - turn : turn;
+    return is_pairwise(schedule) ? schedule->ring.nranks - turn : turn;
 }
 
 uint32_t flash_schedule_turn(uint32_t step)

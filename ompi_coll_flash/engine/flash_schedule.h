@@ -54,7 +54,7 @@ typedef enum flash_kind {
     FLASH_REDUCE_SCATTER,
     FLASH_ALLREDUCE,
     FLASH_ALLTOALL,
-    FLASH_DIRECT_REDUCE_SCATTER
+    FLASH_PAIRWISE_REDUCE_SCATTER
 } flash_kind_t;
 #define FLASH_KINDS 5
 

@@ -24,10 +24,10 @@ static void slot_done(flash_slot_t *slot)
     flash_slot_enter(slot, FLASH_SLOT_DONE);
 }
 
-static void slot_settled(flash_slot_t *slot)
+static void set_ready(flash_slot_t *slot)
 {
-    slot->settled = true;
-    flash_op_settle(slot->op);
+    slot->ready = true;
+    flash_op_note_ready(slot->op);
 }
 
 void flash_slot_stage(flash_slot_t *slot, flash_staging_t direction)
@@ -47,17 +47,17 @@ static void slot_combine(flash_slot_t *slot)
 /* Whether what is a result now is still to be copied to where it belongs. */
 static bool ends_by_staging(const flash_slot_t *slot)
 {
-    return slot->op->params.stage_out && slot->way.delivers && !slot->spoiled &&
+    return slot->op->params.stage_out && slot->way.delivers && !slot->poisoned &&
            slot->range.count > 0 && slot->home == NULL && !flash_op_sums_in_place(slot->op, slot);
 }
 
-/* Bounded: what has arrived to go to far memory, and is not there yet, is copied. True: wait. */
+/* Bounded: what has arrived to go to device memory, and is not there yet, is copied. True: wait. */
 static bool slot_keep(flash_slot_t *slot)
 {
     if (slot->bounce[FLASH_BOUNCE_ARRIVAL] == 0) {
         return false;
     }
-    if (!slot->spoiled) {
+    if (!slot->poisoned) {
         flash_slot_stage(slot, FLASH_STAGING_KEEP);
         return true;
     }
@@ -75,13 +75,13 @@ static void slot_leave(flash_slot_t *slot)
     if (slot_keep(slot)) {
         return;
     }
-    if (slot->way.delivers && slot->spoiled) {
-        flash_op_fail(slot->op, FLASH_ERR_PEER, slot->blame);
+    if (slot->way.delivers && slot->poisoned) {
+        flash_op_fail(slot->op, FLASH_ERR_PEER, slot->failed_rank);
     }
     if (ends_by_staging(slot)) {
         flash_slot_stage(slot, FLASH_STAGING_OUT);
     } else {
-        slot_settled(slot);
+        set_ready(slot);
     }
     if (slot->way.sends) {
         slot_send(slot);
@@ -96,8 +96,8 @@ static void slot_added(flash_slot_t *slot)
     flash_op_t *op = slot->op;
 
     flash_op_added(op, slot);
-    if (slot->way.delivers && op->sum_spoiled) {
-        flash_slot_spoil(slot, op->sum_blame);
+    if (slot->way.delivers && op->sum_poisoned) {
+        flash_slot_poison(slot, op->sum_failed_rank);
     }
     slot_leave(slot);
 }
@@ -106,7 +106,7 @@ static void slot_add(flash_slot_t *slot)
 {
     const flash_op_t *op = slot->op;
 
-    if (op->sum_spoiled || slot->range.count == 0 || flash_op_begins_in_place(op, slot)) {
+    if (op->sum_poisoned || slot->range.count == 0 || flash_op_begins_in_place(op, slot)) {
         slot_added(slot);
     } else {
         slot_combine(slot);
@@ -116,13 +116,13 @@ static void slot_add(flash_slot_t *slot)
 void flash_slot_have_local(flash_slot_t *slot)
 {
     if (!flash_op_is_produced(slot->op, slot) && slot->range.count > 0) { /* nor will it be */
-        flash_slot_spoil(slot, slot->op->blamed);
+        flash_slot_poison(slot, slot->op->failed_rank);
     }
     if (slot->way.adds) {
         slot_add(slot);
     } else if (!slot->way.receives) {
         slot_send(slot);
-    } else if (slot->spoiled || slot->range.count == 0) {
+    } else if (slot->poisoned || slot->range.count == 0) {
         slot_leave(slot);
     } else {
         slot_combine(slot);
@@ -161,11 +161,11 @@ void flash_slot_open(flash_slot_t *slot)
     flash_op_t *op = slot->op;
 
     if (slot->way.adds && !slot->way.contributes) {
-        slot_settled(slot); /* nothing local to be used up */
+        set_ready(slot); /* nothing local to be used up */
     }
     if (slot->way.receives) {
         if (op->open_step_ended) { /* the left neighbour has no such segment */
-            flash_slot_spoil(slot, op->blamed);
+            flash_slot_poison(slot, op->failed_rank);
             slot->status = FLASH_ERR_CANCELED;
             flash_slot_enter(slot, FLASH_SLOT_RECEIVING);
             flash_slot_queue_push(&op->events, slot);
@@ -176,7 +176,7 @@ void flash_slot_open(flash_slot_t *slot)
         return;
     }
     if (!flash_op_reduces(&op->params)) {
-        slot_settled(slot);
+        set_ready(slot);
     }
     slot_need_local(slot);
 }
@@ -199,7 +199,7 @@ static void slot_go_on(flash_slot_t *slot)
    the host adds there. */
 static bool is_kept_first(const flash_slot_t *slot)
 {
-    return !is_added_to(slot) || slot->op->params.combine_far;
+    return !is_added_to(slot) || slot->op->params.combine_on_device;
 }
 
 static void act_on_arrival(flash_slot_t *slot)
@@ -239,15 +239,15 @@ static void slot_sent(flash_slot_t *slot)
     flash_slot_give_back(slot, FLASH_BOUNCE_DEPARTURE);
     flash_op_depart(op);
     if (!slot->way.receives && flash_op_reduces(&op->params)) {
-        slot_settled(slot);
+        set_ready(slot);
     }
     slot_done(slot);
 }
 
 static void slot_arrived(flash_slot_t *slot)
 {
-    if (flash_slot_brings_far_blame(slot)) {
-        flash_slot_stage(slot, FLASH_STAGING_BLAME);
+    if (flash_slot_brings_failed_rank_on_device(slot)) {
+        flash_slot_stage(slot, FLASH_STAGING_FAILED_RANK);
     } else {
         act_on_arrival(slot);
     }
@@ -265,7 +265,7 @@ void flash_slot_transferred(flash_slot_t *slot)
 void flash_slot_combined(flash_slot_t *slot, int status)
 {
     if (status != FLASH_OK) {
-        flash_slot_spoil(slot, flash_op_own_rank(slot->op));
+        flash_slot_poison(slot, flash_op_own_rank(slot->op));
         flash_op_fail(slot->op, status, flash_op_own_rank(slot->op));
     }
     if (slot->way.adds) {
@@ -275,10 +275,10 @@ void flash_slot_combined(flash_slot_t *slot, int status)
     }
 }
 
-static void blame_staged(flash_slot_t *slot, int status)
+static void failed_rank_staged(flash_slot_t *slot, int status)
 {
     if (status != FLASH_OK) {
-        *flash_op_blame_place(slot->op, slot) = FLASH_NOBODY;
+        *flash_op_failed_rank_place(slot->op, slot) = FLASH_NOBODY;
     }
     act_on_arrival(slot);
 }
@@ -287,7 +287,7 @@ static void blame_staged(flash_slot_t *slot, int status)
 static void local_staged(flash_slot_t *slot)
 {
     slot->staged_in = true;
-    if (slot->spoiled) {
+    if (slot->poisoned) {
         flash_slot_give_back(slot, FLASH_BOUNCE_LOCAL);
     }
 }
@@ -297,14 +297,14 @@ void flash_slot_staged(flash_slot_t *slot, int status)
     flash_staging_t direction = slot->staging;
 
     slot->staging = FLASH_STAGING_NONE;
-    if (direction == FLASH_STAGING_BLAME) {
-        blame_staged(slot, status);
+    if (direction == FLASH_STAGING_FAILED_RANK) {
+        failed_rank_staged(slot, status);
         return;
     }
     if (status != FLASH_OK) {
         flash_op_fail(slot->op, status, flash_op_own_rank(slot->op));
         if (direction != FLASH_STAGING_OUT) {
-            flash_slot_spoil(slot, flash_op_own_rank(slot->op));
+            flash_slot_poison(slot, flash_op_own_rank(slot->op));
         }
     }
     if (direction == FLASH_STAGING_IN) {
@@ -314,6 +314,6 @@ void flash_slot_staged(flash_slot_t *slot, int status)
     } else if (direction == FLASH_STAGING_DEPART) {
         flash_slot_depart(slot);
     } else {
-        slot_settled(slot);
+        set_ready(slot);
     }
 }

@@ -74,7 +74,7 @@ static void transfer_done(flash_transfer_t *transfer, int status, uint64_t tag, 
     flash_slot_t *slot = (flash_slot_t *) transfer;
 
     /* Ended within the call that began it, the transport never had it. */
-    slot->op->haunted |= status == FLASH_ERR_LOST && !slot->beginning;
+    slot->op->has_orphans |= status == FLASH_ERR_LOST && !slot->beginning;
     slot->posted = false;
     slot->status = status;
     slot->tag = tag;
@@ -94,11 +94,11 @@ void flash_slot_init(flash_slot_t *slot, flash_op_t *op)
 }
 
 /* Whether what arrives and is sent on, or what is local, lies where the processor cannot reach. */
-static bool is_far(const flash_slot_t *slot, bool local)
+static bool is_on_device(const flash_slot_t *slot, bool local)
 {
     const flash_op_params_t *params = &slot->op->params;
 
-    return params->scratch_far && (local ? params->stage_in : params->stage_out);
+    return params->scratch_on_device && (local ? params->stage_in : params->stage_out);
 }
 
 static void receive(flash_slot_t *slot, size_t length)
@@ -114,7 +114,7 @@ static void receive(flash_slot_t *slot, size_t length)
     flash_slot_enter(slot, FLASH_SLOT_RECEIVING);
     slot->posted_at = flash_trace_clock(op->engine->trace);
     slot->posted = slot->beginning = true;
-    slot->transfer.far = is_far(slot, false);
+    slot->transfer.on_device = is_on_device(slot, false);
     transport->ops->recv(transport, pair.left, tag, ~FLASH_TAG_MARKS, slot->data, length,
                          &slot->transfer);
     slot->beginning = false;
@@ -125,29 +125,29 @@ void flash_slot_receive(flash_slot_t *slot)
     receive(slot, slot_bytes(slot));
 }
 
-void flash_slot_spoil(flash_slot_t *slot, uint32_t blame)
+void flash_slot_poison(flash_slot_t *slot, uint32_t failed_rank)
 {
     flash_op_t *op = slot->op;
 
-    if (!slot->spoiled) {
-        slot->spoiled = true;
-        slot->blame = blame;
+    if (!slot->poisoned) {
+        slot->poisoned = true;
+        slot->failed_rank = failed_rank;
     }
-    if (slot->way.adds && !op->sum_spoiled) {
-        op->sum_spoiled = true;
-        op->sum_blame = blame;
+    if (slot->way.adds && !op->sum_poisoned) {
+        op->sum_poisoned = true;
+        op->sum_failed_rank = failed_rank;
     }
 }
 
 /*
- * What a spoiled segment says: who is to blame, where a receiver surely has room for that. A rank
+ * What a poisoned segment says: who is to blame, where a receiver surely has room for that. A rank
  * that refuses does not know; to those without room its message is cut short.
  */
-static size_t blame_bytes(const flash_slot_t *slot)
+static size_t failed_rank_bytes(const flash_slot_t *slot)
 {
-    bool room = slot_bytes(slot) >= sizeof(slot->blame) || slot->op->refused;
+    bool room = slot_bytes(slot) >= sizeof(slot->failed_rank) || slot->op->refused;
 
-    return room ? sizeof(slot->blame) : 0;
+    return room ? sizeof(slot->failed_rank) : 0;
 }
 
 static void post_send(flash_slot_t *slot)
@@ -159,16 +159,16 @@ static void post_send(flash_slot_t *slot)
     const void *content = slot->way.receives ? slot->data : slot->local;
     size_t length = slot_bytes(slot);
 
-    slot->transfer.far = !slot->spoiled && is_far(slot, !slot->way.receives);
+    slot->transfer.on_device = !slot->poisoned && is_on_device(slot, !slot->way.receives);
     /* Waiting for the receiver's word would double the time of a brief operation. Those of longer
        blocks do: at a receiver that is late there is a message for each block of others at most. */
     slot->transfer.leaves = slot->segment == 0 && slot->last_of_step;
-    if (slot->spoiled) {
-        content = &slot->blame;
-        length = blame_bytes(slot);
+    if (slot->poisoned) {
+        content = &slot->failed_rank;
+        length = failed_rank_bytes(slot);
     }
     tag |= slot->last_of_step ? FLASH_TAG_LAST : 0;
-    tag |= slot->spoiled ? FLASH_TAG_SPOILED : 0;
+    tag |= slot->poisoned ? FLASH_TAG_POISONED : 0;
     flash_slot_enter(slot, FLASH_SLOT_SENDING);
     slot->posted_at = flash_trace_clock(op->engine->trace);
     slot->posted = slot->beginning = true;
@@ -224,7 +224,7 @@ bool flash_slot_send_again(flash_slot_t *slot)
         return false;
     }
     slot->sent_again = true;
-    flash_slot_spoil(slot, flash_op_own_rank(op));
+    flash_slot_poison(slot, flash_op_own_rank(op));
     post_send(slot);
     return true;
 }
@@ -249,20 +249,20 @@ static void end_step(flash_slot_t *last)
     op->open_step_ended |= op->open.at == last->step;
 }
 
-static uint32_t read_blame(const flash_slot_t *slot)
+static uint32_t read_failed_rank(const flash_slot_t *slot)
 {
-    uint32_t blame = FLASH_NOBODY;
+    uint32_t failed_rank = FLASH_NOBODY;
 
-    if (slot->status == FLASH_OK && slot->length == sizeof(blame)) {
-        memcpy(&blame,
-               is_far(slot, false) ? flash_op_blame_place(slot->op, slot)
+    if (slot->status == FLASH_OK && slot->length == sizeof(failed_rank)) {
+        memcpy(&failed_rank,
+               is_on_device(slot, false) ? flash_op_failed_rank_place(slot->op, slot)
                                    : (const void *) slot->data,
-               sizeof(blame));
+               sizeof(failed_rank));
     }
-    if (blame >= slot->op->params.schedule.ring.nranks) {
-        blame = FLASH_NOBODY;
+    if (failed_rank >= slot->op->params.schedule.ring.nranks) {
+        failed_rank = FLASH_NOBODY;
     }
-    return blame;
+    return failed_rank;
 }
 
 bool flash_slot_check_arrival(flash_slot_t *slot)
@@ -277,26 +277,26 @@ bool flash_slot_check_arrival(flash_slot_t *slot)
             flash_op_fail(op, slot->status,
                           here ? flash_op_own_rank(op) : flash_slot_neighbour(slot, false));
         }
-        flash_slot_spoil(slot, op->blamed);
+        flash_slot_poison(slot, op->failed_rank);
         return true;
     }
     if (slot->overrun == 0) {
-        if ((slot->tag & FLASH_TAG_SPOILED) != 0) {
-            flash_slot_spoil(slot, read_blame(slot));
+        if ((slot->tag & FLASH_TAG_POISONED) != 0) {
+            flash_slot_poison(slot, read_failed_rank(slot));
         } else if (slot->status == FLASH_ERR_TRUNCATED || slot->length != slot_bytes(slot)) {
-            flash_slot_spoil(slot, flash_op_own_rank(op));
+            flash_slot_poison(slot, flash_op_own_rank(op));
             flash_op_fail(op, FLASH_ERR_TRUNCATED, flash_op_own_rank(op));
         }
     }
     if (last && !slot->last_of_step) {
-        if (slot->spoiled) { /* it may be all that there is */
-            flash_op_fail(op, FLASH_ERR_PEER, slot->blame);
+        if (slot->poisoned) { /* it may be all that there is */
+            flash_op_fail(op, FLASH_ERR_PEER, slot->failed_rank);
         } else {
             flash_op_fail(op, FLASH_ERR_TRUNCATED, flash_op_own_rank(op));
         }
         end_step(slot);
     } else if (!last && slot->last_of_step) {
-        flash_slot_spoil(slot, flash_op_own_rank(op));
+        flash_slot_poison(slot, flash_op_own_rank(op));
         flash_op_fail(op, FLASH_ERR_TRUNCATED, flash_op_own_rank(op));
         slot->overrun++;
         receive(slot, 0);
@@ -305,8 +305,8 @@ bool flash_slot_check_arrival(flash_slot_t *slot)
     return true;
 }
 
-bool flash_slot_brings_far_blame(const flash_slot_t *slot)
+bool flash_slot_brings_failed_rank_on_device(const flash_slot_t *slot)
 {
-    return is_far(slot, false) && slot->overrun == 0 && slot->status == FLASH_OK &&
-           (slot->tag & FLASH_TAG_SPOILED) != 0 && slot->length == sizeof(slot->blame);
+    return is_on_device(slot, false) && slot->overrun == 0 && slot->status == FLASH_OK &&
+           (slot->tag & FLASH_TAG_POISONED) != 0 && slot->length == sizeof(slot->failed_rank);
 }

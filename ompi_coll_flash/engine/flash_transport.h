@@ -46,7 +46,7 @@ struct flash_transfer {
      * errors.
      */
     void (*done)(flash_transfer_t *transfer, int status, uint64_t tag, size_t length);
-    bool far;    /* the buffer is in a device's memory: see `reaches_devices` */
+    bool on_device;    /* the buffer is in a device's memory: see `reaches_devices` */
     bool leaves; /* a send that may be done before it is matched: see send() */
     void *handle;
 };

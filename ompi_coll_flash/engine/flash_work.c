@@ -70,14 +70,14 @@ bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *wor
             take_combine(&engine->users_combine, FLASH_WORK_USERS_COMBINE, work)) ||
            ((kinds & FLASH_WORK_CALLBACK) != 0 &&
             take_callback(&engine->callback, FLASH_WORK_CALLBACK, work)) ||
-           ((kinds & FLASH_WORK_CALLBACK_APART) != 0 &&
-            take_callback(&engine->apart, FLASH_WORK_CALLBACK_APART, work)) ||
+           ((kinds & FLASH_WORK_CALLBACK_ON_THREAD) != 0 &&
+            take_callback(&engine->callback_on_thread, FLASH_WORK_CALLBACK_ON_THREAD, work)) ||
            ((kinds & FLASH_WORK_COPY) != 0 && take_combine(&engine->copy, FLASH_WORK_COPY, work));
 }
 
 bool flash_engine_calls_back(const flash_engine_t *engine, enum flash_work_kind kind)
 {
-    return (kind == FLASH_WORK_CALLBACK ? engine->callback : engine->apart).head != NULL;
+    return (kind == FLASH_WORK_CALLBACK ? engine->callback : engine->callback_on_thread).head != NULL;
 }
 
 static bool copies(const flash_work_t *work)
@@ -106,7 +106,7 @@ int flash_work_run(const flash_work_t *work)
         return work->piece.produces ? params->produce(params->produce_arg, &work->piece)
                                     : params->consume(params->consume_arg, &work->piece);
     }
-    if (params->begin != NULL && (copies(work) || params->combine_far)) {
+    if (params->begin != NULL && (copies(work) || params->combine_on_device)) {
         return params->begin(params->begin_arg, work);
     }
     if (copies(work)) {
@@ -166,7 +166,7 @@ void flash_engine_finish(const flash_work_t *work, int status)
             flash_op_fail(op, status, flash_op_own_rank(op));
         }
     } else {
-        if (work->slot->staging != FLASH_STAGING_BLAME) {
+        if (work->slot->staging != FLASH_STAGING_FAILED_RANK) {
             flash_slot_note(work->slot, FLASH_TRACE_COMBINE, work->taken_at);
         }
         if ((work->kind & FLASH_WORK_STAGE) != 0) {

@@ -29,7 +29,7 @@ int MPIX_Flash_type(int which, MPI_Datatype *type)
     if (!flash_call_has_world()) {
         return MPI_ERR_OTHER;
     }
-    error = type == NULL ? MPI_ERR_ARG : mca_coll_flash_halves_type(which, type);
+    error = type == NULL ? MPI_ERR_ARG : mca_coll_flash_float16_type(which, type);
     return flash_call_raise(MPI_COMM_WORLD, error, __func__);
 }
 

@@ -150,7 +150,7 @@ int flash_call_check_reduction(const void *recvbuf, int recvcount, const int rec
                                MPI_Datatype datatype, MPI_Op *op, MPI_Comm comm)
 {
     char *message = NULL;
-    int error = mca_coll_flash_halves_op(datatype, op);
+    int error = mca_coll_flash_float16_op(datatype, op);
 
     if (error == MPI_SUCCESS) {
         error = flash_call_check_type(datatype);

@@ -36,7 +36,7 @@ flash_fallback_t *flash_fallback_make_without(flash_kind_t kind,
     size_t size = (size_t) ompi_comm_size(comm);
     size_t blocks = kind == FLASH_ALLTOALL ? 2 * size : size;
 
-    mca_coll_flash_settle();
+    mca_coll_flash_free_deferred();
     if (fallback == NULL) {
         return NULL;
     }
@@ -130,24 +130,24 @@ int flash_fallback_allocate_contribution(flash_fallback_t *fallback)
 
 /* In the order of a stream: what is produced lies on its device, and is fetched when all is done.
  */
-static int produce_far(flash_fallback_t *fallback)
+static int produce_on_device(flash_fallback_t *fallback)
 {
     flash_stager_order_t order;
     char *input = fallback->input;
     ptrdiff_t first;
     size_t bytes = contribution_size(fallback, &first);
-    void *far;
+    void *on_device;
     int rc = mca_coll_flash_open_stager(NULL, NULL, order_of(&fallback->compute, true, &order),
                                         &fallback->stager);
 
     if (rc != MPI_SUCCESS || bytes == 0) {
         return rc;
     }
-    if (flash_stager_make_pieces(fallback->stager, bytes, &far) != FLASH_OK) {
+    if (flash_stager_make_pieces(fallback->stager, bytes, &on_device) != FLASH_OK) {
         mca_coll_flash_tell_device_failed();
         return MPI_ERR_OTHER;
     }
-    fallback->input = (char *) far - first;
+    fallback->input = (char *) on_device - first;
     flash_fallback_produce(fallback);
     fallback->input = input;
     if (!flash_stager_fetch_pieces(fallback->stager, input + first, bytes)) {
@@ -161,7 +161,7 @@ static int produce_far(flash_fallback_t *fallback)
 void flash_fallback_produce_or_miss(flash_fallback_t *fallback)
 {
     if (fallback->compute.on_stream) {
-        flash_fallback_fail(fallback, produce_far(fallback));
+        flash_fallback_fail(fallback, produce_on_device(fallback));
     } else {
         flash_fallback_produce(fallback);
     }
@@ -220,13 +220,13 @@ static void produce_own(flash_fallback_t *fallback, const mca_coll_flash_argumen
  * Before the plain collective, which may know no device's memory. What is not to be had, this rank
  * takes part without, by zeros in memory of the host: the others are told.
  */
-static int mirror(flash_fallback_t *fallback, mca_coll_flash_arguments_t *a,
-                  struct flash_fallback **mirrored)
+static int bounce(flash_fallback_t *fallback, mca_coll_flash_arguments_t *a,
+                  struct flash_fallback **bounced)
 {
     flash_stager_order_t order;
     int rc =
-        mca_coll_flash_mirror(a, fallback->handle.super.super.req_mpi_object.comm, FLASH_FALLBACK,
-                              order_of(&fallback->compute, false, &order), mirrored);
+        mca_coll_flash_bounce(a, fallback->handle.super.super.req_mpi_object.comm, FLASH_FALLBACK,
+                              order_of(&fallback->compute, false, &order), bounced);
 
     flash_fallback_fail(fallback, rc);
     if (rc != MPI_SUCCESS) {
@@ -274,8 +274,8 @@ int flash_fallback_begin_report(flash_fallback_t *fallback, int rc, MPI_Request 
 static int begin(flash_fallback_t *fallback, mca_coll_flash_arguments_t *arguments,
                  MPI_Request *request)
 {
-    struct flash_fallback *mirrored;
-    int rc = mirror(fallback, arguments, &mirrored);
+    struct flash_fallback *bounced;
+    int rc = bounce(fallback, arguments, &bounced);
 
     if (rc != MPI_SUCCESS) {
         flash_fallback_drop(fallback);
@@ -283,7 +283,7 @@ static int begin(flash_fallback_t *fallback, mca_coll_flash_arguments_t *argumen
     }
     rc = begin_collective(arguments, fallback->handle.super.super.req_mpi_object.comm,
                           &fallback->inner[0]);
-    rc = mca_coll_flash_mirror_started(mirrored, rc, &fallback->inner[0]);
+    rc = mca_coll_flash_bounce_started(bounced, rc, &fallback->inner[0]);
     return flash_fallback_begin_report(fallback, rc, request);
 }
 

@@ -139,7 +139,7 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
 static void settle(void)
 {
     for (int k = 0; k < ENOUGH_PROGRESS; k++) {
-        unsigned sent = flash_ucx_progress_echo(job.transport);
+        unsigned sent = flash_ucx_progress_loopback(job.transport);
 
         if (flash_engine_progress(job.engine) == 0 && sent == 0) {
             break;
@@ -147,13 +147,13 @@ static void settle(void)
     }
 }
 
-unsigned mca_coll_flash_job_echo(void)
+unsigned mca_coll_flash_job_loopback(void)
 {
     unsigned overdue;
 
     flash_progress_lock(job.progress);
     settle();
-    overdue = flash_ucx_echo(job.transport);
+    overdue = flash_ucx_loopback(job.transport);
     settle();
     flash_progress_unlock(job.progress);
     flash_progress_wake(job.progress);
@@ -198,12 +198,12 @@ void mca_coll_flash_job_start(void)
     pthread_mutex_unlock(&job.mutex);
 }
 
-int mca_coll_flash_job_start_caller(void)
+int mca_coll_flash_job_start_callback_thread(void)
 {
     int rc;
 
     pthread_mutex_lock(&job.mutex);
-    rc = flash_progress_start_caller(job.progress);
+    rc = flash_progress_start_callback_thread(job.progress);
     pthread_mutex_unlock(&job.mutex);
     if (rc == FLASH_OK) {
         FLASH_VERBOSE(2, "coll:flash: flash's thread makes the callbacks");

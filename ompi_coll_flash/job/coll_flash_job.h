@@ -51,13 +51,13 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
                                 void (*found)(void *arg, size_t k, const flash_silence_t *silence),
                                 void *arg);
 
-/* See flash_ucx_echo(); not often. Makes progress to the end before it, and behind. */
-unsigned mca_coll_flash_job_echo(void);
+/* See flash_ucx_loopback(); not often. Makes progress to the end before it, and behind. */
+unsigned mca_coll_flash_job_loopback(void);
 
 /* With the first operation by messages: starts the progress thread, if parameters and machine allow. */
 void mca_coll_flash_job_start(void);
 /* The thread that makes callbacks, unless it is there. MPI_SUCCESS, MPI_ERR_NO_MEM. */
-int mca_coll_flash_job_start_caller(void);
+int mca_coll_flash_job_start_callback_thread(void);
 
 /* The MPI error code of a status of flash's. */
 int mca_coll_flash_error(int status);
@@ -84,13 +84,13 @@ void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer);
 void mca_coll_flash_peers_judge(void);
 /* See flash_ucx_lose(). */
 void mca_coll_flash_peer_lose(flash_peer_t *peer);
-/* Before the next echo: takes note of those of this node that have gone. */
+/* Before the next loopback probe: takes note of those of this node that have gone. */
 void mca_coll_flash_peers_suspect(void);
 /*
  * Nothing of what the processes of this node send comes in any more. If one of them has gone, and no
- * echo that was sent since has come in, it was writing to this one as it died: gives all of them up,
+ * loopback probe that was sent since has come in, it was writing to this one as it died: gives all of them up,
  * and says so.
  */
-void mca_coll_flash_peers_unjam(void);
+void mca_coll_flash_peers_unblock(void);
 
 #endif /* COLL_FLASH_JOB_H */

@@ -10,7 +10,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "job/coll_flash_card.h"
+#include "job/coll_flash_modex.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static opal_hash_table_t peers; /* vpid -> known_t */
 typedef struct known {
     flash_peer_t *peer;
     flash_process_t process; /* pid 0: not of this node, or not asked for yet */
-    uint64_t gone_before;    /* was found to have gone before this echo was sent; 0: was not */
+    uint64_t gone_before;    /* was found to have gone before this loopback probe was sent; 0: was not */
 } known_t;
 
 bool mca_coll_flash_peers_init(void)
@@ -86,15 +86,15 @@ static known_t *find_known(opal_process_name_t name)
                : make_known(name.vpid);
 }
 
-static void learn_process(opal_process_name_t name, const mca_coll_flash_card_t *card)
+static void learn_process(opal_process_name_t name, const mca_coll_flash_modex_t *modex)
 {
     known_t *known;
 
-    if (mca_coll_flash_card_is_near(card, ompi_proc_for_name(name))) {
+    if (mca_coll_flash_modex_is_near(modex, ompi_proc_for_name(name))) {
         pthread_mutex_lock(&mutex);
         known = find_known(name);
         if (known != NULL) {
-            known->process = mca_coll_flash_card_process(card);
+            known->process = mca_coll_flash_modex_process(modex);
             (void) flash_process_meet(&known->process);
         }
         pthread_mutex_unlock(&mutex);
@@ -112,31 +112,31 @@ static bool is_connected(const flash_peer_t *peer)
     return connected;
 }
 
-/* The card is fetched once: each time, PMIx copies it, and Open MPI 5's keeps a copy for good. */
+/* The modex record is fetched once: each time, PMIx copies it, and Open MPI 5's keeps a copy for good. */
 int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char *reason)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
-    mca_coll_flash_card_t *card;
+    mca_coll_flash_modex_t *modex;
     int rc;
 
     if (is_connected(peer)) {
         return FLASH_OK;
     }
-    card = mca_coll_flash_card_fetch(name);
-    if (card == NULL) {
+    modex = mca_coll_flash_modex_fetch(name);
+    if (modex == NULL) {
         strcpy(reason, "the peer's address is not to be had from PMIx");
         return FLASH_ERR_UNREACHABLE;
     }
-    learn_process(name, card);
-    if (card->address_bytes == 0) {
+    learn_process(name, modex);
+    if (modex->address_bytes == 0) {
         strcpy(reason, "UCX is not usable in the peer's process");
-        free(card);
+        free(modex);
         return FLASH_ERR_PEER;
     }
     flash_progress_lock(progress);
-    rc = flash_ucx_connect(peer, card + 1, card->address_bytes, reason);
+    rc = flash_ucx_connect(peer, modex + 1, modex->address_bytes, reason);
     flash_progress_unlock(progress);
-    free(card);
+    free(modex);
     return rc;
 }
 
@@ -231,19 +231,19 @@ void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
     flash_process_t process = process_of(name);
-    mca_coll_flash_card_t *card;
+    mca_coll_flash_modex_t *modex;
 
     if (is_near(&process)) {
         lose_if_gone(name, peer);
         return;
     }
-    card = is_probed(peer) ? NULL : mca_coll_flash_card_fetch(name);
-    if (card != NULL && card->address_bytes > 0) {
+    modex = is_probed(peer) ? NULL : mca_coll_flash_modex_fetch(name);
+    if (modex != NULL && modex->address_bytes > 0) {
         flash_progress_lock(progress);
-        flash_ucx_probe(peer, card + 1);
+        flash_ucx_probe(peer, modex + 1);
         flash_progress_unlock(progress);
     }
-    free(card);
+    free(modex);
 }
 
 void mca_coll_flash_peers_judge(void)
@@ -283,7 +283,7 @@ void mca_coll_flash_peers_suspect(void)
     known_t *known;
 
     flash_progress_lock(progress);
-    next = flash_ucx_next_echo(mca_coll_flash_job_transport());
+    next = flash_ucx_next_loopback(mca_coll_flash_job_transport());
     flash_progress_unlock(progress);
     pthread_mutex_lock(&mutex);
     while ((known = next_known(&node, &name)) != NULL) {
@@ -294,24 +294,24 @@ void mca_coll_flash_peers_suspect(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* One that has gone, unless an echo has come in that must have been behind whatever it left. */
+/* One that has gone, unless a loopback probe has come in that must have been behind whatever it left. */
 static const known_t *find_suspect(opal_process_name_t *name)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
-    uint64_t echoed;
+    uint64_t loopback_arrived;
     void *node = NULL;
     const known_t *known;
 
     flash_progress_lock(progress);
-    echoed = flash_ucx_echoed(mca_coll_flash_job_transport());
+    loopback_arrived = flash_ucx_loopback_arrived(mca_coll_flash_job_transport());
     flash_progress_unlock(progress);
     do {
         known = next_known(&node, name);
-    } while (known != NULL && known->gone_before <= echoed);
+    } while (known != NULL && known->gone_before <= loopback_arrived);
     return known;
 }
 
-void mca_coll_flash_peers_unjam(void)
+void mca_coll_flash_peers_unblock(void)
 {
     opal_process_name_t name = OPAL_PROC_MY_NAME, suspect = OPAL_PROC_MY_NAME;
     void *node = NULL;
@@ -327,6 +327,6 @@ void mca_coll_flash_peers_unjam(void)
     pthread_mutex_unlock(&mutex);
     flash_progress_wake(mca_coll_flash_job_progress());
     if (given_up > 0) {
-        FLASH_HELP("jammed", (int) suspect.vpid, opal_process_info.nodename, (int) getpid());
+        FLASH_HELP("blocked", (int) suspect.vpid, opal_process_info.nodename, (int) getpid());
     }
 }

@@ -1,7 +1,7 @@
 /*
  * coll_flash_release.c: whether all processes of the job have flash, and the same release of it.
  *
- * What releases tell each other, in messages and in the cards, is free to change between them. So
+ * What releases tell each other, in messages and in the modex records, is free to change between them. So
  * each process publishes its release by itself, and nothing else is exchanged before all processes
  * know that theirs are equal. What this file publishes and sends is the same in all releases.
  *

@@ -3,7 +3,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "job/coll_flash_card.h"
+#include "job/coll_flash_modex.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,30 +12,30 @@
 static int hardware_thread; /* for the progress thread; -1: any. Written before that is started */
 
 /* The bindings of this node's ranks in the order of their ranks; *self is this one's place. */
-static char (*local_bindings(int *count, int *self))[FLASH_PLACE_MAX]
+static char (*local_bindings(int *count, int *self))[FLASH_AFFINITY_MAX]
 {
     int size = ompi_comm_size(MPI_COMM_WORLD), rank = ompi_comm_rank(MPI_COMM_WORLD);
-    char(*bindings)[FLASH_PLACE_MAX] = NULL, (*longer)[FLASH_PLACE_MAX];
+    char(*bindings)[FLASH_AFFINITY_MAX] = NULL, (*longer)[FLASH_AFFINITY_MAX];
 
     *count = 0;
     for (int peer = 0; peer < size; peer++) {
         /* Does not make the structures of remote processes: those of this node exist. */
         ompi_proc_t *proc = ompi_group_peer_lookup_existing(MPI_COMM_WORLD->c_local_group, peer);
-        mca_coll_flash_card_t *card;
+        mca_coll_flash_modex_t *modex;
 
         if (proc == NULL || (peer != rank && !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags))) {
             continue;
         }
-        card = mca_coll_flash_card_fetch(proc->super.proc_name);
+        modex = mca_coll_flash_modex_fetch(proc->super.proc_name);
         longer = realloc(bindings, sizeof(*bindings) * (size_t) (*count + 1));
-        if (card == NULL || longer == NULL) {
-            free(card);
+        if (modex == NULL || longer == NULL) {
+            free(modex);
             free(longer != NULL ? longer : bindings);
             return NULL;
         }
         bindings = longer;
-        memcpy(bindings[*count], card->binding, FLASH_PLACE_MAX);
-        free(card);
+        memcpy(bindings[*count], modex->binding, FLASH_AFFINITY_MAX);
+        free(modex);
         *self = peer == rank ? *count : *self;
         (*count)++;
     }
@@ -44,16 +44,16 @@ static char (*local_bindings(int *count, int *self))[FLASH_PLACE_MAX]
 
 static int choose_hardware_thread(void)
 {
-    char own[FLASH_PLACE_MAX], (*bindings)[FLASH_PLACE_MAX];
+    char own[FLASH_AFFINITY_MAX], (*bindings)[FLASH_AFFINITY_MAX];
     int count, self = 0, chosen = -1;
 
-    flash_place_binding(own);
+    flash_affinity_binding(own);
     if (!mca_coll_flash_params.bind || own[0] == '\0') {
         return -1;
     }
     bindings = local_bindings(&count, &self);
     if (bindings != NULL) {
-        chosen = flash_place_choose(bindings, count, self);
+        chosen = flash_affinity_choose(bindings, count, self);
     }
     free(bindings);
     return chosen;
@@ -62,7 +62,7 @@ static int choose_hardware_thread(void)
 static void place_thread(void *arg)
 {
     (void) arg;
-    if (hardware_thread >= 0 && !flash_place_bind(hardware_thread)) {
+    if (hardware_thread >= 0 && !flash_affinity_bind(hardware_thread)) {
         FLASH_VERBOSE(1, "coll:flash: cannot bind the progress thread to hardware thread %d",
                       hardware_thread);
     }

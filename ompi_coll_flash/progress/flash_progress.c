@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* An operation that moves less than this is a brief one, see flash_alarm_recall(). */
+/* An operation that moves less than this is a brief one, see flash_timer_recall(). */
 #define BRIEF_BYTES (1024 * 1024)
 
 /* Without a thread, how many polls with nothing in flight go by before one moves data. */
@@ -23,7 +23,7 @@ flash_progress_t *flash_progress_create(flash_engine_t *engine, flash_transport_
     if (progress == NULL) {
         return NULL;
     }
-    if (!flash_alarm_init(&progress->alarm)) {
+    if (!flash_timer_init(&progress->timer)) {
         free(progress);
         return NULL;
     }
@@ -39,12 +39,12 @@ void flash_progress_destroy(flash_progress_t *progress)
     while (atomic_load_explicit(&progress->visitors, memory_order_acquire) > 0) {
         flash_progress_stand_back();
     }
-    if (progress->has_caller) {
-        flash_caller_stop(&progress->caller);
+    if (progress->has_callback_thread) {
+        flash_callback_thread_stop(&progress->callback_thread);
     }
     flash_progress_free_notes(progress);
     pthread_mutex_destroy(&progress->lock);
-    flash_alarm_fini(&progress->alarm);
+    flash_timer_fini(&progress->timer);
     free(progress);
 }
 
@@ -67,28 +67,28 @@ static bool is_brief(const flash_op_params_t *params)
            own * params->element * schedule->ring.nranks < BRIEF_BYTES;
 }
 
-static void count_one(flash_progress_t *progress, bool unattended)
+static void count_one(flash_progress_t *progress, bool no_wakeup)
 {
-    atomic_fetch_add_explicit(&progress->attended, unattended ? 0 : 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&progress->with_wakeup, no_wakeup ? 0 : 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&progress->in_flight, 1, memory_order_relaxed);
 }
 
-static void uncount_one(flash_progress_t *progress, bool unattended)
+static void uncount_one(flash_progress_t *progress, bool no_wakeup)
 {
     atomic_fetch_sub_explicit(&progress->in_flight, 1, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&progress->attended, unattended ? 0 : 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&progress->with_wakeup, no_wakeup ? 0 : 1, memory_order_relaxed);
 }
 
-bool flash_progress_is_unattended(const flash_progress_t *progress)
+bool flash_progress_needs_no_wakeup(const flash_progress_t *progress)
 {
     return flash_progress_busy(progress) &&
-           atomic_load_explicit(&progress->attended, memory_order_relaxed) == 0;
+           atomic_load_explicit(&progress->with_wakeup, memory_order_relaxed) == 0;
 }
 
 int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params)
 {
     /* Another thread may complete it, and free what it refers to. */
-    bool brief = is_brief(params), unattended = params->unattended;
+    bool brief = is_brief(params), no_wakeup = params->no_wakeup;
     flash_op_t *op;
     int rc;
 
@@ -99,15 +99,15 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
         rc = flash_op_create(progress->engine, params, &op);
     }
     if (rc == FLASH_OK) {
-        count_one(progress, unattended);
+        count_one(progress, no_wakeup);
         flash_op_start(op);
-        if (unattended || !flash_progress_has_thread(progress)) {
+        if (no_wakeup || !flash_progress_has_thread(progress)) {
             flash_progress_move(progress);
         }
     }
     flash_progress_unlock(progress);
     /* It sends: that takes time the application may use. Or it has taken an event from others. */
-    if (rc == FLASH_OK && !(unattended && flash_progress_is_unattended(progress))) {
+    if (rc == FLASH_OK && !(no_wakeup && flash_progress_needs_no_wakeup(progress))) {
         flash_progress_recall(progress, brief);
     }
     return rc;
@@ -199,7 +199,7 @@ static int report_completed(flash_progress_t *progress, void (*completed)(flash_
 
     while ((op = flash_engine_completed(progress->engine)) != NULL) {
         flash_progress_unlock(progress);
-        uncount_one(progress, flash_op_is_unattended(op));
+        uncount_one(progress, flash_op_needs_no_wakeup(op));
         completed(op);
         reported++;
         flash_progress_lock(progress);
@@ -243,8 +243,8 @@ static void note_wait(flash_progress_t *progress, uint64_t began)
 /* That an application thread is here. May take longer than all the rest. */
 static void tell_thread(flash_progress_t *progress)
 {
-    if (flash_progress_has_thread(progress) && !flash_progress_is_unattended(progress)) {
-        flash_alarm_polled(&progress->alarm, flash_progress_busy(progress));
+    if (flash_progress_has_thread(progress) && !flash_progress_needs_no_wakeup(progress)) {
+        flash_timer_polled(&progress->timer, flash_progress_busy(progress));
     }
 }
 
@@ -281,7 +281,7 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     }
     reported += report_completed(progress, completed);
     flash_progress_unlock(progress);
-    if (reported > 0 && flash_progress_busy(progress) && !flash_progress_is_unattended(progress)) {
+    if (reported > 0 && flash_progress_busy(progress) && !flash_progress_needs_no_wakeup(progress)) {
         flash_progress_recall(
             progress, true); /* the application is about to leave, with operations in flight */
     }
@@ -313,13 +313,13 @@ flash_times_t flash_progress_times(flash_progress_t *progress)
 /* ------------------------------------------------------- the callback thread */
 
 /* A transport that cannot wake a sleeper is not to be used by another thread either. */
-static bool call_back_apart(void *arg)
+static bool call_back_on_thread(void *arg)
 {
     flash_progress_t *progress = arg;
     bool called, moves = progress->transport->event_fd >= 0;
 
     flash_progress_lock(progress);
-    called = call_back(progress, FLASH_WORK_CALLBACK_APART);
+    called = call_back(progress, FLASH_WORK_CALLBACK_ON_THREAD);
     if (called && moves) {
         flash_progress_move(progress);
     }
@@ -330,10 +330,10 @@ static bool call_back_apart(void *arg)
     return called;
 }
 
-int flash_progress_start_caller(flash_progress_t *progress)
+int flash_progress_start_callback_thread(flash_progress_t *progress)
 {
-    if (!progress->has_caller) {
-        progress->has_caller = flash_caller_start(&progress->caller, call_back_apart, progress);
+    if (!progress->has_callback_thread) {
+        progress->has_callback_thread = flash_callback_thread_start(&progress->callback_thread, call_back_on_thread, progress);
     }
-    return progress->has_caller ? FLASH_OK : FLASH_ERR_NO_MEMORY;
+    return progress->has_callback_thread ? FLASH_OK : FLASH_ERR_NO_MEMORY;
 }

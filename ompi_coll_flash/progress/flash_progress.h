@@ -5,7 +5,7 @@
  * One lock orders the engine and the transport. The progress thread sleeps in poll() on the
  * transport's event descriptor, wakes for each arrival, moves data, combines, and sleeps again;
  * with nothing in flight it takes no time at all. An application thread that waits inside MPI
- * moves the data itself, at polling latency, and keeps putting the thread's alarm off: the thread
+ * moves the data itself, at polling latency, and keeps putting the thread's timer off: the thread
  * comes back as soon as an operation completes or a callback begins, and a moment after the
  * application has stopped asking.
  *
@@ -44,10 +44,10 @@ bool flash_progress_has_thread(const flash_progress_t *progress);
 void flash_progress_stop_thread(flash_progress_t *progress);
 
 /*
- * Before an operation with callbacks apart: starts the thread that makes them, unless it is there.
+ * Before an operation with callbacks on that thread: starts the thread that makes them, unless it is there.
  * One call at a time. FLASH_OK, FLASH_ERR_NO_MEMORY.
  */
-int flash_progress_start_caller(flash_progress_t *progress);
+int flash_progress_start_callback_thread(flash_progress_t *progress);
 
 /*
  * From now on the transport moves a device's memory, and wants its context in the thread that has

@@ -17,7 +17,7 @@ void flash_progress_ended(flash_progress_t *progress, flash_ended_t *ended)
     } while (!atomic_compare_exchange_weak_explicit(&progress->ended, &latest, ended,
                                                     memory_order_release, memory_order_relaxed));
     if (flash_progress_has_thread(progress)) {
-        flash_alarm_ring(&progress->alarm);
+        flash_timer_fire(&progress->timer);
     }
 }
 

@@ -47,11 +47,11 @@ bool flash_progress_try_lock(flash_progress_t *progress)
 /* Whoever made a callback possible for the thread that is there for them calls it. */
 void flash_progress_unlock_alone(flash_progress_t *progress)
 {
-    bool calls = flash_engine_calls_back(progress->engine, FLASH_WORK_CALLBACK_APART);
+    bool calls = flash_engine_calls_back(progress->engine, FLASH_WORK_CALLBACK_ON_THREAD);
 
     pthread_mutex_unlock(&progress->lock);
     if (calls) {
-        flash_caller_wake(&progress->caller);
+        flash_callback_thread_wake(&progress->callback_thread);
     }
 }
 
@@ -72,14 +72,14 @@ bool flash_progress_has_thread(const flash_progress_t *progress)
 void flash_progress_wake(flash_progress_t *progress)
 {
     if (flash_progress_has_thread(progress)) {
-        flash_alarm_call(&progress->alarm);
+        flash_timer_call(&progress->timer);
     }
 }
 
 void flash_progress_recall(flash_progress_t *progress, bool brief)
 {
     if (flash_progress_has_thread(progress)) {
-        flash_alarm_recall(&progress->alarm, brief);
+        flash_timer_recall(&progress->timer, brief);
     }
 }
 

@@ -5,15 +5,15 @@
  *
  * Shared between threads, and what orders it:
  *   engine, transport  the lock
- *   caller             see flash_caller.h
- *   has_caller         written and read by those who start operations with callbacks apart, whose
+ *   callback_thread    see flash_callback_thread.h
+ *   has_callback_thread written and read by those who start operations with callbacks on that thread, whose
  *                      caller lets in one at a time, and by who destroys
  *   stop               written by the thread that joins, read by the progress thread; the lock
  *   in_flight          atomic, relaxed: a hint to poll() that there may be something to do. An
  *                      operation is counted before its starter can wait for it
- *   attended           likewise: of these, those that the thread is woken for. Seen late, it costs
+ *   with_wakeup        likewise: of these, those that the thread is woken for. Seen late, it costs
  *                      the thread a look
- *   alarm              see flash_alarm.h
+ *   timer              see flash_timer.h
  *   contenders         atomic, relaxed: a hint to those who keep coming back for the lock
  *   has_thread         atomic, relaxed: written by whoever starts and joins the thread, which
  *                      order it themselves; another thread may see it late, and then polls
@@ -41,8 +41,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "progress/flash_alarm.h"
-#include "progress/flash_caller.h"
+#include "progress/flash_timer.h"
+#include "progress/flash_callback_thread.h"
 #include "progress/flash_progress.h"
 
 /*
@@ -75,14 +75,14 @@ struct flash_progress {
     pthread_t thread;
     atomic_bool has_thread;
     bool stop;
-    flash_caller_t caller;
-    bool has_caller;
-    flash_alarm_t alarm;
+    flash_callback_thread_t callback_thread;
+    bool has_callback_thread;
+    flash_timer_t timer;
     atomic_int cpu_clock; /* of the thread; 0: none */
     atomic_uint idle_polls;
     void (*placed)(void *arg);
     void *placed_arg;
-    atomic_size_t in_flight, attended;
+    atomic_size_t in_flight, with_wakeup;
     atomic_uint contenders;
     atomic_uint_fast64_t wakeups;
     unsigned vain_events;           /* one behind the other, that nothing came of */
@@ -104,7 +104,7 @@ void flash_progress_lock_behind(flash_progress_t *progress);
 bool flash_progress_try_lock(flash_progress_t *progress);
 /* As flash_progress_unlock(), without the context. */
 void flash_progress_unlock_alone(flash_progress_t *progress);
-/* The application is about to leave, or to come back at once: see flash_alarm_recall(). */
+/* The application is about to leave, or to come back at once: see flash_timer_recall(). */
 void flash_progress_recall(flash_progress_t *progress, bool brief);
 /* For a moment, that others may have the lock. */
 void flash_progress_stand_back(void);
@@ -113,7 +113,7 @@ void flash_progress_run(flash_progress_t *progress, const flash_work_t *work);
 
 /* flash_progress.c */
 /* Whether none is in flight but such as the thread is not woken for. */
-bool flash_progress_is_unattended(const flash_progress_t *progress);
+bool flash_progress_needs_no_wakeup(const flash_progress_t *progress);
 /* With the lock: moves data, and takes note of what has ended elsewhere. */
 bool flash_progress_move(flash_progress_t *progress);
 

@@ -68,21 +68,21 @@ static int64_t sooner(int64_t time, int64_t other)
     return time < 0 || (other >= 0 && other < time) ? other : time;
 }
 
-/* See flash_alarm_sleep(). */
+/* See flash_timer_sleep(). */
 static bool sleep_on(flash_progress_t *progress, int event_fd, int64_t nanoseconds)
 {
     bool event;
 
     nanoseconds = sooner(nanoseconds, until_next_look(progress));
     flash_progress_unlock(progress);
-    event = flash_alarm_sleep(&progress->alarm, event_fd, nanoseconds);
+    event = flash_timer_sleep(&progress->timer, event_fd, nanoseconds);
     atomic_fetch_add_explicit(&progress->wakeups, 1, memory_order_relaxed);
     look_elsewhere(progress);
     flash_progress_lock_behind(progress);
     return event;
 }
 
-/* Back to the loop, which looks for what the alarm may have been about. */
+/* Back to the loop, which looks for what the timer may have been about. */
 static void nap(flash_progress_t *progress)
 {
     unsigned more = progress->vain_events - VAIN_EVENTS;
@@ -181,14 +181,14 @@ static void *thread_main(void *arg)
     }
     flash_progress_lock_behind(progress);
     while (!progress->stop) {
-        if (flash_alarm_stands_by(&progress->alarm)) {
+        if (flash_timer_stands_by(&progress->timer)) {
             progress->busy_arms = 0;
             sleep_on(progress, -1, -1);
         } else if (move_and_combine(progress)) {
             progress->vain_events = 0;
             progress->busy_arms = 0;
             let_others_in(progress);
-        } else if (flash_progress_is_unattended(progress)) {
+        } else if (flash_progress_needs_no_wakeup(progress)) {
             progress->busy_arms = 0;
             sleep_on(progress, -1, LOOK_NS);
         } else {

@@ -12,17 +12,17 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* A part of each kind of request, see coll_flash_debt.c. */
-typedef struct mca_coll_flash_debt {
-    struct mca_coll_flash_debt *next;
+/* A part of each kind of request, see coll_flash_deferred_free.c. */
+typedef struct mca_coll_flash_deferred_free {
+    struct mca_coll_flash_deferred_free *next;
     ompi_request_t *request;
     void (*free_it)(ompi_request_t *request);
-} mca_coll_flash_debt_t;
+} mca_coll_flash_deferred_free_t;
 
 /* What such a request begins with. */
 typedef struct mca_coll_flash_handle {
     ompi_coll_base_nbc_request_t super;
-    mca_coll_flash_debt_t debt;
+    mca_coll_flash_deferred_free_t deferred_free;
     atomic_int state; /* who recycles it, see coll_flash_handle.c */
     /* The one that completes when this one is recycled, and how; or NULL. */
     ompi_request_t *persistent;
@@ -44,9 +44,9 @@ void mca_coll_flash_handle_complete(mca_coll_flash_handle_t *handle, int error);
  * For the function that frees a request: whether it has failed. Then this thread's next operation
  * frees it, by free_it().
  */
-bool mca_coll_flash_owes(ompi_request_t *request, mca_coll_flash_debt_t *debt,
+bool mca_coll_flash_defer_free(ompi_request_t *request, mca_coll_flash_deferred_free_t *deferred_free,
                          void (*free_it)(ompi_request_t *request));
 /* Frees those of this thread. */
-void mca_coll_flash_settle(void);
+void mca_coll_flash_free_deferred(void);
 
 #endif /* COLL_FLASH_HANDLE_H */

@@ -23,7 +23,7 @@ int mca_coll_flash_check_buffer(const void *address)
     return address == NULL ? MPI_ERR_BUFFER : MPI_SUCCESS;
 }
 
-bool mca_coll_flash_is_far(const void *address)
+bool mca_coll_flash_is_on_device(const void *address)
 {
     return flash_device_owns(address);
 }
@@ -131,7 +131,7 @@ int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_o
     status = flash_stager_fill(request->stager, wants_direct(), params);
     if (status == FLASH_OK) {
         FLASH_VERBOSE(2, "coll:flash: %s, %zu bytes",
-                      params->scratch_far ? "sent and received by UCX from the device's memory"
+                      params->scratch_on_device ? "sent and received by UCX from the device's memory"
                       : flash_stager_pins(request->stager) ? "staged through pinned memory"
                                                            : "staged through ordinary memory",
                       flash_op_scratch_size(params));

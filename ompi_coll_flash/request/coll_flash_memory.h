@@ -14,7 +14,7 @@ struct flash_stager_order;
 /* MPI_SUCCESS, or MPI_ERR_BUFFER: there is none. */
 int mca_coll_flash_check_buffer(const void *address);
 /* Whether it is a device's, so that the host must not touch it. */
-bool mca_coll_flash_is_far(const void *address);
+bool mca_coll_flash_is_on_device(const void *address);
 /* MPI_ERR_BUFFER, which this explains; of a type with gaps in such memory, for one. */
 int mca_coll_flash_refuse_device(const char *reason);
 int mca_coll_flash_refuse_gaps(void);

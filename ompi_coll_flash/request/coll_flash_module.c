@@ -23,12 +23,12 @@ static void module_construct(mca_coll_flash_module_t *module)
     memset(module->taken, 0, sizeof(module->taken));
     OBJ_CONSTRUCT(&module->waiting, opal_list_t);
     module->ring = (flash_ring_t){.ranks = NULL};
-    module->board = NULL;
-    module->board_active = false;
-    module->board_sequence = 0;
+    module->shm = NULL;
+    module->shm_active = false;
+    module->shm_sequence = 0;
     module->left = module->right = NULL;
     module->pairs = NULL;
-    atomic_init(&module->told_blame, FLASH_NOT_TOLD);
+    atomic_init(&module->told_failed_rank, FLASH_NOT_TOLD);
 }
 
 static void release(mca_coll_base_module_t *module)
@@ -79,7 +79,7 @@ mca_coll_flash_settings_t mca_coll_flash_settings_of_parameters(void)
 
     return (mca_coll_flash_settings_t){.algorithm = (size_t) params->algorithm,
                                        .on_node = params->on_node == FLASH_ON_NODE_YES,
-                                       .shm = (size_t) params->shm,
+                                       .shm_use = (size_t) params->shm,
                                        .segment_bytes = params->segment_bytes,
                                        .segment_window = params->segment_window,
                                        .max_sends = params->max_sends,

@@ -43,7 +43,7 @@ typedef struct mca_coll_flash_previous {
 typedef struct mca_coll_flash_settings {
     size_t algorithm; /* mca_coll_flash_path_t, or FLASH_AUTO */
     size_t on_node;   /* 0 or 1 */
-    size_t shm;       /* FLASH_SHM_*; of no effect where the communicator has no board */
+    size_t shm_use;       /* FLASH_SHM_*; of no effect where the communicator has no channel */
     size_t segment_bytes;
     size_t segment_window, max_sends, pinned_bytes;
     size_t pieces;          /* where a call's hints do not say */
@@ -64,19 +64,19 @@ typedef struct mca_coll_flash_module {
     uint32_t sequence;            /* operations started; collective calls are ordered by the user */
     uint32_t persistent_sequence; /* persistent requests made; likewise */
     /* A bit for each number of a call that is under way, and the calls that wait for theirs, in
-       their order; see coll_flash_number.c. */
+       their order; see coll_flash_op_id.c. */
     uint64_t taken[FLASH_CALL_SEQUENCES / 64];
     opal_list_t waiting;
-    struct flash_board *board; /* owned; NULL: none */
-    uint32_t board_sequence;   /* operations on it */
-    /* It is in the list of those that are not done: see coll_flash_board_calls.c for these two. */
-    bool board_active;
+    struct flash_shm *shm; /* owned; NULL: none */
+    uint32_t shm_sequence;   /* operations on it */
+    /* It is in the list of those that are not done: see coll_flash_shm_calls.c for these two. */
+    bool shm_active;
     struct mca_coll_flash_module *next_active;
     flash_peer_t *left, *right; /* NULL before the first ring */
     flash_pair_t *pairs;        /* owned; NULL before the first operation that exchanges with all */
     /* At whose door the latest failure elsewhere was laid that was told; written by any thread that
        completes a request, and nothing else goes by it: relaxed. */
-    _Atomic uint32_t told_blame;
+    _Atomic uint32_t told_failed_rank;
 } mca_coll_flash_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);

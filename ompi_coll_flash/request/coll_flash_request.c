@@ -65,7 +65,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
 {
     mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) opal_free_list_get(&requests);
 
-    mca_coll_flash_settle();
+    mca_coll_flash_free_deferred();
     if (request == NULL) {
         ticket.algorithm->refuse(module, ticket.sequence, kind);
         return NULL;
@@ -79,7 +79,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->sendtype = NULL;
     request->compute = (mca_coll_flash_compute_t){.produce = NULL};
     request->op = NULL;
-    request->told_stuck = request->refused = request->apart = false;
+    request->told_stalled = request->refused = request->on_callback_thread = false;
     request->known_error = MPI_SUCCESS;
     request->counts = NULL;
     request->displs = NULL;
@@ -117,23 +117,23 @@ static void release_memory(mca_coll_flash_request_t *request)
 
 /* mpirun takes badly to many messages at a time: what fails elsewhere is told once, until it is
    another rank's fault. */
-static bool is_told(mca_coll_flash_module_t *module, int status, uint32_t blamed)
+static bool is_told(mca_coll_flash_module_t *module, int status, uint32_t failed_rank)
 {
     return status == FLASH_ERR_PEER &&
-           atomic_exchange_explicit(&module->told_blame, blamed, memory_order_relaxed) == blamed;
+           atomic_exchange_explicit(&module->told_failed_rank, failed_rank, memory_order_relaxed) == failed_rank;
 }
 
-static void explain(const mca_coll_flash_request_t *request, int status, uint32_t blamed)
+static void explain(const mca_coll_flash_request_t *request, int status, uint32_t failed_rank)
 {
     ompi_group_t *group = request->module->comm->c_local_group;
     char rank[64] = "another rank";
 
-    if (is_told(request->module, status, blamed)) {
+    if (is_told(request->module, status, failed_rank)) {
         return;
     }
-    if (blamed != FLASH_NOBODY) {
+    if (failed_rank != FLASH_NOBODY) {
         snprintf(rank, sizeof(rank), "rank %u of MPI_COMM_WORLD",
-                 (unsigned) ompi_group_get_proc_name(group, (int) blamed).vpid);
+                 (unsigned) ompi_group_get_proc_name(group, (int) failed_rank).vpid);
     }
     if (status == FLASH_ERR_TRANSPORT) {
         FLASH_HELP("transport-failed", rank, opal_process_info.nodename, (int) getpid());
@@ -152,16 +152,16 @@ static void explain(const mca_coll_flash_request_t *request, int status, uint32_
     }
 }
 
-void mca_coll_flash_request_ended(mca_coll_flash_request_t *request, int status, uint32_t blamed,
-                                  bool haunted)
+void mca_coll_flash_request_ended(mca_coll_flash_request_t *request, int status, uint32_t failed_rank,
+                                  bool has_orphans)
 {
     int error = mca_coll_flash_error(status);
 
-    explain(request, status, blamed);
+    explain(request, status, failed_rank);
     if (error == MPI_SUCCESS && request->known_error == MPI_SUCCESS && request->finish != NULL) {
         error = request->finish(request);
     }
-    if (haunted) { /* its memory stays: see flash_op_is_haunted() */
+    if (has_orphans) { /* its memory stays: see flash_op_has_orphans() */
         flash_stager_abandon(request->stager);
         request->scratch = NULL;
         request->stager = NULL;
@@ -192,7 +192,7 @@ static MPI_Count displ_of(const mca_coll_flash_request_t *request, const flash_p
 /* Whether what a callback has written is there once the stream's work is done. */
 static bool leaves_work(const mca_coll_flash_request_t *request, const flash_piece_t *piece)
 {
-    return piece->far || (piece->produces && request->op == NULL && request->compute.on_stream);
+    return piece->on_device || (piece->produces && request->op == NULL && request->compute.on_stream);
 }
 
 static int call_back(void *arg, const flash_piece_t *piece)
@@ -215,7 +215,7 @@ static int call_back(void *arg, const flash_piece_t *piece)
     const mca_coll_flash_compute_t *compute = &request->compute;
     bool prepares = request->prepare != NULL && !piece->produces;
     int error = prepares ? request->prepare(request, piece, &block.data) : MPI_SUCCESS;
-    bool enters = request->apart && flash_stager_enter(request->stager);
+    bool enters = request->on_callback_thread && flash_stager_enter(request->stager);
 
     if (error == MPI_SUCCESS) {
         mca_coll_flash_count(FLASH_COUNT_CALLBACKS, 1);
@@ -232,7 +232,7 @@ static int call_back(void *arg, const flash_piece_t *piece)
     return leaves_work(request, piece) ? mca_coll_flash_await_stream(request, piece, error) : error;
 }
 
-static bool calls_apart(const mca_coll_flash_request_t *request)
+static bool calls_on_thread(const mca_coll_flash_request_t *request)
 {
     const mca_coll_flash_compute_t *compute = &request->compute;
 
@@ -266,7 +266,7 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
     params->produce_arg = request;
     params->consume = compute->consume == NULL ? NULL : call_back;
     params->consume_arg = request;
-    params->apart = request->apart;
+    params->on_callback_thread = request->on_callback_thread;
     params->user = request;
 }
 
@@ -307,9 +307,9 @@ int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_par
 {
     int rc = prepare(request);
 
-    request->apart = calls_apart(request);
-    if (rc == MPI_SUCCESS && request->apart) {
-        rc = mca_coll_flash_job_start_caller();
+    request->on_callback_thread = calls_on_thread(request);
+    if (rc == MPI_SUCCESS && request->on_callback_thread) {
+        rc = mca_coll_flash_job_start_callback_thread();
     }
     if (rc == MPI_SUCCESS) {
         fill_params(request, params);

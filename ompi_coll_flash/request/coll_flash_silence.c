@@ -20,7 +20,7 @@ void mca_coll_flash_silence_describe(void *reports, size_t k, const flash_silenc
                                                    [FLASH_REDUCE_SCATTER] = "reduce-scatter",
                                                    [FLASH_ALLREDUCE] = "allreduce",
                                                    [FLASH_ALLTOALL] = "all-to-all",
-                                                   [FLASH_DIRECT_REDUCE_SCATTER] =
+                                                   [FLASH_PAIRWISE_REDUCE_SCATTER] =
                                                        "pairwise reduce-scatter"};
 
     if (told != NULL) {
@@ -32,18 +32,18 @@ void mca_coll_flash_silence_describe(void *reports, size_t k, const flash_silenc
     report->peer = ompi_group_get_proc_name(comm->c_local_group, (int) silence->rank);
     report->group = comm->c_local_group;
     OBJ_RETAIN(report->group);
-    report->stuck = params->stall_seconds > 0 && silence->watches >= params->stall_seconds &&
-                    !silence->younger && !request->told_stuck;
-    report->gives_up = report->stuck && params->stall_error && request->algorithm->gives_up;
+    report->stalled = params->stall_seconds > 0 && silence->watches >= params->stall_seconds &&
+                    !silence->not_oldest && !request->told_stalled;
+    report->gives_up = report->stalled && params->stall_error && request->algorithm->gives_up;
     report->asks = params->probe_seconds > 0 && silence->watches >= params->probe_seconds;
-    request->told_stuck |= report->stuck;
+    request->told_stalled |= report->stalled;
     snprintf(report->comm, sizeof(report->comm), "%s", comm->c_name);
 }
 
 void mca_coll_flash_silence_warn(const flash_silence_t *silence,
                                  const mca_coll_flash_report_t *report)
 {
-    FLASH_HELP("stuck", silence->watches, report->operation, report->comm, (int) report->peer.vpid,
+    FLASH_HELP("stalled", silence->watches, report->operation, report->comm, (int) report->peer.vpid,
                silence->sending ? "take a message" : "send a message", silence->step,
                silence->steps, silence->block, silence->segment, opal_process_info.nodename,
                (int) getpid(),

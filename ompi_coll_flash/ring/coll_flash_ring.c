@@ -25,7 +25,7 @@ static void set_messages(const mca_coll_flash_module_t *module, uint64_t sequenc
     }
 }
 
-static void end(mca_coll_flash_request_t *request, int status, uint32_t blamed, bool haunted);
+static void end(mca_coll_flash_request_t *request, int status, uint32_t failed_rank, bool has_orphans);
 
 /*
  * With its number taken. What cannot be started is refused; what cannot be refused either ends here, and
@@ -51,20 +51,20 @@ static void start(mca_coll_flash_request_t *request, const flash_op_params_t *pa
 }
 
 /* Another one may have waited for its number. */
-static void end(mca_coll_flash_request_t *request, int status, uint32_t blamed, bool haunted)
+static void end(mca_coll_flash_request_t *request, int status, uint32_t failed_rank, bool has_orphans)
 {
-    mca_coll_flash_request_t *next = mca_coll_flash_number_leave(request);
+    mca_coll_flash_request_t *next = mca_coll_flash_op_id_leave(request);
 
-    mca_coll_flash_request_ended(request, status, blamed, haunted);
+    mca_coll_flash_request_ended(request, status, failed_rank, has_orphans);
     if (next != NULL) {
-        start(next, mca_coll_flash_number_waiting(next));
+        start(next, mca_coll_flash_op_id_waiting(next));
     }
 }
 
 static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
     set_messages(request->module, request->sequence, request->kind, params);
-    if (mca_coll_flash_number_take_or_wait(request, params)) {
+    if (mca_coll_flash_op_id_take_or_wait(request, params)) {
         start(request, params);
     }
 }
@@ -91,11 +91,11 @@ static void complete(flash_op_t *op)
 {
     mca_coll_flash_request_t *request = flash_op_user(op);
     int status = flash_op_status(op);
-    uint32_t blamed = flash_op_blamed(op);
-    bool haunted = flash_op_is_haunted(op);
+    uint32_t failed_rank = flash_op_failed_rank(op);
+    bool has_orphans = flash_op_has_orphans(op);
 
     flash_progress_destroy_op(mca_coll_flash_job_progress(), op);
-    end(request, status, blamed, haunted);
+    end(request, status, failed_rank, has_orphans);
 }
 
 static int progress(void)

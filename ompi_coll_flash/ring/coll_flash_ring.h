@@ -3,7 +3,7 @@
  *
  *   coll_flash_order.c       in which order the ranks of a communicator stand in its ring
  *   coll_flash_tags.c        how messages of a communicator are told apart from others
- *   coll_flash_number.c      how those of its operations are
+ *   coll_flash_op_id.c      how those of its operations are
  *   coll_flash_neighbours.c  the processes that it exchanges messages with
  *   coll_flash_ring.c        a request's beginning and end
  *   coll_flash_ring_watch.c  neighbours that fall silent
@@ -52,12 +52,12 @@ void mca_coll_flash_tags_fini(void);
  * Takes the request's number. False if an operation 8192 calls older still has it: then the request
  * waits, with a copy of `params`.
  */
-bool mca_coll_flash_number_take_or_wait(mca_coll_flash_request_t *request,
+bool mca_coll_flash_op_id_take_or_wait(mca_coll_flash_request_t *request,
                                         const flash_op_params_t *params);
 /* Gives it back. The request that has waited for it, has it now and is to be started, or NULL. */
-mca_coll_flash_request_t *mca_coll_flash_number_leave(const mca_coll_flash_request_t *request);
+mca_coll_flash_request_t *mca_coll_flash_op_id_leave(const mca_coll_flash_request_t *request);
 /* What a request that waits is to be started with. */
-flash_op_params_t *mca_coll_flash_number_waiting(const mca_coll_flash_request_t *request);
+flash_op_params_t *mca_coll_flash_op_id_waiting(const mca_coll_flash_request_t *request);
 
 /* -------------------------------------------------------------- neighbours */
 

@@ -10,7 +10,7 @@
 #include "ring/coll_flash_ring.h"
 
 /*
- * An echo that so many watches have missed will not come: who is alive, and writes what it waits
+ * A loopback probe that so many watches have missed will not come: who is alive, and writes what it waits
  * behind, may be kept from it for less.
  */
 #define OVERDUE 3
@@ -20,7 +20,7 @@ static void act(const flash_silence_t *silence, const mca_coll_flash_report_t *r
     if (report->asks) {
         mca_coll_flash_peer_probe(report->peer, silence->peer);
     }
-    if (report->stuck) {
+    if (report->stalled) {
         mca_coll_flash_silence_warn(silence, report);
     }
     if (report->gives_up) {
@@ -29,16 +29,16 @@ static void act(const flash_silence_t *silence, const mca_coll_flash_report_t *r
 }
 
 /* Whether what processes of this node send comes in, where some that are silent are there. */
-static void look_for_jam(void)
+static void look_for_blocked_queue(void)
 {
     unsigned overdue;
 
     mca_coll_flash_peers_judge();
     mca_coll_flash_peers_suspect();
-    overdue = mca_coll_flash_job_echo();
+    overdue = mca_coll_flash_job_loopback();
     if (overdue >= OVERDUE) {
         FLASH_VERBOSE(2, "coll:flash: nothing comes in of what is sent by processes of this node");
-        mca_coll_flash_peers_unjam();
+        mca_coll_flash_peers_unblock();
     }
 }
 
@@ -56,6 +56,6 @@ void mca_coll_flash_ring_watch(void)
         OBJ_RELEASE(reports[k].group);
     }
     if (asks) {
-        look_for_jam();
+        look_for_blocked_queue();
     }
 }

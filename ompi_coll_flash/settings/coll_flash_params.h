@@ -28,7 +28,7 @@ enum { FLASH_SHM_NO, FLASH_SHM_COPY, FLASH_SHM_AUTO, FLASH_SHM_READ };
  */
 #define FLASH_SHM_READ_ABOVE ((size_t) 16 << 10)
 /* The most bytes, all blocks together, by recursive doubling: each operation has room for twice that. */
-#define FLASH_MOST_IN_ROUNDS ((size_t) 1 << 20)
+#define FLASH_RECDBL_MOST ((size_t) 1 << 20)
 
 #define FLASH_DEFAULT_PRIORITY 90
 /* That of libnbc, which flash needs below it: it would come first. */
@@ -58,7 +58,7 @@ typedef struct mca_coll_flash_params {
     char *help_dir;
     char *cuda_plugin; /* its path; empty or "none": there is none */
     bool cuda_reduce;
-    int cuda_gpudirect;      /* FLASH_DIRECT_* */
+    int cuda_gpudirect;      /* FLASH_GPUDIRECT_* */
     size_t cuda_cache_bytes; /* of pinned memory, and of a device's */
     size_t pinned_bytes;     /* of an operation's scratch; 0: what it wants */
 } mca_coll_flash_params_t;
@@ -83,7 +83,7 @@ extern int mca_coll_flash_output; /* stream of the verbose lines */
  * of flash's it is said so, and numbers that are none are said, and have no effect: `before` has
  * what held without them.
  */
-void mca_coll_flash_spelling_check(const mca_coll_flash_params_t *before);
+void mca_coll_flash_param_check(const mca_coll_flash_params_t *before);
 
 /* The least a segment may have, and the most pieces to a block: the engine keeps a place for each.
  */

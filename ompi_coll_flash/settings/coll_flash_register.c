@@ -17,6 +17,6 @@ void mca_coll_flash_params_register(void)
     if (mca_coll_flash_params.help_dir != NULL) {
         opal_show_help_add_dir(mca_coll_flash_params.help_dir);
     }
-    mca_coll_flash_spelling_check(&before);
+    mca_coll_flash_param_check(&before);
     mca_coll_flash_costs_open();
 }

@@ -44,7 +44,7 @@ static flash_gpu_lane_t *lane;
 static const flash_gpu_kernel_t *kernel;
 static void *streams[BOTH];
 static size_t bytes;
-static char *far, *pinned; /* 2 * bytes each */
+static char *on_device, *pinned; /* 2 * bytes each */
 static flash_gpu_copy_t *copies;
 static atomic_size_t left;
 static atomic_bool failed;
@@ -89,10 +89,10 @@ static void by_driver(direction_t direction, size_t segment)
 {
     (void) segment;
     if (direction != FROM) {
-        must(driver.copy((uintptr_t) far, (uintptr_t) pinned, bytes, streams[TO]) == 0, "a copy");
+        must(driver.copy((uintptr_t) on_device, (uintptr_t) pinned, bytes, streams[TO]) == 0, "a copy");
     }
     if (direction != TO) {
-        must(driver.copy((uintptr_t) (pinned + bytes), (uintptr_t) (far + bytes), bytes,
+        must(driver.copy((uintptr_t) (pinned + bytes), (uintptr_t) (on_device + bytes), bytes,
                          streams[FROM]) == 0,
              "a copy");
     }
@@ -109,11 +109,11 @@ static void by_plugin(direction_t direction, size_t segment)
     for (size_t at = 0; at < count * segment; at += segment) {
         if (direction != FROM) {
             copy->way = TO;
-            must(gpu->begin(lane, far + at, pinned + at, segment, copy++), "a segment");
+            must(gpu->begin(lane, on_device + at, pinned + at, segment, copy++), "a segment");
         }
         if (direction != TO) {
             copy->way = FROM;
-            must(gpu->begin(lane, pinned + bytes + at, far + bytes + at, segment, copy++),
+            must(gpu->begin(lane, pinned + bytes + at, on_device + bytes + at, segment, copy++),
                  "a segment");
         }
     }
@@ -130,7 +130,7 @@ static void by_sums(direction_t direction, size_t segment)
         size_t at = k * segment;
 
         copies[k].way = 0; /* as all sums of an operation */
-        must(gpu->combine(lane, kernel, pinned + at, far + at, pinned + bytes + at,
+        must(gpu->combine(lane, kernel, pinned + at, on_device + at, pinned + bytes + at,
                           segment / sizeof(float), &copies[k]),
              "a sum");
     }
@@ -224,7 +224,7 @@ static void open_device(void)
              push(context) == 0 && allocate(&memory, 2 * bytes) == 0 &&
              stream_create(&streams[TO], 1) == 0 && stream_create(&streams[FROM], 1) == 0,
          "the device");
-    far = (char *) (uintptr_t) memory;
+    on_device = (char *) (uintptr_t) memory;
 }
 
 static void open_plugin(const char *path)
@@ -239,9 +239,9 @@ static void open_plugin(const char *path)
     }
     *(void **) &ask = dlsym(plugin, FLASH_GPU_SYMBOL);
     must(ask != NULL && (gpu = ask(&reason)) != NULL, "the plugin");
-    lane = gpu->open(far, NULL);
+    lane = gpu->open(on_device, NULL);
     must(lane != NULL, "a lane");
-    kernel = gpu->kernel(lane, far, FLASH_GPU_SUM, FLASH_GPU_F32);
+    kernel = gpu->kernel(lane, on_device, FLASH_GPU_SUM, FLASH_GPU_F32);
 }
 
 int main(int argc, char **argv)
@@ -263,7 +263,7 @@ int main(int argc, char **argv)
         copies[k].done = done;
     }
     memset(pinned, 0, 2 * bytes);
-    must(gpu->copy(lane, NULL, far, pinned, 2 * bytes), "a copy");
+    must(gpu->copy(lane, NULL, on_device, pinned, 2 * bytes), "a copy");
     setvbuf(stdout, NULL, _IOLBF, 0); /* each line is there at once, however this program ends */
     tell_rates();
     gpu->release_pinned(&device, pinned, 2 * bytes);

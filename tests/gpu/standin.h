@@ -108,7 +108,7 @@ bool standin_is_synchronous(uintptr_t address);
 /* Where the driver itself reaches memory, of a device or not; NULL if it ends before `size`. */
 void *standin_reach(uintptr_t address, size_t size);
 /* Where a kernel does, which knows no memory but the driver's. */
-void *standin_reach_far(uintptr_t address, size_t size);
+void *standin_reach_by_kernel(uintptr_t address, size_t size);
 /* The same of memory that the processor cannot reach. */
 void *standin_reach_device(uintptr_t address, size_t size);
 /* Whether another process could map it: no other memory of a device is in the same blocks of 2 MiB. */

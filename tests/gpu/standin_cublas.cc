@@ -105,15 +105,15 @@ int multiply(void *arg)
 {
     const product_t *product = static_cast<const product_t *>(arg);
     const layout_t &a = product->a, &b = product->b, &d = product->d;
-    const void *a_data = standin_reach_far(product->a_data, span(a));
-    const void *b_data = standin_reach_far(product->b_data, span(b));
-    void *d_data = standin_reach_far(product->d_data, span(d));
+    const void *a_data = standin_reach_by_kernel(product->a_data, span(a));
+    const void *b_data = standin_reach_by_kernel(product->b_data, span(b));
+    void *d_data = standin_reach_by_kernel(product->d_data, span(d));
     bool transposed = product->operation.transpose == CUBLAS_OP_T;
     const void *bias = nullptr;
     cudaDataType_t bias_type = static_cast<cudaDataType_t>(product->operation.bias_type);
 
     if (product->operation.epilogue == CUBLASLT_EPILOGUE_BIAS) {
-        bias = standin_reach_far(reinterpret_cast<uintptr_t>(product->operation.bias),
+        bias = standin_reach_by_kernel(reinterpret_cast<uintptr_t>(product->operation.bias),
                                  d.rows * size_of(bias_type));
     }
     if (a_data == nullptr || b_data == nullptr || d_data == nullptr ||
@@ -308,7 +308,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     }
     if (c != d ||
         (workspace_size > 0 &&
-         standin_reach_far(reinterpret_cast<uintptr_t>(workspace), workspace_size) == nullptr) ||
+         standin_reach_by_kernel(reinterpret_cast<uintptr_t>(workspace), workspace_size) == nullptr) ||
         algorithm.kind != kind_of(*reinterpret_cast<const operation_t *>(desc),
                                   *reinterpret_cast<const layout_t *>(a_layout),
                                   *reinterpret_cast<const layout_t *>(b_layout),

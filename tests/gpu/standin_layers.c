@@ -38,7 +38,7 @@ typedef struct launched {
 /* Where a kernel's memory is; NULL stays. False: it is none of the driver's, or too short. */
 static bool reach(const void *address, size_t size, void *place)
 {
-    void *reached = address == NULL ? NULL : standin_reach_far((uintptr_t) address, size);
+    void *reached = address == NULL ? NULL : standin_reach_by_kernel((uintptr_t) address, size);
 
     memcpy(place, &reached, sizeof(reached));
     return address == NULL || reached != NULL;

@@ -202,7 +202,7 @@ bool standin_is_alone(uintptr_t address)
     return alone;
 }
 
-void *standin_reach_far(uintptr_t address, size_t size)
+void *standin_reach_by_kernel(uintptr_t address, size_t size)
 {
     bool known;
 

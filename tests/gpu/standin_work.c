@@ -44,9 +44,9 @@ static int copy(const action_t *action)
 static int compute(const action_t *action)
 {
     size_t bytes = action->count * action->kernel->element;
-    const void *in = standin_reach_far(action->from, bytes);
-    const void *inout = standin_reach_far(action->with, bytes);
-    void *out = standin_reach_far(action->to, bytes);
+    const void *in = standin_reach_by_kernel(action->from, bytes);
+    const void *inout = standin_reach_by_kernel(action->with, bytes);
+    void *out = standin_reach_by_kernel(action->to, bytes);
 
     if (in == NULL || inout == NULL || out == NULL) {
         return ILLEGAL_ADDRESS;

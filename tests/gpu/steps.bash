@@ -218,7 +218,7 @@ its folder in LD_LIBRARY_PATH"
 
 step_smoke() {
     local tests=("flash_device_tests test_device many" "flash_device_tests test_device_stream many"
-        "flash_device_tests test_device_both allreduce" "test_device_gemm allgather reduce_scatter")
+        "flash_device_tests test_device_two_callbacks allreduce" "test_device_gemm allgather reduce_scatter")
     local test words
     for test in "${tests[@]}"; do
         read -ra words <<<"$test"
@@ -237,7 +237,7 @@ on_odd_ranks=(bash -c '((OMPI_COMM_WORLD_RANK % 2)) && direct=yes || direct=no
 
 step_direct() {
     local tests=("test_device allgather reduce_scatter many users_operation"
-        "test_device_stream allgather reduce_scatter many own" "test_device_both allreduce alltoall"
+        "test_device_stream allgather reduce_scatter many own" "test_device_two_callbacks allreduce alltoall"
         "test_device_errors gaps freed streams")
     local program=$flash/tests/mpi/flash_device_tests test np words count=0
     if ! by_ucx flash_iallgather -d cuda -m 1M:1M --compute=sleep; then

@@ -248,7 +248,7 @@ static void captures(char *memory, char *pooled)
     flash_gpu_lane_t *lane;
     CUgraph graph = NULL;
     pthread_t thread;
-    void *given, *far;
+    void *given, *on_device;
     bool well;
 
     must(cuStreamCreate(&elsewhere.stream, CU_STREAM_DEFAULT) == CUDA_SUCCESS &&
@@ -266,8 +266,8 @@ static void captures(char *memory, char *pooled)
 
     /* The stream itself, once the operation has begun. */
     lane = gpu->open(memory, &given);
-    far = lane == NULL ? NULL : gpu->allocate_far(lane, BYTES);
-    must(far != NULL, "a producer's memory");
+    on_device = lane == NULL ? NULL : gpu->allocate_on_device(lane, BYTES);
+    must(on_device != NULL, "a producer's memory");
     ended = failed = 0;
     must(gpu->notify(lane, stream, &copy), "a notice");
     standin_exempt(true);
@@ -276,9 +276,9 @@ static void captures(char *memory, char *pooled)
     ok(all_end(1) && failed == 0, "what the stream held before it was captured ends");
     ok(!gpu->notify(lane, stream, &copy) &&
            strstr(gpu->complaint(), "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED") != NULL &&
-           !gpu->copy(lane, &given, memory, far, BYTES),
+           !gpu->copy(lane, &given, memory, on_device, BYTES),
        "what is captured is refused");
-    gpu->release_far(lane, far);
+    gpu->release_on_device(lane, on_device);
     gpu->close(lane);
     ok(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS, "and the graph is whole");
     cuStreamDestroy(stream);
@@ -323,17 +323,17 @@ static void per_thread(char *memory)
     void *given = CU_STREAM_PER_THREAD;
     flash_gpu_lane_t *lane = gpu->open(memory, &given);
     flash_gpu_copy_t copy = {.done = end};
-    void *far;
+    void *on_device;
     pthread_t thread;
 
     must(lane != NULL, "a lane");
-    far = gpu->allocate_far(lane, BYTES);
-    must(far != NULL, "a producer's memory");
+    on_device = gpu->allocate_on_device(lane, BYTES);
+    must(on_device != NULL, "a producer's memory");
     ended = failed = 0;
     must(pthread_create(&thread, NULL, notify_there, &(visit_t){lane, &copy}) == 0, "a thread");
     pthread_join(thread, NULL);
     ok(all_end(1) && failed == 0, "each thread's default stream is another one");
-    gpu->release_far(lane, far);
+    gpu->release_on_device(lane, on_device);
     gpu->close(lane);
 }
 

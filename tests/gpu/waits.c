@@ -39,7 +39,7 @@ static struct {
     int (*write)(void *stream, address_t address, uint64_t value, unsigned flags);
 } driver;
 
-static address_t far;
+static address_t on_device;
 static word_t *words; /* what the host waits for; the device waits for; travels; comes back */
 static uint64_t number;
 static void *event, *streams[MOST + 1];
@@ -75,14 +75,14 @@ static void next_number(void)
 {
     number++;
     atomic_store_explicit(&words[2], number, memory_order_release);
-    must(driver.copy(far, address_of(&words[2]), sizeof(number), streams[0]) == 0 &&
+    must(driver.copy(on_device, address_of(&words[2]), sizeof(number), streams[0]) == 0 &&
              driver.synchronize(streams[0]) == 0,
          "a copy to the device");
 }
 
 static bool bring(void *stream)
 {
-    return driver.copy(address_of(&words[0]), far, sizeof(number), stream) == 0;
+    return driver.copy(address_of(&words[0]), on_device, sizeof(number), stream) == 0;
 }
 
 /* ---------------------------------------------------------------------- times */
@@ -105,7 +105,7 @@ static double end_by_number(void)
 {
     double begun = now();
 
-    must(driver.copy(address_of(&words[3]), far, sizeof(number), streams[0]) == 0 &&
+    must(driver.copy(address_of(&words[3]), on_device, sizeof(number), streams[0]) == 0 &&
              driver.write(streams[0], address_of(&words[0]), number, 0) == 0,
          "a copy");
     while (!is_there(&words[0])) {
@@ -239,7 +239,7 @@ static void open_device(void)
     *(void **) &driver.wait = find(library, "cuStreamWaitValue64_v2");
     *(void **) &driver.write = find(library, "cuStreamWriteValue64_v2");
     must(init(0) == 0 && device_get(&device, 0) == 0 && retain(&context, device) == 0 &&
-             push(context) == 0 && allocate(&far, 4096) == 0 &&
+             push(context) == 0 && allocate(&on_device, 4096) == 0 &&
              allocate_host(&memory, 4096, IN_PROCESS) == 0 && event_create(&event, NO_TIMING) == 0,
          "opening the device");
     memset(memory, 0, 4096);

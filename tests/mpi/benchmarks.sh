@@ -21,11 +21,11 @@ for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
     [[ $name != ireduce* ]] || path=pairwise
     beside point "np 2 flash_$name: small sizes by no ring" \
         measures 3 "  $path\$" 2 "flash_$name" -m 64K:256K "${short[@]}" -t 3 -f --compute=sleep
-    algorithm=recdbl long point "np 2 flash_$name: smaller ones in rounds" \
+    algorithm=recdbl long point "np 2 flash_$name: smaller ones by recursive doubling" \
         measures 3 '  recdbl$' 2 "flash_$name" -m 64:256 "${short[@]}"
     beside point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
 done
-algorithm=recdbl point 'np 2 flash_ireduce_scatter: in rounds' \
+algorithm=recdbl point 'np 2 flash_ireduce_scatter: by recursive doubling' \
     measures 3 '  recdbl$' 2 flash_ireduce_scatter -m 64:256 "${short[@]}"
 # What does not divide: rows for sizes with an element at least.
 beside point 'np 3 flash_ireduce_scatter: sizes that leave ranks without elements' \
@@ -35,14 +35,14 @@ beside point 'np 3 flash_ireduce_scatter_block: sizes without a block are left o
 
 mpi 1 -- test_coll_data
 
-# A ring is as far off as one that adds in 16 bits, the direct schedule no farther than one must be.
+# A ring is as far off as one that adds in 16 bits, the pairwise schedule no farther than one must be.
 rounds() {
-    run 4 -- "$benchmarks/flash_halves" 500 >"$log" 2>&1 || return 1
+    run 4 -- "$benchmarks/flash_float16" 500 >"$log" 2>&1 || return 1
     holds 12 '^| [bf]p*f*16 | -*[01] to 1 | [234] |' &&
         awk -F ' *[|] *' '/^. [bf]p?f?16/ && ($9 <= 0 || $7 > 1.01 * $9 || $7 < $9 || $5 < $9 ||
                 $6 < $9 || ($4 > 2 && $6 < 1.05 * $9)) { print "not so:", $0; exit 1 }' "$log"
 }
-point 'flash_halves: the direct schedule rounds once' rounds
+point 'flash_float16: the pairwise schedule rounds once' rounds
 
 # Buffers of a device, by what stands in for its driver.
 on_device() {
@@ -87,7 +87,7 @@ point 'np 2 flash_iallgather --segment' segments
 beside point 'flash_iallgather: no segments' refuses 'give up to 8 numbers' flash_iallgather --segment=64K,1
 beside point 'flash_iallgather: sizes that are none' refuses 'MAX not less than MIN' flash_iallgather -m 4:2
 beside point 'flash_iallgather: sizes that do not grow' refuses 'from 2 to' flash_iallgather --times=1
-beside point 'flash_halves: no elements' refuses 'usage: flash_halves' flash_halves 0
+beside point 'flash_float16: no elements' refuses 'usage: flash_float16' flash_float16 0
 beside point 'flash_iallgather: no such device' refuses 'give host or cuda' flash_iallgather -d opencl
 without_driver() {
     ! LD_LIBRARY_PATH=$(no_driver) run 1 -- "$benchmarks/flash_iallgather" -d cuda >"$log" 2>&1 &&

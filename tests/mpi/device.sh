@@ -16,7 +16,7 @@ options --mca coll_flash_algorithm ring --mca coll_flash_cuda_plugin "$plugin"
 everything() { # NP
     mpi "$1" -- test_device "${all[@]}"
     mpi "$1" -- test_device_stream "${streams[@]}"
-    mpi "$1" -- test_device_both allreduce alltoall
+    mpi "$1" -- test_device_two_callbacks allreduce alltoall
     mpi "$1" -- test_device_errors gaps freed streams
 }
 everything 2
@@ -24,7 +24,7 @@ everything 3
 long everything 4
 long everything 5
 for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}" \
-    'test_device_both allreduce alltoall'; do
+    'test_device_two_callbacks allreduce alltoall'; do
     read -ra words <<<"$test"
     mpi 3 --mca coll_flash_segment_bytes 4096 -- "${words[@]}"
     long mpi 4 --mca coll_flash_progress off -- "${words[@]}"
@@ -34,23 +34,23 @@ done
 
 # Callbacks in a thread of flash's, which has no device of its own.
 by_a_thread() { # NP
-    mpi "$1" --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1 -- test_device "${all[@]}"
-    mpi "$1" --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1 -- \
+    mpi "$1" --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLBACK_THREAD=1 -- test_device "${all[@]}"
+    mpi "$1" --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLBACK_THREAD=1 -- \
         test_device_stream "${streams[@]}"
 }
 by_a_thread 2
 long by_a_thread 3
 
-# Reduce-scatters by the direct schedule, whose sums the host makes.
-point 'the direct schedule is taken' says + 'pairwise, in place' 2 --mca coll_flash_verbose 2 \
+# Reduce-scatters by the pairwise schedule, whose sums the host makes.
+point 'the pairwise schedule is taken' says + 'pairwise, in place' 2 --mca coll_flash_verbose 2 \
     --mca coll_flash_algorithm pairwise -- test_device reduce_scatter
-by_direct_schedule() { # NP
+by_pairwise_schedule() { # NP
     mpi "$1" --mca coll_flash_algorithm pairwise -- test_device "${all[@]}"
     mpi "$1" --mca coll_flash_algorithm pairwise -- test_device_stream "${streams[@]}"
 }
-long by_direct_schedule 2
-by_direct_schedule 3
-long by_direct_schedule 4
+long by_pairwise_schedule 2
+by_pairwise_schedule 3
+long by_pairwise_schedule 4
 for ucx in cuda odd; do
     [[ $FLASH_TEST_DRIVER == "$standin" ]] || continue
     mpi 3 --mca coll_flash_algorithm pairwise -x FLASH_TEST_UCX=$ucx -- test_device many users_operation
@@ -60,7 +60,7 @@ done
 mpi 3 --mca coll_flash_cuda_reduce 0 -- test_device_reduce by_host
 if [[ -e $top_builddir/cuda/flash_kernels.fatbin ]] && stands_in test_operators; then
     mpi 2 -- test_device_reduce by_device
-    mpi 3 -- test_device_both halves
+    mpi 3 -- test_device_two_callbacks float16
     mpi 3 -- test_device_reduce by_device
     point 'the device adds, and flash tells so' says + 'sums are made on the device' \
         2 --mca coll_flash_verbose 2 -- test_device many

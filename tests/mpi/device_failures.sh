@@ -109,7 +109,7 @@ while read -r name turns; do # the first before the call, later ones after it
     for turn in $turns; do
         alone=()
         [[ $name != *Create* ]] || alone=(own_job)
-        FLASH_TEST_FAIL="$name $turn" "${alone[@]}" mpi 3 -- test_device_errors mirror_fails
+        FLASH_TEST_FAIL="$name $turn" "${alone[@]}" mpi 3 -- test_device_errors bounce_fails
     done
 done <<'END'
 cuStreamCreateWithPriority 1 2

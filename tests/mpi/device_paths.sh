@@ -14,7 +14,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/device.bash"
 on_node=no
 options --mca coll_flash_cuda_plugin "$plugin"
 without_ring() { # NP
-    mpi "$1" -- test_device mirrored many users_operation two_devices
+    mpi "$1" -- test_device bounced many users_operation two_devices
 }
 without_ring 2
 long without_ring 3
@@ -23,13 +23,13 @@ shm=auto
 long without_ring 2
 without_ring 3
 options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_shm read
-mpi 2 -- test_device mirrored many
+mpi 2 -- test_device bounced many
 shm=no on_node=yes algorithm=recdbl
 options --mca coll_flash_cuda_plugin "$plugin"
 long without_ring 2
 without_ring 3
 algorithm=auto
-long mpi 4 -- test_device mirrored many
+long mpi 4 -- test_device bounced many
 point 'gaps in a persistent request that is passed on: said' \
     says + 'packs types with gaps by the processor' 2 -- test_device_errors passed_on
 # Persistent requests that are passed on, and some that are not.
@@ -42,7 +42,7 @@ persistent 3
 long persistent 5
 FLASH_TEST_LEVEL=multiple persistent 2
 # Host bounces that are longer than what is kept are not pinned.
-mpi 2 --mca coll_flash_cuda_cache_bytes 4096 -- test_device mirrored
+mpi 2 --mca coll_flash_cuda_cache_bytes 4096 -- test_device bounced
 persistent 2 --mca coll_flash_cuda_cache_bytes 4096
 if [[ $FLASH_TEST_DRIVER == "$standin" ]]; then
     mpi 3 -- test_device_persistent never_waits
@@ -56,7 +56,7 @@ mpi 1 -- test_device_stream extension own
 extension_of() { # NP
     mpi "$1" -x UCX_FLASH_TLS=self -- test_device_stream extension own
     mpi "$1" -x UCX_FLASH_TLS=self -- test_device_errors streams
-    mpi "$1" -x UCX_FLASH_TLS=self -- test_device_both refused
+    mpi "$1" -x UCX_FLASH_TLS=self -- test_device_two_callbacks refused
 }
 extension_of 2
 long extension_of 3

@@ -26,12 +26,12 @@ little() { # NP [OPTION]...
     shift
     mpi "$np" "${least[@]}" "$@" -- test_device many users_operation two_devices
     mpi "$np" "${least[@]}" "$@" -- test_device_stream "${streams[@]}"
-    mpi "$np" "${least[@]}" "$@" -- test_device_both allreduce alltoall
+    mpi "$np" "${least[@]}" "$@" -- test_device_two_callbacks allreduce alltoall
 }
 bounded 3
 own_job mpi 3 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" -- test_device bounded
 own_job mpi 3 -- test_device without_store
-point 'a direct reduce-scatter of more than may be pinned: said' says + 'staged through ordinary memory' 3 \
+point 'a pairwise reduce-scatter of more than may be pinned: said' says + 'staged through ordinary memory' 3 \
     --mca coll_flash_verbose 2 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" --mca coll_flash_cuda_gpudirect no -- test_device bounded
 little 3
 for np in 2 4 5; do
@@ -47,7 +47,7 @@ done
 by_ucx() { # NP
     mpi "$1" -- test_device direct many users_operation two_devices
     mpi "$1" -- test_device_stream "${streams[@]}"
-    mpi "$1" -- test_device_both allreduce alltoall
+    mpi "$1" -- test_device_two_callbacks allreduce alltoall
     mpi "$1" -- test_device_errors gaps freed streams
 }
 if [[ $FLASH_TEST_DRIVER == "$standin" ]]; then

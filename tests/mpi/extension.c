@@ -58,13 +58,13 @@ static void place_blocks(watch_t *watch)
     watch->recv_elements = (size_t) (next + GUARD);
 }
 
-static bool is_apart(MPI_Comm comm, const watch_options_t *options)
+static bool is_on_thread(MPI_Comm comm, const watch_options_t *options)
 {
-    const char *everywhere = getenv("FLASH_TEST_CALLER");
+    const char *everywhere = getenv("FLASH_TEST_CALLBACK_THREAD");
     int served;
 
     MPIX_Flash_active(comm, &served);
-    return served && (options->apart || (everywhere != NULL && strcmp(everywhere, "1") == 0));
+    return served && (options->on_callback_thread || (everywhere != NULL && strcmp(everywhere, "1") == 0));
 }
 
 void watch_init(watch_t *watch, watch_kind_t kind, MPI_Comm comm, const watch_options_t *options)
@@ -76,7 +76,7 @@ void watch_init(watch_t *watch, watch_kind_t kind, MPI_Comm comm, const watch_op
     watch->options = *options;
     watch->comm = comm;
     watch->thread = pthread_self();
-    watch->apart = is_apart(comm, options);
+    watch->on_callback_thread = is_on_thread(comm, options);
     watch->block = -1;
     MPI_Comm_rank(comm, &watch->rank);
     MPI_Comm_size(comm, &watch->size);
@@ -141,7 +141,7 @@ static void check_arguments(const watch_t *watch, const MPIX_Flash_block *block,
     int row = watch->options.row > 1 ? watch->options.row : 1;
 
     check(!watch->inside, "callbacks overlap");
-    check(watch->apart ? is_flashs() : pthread_equal(pthread_self(), watch->thread),
+    check(watch->on_callback_thread ? is_flashs() : pthread_equal(pthread_self(), watch->thread),
           "callback on the wrong thread");
     check(!watch->failed, "callback after one that failed");
     check(block->rank == expected, "call %d is for block %d, not %d", watch->calls, block->rank,

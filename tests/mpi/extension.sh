@@ -13,25 +13,25 @@ one_kind() { # NP: a producer or a consumer
     mpi "$1" -- test_extension_ends
     mpi "$1" -- test_own
 }
-both_kinds() { # NP
-    mpi "$1" -- test_both
-    mpi "$1" -- test_both_arguments
-    mpi "$1" -- test_halves
+two_callbacks() { # NP
+    mpi "$1" -- test_two_callbacks
+    mpi "$1" -- test_two_callbacks_arguments
+    mpi "$1" -- test_float16
 }
 for np in 1 2 3 5; do
     one_kind "$np"
-    both_kinds "$np"
+    two_callbacks "$np"
 done
 mpi 8 -- test_extension
-both_kinds 8
+two_callbacks 8
 for np in 4 6 7; do
     long one_kind "$np"
-    long both_kinds "$np"
+    long two_callbacks "$np"
 done
 long one_kind 8
 other_settings() { # NP
-    mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_both
-    mpi "$1" --mca coll_flash_progress off -- test_both
+    mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_two_callbacks
+    mpi "$1" --mca coll_flash_progress off -- test_two_callbacks
     mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_own
     mpi "$1" --mca coll_flash_progress off -- test_own
     mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_extension
@@ -43,9 +43,9 @@ other_settings 3
 long other_settings 5
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_extension
 mpi 5 --mca coll_flash_ring_order rank -- test_extension
-mpi 3 -x UCX_FLASH_TLS=tcp -- test_both
-mpi 5 --mca coll_flash_ring_order rank -- test_both
-FLASH_TEST_LEVEL=multiple mpi 3 -- test_both
+mpi 3 -x UCX_FLASH_TLS=tcp -- test_two_callbacks
+mpi 5 --mca coll_flash_ring_order rank -- test_two_callbacks
+FLASH_TEST_LEVEL=multiple mpi 3 -- test_two_callbacks
 for level in funneled multiple; do
     mpi 3 -x "FLASH_TEST_LEVEL=$level" -- test_extension small tests_inside
 done

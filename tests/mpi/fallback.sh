@@ -12,9 +12,9 @@ everything() { # NP
     mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_extension
     mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_extension_ends
     mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_own
-    mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_both
-    mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_both_arguments
-    mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_halves
+    mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_two_callbacks
+    mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_two_callbacks_arguments
+    mpi "$1" -x FLASH_TEST_ACTIVE=0 -- test_float16
 }
 for np in 1 2 3; do
     everything "$np"

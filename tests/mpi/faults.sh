@@ -57,7 +57,7 @@ done
 point 'no thread for callbacks: said, with cause and remedy' explains no-callback-thread \
     says 1 'cannot start the thread that was to run' 3 -- test_faults callback_thread
 mpi 2 --mca coll_flash_progress off -- test_faults callback_thread
-mpi 3 --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLER=1 \
+mpi 3 --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLBACK_THREAD=1 \
     -x FLASH_TEST_FAULT=ucp_worker_get_efd -- test_faults works # UCX for one thread
 
 # In MPI_Init, on one rank: none uses flash.

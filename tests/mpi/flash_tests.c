@@ -6,19 +6,19 @@
  */
 #include "mpitest.h"
 
-extern const test_program_t test_allgather, test_arguments, test_async, test_both,
-    test_both_arguments, test_buffers, test_cancel, test_direct, test_empty_types, test_exposed,
-    test_extension, test_extension_ends, test_failures, test_growth, test_halves, test_in_turn,
+extern const test_program_t test_allgather, test_arguments, test_async, test_two_callbacks,
+    test_two_callbacks_arguments, test_buffers, test_cancel, test_pairwise, test_empty_types, test_exposed,
+    test_extension, test_extension_ends, test_failures, test_growth, test_float16, test_in_turn,
     test_info, test_keys, test_merge, test_own, test_pending, test_persistent, test_persistent_ends,
-    test_points, test_reduce_scatter, test_requests, test_rounds, test_same_bits, test_sizes,
+    test_points, test_reduce_scatter, test_requests, test_recdbl_calls, test_same_bits, test_sizes,
     test_threads, test_users_code;
 
 const test_program_t *const test_programs[] = {
-    &test_allgather,      &test_arguments,  &test_async,           &test_both,
-    &test_both_arguments, &test_buffers,    &test_cancel,          &test_direct,
+    &test_allgather,      &test_arguments,  &test_async,           &test_two_callbacks,
+    &test_two_callbacks_arguments, &test_buffers,    &test_cancel,          &test_pairwise,
     &test_empty_types,    &test_exposed,    &test_extension,       &test_extension_ends,
-    &test_failures,       &test_growth,     &test_halves,          &test_in_turn,
+    &test_failures,       &test_growth,     &test_float16,          &test_in_turn,
     &test_info,           &test_keys,       &test_merge,           &test_own,
     &test_pending,        &test_persistent, &test_persistent_ends, &test_points,
-    &test_reduce_scatter, &test_requests,   &test_rounds,          &test_same_bits,
+    &test_reduce_scatter, &test_requests,   &test_recdbl_calls,          &test_same_bits,
     &test_sizes,          &test_threads,    &test_users_code,      NULL};

@@ -11,7 +11,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 is_beside=yes # all points, which mostly wait
 
 # Those to whom what rank 1 left half-written keeps from coming what others send.
-jammed() {
+blocked() {
     local pid
     grep -A 9 'Nothing comes in any more of what' "$log" | sed -n 's/^ *PID: *\([0-9]*\)$/\1/p' |
         while read -r pid; do
@@ -24,7 +24,7 @@ jammed() {
 names_the_dead() {
     local pid pids dead
     mapfile -t pids < <(sed -n 's/^rank [0-9]*, pid \([0-9]*\): at last.*/\1/p' "$log")
-    dead=$(jammed | sort -u | sed 's/^/|/' | tr -d '\n')
+    dead=$(blocked | sort -u | sed 's/^/|/' | tr -d '\n')
     for pid in "${pids[@]}"; do
         grep -E -A 2 "(Gone|At fault): *rank (1$dead) of MPI_COMM_WORLD" "$log" >"$scratch/told"
         grep -q "PID: *$pid\$" "$scratch/told" ||
@@ -58,7 +58,7 @@ dies_at() {
     point "np 4, $2${3:+, ${*:3}}: a rank dies at step $1" \
         survivors_are_told 4 "${@:3}" -- test_lost dies "$2" "$1"
 }
-direct=(--mca coll_flash_algorithm pairwise)
+pairwise=(--mca coll_flash_algorithm pairwise)
 for call in gather reduce; do
     long dies 2 "$call"
     dies 3 "$call"
@@ -78,34 +78,34 @@ for call in gather reduce; do
 done
 dies 4 reduce_init
 dies 4 gather_pending
-long dies 2 reduce "${direct[@]}"
-dies 4 reduce "${direct[@]}"
-long dies_at 2 reduce_compute "${direct[@]}"
+long dies 2 reduce "${pairwise[@]}"
+dies 4 reduce "${pairwise[@]}"
+long dies_at 2 reduce_compute "${pairwise[@]}"
 # It has a place in the queue of one, and will never say that what is there is complete. (Where UCX writes
 # there by something else than memcpy(), it lives.)
-survivors_are_told_of_jam() {
-    survivors_are_told "$@" && told jammed
+survivors_are_told_of_block() {
+    survivors_are_told "$@" && told blocked
 }
-# jams NP CALL [OPTION]...
-jams() {
+# blocks_queue NP CALL [OPTION]...
+blocks_queue() {
     point "np $1, $2${3:+, ${*:3}}: a rank dies in the middle of a message" \
-        survivors_are_told_of_jam "$1" "${@:3}" -- test_lost jams "$2"
+        survivors_are_told_of_block "$1" "${@:3}" -- test_lost blocks "$2"
 }
 for call in gather reduce; do
-    jams 3 "$call"
-    long jams 4 "$call"
-    long jams 4 "$call" --mca coll_flash_progress off
+    blocks_queue 3 "$call"
+    long blocks_queue 4 "$call"
+    long blocks_queue 4 "$call" --mca coll_flash_progress off
 done
-long jams 4 reduce "${direct[@]}"
+long blocks_queue 4 reduce "${pairwise[@]}"
 # shellcheck disable=SC2034 # the runner's
-over_boards() {
+over_shm() {
     shm=copy on_node=no "$@"
 }
 # shellcheck disable=SC2034
 by_reading() {
     shm=read on_node=no "$@"
 }
-# without_rings NP: over boards, and by reading.
+# without_rings NP: through shared memory, and by reading.
 without_rings() {
     local np=$1 call
     for call in gather gatherv; do
@@ -115,11 +115,11 @@ without_rings() {
     point "np $np, gather, read: a rank dies before it takes part" \
         by_reading survivors_are_told "$np" -- test_lost absent gather
     for call in gather reduce gatherv reducev; do
-        point "np $np, $call, boards: a rank dies" \
-            over_boards survivors_are_told "$np" -- test_lost dies "$call"
+        point "np $np, $call, shared memory: a rank dies" \
+            over_shm survivors_are_told "$np" -- test_lost dies "$call"
     done
-    point "np $np, gather, boards: a rank dies before it takes part" \
-        over_boards survivors_are_told "$np" -- test_lost absent gather
+    point "np $np, gather, shared memory: a rank dies before it takes part" \
+        over_shm survivors_are_told "$np" -- test_lost absent gather
 }
 long without_rings 2
 without_rings 3
@@ -138,7 +138,7 @@ sizes_are_apart() {
         test_lost apart "$1" >"$log" 2>&1 || :
     holds 1 'rank 0, .*: at last: MPI_ERR_OTHER' && holds 0 'at last: success' &&
         holds 0 'called right' && holds "$2" 'rank 1, .*: at last: MPI_ERR_OTHER' &&
-        holds + 'has done so for 1 seconds' && told stuck &&
+        holds + 'has done so for 1 seconds' && told stalled &&
         holds + 'algorithms differ where sizes differ'
 }
 point 'gather, one falls back: sizes for which different algorithms cost least' sizes_are_apart gather 0
@@ -159,7 +159,7 @@ rank_is_late() {
         holds 2 "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD" &&
         holds 2 'The operation waits on'
 }
-# Meanwhile what others send comes in: a rank that is late is told from a queue that is jammed.
+# Meanwhile what others send comes in: a rank that is late is told from a queue that is blocked.
 echoes_come_in() {
     run 3 --mca coll_flash_probe_seconds 1 --mca coll_flash_verbose 2 -- test_lost late "$1" \
         >"$log" 2>&1 || {
@@ -168,7 +168,7 @@ echoes_come_in() {
     }
     holds 3 'at last: success' && holds 0 'nothing comes in'
 }
-# Nor does it pass for one that a dead rank has jammed: what it sent before came in behind all of that.
+# Nor does it pass for one that a dead rank has blocked: what it sent before came in behind all of that.
 late_beside_the_dead() {
     run 4 --enable-recovery --mca coll_flash_probe_seconds 1 -- \
         test_lost beside "$1" >"$log" 2>&1 || :
@@ -184,23 +184,23 @@ late_rank_is_given_up() {
     holds 3 'at last: MPI_ERR_OTHER' && holds 3 'once more: MPI_ERR_OTHER' &&
         holds 0 'called right' && holds + 'That rank is given up'
 }
-late_for_boards() {
+late_for_shm() {
     FLASH_TEST_UNTIL=$warned run 3 --mca coll_flash_stall_seconds 2 -- test_lost late "$1" \
         >"$log" 2>&1 &&
-        holds 3 'at last: success' && holds 0 'called right' && told stuck &&
+        holds 3 'at last: success' && holds 0 'called right' && told stalled &&
         holds + 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
         holds + "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD"
 }
 # Of those in rounds it is told that they are, and that they wait on whatever is asked for.
 # shellcheck disable=SC2034 # the runner's
-late_in_rounds() {
+late_in_recdbl() {
     FLASH_TEST_UNTIL=$warned FLASH_TEST_LINGER=3 FLASH_TEST_COUNT=40000 algorithm=recdbl run 3 \
         --mca coll_flash_stall_seconds 2 \
         --mca coll_flash_stall_error 1 -- test_lost late "$1" >"$log" 2>&1 &&
-        holds 3 'at last: success' && holds 0 'called right' && told stuck
+        holds 3 'at last: success' && holds 0 'called right' && told stalled
 }
-late_for_rounds() {
-    late_in_rounds "$1" && holds 1 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
+late_for_recdbl() {
+    late_in_recdbl "$1" && holds 1 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
         holds 1 'Waits for: *rank 1 of MPI_COMM_WORLD to take a message' &&
         holds 1 "Progress: *step 0 of 2, block of rank $2 of the communicator, segment 0" &&
         holds 1 "Progress: *step 0 of 2, block of rank $3 of the communicator, segment 0" &&
@@ -211,23 +211,23 @@ with_threads() {
     OMPI_MPI_THREAD_LEVEL=3 "$@" && holds 3 ': MPI_THREAD_MULTIPLE'
 }
 # However many wait for it, one tells.
-many_wait_in_rounds() {
-    late_in_rounds gather_many && holds 2 "$warned" &&
+many_wait_in_recdbl() {
+    late_in_recdbl gather_many && holds 2 "$warned" &&
         holds 2 'Waits for: *rank 1 of MPI_COMM_WORLD to'
 }
-point 'allgathers, in rounds: a rank is late for many' many_wait_in_rounds
+point 'allgathers, by recursive doubling: a rank is late for many' many_wait_in_recdbl
 for operation in allgather reduce-scatter; do
     call=gather more=()
     [[ $operation == allgather ]] || call=reduce more=(long)
-    "${more[@]}" point "$operation, boards: a rank is late" over_boards late_for_boards "$call"
-    "${more[@]}" point "$operation, boards: a late rank is given up" \
-        over_boards late_rank_is_given_up -- test_lost late "$call"
+    "${more[@]}" point "$operation, shared memory: a rank is late" over_shm late_for_shm "$call"
+    "${more[@]}" point "$operation, shared memory: a late rank is given up" \
+        over_shm late_rank_is_given_up -- test_lost late "$call"
     # What the rank before the late one waits for, and the rank behind it sends.
     blocks=(1 2)
     [[ $operation == allgather ]] || blocks=(0 1)
-    point "$operation, in rounds: a rank is late" late_for_rounds "$call" "${blocks[@]}"
-    long point "$operation, in rounds, MPI_THREAD_MULTIPLE: a rank is late" \
-        with_threads late_for_rounds "$call" "${blocks[@]}"
+    point "$operation, by recursive doubling: a rank is late" late_for_recdbl "$call" "${blocks[@]}"
+    long point "$operation, by recursive doubling, MPI_THREAD_MULTIPLE: a rank is late" \
+        with_threads late_for_recdbl "$call" "${blocks[@]}"
     point "$operation: a rank is late" rank_is_late -- test_lost late "$call"
     "${more[@]}" point "$operation: a rank is late, and what it sends comes in" echoes_come_in "$call"
     point "$operation: a late rank is given up" late_rank_is_given_up -- test_lost late "$call"

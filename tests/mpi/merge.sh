@@ -17,7 +17,7 @@ other_settings() { # NP
     mpi "$1" --mca coll_flash_algorithm ring -- test_merge
     mpi "$1" --mca coll_flash_algorithm fallback -- test_merge
     mpi "$1" --mca coll_flash_costs "$costs_folder/small_rings" --mca coll_flash_progress off -- test_merge
-    mpi "$1" -x FLASH_TEST_CALLER=1 --mca coll_flash_callback_thread 1 -- test_merge
+    mpi "$1" -x FLASH_TEST_CALLBACK_THREAD=1 --mca coll_flash_callback_thread 1 -- test_merge
     # Small standard calls use other algorithms.
     mpi "$1" --mca coll_flash_costs "$costs_folder/pairwise" -- test_merge
 }

@@ -67,7 +67,7 @@ bool check_class(int error, int class, const char *what)
     return check(false, "%s: %s, not %s", what, found, wanted);
 }
 
-bool uses_boards(void)
+bool uses_shm(void)
 {
     const char *shm = getenv("OMPI_MCA_coll_flash_shm");
 
@@ -78,7 +78,7 @@ bool passes_persistent_on(void)
 {
     const char *algorithm = getenv("OMPI_MCA_coll_flash_algorithm");
 
-    return uses_boards() || (algorithm != NULL && strcmp(algorithm, "recdbl") == 0);
+    return uses_shm() || (algorithm != NULL && strcmp(algorithm, "recdbl") == 0);
 }
 
 bool is_turn(size_t k)

@@ -63,6 +63,6 @@ point 'coll_flash_verbose 2: requests passed on, and why' \
     takes_path 4 'falls back (the ring costs more)'
 point 'coll_flash_verbose 2: the first without a number passed on, and why' \
     says + 'Allgather_init of .*: falls back (the communicator has had too many' 3 \
-    --mca coll_flash_algorithm ring --mca coll_flash_verbose 2 -- test_persistent beyond_numbers
+    --mca coll_flash_algorithm ring --mca coll_flash_verbose 2 -- test_persistent beyond_op_ids
 
 plan

@@ -181,8 +181,8 @@ void draw_gather(operation_t *operation, uint64_t *all)
     operation->name = names[form][operation->unequal];
     if (!operation->ring) {
         shorten_blocks(operation, unit);
-        operation->rounds = goes_in_rounds(operation, total_bytes(operation, unit));
-        operation->ring = operation->rounds;
+        operation->recdbl = goes_recdbl(operation, total_bytes(operation, unit));
+        operation->ring = operation->recdbl;
     }
     for (int rank = 0; rank < operation->size; rank++) {
         operation->counts[rank] = operation->blocks[rank] * operation->recv_type.per_unit;

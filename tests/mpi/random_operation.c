@@ -72,13 +72,13 @@ bool takes_ring(const operation_t *operation, size_t bytes)
 }
 
 /* What takes no ring, and is served at all. */
-bool goes_in_rounds(const operation_t *operation, size_t bytes)
+bool goes_recdbl(const operation_t *operation, size_t bytes)
 {
     return operation->slot->active && !operation->persistent && !operation->compute &&
            serves("recdbl", operation, bytes);
 }
 
-bool goes_direct(const operation_t *operation, size_t bytes)
+bool goes_pairwise(const operation_t *operation, size_t bytes)
 {
     return operation->slot->active && !operation->persistent && !operation->compute &&
            serves("pairwise", operation, bytes);

@@ -92,8 +92,8 @@ struct operation {
     bool persistent;
     int starts;  /* of a persistent request: all but the last are waited for at once */
     bool ring;   /* flash serves it, */
-    bool direct; /* because it may be direct */
-    bool rounds; /* or because it may go in rounds */
+    bool pairwise; /* because it may be direct */
+    bool recdbl; /* or because it may go by recursive doubling */
     int *blocks; /* length of each rank's, in units (gathers) or elements; equal on all ranks */
     int *counts; /* the same in elements of the receive type */
     int *displs; /* gathers */
@@ -149,8 +149,8 @@ void draw_blocks(operation_t *operation, uint64_t *all, size_t most);
 /* Whether flash serves a plain call of that size; half of it counts where it is an allgather. */
 bool takes_ring(const operation_t *operation, size_t bytes);
 /* Whether a reduce-scatter of so many bytes, too small for a ring, is served all the same. */
-bool goes_direct(const operation_t *operation, size_t bytes);
-bool goes_in_rounds(const operation_t *operation, size_t bytes);
+bool goes_pairwise(const operation_t *operation, size_t bytes);
+bool goes_recdbl(const operation_t *operation, size_t bytes);
 /* Whether, with `ring` known, it may be a persistent request. */
 bool may_persist(const operation_t *operation);
 

@@ -1,7 +1,7 @@
 /*
  * random_paths.c: which way the calls took: what flash has counted against what was expected.
  *
- * Without this, nothing would be wrong if no call ever took a ring, or a board, or were direct.
+ * Without this, nothing would be wrong if no call ever took a ring, or a channel, or were direct.
  *
  * Shared between threads: the numbers wanted, atomic.
  *
@@ -11,9 +11,9 @@
 
 #include <stdatomic.h>
 
-static atomic_ullong rings_wanted, directs_wanted, rounds_wanted, passed_on_wanted;
+static atomic_ullong rings_wanted, pairwise_wanted, recdbl_wanted, passed_on_wanted;
 static MPI_T_pvar_session session;
-static MPI_T_pvar_handle rings, directs, boards, doublings, passed_on;
+static MPI_T_pvar_handle rings, pairwise, shm, recdbl, passed_on;
 
 bool is_served(int size)
 {
@@ -43,8 +43,8 @@ void expect_path(const operation_t *operation)
     bool seen = operation->gathers || with_callbacks || block_init || !is_empty(operation);
 
     if (operation->slot->active && seen) {
-        atomic_fetch_add_explicit(operation->direct   ? &directs_wanted
-                                  : operation->rounds ? &rounds_wanted
+        atomic_fetch_add_explicit(operation->pairwise   ? &pairwise_wanted
+                                  : operation->recdbl ? &recdbl_wanted
                                   : operation->ring   ? &rings_wanted
                                                       : &passed_on_wanted,
                                   1, memory_order_relaxed);
@@ -81,27 +81,27 @@ void count_paths(void)
     MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
     MPI_T_pvar_session_create(&session);
     rings = begin_counting("coll_flash_ring_calls");
-    directs = begin_counting("coll_flash_pairwise_calls");
-    boards = begin_counting("coll_flash_shm_calls");
-    doublings = begin_counting("coll_flash_recdbl_calls");
+    pairwise = begin_counting("coll_flash_pairwise_calls");
+    shm = begin_counting("coll_flash_shm_calls");
+    recdbl = begin_counting("coll_flash_recdbl_calls");
     passed_on = begin_counting("coll_flash_fallback_calls");
 }
 
 void check_paths(const sequence_t *sequence)
 {
-    unsigned long long rings_found = end_counting(rings) + end_counting(boards);
-    unsigned long long directs_found = end_counting(directs);
-    unsigned long long rounds_found = end_counting(doublings);
+    unsigned long long rings_found = end_counting(rings) + end_counting(shm);
+    unsigned long long pairwise_found = end_counting(pairwise);
+    unsigned long long recdbl_found = end_counting(recdbl);
     unsigned long long passed_on_found = end_counting(passed_on);
 
     MPI_T_pvar_session_free(&session);
     MPI_T_finalize();
-    if (rings_found != rings_wanted || directs_found != directs_wanted ||
-        rounds_found != rounds_wanted || passed_on_found != passed_on_wanted) {
+    if (rings_found != rings_wanted || pairwise_found != pairwise_wanted ||
+        recdbl_found != recdbl_wanted || passed_on_found != passed_on_wanted) {
         fail(sequence, sequence->number,
-             "%llu calls took rings or boards instead of %llu, %llu were direct instead of %llu, "
-             "%llu went in rounds instead of %llu, %llu were passed on instead of %llu",
-             rings_found, rings_wanted, directs_found, directs_wanted, rounds_found, rounds_wanted,
+             "%llu calls took rings or channels instead of %llu, %llu were direct instead of %llu, "
+             "%llu went by recursive doubling instead of %llu, %llu were passed on instead of %llu",
+             rings_found, rings_wanted, pairwise_found, pairwise_wanted, recdbl_found, recdbl_wanted,
              passed_on_found, passed_on_wanted);
     }
 }

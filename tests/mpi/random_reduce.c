@@ -116,12 +116,12 @@ void draw_reduce(operation_t *operation, uint64_t *all)
     total = first_element(operation, operation->size) * (size_t) bytes;
     operation->ring = is_commutative(operation) && takes_ring(operation, total);
     operation->persistent &= may_persist(operation);
-    operation->rounds =
-        !operation->ring && is_commutative(operation) && goes_in_rounds(operation, total);
-    operation->ring |= operation->rounds;
-    operation->direct =
-        !operation->ring && is_commutative(operation) && goes_direct(operation, total);
-    operation->ring |= operation->direct;
+    operation->recdbl =
+        !operation->ring && is_commutative(operation) && goes_recdbl(operation, total);
+    operation->ring |= operation->recdbl;
+    operation->pairwise =
+        !operation->ring && is_commutative(operation) && goes_pairwise(operation, total);
+    operation->ring |= operation->pairwise;
     form = operation->persistent ? 2 : operation->compute;
     operation->name = names[form][operation->unequal];
     make_images(operation);

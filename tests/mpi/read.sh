@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# read.sh: allgathers within a node that read each other's memory: what goes through boards must come of
+# read.sh: allgathers within a node that read each other's memory: what goes through shared memory must come of
 # them as well.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.

@@ -42,7 +42,7 @@ same_but_persistent() {
         diff <(grep -v 'way 2' "$scratch/sums") <(grep -v 'way 2' "$scratch/others")
 }
 for np in 2 3 5; do
-    point "np $np: over boards as by rings" same_but_persistent "$np"
+    point "np $np: through shared memory as by rings" same_but_persistent "$np"
 done
 
 plan

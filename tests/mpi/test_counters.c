@@ -175,10 +175,10 @@ static void watch_thread(void)
 }
 
 /* How often the thread looks meanwhile is the other ranks' affair, too: test_progress has that none calls it. */
-static void count_direct_calls(void)
+static void count_pairwise_calls(void)
 {
     enum { ROUNDS = 50, BYTES = 64 << 10 };
-    MPI_T_pvar_handle directs =
+    MPI_T_pvar_handle pairwise =
         pvar_of("coll_flash_pairwise_calls", MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG);
     double *send = get_memory(BYTES), *recv = get_memory(BYTES);
     int count = BYTES / (int) sizeof(double) / world_size;
@@ -191,9 +191,9 @@ static void count_direct_calls(void)
         nanosleep(&pause, NULL);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
-    check(pvar_count(directs) == (world_size > 1 ? ROUNDS : 0), "%llu calls direct",
-          pvar_count(directs));
-    pvar_free(&directs);
+    check(pvar_count(pairwise) == (world_size > 1 ? ROUNDS : 0), "%llu calls pairwise",
+          pvar_count(pairwise));
+    pvar_free(&pairwise);
     free(send);
     free(recv);
 }
@@ -213,9 +213,9 @@ static void times(void)
     pvars_with(measure_times);
 }
 
-static void direct(void)
+static void pairwise(void)
 {
-    pvars_with(count_direct_calls);
+    pvars_with(count_pairwise_calls);
 }
 
 static void thread(void)
@@ -224,5 +224,5 @@ static void thread(void)
 }
 
 TEST_PROGRAM(test_counters, MPI_THREAD_SINGLE, {"calls", calls}, {"reasons", reasons},
-             {"times", times}, {"thread", thread}, {"direct", direct});
+             {"times", times}, {"thread", thread}, {"pairwise", pairwise});
 TEST_MAIN(test_counters)

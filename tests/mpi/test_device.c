@@ -84,7 +84,7 @@ static void send_gaps(void)
 }
 
 /* Likewise of calls that take no ring, but the extension's. */
-static void mirrored(void)
+static void bounced(void)
 {
     all_places(true, PLAIN, STREAM);
     all_places(false, PLAIN, STREAM);
@@ -264,7 +264,7 @@ static void pinned_near(void)
 
 enum { BOUND_SEGMENT = 4096, BOUND = 5 * BOUND_SEGMENT };
 
-typedef enum { ALL_BOUNDED, SOME_BOUNDED, SOME_FAR, MIXTURES } mixture_t;
+typedef enum { ALL_BOUNDED, SOME_BOUNDED, SOME_ON_DEVICE, MIXTURES } mixture_t;
 
 /* Ranks of one communicator need not have the same pinned memory, nor memory of the same kind. */
 static MPI_Comm dup_bounded(bool bounded)
@@ -301,7 +301,7 @@ static void run_bounded(const job_t *like, bool own_sum)
 }
 
 /* Of all forms; and of the plain one, one of the buffers alone in the device's memory. */
-static void run_all_bounded(MPI_Comm comm, bool far)
+static void run_all_bounded(MPI_Comm comm, bool on_device)
 {
     void *stream = stream_make(0);
 
@@ -312,8 +312,8 @@ static void run_all_bounded(MPI_Comm comm, bool far)
                      .count = 20001,
                      .unequal = turn % 2 == 1,
                      .gather = turn % 4 < 2,
-                     .send_place = far ? IN_DEVICE : IN_HOST,
-                     .recv_place = far ? IN_DEVICE : IN_HOST,
+                     .send_place = on_device ? IN_DEVICE : IN_HOST,
+                     .recv_place = on_device ? IN_DEVICE : IN_HOST,
                      .pieces = turn % 3,
                      .stream = stream,
                      .comm = comm};
@@ -323,7 +323,7 @@ static void run_all_bounded(MPI_Comm comm, bool far)
             job.send_place = IN_HOST;
             run_bounded(&job, own_sum);
             job.recv_place = IN_HOST;
-            job.send_place = far ? IN_DEVICE : IN_HOST;
+            job.send_place = on_device ? IN_DEVICE : IN_HOST;
             run_bounded(&job, own_sum);
         }
     }
@@ -340,11 +340,11 @@ static void bounded(void)
         MPI_Comm comm = dup_bounded(is_bounded);
         size_t most;
 
-        run_all_bounded(comm, mixture != SOME_FAR || even);
+        run_all_bounded(comm, mixture != SOME_ON_DEVICE || even);
         MPI_Comm_free(&comm);
         most = device_largest_pinned();
         check(!is_bounded || most <= BOUND, "%zu bytes are pinned, where %d may be", most, BOUND);
-        check(is_bounded || mixture == SOME_FAR || !device_is_standin() || most > BOUND,
+        check(is_bounded || mixture == SOME_ON_DEVICE || !device_is_standin() || most > BOUND,
               "no more than %zu bytes are pinned without a bound", most);
     }
     nothing_left();
@@ -372,6 +372,6 @@ static void without_store(void)
 
 DEVICE_PROGRAM(test_device, {"allgather", allgather}, {"bounded", bounded},
                {"without_store", without_store}, {"reduce_scatter", reduce_scatter}, {"many", many},
-               {"users_operation", users_operation}, {"mirrored", mirrored},
+               {"users_operation", users_operation}, {"bounced", bounced},
                {"two_devices", two_devices}, {"steady", steady}, {"direct", direct},
                {"pinned_near", pinned_near});

@@ -202,7 +202,7 @@ static bool read_failure(char name[64], unsigned long *nth)
 }
 
 /* Where no ring tells the others of it, all ranks' drivers fail. */
-static void mirror_fails(void)
+static void bounce_fails(void)
 {
     static const struct {
         form_t form;
@@ -240,7 +240,7 @@ static void mirror_fails(void)
     }
     check(failed > 0, "%s %lu: nothing failed", name, nth);
     nothing_left();
-    next_works(comm, "after mirrors that failed");
+    next_works(comm, "after bounces that failed");
     MPI_Comm_free(&comm);
 }
 
@@ -347,6 +347,6 @@ static void driver_fails(void)
 }
 
 DEVICE_PROGRAM(test_device_errors, {"gaps", gaps}, {"passed_on", passed_on}, {"freed", freed},
-               {"streams", streams}, {"stream_fails", stream_fails}, {"mirror_fails", mirror_fails},
+               {"streams", streams}, {"stream_fails", stream_fails}, {"bounce_fails", bounce_fails},
                {"no_direct_memory", no_direct_memory}, {"no_pinned_memory", no_pinned_memory},
                {"driver_fails", driver_fails});

@@ -220,7 +220,7 @@ static void works(void)
 /* The thread that callbacks were to have does not start on one rank; it does with the next call. */
 static void callback_thread(void)
 {
-    const watch_options_t options = {.count = COUNT, .apart = true};
+    const watch_options_t options = {.count = COUNT, .on_callback_thread = true};
     MPI_Comm comm = make_comm(false);
     MPI_Info info;
 
@@ -492,7 +492,7 @@ static void no_memory_for_blocks(int (*call)(MPI_Comm comm, int count, int salt)
     MPI_Comm_free(&comm);
 }
 
-static void no_memory_for_rounds(void)
+static void no_memory_for_recdbl(void)
 {
     no_memory_for_blocks(gather_of, 10);
     no_memory_for_blocks(reduce_of, 1000);
@@ -518,7 +518,7 @@ TEST_PROGRAM(test_faults, MPI_THREAD_SINGLE, {"connection", connection},
              {"no_memory_for_sends", no_memory_for_sends}, {"told_later", told_later},
              {"not_connected", not_connected}, {"comm_memory", comm_memory},
              {"unreadable_at_first", unreadable_at_first}, {"unreadable", unreadable},
-             {"gathers", gathers}, {"no_memory_for_rounds", no_memory_for_rounds},
+             {"gathers", gathers}, {"no_memory_for_recdbl", no_memory_for_recdbl},
              {"no_memory_for_copy", no_memory_for_copy}, {"callback_thread", callback_thread},
              {"works", works});
 TEST_MAIN(test_faults)

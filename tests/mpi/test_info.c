@@ -221,7 +221,7 @@ static void all_outside(watch_kind_t kind, MPI_Comm comm)
     watch_options_t options = {.count = 100000,
                                .unequal = true,
                                .pieces = 3,
-                               .apart = true,
+                               .on_callback_thread = true,
                                .hook = count_call,
                                .hook_arg = &calls};
     MPI_Request request;
@@ -229,7 +229,7 @@ static void all_outside(watch_kind_t kind, MPI_Comm comm)
 
     watch_init(&watch, kind, comm, &options);
     check_class(watch_start(&watch, &request), MPI_SUCCESS, "the call");
-    if (watch.apart) {
+    if (watch.on_callback_thread) {
         await_calls(&calls, watch_expected_calls(&watch));
     }
     check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "MPI_Wait");
@@ -246,10 +246,10 @@ static void callback_thread(void)
         all_outside((watch_kind_t) kind, comm);
     }
     for (int turn = 0; turn < 4; turn++) {
-        bool apart = (world_rank + turn) % 2 == 0;
-        watch_options_t options = {.count = 1000, .pieces = turn, .apart = apart};
+        bool on_callback_thread = (world_rank + turn) % 2 == 0;
+        watch_options_t options = {.count = 1000, .pieces = turn, .on_callback_thread = on_callback_thread};
 
-        set(comm, "mpix_flash_callback_thread", apart ? "true" : "false");
+        set(comm, "mpix_flash_callback_thread", on_callback_thread ? "true" : "false");
         for (int kind = 0; kind < WATCH_KINDS; kind++) {
             watch_one((watch_kind_t) kind, comm, &options, "with the key or without");
         }

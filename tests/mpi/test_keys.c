@@ -51,12 +51,12 @@ static bool memory_is_readable(void)
 
 /* ------------------------------------------------------------------------- calls */
 
-typedef enum way { RING, DIRECT, BOARD, ROUNDS, PASSED_ON, WAYS } way_t;
+typedef enum way { RING, PAIRWISE, SHM, RECDBL, PASSED_ON, WAYS } way_t;
 
 static const char *const names[WAYS] = {[RING] = "coll_flash_ring_calls",
-                                        [DIRECT] = "coll_flash_pairwise_calls",
-                                        [BOARD] = "coll_flash_shm_calls",
-                                        [ROUNDS] = "coll_flash_recdbl_calls",
+                                        [PAIRWISE] = "coll_flash_pairwise_calls",
+                                        [SHM] = "coll_flash_shm_calls",
+                                        [RECDBL] = "coll_flash_recdbl_calls",
                                         [PASSED_ON] = "coll_flash_fallback_calls"};
 static MPI_T_pvar_handle counters[WAYS];
 
@@ -193,17 +193,17 @@ typedef struct example {
 /* One behind the other: each value counts from the next call on. */
 static const example_t examples[] = {
     {"algorithm", GATHER,
-     .turns = {{"ring", RING}, {"fallback", PASSED_ON}, {"recdbl", ROUNDS}, {"auto", RING}}},
+     .turns = {{"ring", RING}, {"fallback", PASSED_ON}, {"recdbl", RECDBL}, {"auto", RING}}},
     {"algorithm", REDUCE,
      .turns = {{"ring", RING},
                {"fallback", PASSED_ON},
-               {"recdbl", ROUNDS},
-               {"pairwise", DIRECT},
+               {"recdbl", RECDBL},
+               {"pairwise", PAIRWISE},
                {"auto", RING}}},
     /* What it cannot serve is left to the costs. */
     {"algorithm", GATHER, .turns = {{"pairwise", RING}, {"fallback", PASSED_ON}, {"shm", RING}}},
     {"algorithm", GATHER, .first = {{"shm", "auto"}, {"on_node", "false"}},
-     .turns = {{"shm", BOARD}, {"ring", RING}, {"auto", PASSED_ON}}},
+     .turns = {{"shm", SHM}, {"ring", RING}, {"auto", PASSED_ON}}},
     {"on_node", GATHER, .first = {{"algorithm", "auto"}},
      .turns = {{"false", PASSED_ON}, {"true", RING}, {"false", PASSED_ON}}},
     {"on_node", REDUCE, .first = {{"algorithm", "auto"}},
@@ -216,9 +216,9 @@ static const example_t examples[] = {
                {"off", PASSED_ON},
                {"on", RING}}},
     {"shm", GATHER, .first = {{"algorithm", "shm"}, {"on_node", "false"}},
-     .turns = {{"auto", BOARD}, {"no", PASSED_ON}, {"copy", BOARD}, {"read", BOARD}}},
+     .turns = {{"auto", SHM}, {"no", PASSED_ON}, {"copy", SHM}, {"read", SHM}}},
     {"shm", REDUCE, .first = {{"algorithm", "shm"}, {"on_node", "false"}},
-     .turns = {{"auto", BOARD}, {"no", PASSED_ON}, {"copy", BOARD}, {"read", BOARD}}}};
+     .turns = {{"auto", SHM}, {"no", PASSED_ON}, {"copy", SHM}, {"read", SHM}}}};
 
 static void try_example(const example_t *example)
 {
@@ -298,7 +298,7 @@ static void exceed_limits(void)
     open_counters();
     set(comm, "algorithm", "shm");
     check(reads_with(comm, "read", BLOCK) == 0, "blocks are read, against the parameter");
-    check(way_of(comm, GATHER, BLOCK) == BOARD, "the key of shared memory is not heard");
+    check(way_of(comm, GATHER, BLOCK) == SHM, "the key of shared memory is not heard");
     close_counters();
     MPI_Comm_free(&comm);
 }

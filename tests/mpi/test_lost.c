@@ -3,7 +3,7 @@
  * printed, a line each, for the script to count: MPI_Finalize is not to be had without the dead.
  *
  *   test_lost MODE CALL [CALLBACK]
- *                         dies: rank 1 dies in an operation; jams: as it writes a message into the
+ *                         dies: rank 1 dies in an operation; blocks: as it writes a message into the
  *                         memory of another one; absent: before it takes part in any;
  *                         late: it comes FLASH_TEST_LINGER seconds after each of the others has said
  *                         what FLASH_TEST_UNTIL holds, or seconds after them; beside: it dies, and then rank 2 is
@@ -104,7 +104,7 @@ static int go_rounds(const lost_call_t *call, const char *mode)
         if (mine && late) {
             lost_come_late();
         }
-        if (mine && strcmp(mode, "jams") == 0) {
+        if (mine && strcmp(mode, "blocks") == 0) {
             die_mid_send();
         }
         /*

@@ -97,7 +97,7 @@ static void opposite(void)
 }
 
 /* The last that has a number, and two after it, started in opposite orders. */
-static void beyond_numbers(void)
+static void beyond_op_ids(void)
 {
     enum { LAST = 3 };
     MPI_Comm comm;
@@ -337,4 +337,4 @@ static void inactive(void)
 
 TEST_PROGRAM(test_persistent, MPI_THREAD_SINGLE, {"forms", forms}, {"many_starts", many_starts},
              {"orders", orders}, {"mixed", mixed}, {"opposite", opposite},
-             {"beyond_numbers", beyond_numbers}, {"types", types}, {"inactive", inactive});
+             {"beyond_op_ids", beyond_op_ids}, {"types", types}, {"inactive", inactive});

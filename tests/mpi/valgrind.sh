@@ -40,16 +40,16 @@ for function in ucp_config_read ucp_init_version ucp_worker_create ucp_worker_ge
     mpi 2 -x "FLASH_TEST_FAULT=$function" -- test_faults works
 done
 
-# What takes no ring: small reduce-scatters, and whatever goes over boards.
+# What takes no ring: small reduce-scatters, and whatever goes through shared memory.
 options --mca coll_flash_costs "$costs_folder/pairwise"
-point 'reduce-scatters are direct' \
+point 'reduce-scatters are pairwise' \
     says + 'Ireduce_scatter.*: pairwise (' 2 --mca coll_flash_verbose 2 -- test_reduce_scatter same_bits
 for np in 2 3; do
     mpi "$np" -- test_reduce_scatter
     mpi "$np" -- test_requests one_communicator many_communicators come_and_go reduce_meanwhile
 done
 algorithm=recdbl
-point 'calls go in rounds' \
+point 'calls go by recursive doubling' \
     says + 'Iallgather.*: recdbl (' 2 --mca coll_flash_verbose 2 -- test_allgather counts
 for np in 2 3; do
     mpi "$np" -- test_allgather
@@ -65,7 +65,7 @@ for np in 2 3; do
     mpi "$np" -- test_faults unreadable_at_first unreadable
 done
 options --mca coll_flash_shm copy
-point 'calls go over a board' \
+point 'calls go through shared memory' \
     says + 'Iallgather.*: shm (' 2 --mca coll_flash_verbose 2 -- test_allgather counts
 for np in 2 3; do
     mpi "$np" -- test_allgather

@@ -40,7 +40,7 @@ void fake_complete_receive(node_t *node, receive_t *receive, message_t *message)
     if (length > 0) {
         memcpy(r.buffer, m.content, length);
     }
-    if (r.far != m.far) {
+    if (r.on_device != m.on_device) {
         invert(r.buffer, length);
     }
     if (r.fails) { /* neither the content nor tag and length mean anything now */
@@ -108,7 +108,7 @@ static receive_t *new_receive(node_t *node, const flash_peer_t *peer, uint64_t t
                            .mask = mask,
                            .buffer = buffer,
                            .length = length,
-                           .far = transfer->far,
+                           .on_device = transfer->on_device,
                            .posted = true,
                            .fails = fake_fails(node, FAKE_FAIL_RECV, node->stats.receives)};
     transfer->handle = receive;

@@ -11,7 +11,7 @@
 #include "prng.h"
 
 static message_t *new_message(node_t *node, uint64_t tag, const void *content, size_t length,
-                              bool far, bool copied)
+                              bool on_device, bool copied)
 {
     message_t *message = malloc(sizeof(*message) + (copied ? length : 0));
 
@@ -20,7 +20,7 @@ static message_t *new_message(node_t *node, uint64_t tag, const void *content, s
                            .tag = tag,
                            .length = length,
                            .content = content,
-                           .far = far,
+                           .on_device = on_device,
                            .sum = fake_checksum(content, length)};
     if (copied) {
         if (length > 0) {
@@ -66,7 +66,7 @@ static void send_message(node_t *node, const flash_peer_t *peer, uint64_t tag, c
     fake_net_t *net = node->net;
     bool copied =
         at_once || status != FLASH_OK || !prng_percent(&net->random, net->options.rendezvous);
-    message_t *message = new_message(node, tag, content, length, transfer->far, copied);
+    message_t *message = new_message(node, tag, content, length, transfer->on_device, copied);
 
     message->sender = copied ? NULL : transfer;
     if (status == FLASH_OK) {

@@ -75,14 +75,14 @@ void judge_others_told(sim_t *sim, uint32_t rank)
     }
 }
 
-void judge_blame(sim_t *sim, uint32_t rank)
+void judge_failed_rank(sim_t *sim, uint32_t rank)
 {
     for (uint32_t k = 0; k < sim->nranks; k++) {
-        uint32_t blamed = sim_blamed(sim, k, 0);
+        uint32_t failed_rank = sim_failed_rank(sim, k, 0);
 
-        if (k != rank && sim_status(sim, k, 0) != FLASH_OK && blamed != rank &&
-            blamed != FLASH_NOBODY) {
-            sim_complain(sim, "rank %u blames %u, not %u", k, sim_blamed(sim, k, 0), rank);
+        if (k != rank && sim_status(sim, k, 0) != FLASH_OK && failed_rank != rank &&
+            failed_rank != FLASH_NOBODY) {
+            sim_complain(sim, "rank %u says that %u failed, not %u", k, sim_failed_rank(sim, k, 0), rank);
         }
     }
 }

@@ -8,7 +8,7 @@
 
 #include "sim.h"
 
-/* The operations that are tried have far memory, and little scratch. */
+/* The operations that are tried have device memory, and little scratch. */
 extern bool judge_bounded;
 /* A random one, so bounded; and what its points' names end in. */
 sim_spec_t judge_spec(uint64_t *random, flash_kind_t kind);
@@ -26,6 +26,6 @@ void judge_status(sim_t *sim, uint32_t rank, int status);
 /* Everyone but `rank` is well, or was told of another's failure. */
 void judge_others_told(sim_t *sim, uint32_t rank);
 /* Those that were told were told who, unless it was by an empty message. */
-void judge_blame(sim_t *sim, uint32_t rank);
+void judge_failed_rank(sim_t *sim, uint32_t rank);
 
 #endif /* JUDGE_H */

@@ -46,18 +46,18 @@ void orders_try_net(const sim_spec_t *spec, uint32_t nranks, uint32_t net);
 /* Prints the plan; what main() returns. All points are made by orders.c: tap.h counts those of one source. */
 int orders_done(void);
 
-/* orders_far.c */
-void orders_test_far(flash_kind_t kind);
-/* All that is bounded: the direct schedule is not. */
+/* orders_device.c */
+void orders_test_device(flash_kind_t kind);
+/* All that is bounded: the pairwise schedule is not. */
 void orders_test_bounds(flash_kind_t kind);
 /* Sums of wider elements. */
-void orders_test_wide(uint32_t nranks, bool far);
+void orders_test_wide(uint32_t nranks, bool on_device);
 
 /* orders_failures.c */
 void orders_test_failures(flash_kind_t kind);
 /* What may go wrong in bounded scratch. */
 void orders_test_bounded_fails(flash_kind_t kind, uint32_t nranks);
 /* What a failing rank says comes to where the processor cannot read it. */
-void orders_test_direct_blame(flash_kind_t kind);
+void orders_test_device_scratch_failed_rank(flash_kind_t kind);
 
 #endif /* ORDERS_H */

@@ -48,18 +48,18 @@ void orders_test_bounded_fails(flash_kind_t kind, uint32_t nranks)
 {
     sim_spec_t spec = orders_spec(kind, orders_few_segments(kind, nranks), CALLBACK);
 
-    spec.far_input = spec.far_output = true;
+    spec.device_input = spec.device_output = true;
     spec.bound = 1;
     spec.bounded = 3;
     spec.fail_rank = 0;
-    for (uint32_t far_sums = 0; far_sums <= flash_schedule_reduces(kind); far_sums++) {
+    for (uint32_t device_sums = 0; device_sums <= flash_schedule_reduces(kind); device_sums++) {
         sim_spec_t fails = spec, odd = spec, refuses = spec;
         explore_case_t call = orders_case(nranks, &orders_nets[1], &fails, 1, judge_call);
         explore_case_t sizes =
             orders_case(nranks, &orders_nets[ORDERS_RENDEZVOUS], &odd, 1, judge_sizes);
         explore_case_t refusal = orders_case(nranks, &orders_nets[1], &refuses, 1, judge_refusal);
 
-        fails.far_sums = odd.far_sums = refuses.far_sums = far_sums;
+        fails.device_sums = odd.device_sums = refuses.device_sums = device_sums;
         fails.fail_callback = 1;
         orders_try_most(orders_title(&fails, nranks, "it fails"), &call);
         odd.fail_rank = SIM_NOBODY;
@@ -75,13 +75,13 @@ void orders_test_bounded_fails(flash_kind_t kind, uint32_t nranks)
 }
 
 /* What it says comes to where the processor cannot read it. */
-void orders_test_direct_blame(flash_kind_t kind)
+void orders_test_device_scratch_failed_rank(flash_kind_t kind)
 {
     sim_spec_t spec = orders_spec(kind, 1, CALLBACK);
     explore_case_t what = orders_case(3, &orders_nets[1], &spec, 1, judge_call);
 
-    spec.far_input = spec.far_output = spec.far_sums = true;
-    spec.far_scratch = 3;
+    spec.device_input = spec.device_output = spec.device_sums = true;
+    spec.device_scratch = 3;
     spec.fail_rank = 0;
     spec.fail_callback = 1;
     orders_try_most(orders_title(&spec, 3, "it fails"), &what);

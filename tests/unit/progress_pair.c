@@ -72,7 +72,7 @@ flash_op_params_t params_of(pair_t *pair, uint32_t rank, unsigned operation)
                                .output = output,
                                .consume = rank == 0 ? pair->consume : NULL,
                                .consume_arg = pair,
-                               .unattended = rank == 0 && pair->unattended,
+                               .no_wakeup = rank == 0 && pair->no_wakeup,
                                .user = pair};
 }
 

@@ -156,9 +156,9 @@ int sim_status(const sim_t *sim, uint32_t rank, uint32_t spec)
     return instance_of(sim, rank, spec)->status;
 }
 
-uint32_t sim_blamed(const sim_t *sim, uint32_t rank, uint32_t spec)
+uint32_t sim_failed_rank(const sim_t *sim, uint32_t rank, uint32_t spec)
 {
-    return instance_of(sim, rank, spec)->blamed;
+    return instance_of(sim, rank, spec)->failed_rank;
 }
 
 bool sim_all_complete(const sim_t *sim)
@@ -243,7 +243,7 @@ static void complete(sim_t *sim, uint32_t rank, flash_op_t *op)
         return;
     }
     in->status = flash_op_status(op);
-    in->blamed = flash_op_blamed(op);
+    in->failed_rank = flash_op_failed_rank(op);
     if (in->works > 0) {
         sim_complain(sim, "op %u rank %u: complete while its work runs", in->index, rank);
     }

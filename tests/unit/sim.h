@@ -53,14 +53,14 @@ typedef struct sim_spec {
     bool in_place;    /* AG: the own block lies in the output */
     bool mix;         /* combine by an operation that is commutative but not associative */
     bool users;       /* which is the user's */
-    bool apart;       /* callbacks: in a thread of their own */
-    /* The memory is far: only staging and copies get at what it holds. See sim_instance_is_far().
+    bool on_callback_thread;       /* callbacks: in a thread of their own */
+    /* The memory is far: only staging and copies get at what it holds. See sim_instance_is_on_device().
      */
-    bool far_input, far_output;
-    bool far_sums; /* both far, and not the user's: sums are made there */
-    bool wide;     /* direct: sums are made in wider elements */
-    /* The scratch is far, too, with far sums or without sums: a bit for ranks of equal parity. */
-    unsigned far_scratch;
+    bool device_input, device_output;
+    bool device_sums; /* both far, and not the user's: sums are made there */
+    bool wide;     /* pairwise: sums are made in wider elements */
+    /* The scratch is far, too, with device sums or without sums: a bit for ranks of equal parity. */
+    unsigned device_scratch;
     /* Ranks, likewise, whose memory is near whatever the rest says. */
     unsigned near;
     /* Ranks, likewise, whose scratch holds `bound` segments; 0: no rank's is bounded. */
@@ -108,15 +108,15 @@ typedef struct sim_instance {
     sim_layout_t in_layout, out_layout;
     uint32_t index, rank; /* which operation, where */
     int status;           /* SIM_UNSTARTED, SIM_UNFINISHED, or what the operation ended with */
-    uint32_t blamed;      /* with it */
+    uint32_t failed_rank;      /* with it */
     flash_schedule_t schedule;
     unsigned char *input_memory, *output_memory; /* with canaries around */
     uint64_t *pieces;                            /* where a callback writes that is far */
     size_t piece_elements;
     uint64_t *scratch; /* that is far */
-    uint64_t *store;   /* far memory for sums that are sent on */
+    uint64_t *store;   /* device memory for sums that are sent on */
     size_t store_elements;
-    uint32_t *blames;
+    uint32_t *failed_ranks;
     flash_pair_t *pairs; /* A2A */
     uint64_t *input, *output;
     size_t input_count, output_count;     /* elements of the two, 0 for none */
@@ -192,7 +192,7 @@ bool sim_exchanges_with_all(const sim_t *sim);
 /* The rank that stands `ahead` places to the right of `rank`. */
 uint32_t sim_neighbour(const sim_t *sim, uint32_t rank, uint32_t ahead);
 int sim_status(const sim_t *sim, uint32_t rank, uint32_t spec);
-uint32_t sim_blamed(const sim_t *sim, uint32_t rank, uint32_t spec);
+uint32_t sim_failed_rank(const sim_t *sim, uint32_t rank, uint32_t spec);
 __attribute__((format(printf, 2, 3))) void sim_complain(sim_t *sim, const char *what, ...);
 /* Prints the seed and all operations, for whoever has to repeat the run. */
 void sim_describe(const sim_t *sim);
@@ -219,13 +219,13 @@ size_t sim_instance_output_bytes(const sim_instance_t *instance);
 bool sim_instance_called(sim_instance_t *instance);
 /* Does what a callback is for: in it, or later. */
 void sim_instance_compute(sim_instance_t *instance, const flash_piece_t *piece);
-/* Whether the input, or the output, is far memory: there, all bits are inverted. */
-bool sim_instance_is_far(const sim_instance_t *instance, bool input);
+/* Whether the input, or the output, is device memory: there, all bits are inverted. */
+bool sim_instance_is_on_device(const sim_instance_t *instance, bool input);
 /* Runs a work that copies. */
 int sim_instance_copy(sim_instance_t *instance, const flash_work_t *work);
-/* Whether it is a sum that is made in far memory, and makes it. */
-bool sim_instance_adds_far(const sim_instance_t *instance, const flash_work_t *work);
-int sim_instance_add_far(sim_instance_t *instance, const flash_work_t *work);
+/* Whether it is a sum that is made in device memory, and makes it. */
+bool sim_instance_adds_on_device(const sim_instance_t *instance, const flash_work_t *work);
+int sim_instance_add_on_device(sim_instance_t *instance, const flash_work_t *work);
 /* Nothing outside the output's blocks changed, and if the operation is OK, its data is right. */
 void sim_instance_check(sim_instance_t *instance);
 /* The block that a rank produces or consumes in its turn, by the words of flash_schedule.h. */

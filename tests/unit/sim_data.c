@@ -54,34 +54,34 @@ bool sim_is_among(const sim_instance_t *in, unsigned ranks)
 }
 
 /* The input of a reduction with a callback is what that writes. */
-bool sim_instance_is_far(const sim_instance_t *in, bool input)
+bool sim_instance_is_on_device(const sim_instance_t *in, bool input)
 {
     bool gather = in->spec->kind == FLASH_ALLGATHER;
 
     if (sim_is_among(in, in->spec->near)) {
         return false;
     }
-    return input && !(gather && in->spec->in_place) ? in->spec->far_input : in->spec->far_output;
+    return input && !(gather && in->spec->in_place) ? in->spec->device_input : in->spec->device_output;
 }
 
 uint64_t sim_stored(const sim_instance_t *in, bool input, uint64_t element)
 {
-    return sim_instance_is_far(in, input) ? ~element : element;
+    return sim_instance_is_on_device(in, input) ? ~element : element;
 }
 
-bool sim_makes_far_sums(const sim_instance_t *in)
+bool sim_makes_device_sums(const sim_instance_t *in)
 {
-    return in->spec->kind != FLASH_DIRECT_REDUCE_SCATTER &&
-           flash_schedule_reduces(in->spec->kind) && in->spec->far_sums && !in->spec->users &&
-           sim_instance_is_far(in, true) && sim_instance_is_far(in, false);
+    return in->spec->kind != FLASH_PAIRWISE_REDUCE_SCATTER &&
+           flash_schedule_reduces(in->spec->kind) && in->spec->device_sums && !in->spec->users &&
+           sim_instance_is_on_device(in, true) && sim_instance_is_on_device(in, false);
 }
 
-bool sim_has_far_scratch(const sim_instance_t *in)
+bool sim_has_device_scratch(const sim_instance_t *in)
 {
-    bool staged = sim_instance_is_far(in, true) || sim_instance_is_far(in, false);
+    bool staged = sim_instance_is_on_device(in, true) || sim_instance_is_on_device(in, false);
 
-    return sim_is_among(in, in->spec->far_scratch) && staged &&
-           (!flash_schedule_reduces(in->spec->kind) || sim_makes_far_sums(in));
+    return sim_is_among(in, in->spec->device_scratch) && staged &&
+           (!flash_schedule_reduces(in->spec->kind) || sim_makes_device_sums(in));
 }
 
 uint64_t *sim_input_of(const sim_instance_t *in, uint32_t block)

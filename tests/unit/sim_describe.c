@@ -28,9 +28,9 @@ static void describe_op(const sim_t *sim, uint32_t k)
            sim_kinds[s->kind], s->depth, s->sends, s->pending, (unsigned long long) s->name,
            s->callback ? ", callback" : "", s->other ? ", other callback" : "",
            s->in_place ? ", in place" : "", s->mix ? ", mix" : "", s->users ? ", user's" : "",
-           s->apart ? ", apart" : "", s->wait ? ", waits" : "");
-    printf("#     input %s, output %s, sums %s, scratch %u\n", s->far_input ? "far" : "near",
-           s->far_output ? "far" : "near", s->far_sums ? "far" : "near", s->far_scratch);
+           s->on_callback_thread ? ", on a callback thread" : "", s->wait ? ", waits" : "");
+    printf("#     input %s, output %s, sums %s, scratch %u\n", s->device_input ? "device" : "host",
+           s->device_output ? "device" : "host", s->device_sums ? "device" : "host", s->device_scratch);
     printf("#     bound %u on ranks %u, near ranks %u\n", s->bound, s->bounded, s->near);
     describe_shape("shape", &s->shape, sim->nranks);
     if (s->odd_rank != SIM_NOBODY) {

@@ -22,7 +22,7 @@ static void check_taken(sim_t *sim, const flash_work_t *work, uint32_t rank, uns
                      rank);
     }
     if ((work->kind & FLASH_WORK_CALLBACKS) != 0 &&
-        (work->kind == FLASH_WORK_CALLBACK_APART) != in->spec->apart) {
+        (work->kind == FLASH_WORK_CALLBACK_ON_THREAD) != in->spec->on_callback_thread) {
         sim_complain(sim, "rank %u: a callback for another thread", rank);
     }
     if (in->rank != rank || in->status != SIM_UNFINISHED) {
@@ -103,8 +103,8 @@ void sim_run_held(sim_t *sim, size_t k)
     if (!sim->held[k].ran) {
         if ((work->kind & (FLASH_WORK_STAGE | FLASH_WORK_COPY)) != 0) {
             status = sim_instance_copy(flash_op_user(work->op), work);
-        } else if (sim_instance_adds_far(flash_op_user(work->op), work)) {
-            status = sim_instance_add_far(flash_op_user(work->op), work);
+        } else if (sim_instance_adds_on_device(flash_op_user(work->op), work)) {
+            status = sim_instance_add_on_device(flash_op_user(work->op), work);
         } else {
             status = flash_work_run(work); /* may hold one more, elsewhere then */
         }

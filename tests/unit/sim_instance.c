@@ -13,8 +13,8 @@ const char *const sim_kinds[FLASH_KINDS] = {[FLASH_ALLGATHER] = "allgather",
                                             [FLASH_REDUCE_SCATTER] = "reduce-scatter",
                                             [FLASH_ALLREDUCE] = "allreduce",
                                             [FLASH_ALLTOALL] = "all-to-all",
-                                            [FLASH_DIRECT_REDUCE_SCATTER] =
-                                                "direct reduce-scatter"};
+                                            [FLASH_PAIRWISE_REDUCE_SCATTER] =
+                                                "pairwise reduce-scatter"};
 
 bool sim_spec_calls(const sim_spec_t *spec, bool produces)
 {
@@ -149,7 +149,7 @@ void sim_instance_destroy(sim_instance_t *in)
     free(in->pieces);
     free(in->scratch);
     free(in->store);
-    free(in->blames);
+    free(in->failed_ranks);
     free(in->pairs);
 }
 
@@ -206,16 +206,16 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         .send_tag = tag_towards(s, right),
         .depth = s->depth,
         .sends = s->sends,
-        .stage_in = sim_instance_is_far(in, true),
-        .stage_out = sim_instance_is_far(in, false),
-        .combine_far = sim_makes_far_sums(in),
-        .scratch_far = sim_has_far_scratch(in),
+        .stage_in = sim_instance_is_on_device(in, true),
+        .stage_out = sim_instance_is_on_device(in, false),
+        .combine_on_device = sim_makes_device_sums(in),
+        .scratch_on_device = sim_has_device_scratch(in),
         .input = in->input,
         .output = in->output,
         .combine = flash_schedule_reduces(s->kind) ? sim_on_combine : NULL,
         .combine_arg = in,
         .combine_is_users = s->users,
-        .apart = s->apart,
+        .on_callback_thread = s->on_callback_thread,
         .produce = sim_spec_calls(s, true) ? sim_on_callback : NULL,
         .produce_arg = in,
         .consume = sim_spec_calls(s, false) ? sim_on_callback : NULL,
@@ -227,7 +227,7 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         params.recv_tag = params.send_tag = 0;
         params.pairs = make_pairs(in);
     }
-    if (s->kind == FLASH_DIRECT_REDUCE_SCATTER && s->wide) {
+    if (s->kind == FLASH_PAIRWISE_REDUCE_SCATTER && s->wide) {
         params.wide = SIM_WIDE;
         params.widen = sim_on_widen;
         params.narrow = sim_on_narrow;
@@ -248,11 +248,11 @@ flash_op_params_t sim_instance_params(sim_instance_t *in)
         in->piece_elements = bytes / SIM_ELEMENT;
         params.pieces = in->pieces;
     }
-    if (params.scratch_far) {
+    if (params.scratch_on_device) {
         in->scratch = make_unwritten(flash_op_scratch_size(&params));
         params.scratch = in->scratch;
-        in->blames = make_unwritten(flash_op_blames_size(&params));
-        params.blames = in->blames;
+        in->failed_ranks = make_unwritten(flash_op_failed_ranks_size(&params));
+        params.failed_ranks = in->failed_ranks;
     }
     return params;
 }

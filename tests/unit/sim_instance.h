@@ -31,8 +31,8 @@ uint64_t *sim_input_of(const sim_instance_t *in, uint32_t block);
 uint64_t *sim_output_of(const sim_instance_t *in, uint32_t block);
 /* Of ranks of which there is a bit for those of equal parity. */
 bool sim_is_among(const sim_instance_t *in, unsigned ranks);
-bool sim_makes_far_sums(const sim_instance_t *in);
-bool sim_has_far_scratch(const sim_instance_t *in);
+bool sim_makes_device_sums(const sim_instance_t *in);
+bool sim_has_device_scratch(const sim_instance_t *in);
 /* Memory for so many elements, with canaries around. */
 unsigned char *sim_guarded(size_t count, uint64_t **first);
 

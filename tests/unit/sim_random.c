@@ -24,11 +24,11 @@ sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind)
         .in_place = prng_percent(random, 50),
         .mix = prng_percent(random, 50),
         .users = flash_schedule_reduces(kind) && prng_percent(random, 30),
-        .apart = prng_percent(random, 20),
-        .far_input = prng_percent(random, 30),
-        .far_output = prng_percent(random, 30),
-        .far_sums = prng_percent(random, 50),
-        .far_scratch = prng_percent(random, 50) ? prng_below(random, 4) : 0,
+        .on_callback_thread = prng_percent(random, 20),
+        .device_input = prng_percent(random, 30),
+        .device_output = prng_percent(random, 30),
+        .device_sums = prng_percent(random, 50),
+        .device_scratch = prng_percent(random, 50) ? prng_below(random, 4) : 0,
         .near = prng_percent(random, 30) ? prng_below(random, 4) : 0,
         .bounded = prng_below(random, 4),
         .bound = prng_below(random, 8),
@@ -41,9 +41,9 @@ sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind)
 
 void sim_bound(uint64_t *random, sim_spec_t *spec)
 {
-    spec->far_output = prng_percent(random, 80);
-    spec->far_input = !spec->far_output || prng_percent(random, 70);
-    spec->far_scratch = 0;
+    spec->device_output = prng_percent(random, 80);
+    spec->device_input = !spec->device_output || prng_percent(random, 70);
+    spec->device_scratch = 0;
     spec->near = prng_percent(random, 30) ? prng_below(random, 3) : 0;
     spec->bounded = 1 + prng_below(random, 3);
     spec->bound = 1 + prng_below(random, 8);
@@ -133,7 +133,7 @@ static bool move(sim_t *sim, uint32_t rank, const pace_t *pace)
         }
         break;
     case 3:
-        moved |= sim_take(sim, rank, FLASH_WORK_CALLBACK_APART);
+        moved |= sim_take(sim, rank, FLASH_WORK_CALLBACK_ON_THREAD);
         break;
     default:
         moved |= sim_progress(sim, rank);

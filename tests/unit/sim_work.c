@@ -79,12 +79,12 @@ static bool is_users(const sim_instance_t *in, const uint64_t *address)
            (address >= in->store && address < in->store + in->store_elements);
 }
 
-static void copy_blame(const sim_instance_t *in, const flash_work_t *work)
+static void copy_failed_rank(const sim_instance_t *in, const flash_work_t *work)
 {
     const unsigned char *from = work->in;
     unsigned char *to = work->inout;
 
-    if (!sim_has_far_scratch(in)) {
+    if (!sim_has_device_scratch(in)) {
         sim_complain(in->sim, "op %u rank %u: stages a part of an element", in->index, in->rank);
     }
     for (size_t k = 0; k < work->size; k++) {
@@ -97,11 +97,11 @@ int sim_instance_copy(sim_instance_t *in, const flash_work_t *work)
     const uint64_t *from = work->in;
     uint64_t *to = work->inout;
     bool stages = (work->kind & FLASH_WORK_STAGE) != 0;
-    bool differ = stages ? !sim_has_far_scratch(in)
-                         : sim_instance_is_far(in, true) != sim_instance_is_far(in, false);
+    bool differ = stages ? !sim_has_device_scratch(in)
+                         : sim_instance_is_on_device(in, true) != sim_instance_is_on_device(in, false);
 
     if (work->size % SIM_ELEMENT != 0) {
-        copy_blame(in, work);
+        copy_failed_rank(in, work);
         return FLASH_OK;
     }
     if (stages && ++in->stages == in->spec->fail_stage && in->rank == in->spec->fail_rank) {
@@ -117,9 +117,9 @@ int sim_instance_copy(sim_instance_t *in, const flash_work_t *work)
     return FLASH_OK;
 }
 
-bool sim_instance_adds_far(const sim_instance_t *in, const flash_work_t *work)
+bool sim_instance_adds_on_device(const sim_instance_t *in, const flash_work_t *work)
 {
-    return work->kind == FLASH_WORK_COMBINE && sim_makes_far_sums(in);
+    return work->kind == FLASH_WORK_COMBINE && sim_makes_device_sums(in);
 }
 
 /* Whether it is to fail: the wide sums that are begun or ended count, too. */
@@ -129,23 +129,23 @@ static bool add_fails(sim_instance_t *in)
 }
 
 /* To the scratch, or in the last step, right to where it belongs. Bounded: all of it is far. */
-int sim_instance_add_far(sim_instance_t *in, const flash_work_t *work)
+int sim_instance_add_on_device(sim_instance_t *in, const flash_work_t *work)
 {
     const uint64_t *from = work->in, *with = work->inout;
     uint64_t *to = work->out;
     bool bounded = work->op->bounded;
-    bool ends = is_users(in, to), far = sim_has_far_scratch(in) || bounded;
+    bool ends = is_users(in, to), on_device = sim_has_device_scratch(in) || bounded;
 
     if (!is_users(in, from) || is_users(in, with) != bounded || (!ends && to != with)) {
-        sim_complain(in->sim, "op %u rank %u: a far sum of other memory", in->index, in->rank);
+        sim_complain(in->sim, "op %u rank %u: a device sum of other memory", in->index, in->rank);
     }
     if (add_fails(in)) {
         return SIM_ERR_ADD;
     }
     for (size_t k = 0; k < work->count; k++) {
-        uint64_t sum = sim_combine(in->spec->mix, ~from[k], far ? ~with[k] : with[k]);
+        uint64_t sum = sim_combine(in->spec->mix, ~from[k], on_device ? ~with[k] : with[k]);
 
-        to[k] = ends || far ? ~sum : sum;
+        to[k] = ends || on_device ? ~sum : sum;
     }
     return FLASH_OK;
 }
@@ -179,7 +179,7 @@ static void check_produced_place(sim_instance_t *in, const flash_piece_t *piece)
     const uint64_t *data = piece->data;
     bool wrong =
         flash_schedule_reduces(in->spec->kind)
-            ? piece->far != is_users(in, data) || piece->far != sim_instance_is_far(in, true)
+            ? piece->on_device != is_users(in, data) || piece->on_device != sim_instance_is_on_device(in, true)
             : data != sim_input_of(in, piece->block) + piece->offset;
 
     if (wrong) {

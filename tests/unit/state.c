@@ -157,7 +157,7 @@ static void add_op(fingerprint_t *print, const flash_op_t *op)
     add_memory(print, op->params.store, flash_op_store_size(&op->params));
     add_free_bounces(print, op);
     add_memory(print, op->params.pieces, flash_op_pieces_size(&op->params));
-    add_memory(print, op->params.blames, flash_op_blames_size(&op->params));
+    add_memory(print, op->params.failed_ranks, flash_op_failed_ranks_size(&op->params));
 }
 
 #define ADD_OPS(print, queue, link)                                             \
@@ -172,7 +172,7 @@ static void add_engine(fingerprint_t *print, const flash_engine_t *engine)
 {
     fingerprint_add(print, engine->started);
     fingerprint_add(print, engine->active);
-    for (const flash_op_t *op = engine->haunted; op != NULL; op = op->next_running) {
+    for (const flash_op_t *op = engine->orphaned; op != NULL; op = op->next_running) {
         add_op(print, op);
     }
     for (const flash_op_t *op = engine->running.head; op != NULL; op = op->next_running) {
@@ -184,7 +184,7 @@ static void add_engine(fingerprint_t *print, const flash_engine_t *engine)
     ADD_OPS(print, &engine->users_combine, next_combine);
     ADD_OPS(print, &engine->copy, next_combine);
     ADD_OPS(print, &engine->callback, next_callback);
-    ADD_OPS(print, &engine->apart, next_callback);
+    ADD_OPS(print, &engine->callback_on_thread, next_callback);
     ADD_OPS(print, &engine->staging, next_staging);
     ADD_OPS(print, &engine->completed, next_completed);
 }
@@ -281,7 +281,7 @@ static void add_node(fingerprint_t *print, const node_t *node)
 static void add_instance(fingerprint_t *print, const sim_instance_t *in)
 {
     fingerprint_add(print, (uint64_t) in->status);
-    fingerprint_add(print, in->blamed);
+    fingerprint_add(print, in->failed_rank);
     fingerprint_add(print, (uint64_t) in->produce.at << 32 | in->produce.piece);
     fingerprint_add(print, (uint64_t) in->consume.at << 32 | in->consume.piece);
     fingerprint_add(print, in->callbacks);

@@ -1,5 +1,5 @@
 /*
- * test_engine_bounded.c: operations on far memory whose scratch is smaller than a block: the right
+ * test_engine_bounded.c: operations on device memory whose scratch is smaller than a block: the right
  * result, whatever the order of events, beside ranks that have their memory near, or as much scratch
  * as they want; and how much memory they take.
  *
@@ -128,7 +128,7 @@ static void test_disagreement(uint64_t seed)
                            .shape = shape,
                            .depth = 1,
                            .callback = true,
-                           .far_output = true,
+                           .device_output = true,
                            .bounded = 3,
                            .bound = 1,
                            .name = 1,
@@ -138,7 +138,7 @@ static void test_disagreement(uint64_t seed)
         sim_t *sim;
 
         spec.odd_shape.counts = odd_counts;
-        spec.far_input = k / 2 % 2 == 0;
+        spec.device_input = k / 2 % 2 == 0;
         sim = sim_create(2, random, &net, &spec, 1);
         sim_run_random(sim);
         sim_check_end(sim);
@@ -184,8 +184,8 @@ static void test_together(uint64_t seed)
 
 static const uint32_t few_ranks[] = {2, 3};
 
-/* Of one rank's operation on far memory, with a callback or without. */
-static flash_op_params_t far_params(flash_kind_t kind, uint32_t nranks, size_t count, size_t bound)
+/* Of one rank's operation on device memory, with a callback or without. */
+static flash_op_params_t device_params(flash_kind_t kind, uint32_t nranks, size_t count, size_t bound)
 {
     return (flash_op_params_t){.schedule = {.kind = kind,
                                             .ring = {.nranks = nranks},
@@ -205,13 +205,13 @@ static void test_memory(flash_kind_t kind)
     enum { SEGMENT = 1024, BOUND = 10 * SEGMENT, FEW = 128 * 4, MANY = 128 * 100000 };
     bool bounded = true, same = true, least = true;
 
-    for (uint32_t far_sums = 0; far_sums <= flash_schedule_reduces(kind); far_sums++) {
+    for (uint32_t device_sums = 0; device_sums <= flash_schedule_reduces(kind); device_sums++) {
         for (size_t k = 0; k < 2; k++) {
-            flash_op_params_t few = far_params(kind, few_ranks[k], FEW, BOUND);
-            flash_op_params_t many = far_params(kind, few_ranks[k], MANY, BOUND);
+            flash_op_params_t few = device_params(kind, few_ranks[k], FEW, BOUND);
+            flash_op_params_t many = device_params(kind, few_ranks[k], MANY, BOUND);
             size_t size, without;
 
-            few.combine_far = many.combine_far = far_sums;
+            few.combine_on_device = many.combine_on_device = device_sums;
             size = flash_op_scratch_size(&many);
             bounded &= size <= BOUND && size > BOUND - 3 * SEGMENT;
             many.bound = 1;
@@ -233,20 +233,20 @@ static void test_memory(flash_kind_t kind)
 static void test_store(void)
 {
     enum { BLOCK = 128 * 100 };
-    flash_op_params_t two = far_params(FLASH_REDUCE_SCATTER, 2, BLOCK, 1);
-    flash_op_params_t three = far_params(FLASH_REDUCE_SCATTER, 3, BLOCK, 1);
-    flash_op_params_t gather = far_params(FLASH_ALLGATHER, 3, BLOCK, 1);
+    flash_op_params_t two = device_params(FLASH_REDUCE_SCATTER, 2, BLOCK, 1);
+    flash_op_params_t three = device_params(FLASH_REDUCE_SCATTER, 3, BLOCK, 1);
+    flash_op_params_t gather = device_params(FLASH_ALLGATHER, 3, BLOCK, 1);
 
-    two.combine_far = three.combine_far = true;
+    two.combine_on_device = three.combine_on_device = true;
     ok(flash_op_store_size(&two) == 0 && flash_op_store_size(&gather) == 0,
        "no sums are kept between two ranks, nor by an allgather");
     ok(flash_op_store_size(&three) >= BLOCK * SIM_ELEMENT &&
            flash_op_store_size(&three) < 2 * BLOCK * SIM_ELEMENT,
        "between three a block of them is");
-    three.combine_far = false;
+    three.combine_on_device = false;
     ok(flash_op_store_size(&three) == 0, "where the host adds, they are kept near");
-    three.scratch_far = three.combine_far = true;
-    ok(flash_op_store_size(&three) == 0, "far scratch needs no store");
+    three.scratch_on_device = three.combine_on_device = true;
+    ok(flash_op_store_size(&three) == 0, "device scratch needs no store");
 }
 
 /* What an operation says of its memory is what the engine has made for it. */
@@ -255,8 +255,8 @@ static void test_told(void)
     sim_spec_t spec = {.kind = FLASH_REDUCE_SCATTER,
                        .shape = {.count = 100, .pieces = 1, .row = 1, .segment = 1},
                        .depth = 1,
-                       .far_input = true,
-                       .far_output = true,
+                       .device_input = true,
+                       .device_output = true,
                        .bounded = 3,
                        .bound = 6,
                        .odd_rank = SIM_NOBODY,

@@ -68,7 +68,7 @@ static bool misses(const sim_t *sim, uint32_t rank, uint64_t call)
 }
 
 /*
- * A consumer's failure is its own rank's affair. A producer's spoils all that follows, and nothing
+ * A consumer's failure is its own rank's affair. A producer's poisons all that follows, and nothing
  * that came before, though it be pending. In an all-to-all, who misses something produces no more
  * for others.
  */
@@ -88,7 +88,7 @@ static void judge_callback(sim_t *sim)
         }
     }
     judge_others_told(sim, spec->fail_rank);
-    judge_blame(sim, spec->fail_rank);
+    judge_failed_rank(sim, spec->fail_rank);
 }
 
 /* Any call, on any rank; `other`: of either callback, of which there may be one alone. */
@@ -129,7 +129,7 @@ static void judge_work(sim_t *sim, bool hit, int error)
         judge_status(sim, k, FLASH_OK);
     }
     judge_others_told(sim, rank);
-    judge_blame(sim, rank);
+    judge_failed_rank(sim, rank);
 }
 
 static void judge_combine(sim_t *sim)
@@ -172,8 +172,8 @@ static void test_stage(uint64_t seed, flash_kind_t kind)
         fake_options_t net = sim_random_net(&random);
 
         if (!judge_bounded) {
-            spec.far_input = k % 3 != 0;
-            spec.far_output = k % 3 != 1;
+            spec.device_input = k % 3 != 0;
+            spec.device_output = k % 3 != 1;
         }
         spec.fail_rank = prng_below(&random, nranks);
         spec.fail_stage = 1 + k / 4 % 20;
@@ -228,7 +228,7 @@ static bool sees_it(const sim_t *sim, uint32_t rank)
 
 /*
  * A rank that sees a wrong length fails by it, unless another one failed before: that one's
- * spoiled messages have no length to be compared, and in a reduce-scatter they may pass without
+ * poisoned messages have no length to be compared, and in a reduce-scatter they may pass without
  * any harm to this rank's result.
  */
 static void judge_sizes(sim_t *sim)
@@ -340,7 +340,7 @@ static void judge_transport(sim_t *sim)
         return; /* any of them may be to blame */
     }
     /* Whoever failed to receive takes it for the sender's fault. */
-    judge_blame(sim, sim->options.failure == FAKE_FAIL_RECV
+    judge_failed_rank(sim, sim->options.failure == FAKE_FAIL_RECV
                          ? sim_neighbour(sim, injected_rank, sim->nranks - 1)
                          : injected_rank);
 }
@@ -401,7 +401,7 @@ static void test_chaos(uint64_t seed)
 static void test_all(uint64_t seed)
 {
     for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
-        if (judge_bounded && kind == FLASH_DIRECT_REDUCE_SCATTER) {
+        if (judge_bounded && kind == FLASH_PAIRWISE_REDUCE_SCATTER) {
             continue; /* it has no such way */
         }
         test_callback(seed, kind, false);

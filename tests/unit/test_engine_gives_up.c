@@ -33,10 +33,10 @@ static void judge_loss(sim_t *sim, int status)
     for (uint32_t rank = 0; rank < sim->nranks; rank++) {
         int got = sim_status(sim, rank, 0);
 
-        if (rank == failed ? got != status || sim_blamed(sim, rank, 0) != failed
+        if (rank == failed ? got != status || sim_failed_rank(sim, rank, 0) != failed
                            : got != FLASH_OK && got != FLASH_ERR_PEER && got != FLASH_ERR_LOST) {
-            sim_complain(sim, "rank %u ends with %d and blames %u", rank, got,
-                         sim_blamed(sim, rank, 0));
+            sim_complain(sim, "rank %u ends with %d and says that %u failed", rank, got,
+                         sim_failed_rank(sim, rank, 0));
         }
     }
 }
@@ -83,7 +83,7 @@ static void judge_memory(sim_t *sim)
         int wanted = rank == sim->options.fail_rank ? FLASH_ERR_NO_MEMORY : FLASH_ERR_PEER;
 
         if (sim_status(sim, rank, refused) != wanted ||
-            sim_blamed(sim, rank, refused) != sim->options.fail_rank ||
+            sim_failed_rank(sim, rank, refused) != sim->options.fail_rank ||
             sim_status(sim, rank, !refused) != FLASH_OK) {
             sim_complain(sim, "rank %u ends with %d and %d", rank, sim_status(sim, rank, 0),
                          sim_status(sim, rank, 1));

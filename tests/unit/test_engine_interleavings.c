@@ -5,7 +5,7 @@
  * does, all orders are tried of what has few enough; of the rest those that differ little from the
  * usual one, and the point's name says so.
  *
- * Here are the kinds of operations, and two at a time; orders_far.c has the memory of devices,
+ * Here are the kinds of operations, and two at a time; orders_device.c has the memory of devices,
  * orders_failures.c what goes wrong.
  *
  * With FLASH_TEST_STRIDE only each so many-th case is tried, and none of them for long: its name
@@ -97,7 +97,7 @@ static void test_near(flash_kind_t kind)
 static void test_kind(flash_kind_t kind)
 {
     test_near(kind);
-    orders_test_far(kind);
+    orders_test_device(kind);
     for (callback_t callback = NO_CALLBACK; callback <= PENDING; callback++) {
         test_other(kind, 2, callback);
         test_other(kind, 3, callback);
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
     orders_seed = tap_seed(argc, argv);
     for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
         test_kind(kind);
-        if (kind != FLASH_DIRECT_REDUCE_SCATTER) {
+        if (kind != FLASH_PAIRWISE_REDUCE_SCATTER) {
             orders_test_bounds(kind);
         }
     }
@@ -124,8 +124,8 @@ int main(int argc, char **argv)
         orders_test_wide(nranks, false);
         orders_test_wide(nranks, true);
     }
-    test_two(2, FLASH_DIRECT_REDUCE_SCATTER, FLASH_ALLTOALL, 2, "two that exchange with all");
-    test_two(2, FLASH_DIRECT_REDUCE_SCATTER, FLASH_ALLTOALL, 1, "two of these, of one name");
+    test_two(2, FLASH_PAIRWISE_REDUCE_SCATTER, FLASH_ALLTOALL, 2, "two that exchange with all");
+    test_two(2, FLASH_PAIRWISE_REDUCE_SCATTER, FLASH_ALLTOALL, 1, "two of these, of one name");
     for (uint32_t nranks = 2; nranks <= 4; nranks++) {
         test_two(nranks, FLASH_ALLGATHER, FLASH_REDUCE_SCATTER, 2, "two operations at a time");
         test_two(nranks, FLASH_REDUCE_SCATTER, FLASH_ALLGATHER, 1, "two operations of one name");

@@ -30,7 +30,7 @@ static void judge_loss(sim_t *sim)
             sim_complain(sim, "rank %u ends with %d", k, status);
         }
     }
-    judge_blame(sim, lost);
+    judge_failed_rank(sim, lost);
 }
 
 static void test_loss(uint64_t seed, flash_kind_t kind)
@@ -72,8 +72,8 @@ static void judge_refusal(sim_t *sim)
 
     for (uint32_t rank = 0; rank < sim->nranks; rank++) {
         judge_status(sim, rank, rank == refuser ? FLASH_ERR_NO_MEMORY : FLASH_ERR_PEER);
-        if (sim_blamed(sim, rank, 0) != refuser) {
-            sim_complain(sim, "rank %u blames %u, not %u", rank, sim_blamed(sim, rank, 0), refuser);
+        if (sim_failed_rank(sim, rank, 0) != refuser) {
+            sim_complain(sim, "rank %u says that %u failed, not %u", rank, sim_failed_rank(sim, rank, 0), refuser);
         }
     }
 }
@@ -161,18 +161,18 @@ static void test_silence(flash_kind_t kind, const char *name)
     sim_spec_t spec = {.kind = kind,
                        .shape = {.count = 10, .pieces = 1, .row = 1, .segment = 4},
                        .depth = 8, /* all of the second rank's segments may come */
-                       .far_input = judge_bounded,
-                       .far_output = judge_bounded,
-                       .far_sums = judge_bounded,
+                       .device_input = judge_bounded,
+                       .device_output = judge_bounded,
+                       .device_sums = judge_bounded,
                        .bounded = judge_bounded ? 3 : 0,
                        .bound = 4,
                        .odd_rank = SIM_NOBODY,
                        .fail_rank = SIM_NOBODY};
     fake_options_t net = {.rendezvous = 100, .unordered = FLASH_TAG_MARKS};
     sim_t *sim = sim_create(3, 1, &net, &spec, 1);
-    bool direct = kind == FLASH_DIRECT_REDUCE_SCATTER; /* begins with the other one */
-    uint32_t right = sim_neighbour(sim, 0, direct ? 2 : 1);
-    uint32_t left = sim_neighbour(sim, 0, direct ? 1 : 2);
+    bool pairwise = kind == FLASH_PAIRWISE_REDUCE_SCATTER; /* begins with the other one */
+    uint32_t right = sim_neighbour(sim, 0, pairwise ? 2 : 1);
+    uint32_t left = sim_neighbour(sim, 0, pairwise ? 1 : 2);
     flash_silence_t silence[2];
     size_t at_first, then, still, afterwards;
 
@@ -182,14 +182,14 @@ static void test_silence(flash_kind_t kind, const char *name)
     flash_engine_watch(sim->engines[0], silence, 2);
     then = flash_engine_watch(sim->engines[0], silence, 2);
     ok(at_first == 0 && then == 2 && silence[0].watches == 2 && silence[0].sending &&
-           !silence[0].younger && silence[0].rank == right && silence[0].step == 0 &&
+           !silence[0].not_oldest && silence[0].rank == right && silence[0].step == 0 &&
            silence[0].segment == 0 &&
            silence[0].block == sim_block(sim, kind, true, 0, 0) % sim->nranks &&
            silence[0].user != NULL && silence[0].peer == fake_net_peer(sim->net, 0, right),
        "%s: nobody takes the first segment, and it shows", name);
-    ok(silence[1].younger && !silence[1].sending && silence[1].rank == left &&
+    ok(silence[1].not_oldest && !silence[1].sending && silence[1].rank == left &&
            silence[1].peer == fake_net_peer(sim->net, 0, left),
-       "%s: and that a younger one is to come from the left", name);
+       "%s: and that a later one is to come from the left", name);
     sim_start(sim, right, 0);
     for (int k = 0; k < 10; k++) {
         move_alone(sim, right);
@@ -213,7 +213,7 @@ static void test_all(uint64_t seed)
     for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
         char name[64];
 
-        if (judge_bounded && kind == FLASH_DIRECT_REDUCE_SCATTER) {
+        if (judge_bounded && kind == FLASH_PAIRWISE_REDUCE_SCATTER) {
             continue; /* it has no such way */
         }
         snprintf(name, sizeof(name), "%s%s", sim_kinds[kind], judge_bound());

@@ -66,7 +66,7 @@ static sim_spec_t random_spec(uint64_t *random, uint32_t nranks, flash_kind_t ki
         .in_place = prng_percent(random, 50),
         .mix = prng_percent(random, 50),
         .users = flash_schedule_reduces(kind) && prng_percent(random, 30),
-        .apart = prng_percent(random, 30),
+        .on_callback_thread = prng_percent(random, 30),
         .wide = prng_percent(random, 50),
         .name = 5 + index,
         .odd_rank = SIM_NOBODY,

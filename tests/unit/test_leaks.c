@@ -76,7 +76,7 @@ void free(void *memory)
 
 /* -------------------------------------------------------------------- cases */
 
-/* Every other one with far memory, and little scratch. */
+/* Every other one with device memory, and little scratch. */
 static sim_spec_t random_spec(uint64_t *random, flash_kind_t kind)
 {
     sim_spec_t spec = sim_random_spec(random, kind);

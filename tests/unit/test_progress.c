@@ -15,10 +15,10 @@ static void pretend_thread(pair_t *pair, bool there)
     atomic_store(&pair->progress->has_thread, there);
 }
 
-/* The application moves what is unattended: the thread's alarm is not set, as it is otherwise. */
-static void test_unattended(void)
+/* The application moves what is unattended: the thread's timer is not set, as it is otherwise. */
+static void test_no_wakeup(void)
 {
-    pair_t pair = {.net = NULL, .unattended = true};
+    pair_t pair = {.net = NULL, .no_wakeup = true};
     bool called = false;
 
     set_up(&pair);
@@ -26,17 +26,17 @@ static void test_unattended(void)
     start(&pair, 0);
     shown = &pair;
     for (int before = completed; completed == before;) {
-        called |= pair.progress->alarm.when != 0;
+        called |= pair.progress->timer.when != 0;
         flash_engine_progress(pair.engines[1]);
         flash_progress_poll(pair.progress, complete);
     }
     start(&pair, 1);
     move_all(&pair);
-    ok(poll_is(&pair, false, 1) && !called && pair.progress->alarm.when == 0,
-       "unattended operations do not call the thread");
-    pair.unattended = false;
+    ok(poll_is(&pair, false, 1) && !called && pair.progress->timer.when == 0,
+       "operations without a wake-up do not call the thread");
+    pair.no_wakeup = false;
     start(&pair, 0);
-    ok(pair.progress->alarm.when != 0, "an attended one does");
+    ok(pair.progress->timer.when != 0, "an attended one does");
     move_all(&pair);
     ok(poll_is(&pair, false, 1), "and ends");
     pretend_thread(&pair, false);
@@ -179,13 +179,13 @@ static void test_callbacks(void)
     ok(tear_down(&pair), "and all else with it");
 }
 
-static atomic_uint apart;
+static atomic_uint on_callback_thread;
 
-static int consume_apart(void *arg, const flash_piece_t *piece)
+static int consume_on_thread(void *arg, const flash_piece_t *piece)
 {
     (void) arg;
     (void) piece;
-    atomic_fetch_add_explicit(&apart, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&on_callback_thread, 1, memory_order_relaxed);
     return FLASH_OK;
 }
 
@@ -197,22 +197,22 @@ static bool is_consumed(pair_t *pair)
 }
 
 /* In the thread that is there for them. */
-static void test_callbacks_apart(void)
+static void test_callbacks_on_thread(void)
 {
     pair_t pair = {.net = NULL};
     flash_op_params_t params;
 
     set_up(&pair);
-    flash_progress_start_caller(pair.progress);
+    flash_progress_start_callback_thread(pair.progress);
     params = params_of(&pair, 0, 0);
-    params.consume = consume_apart;
-    params.apart = true;
+    params.consume = consume_on_thread;
+    params.on_callback_thread = true;
     shown = &pair;
     completed = 0;
     flash_progress_start_op(pair.progress, &params);
     start_there(&pair, 0);
     ok(comes_true(is_consumed, &pair) &&
-           atomic_load_explicit(&apart, memory_order_relaxed) == RANKS,
+           atomic_load_explicit(&on_callback_thread, memory_order_relaxed) == RANKS,
        "a piece that is there wakes the thread for callbacks");
     ok(tear_down(&pair), "and leaves nothing over");
 }
@@ -236,8 +236,8 @@ int main(void)
     ok(poll_is(&pair, false, 1) && pair.blocks[0][1][1] == 'b', "until it has ended, too");
     ok(tear_down(&pair), "nothing is left over");
     test_callbacks();
-    test_callbacks_apart();
-    test_unattended();
+    test_callbacks_on_thread();
+    test_no_wakeup();
     test_no_callback_after_failure();
     test_end_without_lock();
     return tap_done();

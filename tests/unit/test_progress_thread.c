@@ -143,23 +143,23 @@ static void test_busy_transport(void)
 /* The application polls without end; and has ended to do so. */
 static void begin_polling(flash_progress_t *progress)
 {
-    atomic_store(&progress->alarm.last_close, UINT64_MAX);
+    atomic_store(&progress->timer.last_close, UINT64_MAX);
 }
 
 static void end_polling(flash_progress_t *progress)
 {
-    atomic_store(&progress->alarm.last_close, 0);
+    atomic_store(&progress->timer.last_close, 0);
 }
 
 /* What is under way is not the thread's affair; and is. */
-static void leave_unattended(flash_progress_t *progress)
+static void leave_without_wakeup(flash_progress_t *progress)
 {
-    atomic_store(&progress->attended, 0);
+    atomic_store(&progress->with_wakeup, 0);
 }
 
 static void attend(flash_progress_t *progress)
 {
-    atomic_store(&progress->attended, 1);
+    atomic_store(&progress->with_wakeup, 1);
 }
 
 /*
@@ -292,7 +292,7 @@ int main(void)
     test_vain_events();
     test_busy_transport();
     test_busy_before(begin_polling, end_polling, "stood by");
-    test_busy_before(leave_unattended, attend, "left all unattended");
+    test_busy_before(leave_without_wakeup, attend, "left all without a wake-up");
     test_elsewhere();
     return tap_done();
 }

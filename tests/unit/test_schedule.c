@@ -384,7 +384,7 @@ int main(int argc, char **argv)
     test_ring(FLASH_REDUCE_SCATTER, "reduce-scatter");
     test_ring(FLASH_ALLREDUCE, "allreduce");
     test_ring(FLASH_ALLTOALL, "all-to-all");
-    test_ring(FLASH_DIRECT_REDUCE_SCATTER, "direct reduce-scatter");
+    test_ring(FLASH_PAIRWISE_REDUCE_SCATTER, "pairwise reduce-scatter");
     test_small_splits();
     test_long_pieces();
     test_large_splits(&random);

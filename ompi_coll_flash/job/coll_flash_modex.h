@@ -1,0 +1,40 @@
+/*
+ * coll_flash_modex.h: what a process of the job tells all others about itself, through PMIx.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef COLL_FLASH_MODEX_H
+#define COLL_FLASH_MODEX_H
+
+#include "job/coll_flash_job.h"
+#include "progress/flash_affinity.h"
+#include "job/flash_process.h"
+
+/*
+ * Where a process has its sides of channels: its descriptor, or -1, of that file. Who can read its
+ * memory finds the file's inode once more at `address` there.
+ */
+typedef struct mca_coll_flash_shm_memory {
+    int32_t descriptor;
+    uint64_t device, inode, address;
+} mca_coll_flash_shm_memory_t;
+
+/* The address of its UCX worker follows. Its format is part of the wire protocol. */
+typedef struct mca_coll_flash_modex {
+    char binding[FLASH_AFFINITY_MAX];
+    int32_t pid;
+    uint64_t pid_space; /* in which pid is a name; 0: unknown */
+    mca_coll_flash_shm_memory_t shm;
+    uint32_t address_bytes; /* 0: UCX is not usable there */
+} mca_coll_flash_modex_t;
+
+/* This process', before MPI_Init commits and exchanges what was published. `transport`: or NULL. */
+void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_shm_memory_t shm);
+/* A process'; to be freed. NULL if it published none. */
+mca_coll_flash_modex_t *mca_coll_flash_modex_fetch(opal_process_name_t name);
+/* Whether the kernel that this process runs on knows of that one by its pid. */
+bool mca_coll_flash_modex_is_near(const mca_coll_flash_modex_t *modex, const opal_proc_t *proc);
+/* Of a near one: the process that the kernel knows. Without channels its number is not known. */
+flash_process_t mca_coll_flash_modex_process(const mca_coll_flash_modex_t *modex);
+
+#endif /* COLL_FLASH_MODEX_H */

@@ -1,0 +1,268 @@
+/*
+ * coll_flash_shm.c: the memory of channels: each process' own, and finding that of others.
+ *
+ * A process' sides are in a file without a name (memfd_create(2)), which others of the same user
+ * open, for reading, by its owner's descriptor: it needs no room in /dev/shm, leaves nothing behind
+ * when a job is killed, and takes the memory that is used. Each communicator's number has a side
+ * there; coll_flash_shm_calls.c sees to it that a number is not used again too early.
+ *
+ * Written in MPI_Init and MPI_Finalize only.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "shm/coll_flash_shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Communicators whose number is lower may have one: 16 MiB of addresses for each process. */
+#define CHANNELS     64
+#define AREA_BYTES (CHANNELS * sizeof(flash_shm_side_t))
+
+/* What is known of a process of this node. */
+typedef struct neighbour {
+    flash_shm_side_t *area; /* NULL: it is on another one */
+    flash_process_t process;  /* of this one without the address */
+} neighbour_t;
+
+static struct {
+    int descriptor; /* -1: none, for that reason */
+    int error;
+    uint64_t inode; /* of the file: for others to find here */
+    size_t ranks;
+    neighbour_t *neighbours; /* by rank of MPI_COMM_WORLD */
+    bool may_read;           /* the memory of all those of this node */
+    bool used;
+} node = {.descriptor = -1};
+
+/* No side is to lose its memory, by whomever. */
+static bool make_area(int descriptor)
+{
+    return ftruncate(descriptor, (off_t) AREA_BYTES) == 0 &&
+           fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+}
+
+static bool wanted(void)
+{
+    return mca_coll_flash_params.shm != FLASH_SHM_NO && mca_coll_flash_params.priority >= 0 &&
+           opal_process_info.num_local_peers > 0;
+}
+
+void mca_coll_flash_shm_open(void)
+{
+    if (!wanted()) {
+        return;
+    }
+    node.descriptor = memfd_create("coll_flash_shm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    node.error = errno;
+    if (node.descriptor >= 0 && !make_area(node.descriptor)) {
+        node.error = errno;
+        close(node.descriptor);
+        node.descriptor = -1;
+    }
+}
+
+mca_coll_flash_shm_memory_t mca_coll_flash_shm_memory(void)
+{
+    mca_coll_flash_shm_memory_t memory = {.descriptor = -1};
+    struct stat file;
+
+    if (node.descriptor >= 0 && fstat(node.descriptor, &file) == 0) {
+        node.inode = (uint64_t) file.st_ino;
+        memory = (mca_coll_flash_shm_memory_t){.descriptor = node.descriptor,
+                                                 .device = (uint64_t) file.st_dev,
+                                                 .inode = node.inode,
+                                                 .address = (uint64_t) (uintptr_t) &node.inode};
+    }
+    return memory;
+}
+
+static flash_shm_side_t *map(int descriptor, int protection)
+{
+    void *area = mmap(NULL, AREA_BYTES, protection, MAP_SHARED, descriptor, 0);
+
+    return area == MAP_FAILED ? NULL : area;
+}
+
+/* NULL: not to be had, for that reason. */
+static flash_shm_side_t *find_area(const mca_coll_flash_modex_t *modex, const opal_proc_t *proc,
+                                     const char **reason)
+{
+    flash_shm_side_t *area = NULL;
+    struct stat file;
+    char path[64];
+    int descriptor;
+
+    if (modex == NULL || modex->shm.descriptor < 0) {
+        *reason = "a process of this node has none";
+        return NULL;
+    }
+    if (!mca_coll_flash_modex_is_near(modex, proc)) {
+        *reason = "processes of this node do not see each other";
+        return NULL;
+    }
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) modex->pid, (int) modex->shm.descriptor);
+    descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    *reason = strerror(errno);
+    if (descriptor < 0) {
+        return NULL;
+    }
+    if (fstat(descriptor, &file) == 0 && (uint64_t) file.st_dev == modex->shm.device &&
+        (uint64_t) file.st_ino == modex->shm.inode) {
+        area = map(descriptor, PROT_READ);
+        *reason = strerror(errno);
+    } else {
+        *reason = "the file is not that one";
+    }
+    close(descriptor);
+    return area;
+}
+
+/* A process of this node. */
+static bool meet(neighbour_t *neighbour, const opal_proc_t *proc, const char **reason)
+{
+    mca_coll_flash_modex_t *modex = mca_coll_flash_modex_fetch(proc->proc_name);
+
+    neighbour->area = find_area(modex, proc, reason);
+    if (neighbour->area != NULL) {
+        neighbour->process = mca_coll_flash_modex_process(modex);
+        if (!flash_process_meet(&neighbour->process) && node.may_read) {
+            FLASH_VERBOSE(1, "coll:flash: shared memory without reading: not of process %d",
+                          (int) modex->pid);
+            node.may_read = false;
+        }
+    }
+    free(modex);
+    return neighbour->area != NULL;
+}
+
+static bool meet_all(ompi_communicator_t *world, const char **reason)
+{
+    for (int rank = 0; rank < ompi_comm_size(world); rank++) {
+        /* Does not make the structures of remote processes: those of this node exist. */
+        ompi_proc_t *proc = ompi_group_peer_lookup_existing(world->c_local_group, rank);
+        neighbour_t *neighbour = &node.neighbours[rank];
+
+        if (rank == ompi_comm_rank(world)) {
+            neighbour->process.pid = getpid();
+            neighbour->area = map(node.descriptor, PROT_READ | PROT_WRITE);
+            *reason = strerror(errno);
+            if (neighbour->area == NULL) {
+                return false;
+            }
+        } else if (proc != NULL && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags) &&
+                   !meet(neighbour, &proc->super, reason)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool mca_coll_flash_shm_meet(ompi_communicator_t *world)
+{
+    const char *reason = strerror(node.error);
+    bool met = false;
+
+    node.may_read = mca_coll_flash_params.shm >= FLASH_SHM_AUTO;
+    if (!wanted()) {
+        return mca_coll_flash_params.shm != FLASH_SHM_NO;
+    }
+    if (node.descriptor >= 0) {
+        node.ranks = (size_t) ompi_comm_size(world);
+        node.neighbours = calloc(node.ranks, sizeof(*node.neighbours));
+        reason = "out of memory";
+        met = node.neighbours != NULL && meet_all(world, &reason);
+    }
+    if (!met) {
+        FLASH_VERBOSE(1, "coll:flash: no shared memory: %s", reason);
+    }
+    return met;
+}
+
+bool mca_coll_flash_shm_may_read(void)
+{
+    return node.may_read;
+}
+
+static void leave_all(void)
+{
+    for (size_t rank = 0; rank < node.ranks && node.neighbours != NULL; rank++) {
+        if (node.neighbours[rank].area != NULL) {
+            munmap(node.neighbours[rank].area, AREA_BYTES);
+        }
+    }
+    free(node.neighbours);
+    node.neighbours = NULL;
+}
+
+/* Who is to map this process' has done so. */
+void mca_coll_flash_shm_agree(bool used)
+{
+    node.used = used;
+    if (node.descriptor >= 0) {
+        close(node.descriptor);
+        node.descriptor = -1;
+    }
+    if (!used) {
+        leave_all();
+    }
+}
+
+void mca_coll_flash_shm_close(void)
+{
+    mca_coll_flash_shm_agree(false);
+}
+
+bool mca_coll_flash_shm_rank_is_gone(uint32_t world_rank)
+{
+    return flash_process_is_gone(&node.neighbours[world_rank].process);
+}
+
+static uint32_t world_rank_of(const ompi_communicator_t *comm, uint32_t rank)
+{
+    return ompi_group_get_proc_name(comm->c_local_group, (int) rank).vpid;
+}
+
+/* `arg`: the communicator, which is kept while operations are under way. */
+static int read_rank(void *arg, uint32_t rank, void *to, const void *from, size_t bytes)
+{
+    return flash_process_read(&node.neighbours[world_rank_of(arg, rank)].process, to, from,
+                              bytes);
+}
+
+static void find_sides(ompi_communicator_t *comm, flash_shm_side_t **sides)
+{
+    for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
+        sides[rank] = node.neighbours[world_rank_of(comm, (uint32_t) rank)].area +
+                      flash_compat_comm_id(comm);
+    }
+}
+
+bool mca_coll_flash_shm_of(ompi_communicator_t *comm, flash_shm_t **shm)
+{
+    uint32_t ranks = (uint32_t) ompi_comm_size(comm), number = flash_compat_comm_id(comm);
+    flash_shm_side_t **sides;
+
+    *shm = NULL;
+    if (!node.used || node.neighbours == NULL || number >= CHANNELS) {
+        return true;
+    }
+    sides = malloc(ranks * sizeof(*sides));
+    if (sides == NULL) {
+        return false;
+    }
+    find_sides(comm, sides);
+    *shm = flash_shm_create(ranks, (uint32_t) ompi_comm_rank(comm), sides);
+    free(sides);
+    if (*shm != NULL && mca_coll_flash_params.shm_readable) {
+        flash_shm_read_by(*shm, read_rank, comm);
+    }
+    return *shm != NULL;
+}
