@@ -60,9 +60,10 @@ void flash_ucx_look_at_probes(flash_transport_t *transport);
 void flash_ucx_end_probes(flash_transport_t *transport);
 
 /*
- * A loopback probe: a message from this process to itself, by the way that those of others on the node take.
- * Sends the next one if the latest has come in, or failed. How many calls in a row, up to this one, have
- * missed the latest: with progress to the end before each, and seconds between them, nothing comes in.
+ * A loopback probe: a message from this process to itself, by the way that those of others on the
+ * node take. Sends the next one if the latest has come in, or failed. How many calls in a row, up
+ * to this one, have missed the latest: with progress to the end before each, and seconds between
+ * them, nothing comes in.
  */
 unsigned flash_ucx_loopback(flash_transport_t *transport);
 /* Makes progress with what sends it. Returns the number of events. */

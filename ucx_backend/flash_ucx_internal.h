@@ -33,8 +33,8 @@ typedef struct flash_message {
     struct flash_message *next_retry;   /* in ucx->retries */
     void *request;                      /* UCX's; NULL: UCX has not taken it yet */
     bool sends;
-    bool on_device;    /* the buffer is a CUDA device's */
-    bool leaves; /* short enough, and allowed to: see flash_transfer_t */
+    bool on_device; /* the buffer is a CUDA device's */
+    bool leaves;    /* short enough, and allowed to: see flash_transfer_t */
     uint64_t tag, mask;
     void *buffer;
     size_t length;
@@ -58,13 +58,13 @@ struct flash_ucx {
     flash_transport_t super;
     ucp_context_h context;
     ucp_worker_h worker;
-    ucp_worker_h prober; /* NULL before the first probe */
+    ucp_worker_h prober;          /* NULL before the first probe */
     ucp_worker_h loopback_worker; /* NULL before the first loopback probe */
-    ucp_ep_h loopback_ep;       /* its endpoint to the worker, or NULL */
-    bool loopback_failed;    /* it is of no use any more */
-    uint64_t loopbacks_sent;     /* the number of the latest; stays while UCX sends it */
-    uint64_t loopback_arrived;     /* the number of the latest that has come in */
-    unsigned overdue;    /* times in a row that the latest was missing */
+    ucp_ep_h loopback_ep;         /* its endpoint to the worker, or NULL */
+    bool loopback_failed;         /* it is of no use any more */
+    uint64_t loopbacks_sent;      /* the number of the latest; stays while UCX sends it */
+    uint64_t loopback_arrived;    /* the number of the latest that has come in */
+    unsigned overdue;             /* times in a row that the latest was missing */
     ucp_address_t *address;
     size_t address_length;
     uint64_t own_id; /* by which peers know this process; stays while UCX sends it */
@@ -118,8 +118,8 @@ enum { FLASH_UCX_GIVEN_UP, FLASH_UCX_LOOPBACK };
 /* What takes them in; `arg`: the flash_ucx_t. */
 ucs_status_t flash_ucx_hear_given_up(void *arg, const void *header, size_t header_length,
                                      void *data, size_t length, const ucp_am_recv_param_t *param);
-ucs_status_t flash_ucx_hear_loopback(void *arg, const void *header, size_t header_length, void *data,
-                                 size_t length, const ucp_am_recv_param_t *param);
+ucs_status_t flash_ucx_hear_loopback(void *arg, const void *header, size_t header_length,
+                                     void *data, size_t length, const ucp_am_recv_param_t *param);
 
 /* Sends none any more, for now. */
 void flash_ucx_end_loopback(flash_ucx_t *ucx);

@@ -5,11 +5,12 @@
  * one with error handling, whose failure tells that the process has gone. Probes have a worker of
  * their own, the prober, for UCX would take them for the other ends of the peer's endpoints.
  *
- * From one more, the loopback worker, this process also sends a message to itself, a loopback probe. Within a node, all
- * that others send to a process comes through one queue in shared memory, in order. A process that is
- * killed between taking a place there and saying that it is complete jams it for good, of which UCX
- * says nothing: the loopback probe does not come in either. (That the worker cannot be armed is no sign of it: it
- * cannot either while a message of ours waits for room in another one's queue.)
+ * From one more, the loopback worker, this process also sends a message to itself, a loopback
+ * probe. Within a node, all that others send to a process comes through one queue in shared memory,
+ * in order. A process that is killed between taking a place there and saying that it is complete
+ * jams it for good, of which UCX says nothing: the loopback probe does not come in either. (That
+ * the worker cannot be armed is no sign of it: it cannot either while a message of ours waits for
+ * room in another one's queue.)
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -135,8 +136,8 @@ void flash_ucx_end_probes(flash_transport_t *transport)
 /* ---------------------------------------------------------------------- loopback probes */
 
 /* Whoever is slower than its successor is not heard any more. */
-ucs_status_t flash_ucx_hear_loopback(void *arg, const void *header, size_t header_length, void *data,
-                                 size_t length, const ucp_am_recv_param_t *param)
+ucs_status_t flash_ucx_hear_loopback(void *arg, const void *header, size_t header_length,
+                                     void *data, size_t length, const ucp_am_recv_param_t *param)
 {
     flash_ucx_t *ucx = arg;
     uint64_t number = 0;
@@ -202,8 +203,9 @@ static void send_loopback(flash_ucx_t *ucx)
                                  .user_data = ucx};
 
     ucx->loopbacks_sent++;
-    ucx->loopback_failed = UCS_PTR_IS_ERR(ucp_am_send_nbx(ucx->loopback_ep, FLASH_UCX_LOOPBACK, &ucx->loopbacks_sent,
-                                                      sizeof(ucx->loopbacks_sent), NULL, 0, &param));
+    ucx->loopback_failed =
+        UCS_PTR_IS_ERR(ucp_am_send_nbx(ucx->loopback_ep, FLASH_UCX_LOOPBACK, &ucx->loopbacks_sent,
+                                       sizeof(ucx->loopbacks_sent), NULL, 0, &param));
 }
 
 unsigned flash_ucx_loopback(flash_transport_t *transport)

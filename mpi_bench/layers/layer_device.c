@@ -224,7 +224,8 @@ float *layer_value_at(const layer_device_t *device, const float *matrix, int row
 
 void layer_upload(layer_device_t *device, const float *matrix)
 {
-    for (layer_matrix_t *it = device->own_memory ? device->matrices : NULL; it != NULL; it = it->next) {
+    for (layer_matrix_t *it = device->own_memory ? device->matrices : NULL; it != NULL;
+         it = it->next) {
         if (it->values != NULL && (matrix == NULL || it == find(device, matrix))) {
             layer_copy(device, it->matrix, it->values, it->count * sizeof(float));
         }
@@ -233,7 +234,8 @@ void layer_upload(layer_device_t *device, const float *matrix)
 
 void layer_download(layer_device_t *device)
 {
-    for (layer_matrix_t *it = device->own_memory ? device->matrices : NULL; it != NULL; it = it->next) {
+    for (layer_matrix_t *it = device->own_memory ? device->matrices : NULL; it != NULL;
+         it = it->next) {
         if (it->values != NULL) {
             layer_copy(device, it->values, it->matrix, it->count * sizeof(float));
         }

@@ -55,12 +55,12 @@ typedef struct layer_engine {
 
 struct layer_device {
     const layer_engine_t *engine;
-    bool offload; /* it takes time alone: nothing has a value */
-    bool queues;  /* it works while the host does something else */
-    bool own_memory;     /* the host cannot reach its memory */
-    bool half;    /* products of bfloat16, where it has them */
-    double rate;  /* of the stand-in: floating-point operations a second */
-    double idle;  /* of bench_now(): when all that it has been given is done */
+    bool offload;    /* it takes time alone: nothing has a value */
+    bool queues;     /* it works while the host does something else */
+    bool own_memory; /* the host cannot reach its memory */
+    bool half;       /* products of bfloat16, where it has them */
+    double rate;     /* of the stand-in: floating-point operations a second */
+    double idle;     /* of bench_now(): when all that it has been given is done */
     double marked;
     void *stream; /* CUDA's */
     struct layer_matrix *matrices;

@@ -319,8 +319,8 @@ static void scatter_behind(dp_t *dp, int l)
     const layer_wire_t *wire = dp->layer->wire;
 
     produce(dp, 0, dp->width, sent_of(dp, l));
-    layer_wire_narrow(dp->layer, dp->layer->device->own_memory, sent_of(dp, l), travel->sent, dp->width,
-                      dp->width);
+    layer_wire_narrow(dp->layer, dp->layer->device->own_memory, sent_of(dp, l), travel->sent,
+                      dp->width, dp->width);
     layer_finish(dp->layer->device);
     MPI_Ireduce_scatter_block(travel->sent, travel->reduced, dp->layer->rows * dp->width,
                               wire->type, wire->sum, dp->way->comm, &dp->requests[l]);
@@ -331,8 +331,8 @@ static void finish_scatters(dp_t *dp)
 {
     MPI_Waitall(dp->layers, dp->requests, MPI_STATUSES_IGNORE);
     for (int l = 0; l < dp->layers; l++) {
-        layer_wire_widen(dp->layer, dp->layer->device->own_memory, dp->travels[l].reduced, dp->dw[l],
-                         dp->layer->rows, dp->width);
+        layer_wire_widen(dp->layer, dp->layer->device->own_memory, dp->travels[l].reduced,
+                         dp->dw[l], dp->layer->rows, dp->width);
     }
 }
 

@@ -224,8 +224,8 @@ bool mca_coll_flash_may_write_own(const void *sendbuf, MPI_Datatype sendtype, MP
 }
 
 /*
- * Output and blocks of the ring; `on_device`: an address of it in a device's memory, or NULL. A callback
- * is to find its piece as the type describes it.
+ * Output and blocks of the ring; `on_device`: an address of it in a device's memory, or NULL. A
+ * callback is to find its piece as the type describes it.
  */
 static int place_output(mca_coll_flash_request_t *request, const layout_t *layout, void *recvbuf,
                         flash_op_params_t *params, const void **on_device)
@@ -341,7 +341,8 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, mca_coll_fla
     rc = place_output(made, &layout, recvbuf, &params, &device_output);
     device_input = device_output;
     if (rc == MPI_SUCCESS) {
-        rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params, &device_input);
+        rc = place_input(made, &layout, sendbuf, sendcount, sendtype, recvbuf, &params,
+                         &device_input);
     }
     if (rc == MPI_SUCCESS) {
         bool awaits = made->compute.produce != NULL && made->compute.on_stream &&

@@ -96,8 +96,9 @@ static int place(mca_coll_flash_request_t *request, const mca_coll_flash_alltoal
         rc = check_side(a->recvbuf, a->recvcount, a->recvcounts, a->rdispls, a->recvtype, comm,
                         &device_output);
     }
-    return rc != MPI_SUCCESS ? rc
-                             : mca_coll_flash_stage(request, device_input, device_output, false, awaits);
+    return rc != MPI_SUCCESS
+               ? rc
+               : mca_coll_flash_stage(request, device_input, device_output, false, awaits);
 }
 
 int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,

@@ -1,6 +1,6 @@
 /*
- * coll_flash_bounce.c: host bounces for the buffers of a call that does not use the ring: which it needs, and
- * what is to be copied between them.
+ * coll_flash_bounce.c: host bounces for the buffers of a call that does not use the ring: which it
+ * needs, and what is to be copied between them.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -32,7 +32,8 @@ static const void *buffer_of_all(const mca_coll_flash_arguments_t *a)
 }
 
 /* Whether the result goes to a device's memory: the receive side, which is all of it in place. */
-static bool receives_on_device(const mca_coll_flash_arguments_t *a, const side_t *all, const side_t *own)
+static bool receives_on_device(const mca_coll_flash_arguments_t *a, const side_t *all,
+                               const side_t *own)
 {
     return (a->op == NULL || is_in_place(a) ? all : own)->device != NULL;
 }
@@ -115,8 +116,9 @@ static size_t room_of(const side_t *side)
 {
     ptrdiff_t gap;
 
-    return side->device == NULL ? 0
-                             : (span_of(side->type, side->end - side->first, &gap) + 63) / 64 * 64;
+    return side->device == NULL
+               ? 0
+               : (span_of(side->type, side->end - side->first, &gap) + 63) / 64 * 64;
 }
 
 /* Room for a side, as an address that the call takes for its buffer; *at moves on. */
@@ -133,7 +135,7 @@ static char *take_room(const side_t *side, char **at)
 
 /* Elements of a buffer from the `first` on, and their place in the bounce. */
 static flash_host_bounce_part_t part_of(const void *buffer, const void *host, MPI_Datatype type,
-                                   ptrdiff_t first, ptrdiff_t count, bool own)
+                                        ptrdiff_t first, ptrdiff_t count, bool own)
 {
     ptrdiff_t extent, gap;
     size_t size = span_of(type, count, &gap);
@@ -141,24 +143,23 @@ static flash_host_bounce_part_t part_of(const void *buffer, const void *host, MP
     ompi_datatype_type_extent(type, &extent);
     gap += first * extent;
     return (flash_host_bounce_part_t){.device = (char *) (uintptr_t) buffer + gap,
-                                 .host = (char *) (uintptr_t) host + gap,
-                                 .size = size,
-                                 .own = own};
+                                      .host = (char *) (uintptr_t) host + gap,
+                                      .size = size,
+                                      .own = own};
 }
 
 /* An allgather in place needs its own block there, a reduction everything. */
-static void bounce_all(flash_host_bounce_t *bounce, mca_coll_flash_arguments_t *a, const side_t *side,
-                       int rank, char **at)
+static void bounce_all(flash_host_bounce_t *bounce, mca_coll_flash_arguments_t *a,
+                       const side_t *side, int rank, char **at)
 {
     const void *buffer = buffer_of_all(a);
     char *host = take_room(side, at);
 
     if (a->op != NULL) {
-        bounce->in =
-            part_of(buffer, host, side->type, side->first, side->end - side->first, false);
+        bounce->in = part_of(buffer, host, side->type, side->first, side->end - side->first, false);
     } else if (is_in_place(a)) {
-        bounce->in = part_of(buffer, host, side->type, gathered_displ(a, rank),
-                             block_count(a, rank), false);
+        bounce->in =
+            part_of(buffer, host, side->type, gathered_displ(a, rank), block_count(a, rank), false);
     }
     if (a->op == NULL || is_in_place(a)) {
         a->recvbuf = host;
@@ -167,8 +168,8 @@ static void bounce_all(flash_host_bounce_t *bounce, mca_coll_flash_arguments_t *
     }
 }
 
-static void bounce_own(flash_host_bounce_t *bounce, mca_coll_flash_arguments_t *a, const side_t *side,
-                       char **at)
+static void bounce_own(flash_host_bounce_t *bounce, mca_coll_flash_arguments_t *a,
+                       const side_t *side, char **at)
 {
     char *host = take_room(side, at);
 
@@ -196,8 +197,8 @@ static void add_result(flash_host_bounce_t *bounce, flash_host_bounce_part_t par
 }
 
 /* What is copied back: an allgather's blocks, or a reduction's own one. */
-static void note_result(flash_host_bounce_t *bounce, const mca_coll_flash_arguments_t *a, char *device,
-                        ompi_communicator_t *comm)
+static void note_result(flash_host_bounce_t *bounce, const mca_coll_flash_arguments_t *a,
+                        char *device, ompi_communicator_t *comm)
 {
     if (a->op != NULL) {
         add_result(bounce, part_of(device, a->recvbuf, a->recvtype, 0,
@@ -211,7 +212,8 @@ static void note_result(flash_host_bounce_t *bounce, const mca_coll_flash_argume
 }
 
 /* NULL: there is no memory. */
-static char *take_memory(flash_host_bounce_t *bounce, const struct flash_stager *stager, size_t size)
+static char *take_memory(flash_host_bounce_t *bounce, const struct flash_stager *stager,
+                         size_t size)
 {
     if (flash_stager_borrow(stager, size, &bounce->pinned)) {
         return bounce->pinned.memory;
@@ -222,7 +224,8 @@ static char *take_memory(flash_host_bounce_t *bounce, const struct flash_stager 
 
 /* Puts the bounces in the place of the buffers. */
 static int make_bounces(mca_coll_flash_arguments_t *a, ompi_communicator_t *comm, const side_t *all,
-                        const side_t *own, const struct flash_stager *stager, flash_host_bounce_t **made)
+                        const side_t *own, const struct flash_stager *stager,
+                        flash_host_bounce_t **made)
 {
     size_t results = a->op == NULL ? (size_t) ompi_comm_size(comm) : 1;
     flash_host_bounce_t *bounce = calloc(1, sizeof(*bounce) + results * sizeof(bounce->out[0]));
@@ -262,7 +265,7 @@ void mca_coll_flash_bounce_free(flash_host_bounce_t *bounce)
 
 /* Whether the call has a side that a module below, or shared memory, would touch with the processor. */
 static bool find_on_device(const mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
-                     mca_coll_flash_path_t path, side_t *all, side_t *own)
+                           mca_coll_flash_path_t path, side_t *all, side_t *own)
 {
     /* Built for such memory, Open MPI still reduces by the processor in its non-blocking calls. */
     if (path == FLASH_FALLBACK && arguments->op == NULL && flash_compat_takes_devices()) {

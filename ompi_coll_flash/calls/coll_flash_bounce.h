@@ -1,10 +1,11 @@
 /*
- * coll_flash_bounce.h: host bounces of a call's buffers in devices' memory, and where the call's data
- * are in both.
+ * coll_flash_bounce.h: host bounces of a call's buffers in devices' memory, and where the call's
+ * data are in both.
  *
- * They are one call's at a time: a plain call's own, or those of a persistent request, which each of
- * its rounds uses. Written when they are made, but for what a copy under way has of its own: it ends in
- * whichever thread polls, by a decrement of the call's `copies`, with which all is the call's again.
+ * They are one call's at a time: a plain call's own, or those of a persistent request, which each
+ * of its rounds uses. Written when they are made, but for what a copy under way has of its own: it
+ * ends in whichever thread polls, by a decrement of the call's `copies`, with which all is the
+ * call's again.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -24,18 +25,18 @@ typedef struct flash_host_bounce_part {
 } flash_host_bounce_part_t;
 
 typedef struct flash_host_bounce {
-    const void *own, *all;  /* where the two sides' data begin, if in a device's memory; or NULL */
-    flash_loan_t pinned;    /* the bounces; or if there is none, */
-    void *pageable;         /* owned: likewise */
+    const void *own, *all; /* where the two sides' data begin, if in a device's memory; or NULL */
+    flash_loan_t pinned;   /* the bounces; or if there is none, */
+    void *pageable;        /* owned: likewise */
     flash_host_bounce_part_t in; /* what the call reads; size 0: nothing */
     size_t outs;
     flash_host_bounce_part_t out[]; /* its result: so many, none if it goes to the host's memory */
 } flash_host_bounce_t;
 
 /*
- * Puts bounces in the place of a call's buffers in devices' memory, where the path that it takes would
- * touch them. NULL: there are none; else a stager for what is copied, to be closed. MPI_SUCCESS, or an
- * error that is explained. `order`: what comes first, or NULL.
+ * Puts bounces in the place of a call's buffers in devices' memory, where the path that it takes
+ * would touch them. NULL: there are none; else a stager for what is copied, to be closed.
+ * MPI_SUCCESS, or an error that is explained. `order`: what comes first, or NULL.
  */
 int mca_coll_flash_bounce_find(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
                                mca_coll_flash_path_t path, const struct flash_stager_order *order,
@@ -49,8 +50,9 @@ void mca_coll_flash_bounce_free(flash_host_bounce_t *bounce);
 int mca_coll_flash_bounce_keep(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
                                flash_host_bounce_t **bounce);
 /*
- * Starts a round of it: copies what the call reads, starts `below`, copies the result back when that
- * is complete, and then completes `persistent` by that function. An error: nothing of that is under way.
+ * Starts a round of it: copies what the call reads, starts `below`, copies the result back when
+ * that is complete, and then completes `persistent` by that function. An error: nothing of that is
+ * under way.
  */
 int mca_coll_flash_bounce_start(flash_host_bounce_t *bounce, ompi_request_t *below,
                                 ompi_request_t *persistent,

@@ -2,8 +2,8 @@
  * coll_flash_bounce_calls.c: calls that do not use the ring, on buffers in the memory of devices.
  *
  * The modules below would touch them with the processor. Such a call goes on with its data in host
- * bounces, and its result is copied back before its request completes: as other ranks see it, nothing
- * is different.
+ * bounces, and its result is copied back before its request completes: as other ranks see it,
+ * nothing is different.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -123,11 +123,11 @@ static flash_fallback_t *new_call(ompi_communicator_t *comm, flash_host_bounce_t
 }
 
 /*
- * Waits for the copy of what is sent: the call on the bounces has to begin before the application's call
- * returns, and reads them when it begins. Open MPI's collectives and flash's rounds take the
- * communicator's next tag when they begin, and shared memory runs operations in the order in which they
- * begin. Another collective that the application calls in between, and that flash may not see, would
- * otherwise take this one's turn here, and not on the other ranks.
+ * Waits for the copy of what is sent: the call on the bounces has to begin before the application's
+ * call returns, and reads them when it begins. Open MPI's collectives and flash's rounds take the
+ * communicator's next tag when they begin, and shared memory runs operations in the order in which
+ * they begin. Another collective that the application calls in between, and that flash may not see,
+ * would otherwise take this one's turn here, and not on the other ranks.
  */
 int mca_coll_flash_bounce(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
                           mca_coll_flash_path_t path, const struct flash_stager_order *order,
@@ -179,9 +179,9 @@ int mca_coll_flash_bounce_started(struct flash_fallback *bounced, int error,
 }
 
 int mca_coll_flash_start_bounced(mca_coll_flash_module_t *module, flash_kind_t kind,
-                                  mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
-                                  mca_coll_flash_start_fn *start,
-                                  mca_coll_flash_pass_on_fn *pass_on, ompi_request_t **request)
+                                 mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
+                                 mca_coll_flash_start_fn *start, mca_coll_flash_pass_on_fn *pass_on,
+                                 ompi_request_t **request)
 {
     struct flash_fallback *bounced = NULL;
     int rc = MPI_SUCCESS;

@@ -17,18 +17,20 @@ static bool is_aligned(const void *address, MPI_Datatype type)
 }
 
 void mca_coll_flash_add_on_device(const mca_coll_flash_request_t *request, const void *input,
-                            const void *output)
+                                  const void *output)
 {
     flash_gpu_operator_t operation;
     flash_gpu_type_t type;
-    bool on_device = request->kind != FLASH_PAIRWISE_REDUCE_SCATTER && mca_coll_flash_params.cuda_reduce &&
-               request->stager != NULL && is_aligned(input, request->datatype) &&
-               is_aligned(output, request->datatype) &&
-               mca_coll_flash_kernel_of(request->op, request->datatype, &operation, &type) &&
-               flash_stager_add_by(request->stager, output, operation, type);
+    bool on_device = request->kind != FLASH_PAIRWISE_REDUCE_SCATTER &&
+                     mca_coll_flash_params.cuda_reduce && request->stager != NULL &&
+                     is_aligned(input, request->datatype) &&
+                     is_aligned(output, request->datatype) &&
+                     mca_coll_flash_kernel_of(request->op, request->datatype, &operation, &type) &&
+                     flash_stager_add_by(request->stager, output, operation, type);
 
     if (request->stager != NULL) {
-        FLASH_VERBOSE(2, "coll:flash: sums are made %s", on_device ? "on the device" : "by the host");
+        FLASH_VERBOSE(2, "coll:flash: sums are made %s",
+                      on_device ? "on the device" : "by the host");
     }
 }
 

@@ -41,13 +41,14 @@ int mca_coll_flash_float16_type(int which, MPI_Datatype *type);
 int mca_coll_flash_float16_op(MPI_Datatype datatype, MPI_Op *op);
 /* Whether an operation is one of these; then any thread may run it, and a device's kernel does the
  * same. */
-bool mca_coll_flash_float16_find(MPI_Op op, flash_gpu_operator_t *operation, flash_gpu_type_t *type);
+bool mca_coll_flash_float16_find(MPI_Op op, flash_gpu_operator_t *operation,
+                                 flash_gpu_type_t *type);
 /* If the operation is one of them and rounds: how a pairwise reduce-scatter rounds once. */
 void mca_coll_flash_float16_widen(MPI_Op op, flash_op_params_t *params);
 
 /* Of a reduction that is staged: has the device add, if it can. Before the request is started. */
 void mca_coll_flash_add_on_device(const mca_coll_flash_request_t *request, const void *input,
-                            const void *output);
+                                  const void *output);
 /* The kernel that does the same, of flash_gpu.h's; false: none does. */
 bool mca_coll_flash_kernel_of(MPI_Op op, MPI_Datatype datatype, flash_gpu_operator_t *operation,
                               flash_gpu_type_t *type);
@@ -144,9 +145,9 @@ typedef int mca_coll_flash_pass_on_fn(mca_coll_flash_module_t *module,
  * buffers in a device's memory, which stand in *arguments from then on.
  */
 int mca_coll_flash_start_bounced(mca_coll_flash_module_t *module, flash_kind_t kind,
-                                  mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
-                                  mca_coll_flash_start_fn *start,
-                                  mca_coll_flash_pass_on_fn *pass_on, ompi_request_t **request);
+                                 mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
+                                 mca_coll_flash_start_fn *start, mca_coll_flash_pass_on_fn *pass_on,
+                                 ompi_request_t **request);
 
 /* Once, before threads make persistent requests at a time. */
 void mca_coll_flash_persistent_init(void);

@@ -87,7 +87,7 @@ static uint16_t narrow_fp16(float x)
 
 /* Each result is made in single precision and rounded once. A NAN is no maximum but by luck, as
  * with MPI's. */
-#define FLOAT16(name, type, expression)                                                 \
+#define FLOAT16(name, type, expression)                                                \
     static void name##_##type(void *in, void *inout, int *count, MPI_Datatype *unused) \
     {                                                                                  \
         const uint16_t *from = in;                                                     \

@@ -101,8 +101,7 @@ static bool recdbl_can(const mca_coll_flash_call_t *call, const place_t *place)
     bool wanted = place->settings->algorithm == FLASH_RECDBL;
 
     return mca_coll_flash_params.recdbl && call->element > 0 && call->bytes > 0 &&
-           call->bytes <= FLASH_RECDBL_MOST &&
-           (wanted || (place->ranks != 3 && !keeps_off(place)));
+           call->bytes <= FLASH_RECDBL_MOST && (wanted || (place->ranks != 3 && !keeps_off(place)));
 }
 
 /*
@@ -153,7 +152,7 @@ static const struct {
     [FLASH_NOT_PREDEFINED] = {"not a predefined type", FLASH_COUNT_OPERATION},
     [FLASH_TYPE_WITH_GAPS] = {"a non-contiguous type", FLASH_COUNT_OPERATION},
     [FLASH_PERSISTENT_OP_IDS] = {"the communicator has had too many persistent requests",
-                                  FLASH_COUNT_PERSISTENT},
+                                 FLASH_COUNT_PERSISTENT},
     [FLASH_TOO_MANY_RANKS] = {"too many ranks for an all-to-all", FLASH_COUNT_RANKS},
     [FLASH_MERGED] = {"merged", FLASH_COUNT_MERGED},
     [FLASH_NOT_SERVED] = {"flash does not serve it", FLASH_COUNT_COMMUNICATOR},

@@ -12,8 +12,8 @@
  * request before the callback is set.
  *
  * Where no ring serves it, the request is the module's below. Of buffers in a device's memory, that one
- * is made for host bounces, with the other ranks' (coll_flash_bounce.h), and one of flash's stands for
- * it: each round copies what is sent, starts the one below, and copies the result back.
+ * is made for host bounces, with the other ranks' (coll_flash_bounce.h), and one of flash's stands
+ * for it: each round copies what is sent, starts the one below, and copies the result back.
  *
  * A start that fails completes at once with the error, which MPI_Wait and its like hand to the
  * communicator's error handler: MPI_Start and MPI_Startall would lose it.
@@ -44,7 +44,7 @@ typedef struct mca_coll_flash_persistent {
     flash_count_t *counts;                /* owned, what the arguments point to */
     flash_displ_t *displs;                /* owned, likewise */
     ompi_request_t *below;                /* owned: started instead of a ring; or NULL */
-    flash_host_bounce_t *bounce;               /* owned: what `below` is of */
+    flash_host_bounce_t *bounce;          /* owned: what `below` is of */
 } mca_coll_flash_persistent_t;
 
 static void let_go(mca_coll_flash_persistent_t *persistent)

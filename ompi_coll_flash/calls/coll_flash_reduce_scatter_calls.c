@@ -54,7 +54,7 @@ static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t 
         return start(module, mca_coll_flash_ring_ticket(module), a, path, request);
     }
     return mca_coll_flash_start_bounced(module, FLASH_REDUCE_SCATTER, a, path, start, pass_on,
-                                         request);
+                                        request);
 }
 
 int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,

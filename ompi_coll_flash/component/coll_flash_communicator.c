@@ -82,8 +82,8 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     FLASH_VERBOSE(1, "coll:flash: serves communicator %u (%s), %d ranks, %s", comm_id, comm->c_name,
                   ompi_comm_size(comm),
                   module->shm != NULL ? "with shared memory"
-                  : module->on_node     ? "on one node, without shared memory"
-                                        : "on several nodes");
+                  : module->on_node   ? "on one node, without shared memory"
+                                      : "on several nodes");
     return OMPI_SUCCESS;
 }
 

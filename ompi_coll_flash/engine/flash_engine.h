@@ -29,9 +29,9 @@
  *
  * Errors: an operation that fails still carries the ring through, so that no other rank waits for
  * it; its status says what went wrong first. What it can no longer compute it sends marked as
- * poisoned, with the number of the rank to blame, and ranks whose result would contain that end with
- * FLASH_ERR_PEER. A neighbour that is lost fails all that is exchanged with it (flash_transport.h),
- * so that the ring comes to its end without it.
+ * poisoned, with the number of the rank to blame, and ranks whose result would contain that end
+ * with FLASH_ERR_PEER. A neighbour that is lost fails all that is exchanged with it
+ * (flash_transport.h), so that the ring comes to its end without it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -58,7 +58,7 @@ typedef struct flash_op flash_op_t;
  * match in order.
  */
 #define FLASH_TAG_LAST      UINT64_C(1) /* the last segment of its step */
-#define FLASH_TAG_POISONED   UINT64_C(2) /* the content is not to be trusted */
+#define FLASH_TAG_POISONED  UINT64_C(2) /* the content is not to be trusted */
 #define FLASH_TAG_MARKS     (FLASH_TAG_LAST | FLASH_TAG_POISONED)
 #define FLASH_TAG_SEG_BITS  11
 #define FLASH_TAG_STEP_BITS 12
@@ -71,7 +71,7 @@ typedef struct flash_piece {
     size_t offset, count;
     void *data;
     bool produces;  /* for `produce`; else for `consume` */
-    bool on_device;       /* in flash_op_params_t's `pieces` */
+    bool on_device; /* in flash_op_params_t's `pieces` */
     flash_op_t *op; /* with `number`, for flash_engine_end_pending() */
     uint64_t number;
 } flash_piece_t;
@@ -113,8 +113,8 @@ typedef struct flash_op_params {
      */
     uint64_t recv_tag, send_tag;
     /*
-     * A2A, pairwise: the neighbours at distances 1 to nranks - 1, in place of `left` and `right`; the
-     * caller's. The tags are completed by the bits of `recv_tag` and `send_tag`.
+     * A2A, pairwise: the neighbours at distances 1 to nranks - 1, in place of `left` and `right`;
+     * the caller's. The tags are completed by the bits of `recv_tag` and `send_tag`.
      */
     const flash_pair_t *pairs;
     /*
@@ -124,7 +124,7 @@ typedef struct flash_op_params {
      * of the one before it leave. A2A, pairwise: a block's segments each way.
      */
     uint32_t depth;
-    uint32_t sends;  /* messages on their way to the right at a time; 0: no limit */
+    uint32_t sends; /* messages on their way to the right at a time; 0: no limit */
     bool no_wakeup; /* until its application waits for it: see flash_progress_start_op() */
 
     /*
@@ -140,8 +140,8 @@ typedef struct flash_op_params {
     /*
      * Staged: at most so many bytes of scratch, but three segments at least; 0: what the window
      * takes. With less than that the operation is *bounded*: what has arrived and is to be sent on
-     * stays in device memory until its turn comes, in the output or `store` (flash_op_bounce.c). Not of
-     * a pairwise one, nor with device scratch.
+     * stays in device memory until its turn comes, in the output or `store` (flash_op_bounce.c).
+     * Not of a pairwise one, nor with device scratch.
      */
     size_t bound;
     void *store;   /* then: of flash_op_store_size() bytes, far */
@@ -178,8 +178,9 @@ typedef struct flash_op_params {
     flash_combine_fn *combine; /* of a reduction */
     void *combine_arg;
     /*
-     * Pairwise: sums are made in elements of so many bytes, which `widen` makes of what arrives first
-     * and `narrow` ends; then `combine` adds to them what is not wide. 0: in elements as they are.
+     * Pairwise: sums are made in elements of so many bytes, which `widen` makes of what arrives
+     * first and `narrow` ends; then `combine` adds to them what is not wide. 0: in elements as they
+     * are.
      */
     size_t wide;
     flash_combine_fn *widen, *narrow;
@@ -275,7 +276,7 @@ flash_op_t *flash_engine_completed(flash_engine_t *engine);
 typedef struct flash_silence {
     void *user;       /* the operation's */
     uint32_t watches; /* how many in a row found it like this */
-    bool not_oldest;     /* the message is not what keeps the operation, but one behind that */
+    bool not_oldest;  /* the message is not what keeps the operation, but one behind that */
     flash_peer_t *peer;
     uint32_t rank;                 /* of the peer in the ring */
     bool sending;                  /* the peer is to accept a message; else, to send one */

@@ -53,7 +53,7 @@ static size_t add_silence(flash_silence_t *silences, size_t found, size_t most,
 }
 
 static size_t add_not_oldest(flash_silence_t *silences, size_t found, size_t most,
-                          const flash_op_t *op)
+                             const flash_op_t *op)
 {
     for (uint64_t number = op->retired; number < op->opened; number++) {
         const flash_slot_t *slot = &op->slots[number % op->depth];

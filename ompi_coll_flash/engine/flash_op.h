@@ -76,9 +76,9 @@ typedef struct flash_slot {
     uint64_t piece;      /* of a contribution: its piece, counted over the whole operation */
     bool last_of_step;
     bool last_of_piece;
-    bool poisoned;    /* the content is lost: what is sent is the blame alone, and marked */
-    bool sent_again; /* the first send failed */
-    uint32_t failed_rank;  /* of a poisoned one: the rank whose fault it is, or FLASH_NOBODY */
+    bool poisoned;        /* the content is lost: what is sent is the blame alone, and marked */
+    bool sent_again;      /* the first send failed */
+    uint32_t failed_rank; /* of a poisoned one: the rank whose fault it is, or FLASH_NOBODY */
     bool ready; /* a result is there; of another one, the local contribution is used up, if any */
     char *data; /* where it arrives and, but of one that adds, is added to: its place in the output,
                    or the scratch; at last, where the result is */
@@ -142,10 +142,10 @@ struct flash_op {
     char *store; /* bounded, of a reduction: a segment for each slot, for sums that are sent on */
     /* Of a pairwise reduce-scatter: where what arrives is added up; NULL: in the output. */
     char *sum;
-    flash_sum_t *sums;   /* of each segment of the own block */
-    flash_sum_t sum_one; /* of a refusal: for its one empty segment */
-    bool sum_poisoned;    /* something that was to be added is lost */
-    uint32_t sum_failed_rank;  /* and whose fault that is */
+    flash_sum_t *sums;        /* of each segment of the own block */
+    flash_sum_t sum_one;      /* of a refusal: for its one empty segment */
+    bool sum_poisoned;        /* something that was to be added is lost */
+    uint32_t sum_failed_rank; /* and whose fault that is */
 
     flash_cursor_t open;      /* the next segment to put under way */
     uint64_t open_piece;      /* pieces of contributions in the steps before */
@@ -156,9 +156,9 @@ struct flash_op {
                                  it is sent from, if it has to be */
     uint64_t next_send;       /* segments before the first one that is not sent */
     uint32_t sending;         /* sends under way */
-    uint64_t ready_slots;   /* segments before the first one that is not ready */
+    uint64_t ready_slots;     /* segments before the first one that is not ready */
 
-    uint64_t ready;         /* pieces whose segments are all ready, the own ones of an
+    uint64_t ready;           /* pieces whose segments are all ready, the own ones of an
                                  allgather or an all-to-all included */
     flash_cursor_t produce;   /* the next piece to produce */
     flash_cursor_t consume;   /* and to consume */
@@ -180,12 +180,12 @@ struct flash_op {
     flash_slot_queue_t waiting;                           /* for the local contribution */
     flash_slot_queue_t combining;                         /* for a thread that combines */
     STAILQ_HEAD(flash_staging_queue, flash_slot) staging; /* for a thread that copies */
-    size_t uncopied; /* elements at the own block's end that nobody has taken to its place */
-    unsigned held;   /* works taken and not finished */
-    bool refused;    /* one of engine->refusals, and in use: what it sends is poisoned */
-    bool has_orphans;    /* a lost peer's message may still touch its memory, see flash_op_destroy() */
+    size_t uncopied;  /* elements at the own block's end that nobody has taken to its place */
+    unsigned held;    /* works taken and not finished */
+    bool refused;     /* one of engine->refusals, and in use: what it sends is poisoned */
+    bool has_orphans; /* a lost peer's message may still touch its memory, see flash_op_destroy() */
     int status;
-    uint32_t failed_rank;      /* for the status */
+    uint32_t failed_rank; /* for the status */
     uint64_t events_had;  /* how often something happened to it */
     uint64_t events_seen; /* by the last watch */
     uint32_t watches;     /* since something happened */
@@ -206,23 +206,23 @@ struct flash_engine {
     uint64_t started;     /* operations, ever */
     size_t active;        /* operations that are running */
     flash_meter_t meter;
-    flash_op_queue_t running;       /* started and not completed */
-    flash_op_t *orphaned;            /* destroyed by their users, through next_running */
-    flash_op_queue_t dirty;         /* with events */
-    flash_op_queue_t combine;       /* with segments to combine */
-    flash_op_queue_t users_combine; /* likewise, by the user's code */
-    flash_op_queue_t copy;          /* with a part of the own block to copy */
-    flash_op_queue_t callback;      /* with a piece to call back for */
-    flash_op_queue_t callback_on_thread;         /* likewise, in a thread of its own */
-    flash_op_queue_t staging;       /* with a segment to copy to or from the scratch */
-    flash_op_queue_t completed;     /* not yet fetched */
-    flash_refusal_t *refusals;      /* FLASH_REFUSALS of them, or more */
+    flash_op_queue_t running;            /* started and not completed */
+    flash_op_t *orphaned;                /* destroyed by their users, through next_running */
+    flash_op_queue_t dirty;              /* with events */
+    flash_op_queue_t combine;            /* with segments to combine */
+    flash_op_queue_t users_combine;      /* likewise, by the user's code */
+    flash_op_queue_t copy;               /* with a part of the own block to copy */
+    flash_op_queue_t callback;           /* with a piece to call back for */
+    flash_op_queue_t callback_on_thread; /* likewise, in a thread of its own */
+    flash_op_queue_t staging;            /* with a segment to copy to or from the scratch */
+    flash_op_queue_t completed;          /* not yet fetched */
+    flash_refusal_t *refusals;           /* FLASH_REFUSALS of them, or more */
 };
 
 /* flash_queue.c */
 void flash_engine_touch(flash_op_t *op);                       /* the operation has events */
 void flash_engine_offer(flash_op_t *op);                       /* the operation may have work */
-void flash_op_note_ready(flash_op_t *op);                          /* after slot->ready became true */
+void flash_op_note_ready(flash_op_t *op);                      /* after slot->ready became true */
 void flash_op_added(flash_op_t *op, const flash_slot_t *slot); /* the next one may add */
 /* With a trace: notes a span that ends now, of an operation's; the times are filled in. */
 void flash_engine_note(const flash_op_t *op, uint64_t begin, flash_trace_span_t span);

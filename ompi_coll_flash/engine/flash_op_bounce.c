@@ -10,8 +10,8 @@
  *   in its turn [copy from its home] -> [send] -> done
  *
  * Sums that the host makes are received to, added to in and sent from ordinary memory. One exception:
- * the sum of the own block, if it goes to device memory, is made in the bounce segment that it arrives
- * at, and copied then.
+ * the sum of the own block, if it goes to device memory, is made in the bounce segment that it
+ * arrives at, and copied then.
  *
  * The ring does not lock up. The window and the messages are those of an operation without a bound.
  * The three kinds of bounce segments are apart, and each is lent in the order of the ring. One that

@@ -27,7 +27,9 @@ static void open_segment(flash_op_t *op)
         open->split.pieces > 0 && (segment + 1) % per_piece == 0;
     slot->sent_again = slot->ready = slot->staged_in = false;
     slot->poisoned = op->refused || (op->params.poisoned && !slot->way.receives);
-    slot->failed_rank = !slot->poisoned ? FLASH_NOBODY : op->refused ? op->failed_rank : flash_op_own_rank(op);
+    slot->failed_rank = !slot->poisoned ? FLASH_NOBODY
+                        : op->refused   ? op->failed_rank
+                                        : flash_op_own_rank(op);
     flash_op_place(op, slot);
     op->opened++;
     flash_slot_open(slot);

@@ -256,7 +256,7 @@ static uint32_t read_failed_rank(const flash_slot_t *slot)
     if (slot->status == FLASH_OK && slot->length == sizeof(failed_rank)) {
         memcpy(&failed_rank,
                is_on_device(slot, false) ? flash_op_failed_rank_place(slot->op, slot)
-                                   : (const void *) slot->data,
+                                         : (const void *) slot->data,
                sizeof(failed_rank));
     }
     if (failed_rank >= slot->op->params.schedule.ring.nranks) {

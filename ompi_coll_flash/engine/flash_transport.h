@@ -46,8 +46,8 @@ struct flash_transfer {
      * errors.
      */
     void (*done)(flash_transfer_t *transfer, int status, uint64_t tag, size_t length);
-    bool on_device;    /* the buffer is in a device's memory: see `reaches_devices` */
-    bool leaves; /* a send that may be done before it is matched: see send() */
+    bool on_device; /* the buffer is in a device's memory: see `reaches_devices` */
+    bool leaves;    /* a send that may be done before it is matched: see send() */
     void *handle;
 };
 

@@ -77,7 +77,8 @@ bool flash_engine_take(flash_engine_t *engine, unsigned kinds, flash_work_t *wor
 
 bool flash_engine_calls_back(const flash_engine_t *engine, enum flash_work_kind kind)
 {
-    return (kind == FLASH_WORK_CALLBACK ? engine->callback : engine->callback_on_thread).head != NULL;
+    return (kind == FLASH_WORK_CALLBACK ? engine->callback : engine->callback_on_thread).head !=
+           NULL;
 }
 
 static bool copies(const flash_work_t *work)

@@ -1,6 +1,6 @@
 /*
- * mpix_flash_fallback_two_callbacks.c: allreduces and all-to-alls where flash's rings do not serve the
- * communicator; these reach no device's memory.
+ * mpix_flash_fallback_two_callbacks.c: allreduces and all-to-alls where flash's rings do not serve
+ * the communicator; these reach no device's memory.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -25,7 +25,8 @@ static opal_hash_table_t peers; /* vpid -> known_t */
 typedef struct known {
     flash_peer_t *peer;
     flash_process_t process; /* pid 0: not of this node, or not asked for yet */
-    uint64_t gone_before;    /* was found to have gone before this loopback probe was sent; 0: was not */
+    uint64_t
+        gone_before; /* was found to have gone before this loopback probe was sent; 0: was not */
 } known_t;
 
 bool mca_coll_flash_peers_init(void)

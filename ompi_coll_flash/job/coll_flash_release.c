@@ -1,9 +1,10 @@
 /*
  * coll_flash_release.c: whether all processes of the job have flash, and the same release of it.
  *
- * What releases tell each other, in messages and in the modex records, is free to change between them. So
- * each process publishes its release by itself, and nothing else is exchanged before all processes
- * know that theirs are equal. What this file publishes and sends is the same in all releases.
+ * What releases tell each other, in messages and in the modex records, is free to change between
+ * them. So each process publishes its release by itself, and nothing else is exchanged before all
+ * processes know that theirs are equal. What this file publishes and sends is the same in all
+ * releases.
  *
  * Nobody can wait for a process whose Open MPI has no flash, or which was told to leave it out: it
  * would never answer. In round k each process asks PMIx for the release of the two that are 2^k

@@ -26,14 +26,16 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-bool flash_callback_thread_start(flash_callback_thread_t *callback_thread, bool (*work)(void *arg), void *arg)
+bool flash_callback_thread_start(flash_callback_thread_t *callback_thread, bool (*work)(void *arg),
+                                 void *arg)
 {
     sem_init(&callback_thread->wakes, 0, 0);
     atomic_init(&callback_thread->woken, false);
     atomic_init(&callback_thread->stop, false);
     callback_thread->work = work;
     callback_thread->arg = arg;
-    if (!flash_thread_start(&callback_thread->thread, "flash-callbacks", thread_main, callback_thread)) {
+    if (!flash_thread_start(&callback_thread->thread, "flash-callbacks", thread_main,
+                            callback_thread)) {
         sem_destroy(&callback_thread->wakes);
         return false;
     }

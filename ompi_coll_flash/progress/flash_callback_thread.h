@@ -25,7 +25,8 @@ typedef struct flash_callback_thread {
 } flash_callback_thread_t;
 
 /* False if the system refuses. */
-bool flash_callback_thread_start(flash_callback_thread_t *callback_thread, bool (*work)(void *arg), void *arg);
+bool flash_callback_thread_start(flash_callback_thread_t *callback_thread, bool (*work)(void *arg),
+                                 void *arg);
 /* After the last wake-up: returns when the thread has ended. */
 void flash_callback_thread_stop(flash_callback_thread_t *callback_thread);
 

@@ -281,7 +281,8 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     }
     reported += report_completed(progress, completed);
     flash_progress_unlock(progress);
-    if (reported > 0 && flash_progress_busy(progress) && !flash_progress_needs_no_wakeup(progress)) {
+    if (reported > 0 && flash_progress_busy(progress) &&
+        !flash_progress_needs_no_wakeup(progress)) {
         flash_progress_recall(
             progress, true); /* the application is about to leave, with operations in flight */
     }
@@ -333,7 +334,8 @@ static bool call_back_on_thread(void *arg)
 int flash_progress_start_callback_thread(flash_progress_t *progress)
 {
     if (!progress->has_callback_thread) {
-        progress->has_callback_thread = flash_callback_thread_start(&progress->callback_thread, call_back_on_thread, progress);
+        progress->has_callback_thread =
+            flash_callback_thread_start(&progress->callback_thread, call_back_on_thread, progress);
     }
     return progress->has_callback_thread ? FLASH_OK : FLASH_ERR_NO_MEMORY;
 }

@@ -44,8 +44,8 @@ bool flash_progress_has_thread(const flash_progress_t *progress);
 void flash_progress_stop_thread(flash_progress_t *progress);
 
 /*
- * Before an operation with callbacks on that thread: starts the thread that makes them, unless it is there.
- * One call at a time. FLASH_OK, FLASH_ERR_NO_MEMORY.
+ * Before an operation with callbacks on that thread: starts the thread that makes them, unless it
+ * is there. One call at a time. FLASH_OK, FLASH_ERR_NO_MEMORY.
  */
 int flash_progress_start_callback_thread(flash_progress_t *progress);
 

@@ -2,8 +2,8 @@
  * coll_flash_recdbl.c: what is too small for a ring, in ceil(log2(N)) rounds (flash_recdbl.h) of
  * Open MPI's own messages.
  *
- * They take no thread and no connection of flash's: rounds begin inside MPI calls, where the message
- * of the one before is complete (coll_flash_recdbl_rounds.c).
+ * They take no thread and no connection of flash's: rounds begin inside MPI calls, where the
+ * message of the one before is complete (coll_flash_recdbl_rounds.c).
  *
  * Shared between threads:
  *   the list of the requests under way, and all of theirs that is about rounds: under `mutex`, which is
@@ -123,9 +123,10 @@ static int end_all(mca_coll_flash_request_t *ended)
 }
 
 /*
- * Called by Open MPI where a message is complete, and no other thread is in MPI: the next round begins
- * at once, unless the lock is this call's own caller's, or the request's call has not returned. An end
- * that is the communicator's, too, is for the next poll: Open MPI is still in its messages.
+ * Called by Open MPI where a message is complete, and no other thread is in MPI: the next round
+ * begins at once, unless the lock is this call's own caller's, or the request's call has not
+ * returned. An end that is the communicator's, too, is for the next poll: Open MPI is still in its
+ * messages.
  */
 int mca_coll_flash_recdbl_arrival(ompi_request_t *receive)
 {
@@ -176,8 +177,8 @@ static size_t place_among(const flash_silence_t *silences, size_t count,
 }
 
 /*
- * Those that are silent; of several that wait for one rank of a communicator, the one that has waited
- * longest. Does not wait for their lock: without it, it finds none.
+ * Those that are silent; of several that wait for one rank of a communicator, the one that has
+ * waited longest. Does not wait for their lock: without it, it finds none.
  */
 static size_t find_silent(flash_silence_t *silences, mca_coll_flash_report_t *reports)
 {

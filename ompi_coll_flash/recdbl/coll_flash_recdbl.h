@@ -1,6 +1,6 @@
 /*
- * coll_flash_recdbl.h: operations by recursive doubling: what coll_flash_recdbl.c, which has those under way, and
- * coll_flash_recdbl_rounds.c, which moves one of them, need of each other.
+ * coll_flash_recdbl.h: operations by recursive doubling: what coll_flash_recdbl.c, which has those
+ * under way, and coll_flash_recdbl_rounds.c, which moves one of them, need of each other.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -21,7 +21,7 @@ void mca_coll_flash_recdbl_close(void);
 
 /* What each message begins with; as long as what follows it is aligned. */
 typedef struct mca_coll_flash_recdbl_header {
-    uint64_t mark;    /* FLASH_RECDBL_MARK */
+    uint64_t mark;     /* FLASH_RECDBL_MARK */
     uint32_t poisoned; /* nothing follows, by the fault of that rank */
     uint32_t failed_rank;
 } mca_coll_flash_recdbl_header_t;
@@ -64,8 +64,8 @@ bool mca_coll_flash_recdbl_advance(mca_coll_flash_request_t *request, bool *happ
 /* Of one that is: delivers the result, if there is one, and gives its memory back. */
 void mca_coll_flash_recdbl_end(mca_coll_flash_request_t *request);
 /*
- * What it waits for, and how often it was found to. False: for nothing, or something has happened since it
- * was asked before.
+ * What it waits for, and how often it was found to. False: for nothing, or something has happened
+ * since it was asked before.
  */
 bool mca_coll_flash_recdbl_watch(mca_coll_flash_request_t *request, flash_silence_t *silence);
 /* A round's message is complete; frees what was to receive it. */

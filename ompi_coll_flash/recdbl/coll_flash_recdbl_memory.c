@@ -58,9 +58,9 @@ static char *place_in(const mca_coll_flash_request_t *request, const void *memor
 }
 
 /*
- * No message of a round is longer, whatever the ranks disagree about otherwise. (One of Open MPI's own
- * calls may be, in a program that has a call of one size here and of another there.) The limit counts the
- * data of blocks; the pairs of MPI_MAXLOC have gaps, which are less than that.
+ * No message of a round is longer, whatever the ranks disagree about otherwise. (One of Open MPI's
+ * own calls may be, in a program that has a call of one size here and of another there.) The limit
+ * counts the data of blocks; the pairs of MPI_MAXLOC have gaps, which are less than that.
  */
 size_t flash_recdbl_room(void)
 {
@@ -118,13 +118,13 @@ void flash_recdbl_give_memory(char *memory)
 }
 
 /*
- * All blocks at their places, and behind them what is sent and what comes. If they are long, the three
- * begin at a quarter, three quarters and the end of a page: so that, of whole pages, none is where
- * copying from another, or from a caller's buffer, is slow (flash_copy.h); and what is sent is far
- * from the headers that a kernel, which has no flash_copy(), puts before it.
+ * All blocks at their places, and behind them what is sent and what comes. If they are long, the
+ * three begin at a quarter, three quarters and the end of a page: so that, of whole pages, none is
+ * where copying from another, or from a caller's buffer, is slow (flash_copy.h); and what is sent
+ * is far from the headers that a kernel, which has no flash_copy(), puts before it.
  *
- * A receive that is too short is not to be had of Open MPI 4.1: within a node it writes past the end.
- * Memory that is too long costs nothing, since nobody touches it.
+ * A receive that is too short is not to be had of Open MPI 4.1: within a node it writes past the
+ * end. Memory that is too long costs nothing, since nobody touches it.
  */
 bool flash_recdbl_allocate(mca_coll_flash_request_t *request)
 {

@@ -1,5 +1,6 @@
 /*
- * coll_flash_recdbl_rounds.c: one operation's rounds (coll_flash_recdbl.c): what is sent and what comes.
+ * coll_flash_recdbl_rounds.c: one operation's rounds (coll_flash_recdbl.c): what is sent and what
+ * comes.
  *
  * A message, which is one of Open MPI's, is a header and the blocks of a round. Who cannot take
  * part sends headers alone that say so, from memory that the request has, and receives what nobody
@@ -43,8 +44,8 @@ static void poison(mca_coll_flash_request_t *request, uint32_t failed_rank)
 static flash_recdbl_round_t round_of(const mca_coll_flash_request_t *request)
 {
     return flash_recdbl_round(flash_recdbl_ranks(request), flash_recdbl_rank(request),
-                                flash_recdbl_gather(request),
-                                mca_coll_flash_recdbl_of(request)->round);
+                              flash_recdbl_gather(request),
+                              mca_coll_flash_recdbl_of(request)->round);
 }
 
 /* Open MPI's own error, which leaves nothing under way. */
@@ -55,8 +56,8 @@ static void fail_to_post(mca_coll_flash_request_t *request, uint32_t rank)
 }
 
 /*
- * Open MPI is to call when the message is complete; but not beside other threads, where it may call for
- * a request, and free it, while it still tells it whom to call.
+ * Open MPI is to call when the message is complete; but not beside other threads, where it may call
+ * for a request, and free it, while it still tells it whom to call.
  */
 static void post_receive(mca_coll_flash_request_t *request)
 {
@@ -185,8 +186,8 @@ static void take(mca_coll_flash_request_t *request)
     if (flash_recdbl_gather(request)) {
         flash_copy(to, mca_coll_flash_recdbl_of(request)->in + 1, count * params->element);
     } else {
-        int status = params->combine(params->combine_arg,
-                                     mca_coll_flash_recdbl_of(request)->in + 1, to, count);
+        int status = params->combine(params->combine_arg, mca_coll_flash_recdbl_of(request)->in + 1,
+                                     to, count);
 
         if (status != FLASH_OK) {
             fail(request, status, FLASH_NOBODY);
@@ -239,7 +240,7 @@ bool mca_coll_flash_recdbl_watch(mca_coll_flash_request_t *request, flash_silenc
                                  .step = recdbl->round,
                                  .steps = flash_recdbl_rounds(flash_recdbl_ranks(request)),
                                  .block = flash_recdbl_block(flash_recdbl_ranks(request),
-                                                               flash_recdbl_rank(request), place)};
+                                                             flash_recdbl_rank(request), place)};
     return recdbl->watches > 0;
 }
 
@@ -247,15 +248,15 @@ void mca_coll_flash_recdbl_begin(mca_coll_flash_request_t *request, const flash_
 {
     mca_coll_flash_recdbl_t *recdbl = mca_coll_flash_recdbl_of(request);
 
-    *recdbl = (mca_coll_flash_recdbl_t){
-        .params = *params,
-        .tag = ompi_coll_base_nbc_reserve_tags(request->module->comm, 1),
-        .status = FLASH_OK,
-        .failed_rank = FLASH_NOBODY,
-        .out = &recdbl->alone,
-        .in = flash_recdbl_trash,
-        .header.mark = FLASH_RECDBL_MARK,
-        .watched = UINT32_MAX};
+    *recdbl =
+        (mca_coll_flash_recdbl_t){.params = *params,
+                                  .tag = ompi_coll_base_nbc_reserve_tags(request->module->comm, 1),
+                                  .status = FLASH_OK,
+                                  .failed_rank = FLASH_NOBODY,
+                                  .out = &recdbl->alone,
+                                  .in = flash_recdbl_trash,
+                                  .header.mark = FLASH_RECDBL_MARK,
+                                  .watched = UINT32_MAX};
     if (params->element == 0 || !flash_recdbl_allocate(request)) {
         fail(request, FLASH_ERR_NO_MEMORY, FLASH_NOBODY);
         poison(request, flash_recdbl_rank(request));

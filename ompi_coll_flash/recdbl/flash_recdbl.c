@@ -29,18 +29,18 @@ static flash_recdbl_round_t gather(uint32_t nranks, uint32_t rank, uint32_t dist
         uint32_t first = rank & ~(distance - 1);
 
         return (flash_recdbl_round_t){.to = rank ^ distance,
-                                        .from = rank ^ distance,
-                                        .sends = {first, distance},
-                                        .receives = {first ^ distance, distance}};
+                                      .from = rank ^ distance,
+                                      .sends = {first, distance},
+                                      .receives = {first ^ distance, distance}};
     }
     return (flash_recdbl_round_t){.to = (rank + nranks - distance) % nranks,
-                                    .from = (rank + distance) % nranks,
-                                    .sends = {0, count},
-                                    .receives = {distance, count}};
+                                  .from = (rank + distance) % nranks,
+                                  .sends = {0, count},
+                                  .receives = {distance, count}};
 }
 
 flash_recdbl_round_t flash_recdbl_round(uint32_t nranks, uint32_t rank, bool gathers,
-                                            uint32_t round)
+                                        uint32_t round)
 {
     uint32_t step = gathers ? round : flash_recdbl_rounds(nranks) - 1 - round;
     flash_recdbl_round_t there = gather(nranks, rank, UINT32_C(1) << step);

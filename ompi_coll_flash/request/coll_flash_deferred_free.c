@@ -16,13 +16,15 @@
 
 static _Thread_local mca_coll_flash_deferred_free_t *deferred;
 
-bool mca_coll_flash_defer_free(ompi_request_t *request, mca_coll_flash_deferred_free_t *deferred_free,
-                         void (*free_it)(ompi_request_t *request))
+bool mca_coll_flash_defer_free(ompi_request_t *request,
+                               mca_coll_flash_deferred_free_t *deferred_free,
+                               void (*free_it)(ompi_request_t *request))
 {
     if (!flash_compat_is_complete(request) || request->req_status.MPI_ERROR == MPI_SUCCESS) {
         return false;
     }
-    *deferred_free = (mca_coll_flash_deferred_free_t){.next = deferred, .request = request, .free_it = free_it};
+    *deferred_free =
+        (mca_coll_flash_deferred_free_t){.next = deferred, .request = request, .free_it = free_it};
     deferred = deferred_free;
     return true;
 }

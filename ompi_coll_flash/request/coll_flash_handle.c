@@ -48,7 +48,8 @@ static int handle_free(ompi_request_t **request)
     mca_coll_flash_handle_t *handle = (mca_coll_flash_handle_t *) *request;
 
     flash_compat_see_request(*request);
-    if (handle->persistent != NULL || !mca_coll_flash_defer_free(*request, &handle->deferred_free, leave)) {
+    if (handle->persistent != NULL ||
+        !mca_coll_flash_defer_free(*request, &handle->deferred_free, leave)) {
         leave(*request);
     }
     *request = MPI_REQUEST_NULL;

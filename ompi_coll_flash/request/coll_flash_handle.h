@@ -44,8 +44,9 @@ void mca_coll_flash_handle_complete(mca_coll_flash_handle_t *handle, int error);
  * For the function that frees a request: whether it has failed. Then this thread's next operation
  * frees it, by free_it().
  */
-bool mca_coll_flash_defer_free(ompi_request_t *request, mca_coll_flash_deferred_free_t *deferred_free,
-                         void (*free_it)(ompi_request_t *request));
+bool mca_coll_flash_defer_free(ompi_request_t *request,
+                               mca_coll_flash_deferred_free_t *deferred_free,
+                               void (*free_it)(ompi_request_t *request));
 /* Frees those of this thread. */
 void mca_coll_flash_free_deferred(void);
 

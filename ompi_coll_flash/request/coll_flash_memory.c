@@ -131,7 +131,8 @@ int mca_coll_flash_find_scratch(const mca_coll_flash_request_t *request, flash_o
     status = flash_stager_fill(request->stager, wants_direct(), params);
     if (status == FLASH_OK) {
         FLASH_VERBOSE(2, "coll:flash: %s, %zu bytes",
-                      params->scratch_on_device ? "sent and received by UCX from the device's memory"
+                      params->scratch_on_device
+                          ? "sent and received by UCX from the device's memory"
                       : flash_stager_pins(request->stager) ? "staged through pinned memory"
                                                            : "staged through ordinary memory",
                       flash_op_scratch_size(params));

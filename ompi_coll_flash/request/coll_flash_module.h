@@ -43,7 +43,7 @@ typedef struct mca_coll_flash_previous {
 typedef struct mca_coll_flash_settings {
     size_t algorithm; /* mca_coll_flash_path_t, or FLASH_AUTO */
     size_t on_node;   /* 0 or 1 */
-    size_t shm_use;       /* FLASH_SHM_*; of no effect where the communicator has no channel */
+    size_t shm_use;   /* FLASH_SHM_*; of no effect where the communicator has no channel */
     size_t segment_bytes;
     size_t segment_window, max_sends, pinned_bytes;
     size_t pieces;          /* where a call's hints do not say */
@@ -68,7 +68,7 @@ typedef struct mca_coll_flash_module {
     uint64_t taken[FLASH_CALL_SEQUENCES / 64];
     opal_list_t waiting;
     struct flash_shm *shm; /* owned; NULL: none */
-    uint32_t shm_sequence;   /* operations on it */
+    uint32_t shm_sequence; /* operations on it */
     /* It is in the list of those that are not done: see coll_flash_shm_calls.c for these two. */
     bool shm_active;
     struct mca_coll_flash_module *next_active;

@@ -120,7 +120,8 @@ static void release_memory(mca_coll_flash_request_t *request)
 static bool is_told(mca_coll_flash_module_t *module, int status, uint32_t failed_rank)
 {
     return status == FLASH_ERR_PEER &&
-           atomic_exchange_explicit(&module->told_failed_rank, failed_rank, memory_order_relaxed) == failed_rank;
+           atomic_exchange_explicit(&module->told_failed_rank, failed_rank, memory_order_relaxed) ==
+               failed_rank;
 }
 
 static void explain(const mca_coll_flash_request_t *request, int status, uint32_t failed_rank)
@@ -152,8 +153,8 @@ static void explain(const mca_coll_flash_request_t *request, int status, uint32_
     }
 }
 
-void mca_coll_flash_request_ended(mca_coll_flash_request_t *request, int status, uint32_t failed_rank,
-                                  bool has_orphans)
+void mca_coll_flash_request_ended(mca_coll_flash_request_t *request, int status,
+                                  uint32_t failed_rank, bool has_orphans)
 {
     int error = mca_coll_flash_error(status);
 
@@ -192,7 +193,8 @@ static MPI_Count displ_of(const mca_coll_flash_request_t *request, const flash_p
 /* Whether what a callback has written is there once the stream's work is done. */
 static bool leaves_work(const mca_coll_flash_request_t *request, const flash_piece_t *piece)
 {
-    return piece->on_device || (piece->produces && request->op == NULL && request->compute.on_stream);
+    return piece->on_device ||
+           (piece->produces && request->op == NULL && request->compute.on_stream);
 }
 
 static int call_back(void *arg, const flash_piece_t *piece)

@@ -44,10 +44,10 @@ typedef struct mca_coll_flash_request {
     void *algorithm_state; /* its own, of state_bytes */
     uint32_t sequence;     /* of its ticket, as these are, which hold in the call that begins it: */
     const mca_coll_flash_settings_t *settings;
-    int known_error; /* from the start; or MPI_SUCCESS */
-    bool told_stalled; /* the lock of what it is under way in orders it */
-    bool refused;    /* see mca_coll_flash_request_refuse() */
-    bool on_callback_thread;      /* a thread of flash's makes its callbacks */
+    int known_error;         /* from the start; or MPI_SUCCESS */
+    bool told_stalled;       /* the lock of what it is under way in orders it */
+    bool refused;            /* see mca_coll_flash_request_refuse() */
+    bool on_callback_thread; /* a thread of flash's makes its callbacks */
     flash_kind_t kind;
     mca_coll_flash_compute_t compute; /* without callbacks: a plain call */
     MPI_Datatype datatype;
@@ -92,8 +92,8 @@ int mca_coll_flash_request_blocks(mca_coll_flash_request_t *request, flash_block
 int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
                                  ompi_request_t **started);
 /* For algorithms: ends one that has begun; what flash_op_t says of its end. */
-void mca_coll_flash_request_ended(mca_coll_flash_request_t *request, int status, uint32_t failed_rank,
-                                  bool has_orphans);
+void mca_coll_flash_request_ended(mca_coll_flash_request_t *request, int status,
+                                  uint32_t failed_rank, bool has_orphans);
 /* For algorithms, of one that cannot begin: it is refused, and ends with that error. */
 void mca_coll_flash_request_fail(mca_coll_flash_request_t *request, int error);
 /*

@@ -33,7 +33,7 @@ void mca_coll_flash_silence_describe(void *reports, size_t k, const flash_silenc
     report->group = comm->c_local_group;
     OBJ_RETAIN(report->group);
     report->stalled = params->stall_seconds > 0 && silence->watches >= params->stall_seconds &&
-                    !silence->not_oldest && !request->told_stalled;
+                      !silence->not_oldest && !request->told_stalled;
     report->gives_up = report->stalled && params->stall_error && request->algorithm->gives_up;
     report->asks = params->probe_seconds > 0 && silence->watches >= params->probe_seconds;
     request->told_stalled |= report->stalled;
@@ -43,10 +43,10 @@ void mca_coll_flash_silence_describe(void *reports, size_t k, const flash_silenc
 void mca_coll_flash_silence_warn(const flash_silence_t *silence,
                                  const mca_coll_flash_report_t *report)
 {
-    FLASH_HELP("stalled", silence->watches, report->operation, report->comm, (int) report->peer.vpid,
-               silence->sending ? "take a message" : "send a message", silence->step,
-               silence->steps, silence->block, silence->segment, opal_process_info.nodename,
-               (int) getpid(),
+    FLASH_HELP("stalled", silence->watches, report->operation, report->comm,
+               (int) report->peer.vpid, silence->sending ? "take a message" : "send a message",
+               silence->step, silence->steps, silence->block, silence->segment,
+               opal_process_info.nodename, (int) getpid(),
                report->gives_up ? "That rank is given up: the operation ends with an error."
                                 : "The operation waits on.");
 }

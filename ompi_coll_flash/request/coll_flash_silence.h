@@ -19,14 +19,14 @@ typedef struct mca_coll_flash_report {
     char comm[MPI_MAX_OBJECT_NAME];
     opal_process_name_t peer;
     ompi_group_t *group; /* retained */
-    bool stalled;          /* and not told so far */
+    bool stalled;        /* and not told so far */
     bool gives_up;       /* then */
     bool asks;           /* it is time to ask whether the process is there */
 } mca_coll_flash_report_t;
 
 /*
- * With what orders the request of silence->user, which is marked as told where `stalled` is set. The shape
- * is flash_engine_watch()'s: `reports` is an array of them.
+ * With what orders the request of silence->user, which is marked as told where `stalled` is set.
+ * The shape is flash_engine_watch()'s: `reports` is an array of them.
  */
 void mca_coll_flash_silence_describe(void *reports, size_t k, const flash_silence_t *silence);
 /* Without it. Prints that it is stalled. */

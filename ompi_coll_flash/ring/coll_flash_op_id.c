@@ -2,8 +2,8 @@
  * coll_flash_op_id.c: the numbers that tell a communicator's operations apart in tags.
  *
  * Those of calls come round again: what has a number still must end before the next one takes it.
- * (When it has ended here, the neighbours have no message of it under way to here, nor from here but
- * such as have left and come before any later one.) A call
+ * (When it has ended here, the neighbours have no message of it under way to here, nor from here
+ * but such as have left and come before any later one.) A call
  * returns at once all the same: its request waits, with all that its ring needs, and is started by
  * whoever completes the one before. A persistent request's number is its own.
  *
@@ -47,7 +47,7 @@ static opal_list_item_t *as_item(mca_coll_flash_request_t *request)
 }
 
 bool mca_coll_flash_op_id_take_or_wait(mca_coll_flash_request_t *request,
-                                        const flash_op_params_t *params)
+                                       const flash_op_params_t *params)
 {
     bool taken;
 

@@ -25,7 +25,8 @@ static void set_messages(const mca_coll_flash_module_t *module, uint64_t sequenc
     }
 }
 
-static void end(mca_coll_flash_request_t *request, int status, uint32_t failed_rank, bool has_orphans);
+static void end(mca_coll_flash_request_t *request, int status, uint32_t failed_rank,
+                bool has_orphans);
 
 /*
  * With its number taken. What cannot be started is refused; what cannot be refused either ends here, and
@@ -51,7 +52,8 @@ static void start(mca_coll_flash_request_t *request, const flash_op_params_t *pa
 }
 
 /* Another one may have waited for its number. */
-static void end(mca_coll_flash_request_t *request, int status, uint32_t failed_rank, bool has_orphans)
+static void end(mca_coll_flash_request_t *request, int status, uint32_t failed_rank,
+                bool has_orphans)
 {
     mca_coll_flash_request_t *next = mca_coll_flash_op_id_leave(request);
 

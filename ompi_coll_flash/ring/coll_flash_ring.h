@@ -53,7 +53,7 @@ void mca_coll_flash_tags_fini(void);
  * waits, with a copy of `params`.
  */
 bool mca_coll_flash_op_id_take_or_wait(mca_coll_flash_request_t *request,
-                                        const flash_op_params_t *params);
+                                       const flash_op_params_t *params);
 /* Gives it back. The request that has waited for it, has it now and is to be started, or NULL. */
 mca_coll_flash_request_t *mca_coll_flash_op_id_leave(const mca_coll_flash_request_t *request);
 /* What a request that waits is to be started with. */

@@ -10,8 +10,8 @@
 #include "ring/coll_flash_ring.h"
 
 /*
- * A loopback probe that so many watches have missed will not come: who is alive, and writes what it waits
- * behind, may be kept from it for less.
+ * A loopback probe that so many watches have missed will not come: who is alive, and writes what it
+ * waits behind, may be kept from it for less.
  */
 #define OVERDUE 3
 

@@ -28,7 +28,7 @@ enum { FLASH_SHM_NO, FLASH_SHM_COPY, FLASH_SHM_AUTO, FLASH_SHM_READ };
  */
 #define FLASH_SHM_READ_ABOVE ((size_t) 16 << 10)
 /* The most bytes, all blocks together, by recursive doubling: each operation has room for twice that. */
-#define FLASH_RECDBL_MOST ((size_t) 1 << 20)
+#define FLASH_RECDBL_MOST    ((size_t) 1 << 20)
 
 #define FLASH_DEFAULT_PRIORITY 90
 /* That of libnbc, which flash needs below it: it would come first. */

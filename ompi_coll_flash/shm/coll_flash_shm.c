@@ -23,13 +23,13 @@
 #include <unistd.h>
 
 /* Communicators whose number is lower may have one: 16 MiB of addresses for each process. */
-#define CHANNELS     64
+#define CHANNELS   64
 #define AREA_BYTES (CHANNELS * sizeof(flash_shm_side_t))
 
 /* What is known of a process of this node. */
 typedef struct neighbour {
-    flash_shm_side_t *area; /* NULL: it is on another one */
-    flash_process_t process;  /* of this one without the address */
+    flash_shm_side_t *area;  /* NULL: it is on another one */
+    flash_process_t process; /* of this one without the address */
 } neighbour_t;
 
 static struct {
@@ -77,9 +77,9 @@ mca_coll_flash_shm_memory_t mca_coll_flash_shm_memory(void)
     if (node.descriptor >= 0 && fstat(node.descriptor, &file) == 0) {
         node.inode = (uint64_t) file.st_ino;
         memory = (mca_coll_flash_shm_memory_t){.descriptor = node.descriptor,
-                                                 .device = (uint64_t) file.st_dev,
-                                                 .inode = node.inode,
-                                                 .address = (uint64_t) (uintptr_t) &node.inode};
+                                               .device = (uint64_t) file.st_dev,
+                                               .inode = node.inode,
+                                               .address = (uint64_t) (uintptr_t) &node.inode};
     }
     return memory;
 }
@@ -93,7 +93,7 @@ static flash_shm_side_t *map(int descriptor, int protection)
 
 /* NULL: not to be had, for that reason. */
 static flash_shm_side_t *find_area(const mca_coll_flash_modex_t *modex, const opal_proc_t *proc,
-                                     const char **reason)
+                                   const char **reason)
 {
     flash_shm_side_t *area = NULL;
     struct stat file;
@@ -233,15 +233,14 @@ static uint32_t world_rank_of(const ompi_communicator_t *comm, uint32_t rank)
 /* `arg`: the communicator, which is kept while operations are under way. */
 static int read_rank(void *arg, uint32_t rank, void *to, const void *from, size_t bytes)
 {
-    return flash_process_read(&node.neighbours[world_rank_of(arg, rank)].process, to, from,
-                              bytes);
+    return flash_process_read(&node.neighbours[world_rank_of(arg, rank)].process, to, from, bytes);
 }
 
 static void find_sides(ompi_communicator_t *comm, flash_shm_side_t **sides)
 {
     for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
-        sides[rank] = node.neighbours[world_rank_of(comm, (uint32_t) rank)].area +
-                      flash_compat_comm_id(comm);
+        sides[rank] =
+            node.neighbours[world_rank_of(comm, (uint32_t) rank)].area + flash_compat_comm_id(comm);
     }
 }
 

@@ -14,7 +14,8 @@
 
 /*
  * Makes this process' sides of all channels that it may take part in, if it is to have any, for
- * processes of this node to find by mca_coll_flash_shm_memory_t; before its modex record is published.
+ * processes of this node to find by mca_coll_flash_shm_memory_t; before its modex record is
+ * published.
  */
 void mca_coll_flash_shm_open(void);
 mca_coll_flash_shm_memory_t mca_coll_flash_shm_memory(void);
@@ -27,8 +28,8 @@ void mca_coll_flash_shm_agree(bool used);
 void mca_coll_flash_shm_close(void);
 
 /*
- * The channel of a communicator on one node; NULL: it has none, as on all its ranks. False if there is
- * no memory.
+ * The channel of a communicator on one node; NULL: it has none, as on all its ranks. False if there
+ * is no memory.
  */
 bool mca_coll_flash_shm_of(ompi_communicator_t *comm, flash_shm_t **shm);
 /* Whether the process with that rank in MPI_COMM_WORLD, of this node, is there no more. */

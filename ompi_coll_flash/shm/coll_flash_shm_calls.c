@@ -5,8 +5,8 @@
  * have posted. A thread would take from the application what it moves: the same processors do both.
  *
  * A communicator is kept until all ranks have taken what this one has posted, which may be later
- * than its last operation's end, so that its number, and with it the side, is not used again before.
- * Where a rank is lost, for good.
+ * than its last operation's end, so that its number, and with it the side, is not used again
+ * before. Where a rank is lost, for good.
  *
  * Shared between threads:
  *   channels, and the list of those that are not done: under `shm_mutex`, which is held while data

@@ -50,8 +50,7 @@ void flash_shm_destroy(flash_shm_t *shm)
     if (shm == NULL) {
         return;
     }
-    while ((op = flash_shm_get_running(shm)) != NULL ||
-           (op = flash_shm_get(&shm->ended)) != NULL) {
+    while ((op = flash_shm_get_running(shm)) != NULL || (op = flash_shm_get(&shm->ended)) != NULL) {
         if (flash_shm_is_refusal(op)) {
             forget(shm, op);
         }
@@ -192,8 +191,8 @@ static void end_round(flash_shm_t *shm, flash_shm_op_t *op)
     op->taken++;
     shm->taken++;
     op->rounds = op->most > op->rounds ? op->most : op->rounds;
-    atomic_store_explicit(&shm->sides[shm->rank]->taken,
-                          shm->base[shm->rank] + shm->taken, memory_order_release);
+    atomic_store_explicit(&shm->sides[shm->rank]->taken, shm->base[shm->rank] + shm->taken,
+                          memory_order_release);
 }
 
 /* Of a round, what is there. */
@@ -225,7 +224,8 @@ static bool take_next(flash_shm_t *shm, flash_shm_op_t *op)
 }
 
 /*
- * Whether all others have read the block of the oldest operation; makes a copy for those that cannot.
+ * Whether all others have read the block of the oldest operation; makes a copy for those that
+ * cannot.
  */
 static bool is_read(const flash_shm_t *shm, flash_shm_op_t *op)
 {
@@ -309,13 +309,12 @@ static void reset(flash_shm_op_t *op)
 }
 
 void flash_shm_start(flash_shm_t *shm, flash_shm_op_t *op, const flash_op_params_t *params,
-                       size_t read_above)
+                     size_t read_above)
 {
     if (!shm->joined) {
         shm->joined = true;
         for (uint32_t rank = 0; rank < shm->nranks; rank++) {
-            shm->base[rank] =
-                atomic_load_explicit(&shm->sides[rank]->taken, memory_order_acquire);
+            shm->base[rank] = atomic_load_explicit(&shm->sides[rank]->taken, memory_order_acquire);
         }
     }
     op->params = *params;

@@ -14,11 +14,11 @@
  * all have taken what was in it. So there are two copies of each byte, and no message: no kernel,
  * no connection, no thread.
  *
- * An allgather of blocks that are long enough goes by *reading* where ranks can: it has one round, a
- * rank posts where its block is instead of the block, all others copy it from there, and its
+ * An allgather of blocks that are long enough goes by *reading* where ranks can: it has one round,
+ * a rank posts where its block is instead of the block, all others copy it from there, and its
  * operation ends once they have. One copy of each byte, by whoever takes it. There is memory that
- * processors reach and the kernel does not when it reads for another process, as drivers map it: who
- * finds such asks its owner, who makes a copy for all to read.
+ * processors reach and the kernel does not when it reads for another process, as drivers map it:
+ * who finds such asks its owner, who makes a copy for all to read.
  *
  * Rounds are counted from the side's beginning, over all channels that it belongs to, one after
  * another. A rank's count of what it has taken does not change between one channel's last operation
@@ -28,14 +28,15 @@
  * Between processes: each field of a side is written by its owner. `posted` is stored with release
  * order behind the slot's content, and loaded with acquire before that is read; `taken` is stored
  * with release behind the reading of a round, and loaded with acquire before its slots are written
- * again, or memory that was read is given back; `unread` with release, the answer in `again` likewise,
- * and both are loaded with acquire; `lost` stands for itself, but that what is read of a rank counts
- * only if that has not lost anybody by then: it would have told its user that the memory is free.
- * Within a process: the caller holds one lock around every function here that is given a channel.
+ * again, or memory that was read is given back; `unread` with release, the answer in `again`
+ * likewise, and both are loaded with acquire; `lost` stands for itself, but that what is read of a
+ * rank counts only if that has not lost anybody by then: it would have told its user that the
+ * memory is free. Within a process: the caller holds one lock around every function here that is
+ * given a channel.
  *
- * Errors: ranks that disagree about an operation go through the rounds of the one that has most, and
- * end with FLASH_ERR_TRUNCATED where they see it; what is lost is posted as poisoned, with the rank to
- * blame. Who has lost a rank posts nothing more on that channel, ever, and says so.
+ * Errors: ranks that disagree about an operation go through the rounds of the one that has most,
+ * and end with FLASH_ERR_TRUNCATED where they see it; what is lost is posted as poisoned, with the
+ * rank to blame. Who has lost a rank posts nothing more on that channel, ever, and says so.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -59,12 +60,12 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "processes share no lock");
 
 typedef struct flash_shm_slot {
     _Alignas(2 * FLASH_SHM_LINE) _Atomic uint64_t posted; /* the round that is in it */
-    uint64_t rounds;         /* of the operation, as its writer's arguments have it */
-    uint64_t fingerprint;    /* likewise, of all that ranks must agree about */
-    uint32_t poisoned, failed_rank; /* the content is lost, by the fault of that rank or FLASH_NOBODY */
+    uint64_t rounds;      /* of the operation, as its writer's arguments have it */
+    uint64_t fingerprint; /* likewise, of all that ranks must agree about */
+    uint32_t poisoned,
+        failed_rank; /* the content is lost, by the fault of that rank or FLASH_NOBODY */
     char data[FLASH_SHM_SLOT_BYTES]; /* the first bytes of it come with the line of the rest */
-    _Atomic uint64_t
-        again; /* reading: the address of a copy, FLASH_SHM_NO_COPY, or 0: none yet */
+    _Atomic uint64_t again; /* reading: the address of a copy, FLASH_SHM_NO_COPY, or 0: none yet */
 } flash_shm_slot_t;
 
 #define FLASH_SHM_NO_COPY UINT64_C(1) /* there was no memory for one */
@@ -102,17 +103,17 @@ typedef struct flash_shm_op {
 typedef struct flash_shm flash_shm_t;
 
 /*
- * One rank's view of a channel: sides[k] is rank k's, `rank` this one's; copied. Others' may be mapped
- * for reading alone. NULL if there is no memory.
+ * One rank's view of a channel: sides[k] is rank k's, `rank` this one's; copied. Others' may be
+ * mapped for reading alone. NULL if there is no memory.
  */
-flash_shm_t *flash_shm_create(uint32_t nranks, uint32_t rank,
-                                  flash_shm_side_t *const sides[]);
+flash_shm_t *flash_shm_create(uint32_t nranks, uint32_t rank, flash_shm_side_t *const sides[]);
 /* There may be operations, which nobody hears the end of. */
 void flash_shm_destroy(flash_shm_t *shm);
 
 /*
- * Copies from an address of that rank's process. FLASH_OK; FLASH_ERR_LOST if that process has ended,
- * whatever was copied; FLASH_ERR_UNREADABLE if it is there and that memory is not to be read.
+ * Copies from an address of that rank's process. FLASH_OK; FLASH_ERR_LOST if that process has
+ * ended, whatever was copied; FLASH_ERR_UNREADABLE if it is there and that memory is not to be
+ * read.
  */
 typedef int flash_shm_read_fn(void *arg, uint32_t rank, void *to, const void *from, size_t bytes);
 
@@ -130,7 +131,7 @@ bool flash_shm_fits(uint32_t nranks, flash_kind_t kind, size_t element);
  * where they are, if the channel can read; all ranks give the same limit.
  */
 void flash_shm_start(flash_shm_t *shm, flash_shm_op_t *op, const flash_op_params_t *params,
-                       size_t read_above);
+                     size_t read_above);
 
 /*
  * A refusal without an operation, which nobody hears the end of. False if there is not even memory

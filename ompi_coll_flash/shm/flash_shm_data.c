@@ -37,8 +37,7 @@ static void fill_contributions(const flash_shm_t *shm, const flash_shm_op_t *op,
     }
 }
 
-void flash_shm_fill(const flash_shm_t *shm, const flash_shm_op_t *op,
-                      flash_shm_slot_t *slot)
+void flash_shm_fill(const flash_shm_t *shm, const flash_shm_op_t *op, flash_shm_slot_t *slot)
 {
     size_t bytes;
 
@@ -111,7 +110,7 @@ static void take_contribution(const flash_shm_t *shm, flash_shm_op_t *op, const 
 }
 
 void flash_shm_take_part(const flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
-                           const flash_shm_slot_t *slot)
+                         const flash_shm_slot_t *slot)
 {
     if (gathers(op)) {
         take_block(op, rank, slot->data);

@@ -72,21 +72,19 @@ static inline bool flash_shm_is_refusal(const flash_shm_op_t *op)
 
 static inline uint64_t flash_shm_rounds_taken(const flash_shm_t *shm, uint32_t rank)
 {
-    return atomic_load_explicit(&shm->sides[rank]->taken, memory_order_acquire) -
-           shm->base[rank];
+    return atomic_load_explicit(&shm->sides[rank]->taken, memory_order_acquire) - shm->base[rank];
 }
 
 /* The first thing that went wrong is what the operation ends with. */
 void flash_shm_fail(flash_shm_op_t *op, int status, uint32_t failed_rank);
 
 /* Of the round that is to be posted: what the others are to find in the slot. */
-void flash_shm_fill(const flash_shm_t *shm, const flash_shm_op_t *op,
-                      flash_shm_slot_t *slot);
+void flash_shm_fill(const flash_shm_t *shm, const flash_shm_op_t *op, flash_shm_slot_t *slot);
 /* Likewise what of it this rank is to find in its output; the others need not wait for that. */
 void flash_shm_keep(const flash_shm_t *shm, const flash_shm_op_t *op);
 /* Of the round that is to be taken, that rank's part. */
 void flash_shm_take_part(const flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
-                           const flash_shm_slot_t *slot);
+                         const flash_shm_slot_t *slot);
 /* Likewise of a reduce-scatter what this rank adds at last. */
 void flash_shm_add_own(const flash_shm_t *shm, flash_shm_op_t *op);
 
@@ -102,9 +100,9 @@ typedef enum flash_taken { FLASH_TAKEN, FLASH_TAKE_MORE, FLASH_TAKE_LATER } flas
 void flash_shm_fill_address(const flash_shm_op_t *op, flash_shm_slot_t *slot);
 /* Reads some of that rank's block. FLASH_TAKE_LATER: has asked for a copy, which is not there yet. */
 flash_taken_t flash_shm_read(const flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
-                               const flash_shm_slot_t *slot);
+                             const flash_shm_slot_t *slot);
 /* Of the oldest operation: makes the copy that somebody has asked for, in its slot. */
 void flash_shm_answer(const flash_shm_t *shm, flash_shm_op_t *op, flash_shm_slot_t *slot,
-                        uint64_t number);
+                      uint64_t number);
 
 #endif /* FLASH_SHM_INTERNAL_H */

@@ -58,7 +58,7 @@ static bool is_asked(const flash_shm_t *shm, uint64_t number)
 
 /* Who asks another rank whose rounds have the same number gets a copy made that nobody reads. */
 void flash_shm_answer(const flash_shm_t *shm, flash_shm_op_t *op, flash_shm_slot_t *slot,
-                        uint64_t number)
+                      uint64_t number)
 {
     size_t bytes = flash_schedule_count(&op->params.schedule, shm->rank) * op->params.element;
     uint64_t answer = FLASH_SHM_NO_COPY;
@@ -125,7 +125,7 @@ static flash_taken_t end(const flash_shm_t *shm, flash_shm_op_t *op, uint32_t ra
 }
 
 flash_taken_t flash_shm_read(const flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
-                               const flash_shm_slot_t *slot)
+                             const flash_shm_slot_t *slot)
 {
     flash_range_t block = flash_shm_part(op, rank, op->taken);
     size_t left = block.count * op->params.element - op->offset;
@@ -139,10 +139,9 @@ flash_taken_t flash_shm_read(const flash_shm_t *shm, flash_shm_op_t *op, uint32_
     if (from == NULL) {
         return FLASH_TAKE_LATER;
     }
-    status =
-        shm->read(shm->read_arg, rank,
-                    (char *) op->params.output + flash_shm_place(op, rank, block) + op->offset,
-                    from + op->offset, some);
+    status = shm->read(shm->read_arg, rank,
+                       (char *) op->params.output + flash_shm_place(op, rank, block) + op->offset,
+                       from + op->offset, some);
     if (status == FLASH_ERR_UNREADABLE && !op->asks) {
         op->offset = 0;
         ask(shm, op, atomic_load_explicit(&slot->posted, memory_order_relaxed));

@@ -89,7 +89,8 @@ static void by_driver(direction_t direction, size_t segment)
 {
     (void) segment;
     if (direction != FROM) {
-        must(driver.copy((uintptr_t) on_device, (uintptr_t) pinned, bytes, streams[TO]) == 0, "a copy");
+        must(driver.copy((uintptr_t) on_device, (uintptr_t) pinned, bytes, streams[TO]) == 0,
+             "a copy");
     }
     if (direction != TO) {
         must(driver.copy((uintptr_t) (pinned + bytes), (uintptr_t) (on_device + bytes), bytes,

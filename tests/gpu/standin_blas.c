@@ -24,7 +24,8 @@ static const float *reach(const float *matrix, int rows, int columns, int leadin
 {
     size_t count = (size_t) (columns - 1) * (size_t) leading + (size_t) rows;
 
-    return rows > leading ? NULL : standin_reach_by_kernel((uintptr_t) matrix, count * sizeof(float));
+    return rows > leading ? NULL
+                          : standin_reach_by_kernel((uintptr_t) matrix, count * sizeof(float));
 }
 
 static double at(const float *matrix, int leading, bool transposed, int row, int column)

@@ -114,7 +114,7 @@ int multiply(void *arg)
 
     if (product->operation.epilogue == CUBLASLT_EPILOGUE_BIAS) {
         bias = standin_reach_by_kernel(reinterpret_cast<uintptr_t>(product->operation.bias),
-                                 d.rows * size_of(bias_type));
+                                       d.rows * size_of(bias_type));
     }
     if (a_data == nullptr || b_data == nullptr || d_data == nullptr ||
         (bias == nullptr && product->operation.epilogue == CUBLASLT_EPILOGUE_BIAS)) {
@@ -307,8 +307,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
         return CUBLAS_STATUS_EXECUTION_FAILED;
     }
     if (c != d ||
-        (workspace_size > 0 &&
-         standin_reach_by_kernel(reinterpret_cast<uintptr_t>(workspace), workspace_size) == nullptr) ||
+        (workspace_size > 0 && standin_reach_by_kernel(reinterpret_cast<uintptr_t>(workspace),
+                                                       workspace_size) == nullptr) ||
         algorithm.kind != kind_of(*reinterpret_cast<const operation_t *>(desc),
                                   *reinterpret_cast<const layout_t *>(a_layout),
                                   *reinterpret_cast<const layout_t *>(b_layout),

@@ -17,7 +17,8 @@ static bool piece_is_in_device(const job_t *job, const MPIX_Flash_block *block)
 /* FLASH_TEST_CALLBACK_THREAD=1 in the environment: flash's thread, which has a device for what is in one. */
 static void check_context(void)
 {
-    check(getenv("FLASH_TEST_CALLBACK_THREAD") == NULL || !device_is_standin() || device_has_context(),
+    check(getenv("FLASH_TEST_CALLBACK_THREAD") == NULL || !device_is_standin() ||
+              device_has_context(),
           "a callback for a device's memory without a context");
 }
 

@@ -64,7 +64,8 @@ static bool is_on_thread(MPI_Comm comm, const watch_options_t *options)
     int served;
 
     MPIX_Flash_active(comm, &served);
-    return served && (options->on_callback_thread || (everywhere != NULL && strcmp(everywhere, "1") == 0));
+    return served &&
+           (options->on_callback_thread || (everywhere != NULL && strcmp(everywhere, "1") == 0));
 }
 
 void watch_init(watch_t *watch, watch_kind_t kind, MPI_Comm comm, const watch_options_t *options)

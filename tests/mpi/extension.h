@@ -2,7 +2,8 @@
  * extension.h: one call of <mpix_flash.h>, watched: every callback's arguments, order and data, and
  * what the buffers hold in the end.
  *
- * FLASH_TEST_CALLBACK_THREAD=1 in the environment: flash's thread makes the callbacks, where flash serves.
+ * FLASH_TEST_CALLBACK_THREAD=1 in the environment: flash's thread makes the callbacks, where flash
+ * serves.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -27,7 +28,7 @@ typedef struct watch_options {
     bool in_place;   /* allgather only */
     int pieces, row; /* hints; pieces 0 and row 0: no hints */
     unsigned salt;   /* other values may have another one */
-    bool on_callback_thread;      /* flash's thread makes the callbacks, as in the environment */
+    bool on_callback_thread; /* flash's thread makes the callbacks, as in the environment */
     /* Called inside each callback, after its arguments have been checked. */
     void (*hook)(void *arg, int call);
     void *hook_arg;
@@ -49,7 +50,8 @@ typedef struct watch {
     size_t recv_elements;
     /* What the callbacks have seen. */
     pthread_t thread;
-    bool on_callback_thread; /* they are not made in `thread`, which starts the call and waits for it */
+    bool
+        on_callback_thread; /* they are not made in `thread`, which starts the call and waits for it */
     bool inside, failed;
     bool misaligned; /* some whole block to produce did not begin at a multiple of 64 bytes */
     turns_t done;

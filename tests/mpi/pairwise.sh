@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Reduce-scatters by the pairwise schedule: chosen by an info key, and by the parameter. pairwise_small.sh is about those
-# that are too small for a ring.
+# Reduce-scatters by the pairwise schedule: chosen by an info key, and by the parameter. pairwise_small.sh is about
+# those that are too small for a ring.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2154 # variables of runner.bash

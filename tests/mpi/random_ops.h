@@ -90,13 +90,13 @@ struct operation {
     const char *name;
     bool gathers, compute, unequal, in_place, blocking, free_early;
     bool persistent;
-    int starts;  /* of a persistent request: all but the last are waited for at once */
-    bool ring;   /* flash serves it, */
+    int starts;    /* of a persistent request: all but the last are waited for at once */
+    bool ring;     /* flash serves it, */
     bool pairwise; /* because it may be direct */
-    bool recdbl; /* or because it may go by recursive doubling */
-    int *blocks; /* length of each rank's, in units (gathers) or elements; equal on all ranks */
-    int *counts; /* the same in elements of the receive type */
-    int *displs; /* gathers */
+    bool recdbl;   /* or because it may go by recursive doubling */
+    int *blocks;   /* length of each rank's, in units (gathers) or elements; equal on all ranks */
+    int *counts;   /* the same in elements of the receive type */
+    int *displs;   /* gathers */
     MPI_Datatype type; /* of the result, which may have been freed since */
     int type_size;
     image_t send, recv;

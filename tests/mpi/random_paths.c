@@ -43,7 +43,7 @@ void expect_path(const operation_t *operation)
     bool seen = operation->gathers || with_callbacks || block_init || !is_empty(operation);
 
     if (operation->slot->active && seen) {
-        atomic_fetch_add_explicit(operation->pairwise   ? &pairwise_wanted
+        atomic_fetch_add_explicit(operation->pairwise ? &pairwise_wanted
                                   : operation->recdbl ? &recdbl_wanted
                                   : operation->ring   ? &rings_wanted
                                                       : &passed_on_wanted,
@@ -101,7 +101,7 @@ void check_paths(const sequence_t *sequence)
         fail(sequence, sequence->number,
              "%llu calls took rings or channels instead of %llu, %llu were direct instead of %llu, "
              "%llu went by recursive doubling instead of %llu, %llu were passed on instead of %llu",
-             rings_found, rings_wanted, pairwise_found, pairwise_wanted, recdbl_found, recdbl_wanted,
-             passed_on_found, passed_on_wanted);
+             rings_found, rings_wanted, pairwise_found, pairwise_wanted, recdbl_found,
+             recdbl_wanted, passed_on_found, passed_on_wanted);
     }
 }

@@ -1,6 +1,7 @@
 /*
- * test_device_two_callbacks.c: an allreduce and an all-to-all that produce and consume, on buffers in the
- * memory of devices and of the host, by callbacks that wait for the device and in a stream's order.
+ * test_device_two_callbacks.c: an allreduce and an all-to-all that produce and consume, on buffers
+ * in the memory of devices and of the host, by callbacks that wait for the device and in a stream's
+ * order.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -247,7 +247,8 @@ static void callback_thread(void)
     }
     for (int turn = 0; turn < 4; turn++) {
         bool on_callback_thread = (world_rank + turn) % 2 == 0;
-        watch_options_t options = {.count = 1000, .pieces = turn, .on_callback_thread = on_callback_thread};
+        watch_options_t options = {
+            .count = 1000, .pieces = turn, .on_callback_thread = on_callback_thread};
 
         set(comm, "mpix_flash_callback_thread", on_callback_thread ? "true" : "false");
         for (int kind = 0; kind < WATCH_KINDS; kind++) {

@@ -23,14 +23,14 @@ static int compute(const MPIX_Flash_block *block, void *arg)
 }
 
 /* The arguments that a call has in common with its non-blocking form. */
-#define GATHER   &own, 1, MPI_INT, all, 1, MPI_INT, compute, NULL, NULL, MPI_COMM_WORLD
-#define GATHERV  &own, 1, MPI_INT, all, &one, &zero, MPI_INT, compute, NULL, NULL, MPI_COMM_WORLD
-#define SCATTER  compute, NULL, NULL, all, &one, MPI_INT, MPI_SUM, MPI_COMM_WORLD
-#define SCATTERB compute, NULL, NULL, all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD
-#define TWO_CALLBACKS     compute, NULL, compute, NULL, NULL
-#define REDUCE   TWO_CALLBACKS, all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD
-#define TOALL    NULL, 1, MPI_INT, all, 1, MPI_INT, TWO_CALLBACKS, MPI_COMM_WORLD
-#define TOALLV   NULL, &one, &zero, MPI_INT, all, &one, &zero, MPI_INT, TWO_CALLBACKS, MPI_COMM_WORLD
+#define GATHER        &own, 1, MPI_INT, all, 1, MPI_INT, compute, NULL, NULL, MPI_COMM_WORLD
+#define GATHERV       &own, 1, MPI_INT, all, &one, &zero, MPI_INT, compute, NULL, NULL, MPI_COMM_WORLD
+#define SCATTER       compute, NULL, NULL, all, &one, MPI_INT, MPI_SUM, MPI_COMM_WORLD
+#define SCATTERB      compute, NULL, NULL, all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD
+#define TWO_CALLBACKS compute, NULL, compute, NULL, NULL
+#define REDUCE        TWO_CALLBACKS, all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD
+#define TOALL         NULL, 1, MPI_INT, all, 1, MPI_INT, TWO_CALLBACKS, MPI_COMM_WORLD
+#define TOALLV        NULL, &one, &zero, MPI_INT, all, &one, &zero, MPI_INT, TWO_CALLBACKS, MPI_COMM_WORLD
 
 /* CALL(function, arguments...): makes it, if that is what the command line names. */
 #define CALL(function, ...)             \

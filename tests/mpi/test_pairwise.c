@@ -1,6 +1,6 @@
 /*
- * test_pairwise.c: reduce-scatters by the pairwise schedule: the bits that a ring gives, beside rings
- * and all-to-alls of the same communicator.
+ * test_pairwise.c: reduce-scatters by the pairwise schedule: the bits that a ring gives, beside
+ * rings and all-to-alls of the same communicator.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

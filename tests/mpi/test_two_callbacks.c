@@ -1,6 +1,6 @@
 /*
- * test_two_callbacks.c: the calls with two callbacks: an allreduce and an all-to-all that produce and
- * consume.
+ * test_two_callbacks.c: the calls with two callbacks: an allreduce and an all-to-all that produce
+ * and consume.
  *
  * FLASH_TEST_ACTIVE in the environment: the communicators are not flash's.
  *
@@ -14,12 +14,12 @@
 static two_callbacks_shape_t shape_of(bool reduces, int count, int form)
 {
     return (two_callbacks_shape_t){.reduces = reduces,
-                          .count = count,
-                          .row = form % 3,
-                          .unequal = (form & 1) != 0,
-                          .produces = form % 4 != 2,
-                          .consumes = form % 4 != 3,
-                          .pends = (form & 4) != 0};
+                                   .count = count,
+                                   .row = form % 3,
+                                   .unequal = (form & 1) != 0,
+                                   .produces = form % 4 != 2,
+                                   .consumes = form % 4 != 3,
+                                   .pends = (form & 4) != 0};
 }
 
 static void all_shapes(bool reduces)
@@ -107,26 +107,27 @@ static int blocking_calls(two_callbacks_run_t *run, const MPIX_Flash_hints *hint
     const two_callbacks_shape_t *shape = &run->shape;
 
     if (shape->reduces) {
-        return MPIX_Allreduce_compute(two_callbacks_produce, run, two_callbacks_consume, run, hints, run->recv,
-                                      shape->count, MPI_INT64_T, MPI_SUM, run->comm);
+        return MPIX_Allreduce_compute(two_callbacks_produce, run, two_callbacks_consume, run, hints,
+                                      run->recv, shape->count, MPI_INT64_T, MPI_SUM, run->comm);
     }
     return shape->unequal
                ? MPIX_Alltoallv_compute(run->send, run->sendcounts, run->sdispls, MPI_INT64_T,
                                         run->recv, run->recvcounts, run->rdispls, MPI_INT64_T,
-                                        two_callbacks_produce, run, two_callbacks_consume, run, hints, run->comm)
+                                        two_callbacks_produce, run, two_callbacks_consume, run,
+                                        hints, run->comm)
                : MPIX_Alltoall_compute(run->send, shape->count, MPI_INT64_T, run->recv,
-                                       shape->count, MPI_INT64_T, two_callbacks_produce, run, two_callbacks_consume,
-                                       run, hints, run->comm);
+                                       shape->count, MPI_INT64_T, two_callbacks_produce, run,
+                                       two_callbacks_consume, run, hints, run->comm);
 }
 
 static void blocking(void)
 {
     for (int form = 0; form < 4; form++) {
         two_callbacks_shape_t shape = {.reduces = form >= 2,
-                              .count = 5000,
-                              .unequal = form == 1,
-                              .produces = true,
-                              .consumes = true};
+                                       .count = 5000,
+                                       .unequal = form == 1,
+                                       .produces = true,
+                                       .consumes = true};
         two_callbacks_run_t run;
 
         two_callbacks_make(&run, &shape, MPI_COMM_WORLD);
@@ -146,13 +147,13 @@ static void fails(void)
         bool consumer = form % 2 == 1;
         int all = 3 * world_size, call = form / 4 % 4 == 3 ? all : 1 + form / 4 % 4;
         two_callbacks_shape_t shape = {.reduces = form % 4 >= 2,
-                              .count = 3000,
-                              .pieces = 3,
-                              .produces = true,
-                              .consumes = true,
-                              .pends = form >= 16,
-                              .fail_produce = consumer ? 0 : call,
-                              .fail_consume = consumer ? call : 0};
+                                       .count = 3000,
+                                       .pieces = 3,
+                                       .produces = true,
+                                       .consumes = true,
+                                       .pends = form >= 16,
+                                       .fail_produce = consumer ? 0 : call,
+                                       .fail_consume = consumer ? call : 0};
         MPI_Request request;
         two_callbacks_run_t run;
         int class;
@@ -175,6 +176,6 @@ static void fails(void)
     MPI_Comm_free(&comm);
 }
 
-TEST_PROGRAM(test_two_callbacks, MPI_THREAD_SINGLE, {"allreduce", allreduce}, {"alltoall", alltoall},
-             {"communicators", communicators}, {"together", together}, {"blocking", blocking},
-             {"fails", fails});
+TEST_PROGRAM(test_two_callbacks, MPI_THREAD_SINGLE, {"allreduce", allreduce},
+             {"alltoall", alltoall}, {"communicators", communicators}, {"together", together},
+             {"blocking", blocking}, {"fails", fails});

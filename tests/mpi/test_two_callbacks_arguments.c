@@ -241,5 +241,6 @@ static void places(void)
     MPI_Comm_free(&comm);
 }
 
-TEST_PROGRAM(test_two_callbacks_arguments, MPI_THREAD_SINGLE, {"operations", operations}, {"types", types},
-             {"arguments", arguments}, {"no_buffer", no_buffer}, {"places", places});
+TEST_PROGRAM(test_two_callbacks_arguments, MPI_THREAD_SINGLE, {"operations", operations},
+             {"types", types}, {"arguments", arguments}, {"no_buffer", no_buffer},
+             {"places", places});

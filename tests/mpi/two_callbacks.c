@@ -30,8 +30,8 @@ static int64_t result(const two_callbacks_run_t *run, int from, MPI_Count index)
 }
 
 /* Whether there are that rank's results from `index` on: each element's is as much more than the one before it. */
-static bool are_results(const two_callbacks_run_t *run, int from, MPI_Count index, const int64_t *data,
-                        MPI_Count count)
+static bool are_results(const two_callbacks_run_t *run, int from, MPI_Count index,
+                        const int64_t *data, MPI_Count count)
 {
     int64_t first = result(run, from, index), step = run->shape.reduces ? run->size : 1;
     bool right = true;
@@ -51,7 +51,8 @@ static int end(two_callbacks_run_t *run, const MPIX_Flash_block *block, bool fai
 }
 
 /* Notes the elements of a piece, each of which is to come once. */
-static void note(two_callbacks_run_t *run, unsigned char *seen, size_t first, const MPIX_Flash_block *block)
+static void note(two_callbacks_run_t *run, unsigned char *seen, size_t first,
+                 const MPIX_Flash_block *block)
 {
     bool again = false;
 
@@ -135,7 +136,8 @@ void two_callbacks_make(two_callbacks_run_t *run, const two_callbacks_shape_t *s
 {
     static int64_t turn;
 
-    *run = (two_callbacks_run_t){.shape = *shape, .comm = comm, .salt = ++turn * INT64_C(1000000007)};
+    *run =
+        (two_callbacks_run_t){.shape = *shape, .comm = comm, .salt = ++turn * INT64_C(1000000007)};
     MPI_Comm_rank(comm, &run->rank);
     MPI_Comm_size(comm, &run->size);
     make_blocks(run);
@@ -169,7 +171,8 @@ void two_callbacks_free(two_callbacks_run_t *run)
 int two_callbacks_start(two_callbacks_run_t *run, MPI_Request *request)
 {
     const two_callbacks_shape_t *shape = &run->shape;
-    MPIX_Flash_compute_fn *make_it = shape->produces || shape->reduces ? two_callbacks_produce : NULL;
+    MPIX_Flash_compute_fn *make_it =
+        shape->produces || shape->reduces ? two_callbacks_produce : NULL;
     MPIX_Flash_compute_fn *use_it = shape->consumes ? two_callbacks_consume : NULL;
     MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
 

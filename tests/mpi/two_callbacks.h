@@ -1,5 +1,6 @@
 /*
- * two_callbacks.h: allreduces and all-to-alls whose callbacks produce and consume, and check what they see.
+ * two_callbacks.h: allreduces and all-to-alls whose callbacks produce and consume, and check what
+ * they see.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -42,7 +43,8 @@ typedef struct two_callbacks_run {
     late_t late;
 } two_callbacks_run_t;
 
-void two_callbacks_make(two_callbacks_run_t *run, const two_callbacks_shape_t *shape, MPI_Comm comm);
+void two_callbacks_make(two_callbacks_run_t *run, const two_callbacks_shape_t *shape,
+                        MPI_Comm comm);
 int two_callbacks_start(two_callbacks_run_t *run, MPI_Request *request);
 /* check()s the result, and that each element was produced and consumed once. */
 void two_callbacks_check(const two_callbacks_run_t *run);

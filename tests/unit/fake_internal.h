@@ -25,7 +25,7 @@ typedef struct message {
     size_t length;
     uint64_t sum; /* of the content when it was sent */
     const void *content;
-    bool on_device;                 /* it comes from a device's memory */
+    bool on_device;           /* it comes from a device's memory */
     flash_transfer_t *sender; /* of a rendezvous: waits for the receiver */
     unsigned char copy[];
 } message_t;
@@ -37,8 +37,8 @@ typedef struct receive {
     uint64_t name, tag, mask;
     void *buffer;
     size_t length;
-    bool on_device;    /* the buffer is in a device's memory */
-    bool posted; /* and not matched or cancelled */
+    bool on_device; /* the buffer is in a device's memory */
+    bool posted;    /* and not matched or cancelled */
     bool fails;
 } receive_t;
 

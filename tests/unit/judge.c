@@ -82,7 +82,8 @@ void judge_failed_rank(sim_t *sim, uint32_t rank)
 
         if (k != rank && sim_status(sim, k, 0) != FLASH_OK && failed_rank != rank &&
             failed_rank != FLASH_NOBODY) {
-            sim_complain(sim, "rank %u says that %u failed, not %u", k, sim_failed_rank(sim, k, 0), rank);
+            sim_complain(sim, "rank %u says that %u failed, not %u", k, sim_failed_rank(sim, k, 0),
+                         rank);
         }
     }
 }

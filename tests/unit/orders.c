@@ -109,15 +109,15 @@ const char *orders_title(const sim_spec_t *spec, uint32_t nranks, const char *re
 
     snprintf(text, sizeof(text), "%s, %u ranks, %zu segments, depth %u, sends %u%s, %s",
              sim_kinds[spec->kind], nranks, spec->shape.count, spec->depth, spec->sends,
-             spec->bounded == 3  ? spec->device_sums ? ", bounded, device sums" : ", bounded"
-             : spec->bounded > 0 ? ", bounded on some ranks"
+             spec->bounded == 3     ? spec->device_sums ? ", bounded, device sums" : ", bounded"
+             : spec->bounded > 0    ? ", bounded on some ranks"
              : spec->device_scratch ? ", device scratch"
              : spec->device_sums    ? ", device sums"
              : spec->device_output  ? ", staged"
-             : spec->other       ? ", other callback"
-             : spec->pending > 0 ? ", pending callback"
-             : spec->callback    ? ", callback"
-                                 : "",
+             : spec->other          ? ", other callback"
+             : spec->pending > 0    ? ", pending callback"
+             : spec->callback       ? ", callback"
+                                    : "",
              rest);
     return text;
 }

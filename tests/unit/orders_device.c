@@ -1,6 +1,6 @@
 /*
- * orders_device.c: every order of operations on the memory of devices: staged, in scratch that is there, too,
- * and in little of it.
+ * orders_device.c: every order of operations on the memory of devices: staged, in scratch that is
+ * there, too, and in little of it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

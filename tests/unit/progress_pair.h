@@ -22,7 +22,7 @@ typedef struct pair {
     uint32_t reserved;          /* by its engine alone */
     char blocks[RANKS][OPERATIONS][RANKS];
     flash_callback_fn *consume; /* of rank 0's operations; or NULL */
-    bool no_wakeup;            /* they are */
+    bool no_wakeup;             /* they are */
 } pair_t;
 
 void set_up(pair_t *pair);

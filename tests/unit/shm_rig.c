@@ -41,9 +41,9 @@ shm_plan_t shm_plan(uint64_t *random, uint32_t nranks)
 {
     static const size_t lengths[] = {0, 1, 2, 7, 1000, 8191, 8192, 8193, 70000};
     shm_plan_t plan = {.kind = prng_percent(random, 50) ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER,
-                         .equal = prng_percent(random, 50),
-                         .seed = prng_next(random),
-                         .hidden = prng_percent(random, 30) ? prng_below(random, 256) : 0};
+                       .equal = prng_percent(random, 50),
+                       .seed = prng_next(random),
+                       .hidden = prng_percent(random, 30) ? prng_below(random, 256) : 0};
     ptrdiff_t next = 0;
 
     for (uint32_t rank = 0; rank < nranks; rank++) {
@@ -63,7 +63,7 @@ static size_t elements(const shm_plan_t *plan, uint32_t nranks)
 }
 
 flash_op_params_t shm_params(shm_call_t *call, const shm_plan_t *plan, uint32_t nranks,
-                               uint32_t rank)
+                             uint32_t rank)
 {
     size_t all = elements(plan, nranks), own = plan->counts[rank];
     bool gathers = plan->kind == FLASH_ALLGATHER;

@@ -1,8 +1,8 @@
 /*
  * shm_rig.h: random operations on channels, and what must come of them.
  *
- * Results are compared with what each rank is known to have sent. Sums are made by an operation that
- * shows the order of its operands: the ring's.
+ * Results are compared with what each rank is known to have sent. Sums are made by an operation
+ * that shows the order of its operands: the ring's.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -36,7 +36,7 @@ typedef struct shm_call {
 shm_plan_t shm_plan(uint64_t *random, uint32_t nranks);
 /* With memory of the call's, which holds what the rank contributes. */
 flash_op_params_t shm_params(shm_call_t *call, const shm_plan_t *plan, uint32_t nranks,
-                               uint32_t rank);
+                             uint32_t rank);
 /* Of one that has ended. */
 bool shm_is_right(const shm_call_t *call, uint32_t nranks, uint32_t rank);
 void shm_free_call(shm_call_t *call);

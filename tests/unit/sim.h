@@ -46,19 +46,19 @@ typedef struct sim_spec {
     flash_kind_t kind;
     sim_shape_t shape;
     uint32_t depth;
-    uint32_t sends;   /* at a time; 0: no limit */
-    bool callback;    /* AG, A2A: consumes; RS, allreduce: produces */
-    bool other;       /* the other way round; RS: and changes what it consumes */
-    uint32_t pending; /* percent of the callbacks that return FLASH_PENDING */
-    bool in_place;    /* AG: the own block lies in the output */
-    bool mix;         /* combine by an operation that is commutative but not associative */
-    bool users;       /* which is the user's */
-    bool on_callback_thread;       /* callbacks: in a thread of their own */
+    uint32_t sends;          /* at a time; 0: no limit */
+    bool callback;           /* AG, A2A: consumes; RS, allreduce: produces */
+    bool other;              /* the other way round; RS: and changes what it consumes */
+    uint32_t pending;        /* percent of the callbacks that return FLASH_PENDING */
+    bool in_place;           /* AG: the own block lies in the output */
+    bool mix;                /* combine by an operation that is commutative but not associative */
+    bool users;              /* which is the user's */
+    bool on_callback_thread; /* callbacks: in a thread of their own */
     /* The memory is far: only staging and copies get at what it holds. See sim_instance_is_on_device().
      */
     bool device_input, device_output;
     bool device_sums; /* both far, and not the user's: sums are made there */
-    bool wide;     /* pairwise: sums are made in wider elements */
+    bool wide;        /* pairwise: sums are made in wider elements */
     /* The scratch is far, too, with device sums or without sums: a bit for ranks of equal parity. */
     unsigned device_scratch;
     /* Ranks, likewise, whose memory is near whatever the rest says. */
@@ -108,7 +108,7 @@ typedef struct sim_instance {
     sim_layout_t in_layout, out_layout;
     uint32_t index, rank; /* which operation, where */
     int status;           /* SIM_UNSTARTED, SIM_UNFINISHED, or what the operation ended with */
-    uint32_t failed_rank;      /* with it */
+    uint32_t failed_rank; /* with it */
     flash_schedule_t schedule;
     unsigned char *input_memory, *output_memory; /* with canaries around */
     uint64_t *pieces;                            /* where a callback writes that is far */

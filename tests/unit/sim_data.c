@@ -61,7 +61,8 @@ bool sim_instance_is_on_device(const sim_instance_t *in, bool input)
     if (sim_is_among(in, in->spec->near)) {
         return false;
     }
-    return input && !(gather && in->spec->in_place) ? in->spec->device_input : in->spec->device_output;
+    return input && !(gather && in->spec->in_place) ? in->spec->device_input
+                                                    : in->spec->device_output;
 }
 
 uint64_t sim_stored(const sim_instance_t *in, bool input, uint64_t element)

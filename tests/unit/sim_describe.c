@@ -30,7 +30,8 @@ static void describe_op(const sim_t *sim, uint32_t k)
            s->in_place ? ", in place" : "", s->mix ? ", mix" : "", s->users ? ", user's" : "",
            s->on_callback_thread ? ", on a callback thread" : "", s->wait ? ", waits" : "");
     printf("#     input %s, output %s, sums %s, scratch %u\n", s->device_input ? "device" : "host",
-           s->device_output ? "device" : "host", s->device_sums ? "device" : "host", s->device_scratch);
+           s->device_output ? "device" : "host", s->device_sums ? "device" : "host",
+           s->device_scratch);
     printf("#     bound %u on ranks %u, near ranks %u\n", s->bound, s->bounded, s->near);
     describe_shape("shape", &s->shape, sim->nranks);
     if (s->odd_rank != SIM_NOBODY) {

@@ -97,8 +97,9 @@ int sim_instance_copy(sim_instance_t *in, const flash_work_t *work)
     const uint64_t *from = work->in;
     uint64_t *to = work->inout;
     bool stages = (work->kind & FLASH_WORK_STAGE) != 0;
-    bool differ = stages ? !sim_has_device_scratch(in)
-                         : sim_instance_is_on_device(in, true) != sim_instance_is_on_device(in, false);
+    bool differ = stages
+                      ? !sim_has_device_scratch(in)
+                      : sim_instance_is_on_device(in, true) != sim_instance_is_on_device(in, false);
 
     if (work->size % SIM_ELEMENT != 0) {
         copy_failed_rank(in, work);
@@ -177,10 +178,10 @@ static void consume(sim_instance_t *in, const flash_piece_t *piece)
 static void check_produced_place(sim_instance_t *in, const flash_piece_t *piece)
 {
     const uint64_t *data = piece->data;
-    bool wrong =
-        flash_schedule_reduces(in->spec->kind)
-            ? piece->on_device != is_users(in, data) || piece->on_device != sim_instance_is_on_device(in, true)
-            : data != sim_input_of(in, piece->block) + piece->offset;
+    bool wrong = flash_schedule_reduces(in->spec->kind)
+                     ? piece->on_device != is_users(in, data) ||
+                           piece->on_device != sim_instance_is_on_device(in, true)
+                     : data != sim_input_of(in, piece->block) + piece->offset;
 
     if (wrong) {
         sim_complain(in->sim, "op %u rank %u: a producer's piece in other memory", in->index,

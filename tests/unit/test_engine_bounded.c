@@ -1,7 +1,7 @@
 /*
- * test_engine_bounded.c: operations on device memory whose scratch is smaller than a block: the right
- * result, whatever the order of events, beside ranks that have their memory near, or as much scratch
- * as they want; and how much memory they take.
+ * test_engine_bounded.c: operations on device memory whose scratch is smaller than a block: the
+ * right result, whatever the order of events, beside ranks that have their memory near, or as much
+ * scratch as they want; and how much memory they take.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -185,7 +185,8 @@ static void test_together(uint64_t seed)
 static const uint32_t few_ranks[] = {2, 3};
 
 /* Of one rank's operation on device memory, with a callback or without. */
-static flash_op_params_t device_params(flash_kind_t kind, uint32_t nranks, size_t count, size_t bound)
+static flash_op_params_t device_params(flash_kind_t kind, uint32_t nranks, size_t count,
+                                       size_t bound)
 {
     return (flash_op_params_t){.schedule = {.kind = kind,
                                             .ring = {.nranks = nranks},

@@ -341,8 +341,8 @@ static void judge_transport(sim_t *sim)
     }
     /* Whoever failed to receive takes it for the sender's fault. */
     judge_failed_rank(sim, sim->options.failure == FAKE_FAIL_RECV
-                         ? sim_neighbour(sim, injected_rank, sim->nranks - 1)
-                         : injected_rank);
+                               ? sim_neighbour(sim, injected_rank, sim->nranks - 1)
+                               : injected_rank);
 }
 
 static void test_transport(uint64_t seed, flash_kind_t kind, fake_failure_t failure,

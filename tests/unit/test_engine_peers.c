@@ -73,7 +73,8 @@ static void judge_refusal(sim_t *sim)
     for (uint32_t rank = 0; rank < sim->nranks; rank++) {
         judge_status(sim, rank, rank == refuser ? FLASH_ERR_NO_MEMORY : FLASH_ERR_PEER);
         if (sim_failed_rank(sim, rank, 0) != refuser) {
-            sim_complain(sim, "rank %u says that %u failed, not %u", rank, sim_failed_rank(sim, rank, 0), refuser);
+            sim_complain(sim, "rank %u says that %u failed, not %u", rank,
+                         sim_failed_rank(sim, rank, 0), refuser);
         }
     }
 }

@@ -130,8 +130,8 @@ int main(void)
     ok(matched, "what a rank sends is what the other expects, and pairs meet once");
     ok(gathered, "allgathers: all have all, each block once");
     ok(summed, "reduce-scatters: each contribution is in its sum once");
-    ok(flash_recdbl_rounds(1) == 0 && flash_recdbl_rounds(2) == 1 &&
-           flash_recdbl_rounds(5) == 3 && flash_recdbl_rounds(64) == 6,
+    ok(flash_recdbl_rounds(1) == 0 && flash_recdbl_rounds(2) == 1 && flash_recdbl_rounds(5) == 3 &&
+           flash_recdbl_rounds(64) == 6,
        "rounds");
     return tap_done();
 }
