@@ -8,7 +8,7 @@
  * From one more, the loopback worker, this process also sends a message to itself, a loopback
  * probe. Within a node, all that others send to a process comes through one queue in shared memory,
  * in order. A process that is killed between taking a place there and saying that it is complete
- * jams it for good, of which UCX says nothing: the loopback probe does not come in either. (That
+ * blocks it for good, of which UCX says nothing: the loopback probe does not come in either. (That
  * the worker cannot be armed is no sign of it: it cannot either while a message of ours waits for
  * room in another one's queue.)
  *
@@ -133,7 +133,7 @@ void flash_ucx_end_probes(flash_transport_t *transport)
     }
 }
 
-/* ---------------------------------------------------------------------- loopback probes */
+/* -------------------------------------------------------------- loopback probes */
 
 /* Whoever is slower than its successor is not heard any more. */
 ucs_status_t flash_ucx_hear_loopback(void *arg, const void *header, size_t header_length,

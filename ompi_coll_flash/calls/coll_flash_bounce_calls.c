@@ -124,10 +124,10 @@ static flash_fallback_t *new_call(ompi_communicator_t *comm, flash_host_bounce_t
 
 /*
  * Waits for the copy of what is sent: the call on the bounces has to begin before the application's
- * call returns, and reads them when it begins. Open MPI's collectives and flash's rounds take the
- * communicator's next tag when they begin, and shared memory runs operations in the order in which
- * they begin. Another collective that the application calls in between, and that flash may not see,
- * would otherwise take this one's turn here, and not on the other ranks.
+ * call returns, and reads them when it begins. Open MPI's collectives and recursive doubling take
+ * the communicator's next tag when they begin, and shared memory runs operations in the order in
+ * which they begin. Another collective that the application calls in between, and that flash may
+ * not see, would otherwise take this one's turn here, and not on the other ranks.
  */
 int mca_coll_flash_bounce(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
                           mca_coll_flash_path_t path, const struct flash_stager_order *order,

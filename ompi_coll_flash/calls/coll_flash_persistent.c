@@ -279,9 +279,9 @@ static int keep_arrays(mca_coll_flash_persistent_t *persistent, int size)
 }
 
 /*
- * A request has one number for all its rounds, taken when all ranks make it: they may start theirs
- * in different orders (MPI 4.0, section 6.13). No number is given twice, since a request may live
- * as long as its communicator.
+ * A request has one operation id for all its rounds, taken when all ranks make it: they may start
+ * theirs in different orders (MPI 4.0, section 6.13). No operation id is given twice, since a
+ * request may live as long as its communicator.
  */
 mca_coll_flash_reason_t mca_coll_flash_persistent_reason(const mca_coll_flash_module_t *module)
 {

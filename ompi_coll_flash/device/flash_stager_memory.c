@@ -129,10 +129,10 @@ static bool is_at_home(const flash_gpu_lane_t *lane, int device)
 }
 
 /*
- * Takes the scratch, and the blames, of device memory for the transport to reach. That is not told
- * of the application's memory: of its own there is little, and it stays, so that a network's
- * hardware learns of it once, and no call's memory is freed under it. A copy within the device
- * costs next to nothing. What would not be kept is not worth making.
+ * Takes the scratch, and the room for failed ranks, of device memory for the transport to reach.
+ * That is not told of the application's memory: of its own there is little, and it stays, so that a
+ * network's hardware learns of it once, and no call's memory is freed under it. A copy within the
+ * device costs next to nothing. What would not be kept is not worth making.
  */
 static bool find_direct(flash_stager_t *stager, flash_op_params_t *params)
 {

@@ -29,7 +29,7 @@
  *
  * Errors: an operation that fails still carries the ring through, so that no other rank waits for
  * it; its status says what went wrong first. What it can no longer compute it sends marked as
- * poisoned, with the number of the rank to blame, and ranks whose result would contain that end
+ * poisoned, with the number of the rank that failed, and ranks whose result would contain that end
  * with FLASH_ERR_PEER. A neighbour that is lost fails all that is exchanged with it
  * (flash_transport.h), so that the ring comes to its end without it.
  *
@@ -144,7 +144,7 @@ typedef struct flash_op_params {
      * Not of a pairwise one, nor with device scratch.
      */
     size_t bound;
-    void *store;   /* then: of flash_op_store_size() bytes, far */
+    void *store;   /* then: of flash_op_store_size() bytes, of the device */
     void *scratch; /* of flash_op_scratch_size() bytes; NULL: ordinary memory of the engine's */
     /* A device's, which the transport reaches, and the processor does not. Not of a pairwise one. */
     bool scratch_on_device;
@@ -153,10 +153,9 @@ typedef struct flash_op_params {
     /* Of a reduction that produces, staged in: where to, of flash_op_pieces_size() bytes. */
     void *pieces;
     /*
-     * Begins works that copy, and sums that are far, without the lock; NULL: whoever takes one
-     * copies by itself. Returns
-     * FLASH_LATER if flash_engine_finish() will be called for it, before that or after; else as
-     * flash_work_run().
+     * Begins works that copy, and sums in device memory, without the lock; NULL: whoever takes one
+     * copies by itself. Returns FLASH_LATER if flash_engine_finish() will be called for it, before
+     * that or after; else as flash_work_run().
      */
     flash_begin_fn *begin;
     void *begin_arg;
@@ -225,7 +224,7 @@ size_t flash_op_scratch_size(const flash_op_params_t *params);
 size_t flash_op_store_size(const flash_op_params_t *params);
 /* Of a reduction that produces: bytes that it will write to, of the scratch or apart. */
 size_t flash_op_pieces_size(const flash_op_params_t *params);
-/* Bytes for what poisoned messages say, where the scratch is far. */
+/* Bytes for what poisoned messages say, where the scratch is in device memory. */
 size_t flash_op_failed_ranks_size(const flash_op_params_t *params);
 /* Allocates an operation, all the memory it will need included. FLASH_ERR_NO_MEMORY or FLASH_OK. */
 int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, flash_op_t **op);
@@ -235,7 +234,7 @@ void flash_op_start(flash_op_t *op);
 bool flash_op_needs_no_wakeup(const flash_op_t *op);
 /*
  * Takes part in an operation that this rank cannot perform, with memory set aside for it, so that
- * the others need not wait: their operations end with FLASH_ERR_PEER and this rank to blame. Of the
+ * the others need not wait: their operations end with FLASH_ERR_PEER and name this rank. Of the
  * parameters it uses the kind, the ranks, the neighbours, the tags and the user: with one, it
  * completes like any other operation, with FLASH_ERR_NO_MEMORY; without, nothing is reported. The
  * operation's tags are not to be used again but for another refusal by this rank, once it has
@@ -251,7 +250,7 @@ size_t flash_op_element(const flash_op_t *op);
 size_t flash_op_memory(const flash_op_t *op);
 /* Of a completed operation: FLASH_OK, one of FLASH_ERR_*, or an MPI error code of a callback. */
 int flash_op_status(const flash_op_t *op);
-/* Of one that failed: the rank, of the schedule, that is to blame; FLASH_NOBODY if unknown. */
+/* Of one that failed: the rank, of the schedule, that failed; FLASH_NOBODY if unknown. */
 uint32_t flash_op_failed_rank(const flash_op_t *op);
 #define FLASH_NOBODY UINT32_MAX
 /*
@@ -286,9 +285,9 @@ typedef struct flash_silence {
 
 /*
  * Finds neighbours that operations have waited for, and for nothing else, since the last watch: the
- * oldest operation of each. Behind them, those that younger messages of these operations wait for:
- * who has gone may be one of them, and all others alive. To be called from time to time. Returns how
- * many there are, at most `most`.
+ * oldest operation of each. Behind them, those that later messages of these operations wait for:
+ * who has gone may be one of them, and all others alive. To be called from time to time. Returns
+ * how many there are, at most `most`.
  */
 size_t flash_engine_watch(flash_engine_t *engine, flash_silence_t *silences, size_t most);
 
@@ -313,7 +312,7 @@ typedef struct flash_work {
     struct flash_slot *slot; /* combine, stage: the segment */
     const void *in;          /* combine, copy, stage: what to add or copy */
     void *inout;             /* where to */
-    void *out;               /* combine, far or ending: where the sum is to be; else as `inout` */
+    void *out;               /* combine, device or ending: where the sum goes; else as `inout` */
     bool begins, ends;       /* combine, of wide elements: the first, the last */
     size_t count;            /* elements to add */
     size_t size;             /* bytes to copy */

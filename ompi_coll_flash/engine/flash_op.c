@@ -85,7 +85,9 @@ size_t flash_op_store_size(const flash_op_params_t *params)
     return is_bounded(params) ? flash_op_device_store_size(params) : 0;
 }
 
-/* Sums by the host that are sent on, and behind them what is produced, unless it is far. */
+/*
+ * Sums by the host that are sent on, and behind them what is produced, unless that is on a device.
+ */
 static size_t near_size(const flash_op_params_t *params)
 {
     return !is_bounded(params) ? 0
@@ -136,7 +138,7 @@ static void free_scratch(flash_op_t *op)
     flash_pool_put(&op->engine->pool, op->near, op->near_size);
 }
 
-/* How many callbacks there will be, and what settles when. */
+/* How many callbacks there will be, and what is ready when. */
 static void count_pieces(flash_op_t *op)
 {
     const flash_schedule_t *schedule = &op->params.schedule;

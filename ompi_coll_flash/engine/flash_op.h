@@ -44,7 +44,7 @@ typedef enum flash_staging {
     FLASH_STAGING_NONE,
     FLASH_STAGING_IN, /* in op->staging, or taken as work */
     FLASH_STAGING_OUT,
-    FLASH_STAGING_FAILED_RANK, /* what a poisoned message says, from device scratch; nothing else goes on */
+    FLASH_STAGING_FAILED_RANK, /* what a poisoned message says, from device scratch; no more goes on */
     FLASH_STAGING_KEEP,  /* bounded: from where it arrived to its home; nothing else goes on */
     FLASH_STAGING_DEPART /* bounded: from its home to where it is sent from; likewise */
 } flash_staging_t;
@@ -76,7 +76,7 @@ typedef struct flash_slot {
     uint64_t piece;      /* of a contribution: its piece, counted over the whole operation */
     bool last_of_step;
     bool last_of_piece;
-    bool poisoned;        /* the content is lost: what is sent is the blame alone, and marked */
+    bool poisoned;        /* the content is lost: what is sent is the failed rank, and marked */
     bool sent_again;      /* the first send failed */
     uint32_t failed_rank; /* of a poisoned one: the rank whose fault it is, or FLASH_NOBODY */
     bool ready; /* a result is there; of another one, the local contribution is used up, if any */
@@ -213,7 +213,7 @@ struct flash_engine {
     flash_op_queue_t users_combine;      /* likewise, by the user's code */
     flash_op_queue_t copy;               /* with a part of the own block to copy */
     flash_op_queue_t callback;           /* with a piece to call back for */
-    flash_op_queue_t callback_on_thread; /* likewise, in a thread of its own */
+    flash_op_queue_t callback_on_thread; /* likewise, in the callback thread */
     flash_op_queue_t staging;            /* with a segment to copy to or from the scratch */
     flash_op_queue_t completed;          /* not yet fetched */
     flash_refusal_t *refusals;           /* FLASH_REFUSALS of them, or more */
@@ -304,7 +304,7 @@ void flash_op_free(flash_op_t *op);
 /* Whether the scratch is smaller than the window, which would take so many bytes. */
 bool flash_op_is_bounded(const flash_op_params_t *params, size_t bytes);
 /* Bounded: whether the host adds where segments arrive; how many bounce segments there are, and their
-   bytes; bytes for sums that are sent on, in ordinary memory or in far. */
+   bytes; bytes for sums that are sent on, in ordinary memory or on the device. */
 bool flash_op_adds_in_bounces(const flash_op_params_t *params);
 size_t flash_op_bounce_size(const flash_op_params_t *params);
 uint32_t flash_op_bounce_segments(const flash_op_params_t *params);

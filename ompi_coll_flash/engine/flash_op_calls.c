@@ -60,8 +60,9 @@ static bool may_produce(const flash_op_t *op)
 }
 
 /*
- * Results settle in the order in which they are consumed: of a reduction, behind all that is none.
- * The own block of the other kinds counts as ready from the start, and is there once produced.
+ * Results become ready in the order in which they are consumed: of a reduction, behind all that is
+ * none. The own block of the other kinds counts as ready from the start, and is there once
+ * produced.
  */
 static bool may_consume(const flash_op_t *op)
 {

@@ -79,7 +79,7 @@ static char *scratch_of(const flash_op_t *op, const flash_slot_t *slot, bool of_
     return (op->bounded ? op->store : (char *) op->scratch) + number * op->segment_bytes;
 }
 
-/* Bounded: where it is kept, or what it is sent from comes from, if that is far. */
+/* Bounded: where it is kept, or what it is sent from comes from, if that is on a device. */
 static char *home_of(const flash_op_t *op, const flash_slot_t *slot)
 {
     const flash_op_params_t *params = &op->params;

@@ -27,7 +27,7 @@ uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending);
 /* flash_engine_note() of something that the segment has been through. */
 void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin);
 void flash_slot_receive(flash_slot_t *slot);
-/* The content is lost, and that rank is to blame, unless it was lost before. */
+/* The content is lost, because that rank failed, unless it was lost before. */
 void flash_slot_poison(flash_slot_t *slot, uint32_t failed_rank);
 /* It is where it is sent from, or has no content. */
 void flash_slot_depart(flash_slot_t *slot);
@@ -37,7 +37,7 @@ void flash_op_post_sends(flash_op_t *op);
 bool flash_slot_send_again(flash_slot_t *slot);
 /* Compares what came with what was expected. False if more messages of the step are to come. */
 bool flash_slot_check_arrival(flash_slot_t *slot);
-/* Whether a poisoned message says, where only a copy can find it, who is to blame. */
+/* Whether a poisoned message says, where only a copy can find it, which rank failed. */
 bool flash_slot_brings_failed_rank_on_device(const flash_slot_t *slot);
 
 #endif /* FLASH_SLOT_H */

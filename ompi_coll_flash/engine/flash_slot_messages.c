@@ -140,8 +140,8 @@ void flash_slot_poison(flash_slot_t *slot, uint32_t failed_rank)
 }
 
 /*
- * What a poisoned segment says: who is to blame, where a receiver surely has room for that. A rank
- * that refuses does not know; to those without room its message is cut short.
+ * What a poisoned segment says: which rank failed, where a receiver surely has room for that. A
+ * rank that refuses does not know; to those without room its message is cut short.
  */
 static size_t failed_rank_bytes(const flash_slot_t *slot)
 {

@@ -87,9 +87,9 @@ void mca_coll_flash_peer_lose(flash_peer_t *peer);
 /* Before the next loopback probe: takes note of those of this node that have gone. */
 void mca_coll_flash_peers_suspect(void);
 /*
- * Nothing of what the processes of this node send comes in any more. If one of them has gone, and no
- * loopback probe that was sent since has come in, it was writing to this one as it died: gives all
- * of them up, and says so.
+ * Nothing of what the processes of this node send comes in any more. If one of them has gone, and
+ * no loopback probe that was sent since has come in, it was writing to this one as it died: gives
+ * all of them up, and says so.
  */
 void mca_coll_flash_peers_unblock(void);
 

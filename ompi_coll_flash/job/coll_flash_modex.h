@@ -11,8 +11,8 @@
 #include "job/flash_process.h"
 
 /*
- * Where a process has its sides of channels: its descriptor, or -1, of that file. Who can read its
- * memory finds the file's inode once more at `address` there.
+ * Where a process has its sides of shared-memory channels: its descriptor, or -1, of that file. Who
+ * can read its memory finds the file's inode once more at `address` there.
  */
 typedef struct mca_coll_flash_shm_memory {
     int32_t descriptor;

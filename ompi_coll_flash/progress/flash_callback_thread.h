@@ -30,7 +30,7 @@ bool flash_callback_thread_start(flash_callback_thread_t *callback_thread, bool 
 /* After the last wake-up: returns when the thread has ended. */
 void flash_callback_thread_stop(flash_callback_thread_t *callback_thread);
 
-/* Any thread, the caller's own included: it works until there is nothing to do. */
+/* Any thread, the callback thread itself included: it works until there is nothing to do. */
 void flash_callback_thread_wake(flash_callback_thread_t *callback_thread);
 
 #endif /* FLASH_CALLBACK_THREAD_H */

@@ -44,8 +44,8 @@ bool flash_progress_has_thread(const flash_progress_t *progress);
 void flash_progress_stop_thread(flash_progress_t *progress);
 
 /*
- * Before an operation with callbacks on that thread: starts the thread that makes them, unless it
- * is there. One call at a time. FLASH_OK, FLASH_ERR_NO_MEMORY.
+ * Before an operation with callbacks on the callback thread: starts that thread, unless it is
+ * there. One call at a time. FLASH_OK, FLASH_ERR_NO_MEMORY.
  */
 int flash_progress_start_callback_thread(flash_progress_t *progress);
 
@@ -66,9 +66,9 @@ void flash_progress_lock(flash_progress_t *progress);
 void flash_progress_unlock(flash_progress_t *progress);
 
 /*
- * Creates and starts an operation, and wakes the thread for it, unless it is unattended: all that it
- * has to say leaves at once, and while there are none but such ones the thread looks after them now
- * and then at most. As flash_op_create().
+ * Creates and starts an operation, and wakes the thread for it, unless it needs no wake-up: all
+ * that it has to say leaves at once, and while there are none but such ones the thread looks after
+ * them now and then at most. As flash_op_create().
  */
 int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params);
 

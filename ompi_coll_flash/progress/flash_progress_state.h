@@ -6,7 +6,7 @@
  * Shared between threads, and what orders it:
  *   engine, transport  the lock
  *   callback_thread    see flash_callback_thread.h
- *   has_callback_thread written and read by those who start operations with callbacks on that thread, whose
+ *   has_callback_thread written and read by those who start operations with callbacks on it, whose
  *                      caller lets in one at a time, and by who destroys
  *   stop               written by the thread that joins, read by the progress thread; the lock
  *   in_flight          atomic, relaxed: a hint to poll() that there may be something to do. An
@@ -48,7 +48,7 @@
 /*
  * The thread has looked at least so many times, over at least this time, the transport could not be
  * armed, and nothing happened: another process does not take what it is sent, or has died while it
- * sent. From then on the thread looks as seldom as after unattended operations.
+ * sent. From then on the thread looks as seldom as after operations without a wake-up.
  */
 #define FLASH_BUSY_ARMS 100
 #define FLASH_BUSY_NS   UINT64_C(1000000000)

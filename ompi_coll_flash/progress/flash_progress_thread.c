@@ -12,8 +12,8 @@
 #include "engine/flash_trace.h"
 
 /*
- * How often the thread looks after what is unattended: for ranks that wait for the rest of it while
- * this one's application stays out of MPI.
+ * How often the thread looks after operations without a wake-up: for ranks that wait for the rest
+ * of it while this one's application stays out of MPI.
  */
 #define LOOK_NS INT64_C(20000000)
 

@@ -66,7 +66,7 @@ static void set_timer(flash_timer_t *timer, uint64_t when)
     pthread_mutex_unlock(&timer->lock);
 }
 
-/* Nanoseconds until the timer; 0 if there is none to come. */
+/* Nanoseconds until the timer expires; 0 if it is not set. */
 static uint64_t pending(const flash_timer_t *timer, uint64_t now)
 {
     uint64_t when = get(&timer->when);
@@ -82,7 +82,7 @@ static bool is_waited(const flash_timer_t *timer, uint64_t now)
     return last != 0 && (last >= now || now - last < CLOSE_NS);
 }
 
-/* At once, but for standing back: a timer that is to come soon enough is not put off. */
+/* At once, but for standing back: a timer that expires soon enough is not put off. */
 static void call_soon(flash_timer_t *timer, uint64_t now)
 {
     uint64_t left = pending(timer, now);
@@ -159,7 +159,10 @@ bool flash_timer_stands_by(flash_timer_t *timer)
     if (!is_waited(timer, now)) {
         return false;
     }
-    /* What goes off has not been put off for a while: this one has only just been left alone. */
+    /*
+     * A timer that expires has not been put off for a while: this one has only just been left
+     * alone.
+     */
     if (pending(timer, now) == 0) {
         set_timer(timer, now + STAND_BY_NS);
     }

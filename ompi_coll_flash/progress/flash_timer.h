@@ -1,7 +1,7 @@
 /*
  * flash_timer.h: when the progress thread is to look after what is in flight.
  *
- * The application is about to leave MPI: the timer goes off 50 us later. The application waits
+ * The application is about to leave MPI: the timer expires 50 us later. The application waits
  * inside MPI and moves the data itself: as long as it does, it keeps putting the timer off. So the
  * thread wakes when it is needed, and an operation that is waited for at once wakes nobody. A
  * single call such as MPI_Test() is no waiting, and leaves the thread on duty.
@@ -28,13 +28,13 @@
 #define FLASH_STAND_BACK_NS UINT64_C(50000)
 
 /*
- * `lock` orders those who set the timer: a `when` to come means a timer to come. The rest is
+ * `lock` orders those who set the timer: a `when` to come means that the timer is set. The rest is
  * atomic, relaxed: hints, of which a stale one makes a wake-up early, or late by a millisecond at
  * most; none is lost by it.
  */
 typedef struct flash_timer {
     pthread_mutex_t lock;
-    int fd;                          /* a timer, readable when it has gone off */
+    int fd;                          /* a timer, readable when it has expired */
     atomic_uint_fast64_t when;       /* nanoseconds, as all times here */
     atomic_uint_fast64_t called;     /* when the application was last about to leave */
     atomic_uint_fast64_t last_poll;  /* since then; 0: none */
@@ -64,8 +64,8 @@ void flash_timer_polled(flash_timer_t *timer, bool leaves);
 bool flash_timer_stands_by(flash_timer_t *timer);
 
 /*
- * Sleeps until the timer, until event_fd is readable unless that is negative, or for so many
- * nanoseconds unless these are. Whether event_fd is readable, and the timer has not gone off.
+ * Sleeps until the timer expires, until event_fd is readable unless that is negative, or for so
+ * many nanoseconds unless these are. Whether event_fd is readable, and the timer has not expired.
  */
 bool flash_timer_sleep(flash_timer_t *timer, int event_fd, int64_t nanoseconds);
 

@@ -18,7 +18,7 @@ struct mca_coll_flash_request;
 typedef struct mca_coll_flash_algorithm {
     /* Of a request: behind what all requests have. */
     size_t state_bytes;
-    /* What warnings say behind the name of an operation; NULL: the operation's number. */
+    /* What warnings say behind the name of an operation; NULL: the operation id. */
     const char *told;
     /* Whether it may give a silent rank up: not where Open MPI's own messages are under way. */
     bool gives_up;
@@ -32,7 +32,7 @@ typedef struct mca_coll_flash_algorithm {
      * tells the other ranks. Ends by mca_coll_flash_request_ended(), which may be at once.
      */
     void (*begin)(struct mca_coll_flash_request *request, flash_op_params_t *params);
-    /* Tells the other ranks that this one has no memory for the request with that number. */
+    /* Tells the other ranks that this one has no memory for the request with that operation id. */
     void (*refuse)(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind);
     /* Moves its requests on, and ends those that are done. Returns 0 if nothing happened. */
     int (*progress)(void);

@@ -7,7 +7,7 @@
  * thread starts its next operation, or never if it starts none.
  *
  * Each thread has its own list: no other one knows when the handler has returned. A handler that
- * starts an operation itself settles this debt while it runs: the communicator that it was given is
+ * starts an operation itself frees the request while it runs: the communicator that it was given is
  * gone then, if its user had freed it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.

@@ -28,7 +28,7 @@ typedef struct mca_coll_flash_previous {
     mca_coll_base_module_t *reduce_scatter_block_init_module;
 } mca_coll_flash_previous_t;
 
-/* Bits of the number in a tag that tells the operations of a communicator apart. */
+/* Bits of the operation id in a tag, which tells the operations of a communicator apart. */
 #define FLASH_SEQUENCE_BITS  14
 /* The lower half numbers calls, in turn; the upper half persistent requests, each once. */
 #define FLASH_CALL_SEQUENCES (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1))
@@ -43,7 +43,7 @@ typedef struct mca_coll_flash_previous {
 typedef struct mca_coll_flash_settings {
     size_t algorithm; /* mca_coll_flash_path_t, or FLASH_AUTO */
     size_t on_node;   /* 0 or 1 */
-    size_t shm_use;   /* FLASH_SHM_*; of no effect where the communicator has no channel */
+    size_t shm_use;   /* FLASH_SHM_*; of no effect without a shared-memory channel */
     size_t segment_bytes;
     size_t segment_window, max_sends, pinned_bytes;
     size_t pieces;          /* where a call's hints do not say */
@@ -63,7 +63,7 @@ typedef struct mca_coll_flash_module {
     uint64_t recv_tag, send_tag;  /* this communicator's part of the tags, see coll_flash_tags.c */
     uint32_t sequence;            /* operations started; collective calls are ordered by the user */
     uint32_t persistent_sequence; /* persistent requests made; likewise */
-    /* A bit for each number of a call that is under way, and the calls that wait for theirs, in
+    /* A bit for each operation id of a call that is under way, and the calls that wait for theirs, in
        their order; see coll_flash_op_id.c. */
     uint64_t taken[FLASH_CALL_SEQUENCES / 64];
     opal_list_t waiting;

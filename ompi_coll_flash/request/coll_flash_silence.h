@@ -15,7 +15,7 @@
 
 /* What there is to say of one, copied while its request cannot end. */
 typedef struct mca_coll_flash_report {
-    char operation[48]; /* and its number, if it has one */
+    char operation[48]; /* and its id, if it has one */
     char comm[MPI_MAX_OBJECT_NAME];
     opal_process_name_t peer;
     ompi_group_t *group; /* retained */

@@ -1,14 +1,14 @@
 /*
- * coll_flash_op_id.c: the numbers that tell a communicator's operations apart in tags.
+ * coll_flash_op_id.c: the operation ids that tell a communicator's operations apart in tags.
  *
- * Those of calls come round again: what has a number still must end before the next one takes it.
- * (When it has ended here, the neighbours have no message of it under way to here, nor from here
- * but such as have left and come before any later one.) A call
- * returns at once all the same: its request waits, with all that its ring needs, and is started by
- * whoever completes the one before. A persistent request's number is its own.
+ * Those of calls come round again: an operation that has an id still must end before the next one
+ * takes it. (When it has ended here, the neighbours have no message of it under way to here, nor
+ * from here but such as have left and come before any later one.) A call returns at once all the
+ * same: its request waits, with all that its ring needs, and is started by whoever completes the
+ * one before. A persistent request's id is its own.
  *
- * `op_ids_mutex` protects the modules' `taken` and `waiting`. A number is handed over without
- * being free in between: so nobody overtakes who waits for it.
+ * `op_ids_mutex` protects the modules' `taken` and `waiting`. An id is handed over without being
+ * free in between: so nobody overtakes who waits for it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

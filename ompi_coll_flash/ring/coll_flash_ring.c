@@ -29,8 +29,8 @@ static void end(mca_coll_flash_request_t *request, int status, uint32_t failed_r
                 bool has_orphans);
 
 /*
- * With its number taken. What cannot be started is refused; what cannot be refused either ends here, and
- * leaves the others to wait.
+ * With its operation id taken. What cannot be started is refused; what cannot be refused either
+ * ends here, and leaves the others to wait.
  */
 static void start(mca_coll_flash_request_t *request, const flash_op_params_t *params)
 {
@@ -51,7 +51,7 @@ static void start(mca_coll_flash_request_t *request, const flash_op_params_t *pa
     }
 }
 
-/* Another one may have waited for its number. */
+/* Another one may have waited for its operation id. */
 static void end(mca_coll_flash_request_t *request, int status, uint32_t failed_rank,
                 bool has_orphans)
 {
@@ -72,8 +72,8 @@ static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
 }
 
 /*
- * Without a request to wait for its end: not for a number that is soon used again. What who exchanges with
- * all needs of the module stays for good then.
+ * Without a request to wait for its end: not for an operation id that is soon used again. What who
+ * exchanges with all needs of the module stays for good then.
  */
 static void refuse(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind)
 {

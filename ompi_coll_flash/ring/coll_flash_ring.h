@@ -46,11 +46,11 @@ void mca_coll_flash_pairs_tag(mca_coll_flash_module_t *module);
 /* Frees what all communicators share, when there are no more of them. */
 void mca_coll_flash_tags_fini(void);
 
-/* ----------------------------------------------------------------- numbers */
+/* --------------------------------------------------------- operation ids */
 
 /*
- * Takes the request's number. False if an operation 8192 calls older still has it: then the request
- * waits, with a copy of `params`.
+ * Takes the request's operation id. False if an operation 8192 calls older still has it: then the
+ * request waits, with a copy of `params`.
  */
 bool mca_coll_flash_op_id_take_or_wait(mca_coll_flash_request_t *request,
                                        const flash_op_params_t *params);

@@ -1,5 +1,6 @@
 /*
- * coll_flash_shm.c: the memory of channels: each process' own, and finding that of others.
+ * coll_flash_shm.c: the memory of shared-memory channels: each process' own, and finding that of
+ * others.
  *
  * A process' sides are in a file without a name (memfd_create(2)), which others of the same user
  * open, for reading, by its owner's descriptor: it needs no room in /dev/shm, leaves nothing behind

@@ -1,5 +1,5 @@
 /*
- * coll_flash_shm.h: channels (flash_shm.h) among the processes of a node.
+ * coll_flash_shm.h: shared-memory channels (flash_shm.h) among the processes of a node.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

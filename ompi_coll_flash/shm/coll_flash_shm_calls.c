@@ -1,5 +1,5 @@
 /*
- * coll_flash_shm_calls.c: operations on channels: under way, and complete.
+ * coll_flash_shm_calls.c: operations on shared-memory channels: under way, and complete.
  *
  * They move in MPI calls alone: who is in one posts what fits into its slots, and takes what others
  * have posted. A thread would take from the application what it moves: the same processors do both.

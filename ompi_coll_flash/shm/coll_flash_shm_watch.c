@@ -1,7 +1,7 @@
 /*
  * coll_flash_shm_watch.c: ranks of a node that fall silent.
  *
- * Who is on a channel is kept waiting while a message about one is shown.
+ * Who uses a channel is kept waiting while a message about one is shown.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -2,8 +2,8 @@
  * flash_shm.h: collectives through memory that all ranks share. Knows no MPI, no UCX, and no
  * thread.
  *
- * A *channel* has a *side* for each rank, which that rank alone writes and all others read. An
- * operation goes over it in rounds. In each a rank
+ * A *shared-memory channel*, or *channel*, has a *side* for each rank, which that rank alone writes
+ * and all others read. An operation goes through it in rounds. In each a rank
  *
  *   posts   what it has for the others in a slot of its side: a part of its block (allgather), or
  *           one of what it contributes to each other block (reduce-scatter);
@@ -23,7 +23,7 @@
  * Rounds are counted from the side's beginning, over all channels that it belongs to, one after
  * another. A rank's count of what it has taken does not change between one channel's last operation
  * and its own part in the next one's first, so that others may read then where it begins. A rank
- * may put its side to another channel when all have left the one before: flash_shm_is_left().
+ * may use its side for another channel when all have left the one before: flash_shm_is_left().
  *
  * Between processes: each field of a side is written by its owner. `posted` is stored with release
  * order behind the slot's content, and loaded with acquire before that is read; `taken` is stored
@@ -36,7 +36,7 @@
  *
  * Errors: ranks that disagree about an operation go through the rounds of the one that has most,
  * and end with FLASH_ERR_TRUNCATED where they see it; what is lost is posted as poisoned, with the
- * rank to blame. Who has lost a rank posts nothing more on that channel, ever, and says so.
+ * rank that failed. Who has lost a rank posts nothing more in that channel, ever, and says so.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -60,10 +60,10 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "processes share no lock");
 
 typedef struct flash_shm_slot {
     _Alignas(2 * FLASH_SHM_LINE) _Atomic uint64_t posted; /* the round that is in it */
-    uint64_t rounds;      /* of the operation, as its writer's arguments have it */
-    uint64_t fingerprint; /* likewise, of all that ranks must agree about */
-    uint32_t poisoned,
-        failed_rank; /* the content is lost, by the fault of that rank or FLASH_NOBODY */
+    uint64_t rounds;                 /* of the operation, as its writer's arguments have it */
+    uint64_t fingerprint;            /* likewise, of all that ranks must agree about */
+    uint32_t poisoned;               /* the content is lost, */
+    uint32_t failed_rank;            /* since that rank failed, or FLASH_NOBODY */
     char data[FLASH_SHM_SLOT_BYTES]; /* the first bytes of it come with the line of the rest */
     _Atomic uint64_t again; /* reading: the address of a copy, FLASH_SHM_NO_COPY, or 0: none yet */
 } flash_shm_slot_t;
@@ -119,7 +119,7 @@ typedef int flash_shm_read_fn(void *arg, uint32_t rank, void *to, const void *fr
 
 /* Before the first operation: how it reads. Without it, no operation does. */
 void flash_shm_read_by(flash_shm_t *shm, flash_shm_read_fn *read, void *arg);
-/* Whether an operation of that kind can go over a channel. */
+/* Whether an operation of that kind can go through a channel. */
 bool flash_shm_fits(uint32_t nranks, flash_kind_t kind, size_t element);
 
 /*

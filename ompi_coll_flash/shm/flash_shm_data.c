@@ -1,5 +1,5 @@
 /*
- * flash_shm_data.c: what is posted on a channel, and taken from it, through slots.
+ * flash_shm_data.c: what is posted in a shared-memory channel, and taken from it, through slots.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

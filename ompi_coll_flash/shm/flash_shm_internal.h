@@ -1,6 +1,6 @@
 /*
- * flash_shm_internal.h: what the files of channels share: flash_shm.c counts rounds and keeps
- * operations, flash_shm_data.c moves what they are about, through slots, flash_shm_read.c
+ * flash_shm_internal.h: what the files of shared-memory channels share: flash_shm.c counts rounds
+ * and keeps operations, flash_shm_data.c moves what they are about, through slots, flash_shm_read.c
  * without.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.

@@ -191,7 +191,7 @@ late_for_shm() {
         holds + 'Waits for: *rank 1 of MPI_COMM_WORLD to send a message' &&
         holds + "Operation: *$operation, number 3 of communicator MPI_COMM_WORLD"
 }
-# Of those in rounds it is told that they are, and that they wait on whatever is asked for.
+# Of those by recursive doubling it is told that they are, and that they wait on whatever is asked for.
 # shellcheck disable=SC2034 # the runner's
 late_in_recdbl() {
     FLASH_TEST_UNTIL=$warned FLASH_TEST_LINGER=3 FLASH_TEST_COUNT=40000 algorithm=recdbl run 3 \

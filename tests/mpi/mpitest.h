@@ -33,7 +33,9 @@ __attribute__((format(printf, 2, 3))) bool check(bool good, const char *text, ..
 
 /* check() that an MPI call returned, or a request ended with, an error of that class. */
 bool check_class(int error, int class, const char *what);
-/* Whether plain calls go over channels, and persistent requests to Open MPI's own: shm.sh. */
+/*
+ * Whether plain calls go through shared memory, and persistent requests to Open MPI's own: shm.sh.
+ */
 bool uses_shm(void);
 /* Whether persistent requests go there: that script, and recdbl.sh. */
 bool passes_persistent_on(void);

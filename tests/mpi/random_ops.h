@@ -92,7 +92,7 @@ struct operation {
     bool persistent;
     int starts;    /* of a persistent request: all but the last are waited for at once */
     bool ring;     /* flash serves it, */
-    bool pairwise; /* because it may be direct */
+    bool pairwise; /* because it may go pairwise */
     bool recdbl;   /* or because it may go by recursive doubling */
     int *blocks;   /* length of each rank's, in units (gathers) or elements; equal on all ranks */
     int *counts;   /* the same in elements of the receive type */

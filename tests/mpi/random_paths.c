@@ -1,7 +1,8 @@
 /*
  * random_paths.c: which way the calls took: what flash has counted against what was expected.
  *
- * Without this, nothing would be wrong if no call ever took a ring, or a channel, or were direct.
+ * Without this, nothing would be wrong if no call ever took a ring, or shared memory, or went
+ * pairwise.
  *
  * Shared between threads: the numbers wanted, atomic.
  *
@@ -99,7 +100,8 @@ void check_paths(const sequence_t *sequence)
     if (rings_found != rings_wanted || pairwise_found != pairwise_wanted ||
         recdbl_found != recdbl_wanted || passed_on_found != passed_on_wanted) {
         fail(sequence, sequence->number,
-             "%llu calls took rings or channels instead of %llu, %llu were direct instead of %llu, "
+             "%llu calls took rings or shared memory instead of %llu, %llu went pairwise instead "
+             "of %llu, "
              "%llu went by recursive doubling instead of %llu, %llu were passed on instead of %llu",
              rings_found, rings_wanted, pairwise_found, pairwise_wanted, recdbl_found,
              recdbl_wanted, passed_on_found, passed_on_wanted);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# recdbl.sh: plain calls in a few rounds of Open MPI's own messages: what rings do must come of them as
+# recdbl.sh: plain calls by recursive doubling, with Open MPI's own messages: what rings do must come of them as
 # well. recdbl_requests.sh has their requests.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.

@@ -300,7 +300,7 @@ static void reduce_scatter(void)
     others(false);
 }
 
-/* Rank 0's own callback fails: an allgather's spoils its block for all, a reduction's its own. */
+/* Rank 0's own callback fails: an allgather's poisons its block for all, a reduction's its own. */
 static void fails(void)
 {
     MPI_Comm comm = make_counted_comm();

@@ -1,6 +1,5 @@
 /*
- * test_recdbl_calls.c: what is particular to calls by recursive doubling of Open MPI's messages
- * (recdbl.sh).
+ * test_recdbl_calls.c: what is particular to calls by recursive doubling (recdbl.sh).
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

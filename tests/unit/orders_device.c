@@ -32,7 +32,10 @@ static void test_device_scratch(flash_kind_t kind, uint32_t nranks, unsigned ran
     }
 }
 
-/* Little scratch, on all ranks or on some, whose neighbours have as much as they want, or near memory. */
+/*
+ * Little scratch, on all ranks or on some, whose neighbours have as much as they want, or host
+ * memory.
+ */
 static void test_bounded(flash_kind_t kind, uint32_t nranks, size_t segments, callback_t callback,
                          bool device_sums)
 {

@@ -31,7 +31,7 @@ static void judge_transport(sim_t *sim)
     }
 }
 
-/* Rank 0 takes no part: that is its status, and all others have it to blame. */
+/* Rank 0 takes no part: that is its status, and all others name it. */
 static void judge_refusal(sim_t *sim)
 {
     for (uint32_t rank = 0; rank < sim->nranks; rank++) {

@@ -1,5 +1,5 @@
 /*
- * shm_rig.h: random operations on channels, and what must come of them.
+ * shm_rig.h: random operations on shared-memory channels, and what must come of them.
  *
  * Results are compared with what each rank is known to have sent. Sums are made by an operation
  * that shows the order of its operands: the ring's.

@@ -54,12 +54,15 @@ typedef struct sim_spec {
     bool mix;                /* combine by an operation that is commutative but not associative */
     bool users;              /* which is the user's */
     bool on_callback_thread; /* callbacks: in a thread of their own */
-    /* The memory is far: only staging and copies get at what it holds. See sim_instance_is_on_device().
+    /* The memory is a device's: only staging and copies get at what it holds. See sim_instance_is_on_device().
      */
     bool device_input, device_output;
-    bool device_sums; /* both far, and not the user's: sums are made there */
+    bool device_sums; /* both on a device, and not the user's: sums are made there */
     bool wide;        /* pairwise: sums are made in wider elements */
-    /* The scratch is far, too, with device sums or without sums: a bit for ranks of equal parity. */
+    /*
+     * The scratch is on a device, too, with device sums or without sums: a bit for ranks of equal
+     * parity.
+     */
     unsigned device_scratch;
     /* Ranks, likewise, whose memory is near whatever the rest says. */
     unsigned near;
@@ -111,9 +114,9 @@ typedef struct sim_instance {
     uint32_t failed_rank; /* with it */
     flash_schedule_t schedule;
     unsigned char *input_memory, *output_memory; /* with canaries around */
-    uint64_t *pieces;                            /* where a callback writes that is far */
+    uint64_t *pieces;                            /* where a callback writes that is on a device */
     size_t piece_elements;
-    uint64_t *scratch; /* that is far */
+    uint64_t *scratch; /* that is on a device */
     uint64_t *store;   /* device memory for sums that are sent on */
     size_t store_elements;
     uint32_t *failed_ranks;
@@ -203,7 +206,7 @@ bool sim_runs_well(sim_t *sim);
 fake_options_t sim_random_net(uint64_t *random);
 /* An operation of that kind in which nothing goes wrong; likewise. */
 sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind);
-/* Puts its memory far away, with little scratch, on all ranks or on some. */
+/* Puts its memory on a device, with little scratch, on all ranks or on some. */
 void sim_bound(uint64_t *random, sim_spec_t *spec);
 
 /*

@@ -129,7 +129,10 @@ static bool add_fails(sim_instance_t *in)
     return ++in->combines == in->spec->fail_combine && in->rank == in->spec->fail_rank;
 }
 
-/* To the scratch, or in the last step, right to where it belongs. Bounded: all of it is far. */
+/*
+ * To the scratch, or in the last step, right to where it belongs. Bounded: all of it is on a
+ * device.
+ */
 int sim_instance_add_on_device(sim_instance_t *in, const flash_work_t *work)
 {
     const uint64_t *from = work->in, *with = work->inout;

@@ -230,7 +230,7 @@ static void test_memory(flash_kind_t kind)
     ok(same, "%s: what is enough is as without a bound", sim_kinds[kind]);
 }
 
-/* What is far beside the scratch: sums of ranks between the first and the last. */
+/* What is on a device beside the scratch: sums of ranks between the first and the last. */
 static void test_store(void)
 {
     enum { BLOCK = 128 * 100 };

@@ -337,7 +337,7 @@ static void judge_transport(sim_t *sim)
     judge_status(sim, injected_rank, FLASH_ERR_TRANSPORT);
     judge_others_told(sim, injected_rank);
     if (sim->options.failure == FAKE_FAIL_RECV && sim_exchanges_with_all(sim)) {
-        return; /* any of them may be to blame */
+        return; /* any of them may have failed */
     }
     /* Whoever failed to receive takes it for the sender's fault. */
     judge_failed_rank(sim, sim->options.failure == FAKE_FAIL_RECV

@@ -24,7 +24,7 @@ static bool ends_well(sim_t *sim)
 
 /* --- neighbours are given up --- */
 
-/* The rank that failed says so, and blames nobody else; the others may have lost it, or its data.
+/* The rank that failed says so, and names no other; the others may have lost it, or its data.
  */
 static void judge_loss(sim_t *sim, int status)
 {

@@ -15,7 +15,10 @@ static void pretend_thread(pair_t *pair, bool there)
     atomic_store(&pair->progress->has_thread, there);
 }
 
-/* The application moves what is unattended: the thread's timer is not set, as it is otherwise. */
+/*
+ * The application moves operations without a wake-up: the thread's timer is not set, as it is
+ * otherwise.
+ */
 static void test_no_wakeup(void)
 {
     pair_t pair = {.net = NULL, .no_wakeup = true};
@@ -36,7 +39,7 @@ static void test_no_wakeup(void)
        "operations without a wake-up do not call the thread");
     pair.no_wakeup = false;
     start(&pair, 0);
-    ok(pair.progress->timer.when != 0, "an attended one does");
+    ok(pair.progress->timer.when != 0, "one with a wake-up does");
     move_all(&pair);
     ok(poll_is(&pair, false, 1), "and ends");
     pretend_thread(&pair, false);

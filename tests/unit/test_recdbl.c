@@ -1,6 +1,6 @@
 /*
- * test_recdbl.c: rounds of doubling, for 1 to 70 ranks: who sends what is what the other expects,
- * all have all in the end, and each contribution is in its sum once.
+ * test_recdbl.c: rounds of recursive doubling, for 1 to 70 ranks: who sends what is what the other
+ * expects, all have all in the end, and each contribution is in its sum once.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

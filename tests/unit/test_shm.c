@@ -1,6 +1,6 @@
 /*
- * test_shm.c: channels: random programs on one, in any interleaving; one after another on the same
- * sides; and threads that share them.
+ * test_shm.c: shared-memory channels: random programs on one, in any interleaving; one after
+ * another on the same sides; and threads that share them.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -1,6 +1,6 @@
 /*
- * test_shm_failures.c: channels: ranks that refuse, disagree or go: the others are told, and the
- * next operation is as if nothing had been.
+ * test_shm_failures.c: shared-memory channels: ranks that refuse, disagree or go: the others are
+ * told, and the next operation is as if nothing had been.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
