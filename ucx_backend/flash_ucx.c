@@ -226,7 +226,7 @@ static bool knows_cuda(const flash_ucx_t *ucx)
            (attr.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0;
 }
 
-flash_transport_t *flash_ucx_create(bool across_nodes, char reason[FLASH_UCX_REASON_MAX])
+static flash_transport_t *create(bool across_nodes, char reason[FLASH_UCX_REASON_MAX])
 {
     flash_ucx_t *ucx = calloc(1, sizeof(*ucx));
 
@@ -268,7 +268,7 @@ static void leave_context(void)
     }
 }
 
-void flash_ucx_destroy(flash_transport_t *transport)
+static void destroy(flash_transport_t *transport)
 {
     flash_ucx_t *ucx = flash_ucx_of(transport);
     bool held = ucx->orphans != NULL;
@@ -287,10 +287,31 @@ void flash_ucx_destroy(flash_transport_t *transport)
     free(ucx);
 }
 
-const void *flash_ucx_address(const flash_transport_t *transport, size_t *length)
+static const void *address_of(const flash_transport_t *transport, size_t *length)
 {
     const flash_ucx_t *ucx = (const flash_ucx_t *) transport;
 
     *length = ucx->address_length;
     return ucx->address;
 }
+
+/* ----------------------------------------------------------------- the table */
+
+__attribute__((visibility("default"))) const flash_ucx_calls_t flash_ucx_calls_1 = {
+    .create = create,
+    .destroy = destroy,
+    .address = address_of,
+    .peer = flash_ucx_peer,
+    .is_connected = flash_ucx_is_connected,
+    .connect = flash_ucx_connect,
+    .probe = flash_ucx_probe,
+    .look_at_probes = flash_ucx_look_at_probes,
+    .end_probes = flash_ucx_end_probes,
+    .loopback = flash_ucx_loopback,
+    .progress_loopback = flash_ucx_progress_loopback,
+    .loopback_arrived = flash_ucx_loopback_arrived,
+    .next_loopback = flash_ucx_next_loopback,
+    .is_probed = flash_ucx_is_probed,
+    .is_lost = flash_ucx_is_lost,
+    .lose = flash_ucx_lose,
+};

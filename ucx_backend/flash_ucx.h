@@ -1,10 +1,12 @@
 /*
  * flash_ucx.h: the transport over UCX: one UCP context, one worker, endpoints on demand.
  *
- * Knows nothing of MPI. The context is flash's own, so that its settings, its tags and its
- * progress are apart from any other user of UCX in the process. It is configured by UCX_*, as
- * every UCX program, and by UCX_FLASH_* for flash alone, which wins (UCX_FLASH_TLS=tcp,self, for
- * instance).
+ * A table of functions in a plugin of its own, flash_ucx.so: only a process that opens UCX loads it, and
+ * what loading it changes in the process can be taken back. The plugin knows nothing of MPI.
+ *
+ * The context is flash's own, so that its settings, its tags and its progress are apart from any other
+ * user of UCX in the process. It is configured by UCX_*, as every UCX program, and by UCX_FLASH_* for
+ * flash alone, which wins (UCX_FLASH_TLS=tcp,self, for instance).
  *
  * Locking as in flash_transport.h: one lock around all of these.
  *
@@ -15,72 +17,79 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "engine/flash_transport.h"
 
 #define FLASH_UCX_REASON_MAX 256 /* bytes for the text that says why something failed */
 
-/*
- * Opens UCX. NULL on failure, with the cause in `reason`. `across_nodes`: whether some peers are on
- * other nodes, for the choice of protocols. The transport's event_fd is -1 where UCX
- * was built without support for threads: two may then not even use it in turn.
- */
-flash_transport_t *flash_ucx_create(bool across_nodes, char reason[FLASH_UCX_REASON_MAX]);
+typedef struct flash_ucx_calls {
+    /*
+     * Opens UCX. NULL on failure, with the cause in `reason`. `across_nodes`: whether some peers are on
+     * other nodes, for the choice of protocols. The transport's event_fd is -1 where UCX
+     * was built without support for threads: two may then not even use it in turn.
+     */
+    flash_transport_t *(*create)(bool across_nodes, char reason[FLASH_UCX_REASON_MAX]);
 
-/* Closes the endpoints and the worker. No transfer may be under way; nothing is sent any more. */
-void flash_ucx_destroy(flash_transport_t *transport);
+    /* Closes the endpoints and the worker. No transfer may be under way; nothing is sent any more. */
+    void (*destroy)(flash_transport_t *transport);
 
-/* The address by which other processes connect; valid as long as the transport. */
-const void *flash_ucx_address(const flash_transport_t *transport, size_t *length);
+    /* The address by which other processes connect; valid as long as the transport. */
+    const void *(*address)(const flash_transport_t *transport, size_t *length);
 
-/*
- * Another process, to receive from; to send to once it is connected. Lives as long as the
- * transport. NULL if there is no memory.
- */
-flash_peer_t *flash_ucx_peer(flash_transport_t *transport);
+    /*
+     * Another process, to receive from; to send to once it is connected. Lives as long as the
+     * transport. NULL if there is no memory.
+     */
+    flash_peer_t *(*peer)(flash_transport_t *transport);
 
-/* Whether there is an endpoint to it. */
-bool flash_ucx_is_connected(const flash_peer_t *peer);
+    /* Whether there is an endpoint to it. */
+    bool (*is_connected)(const flash_peer_t *peer);
 
-/*
- * Makes an endpoint to the peer, whose address of `length` bytes that is, unless there is one.
- * Local: the connection is made by progress. FLASH_OK, FLASH_ERR_UNREACHABLE or
- * FLASH_ERR_NO_MEMORY, with the cause in `reason`.
- */
-int flash_ucx_connect(flash_peer_t *peer, const void *address, size_t length,
-                      char reason[FLASH_UCX_REASON_MAX]);
+    /*
+     * Makes an endpoint to the peer, whose address of `length` bytes that is, unless there is one.
+     * Local: the connection is made by progress. FLASH_OK, FLASH_ERR_UNREACHABLE or
+     * FLASH_ERR_NO_MEMORY, with the cause in `reason`.
+     */
+    int (*connect)(flash_peer_t *peer, const void *address, size_t length,
+                   char reason[FLASH_UCX_REASON_MAX]);
 
-/*
- * Has UCX look whether the peer's process, of that address, is there. Looking at what came of it loses
- * the peers that have gone; to be done again and again.
- */
-void flash_ucx_probe(flash_peer_t *peer, const void *address);
-void flash_ucx_look_at_probes(flash_transport_t *transport);
-/* Nobody is silent any more: probes cost the peer a timer. */
-void flash_ucx_end_probes(flash_transport_t *transport);
+    /*
+     * Has UCX look whether the peer's process, of that address, is there. Looking at what came of it
+     * loses the peers that have gone; to be done again and again.
+     */
+    void (*probe)(flash_peer_t *peer, const void *address);
+    void (*look_at_probes)(flash_transport_t *transport);
+    /* Nobody is silent any more: probes cost the peer a timer. */
+    void (*end_probes)(flash_transport_t *transport);
 
-/*
- * A loopback probe: a message from this process to itself, by the way that those of others on the
- * node take. Sends the next one if the latest has come in, or failed. How many calls in a row, up
- * to this one, have missed the latest: with progress to the end before each, and seconds between
- * them, nothing comes in.
- */
-unsigned flash_ucx_loopback(flash_transport_t *transport);
-/* Makes progress with what sends it. Returns the number of events. */
-unsigned flash_ucx_progress_loopback(flash_transport_t *transport);
-/* The number, from 1, of the latest that has come in, and that of the next to be sent. */
-uint64_t flash_ucx_loopback_arrived(const flash_transport_t *transport);
-uint64_t flash_ucx_next_loopback(const flash_transport_t *transport);
+    /*
+     * A loopback probe: a message from this process to itself, by the way that those of others on the node take.
+     * Sends the next one if the latest has come in, or failed. How many calls in a row, up to this one,
+     * have missed the latest: with progress to the end before each, and seconds between them, nothing
+     * comes in.
+     */
+    unsigned (*loopback)(flash_transport_t *transport);
+    /* Makes progress with what sends it. Returns the number of events. */
+    unsigned (*progress_loopback)(flash_transport_t *transport);
+    /* The number, from 1, of the latest that has come in, and that of the next to be sent. */
+    uint64_t (*loopback_arrived)(const flash_transport_t *transport);
+    uint64_t (*next_loopback)(const flash_transport_t *transport);
 
-/* Whether UCX asks whether the peer is there already. */
-bool flash_ucx_is_probed(const flash_peer_t *peer);
-bool flash_ucx_is_lost(const flash_peer_t *peer);
+    /* Whether UCX asks whether the peer is there already. */
+    bool (*is_probed)(const flash_peer_t *peer);
+    bool (*is_lost)(const flash_peer_t *peer);
 
-/*
- * Gives the peer up, see `recv` in flash_transport.h. Messages that UCX is working on cannot be
- * called back: their memory must stay until the transport is destroyed, unless the process has
- * really gone.
- */
-void flash_ucx_lose(flash_peer_t *peer);
+    /*
+     * Gives the peer up, see `recv` in flash_transport.h. Messages that UCX is working on cannot be
+     * called back: their memory must stay until the transport is destroyed, unless the process has
+     * really gone.
+     */
+    void (*lose)(flash_peer_t *peer);
+} flash_ucx_calls_t;
+
+/* What the plugin exports; another table gets another name. */
+#define FLASH_UCX_SYMBOL "flash_ucx_calls_1"
+extern const flash_ucx_calls_t flash_ucx_calls_1;
 
 #endif /* FLASH_UCX_H */

@@ -94,6 +94,22 @@ int flash_ucx_fail(char *reason, const char *what, ucs_status_t status);
 
 extern const flash_transport_ops_t flash_ucx_ops;
 
+/* Of the plugin's table, see flash_ucx.h. */
+flash_peer_t *flash_ucx_peer(flash_transport_t *transport);
+bool flash_ucx_is_connected(const flash_peer_t *peer);
+int flash_ucx_connect(flash_peer_t *peer, const void *address, size_t length,
+                      char reason[FLASH_UCX_REASON_MAX]);
+void flash_ucx_probe(flash_peer_t *peer, const void *address);
+void flash_ucx_look_at_probes(flash_transport_t *transport);
+void flash_ucx_end_probes(flash_transport_t *transport);
+unsigned flash_ucx_loopback(flash_transport_t *transport);
+unsigned flash_ucx_progress_loopback(flash_transport_t *transport);
+uint64_t flash_ucx_loopback_arrived(const flash_transport_t *transport);
+uint64_t flash_ucx_next_loopback(const flash_transport_t *transport);
+bool flash_ucx_is_probed(const flash_peer_t *peer);
+bool flash_ucx_is_lost(const flash_peer_t *peer);
+void flash_ucx_lose(flash_peer_t *peer);
+
 /* Ends all that is under way with the peer; what UCX cannot give back becomes an orphan. */
 void flash_ucx_end_messages(flash_peer_t *peer);
 /* flash_ucx_messages.c */
@@ -113,7 +129,7 @@ void flash_ucx_lose_failing(flash_ucx_t *ucx);
 /* A number for a process, by its address, which is no other's. */
 uint64_t flash_ucx_id(const void *address, size_t length);
 
-/* Active messages: a peer gives this process up; this process to itself, see flash_ucx_loopback(). */
+/* Active messages: a peer gives this process up; this process to itself, see `loopback probe` in flash_ucx.h. */
 enum { FLASH_UCX_GIVEN_UP, FLASH_UCX_LOOPBACK };
 /* What takes them in; `arg`: the flash_ucx_t. */
 ucs_status_t flash_ucx_hear_given_up(void *arg, const void *header, size_t header_length,

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "device/flash_stager.h"
-#include "flash_ucx.h"
+#include "job/coll_flash_ucx.h"
 
 /* What others have sent so far comes in within so many looks of the engine at the transport. */
 #define ENOUGH_PROGRESS 256
@@ -50,7 +50,7 @@ void mca_coll_flash_job_open(void)
     job.started = false;
     strcpy(job.reason, "out of memory");
     if (has_peers && mca_coll_flash_params.priority >= 0) {
-        job.transport = flash_ucx_create(flash_compat_spans_nodes(), job.reason);
+        job.transport = mca_coll_flash_ucx_open(flash_compat_spans_nodes(), job.reason);
     }
     if (job.transport != NULL) {
         job.engine = flash_engine_create(job.transport);
@@ -76,7 +76,8 @@ void mca_coll_flash_job_close(void)
         if (context != NULL) {
             context->enter();
         }
-        flash_ucx_destroy(job.transport); /* reports what never completed to the engine */
+        mca_coll_flash_ucx()->destroy(
+            job.transport); /* reports what never completed to the engine */
         if (context != NULL) {
             context->leave();
         }
@@ -129,7 +130,7 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
         found(arg, k, &silences[k]);
     }
     if (count == 0) {
-        flash_ucx_end_probes(job.transport);
+        mca_coll_flash_ucx()->end_probes(job.transport);
     }
     flash_progress_unlock(job.progress);
     return count;
@@ -139,7 +140,7 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
 static void settle(void)
 {
     for (int k = 0; k < ENOUGH_PROGRESS; k++) {
-        unsigned sent = flash_ucx_progress_loopback(job.transport);
+        unsigned sent = mca_coll_flash_ucx()->progress_loopback(job.transport);
 
         if (flash_engine_progress(job.engine) == 0 && sent == 0) {
             break;
@@ -153,7 +154,7 @@ unsigned mca_coll_flash_job_loopback(void)
 
     flash_progress_lock(job.progress);
     settle();
-    overdue = flash_ucx_loopback(job.transport);
+    overdue = mca_coll_flash_ucx()->loopback(job.transport);
     settle();
     flash_progress_unlock(job.progress);
     flash_progress_wake(job.progress);

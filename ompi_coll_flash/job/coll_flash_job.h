@@ -51,7 +51,7 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
                                 void (*found)(void *arg, size_t k, const flash_silence_t *silence),
                                 void *arg);
 
-/* See flash_ucx_loopback(); not often. Makes progress to the end before it, and behind. */
+/* See `loopback probe` in flash_ucx.h; not often. Makes progress to the end before it, and behind. */
 unsigned mca_coll_flash_job_loopback(void);
 
 /* With the first operation by messages: starts the progress thread, if parameters and machine allow. */
@@ -82,7 +82,7 @@ int mca_coll_flash_peer_connect(opal_process_name_t name, flash_peer_t *peer);
  */
 void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer);
 void mca_coll_flash_peers_judge(void);
-/* See flash_ucx_lose(). */
+/* See `lose` in flash_ucx.h. */
 void mca_coll_flash_peer_lose(flash_peer_t *peer);
 /* Before the next loopback probe: takes note of those of this node that have gone. */
 void mca_coll_flash_peers_suspect(void);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "flash_ucx.h"
+#include "job/coll_flash_ucx.h"
 
 #define MODEX_KEY "coll_flash"
 
@@ -29,7 +29,7 @@ void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_s
     int rc;
 
     if (transport != NULL) {
-        address = flash_ucx_address(transport, &address_bytes);
+        address = mca_coll_flash_ucx()->address(transport, &address_bytes);
     }
     size = sizeof(*modex) + address_bytes;
     modex = calloc(1, size);

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "flash_ucx.h"
+#include "job/coll_flash_ucx.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static opal_hash_table_t peers; /* vpid -> known_t */
@@ -67,7 +67,7 @@ static known_t *make_known(uint32_t vpid)
         return NULL;
     }
     flash_progress_lock(progress);
-    known->peer = flash_ucx_peer(mca_coll_flash_job_transport());
+    known->peer = mca_coll_flash_ucx()->peer(mca_coll_flash_job_transport());
     flash_progress_unlock(progress);
     if (known->peer == NULL ||
         opal_hash_table_set_value_uint32(&peers, vpid, known) != OPAL_SUCCESS) {
@@ -108,7 +108,7 @@ static bool is_connected(const flash_peer_t *peer)
     bool connected;
 
     flash_progress_lock(progress);
-    connected = flash_ucx_is_connected(peer);
+    connected = mca_coll_flash_ucx()->is_connected(peer);
     flash_progress_unlock(progress);
     return connected;
 }
@@ -135,7 +135,7 @@ int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char
         return FLASH_ERR_PEER;
     }
     flash_progress_lock(progress);
-    rc = flash_ucx_connect(peer, modex + 1, modex->address_bytes, reason);
+    rc = mca_coll_flash_ucx()->connect(peer, modex + 1, modex->address_bytes, reason);
     flash_progress_unlock(progress);
     free(modex);
     return rc;
@@ -156,7 +156,7 @@ void mca_coll_flash_peer_lose(flash_peer_t *peer)
     flash_progress_t *progress = mca_coll_flash_job_progress();
 
     flash_progress_lock(progress);
-    flash_ucx_lose(peer);
+    mca_coll_flash_ucx()->lose(peer);
     flash_progress_unlock(progress);
     flash_progress_wake(progress);
 }
@@ -223,7 +223,7 @@ static bool is_probed(const flash_peer_t *peer)
     bool probed;
 
     flash_progress_lock(progress);
-    probed = flash_ucx_is_probed(peer);
+    probed = mca_coll_flash_ucx()->is_probed(peer);
     flash_progress_unlock(progress);
     return probed;
 }
@@ -241,7 +241,7 @@ void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer)
     modex = is_probed(peer) ? NULL : mca_coll_flash_modex_fetch(name);
     if (modex != NULL && modex->address_bytes > 0) {
         flash_progress_lock(progress);
-        flash_ucx_probe(peer, modex + 1);
+        mca_coll_flash_ucx()->probe(peer, modex + 1);
         flash_progress_unlock(progress);
     }
     free(modex);
@@ -252,7 +252,7 @@ void mca_coll_flash_peers_judge(void)
     flash_progress_t *progress = mca_coll_flash_job_progress();
 
     flash_progress_lock(progress);
-    flash_ucx_look_at_probes(mca_coll_flash_job_transport());
+    mca_coll_flash_ucx()->look_at_probes(mca_coll_flash_job_transport());
     flash_progress_unlock(progress);
     flash_progress_wake(progress);
 }
@@ -265,9 +265,9 @@ static bool give_up(const known_t *known)
     bool had;
 
     flash_progress_lock(progress);
-    had = !flash_ucx_is_lost(known->peer);
+    had = !mca_coll_flash_ucx()->is_lost(known->peer);
     if (is_gone(&known->process)) {
-        flash_ucx_lose(known->peer);
+        mca_coll_flash_ucx()->lose(known->peer);
     } else {
         transport->ops->give_up(transport, known->peer);
     }
@@ -284,7 +284,7 @@ void mca_coll_flash_peers_suspect(void)
     known_t *known;
 
     flash_progress_lock(progress);
-    next = flash_ucx_next_loopback(mca_coll_flash_job_transport());
+    next = mca_coll_flash_ucx()->next_loopback(mca_coll_flash_job_transport());
     flash_progress_unlock(progress);
     pthread_mutex_lock(&mutex);
     while ((known = next_known(&node, &name)) != NULL) {
@@ -304,7 +304,7 @@ static const known_t *find_suspect(opal_process_name_t *name)
     const known_t *known;
 
     flash_progress_lock(progress);
-    loopback_arrived = flash_ucx_loopback_arrived(mca_coll_flash_job_transport());
+    loopback_arrived = mca_coll_flash_ucx()->loopback_arrived(mca_coll_flash_job_transport());
     flash_progress_unlock(progress);
     do {
         known = next_known(&node, name);

@@ -1,0 +1,130 @@
+/*
+ * coll_flash_ucx.c: see coll_flash_ucx.h.
+ *
+ * UCX installs handlers of its own for SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGHUP and others when it is loaded, in place of
+ * the program's, and starts a thread in which the program's other handlers would run. Both belong to
+ * the program: runtimes live by such handlers (Julia, JVMs), and a handler may expect its own thread.
+ *
+ * `calls` is written in MPI_Init only.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "job/coll_flash_ucx.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const flash_ucx_calls_t *calls;
+
+/* ------------------------------------------------------------ the program's signals */
+
+typedef struct dispositions {
+    struct sigaction of[NSIG];
+} dispositions_t;
+
+static void save(dispositions_t *dispositions)
+{
+    for (int signal = 1; signal < NSIG; signal++) {
+        (void) sigaction(signal, NULL, &dispositions->of[signal]);
+    }
+}
+
+/* Those that differ alone: the program may set others at the same time, by another thread. */
+static void restore(const dispositions_t *dispositions)
+{
+    struct sigaction now;
+
+    for (int signal = 1; signal < NSIG; signal++) {
+        const struct sigaction *before = &dispositions->of[signal];
+
+        if (sigaction(signal, NULL, &now) == 0 && now.sa_sigaction != before->sa_sigaction) {
+            (void) sigaction(signal, before, NULL);
+        }
+    }
+}
+
+/* --------------------------------------------------------------------- the plugin */
+
+/* The folder of this library, wherever it was put. */
+static bool find_folder(char folder[PATH_MAX])
+{
+    Dl_info library;
+    char *end;
+
+    if (dladdr((const void *) (uintptr_t) mca_coll_flash_ucx_open, &library) == 0 ||
+        strlen(library.dli_fname) >= PATH_MAX) {
+        return false;
+    }
+    strcpy(folder, library.dli_fname);
+    end = strrchr(folder, '/');
+    if (end == NULL) {
+        return false;
+    }
+    *end = '\0';
+    return true;
+}
+
+/*
+ * It stays loaded, and UCX with it: when it is unloaded, UCX puts back the signal handlers that it
+ * found, over those that the program has set since.
+ */
+static void *load_from(const char *folder, const char *below)
+{
+    char path[PATH_MAX + 32];
+
+    snprintf(path, sizeof(path), "%s%s/flash_ucx.so", folder, below);
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+/* Installed, in the folder of flash's plugins; in the folder where it was built, beside the library. */
+static const flash_ucx_calls_t *load(char *reason)
+{
+    const flash_ucx_calls_t *found = NULL;
+    char folder[PATH_MAX];
+    void *plugin;
+
+    if (!find_folder(folder)) {
+        strcpy(reason, "the folder of libmpix_flash.so is not to be found");
+        return NULL;
+    }
+    plugin = load_from(folder, "/" FLASH_PLUGINS);
+    if (plugin == NULL) {
+        snprintf(reason, FLASH_UCX_REASON_MAX, "%s", dlerror());
+        plugin = load_from(folder, "");
+    }
+    if (plugin != NULL) {
+        found = dlsym(plugin, FLASH_UCX_SYMBOL);
+        if (found == NULL) {
+            snprintf(reason, FLASH_UCX_REASON_MAX, "flash_ucx.so is of another version of flash");
+        }
+    }
+    return found;
+}
+
+flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_UCX_REASON_MAX])
+{
+    dispositions_t dispositions;
+    flash_transport_t *transport = NULL;
+    sigset_t all, mask;
+
+    save(&dispositions);
+    sigfillset(&all);
+    (void) pthread_sigmask(SIG_SETMASK, &all, &mask); /* its thread inherits that */
+    if (calls == NULL) {
+        calls = load(reason);
+    }
+    if (calls != NULL) {
+        transport = calls->create(across_nodes, reason);
+    }
+    (void) pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    restore(&dispositions);
+    return transport;
+}
+
+const flash_ucx_calls_t *mca_coll_flash_ucx(void)
+{
+    return calls;
+}

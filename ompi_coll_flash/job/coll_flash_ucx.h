@@ -1,0 +1,20 @@
+/*
+ * coll_flash_ucx.h: UCX, which a process loads when it opens it.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#ifndef COLL_FLASH_UCX_H
+#define COLL_FLASH_UCX_H
+
+#include "flash_ucx.h"
+
+/*
+ * Loads the plugin, unless it is loaded, and opens UCX; see `create` in flash_ucx.h. In MPI_Init. The
+ * process' signal handlers are afterwards those that were there before.
+ */
+flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_UCX_REASON_MAX]);
+
+/* The plugin's functions; NULL before the plugin is loaded, so there as long as there is a transport. */
+const flash_ucx_calls_t *mca_coll_flash_ucx(void);
+
+#endif /* COLL_FLASH_UCX_H */
