@@ -1,9 +1,15 @@
 /*
  * coll_flash_ucx.c: see coll_flash_ucx.h.
  *
- * UCX installs handlers of its own for SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGHUP and others when it is loaded, in place of
- * the program's, and starts a thread in which the program's other handlers would run. Both belong to
- * the program: runtimes live by such handlers (Julia, JVMs), and a handler may expect its own thread.
+ * A program that never heard of UCX finds its process as it was:
+ *
+ *   handlers  UCX takes SIGSEGV, SIGFPE, SIGILL, SIGHUP and others from the program when it is loaded. Runtimes
+ *             live by such handlers (Julia, JVMs).
+ *   threads   UCX's own thread would run the program's other handlers, which may expect a thread of the
+ *             program's.
+ *   code      UCX writes over the first instructions of mmap(2), munmap(2), brk(2) and others in the C library, to
+ *             hear of memory that goes. It needs that for memory that it has registered with a device, and
+ *             only there.
  *
  * `calls` is written in MPI_Init only.
  *
@@ -15,7 +21,9 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const flash_ucx_calls_t *calls;
 
@@ -44,6 +52,22 @@ static void restore(const dispositions_t *dispositions)
             (void) sigaction(signal, before, NULL);
         }
     }
+}
+
+/* --------------------------------------------------------- the C library's code */
+
+/* Where UCX may register memory: with network adapters, GPUs, and for other processes of the node. */
+static bool has_registering_device(void)
+{
+    static const char *const devices[] = {"/dev/infiniband", "/dev/nvidiactl", "/dev/dxg",
+                                          "/dev/kfd",        "/dev/xpmem",     "/dev/knem"};
+
+    for (size_t k = 0; k < sizeof(devices) / sizeof(devices[0]); k++) {
+        if (access(devices[k], F_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* --------------------------------------------------------------------- the plugin */
@@ -104,6 +128,19 @@ static const flash_ucx_calls_t *load(char *reason)
     return found;
 }
 
+/* UCX reads this variable once, when it is loaded: by whoever is the first to do so. */
+static const flash_ucx_calls_t *load_without_hooks(char *reason)
+{
+    static const char *const variable = "UCX_MEM_EVENTS";
+    bool ours = getenv(variable) == NULL && !has_registering_device() && setenv(variable, "n", 0) == 0;
+    const flash_ucx_calls_t *found = load(reason);
+
+    if (ours) {
+        unsetenv(variable);
+    }
+    return found;
+}
+
 flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_UCX_REASON_MAX])
 {
     dispositions_t dispositions;
@@ -114,7 +151,7 @@ flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_
     sigfillset(&all);
     (void) pthread_sigmask(SIG_SETMASK, &all, &mask); /* its thread inherits that */
     if (calls == NULL) {
-        calls = load(reason);
+        calls = load_without_hooks(reason);
     }
     if (calls != NULL) {
         transport = calls->create(across_nodes, reason);
