@@ -132,7 +132,8 @@ static const flash_ucx_calls_t *load(char *reason)
 static const flash_ucx_calls_t *load_without_hooks(char *reason)
 {
     static const char *const variable = "UCX_MEM_EVENTS";
-    bool ours = getenv(variable) == NULL && !has_registering_device() && setenv(variable, "n", 0) == 0;
+    bool ours =
+        getenv(variable) == NULL && !has_registering_device() && setenv(variable, "n", 0) == 0;
     const flash_ucx_calls_t *found = load(reason);
 
     if (ours) {

@@ -115,8 +115,8 @@ static unsigned long long blocked_by(const char *thread)
 /* In how many threads beside this one a signal that is sent to the process may be handled. */
 static void tell_threads(void)
 {
-    static const unsigned long long asynchronous =
-        1ULL << (SIGALRM - 1) | 1ULL << (SIGTERM - 1) | 1ULL << (SIGUSR1 - 1) | 1ULL << (SIGINT - 1);
+    static const unsigned long long asynchronous = 1ULL << (SIGALRM - 1) | 1ULL << (SIGTERM - 1) |
+                                                   1ULL << (SIGUSR1 - 1) | 1ULL << (SIGINT - 1);
     DIR *threads = opendir("/proc/self/task");
     const struct dirent *entry;
     unsigned open = 0;
@@ -161,9 +161,9 @@ static void tell_limits(void)
 /* Those of the C library that communication libraries write over, to hear of memory that goes. */
 static void tell_code(void)
 {
-    static const char *const functions[] = {"mmap",  "munmap",  "mremap", "madvise", "shmat", "shmdt", "brk",
-                                            "sbrk",  "malloc",  "free",   "fork",    "open",  "signal",
-                                            "calloc", "realloc", "sigaction"};
+    static const char *const functions[] = {
+        "mmap",   "munmap", "mremap", "madvise", "shmat",  "shmdt",  "brk",     "sbrk",
+        "malloc", "free",   "fork",   "open",    "signal", "calloc", "realloc", "sigaction"};
 
     for (size_t k = 0; k < sizeof(functions) / sizeof(functions[0]); k++) {
         const unsigned char *code = dlsym(RTLD_DEFAULT, functions[k]);
