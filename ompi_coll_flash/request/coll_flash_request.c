@@ -144,8 +144,6 @@ static void explain(const mca_coll_flash_request_t *request, int status, uint32_
         FLASH_HELP("peer-failed", rank, opal_process_info.nodename, (int) getpid());
     } else if (status == FLASH_ERR_LOST) {
         FLASH_HELP("peer-lost", rank, opal_process_info.nodename, (int) getpid());
-    } else if (status == FLASH_ERR_UNREADABLE) {
-        FLASH_HELP("unreadable", rank, opal_process_info.nodename, (int) getpid());
     } else if (status == FLASH_ERR_DEVICE) {
         mca_coll_flash_tell_device_failed();
     } else if (status == FLASH_ERR_TRUNCATED) {

@@ -7,7 +7,7 @@
  * when a job is killed, and takes the memory that is used. Each communicator's number has a side
  * there; coll_flash_shm_calls.c sees to it that a number is not used again too early.
  *
- * Written in MPI_Init and MPI_Finalize only.
+ * Written in MPI_Init and MPI_Finalize only, but for what is said to have a lock.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -41,6 +41,7 @@ static struct {
     neighbour_t *neighbours; /* by rank of MPI_COMM_WORLD */
     bool may_read;           /* the memory of all those of this node */
     bool used;
+    bool told_unreadable; /* under the lock of the channels */
 } node = {.descriptor = -1};
 
 /* No side is to lose its memory, by whomever. */
@@ -231,10 +232,28 @@ static uint32_t world_rank_of(const ompi_communicator_t *comm, uint32_t rank)
     return ompi_group_get_proc_name(comm->c_local_group, (int) rank).vpid;
 }
 
-/* `arg`: the communicator, which is kept while operations are under way. */
+/* A right that is lost after MPI_Init, for one: it costs a second copy. Said once. */
+static void tell_unreadable(uint32_t world_rank)
+{
+    if (!node.told_unreadable) {
+        node.told_unreadable = true;
+        FLASH_VERBOSE(1,
+                      "coll:flash: the memory of rank %u of MPI_COMM_WORLD cannot be read: such blocks are "
+                      "copied through shared memory",
+                      (unsigned) world_rank);
+    }
+}
+
+/* `arg`: the communicator, which is kept while operations are under way. Under the lock of the channels. */
 static int read_rank(void *arg, uint32_t rank, void *to, const void *from, size_t bytes)
 {
-    return flash_process_read(&node.neighbours[world_rank_of(arg, rank)].process, to, from, bytes);
+    uint32_t world_rank = world_rank_of(arg, rank);
+    int status = flash_process_read(&node.neighbours[world_rank].process, to, from, bytes);
+
+    if (status == FLASH_ERR_UNREADABLE) {
+        tell_unreadable(world_rank);
+    }
+    return status;
 }
 
 static void find_sides(ompi_communicator_t *comm, flash_shm_side_t **sides)

@@ -5,6 +5,8 @@
  */
 #include "shm/flash_shm_internal.h"
 
+#include <stdlib.h>
+
 #include <string.h>
 
 flash_shm_t *flash_shm_create(uint32_t nranks, uint32_t rank, flash_shm_side_t *const sides[])
@@ -50,7 +52,8 @@ void flash_shm_destroy(flash_shm_t *shm)
     if (shm == NULL) {
         return;
     }
-    while ((op = flash_shm_get_running(shm)) != NULL || (op = flash_shm_get(&shm->ended)) != NULL) {
+    while ((op = flash_shm_get(&shm->running)) != NULL ||
+           (op = flash_shm_get(&shm->ended)) != NULL) {
         if (flash_shm_is_refusal(op)) {
             forget(shm, op);
         }
@@ -223,10 +226,7 @@ static bool take_next(flash_shm_t *shm, flash_shm_op_t *op)
     return true;
 }
 
-/*
- * Whether all others have read the block of the oldest operation; makes a copy for those that
- * cannot.
- */
+/* Whether all others have read the block of the oldest operation; shows it to those that cannot. */
 static bool is_read(const flash_shm_t *shm, flash_shm_op_t *op)
 {
     uint64_t round = shm->taken + (op->taken == 0); /* such an operation has one */
@@ -236,7 +236,7 @@ static bool is_read(const flash_shm_t *shm, flash_shm_op_t *op)
         return true;
     }
     if (op->posted > 0 && !op->params.poisoned) {
-        flash_shm_answer(shm, op, slot_of(shm, shm->rank, number), number);
+        flash_shm_show(shm, op, slot_of(shm, shm->rank, number), number);
     }
     return false;
 }
@@ -303,7 +303,7 @@ static void reset(flash_shm_op_t *op)
     op->ahead = 1;
     op->reads = op->asks = false;
     op->offset = 0;
-    op->copy = NULL;
+    op->shown = 0;
     op->status = FLASH_OK;
     op->failed_rank = FLASH_NOBODY;
 }
@@ -365,7 +365,7 @@ bool flash_shm_progress(flash_shm_t *shm)
     happened |= take_next(shm, op);
     read = !op->reads || is_read(shm, op);
     if (op->taken == op->rounds && op->posted == op->rounds && read) {
-        flash_shm_put(&shm->ended, flash_shm_get_running(shm));
+        flash_shm_put(&shm->ended, flash_shm_get(&shm->running));
     }
     return happened;
 }

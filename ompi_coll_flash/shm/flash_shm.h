@@ -14,11 +14,12 @@
  * all have taken what was in it. So there are two copies of each byte, and no message: no kernel,
  * no connection, no thread.
  *
- * An allgather of blocks that are long enough goes by *reading* where ranks can: it has one round,
- * a rank posts where its block is instead of the block, all others copy it from there, and its
- * operation ends once they have. One copy of each byte, by whoever takes it. There is memory that
- * processors reach and the kernel does not when it reads for another process, as drivers map it:
- * who finds such asks its owner, who makes a copy for all to read.
+ * An allgather of blocks that are long enough goes by *reading* where ranks can: it has one round, a
+ * rank posts where its block is instead of the block, all others copy it from there, and its
+ * operation ends once they have. One copy of each byte, by the rank that takes it. A rank may find that it
+ * cannot read a block: the block is in memory that processors reach and the kernel does not when it
+ * reads for another process, as drivers map it, or one of the two processes has lost the right since.
+ * That rank *asks* the block's owner, which shows it the block through the slot, one piece at a time.
  *
  * Rounds are counted from the side's beginning, over all channels that it belongs to, one after
  * another. A rank's count of what it has taken does not change between one channel's last operation
@@ -65,10 +66,10 @@ typedef struct flash_shm_slot {
     uint32_t poisoned;               /* the content is lost, */
     uint32_t failed_rank;            /* since that rank failed, or FLASH_NOBODY */
     char data[FLASH_SHM_SLOT_BYTES]; /* the first bytes of it come with the line of the rest */
-    _Atomic uint64_t again; /* reading: the address of a copy, FLASH_SHM_NO_COPY, or 0: none yet */
+    /* Reading: where the block is, and how many pieces of it its owner has shown in `data`. */
+    const void *address;
+    _Atomic uint64_t shown;
 } flash_shm_slot_t;
-
-#define FLASH_SHM_NO_COPY UINT64_C(1) /* there was no memory for one */
 
 _Static_assert(offsetof(flash_shm_slot_t, data) % _Alignof(max_align_t) == 0,
                "parts of any type are aligned");
@@ -76,10 +77,16 @@ _Static_assert(offsetof(flash_shm_slot_t, data) % _Alignof(max_align_t) == 0,
 /* Zeroed memory is a side. */
 typedef struct flash_shm_side {
     _Alignas(2 * FLASH_SHM_LINE) _Atomic uint64_t taken; /* rounds that its owner is done with */
-    _Atomic uint64_t unread; /* the round of another side whose block its owner cannot read; or 0 */
-    _Atomic uint32_t lost;   /* the number of the rank that its owner has lost, and one; or 0 */
+    _Atomic uint64_t unread; /* FLASH_SHM_ASKED, of the block that its owner cannot read; or 0 */
+    _Atomic uint64_t
+        got; /* of that block: how many pieces had been shown with the latest it took */
+    _Atomic uint32_t lost; /* the number of the rank that its owner has lost, and one; or 0 */
     flash_shm_slot_t slots[FLASH_SHM_SLOTS];
 } flash_shm_side_t;
+
+/* What a rank asks for: the block of that rank, in its round of that number. One word: both change at once. */
+#define FLASH_SHM_ASKED(number, rank) ((uint64_t) (number) << 16 | (rank))
+#define FLASH_SHM_JOINS               UINT64_MAX /* `got` of a rank that has just asked */
 
 /* An operation; the caller's memory. */
 typedef struct flash_shm_op {
@@ -93,9 +100,10 @@ typedef struct flash_shm_op {
     uint64_t fingerprint;
     uint32_t ahead; /* the rank from which to take next stands so many places to the right */
     bool reads;     /* blocks, from where they are */
-    bool asks;      /* for a copy of that rank's */
+    bool asks;      /* that rank to show its block */
     size_t offset;  /* of that rank's, what has been read, in bytes */
-    void *copy;     /* of this rank's, for others to read; owned; or NULL */
+    uint64_t shown; /* of this rank's block, pieces that others have asked for */
+    uint64_t got;   /* as of flash_shm_side_t, or FLASH_SHM_JOINS */
     int status;     /* FLASH_OK, FLASH_ERR_* or of the combine function */
     uint32_t failed_rank;
 } flash_shm_op_t;

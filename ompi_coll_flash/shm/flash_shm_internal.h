@@ -10,8 +10,6 @@
 
 #include "shm/flash_shm.h"
 
-#include <stdlib.h>
-
 typedef struct op_queue {
     flash_shm_op_t *head, **tail;
 } op_queue_t;
@@ -54,17 +52,6 @@ static inline flash_shm_op_t *flash_shm_get(op_queue_t *queue)
     return op;
 }
 
-static inline flash_shm_op_t *flash_shm_get_running(flash_shm_t *shm)
-{
-    flash_shm_op_t *op = flash_shm_get(&shm->running);
-
-    if (op != NULL) {
-        free(op->copy);
-        op->copy = NULL;
-    }
-    return op;
-}
-
 static inline bool flash_shm_is_refusal(const flash_shm_op_t *op)
 {
     return op->params.user == NULL;
@@ -98,11 +85,11 @@ typedef enum flash_taken { FLASH_TAKEN, FLASH_TAKE_MORE, FLASH_TAKE_LATER } flas
 
 /* As the slot of an operation that reads is filled. */
 void flash_shm_fill_address(const flash_shm_op_t *op, flash_shm_slot_t *slot);
-/* Reads some of that rank's block. FLASH_TAKE_LATER: has asked for a copy, which is not there yet. */
+/* Reads some of that rank's block. FLASH_TAKE_LATER: has asked for it, and the next piece is not there yet. */
 flash_taken_t flash_shm_read(const flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
                              const flash_shm_slot_t *slot);
-/* Of the oldest operation: makes the copy that somebody has asked for, in its slot. */
-void flash_shm_answer(const flash_shm_t *shm, flash_shm_op_t *op, flash_shm_slot_t *slot,
-                      uint64_t number);
+/* Of the oldest operation: shows the next piece in its slot, if a rank has asked for it. */
+void flash_shm_show(const flash_shm_t *shm, flash_shm_op_t *op, flash_shm_slot_t *slot,
+                    uint64_t number);
 
 #endif /* FLASH_SHM_INTERNAL_H */

@@ -5,9 +5,6 @@
  */
 #include "shm/flash_shm_internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "engine/flash_copy.h"
 
 /* --------------------------------------------------------------------- taking */
@@ -37,66 +34,106 @@ ptrdiff_t flash_shm_place(const flash_shm_op_t *op, uint32_t block, flash_range_
 
 void flash_shm_fill_address(const flash_shm_op_t *op, flash_shm_slot_t *slot)
 {
-    memcpy(slot->data, &op->params.input, sizeof(op->params.input));
-    atomic_store_explicit(&slot->again, 0, memory_order_relaxed);
+    slot->address = op->params.input;
+    atomic_store_explicit(&slot->shown, 0, memory_order_relaxed);
 }
 
 /* -------------------------------------------------------------------- the owner */
 
-static bool is_asked(const flash_shm_t *shm, uint64_t number)
+/*
+ * The pieces come in turn, and from the first one again, as long as a rank asks. The piece that is shown stays until
+ * all ranks that ask have taken it. One that has asked takes none that was shown before: the owner may not
+ * have seen yet that it asks. It looks which one that is (shown, s) after it has said so (unread), and the owner
+ * looks who asks after it has shown the next one (s + 1): both in one order of all such accesses, so that
+ * the owner sees it ask before it shows another in the place of s + 1.
+ */
+static size_t pieces(size_t bytes)
 {
+    return (bytes + FLASH_SHM_SLOT_BYTES - 1) / FLASH_SHM_SLOT_BYTES;
+}
+
+static size_t offset_of(uint64_t shown, size_t bytes)
+{
+    return (size_t) ((shown - 1) % pieces(bytes)) * FLASH_SHM_SLOT_BYTES;
+}
+
+static size_t length_of(size_t offset, size_t bytes)
+{
+    size_t left = bytes - offset;
+
+    return left < FLASH_SHM_SLOT_BYTES ? left : FLASH_SHM_SLOT_BYTES;
+}
+
+/* Whether a rank waits for the next piece, and none has the present one still to take. */
+static bool is_wanted(const flash_shm_t *shm, const flash_shm_op_t *op, uint64_t number)
+{
+    bool wanted = false;
+
     for (uint32_t rank = 0; rank < shm->nranks; rank++) {
         const flash_shm_side_t *side = shm->sides[rank];
 
-        if (rank != shm->rank &&
-            atomic_load_explicit(&side->unread, memory_order_acquire) == number) {
-            return true;
+        if (rank != shm->rank && atomic_load_explicit(&side->unread, memory_order_seq_cst) ==
+                                     FLASH_SHM_ASKED(number, shm->rank)) {
+            if (atomic_load_explicit(&side->got, memory_order_acquire) != op->shown) {
+                return false;
+            }
+            wanted = true;
         }
     }
-    return false;
+    return wanted;
 }
 
-/* Who asks another rank whose rounds have the same number gets a copy made that nobody reads. */
-void flash_shm_answer(const flash_shm_t *shm, flash_shm_op_t *op, flash_shm_slot_t *slot,
-                      uint64_t number)
+void flash_shm_show(const flash_shm_t *shm, flash_shm_op_t *op, flash_shm_slot_t *slot,
+                    uint64_t number)
 {
     size_t bytes = flash_schedule_count(&op->params.schedule, shm->rank) * op->params.element;
-    uint64_t answer = FLASH_SHM_NO_COPY;
+    size_t offset;
 
-    if (atomic_load_explicit(&slot->again, memory_order_relaxed) != 0 || !is_asked(shm, number)) {
-        return;
+    if (is_wanted(shm, op, number)) {
+        op->shown++;
+        offset = offset_of(op->shown, bytes);
+        flash_copy(slot->data, (const char *) op->params.input + offset, length_of(offset, bytes));
+        atomic_store_explicit(&slot->shown, op->shown, memory_order_seq_cst);
     }
-    op->copy = malloc(bytes);
-    if (op->copy != NULL) {
-        flash_copy(op->copy, op->params.input, bytes);
-        answer = (uint64_t) (uintptr_t) op->copy;
-    }
-    atomic_store_explicit(&slot->again, answer, memory_order_release);
 }
 
 /* ------------------------------------------------------------------- the others */
 
-static void ask(const flash_shm_t *shm, flash_shm_op_t *op, uint64_t number)
+static void ask(const flash_shm_t *shm, flash_shm_op_t *op, uint64_t asked)
 {
-    op->asks = number != 0;
-    atomic_store_explicit(&shm->sides[shm->rank]->unread, number, memory_order_release);
+    flash_shm_side_t *side = shm->sides[shm->rank];
+
+    op->asks = asked != 0;
+    op->offset = 0;
+    op->got = FLASH_SHM_JOINS;
+    atomic_store_explicit(&side->got, op->got, memory_order_relaxed);
+    atomic_store_explicit(&side->unread, asked, memory_order_seq_cst);
 }
 
-/* NULL: there is no copy yet. */
-static const char *find(flash_shm_op_t *op, uint32_t rank, const flash_shm_slot_t *slot)
+static void tell_got(const flash_shm_t *shm, flash_shm_op_t *op, uint64_t shown)
 {
-    const char *from;
-    uint64_t copy;
+    op->got = shown;
+    atomic_store_explicit(&shm->sides[shm->rank]->got, shown, memory_order_release);
+}
 
-    if (!op->asks) {
-        memcpy(&from, slot->data, sizeof(from));
-        return from;
+/* Takes the next piece to `output`, where the block is to be. Whether there was one. */
+static bool take_shown(const flash_shm_t *shm, flash_shm_op_t *op, const flash_shm_slot_t *slot,
+                       char *output, size_t bytes)
+{
+    uint64_t shown = atomic_load_explicit(&slot->shown, memory_order_seq_cst);
+    size_t offset;
+
+    if (op->got == FLASH_SHM_JOINS) {
+        tell_got(shm, op, shown);
     }
-    copy = atomic_load_explicit(&slot->again, memory_order_acquire);
-    if (copy == FLASH_SHM_NO_COPY) {
-        flash_shm_fail(op, FLASH_ERR_PEER, rank);
+    if (shown == op->got) {
+        return false;
     }
-    return (const char *) (uintptr_t) copy;
+    offset = offset_of(shown, bytes);
+    flash_copy(output + offset, slot->data, length_of(offset, bytes));
+    op->offset += length_of(offset, bytes);
+    tell_got(shm, op, shown);
+    return true;
 }
 
 /*
@@ -124,34 +161,45 @@ static flash_taken_t end(const flash_shm_t *shm, flash_shm_op_t *op, uint32_t ra
     return FLASH_TAKEN;
 }
 
+/* The next bytes of the block, from where it is. */
+static int read_some(const flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
+                     const flash_shm_slot_t *slot, char *output, size_t bytes)
+{
+    size_t left = bytes - op->offset;
+    size_t some = left < FLASH_SHM_READ_BYTES ? left : FLASH_SHM_READ_BYTES;
+    int status = shm->read(shm->read_arg, rank, output + op->offset,
+                           (const char *) slot->address + op->offset, some);
+
+    op->offset += status == FLASH_OK ? some : 0;
+    return status;
+}
+
 flash_taken_t flash_shm_read(const flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
                              const flash_shm_slot_t *slot)
 {
     flash_range_t block = flash_shm_part(op, rank, op->taken);
-    size_t left = block.count * op->params.element - op->offset;
-    size_t some = left < FLASH_SHM_READ_BYTES ? left : FLASH_SHM_READ_BYTES;
-    const char *from = left == 0 ? NULL : find(op, rank, slot);
+    char *output = (char *) op->params.output + flash_shm_place(op, rank, block);
+    size_t bytes = block.count * op->params.element;
     int status;
 
-    if (left == 0 || op->status != FLASH_OK) {
+    if (bytes == 0) {
         return end(shm, op, rank);
     }
-    if (from == NULL) {
-        return FLASH_TAKE_LATER;
+    if (op->asks) {
+        if (!take_shown(shm, op, slot, output, bytes)) {
+            return FLASH_TAKE_LATER;
+        }
+    } else {
+        status = read_some(shm, op, rank, slot, output, bytes);
+        if (status == FLASH_ERR_UNREADABLE) {
+            ask(shm, op,
+                FLASH_SHM_ASKED(atomic_load_explicit(&slot->posted, memory_order_relaxed), rank));
+            return FLASH_TAKE_LATER;
+        }
+        if (status != FLASH_OK) {
+            flash_shm_fail(op, status, rank);
+            return end(shm, op, rank);
+        }
     }
-    status = shm->read(shm->read_arg, rank,
-                       (char *) op->params.output + flash_shm_place(op, rank, block) + op->offset,
-                       from + op->offset, some);
-    if (status == FLASH_ERR_UNREADABLE && !op->asks) {
-        op->offset = 0;
-        ask(shm, op, atomic_load_explicit(&slot->posted, memory_order_relaxed));
-        return FLASH_TAKE_LATER;
-    }
-    if (status != FLASH_OK) {
-        check(shm, op, rank); /* a copy may be gone for that reason */
-        flash_shm_fail(op, status, rank);
-        return end(shm, op, rank);
-    }
-    op->offset += some;
-    return some < left ? FLASH_TAKE_MORE : end(shm, op, rank);
+    return op->offset < bytes ? FLASH_TAKE_MORE : end(shm, op, rank);
 }

@@ -13,7 +13,7 @@ void flash_shm_lose(flash_shm_t *shm, uint32_t rank)
     atomic_store_explicit(&shm->sides[shm->rank]->lost, rank + 1, memory_order_relaxed);
     /* Before this rank's memory is its user's, see flash_shm_read.c. */
     atomic_thread_fence(memory_order_seq_cst);
-    while ((op = flash_shm_get_running(shm)) != NULL) {
+    while ((op = flash_shm_get(&shm->running)) != NULL) {
         flash_shm_fail(op, FLASH_ERR_LOST, rank);
         flash_shm_put(&shm->ended, op);
     }
@@ -57,7 +57,7 @@ bool flash_shm_watch(flash_shm_t *shm, flash_silence_t *silence)
     while (told != NULL && flash_shm_is_refusal(told)) { /* it keeps those behind it waiting */
         told = told->next;
     }
-    done = (shm->posted + shm->taken) * shm->nranks + op->ahead;
+    done = (shm->posted + shm->taken) * shm->nranks + op->ahead + op->offset + op->shown;
     shm->watches = done == shm->watched ? shm->watches + 1 : 0;
     if (told == NULL && shm->watches > 1) {
         shm->watches = 1; /* who comes behind the refusal has not waited yet */

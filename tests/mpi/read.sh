@@ -49,15 +49,14 @@ plain_random
 
 # --------------------------------------------------------------------- failures
 
-if sanitized; then
-    cases=(unreadable_at_first unreadable)
-    skip 'no memory for a copy' 'sanitizers have allocators of their own'
-else
-    cases=(unreadable_at_first unreadable no_memory_for_copy)
-fi
 for np in 2 3 4; do
-    mpi "$np" -- test_faults "${cases[@]}"
+    mpi "$np" -- test_faults unreadable_at_first unreadable
+    mpi "$np" -- test_rights each all
+    own_job mpi "$np" -- test_rights filter
 done
-point 'not even a copy is read: cause and remedy' explains unreadable 2 -- test_faults unreadable
+point 'a right that is lost: said once by each rank' says 2 'cannot be read: such blocks are copied' 2 \
+    --mca coll_flash_verbose 1 -- test_rights each all
+shm=auto
+mpi 2 -- test_rights each all
 
 plan

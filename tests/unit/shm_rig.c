@@ -98,19 +98,29 @@ flash_op_params_t shm_params(shm_call_t *call, const shm_plan_t *plan, uint32_t 
     return params;
 }
 
+bool shm_has_block(const shm_call_t *call, uint32_t block)
+{
+    const shm_plan_t *plan = call->plan;
+    bool right = true;
+
+    for (size_t k = 0; k < plan->counts[block]; k++) {
+        right &= call->output[(size_t) plan->displs[block] + k] == value(plan, block, block, k);
+    }
+    return right;
+}
+
 bool shm_is_right(const shm_call_t *call, uint32_t nranks, uint32_t rank)
 {
     const shm_plan_t *plan = call->plan;
     bool right = call->op.status == FLASH_OK;
 
     for (uint32_t block = 0; block < nranks; block++) {
-        for (size_t k = 0; k < plan->counts[block]; k++) {
-            if (plan->kind == FLASH_ALLGATHER) {
-                right &=
-                    call->output[(size_t) plan->displs[block] + k] == value(plan, block, block, k);
-            } else if (block == rank) {
-                right &= call->output[k] == sum(plan, nranks, block, k);
-            }
+        if (plan->kind == FLASH_ALLGATHER) {
+            right &= shm_has_block(call, block);
+        }
+        for (size_t k = 0;
+             plan->kind == FLASH_REDUCE_SCATTER && block == rank && k < plan->counts[block]; k++) {
+            right &= call->output[k] == sum(plan, nranks, block, k);
         }
     }
     return right;

@@ -38,12 +38,14 @@ shm_plan_t shm_plan(uint64_t *random, uint32_t nranks);
 flash_op_params_t shm_params(shm_call_t *call, const shm_plan_t *plan, uint32_t nranks,
                              uint32_t rank);
 /* Of one that has ended. */
+/* Of an allgather, whether that block has come. */
+bool shm_has_block(const shm_call_t *call, uint32_t block);
 bool shm_is_right(const shm_call_t *call, uint32_t nranks, uint32_t rank);
 void shm_free_call(shm_call_t *call);
 
 /*
  * What ranks of one process read each other's memory with, see flash_shm_read_by(): what a plan
- * hides is FLASH_ERR_UNREADABLE, and told by its address. The copy of it is not hidden.
+ * hides is FLASH_ERR_UNREADABLE, and told by its address.
  */
 int shm_read(void *arg, uint32_t rank, void *to, const void *from, size_t bytes);
 

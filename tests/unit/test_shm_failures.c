@@ -367,20 +367,44 @@ static int fail_to_read(void *arg, uint32_t rank, void *to, const void *from, si
     return rank == 2 ? fails_with : FLASH_OK;
 }
 
-/* Rank 0 finds that it cannot read rank 2's, nor its copy, or that it has gone. */
-static void test_unreadable(int status)
+/* Rank 0 finds that rank 2 has gone. */
+static void test_gone(void)
 {
     trio_t trio;
     bool ended;
 
     set_up_reading(&trio, 100);
-    fails_with = status;
+    fails_with = FLASH_ERR_LOST;
     flash_shm_read_by(trio.shms[0], fail_to_read, NULL);
     start_all(&trio);
     ended = finish(&trio, N);
-    ok(ended && trio.calls[0].op.status == status && trio.calls[0].op.failed_rank == 2 &&
+    ok(ended && trio.calls[0].op.status == FLASH_ERR_LOST && trio.calls[0].op.failed_rank == 2 &&
            shm_is_right(&trio.calls[1], N, 1) && shm_is_right(&trio.calls[2], N, 2),
-       "status %d: who cannot read ends with an error, the others well", status);
+       "who finds a rank gone ends with an error, the others well");
+    tear_down(&trio);
+}
+
+/*
+ * Ranks 0 and 1 ask rank 2 for its block, rank 1 when rank 0 has some pieces already: both get all, and neither a
+ * piece that another is written over.
+ */
+static void test_shown_to_two(int late)
+{
+    trio_t trio;
+
+    set_up_reading(&trio, 5 * FLASH_SHM_SLOT_BYTES / sizeof(uint64_t) + 3);
+    fails_with = FLASH_ERR_UNREADABLE;
+    flash_shm_read_by(trio.shms[0], fail_to_read, NULL);
+    flash_shm_read_by(trio.shms[1], fail_to_read, NULL);
+    start_all(&trio);
+    for (int k = 0; k < late; k++) {
+        step(&trio, 0, 1);
+        step(&trio, 2, 1);
+    }
+    ok(finish(&trio, N) && shm_is_right(&trio.calls[2], N, 2) &&
+           trio.calls[0].op.status == FLASH_OK && trio.calls[1].op.status == FLASH_OK &&
+           shm_has_block(&trio.calls[0], 2) && shm_has_block(&trio.calls[1], 2),
+       "a block is shown to two, to one of them %d steps later", late);
     tear_down(&trio);
 }
 
@@ -420,8 +444,10 @@ int main(void)
     test_disagreement(FLASH_REDUCE_SCATTER, 100000, 3, 1000);
     test_kept(0);
     test_kept(3);
-    test_unreadable(FLASH_ERR_UNREADABLE);
-    test_unreadable(FLASH_ERR_LOST);
+    test_gone();
+    for (int late = 0; late < 20; late++) {
+        test_shown_to_two(late);
+    }
     test_read_too_late();
     test_other_counts();
     test_lost(false);
