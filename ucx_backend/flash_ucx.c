@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 /*
  * With this prefix UCX itself reads FLASH_UCX_* beside UCX_*. Users expect to find the variables of
@@ -36,19 +37,18 @@ static bool has_rdma_device(void)
     return entry != NULL;
 }
 
-/* Whether the environment says what UCX itself reads. */
-static bool is_set(const char *name)
+/* What the environment says of a setting, in the order in which it counts; `otherwise` if nothing. */
+static const char *set_to(const char *name, const char *otherwise)
 {
-    static const char *const prefixes[] = {"UCX_", UCX_OWN_PREFIX "_UCX_"};
+    static const char *const prefixes[] = {ENV_PREFIX, UCX_OWN_PREFIX "_UCX_", "UCX_"};
     char variable[64];
+    const char *value = NULL;
 
-    for (size_t k = 0; k < sizeof(prefixes) / sizeof(prefixes[0]); k++) {
+    for (size_t k = 0; k < sizeof(prefixes) / sizeof(prefixes[0]) && value == NULL; k++) {
         snprintf(variable, sizeof(variable), "%s%s", prefixes[k], name);
-        if (getenv(variable) != NULL) {
-            return true;
-        }
+        value = getenv(variable);
     }
-    return false;
+    return value != NULL ? value : otherwise;
 }
 
 /* Changes one of UCX's defaults, which the environment may change again. */
@@ -56,7 +56,7 @@ static int set_default(ucp_config_t *config, const char *name, const char *value
 {
     ucs_status_t status;
 
-    if (is_set(name)) {
+    if (set_to(name, NULL) != NULL) {
         return FLASH_OK;
     }
     status = ucp_config_modify(config, name, value);
@@ -77,7 +77,7 @@ static void set_tcp_buffers(ucp_config_t *config)
     unsigned major, minor, release;
     bool prefixed; /* the names of a transport's settings are */
 
-    if (is_set("TCP_TX_SEG_SIZE") || is_set("TCP_RX_SEG_SIZE")) {
+    if (set_to("TCP_TX_SEG_SIZE", NULL) != NULL || set_to("TCP_RX_SEG_SIZE", NULL) != NULL) {
         return;
     }
     ucp_get_version(&major, &minor, &release);
@@ -135,6 +135,49 @@ static int apply_environment(ucp_config_t *config, char *reason)
     return FLASH_OK;
 }
 
+/* The list of transports without cma; what stands for several, cma among them, becomes the others. */
+static void remove_cma(const char *transports, char *list, size_t size)
+{
+    char text[256], *rest, *word;
+
+    if (transports[0] == '^') {
+        snprintf(list, size, "%s,cma", transports);
+        return;
+    }
+    snprintf(text, sizeof(text), "%s", transports);
+    list[0] = '\0';
+    for (word = strtok_r(text, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        bool memory = strcmp(word, "sm") == 0 || strcmp(word, "shm") == 0;
+
+        if (strcmp(word, "all") == 0) {
+            snprintf(list, size, "^cma");
+            return;
+        }
+        if (strcmp(word, "cma") != 0) {
+            snprintf(list + strlen(list), size - strlen(list), "%s%s", list[0] == '\0' ? "" : ",",
+                     memory ? "posix,sysv" : word);
+        }
+    }
+}
+
+/*
+ * UCX's transport cma reads and writes the memory of the node's other processes. A process that the
+ * kernel protects from that, as one whose program its user may execute and not read, tells the others by
+ * its address that they do not reach it so: a message that fails there never ends.
+ */
+static int avoid_cma(ucp_config_t *config, char *reason)
+{
+    char list[256];
+    ucs_status_t status;
+
+    if (prctl(PR_GET_DUMPABLE) == 1) {
+        return FLASH_OK;
+    }
+    remove_cma(set_to("TLS", "all"), list, sizeof(list));
+    status = ucp_config_modify(config, "TLS", list);
+    return status == UCS_OK ? FLASH_OK : flash_ucx_fail(reason, "UCX refuses to avoid cma", status);
+}
+
 static int open_context(flash_ucx_t *ucx, bool across_nodes, char *reason)
 {
     /* A ring has two neighbours: this tells UCX to choose transports for few endpoints. All-to-alls
@@ -158,6 +201,9 @@ static int open_context(flash_ucx_t *ucx, bool across_nodes, char *reason)
     }
     if (rc == FLASH_OK) {
         rc = apply_environment(config, reason);
+    }
+    if (rc == FLASH_OK) {
+        rc = avoid_cma(config, reason);
     }
     if (rc == FLASH_OK) {
         status = ucp_init(&params, config, &ucx->context);

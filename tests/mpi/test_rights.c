@@ -81,6 +81,13 @@ static void exchange(void)
     end(&gather);
 }
 
+/* Of a program that its user may execute and not read. */
+static void unreadable_program(void)
+{
+    check(prctl(PR_GET_DUMPABLE) != 1, "the process is not protected");
+    exchange();
+}
+
 /* The operation begins, and may have read some, when the right is lost; the others may not have begun. */
 static void lose_in_the_middle(bool loses)
 {
@@ -149,4 +156,5 @@ static void filter(void)
     }
 }
 
-TEST_PROGRAM(test_rights, MPI_THREAD_SINGLE, {"each", each}, {"all", all}, {"filter", filter});
+TEST_PROGRAM(test_rights, MPI_THREAD_SINGLE, {"unreadable_program", unreadable_program}, {"each", each}, {"all", all},
+             {"filter", filter});
