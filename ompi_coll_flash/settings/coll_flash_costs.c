@@ -26,7 +26,7 @@ const char *const mca_coll_flash_path_names[] = {
     [FLASH_FALLBACK] = "fallback", [FLASH_RING] = "ring",         [FLASH_SHM] = "shm",
     [FLASH_RECDBL] = "recdbl",     [FLASH_PAIRWISE] = "pairwise", [FLASH_AUTO] = "auto"};
 static const char *const place_names[] = {"network", "node"};
-static const char *const kind_names[] = {
+static const char *const kind_names[FLASH_COST_KINDS] = {
     [FLASH_ALLGATHER] = "allgather", [FLASH_REDUCE_SCATTER] = "reduce_scatter"};
 
 typedef struct cost {
@@ -95,10 +95,11 @@ uint64_t mca_coll_flash_cost(bool node, flash_kind_t kind, mca_coll_flash_path_t
            sent * row->byte_ps / 1000;
 }
 
+/* Of names, some of which may be NULL: nothing has that number. */
 static bool find(const char *word, const char *const names[], size_t count, size_t *index)
 {
     for (*index = 0; *index < count; ++*index) {
-        if (strcmp(names[*index], word) == 0) {
+        if (names[*index] != NULL && strcmp(names[*index], word) == 0) {
             return true;
         }
     }
