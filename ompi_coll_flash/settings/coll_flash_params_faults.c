@@ -10,11 +10,14 @@ void mca_coll_flash_register_faults(void)
     mca_coll_flash_register_variable(
         "probe_seconds", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5,
         MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.probe_seconds,
-        "How long an operation waits for a neighbour's message before flash asks "
-        "whether the neighbour's process is still there, and ends the operation with "
-        "an error if it is not; UCX finds that out within a few seconds more. Then "
-        "also whether what processes of this node send comes in at all. Of "
-        "use in jobs that outlive a process (mpirun --enable-recovery). 0: never");
+        "Seconds of silence after which flash asks whether a neighbour's process is still there. "
+        "If the process has gone, the operation ends with an error. For a process of the same "
+        "node the kernel answers at once; for one of another node UCX takes some seconds more. "
+        "From then on flash also checks whether messages of this node's processes come in at all. "
+        "Only an application thread inside MPI counts these seconds, one at a time: a program that "
+        "calls MPI_Test every ten seconds waits ten times as long. Recursive doubling and calls "
+        "that fall back use Open MPI's messages, of which flash does not ask. Of use in jobs that "
+        "outlive a process (mpirun --enable-recovery). 0: never");
     mca_coll_flash_register_variable(
         "stall_seconds", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_4,
         MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.stall_seconds,
@@ -30,7 +33,7 @@ void mca_coll_flash_register_faults(void)
         "operations with it by an error, as if its process had gone. Where one rank "
         "is late, others wait in vain, too, and give up neighbours that are not to "
         "blame: the job will not come to its end in good order. The buffers of "
-        "those operations must then stay as they are until MPI_Finalize: messages "
-        "that are half-way cannot be called back. Operations by recursive doubling, in "
+        "those operations must then stay as they are until MPI_Finalize returns: UCX cannot "
+        "cancel messages that are half-way. Operations by recursive doubling, in "
         "Open MPI's own messages, wait on");
 }

@@ -27,8 +27,8 @@ static void register_progress(void)
         "until something arrives and takes no processor time with nothing in flight. "
         "on: start it with the first operation, and say so if it cannot be. auto: "
         "the same without a word where UCX was built without threads. off: "
-        "data moves only inside MPI calls, and after each callback of "
-        "coll_flash_callback_thread");
+        "data moves only inside MPI calls, and, if UCX was built with threads, after each "
+        "callback of coll_flash_callback_thread");
     mca_coll_flash_register_variable(
         "bind", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.bind,
@@ -38,13 +38,13 @@ static void register_progress(void)
     mca_coll_flash_register_variable(
         "callback_thread", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.callback_thread,
-        "Whether a thread of flash's own runs the compute callbacks of <mpix_flash.h>, as soon as "
-        "they have something to compute, while the application is in MPI or not, on communicators "
-        "whose info key mpix_flash_callback_thread says nothing else. Only for programs that were "
-        "written for it: their callbacks run beside application threads, and call MPI at "
-        "MPI_THREAD_MULTIPLE alone. The thread starts with the first such call, where that may "
-        "run, and sleeps while there is nothing to call back for. no: application threads do so, "
-        "inside MPI calls");
+        "Which thread runs the compute callbacks of <mpix_flash.h>. no: application threads, "
+        "inside MPI calls. yes: a callback thread, as soon as there is something to compute, "
+        "whether the application is in MPI or not. Only for programs that were written for it: "
+        "their callbacks run beside application threads, and may call MPI only at "
+        "MPI_THREAD_MULTIPLE. The callback thread starts with the first call that uses it, "
+        "inherits that thread's CPU affinity, and sleeps while no callback is due. The info key "
+        "mpix_flash_callback_thread decides for one communicator");
 }
 
 static void register_order(void)
@@ -104,8 +104,9 @@ static void register_segments(void)
         &mca_coll_flash_params.summary,
         "Whether MPI_Finalize prints a table on the standard error of rank 0: for "
         "all ranks of MPI_COMM_WORLD, what flash has served, for how long it was "
-        "under way, how much of that was hidden and exposed, and why other calls "
-        "did not use the ring: what the performance variables say. For all, if one process "
+        "under way, how much of that was hidden and exposed, and why calls by the fallback and "
+        "by plain collectives did not use the ring: what the performance variables say. For all, "
+        "if one process "
         "asks for it. Each poll of a waiting application then reads the clock; "
         "where ranks share cores, time in which another rank has the core counts "
         "as hidden. Not for jobs of one rank, where flash serves nothing, or of "
@@ -113,14 +114,12 @@ static void register_segments(void)
     mca_coll_flash_register_variable(
         "trace", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_6, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.trace,
-        "What the names of the files begin with that a timeline of all operations but "
-        "those in shared memory is written to: NAME.RANK.json for each process, in MPI_Finalize. "
-        "They are "
-        "Chrome's trace-event JSON, which ui.perfetto.dev and the tool flash_timeline "
-        "read: callbacks, combining, sending, receiving, and when the application "
-        "waits in MPI (calls that follow each other within 0.2 ms). Up to a million "
-        "spans a process (48 MiB). The clocks of the hosts are taken as they are. Empty: no "
-        "trace");
+        "Prefix of the trace files. In MPI_Finalize each process writes NAME.RANK.json, a timeline "
+        "of the operations that the engine ran (by the ring and pairwise): callbacks, combining, "
+        "sending, receiving, and the time in which the application waits in MPI (calls that follow "
+        "each other within 0.2 ms count as one). ui.perfetto.dev and the tool flash_timeline read "
+        "these files, which are Chrome's trace-event JSON. A process keeps up to a million spans "
+        "(48 MiB). flash does not align the clocks of the hosts. Empty: no trace");
     mca_coll_flash_params.help_dir = FLASH_PKGDATADIR;
     mca_coll_flash_register_variable(
         "help_dir", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_9, MCA_BASE_VAR_SCOPE_LOCAL,
