@@ -18,11 +18,8 @@
  * A start that fails completes at once with the error, which MPI_Wait and its like hand to the
  * communicator's error handler: MPI_Start and MPI_Startall would lose it.
  *
- * A persistent request is released with its last holder: the user's handle is one, each round
- * under way another. There may be two of the latter for a moment, when a thread starts the request
- * again while another thread still leaves the completion that made it possible. The count is
- * atomic, acquire-release; all else is written by the thread that makes the request, and by the one
- * that starts or completes it, ordered as Open MPI orders its requests.
+ * What a persistent request has is written by the thread that makes it, and by the one that starts or completes
+ * it, ordered as Open MPI orders its requests. Who releases it: coll_flash_handle.c.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -33,9 +30,7 @@
 #include <string.h>
 
 typedef struct mca_coll_flash_persistent {
-    ompi_coll_base_nbc_request_t super;
-    mca_coll_flash_deferred_free_t deferred_free;
-    atomic_int holders;
+    mca_coll_flash_handle_t handle;
     mca_coll_flash_module_t *module;      /* with its communicator, kept */
     uint32_t sequence;                    /* of each of its rounds */
     mca_coll_flash_settings_t settings;   /* likewise: ranks start rounds at times of their own */
@@ -47,56 +42,14 @@ typedef struct mca_coll_flash_persistent {
     flash_host_bounce_t *bounce;          /* owned: what `below` is of */
 } mca_coll_flash_persistent_t;
 
-static void let_go(mca_coll_flash_persistent_t *persistent)
+static void recycle(mca_coll_flash_handle_t *handle)
 {
-    ompi_request_t *base = &persistent->super.super;
-    ompi_communicator_t *comm = base->req_mpi_object.comm;
+    mca_coll_flash_persistent_t *persistent = (mca_coll_flash_persistent_t *) handle;
 
-    if (atomic_fetch_sub_explicit(&persistent->holders, 1, memory_order_acq_rel) > 1) {
-        return;
-    }
-    OMPI_REQUEST_FINI(base);
     if (persistent->below != NULL) {
         ompi_request_free(&persistent->below); /* as long as its communicator is there */
     }
-    flash_compat_release_comm(comm);
     OBJ_RELEASE(persistent);
-}
-
-static void leave(ompi_request_t *base)
-{
-    let_go((mca_coll_flash_persistent_t *) base);
-}
-
-static int persistent_free(ompi_request_t **handle)
-{
-    mca_coll_flash_persistent_t *persistent = (mca_coll_flash_persistent_t *) *handle;
-
-    if (!mca_coll_flash_defer_free(*handle, &persistent->deferred_free, leave)) {
-        let_go(persistent);
-    }
-    *handle = MPI_REQUEST_NULL;
-    return OMPI_SUCCESS;
-}
-
-/* A persistent collective operation cannot be cancelled either. */
-static int persistent_cancel(ompi_request_t *request, int flag)
-{
-    (void) request;
-    (void) flag;
-    return MPI_ERR_REQUEST;
-}
-
-static void complete(mca_coll_flash_persistent_t *persistent, int error)
-{
-    ompi_request_t *base = &persistent->super.super;
-
-    base->req_status.MPI_ERROR = error;
-    if (error != MPI_SUCCESS) {
-        base->req_type = OMPI_REQUEST_PML; /* as in coll_flash_request.c */
-    }
-    ompi_request_complete(base, true);
-    let_go(persistent);
 }
 
 /* Where `below` has failed, or has not been started, its rounds are out of step with other ranks'. */
@@ -107,7 +60,7 @@ static void complete_round(ompi_request_t *request, int error)
     if (persistent->below != NULL && error != MPI_SUCCESS) {
         persistent->refused = error;
     }
-    complete(persistent, error);
+    mca_coll_flash_handle_complete(&persistent->handle, error);
 }
 
 static flash_kind_t kind_of(const mca_coll_flash_persistent_t *persistent)
@@ -162,21 +115,21 @@ static void start_by_ring(mca_coll_flash_persistent_t *persistent)
 
     if (rc != MPI_SUCCESS) {
         persistent->refused = rc;
-        complete(persistent, rc);
+        mca_coll_flash_handle_complete(&persistent->handle, rc);
         return;
     }
     request = (mca_coll_flash_request_t *) ring;
     if (request->refused) {
         persistent->refused = request->known_error;
     }
-    request->handle.persistent = &persistent->super.super;
+    request->handle.persistent = &persistent->handle.super.super;
     request->handle.complete_persistent = complete_round;
     ompi_request_free(&ring);
 }
 
 static void start_below(mca_coll_flash_persistent_t *persistent)
 {
-    ompi_request_t *base = &persistent->super.super;
+    ompi_request_t *base = &persistent->handle.super.super;
     int rc = persistent->refused;
 
     if (rc == MPI_SUCCESS) {
@@ -190,14 +143,8 @@ static void start_below(mca_coll_flash_persistent_t *persistent)
 
 static void start(mca_coll_flash_persistent_t *persistent)
 {
-    ompi_request_t *base = &persistent->super.super;
-
-    flash_compat_see_request(base); /* its round before */
-    atomic_fetch_add_explicit(&persistent->holders, 1, memory_order_relaxed);
-    base->req_type = OMPI_REQUEST_COLL;
-    base->req_status = ompi_status_empty;
-    base->req_complete = REQUEST_PENDING;
-    base->req_state = OMPI_REQUEST_ACTIVE;
+    flash_compat_see_request(&persistent->handle.super.super); /* its round before */
+    mca_coll_flash_handle_begin(&persistent->handle);
     if (persistent->below != NULL) {
         start_below(persistent);
     } else {
@@ -219,15 +166,7 @@ static int persistent_start(size_t count, ompi_request_t **requests)
 
 static void persistent_construct(mca_coll_flash_persistent_t *persistent)
 {
-    ompi_request_t *base = &persistent->super.super;
-
-    OMPI_REQUEST_INIT(base, true);
-    base->req_type = OMPI_REQUEST_COLL;
-    base->req_status = ompi_status_empty;
-    base->req_start = persistent_start;
-    base->req_free = persistent_free;
-    base->req_cancel = persistent_cancel;
-    atomic_init(&persistent->holders, 1);
+    persistent->handle.super.super.req_start = persistent_start;
     memset(&persistent->arguments, 0, sizeof(persistent->arguments));
     persistent->refused = MPI_SUCCESS;
     persistent->counts = NULL;
@@ -245,7 +184,7 @@ static void persistent_destruct(mca_coll_flash_persistent_t *persistent)
 }
 
 OBJ_CLASS_DECLARATION(mca_coll_flash_persistent_t);
-OBJ_CLASS_INSTANCE(mca_coll_flash_persistent_t, ompi_coll_base_nbc_request_t, persistent_construct,
+OBJ_CLASS_INSTANCE(mca_coll_flash_persistent_t, mca_coll_flash_handle_t, persistent_construct,
                    persistent_destruct);
 
 void mca_coll_flash_persistent_init(void)
@@ -302,8 +241,7 @@ static mca_coll_flash_persistent_t *make_request(mca_coll_flash_module_t *module
         if (arguments->sendbuf == MPI_IN_PLACE) {
             persistent->arguments.sendtype = NULL; /* anything may stand there */
         }
-        persistent->super.super.req_mpi_object.comm = module->comm;
-        OBJ_RETAIN(module->comm);
+        mca_coll_flash_handle_init(&persistent->handle, module->comm, true, recycle);
         mca_coll_flash_arguments_retain(&persistent->arguments);
     }
     return persistent;
@@ -324,10 +262,10 @@ int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
     /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
     (void) mca_coll_flash_ring_prepare(module, kind_of(persistent));
     if (keep_arrays(persistent, ompi_comm_size(module->comm)) != MPI_SUCCESS) {
-        let_go(persistent);
+        mca_coll_flash_handle_leave(&persistent->handle);
         return MPI_ERR_NO_MEM;
     }
-    *request = &persistent->super.super;
+    *request = &persistent->handle.super.super;
     return MPI_SUCCESS;
 }
 
@@ -345,7 +283,7 @@ static int stand_for_below(mca_coll_flash_module_t *module,
     }
     persistent->below = *request;
     persistent->bounce = bounce;
-    *request = &persistent->super.super;
+    *request = &persistent->handle.super.super;
     return MPI_SUCCESS;
 }
 

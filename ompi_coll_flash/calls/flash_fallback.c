@@ -77,18 +77,14 @@ flash_fallback_t *flash_fallback_new(ompi_communicator_t *comm)
     flash_fallback_t *fallback = OBJ_NEW(flash_fallback_t);
 
     if (fallback != NULL) {
-        mca_coll_flash_handle_init(&fallback->handle, comm, recycle);
-        mca_coll_flash_handle_begin(&fallback->handle);
+        mca_coll_flash_handle_init(&fallback->handle, comm, false, recycle);
     }
     return fallback;
 }
 
 void flash_fallback_drop(flash_fallback_t *fallback)
 {
-    ompi_communicator_t *comm = fallback->handle.super.super.req_mpi_object.comm;
-
-    OBJ_RELEASE(fallback);
-    OBJ_RELEASE(comm);
+    mca_coll_flash_handle_leave(&fallback->handle);
 }
 
 static bool is_complete(MPI_Request request)
@@ -221,7 +217,7 @@ void flash_fallback_close(void)
 
 void flash_fallback_enlist(flash_fallback_t *fallback, MPI_Request *request)
 {
-    *request = &fallback->handle.super.super;
+    *request = mca_coll_flash_handle_begin(&fallback->handle);
     /* Once is enough, until Open MPI closes, and opens again, as for a session after the last. */
     opal_progress_register(fallback_progress);
     atomic_fetch_add_explicit(&under_way, 1, memory_order_relaxed);

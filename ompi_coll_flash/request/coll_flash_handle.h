@@ -23,7 +23,7 @@ typedef struct mca_coll_flash_deferred_free {
 typedef struct mca_coll_flash_handle {
     ompi_coll_base_nbc_request_t super;
     mca_coll_flash_deferred_free_t deferred_free;
-    atomic_int state; /* who recycles it, see coll_flash_handle.c */
+    atomic_int holders; /* the last one recycles it, see coll_flash_handle.c */
     /* The one that completes when this one is recycled, and how; or NULL. */
     ompi_request_t *persistent;
     void (*complete_persistent)(ompi_request_t *persistent, int error);
@@ -32,13 +32,15 @@ typedef struct mca_coll_flash_handle {
 
 OBJ_CLASS_DECLARATION(mca_coll_flash_handle_t);
 
-/* Makes it an active request, of that communicator. */
+/* Makes it an inactive request of that communicator, which it keeps, with one holder: its user. */
 void mca_coll_flash_handle_init(mca_coll_flash_handle_t *handle, ompi_communicator_t *comm,
-                                void (*recycle)(mca_coll_flash_handle_t *handle));
-/* Keeps its communicator until it has completed. */
+                                bool persistent, void (*recycle)(mca_coll_flash_handle_t *handle));
+/* Makes it active: what completes it holds it, too. */
 ompi_request_t *mca_coll_flash_handle_begin(mca_coll_flash_handle_t *handle);
-/* In an application thread, once. If its holder has freed it, it is recycled. */
+/* In an application thread, once for each beginning. */
 void mca_coll_flash_handle_complete(mca_coll_flash_handle_t *handle, int error);
+/* One holder less, of a request that its user has not got. */
+void mca_coll_flash_handle_leave(mca_coll_flash_handle_t *handle);
 
 /*
  * For the function that frees a request: whether it has failed. Then this thread's next operation

@@ -70,7 +70,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
         ticket.algorithm->refuse(module, ticket.sequence, kind);
         return NULL;
     }
-    mca_coll_flash_handle_init(&request->handle, module->comm, recycle);
+    mca_coll_flash_handle_init(&request->handle, module->comm, false, recycle);
     request->module = module;
     request->algorithm = ticket.algorithm;
     request->sequence = ticket.sequence;
@@ -294,8 +294,7 @@ int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
 
     mca_coll_flash_request_fail(request, error);
     if (prepare(request) != MPI_SUCCESS) {
-        OMPI_REQUEST_FINI(&request->handle.super.super);
-        recycle(&request->handle);
+        mca_coll_flash_handle_leave(&request->handle);
         return error;
     }
     begin(request, &none, started);
