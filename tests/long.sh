@@ -117,7 +117,7 @@ run_slice() {
     devices) all_of mpi device.sh device_failures.sh device_paths.sh device_scratch.sh ;;
     layers) all_of mpi benchmarks.sh device_layers.sh layers.sh ;;
     rings) all_of mpi allgather.sh merge.sh reduce_scatter.sh ;;
-    shm) all_of mpi shm.sh shm_requests.sh read.sh ;;
+    shm) all_of mpi shm.sh shm_requests.sh read.sh rights.sh ;;
     recdbl) all_of mpi pairwise.sh pairwise_small.sh recdbl.sh recdbl_requests.sh ;;
     extension) all_of mpi callback_thread.sh extension.sh failures.sh fallback.sh growth.sh life.sh requests.sh ;;
     waits) all_of mpi faults.sh lost.sh messages.sh no_memory.sh && all_of cluster cluster.sh ;;

@@ -178,7 +178,7 @@ static int avoid_cma(ucp_config_t *config, char *reason)
     return status == UCS_OK ? FLASH_OK : flash_ucx_fail(reason, "UCX refuses to avoid cma", status);
 }
 
-static int open_context(flash_ucx_t *ucx, bool across_nodes, char *reason)
+static int open_context(flash_ucx_t *ucx, bool across_nodes, const char *networks, char *reason)
 {
     /* A ring has two neighbours: this tells UCX to choose transports for few endpoints. All-to-alls
        have more: UCX_FLASH_NUM_EPS in the environment says otherwise. */
@@ -195,6 +195,9 @@ static int open_context(flash_ucx_t *ucx, bool across_nodes, char *reason)
         return flash_ucx_fail(reason, "UCX cannot read its configuration", status);
     }
     rc = across_nodes ? prefer_eager(config, reason) : FLASH_OK;
+    if (rc == FLASH_OK && networks != NULL && !has_rdma_device()) {
+        rc = set_default(config, "NET_DEVICES", networks, reason);
+    }
     if (rc == FLASH_OK) {
         /* How often probes ask (flash_ucx_probe.c). There are none until a peer falls silent. */
         rc = set_default(config, "KEEPALIVE_INTERVAL", "2s", reason);
@@ -272,7 +275,8 @@ static bool knows_cuda(const flash_ucx_t *ucx)
            (attr.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0;
 }
 
-static flash_transport_t *create(bool across_nodes, char reason[FLASH_UCX_REASON_MAX])
+static flash_transport_t *create(bool across_nodes, const char *networks,
+                                 char reason[FLASH_UCX_REASON_MAX])
 {
     flash_ucx_t *ucx = calloc(1, sizeof(*ucx));
 
@@ -282,7 +286,7 @@ static flash_transport_t *create(bool across_nodes, char reason[FLASH_UCX_REASON
     }
     ucx->super.ops = &flash_ucx_ops;
     ucx->retries_tail = &ucx->retries;
-    if (open_context(ucx, across_nodes, reason) != FLASH_OK) {
+    if (open_context(ucx, across_nodes, networks, reason) != FLASH_OK) {
         goto free_ucx;
     }
     if (open_worker(ucx, reason) != FLASH_OK) {
@@ -343,7 +347,7 @@ static const void *address_of(const flash_transport_t *transport, size_t *length
 
 /* ----------------------------------------------------------------- the table */
 
-__attribute__((visibility("default"))) const flash_ucx_calls_t flash_ucx_calls_1 = {
+__attribute__((visibility("default"))) const flash_ucx_calls_t flash_ucx_calls_2 = {
     .create = create,
     .destroy = destroy,
     .address = address_of,

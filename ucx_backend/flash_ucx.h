@@ -21,15 +21,18 @@
 
 #include "engine/flash_transport.h"
 
-#define FLASH_UCX_REASON_MAX 256 /* bytes for the text that says why something failed */
+#define FLASH_UCX_NETWORKS_MAX 1024
+#define FLASH_UCX_REASON_MAX   256 /* bytes for the text that says why something failed */
 
 typedef struct flash_ucx_calls {
     /*
      * Opens UCX. NULL on failure, with the cause in `reason`. `across_nodes`: whether some peers are on
-     * other nodes, for the choice of protocols. The transport's event_fd is -1 where UCX
-     * was built without support for threads: two may then not even use it in turn.
+     * other nodes, for the choice of protocols. `networks`: the interfaces to use, with commas, of a host
+     * without RDMA and where the environment says nothing of UCX's; NULL: all. The transport's event_fd is
+     * -1 where UCX was built without support for threads: two may then not even use it in turn.
      */
-    flash_transport_t *(*create)(bool across_nodes, char reason[FLASH_UCX_REASON_MAX]);
+    flash_transport_t *(*create)(bool across_nodes, const char *networks,
+                                 char reason[FLASH_UCX_REASON_MAX]);
 
     /* Closes the endpoints and the worker. No transfer may be under way; nothing is sent any more. */
     void (*destroy)(flash_transport_t *transport);
@@ -89,7 +92,7 @@ typedef struct flash_ucx_calls {
 } flash_ucx_calls_t;
 
 /* What the plugin exports; another table gets another name. */
-#define FLASH_UCX_SYMBOL "flash_ucx_calls_1"
-extern const flash_ucx_calls_t flash_ucx_calls_1;
+#define FLASH_UCX_SYMBOL "flash_ucx_calls_2"
+extern const flash_ucx_calls_t flash_ucx_calls_2;
 
 #endif /* FLASH_UCX_H */

@@ -144,6 +144,7 @@ static const flash_ucx_calls_t *load_without_hooks(char *reason)
 
 flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_UCX_REASON_MAX])
 {
+    char networks[FLASH_UCX_NETWORKS_MAX];
     dispositions_t dispositions;
     flash_transport_t *transport = NULL;
     sigset_t all, mask;
@@ -155,7 +156,9 @@ flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_
         calls = load_without_hooks(reason);
     }
     if (calls != NULL) {
-        transport = calls->create(across_nodes, reason);
+        transport = calls->create(
+            across_nodes, mca_coll_flash_networks(networks, sizeof(networks)) ? networks : NULL,
+            reason);
     }
     (void) pthread_sigmask(SIG_SETMASK, &mask, NULL);
     restore(&dispositions);

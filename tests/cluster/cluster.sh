@@ -9,6 +9,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../mpi/runner.bash"
 
 hosts=$top_srcdir/tests/cluster/hosts
+hosts_options=()
 
 # run_on HOSTS RANKS RATE [MPIRUN OPTION]... -- PROGRAM [CASE]...
 run_on() {
@@ -23,7 +24,7 @@ run_on() {
     [[ $executable == "$1" ]] && shift
     [[ $executable == */* ]] || executable=$programs/$executable
     folder=$(mktemp -d "$scratch/ranks.XXXXXX")
-    timeout --kill-after=10 $((5 * FLASH_TEST_TIMEOUT)) "$hosts" -n "$number" -p "$ranks" -r "$rate" \
+    timeout --kill-after=10 $((5 * FLASH_TEST_TIMEOUT)) "$hosts" -n "$number" -p "$ranks" -r "$rate" "${hosts_options[@]}" \
         --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" --mca coll flash \
         --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" --mca coll_flash_algorithm ring \
         --mca mpi_yield_when_idle 1 "${own[@]}" -- "${own_files[@]}" "$folder" "$executable" "$@" \
@@ -87,6 +88,19 @@ settings_are_known() {
     run_on 2 1 none -- test_allgather signatures >"$log" 2>&1 && holds 0 'invalid configurations'
 }
 point '2 hosts: UCX knows what flash sets' settings_are_known
+# Interfaces of one address on all hosts, as container runtimes make them: flash uses the ones that Open MPI is
+# told to use.
+other_interfaces() {
+    local hosts_options=(-d)
+    run_on "$@" --mca coll_flash_verbose 1 -- test_allgather types signatures big >"$log" 2>&1 &&
+        holds 3 'coll:flash: serves this job'
+}
+point '3 hosts, docker0 on each: the networks that are included' other_interfaces 3 1 none
+point '3 hosts, docker0 on each: the interface that is included' other_interfaces 3 1 none --mca btl_tcp_if_include eth0
+excluded() {
+    OMPI_MCA_btl_tcp_if_exclude=127.0.0.0/8,172.17.0.0/16 other_interfaces "$@"
+}
+point '3 hosts, docker0 on each: what is not excluded' excluded 3 1 none
 # Hosts without flash: the others hear of it without a word from there.
 host_without() {
     run_on 3 2 none -- "${on_rank[@]}" '1 2 3' OMPI_MCA_coll=^flash \

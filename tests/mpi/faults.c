@@ -97,32 +97,70 @@ bool fault_disarm(const char *function)
 
 /* ------------------------------------------------------------ who is calling */
 
-static bool from_environment;            /* the fault: then it is said that it came, for scripts */
-static uintptr_t flash_begin, flash_end; /* its library in memory; written before main() */
+static bool from_environment; /* the fault: then it is said that it came, for scripts */
 
-static int find_flash(struct dl_phdr_info *info, size_t size, void *arg)
+/* Where a library is in memory; `end` is 0 before it is loaded, and is stored (release) behind `begin`. */
+typedef struct place {
+    const char *name;
+    uintptr_t begin;
+    atomic_uintptr_t end;
+} place_t;
+
+static place_t library = {.name = "libmpix_flash.so"}, plugin = {.name = "flash_ucx.so"};
+static atomic_uint_fast64_t loads; /* how many libraries there were when the plugin was not */
+
+static int find(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    (void) size, (void) arg;
-    if (strstr(info->dlpi_name, "libmpix_flash.so") == NULL) {
+    place_t *place = arg;
+    uintptr_t first = UINTPTR_MAX, end = 0;
+
+    (void) size;
+    if (strstr(info->dlpi_name, place->name) == NULL) {
         return 0;
     }
-    flash_begin = UINTPTR_MAX;
     for (int k = 0; k < info->dlpi_phnum; k++) {
         uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[k].p_vaddr;
 
         if (info->dlpi_phdr[k].p_type == PT_LOAD) {
-            flash_begin = begin < flash_begin ? begin : flash_begin;
-            flash_end = begin + info->dlpi_phdr[k].p_memsz;
+            first = begin < first ? begin : first;
+            end = begin + info->dlpi_phdr[k].p_memsz;
         }
     }
+    place->begin = first;
+    atomic_store_explicit(&place->end, end, memory_order_release);
     return 1;
+}
+
+static int read_loads(struct dl_phdr_info *info, size_t size, void *count)
+{
+    (void) size;
+    *(uint_fast64_t *) count = info->dlpi_adds;
+    return 1;
+}
+
+/* To look at all libraries takes long, and each allocation asks. */
+static void find_plugin(void)
+{
+    uint_fast64_t count = 0;
+
+    dl_iterate_phdr(read_loads, &count);
+    if (atomic_exchange(&loads, count) != count) {
+        dl_iterate_phdr(find, &plugin);
+    }
+}
+
+static bool is_in(const void *caller, const place_t *place)
+{
+    uintptr_t end = atomic_load_explicit(&place->end, memory_order_acquire);
+
+    return (uintptr_t) caller < end && (uintptr_t) caller >= place->begin;
 }
 
 __attribute__((constructor)) static void arm_from_environment(void)
 {
     const char *function = getenv("FLASH_TEST_FAULT"), *nth = getenv("FLASH_TEST_FAULT_CALL");
 
-    dl_iterate_phdr(find_flash, NULL);
+    dl_iterate_phdr(find, &library);
     from_environment = function != NULL;
     if (from_environment) {
         /* A right that a process has not got it lacks each time. */
@@ -136,7 +174,13 @@ __attribute__((constructor)) static void arm_from_environment(void)
 /* Open MPI and UCX call the same functions. */
 static bool is_flash(const void *caller)
 {
-    return (uintptr_t) caller >= flash_begin && (uintptr_t) caller < flash_end;
+    if (is_in(caller, &library)) {
+        return true;
+    }
+    if (atomic_load_explicit(&plugin.end, memory_order_acquire) == 0) {
+        find_plugin();
+    }
+    return is_in(caller, &plugin);
 }
 
 static bool fails(int which, const void *caller)
