@@ -137,9 +137,10 @@ prefix=$place/install
 build_libraries=${FLASH_COMPONENT_PATH%%:*}
 prepare() {
     local file
-    mkdir -p "$prefix"/{bin,include,lib/openmpi,lib/pkgconfig}
+    mkdir -p "$prefix"/{bin,include,lib/mpix_flash,lib/openmpi,lib/pkgconfig}
     ln -s "$build_libraries"/mca_coll_flash.so "$prefix/lib/openmpi/"
     ln -s "$build_libraries"/libmpix_flash.so* "$prefix/lib/"
+    ln -s "$build_libraries"/flash_ucx.so "$prefix/lib/mpix_flash/"
     ln -s "$top_srcdir/ompi_coll_flash/mpix_flash.h" "$prefix/include/"
     sed "s,^prefix=.*,prefix=$prefix," "$top_builddir/mpix_flash.pc" >"$prefix/lib/pkgconfig/mpix_flash.pc"
     for file in "$benchmarks"/flash_* "$top_srcdir"/mpi_bench/flash_{compare,info,plots,timeline}; do
