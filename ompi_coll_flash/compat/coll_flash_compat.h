@@ -120,17 +120,20 @@ static inline int flash_compat_allgather(const void *mine, void *all, int count,
 }
 
 /* To and from single processes, while MPI_COMM_WORLD is made, one message at a time. */
+/* Between those of Open MPI's collectives, which end at -10, and MPI_ANY_TAG. */
+enum { FLASH_TAG_RELEASE = -9 };
+
 static inline int flash_compat_irecv(void *data, size_t count, MPI_Datatype type, int from,
                                      ompi_communicator_t *comm, ompi_request_t **request)
 {
-    return MCA_PML_CALL(irecv(data, count, type, from, MCA_COLL_BASE_TAG_ALLREDUCE, comm, request));
+    return MCA_PML_CALL(irecv(data, count, type, from, FLASH_TAG_RELEASE, comm, request));
 }
 
-static inline int flash_compat_send(const void *data, size_t count, MPI_Datatype type, int to,
-                                    ompi_communicator_t *comm)
+static inline int flash_compat_isend(const void *data, size_t count, MPI_Datatype type, int to,
+                                     ompi_communicator_t *comm, ompi_request_t **request)
 {
     return MCA_PML_CALL(
-        send(data, count, type, to, MCA_COLL_BASE_TAG_ALLREDUCE, MCA_PML_BASE_SEND_STANDARD, comm));
+        isend(data, count, type, to, FLASH_TAG_RELEASE, MCA_PML_BASE_SEND_STANDARD, comm, request));
 }
 
 /* What a communicator had before, for what falls back. */

@@ -7,10 +7,15 @@
  * releases.
  *
  * Nobody can wait for a process whose Open MPI has no flash, or which was told to leave it out: it
- * would never answer. In round k each process asks PMIx for the release of the two that are 2^k
- * ranks away, hears from the one below whether it knows of a difference, and tells the one above;
- * neither if it has no flash. After log2(N) rounds all have heard: whom the path through
- * a process without flash would have reached, sees at its end that there is none.
+ * would never answer. Each process first asks PMIx for the releases of the ranks that are 2^k away, for all k.
+ * Then, in round k, it tells the one 2^k above it whether it knows of a difference, and hears the same from the
+ * one below if that has flash. After log2(N) rounds all have heard: whom the path through a process
+ * without flash would have reached, has seen that there is none.
+ *
+ * PMIx may fail for one process and not for another. So a process tells the one above whatever it knows of that
+ * one, which may wait for it; it hears from a process only if PMIx has told it of that one's flash; and one that
+ * does not hear has seen a difference, which all learn. A message that is never received is under a tag
+ * of its own.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -25,6 +30,7 @@
 #define TEXT_OF(x)  TEXT(x)
 #define RELEASE_MAX 64
 #define NOBODY      UINT32_MAX
+#define ROUNDS      31 /* ranks are not negative */
 
 /* Tests change the text in the library's file, of which the compiler is to know nothing. */
 static const char *volatile own_release = "mpix_flash " TEXT_OF(FLASH_MAJOR_VERSION) "." TEXT_OF(
@@ -70,29 +76,34 @@ static bool look(ompi_communicator_t *world, uint32_t rank, difference_t *found)
     return release[0] != '\0';
 }
 
-/* One round. */
-static int exchange(ompi_communicator_t *world, uint32_t below, uint32_t above, difference_t *found)
+/* The round in which the ranks are 2^round away. */
+static int exchange(ompi_communicator_t *world, uint32_t round, bool hears, difference_t *found)
 {
-    difference_t told = *found, heard = {NOBODY, NOBODY};
-    bool hears = look(world, below, found), answers = look(world, above, found);
-    ompi_request_t *request = MPI_REQUEST_NULL;
-    int rc = OMPI_SUCCESS;
+    static difference_t
+        told[ROUNDS]; /* may be sent after MPI_Init, to a process that does not look */
+    uint32_t rank = (uint32_t) ompi_comm_rank(world), size = (uint32_t) ompi_comm_size(world);
+    uint32_t distance = UINT32_C(1) << round;
+    difference_t heard = {NOBODY, NOBODY};
+    ompi_request_t *sends = MPI_REQUEST_NULL, *receives = MPI_REQUEST_NULL;
+    int rc, waited = OMPI_SUCCESS;
 
+    told[round] = *found;
+    rc = flash_compat_isend(&told[round], 2, MPI_UINT32_T, (int) ((rank + distance) % size), world,
+                            &sends);
+    if (rc == OMPI_SUCCESS) {
+        ompi_request_free(&sends);
+    }
     if (hears) {
-        rc = flash_compat_irecv(&heard, 2, MPI_UINT32_T, (int) below, world, &request);
+        waited = flash_compat_irecv(&heard, 2, MPI_UINT32_T,
+                                    (int) ((rank + size - distance) % size), world, &receives);
     }
-    if (rc == OMPI_SUCCESS && answers) {
-        rc = flash_compat_send(&told, 2, MPI_UINT32_T, (int) above, world);
-    }
-    if (request != MPI_REQUEST_NULL) { /* whatever has failed: it writes here */
-        int waited = ompi_request_wait(&request, MPI_STATUS_IGNORE);
-
-        rc = rc == OMPI_SUCCESS ? waited : rc;
+    if (receives != MPI_REQUEST_NULL) {
+        waited = ompi_request_wait(&receives, MPI_STATUS_IGNORE);
     }
     if (heard.one != NOBODY) {
         *found = heard;
     }
-    return rc;
+    return rc == OMPI_SUCCESS ? waited : rc;
 }
 
 /*
@@ -112,21 +123,31 @@ static void tell(ompi_communicator_t *world, difference_t found)
     }
     fetch(world, found.one, one);
     fetch(world, found.other, other);
-    FLASH_HELP("releases-differ", (int) found.one, one, (int) found.other,
-               other[0] != '\0' ? other : "none");
+    if (strcmp(one, other) == 0) {
+        snprintf(other, sizeof(other), "PMIx did not tell rank %u", (unsigned) found.one);
+    } else if (other[0] == '\0') {
+        snprintf(other, sizeof(other), "none that PMIx tells of");
+    }
+    FLASH_HELP("releases-differ", (int) found.one, one, (int) found.other, other);
 }
 
 int mca_coll_flash_release_agree(ompi_communicator_t *world)
 {
     uint32_t rank = (uint32_t) ompi_comm_rank(world), size = (uint32_t) ompi_comm_size(world);
     difference_t found = {NOBODY, NOBODY};
+    bool hears[ROUNDS];
+    uint32_t rounds = 0;
     int rc = OMPI_SUCCESS;
 
     if (!published) {
         return OMPI_ERR_NOT_AVAILABLE; /* the others take this process for one without flash */
     }
-    for (uint32_t distance = 1; distance < size && rc == OMPI_SUCCESS; distance *= 2) {
-        rc = exchange(world, (rank + size - distance) % size, (rank + distance) % size, &found);
+    for (uint32_t distance = 1; distance < size; distance *= 2) {
+        hears[rounds++] = look(world, (rank + size - distance) % size, &found);
+        (void) look(world, (rank + distance) % size, &found);
+    }
+    for (uint32_t round = 0; round < rounds && rc == OMPI_SUCCESS; round++) {
+        rc = exchange(world, round, hears[round], &found);
     }
     if (rc == OMPI_SUCCESS && found.one != NOBODY) {
         tell(world, found);

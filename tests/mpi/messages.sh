@@ -138,6 +138,25 @@ differ() {
     explains releases-differ "$np" -- "${on_rank[@]}" "$ranks" "$setting" "$program" &&
         holds "$np" 'right, flash is not active'
 }
+# PMIx fails for some ranks, and tells all others: none uses flash, and none waits in MPI_Init.
+pmix_fails() { # NP RANKS STATUS
+    says "$1" 'right, flash is not active' "$1" -- "${on_rank[@]}" "$2" "FLASH_TEST_PMIX=$3" /usr/bin/env \
+        LD_PRELOAD="$programs/.libs/libmessages.so $programs/.libs/libpmix_fails.so" "$linked" && holds + 'FLASH_TEST_PMIX: .* is not told' &&
+        holds + 'PMIx \(tells of\|did not tell\)'
+}
+if sanitized; then
+    skip 'PMIx fails on one rank' 'a sanitizer wants to be the first library'
+else
+    timeout=-24 error=-1 not_found=-46 # as PMIx has them
+    point 'PMIx fails on one rank of three: none uses flash' pmix_fails 3 1 "$timeout"
+    point 'PMIx fails on one rank of five for one other: none uses flash' pmix_fails 5 3 "$error 2"
+    for rank in 0 1 2 3 4; do
+        long point "PMIx fails on rank $rank of five" pmix_fails 5 "$rank" "$not_found"
+        long point "PMIx fails on rank $rank of five for the next one" pmix_fails 5 "$rank" \
+            "$timeout $(((rank + 1) % 5))"
+    done
+fi
+
 if sanitized; then
     skip 'another release on one rank' 'a sanitizer has its own way to find libraries'
 else
