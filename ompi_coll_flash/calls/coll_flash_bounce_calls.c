@@ -240,8 +240,6 @@ int mca_coll_flash_bounce_start(flash_host_bounce_t *bounce, ompi_request_t *bel
     if (call == NULL) {
         return MPI_ERR_NO_MEM;
     }
-    call->handle.persistent = persistent;
-    call->handle.complete_persistent = complete;
     call->below = below;
     rc = mca_coll_flash_open_stager(bounce->own, bounce->all, NULL, &call->stager);
     if (rc == MPI_SUCCESS) {
@@ -251,6 +249,8 @@ int mca_coll_flash_bounce_start(flash_host_bounce_t *bounce, ompi_request_t *bel
         flash_fallback_drop(call);
         return rc;
     }
+    call->handle.persistent = persistent;
+    call->handle.complete_persistent = complete;
     flash_fallback_enlist(call, &round);
     ompi_request_free(&round);
     return MPI_SUCCESS;

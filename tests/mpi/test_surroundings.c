@@ -32,6 +32,7 @@
 extern char **environ;
 
 enum { COUNT = 1 << 20, FIRST_BYTES = 16 };
+#define JUMP     0xe9        /* of x86: what is written over functions */
 #define RESTORER 0x04000000U /* of the C library's own, whenever it sets a disposition */
 
 static const char *stage;
@@ -172,6 +173,9 @@ static void tell_code(void)
 
         for (int byte = 0; code != NULL && byte < FIRST_BYTES; byte++) {
             snprintf(text + (size_t) 2 * (size_t) byte, 3, "%02x", code[byte]);
+        }
+        if (code != NULL && code[0] == JUMP) { /* to where it is this time */
+            strcpy(text, "a jump");
         }
         tell(functions[k], text);
         if (code != NULL && dladdr(code, &library) != 0) {
