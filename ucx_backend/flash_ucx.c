@@ -135,29 +135,43 @@ static int apply_environment(ucp_config_t *config, char *reason)
     return FLASH_OK;
 }
 
-/* The list of transports without cma; what stands for several, cma among them, becomes the others. */
-static void remove_cma(const char *transports, char *list, size_t size)
-{
-    char text[256], *rest, *word;
+enum { LIST_MAX = 1024 };
 
+/* Behind what the list has. False: there is no room. */
+static bool append(char list[LIST_MAX], const char *word)
+{
+    size_t length = strlen(list);
+
+    return (size_t) snprintf(list + length, LIST_MAX - length, "%s%s", length == 0 ? "" : ",",
+                             word) < LIST_MAX - length;
+}
+
+/*
+ * The list of transports without cma; what stands for several, cma among them, becomes the others. False: it is
+ * too long.
+ */
+static bool remove_cma(const char *transports, char list[LIST_MAX])
+{
+    char text[LIST_MAX], *rest, *word;
+    bool all = strlen(transports) < sizeof(text);
+
+    list[0] = '\0';
     if (transports[0] == '^') {
-        snprintf(list, size, "%s,cma", transports);
-        return;
+        return append(list, transports) && append(list, "cma");
     }
     snprintf(text, sizeof(text), "%s", transports);
-    list[0] = '\0';
     for (word = strtok_r(text, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
-        bool memory = strcmp(word, "sm") == 0 || strcmp(word, "shm") == 0;
-
         if (strcmp(word, "all") == 0) {
-            snprintf(list, size, "^cma");
-            return;
+            strcpy(list, "^cma");
+            return true;
         }
         if (strcmp(word, "cma") != 0) {
-            snprintf(list + strlen(list), size - strlen(list), "%s%s", list[0] == '\0' ? "" : ",",
-                     memory ? "posix,sysv" : word);
+            bool memory = strcmp(word, "sm") == 0 || strcmp(word, "shm") == 0;
+
+            all &= append(list, memory ? "posix,sysv" : word);
         }
     }
+    return all;
 }
 
 /*
@@ -167,13 +181,16 @@ static void remove_cma(const char *transports, char *list, size_t size)
  */
 static int avoid_cma(ucp_config_t *config, char *reason)
 {
-    char list[256];
+    char list[LIST_MAX];
     ucs_status_t status;
 
     if (prctl(PR_GET_DUMPABLE) == 1) {
         return FLASH_OK;
     }
-    remove_cma(set_to("TLS", "all"), list, sizeof(list));
+    if (!remove_cma(set_to("TLS", "all"), list)) {
+        snprintf(reason, FLASH_UCX_REASON_MAX, "the list of transports in UCX_TLS is too long");
+        return FLASH_ERR_TRANSPORT;
+    }
     status = ucp_config_modify(config, "TLS", list);
     return status == UCS_OK ? FLASH_OK : flash_ucx_fail(reason, "UCX refuses to avoid cma", status);
 }

@@ -27,77 +27,96 @@ static const char *told(const char *parameter)
     mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
 
     if (index < 0 || mca_base_var_get_value(index, &value, &source, NULL) != OPAL_SUCCESS ||
-        source == MCA_BASE_VAR_SOURCE_DEFAULT || value == NULL) {
+        source == MCA_BASE_VAR_SOURCE_DEFAULT || value == NULL || *value == NULL ||
+        (*value)[0] == '\0') {
         return NULL;
     }
     return *value;
 }
 
-/* `word` of `length`: a name, or a network as 10.0.0.0/8. */
-static bool fits(const struct ifaddrs *interface, const char *word, size_t length)
+/* An address with a label, as eth0:1, is listed under that: of the interface the part before counts. */
+static size_t name_length(const struct ifaddrs *interface)
+{
+    return strcspn(interface->ifa_name, ":");
+}
+
+static bool is_same(const struct ifaddrs *one, const struct ifaddrs *other)
+{
+    return name_length(one) == name_length(other) &&
+           strncmp(one->ifa_name, other->ifa_name, name_length(one)) == 0;
+}
+
+/* `network`: as 10.0.0.0/8. */
+static bool is_within(const struct ifaddrs *interface, const char *network, const char *slash)
 {
     const struct sockaddr_in *address =
         (const struct sockaddr_in *) (const void *) interface->ifa_addr;
-    char text[64];
-    struct in_addr network;
+    char text[INET_ADDRSTRLEN];
+    struct in_addr prefix;
     uint32_t mask;
-    char *slash;
-    int bits;
+    int bits = atoi(slash + 1);
 
-    if (length >= sizeof(text)) {
+    if ((size_t) (slash - network) >= sizeof(text) || bits < 0 || bits > 32) {
         return false;
     }
-    memcpy(text, word, length);
-    text[length] = '\0';
-    slash = strchr(text, '/');
-    if (slash == NULL) {
-        return strcmp(text, interface->ifa_name) == 0;
-    }
-    *slash = '\0';
-    bits = atoi(slash + 1);
-    if (inet_pton(AF_INET, text, &network) != 1 || bits < 0 || bits > 32) {
+    memcpy(text, network, (size_t) (slash - network));
+    text[slash - network] = '\0';
+    if (inet_pton(AF_INET, text, &prefix) != 1) {
         return false;
     }
     mask = bits == 0 ? 0 : htonl(UINT32_MAX << (32 - bits));
-    return (address->sin_addr.s_addr & mask) == (network.s_addr & mask);
+    return (address->sin_addr.s_addr & mask) == (prefix.s_addr & mask);
 }
 
-static bool is_listed(const struct ifaddrs *interface, const char *list)
+/* A word of a list: a network, a name, or, of what is excluded, what a name begins with. */
+static bool fits(const struct ifaddrs *interface, const char *word, size_t length, bool begins)
 {
-    while (*list != '\0') {
-        size_t length = strcspn(list, ",");
+    const char *slash = memchr(word, '/', length);
 
-        if (fits(interface, list, length)) {
-            return true;
+    if (slash != NULL) {
+        return is_within(interface, word, slash);
+    }
+    return length <= name_length(interface) && strncmp(interface->ifa_name, word, length) == 0 &&
+           (begins || length == name_length(interface));
+}
+
+static bool is_usable(const struct ifaddrs *interface)
+{
+    return interface->ifa_addr != NULL && interface->ifa_addr->sa_family == AF_INET &&
+           (interface->ifa_flags & IFF_UP) != 0;
+}
+
+/* Whether an address of that interface is in the list. */
+static bool is_listed(const struct ifaddrs *interfaces, const struct ifaddrs *interface,
+                      const char *list, bool begins)
+{
+    for (const struct ifaddrs *address = interfaces; address != NULL; address = address->ifa_next) {
+        const char *word = list;
+
+        while (is_usable(address) && is_same(address, interface) && *word != '\0') {
+            size_t length = strcspn(word, ",");
+
+            if (length > 0 && fits(address, word, length, begins)) {
+                return true;
+            }
+            word += length + (word[length] == ',');
         }
-        list += length + (list[length] == ',');
     }
     return false;
 }
 
-static bool is_meant(const struct ifaddrs *interface, const char *include, const char *exclude)
-{
-    if (interface->ifa_addr == NULL || interface->ifa_addr->sa_family != AF_INET ||
-        (interface->ifa_flags & IFF_UP) == 0) {
-        return false;
-    }
-    return include != NULL
-               ? is_listed(interface, include)
-               : (interface->ifa_flags & IFF_LOOPBACK) == 0 && !is_listed(interface, exclude);
-}
-
 /* One that has several addresses comes once. False: there is no room. */
-static bool add(char *list, size_t size, const char *name)
+static bool add(char *list, size_t size, const struct ifaddrs *interface)
 {
-    char before[IFNAMSIZ + 2], whole[IFNAMSIZ + 2];
+    char word[IFNAMSIZ + 3], listed[FLASH_UCX_NETWORKS_MAX + 2];
     size_t length = strlen(list);
 
-    snprintf(before, sizeof(before), ",%s,", name);
-    snprintf(whole, sizeof(whole), "%s,", name);
-    if (strstr(list, before) != NULL || strncmp(list, whole, strlen(whole)) == 0) {
+    snprintf(word, sizeof(word), ",%.*s,", (int) name_length(interface), interface->ifa_name);
+    snprintf(listed, sizeof(listed), ",%s", list);
+    if (strstr(listed, word) != NULL) {
         return true;
     }
-    return (size_t) snprintf(list + length, size - length, "%s,", name) < size - length;
+    return (size_t) snprintf(list + length, size - length, "%s", word + 1) < size - length;
 }
 
 bool mca_coll_flash_networks(char *list, size_t size)
@@ -112,8 +131,11 @@ bool mca_coll_flash_networks(char *list, size_t size)
     }
     for (const struct ifaddrs *interface = interfaces; interface != NULL;
          interface = interface->ifa_next) {
-        if (is_meant(interface, include, exclude)) {
-            all &= add(list, size, interface->ifa_name);
+        if (is_usable(interface) &&
+            (include != NULL ? is_listed(interfaces, interface, include, false)
+                             : (interface->ifa_flags & IFF_LOOPBACK) == 0 &&
+                                   !is_listed(interfaces, interface, exclude, true))) {
+            all &= add(list, size, interface);
         }
     }
     freeifaddrs(interfaces);

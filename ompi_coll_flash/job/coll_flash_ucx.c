@@ -54,13 +54,25 @@ static void restore(const dispositions_t *dispositions)
     }
 }
 
+/* A fault in a thread that blocks its signal would end the process without a word. */
+static void block_all_but_faults(sigset_t *signals)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+
+    sigfillset(signals);
+    for (size_t k = 0; k < sizeof(faults) / sizeof(faults[0]); k++) {
+        sigdelset(signals, faults[k]);
+    }
+}
+
 /* --------------------------------------------------------- the C library's code */
 
 /* Where UCX may register memory: with network adapters, GPUs, and for other processes of the node. */
 static bool has_registering_device(void)
 {
-    static const char *const devices[] = {"/dev/infiniband", "/dev/nvidiactl", "/dev/dxg",
-                                          "/dev/kfd",        "/dev/xpmem",     "/dev/knem"};
+    static const char *const devices[] = {
+        "/dev/infiniband", "/dev/nvidiactl", "/proc/driver/nvidia", "/dev/nvmap",
+        "/dev/dxg",        "/dev/kfd",       "/dev/xpmem",          "/dev/knem"};
 
     for (size_t k = 0; k < sizeof(devices) / sizeof(devices[0]); k++) {
         if (access(devices[k], F_OK) == 0) {
@@ -95,12 +107,17 @@ static bool find_folder(char folder[PATH_MAX])
  * It stays loaded, and UCX with it: when it is unloaded, UCX puts back the signal handlers that it
  * found, over those that the program has set since.
  */
-static void *load_from(const char *folder, const char *below)
+static void *load_from(const char *folder, const char *below, char *reason)
 {
     char path[PATH_MAX + 32];
+    void *plugin;
 
     snprintf(path, sizeof(path), "%s%s/flash_ucx.so", folder, below);
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (plugin == NULL && (reason[0] == '\0' || access(path, F_OK) == 0)) {
+        snprintf(reason, FLASH_UCX_REASON_MAX, "%s", dlerror());
+    }
+    return plugin;
 }
 
 /* Installed, in the folder of flash's plugins; in the folder where it was built, beside the library. */
@@ -114,10 +131,10 @@ static const flash_ucx_calls_t *load(char *reason)
         strcpy(reason, "the folder of libmpix_flash.so is not to be found");
         return NULL;
     }
-    plugin = load_from(folder, "/" FLASH_PLUGINS);
+    reason[0] = '\0';
+    plugin = load_from(folder, "/" FLASH_PLUGINS, reason);
     if (plugin == NULL) {
-        snprintf(reason, FLASH_UCX_REASON_MAX, "%s", dlerror());
-        plugin = load_from(folder, "");
+        plugin = load_from(folder, "", reason);
     }
     if (plugin != NULL) {
         found = dlsym(plugin, FLASH_UCX_SYMBOL);
@@ -128,16 +145,28 @@ static const flash_ucx_calls_t *load(char *reason)
     return found;
 }
 
-/* UCX reads this variable once, when it is loaded: by whoever is the first to do so. */
-static const flash_ucx_calls_t *load_without_hooks(char *reason)
+/*
+ * UCX reads these once, when it is loaded, by whoever is the first to do so: to install no handlers for
+ * faults, which it would take back at the end of the process, and to leave the code alone. In MPI_Init,
+ * as Open MPI itself sets variables: a program that has threads then, which read them, finds both.
+ */
+static const flash_ucx_calls_t *load_quietly(char *reason)
 {
-    static const char *const variable = "UCX_MEM_EVENTS";
-    bool ours =
-        getenv(variable) == NULL && !has_registering_device() && setenv(variable, "n", 0) == 0;
-    const flash_ucx_calls_t *found = load(reason);
+    static const struct {
+        const char *name, *value;
+    } variables[] = {{"UCX_HANDLE_ERRORS", "none"}, {"UCX_MEM_EVENTS", "n"}};
+    const flash_ucx_calls_t *found;
+    bool ours[2];
 
-    if (ours) {
-        unsetenv(variable);
+    for (int k = 0; k < 2; k++) {
+        ours[k] = getenv(variables[k].name) == NULL && (k == 0 || !has_registering_device()) &&
+                  setenv(variables[k].name, variables[k].value, 0) == 0;
+    }
+    found = load(reason);
+    for (int k = 0; k < 2; k++) {
+        if (ours[k]) {
+            unsetenv(variables[k].name);
+        }
     }
     return found;
 }
@@ -150,10 +179,10 @@ flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_
     sigset_t all, mask;
 
     save(&dispositions);
-    sigfillset(&all);
+    block_all_but_faults(&all);
     (void) pthread_sigmask(SIG_SETMASK, &all, &mask); /* its thread inherits that */
     if (calls == NULL) {
-        calls = load_without_hooks(reason);
+        calls = load_quietly(reason);
     }
     if (calls != NULL) {
         transport = calls->create(

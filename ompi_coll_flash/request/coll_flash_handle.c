@@ -16,14 +16,19 @@
 
 void mca_coll_flash_handle_leave(mca_coll_flash_handle_t *handle)
 {
-    ompi_request_t *base = &handle->super.super, *persistent = handle->persistent;
-    void (*complete)(ompi_request_t * persistent, int error) = handle->complete_persistent;
-    ompi_communicator_t *comm = base->req_mpi_object.comm;
-    int error = base->req_status.MPI_ERROR;
+    ompi_request_t *base = &handle->super.super, *persistent;
+    void (*complete)(ompi_request_t * persistent, int error);
+    ompi_communicator_t *comm;
+    int error;
 
     if (atomic_fetch_sub_explicit(&handle->holders, 1, memory_order_acq_rel) > 1) {
         return;
     }
+    /* Only now: another holder may have written them until it left. */
+    persistent = handle->persistent;
+    complete = handle->complete_persistent;
+    comm = base->req_mpi_object.comm;
+    error = base->req_status.MPI_ERROR;
     OMPI_REQUEST_FINI(base);
     handle->recycle(handle);
     if (persistent != NULL) {

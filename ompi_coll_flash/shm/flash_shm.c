@@ -355,15 +355,18 @@ bool flash_shm_progress(flash_shm_t *shm)
 {
     flash_shm_op_t *op = shm->running.head;
     bool happened = false, read;
+    uint64_t shown;
 
     if (op == NULL) {
         return false;
     }
+    shown = op->shown;
     while (post_next(shm)) {
         happened = true;
     }
     happened |= take_next(shm, op);
     read = !op->reads || is_read(shm, op);
+    happened |= op->shown != shown;
     if (op->taken == op->rounds && op->posted == op->rounds && read) {
         flash_shm_put(&shm->ended, flash_shm_get(&shm->running));
     }
