@@ -2,6 +2,8 @@
 # Programs that their user may execute and not read: no process may read the memory of theirs.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2034,SC2154 # variables of runner.bash
+# shellcheck disable=SC2054 # commas are of a list of capabilities
 set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
