@@ -2,8 +2,8 @@
  * coll_flash_networks.c: the networks that Open MPI's own messages by TCP are told to use.
  *
  * A host may have interfaces that do not lead to the other hosts, and addresses that each of them has (docker0,
- * virbr0): UCX takes those for networks. Who has told Open MPI which ones are (btl_tcp_if_include,
- * btl_tcp_if_exclude) has told flash.
+ * virbr0). UCX takes those for networks. A user tells Open MPI which interfaces are networks by
+ * btl_tcp_if_include and btl_tcp_if_exclude; UCX gets the same ones, by the rules of btl/tcp.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -12,10 +12,10 @@
  * one below if that has flash. After log2(N) rounds all have heard: whom the path through a process
  * without flash would have reached, has seen that there is none.
  *
- * PMIx may fail for one process and not for another. So a process tells the one above whatever it knows of that
- * one, which may wait for it; it hears from a process only if PMIx has told it of that one's flash; and one that
- * does not hear has seen a difference, which all learn. A message that is never received is under a tag
- * of its own.
+ * PMIx may fail for one process and not for another. A process therefore always sends to the one above, even if
+ * PMIx has told it nothing of that process, because that process may wait for it. A process receives from the
+ * one below only if PMIx has told it that the one below has flash; otherwise it has seen a difference, which all
+ * others learn from it. A message that nobody receives is under a tag of its own.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -104,7 +104,7 @@ static bool find_folder(char folder[PATH_MAX])
 }
 
 /*
- * It stays loaded, and UCX with it: when it is unloaded, UCX puts back the signal handlers that it
+ * The plugin stays loaded, and UCX with it: when UCX is unloaded, it puts back the signal handlers that it
  * found, over those that the program has set since.
  */
 static void *load_from(const char *folder, const char *below, char *reason)
@@ -146,9 +146,10 @@ static const flash_ucx_calls_t *load(char *reason)
 }
 
 /*
- * UCX reads these once, when it is loaded, by whoever is the first to do so: to install no handlers for
- * faults, which it would take back at the end of the process, and to leave the code alone. In MPI_Init,
- * as Open MPI itself sets variables: a program that has threads then, which read them, finds both.
+ * UCX reads these two variables once, when the process loads it first: not to install handlers for faults,
+ * and not to write over functions. Handlers that it had installed it would also remove at the end of the
+ * process, over the program's. Open MPI changes the environment in MPI_Init as well: a program whose other
+ * threads read the environment meanwhile has that problem without flash, too.
  */
 static const flash_ucx_calls_t *load_quietly(char *reason)
 {
@@ -180,7 +181,7 @@ flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_
 
     save(&dispositions);
     block_all_but_faults(&all);
-    (void) pthread_sigmask(SIG_SETMASK, &all, &mask); /* its thread inherits that */
+    (void) pthread_sigmask(SIG_SETMASK, &all, &mask); /* UCX's thread inherits that */
     if (calls == NULL) {
         calls = load_quietly(reason);
     }

@@ -1,11 +1,11 @@
 /*
  * coll_flash_handle.c: how a request is freed, completed and recycled.
  *
- * A request is recycled by the last of its holders: its user, until req_free (the waiting thread, or
- * MPI_Request_free of an active request), and what completes it, until it has. A persistent request may have
- * two of the latter for a moment, when a thread starts it again while another thread still leaves the
- * completion that made that possible. The count is atomic, acquire-release: the last one sees what all
- * others have written.
+ * The last holder of a request recycles it. The user is a holder until req_free (by the waiting thread, or by
+ * MPI_Request_free of an active request). The operation is a holder until it has completed the request. A
+ * persistent request may have two operations for a moment: one thread starts it again while another thread
+ * still leaves the completion that allowed the start. The count is atomic, acquire-release: the last holder
+ * sees what all others have written.
  *
  * The communicator is kept as long as the request: whoever waits for an error hands it to the communicator's
  * handler (coll_flash_deferred_free.c).
@@ -24,7 +24,7 @@ void mca_coll_flash_handle_leave(mca_coll_flash_handle_t *handle)
     if (atomic_fetch_sub_explicit(&handle->holders, 1, memory_order_acq_rel) > 1) {
         return;
     }
-    /* Only now: another holder may have written them until it left. */
+    /* Not before: the other holders write these fields until they leave. */
     persistent = handle->persistent;
     complete = handle->complete_persistent;
     comm = base->req_mpi_object.comm;

@@ -29,11 +29,11 @@
  * Between processes: each field of a side is written by its owner. `posted` is stored with release
  * order behind the slot's content, and loaded with acquire before that is read; `taken` is stored
  * with release behind the reading of a round, and loaded with acquire before its slots are written
- * again, or memory that was read is given back; `unread` and `shown` in one order of all accesses to
- * them (flash_shm_read.c says why); `got` with release, and loaded with acquire; `lost` stands for
- * itself, but that what is read of a rank counts only if that has not lost anybody by then: it would
- * have told its user that the memory is free. Within a process: the caller holds one lock around every function here that is
- * given a channel.
+ * again, or memory that was read is given back; `unread` and `shown` are sequentially consistent
+ * (flash_shm_read.c says why); `got` is stored with release, and loaded with acquire. `lost` is relaxed:
+ * what a rank has read of another one counts only if that one has not lost anybody by then, because it
+ * would have told its user that the memory is free.
+ * Within a process: the caller holds one lock around every function here that is given a channel.
  *
  * Errors: ranks that disagree about an operation go through the rounds of the one that has most,
  * and end with FLASH_ERR_TRUNCATED where they see it; what is lost is posted as poisoned, with the

@@ -41,11 +41,13 @@ void flash_shm_fill_address(const flash_shm_op_t *op, flash_shm_slot_t *slot)
 /* -------------------------------------------------------------------- the owner */
 
 /*
- * The pieces come in turn, and from the first one again, as long as a rank asks. The piece that is shown stays until
- * all ranks that ask have taken it. One that has asked takes none that was shown before: the owner may not
- * have seen yet that it asks. It looks which one that is (shown, s) after it has said so (unread), and the owner
- * looks who asks after it has shown the next one (s + 1): both in one order of all such accesses, so that
- * the owner sees it ask before it shows another in the place of s + 1.
+ * The owner shows the pieces of its block in turn, and begins again behind the last one, as long as a rank
+ * asks. A piece stays in the slot until all ranks that ask have taken it.
+ *
+ * A rank that begins to ask takes no piece that was shown before: the owner may replace that piece, because it
+ * may not have seen yet that this rank asks. The rank stores `unread`, and then loads `shown`, say s. The
+ * owner stores s + 1 in `shown`, and then loads `unread` before it replaces piece s + 1. All four accesses are
+ * sequentially consistent, so the owner sees that the rank asks, and keeps piece s + 1 until the rank has it.
  */
 static size_t pieces(size_t bytes)
 {
