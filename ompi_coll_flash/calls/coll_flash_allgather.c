@@ -1,167 +1,14 @@
 /*
- * coll_flash_allgather.c: MPI's arguments to an allgather ring's.
- *
- * Ranks may describe the same data by different types, as long as the signatures agree, so that
- * the ring sees bytes. A rank whose receive type has gaps gathers into packed memory of its own
- * and unpacks at completion, or each piece before its callback; its neighbours do not notice.
+ * coll_flash_allgather.c: MPI's allgathers: which algorithm serves each, and its arguments as an operation's.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "calls/coll_flash_calls.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-/* The receive side of a call, as MPI gives it. */
-typedef struct layout {
-    MPI_Datatype type;
-    size_t size; /* bytes of an element */
-    ptrdiff_t extent, true_lb;
-    flash_count_t count;
-    flash_counts_t counts; /* NULL: equal blocks of `count` */
-    flash_displs_t displs;
-} layout_t;
-
-static flash_count_t block_count(const layout_t *layout, int rank)
-{
-    return layout->counts == NULL ? layout->count : layout->counts[rank];
-}
-
-/* In elements of the type. */
-static ptrdiff_t block_displ(const layout_t *layout, int rank)
-{
-    return layout->counts == NULL ? (ptrdiff_t) rank * layout->count : layout->displs[rank];
-}
-
-static void read_type(MPI_Datatype type, size_t *size, ptrdiff_t *extent, ptrdiff_t *true_lb)
-{
-    ptrdiff_t lb, true_extent;
-
-    ompi_datatype_type_size(type, size);
-    ompi_datatype_get_extent(type, &lb, extent);
-    ompi_datatype_get_true_extent(type, true_lb, &true_extent);
-}
-
-/* Whether `count` elements lie in memory as their packed form does. */
-static bool is_dense(MPI_Datatype type, flash_count_t count)
-{
-    size_t size;
-    ptrdiff_t extent, true_lb;
-
-    read_type(type, &size, &extent, &true_lb);
-    return ompi_datatype_is_contiguous_memory_layout(type, count) &&
-           (count <= 1 || extent == (ptrdiff_t) size);
-}
-
-/* ------------------------------------------------------------------ packing */
-
-/* Of `count` elements at `elements` into `packed`, or back. MPI_Pack ends at 2^31 bytes. */
-static int convert(bool to_packed, char *packed, char *elements, flash_count_t count,
-                   MPI_Datatype type)
-{
-    opal_convertor_t convertor;
-    struct iovec piece = {.iov_base = packed};
-    uint32_t pieces = 1;
-    size_t size;
-    int rc;
-
-    ompi_datatype_type_size(type, &size);
-    size *= (size_t) count;
-    if (size == 0) {
-        return MPI_SUCCESS;
-    }
-    piece.iov_len = size;
-    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    if (to_packed) {
-        rc = opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super,
-                                                      (size_t) count, elements, 0, &convertor);
-        rc = rc == OPAL_SUCCESS ? opal_convertor_pack(&convertor, &piece, &pieces, &size) : rc;
-    } else {
-        rc = opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super,
-                                                      (size_t) count, elements, 0, &convertor);
-        rc = rc == OPAL_SUCCESS ? opal_convertor_unpack(&convertor, &piece, &pieces, &size) : rc;
-    }
-    OBJ_DESTRUCT(&convertor);
-    return rc < 0 ? MPI_ERR_INTERN : MPI_SUCCESS;
-}
-
-static int pack(const void *from, flash_count_t count, MPI_Datatype type, char *to)
-{
-    return convert(true, to, (char *) (uintptr_t) from, count, type);
-}
-
-static int unpack(const char *from, char *to, flash_count_t count, MPI_Datatype type)
-{
-    return convert(false, (char *) (uintptr_t) from, to, count, type);
-}
-
-static layout_t deferred_layout(const mca_coll_flash_request_t *request)
-{
-    layout_t layout = {.type = request->deferred.recvtype,
-                       .count = request->deferred.recvcount,
-                       .counts = request->deferred.recvcounts,
-                       .displs = request->deferred.displs};
-
-    read_type(layout.type, &layout.size, &layout.extent, &layout.true_lb);
-    return layout;
-}
-
-/* Where an element of a block belongs in the receive buffer. */
-static char *element_of(const mca_coll_flash_request_t *request, const layout_t *layout, int rank,
-                        ptrdiff_t element)
-{
-    return (char *) request->deferred.recvbuf +
-           (block_displ(layout, rank) + element) * layout->extent;
-}
-
-/* The request's last act where blocks were gathered packed. */
-static int unpack_blocks(mca_coll_flash_request_t *request)
-{
-    int size = ompi_comm_size(request->module->comm), rc = MPI_SUCCESS;
-    layout_t layout = deferred_layout(request);
-    const char *packed = request->deferred.packed;
-
-    for (int rank = 0; rank < size && rc == MPI_SUCCESS; rank++) {
-        flash_count_t count = block_count(&layout, rank);
-
-        rc = unpack(packed, element_of(request, &layout, rank, 0), count, layout.type);
-        packed += (size_t) count * layout.size;
-    }
-    return rc;
-}
-
-/* Before the callback for a piece of such a block. */
-static int unpack_piece(const mca_coll_flash_request_t *request, const flash_piece_t *piece,
-                        void **elements)
-{
-    layout_t layout = deferred_layout(request);
-
-    *elements = element_of(request, &layout, (int) piece->block, (ptrdiff_t) piece->offset);
-    return unpack(piece->data, *elements, (flash_count_t) piece->count, layout.type);
-}
+#include "calls/coll_flash_packed.h"
+#include "ring/coll_flash_ring.h"
 
 /* --------------------------------------------------------- where blocks go */
 
-/* Blocks in `unit` bytes: lengths always, places as they are in recvbuf or, if packed, in a row. */
-static int unequal_blocks(mca_coll_flash_request_t *request, const layout_t *layout, bool packed,
-                          size_t unit, flash_blocks_t *blocks)
-{
-    int size = ompi_comm_size(request->module->comm);
-    ptrdiff_t next = 0;
-
-    if (mca_coll_flash_request_blocks(request, blocks) != MPI_SUCCESS) {
-        return MPI_ERR_NO_MEM;
-    }
-    for (int rank = 0; rank < size; rank++) {
-        request->counts[rank] = (size_t) block_count(layout, rank) * layout->size / unit;
-        request->displs[rank] =
-            packed ? next : block_displ(layout, rank) * (layout->extent / (ptrdiff_t) unit);
-        next += (ptrdiff_t) request->counts[rank];
-    }
-    return MPI_SUCCESS;
-}
-
-static bool all_dense(const layout_t *layout, int size)
+static bool all_dense(const mca_coll_flash_layout_t *layout, int size)
 {
     flash_count_t longest = layout->count;
 
@@ -169,45 +16,8 @@ static bool all_dense(const layout_t *layout, int size)
         longest = layout->counts[rank] > longest ? layout->counts[rank] : longest;
     }
     /* Equal blocks also lie one after another, as their packed form does. */
-    return is_dense(layout->type, layout->counts == NULL ? 2 * (longest > 0) : longest);
-}
-
-/*
- * Packed blocks in memory of the request's, and with them the caller's counts and displacements:
- * MPI demands that these outlive the call, but Open MPI's own collectives do not need them to, and
- * mpi4py 3.1 frees those that were lists.
- */
-static int place_packed(mca_coll_flash_request_t *request, const layout_t *layout, void *recvbuf,
-                        flash_op_params_t *params)
-{
-    ompi_communicator_t *comm = request->module->comm;
-    size_t size = (size_t) ompi_comm_size(comm);
-    size_t bytes = mca_coll_flash_bytes(layout->count, layout->counts, layout->type, comm);
-    size_t kept = layout->counts == NULL ? 0 : size;
-    size_t header = (2 * kept * sizeof(flash_count_t) + 63) / 64 * 64;
-    flash_count_t *counts = malloc(header + bytes + 1);
-
-    if (counts == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    for (size_t rank = 0; rank < kept; rank++) {
-        counts[rank] = layout->counts[rank];
-        counts[size + rank] = layout->displs[rank];
-    }
-    request->scratch = counts;
-    request->deferred.recvbuf = recvbuf;
-    request->deferred.recvtype = layout->type;
-    request->deferred.recvcount = layout->count;
-    request->deferred.recvcounts = kept > 0 ? counts : NULL;
-    request->deferred.displs = kept > 0 ? counts + size : NULL;
-    request->deferred.packed = (char *) counts + header;
-    if (request->compute.consume == NULL) {
-        request->finish = unpack_blocks;
-    } else {
-        request->prepare = unpack_piece;
-    }
-    params->output = request->deferred.packed;
-    return MPI_SUCCESS;
+    return mca_coll_flash_is_dense(layout->type,
+                                   layout->counts == NULL ? 2 * (longest > 0) : longest);
 }
 
 /* Pieces are counted in elements of the type then. */
@@ -223,12 +33,24 @@ bool mca_coll_flash_may_write_own(const void *sendbuf, MPI_Datatype sendtype, MP
            (sendbuf == MPI_IN_PLACE || mca_coll_flash_is_solid(sendtype));
 }
 
+/* In units of the operation's elements: lengths always, places as they are in recvbuf or, if packed, in a row. */
+static int set_blocks(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
+                      bool packed, flash_op_params_t *params)
+{
+    const mca_coll_flash_side_t side = {.counts = layout->counts,
+                                        .displs = packed ? NULL : layout->displs,
+                                        .element = layout->size / params->element,
+                                        .extent = layout->extent / (ptrdiff_t) params->element};
+
+    return mca_coll_flash_request_sides(request, &side, 1, &params->schedule.blocks);
+}
+
 /*
  * Output and blocks of the ring; `on_device`: an address of it in a device's memory, or NULL. A
  * callback is to find its piece as the type describes it.
  */
-static int place_output(mca_coll_flash_request_t *request, const layout_t *layout, void *recvbuf,
-                        flash_op_params_t *params, const void **on_device)
+static int place_output(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
+                        void *recvbuf, flash_op_params_t *params, const void **on_device)
 {
     int size = ompi_comm_size(request->module->comm);
     bool packed =
@@ -250,24 +72,22 @@ static int place_output(mca_coll_flash_request_t *request, const layout_t *layou
     if (packed && *on_device != NULL) {
         return mca_coll_flash_refuse_gaps();
     }
-    if (packed && place_packed(request, layout, recvbuf, params) != MPI_SUCCESS) {
+    if (packed && mca_coll_flash_place_packed(request, layout, recvbuf, params) != MPI_SUCCESS) {
         return MPI_ERR_NO_MEM;
     }
-    return layout->counts == NULL
-               ? MPI_SUCCESS
-               : unequal_blocks(request, layout, packed, params->element, &params->schedule.blocks);
+    return layout->counts == NULL ? MPI_SUCCESS : set_blocks(request, layout, packed, params);
 }
 
 /*
  * Input of the ring: the send buffer as it is if it is dense; otherwise its packed form, made in
  * the own block's place of the output. `on_device`: of the output, then of the input.
  */
-static int place_input(mca_coll_flash_request_t *request, const layout_t *layout,
+static int place_input(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
                        const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
                        const void *recvbuf, flash_op_params_t *params, const void **on_device)
 {
     int rank = ompi_comm_rank(request->module->comm);
-    size_t size, own_bytes = (size_t) block_count(layout, rank) * layout->size;
+    size_t size, own_bytes = (size_t) mca_coll_flash_block_count(layout, rank) * layout->size;
     ptrdiff_t extent, true_lb;
     bool device_output = *on_device != NULL;
     char *own = (char *) params->output + flash_schedule_displ(&params->schedule, (uint32_t) rank) *
@@ -281,10 +101,12 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
     if (sendbuf == MPI_IN_PLACE) {
         return request->scratch == NULL
                    ? MPI_SUCCESS
-                   : pack((const char *) recvbuf + block_displ(layout, rank) * layout->extent,
-                          block_count(layout, rank), layout->type, own);
+                   : mca_coll_flash_pack(
+                         (const char *) recvbuf +
+                             mca_coll_flash_block_displ(layout, rank) * layout->extent,
+                         mca_coll_flash_block_count(layout, rank), layout->type, own);
     }
-    read_type(sendtype, &size, &extent, &true_lb);
+    mca_coll_flash_read_type(sendtype, &size, &extent, &true_lb);
     *on_device = NULL;
     if (sendcount > 0 && size > 0) {
         const char *first = (const char *) sendbuf + true_lb;
@@ -293,7 +115,8 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
         }
         *on_device = mca_coll_flash_is_on_device(first) ? first : NULL;
         /* The processor would pack the one, or unpack the own block for its callback. */
-        if (((*on_device != NULL || device_output) && !is_dense(sendtype, sendcount)) ||
+        if (((*on_device != NULL || device_output) &&
+             !mca_coll_flash_is_dense(sendtype, sendcount)) ||
             (*on_device != NULL && request->prepare != NULL)) {
             return mca_coll_flash_refuse_gaps();
         }
@@ -306,11 +129,11 @@ static int place_input(mca_coll_flash_request_t *request, const layout_t *layout
         *on_device = NULL; /* it is not read */
         return MPI_SUCCESS;
     }
-    if (is_dense(sendtype, sendcount)) {
+    if (mca_coll_flash_is_dense(sendtype, sendcount)) {
         params->input = (const char *) sendbuf + true_lb;
         return MPI_SUCCESS;
     }
-    return pack(sendbuf, sendcount, sendtype, own);
+    return mca_coll_flash_pack(sendbuf, sendcount, sendtype, own);
 }
 
 int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
@@ -321,7 +144,7 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, mca_coll_fla
                                    ompi_request_t **request)
 {
     mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, ticket, FLASH_ALLGATHER);
-    layout_t layout = {
+    mca_coll_flash_layout_t layout = {
         .type = recvtype, .count = recvcount, .counts = recvcounts, .displs = displs};
     flash_op_params_t params = {.element = 1};
     const void *device_input, *device_output = NULL;
@@ -330,7 +153,7 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, mca_coll_fla
     if (made == NULL) {
         return MPI_ERR_NO_MEM;
     }
-    read_type(recvtype, &layout.size, &layout.extent, &layout.true_lb);
+    mca_coll_flash_read_type(recvtype, &layout.size, &layout.extent, &layout.true_lb);
     made->datatype = recvtype;
     if (compute != NULL) {
         made->compute = *compute;
@@ -346,7 +169,7 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, mca_coll_fla
     }
     if (rc == MPI_SUCCESS) {
         bool awaits = made->compute.produce != NULL && made->compute.on_stream &&
-                      block_count(&layout, ompi_comm_rank(module->comm)) > 0;
+                      mca_coll_flash_block_count(&layout, ompi_comm_rank(module->comm)) > 0;
 
         rc = mca_coll_flash_stage(made, device_input, device_output, false, awaits);
     }
@@ -354,4 +177,138 @@ int mca_coll_flash_start_allgather(mca_coll_flash_module_t *module, mca_coll_fla
         return mca_coll_flash_request_refuse(made, rc, request);
     }
     return mca_coll_flash_request_start(made, &params, request);
+}
+
+/* ------------------------------------------------------------ MPI's functions */
+
+typedef mca_coll_flash_arguments_t arguments_t;
+
+static arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                                void *recvbuf, flash_count_t recvcount, flash_counts_t recvcounts,
+                                flash_displs_t displs, MPI_Datatype recvtype)
+{
+    return (arguments_t){.sendbuf = sendbuf,
+                         .sendcount = sendcount,
+                         .sendtype = sendtype,
+                         .recvbuf = recvbuf,
+                         .recvcount = recvcount,
+                         .recvcounts = recvcounts,
+                         .displs = displs,
+                         .recvtype = recvtype};
+}
+
+/* ------------------------------------------------------------------ plain calls */
+
+static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                 const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
+{
+    (void) path;
+    return mca_coll_flash_start_allgather(module, ticket, a->sendbuf, a->sendcount, a->sendtype,
+                                          a->recvbuf, a->recvcount, a->recvcounts, a->displs,
+                                          a->recvtype, NULL, request);
+}
+
+static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_request_t **request)
+{
+    const mca_coll_flash_previous_t *previous = &module->previous;
+
+    if (a->recvcounts == NULL) {
+        return previous->iallgather(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
+                                    a->recvtype, module->comm, request,
+                                    previous->iallgather_module);
+    }
+    return previous->iallgatherv(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                                 FLASH_COUNTS(a->recvcounts), FLASH_DISPLS(a->displs), a->recvtype,
+                                 module->comm, request, previous->iallgatherv_module);
+}
+
+static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t *base,
+                       ompi_request_t **request)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_path_t path = mca_coll_flash_path_of(name, a, 1, module, FLASH_NO_REASON);
+
+    if (path == FLASH_RING) {
+        return start(module, mca_coll_flash_ring_ticket(module), a, path, request);
+    }
+    return mca_coll_flash_start_bounced(module, FLASH_ALLGATHER, a, path, start, pass_on, request);
+}
+
+int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                              void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                              ompi_communicator_t *comm, ompi_request_t **request,
+                              mca_coll_base_module_t *base)
+{
+    arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
+
+    (void) comm;
+    return start_plain("Iallgather", &arguments, base, request);
+}
+
+int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                               void *recvbuf, flash_counts_t recvcounts, flash_displs_t displs,
+                               MPI_Datatype recvtype, ompi_communicator_t *comm,
+                               ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
+
+    (void) comm;
+    return start_plain("Iallgatherv", &arguments, base, request);
+}
+
+/* ---------------------------------------------------------- persistent requests */
+
+static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
+                             struct ompi_info_t *info, ompi_request_t **request)
+{
+    const mca_coll_flash_previous_t *previous = &module->previous;
+
+    if (a->recvcounts == NULL) {
+        return previous->allgather_init(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                                        a->recvcount, a->recvtype, module->comm, info, request,
+                                        previous->allgather_init_module);
+    }
+    return previous->allgatherv_init(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                                     FLASH_COUNTS(a->recvcounts), FLASH_DISPLS(a->displs),
+                                     a->recvtype, module->comm, info, request,
+                                     previous->allgatherv_init_module);
+}
+
+static int make_persistent(const char *name, const arguments_t *a, struct ompi_info_t *info,
+                           mca_coll_base_module_t *base, ompi_request_t **request)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+
+    return mca_coll_flash_path_of(name, a, 0, module, mca_coll_flash_persistent_reason(module)) !=
+                   FLASH_FALLBACK
+               ? mca_coll_flash_persistent_new(module, a, start, request)
+               : mca_coll_flash_persistent_below(module, a, pass_on_each_time, info, request);
+}
+
+int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
+                                  MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
+                                  MPI_Datatype recvtype, ompi_communicator_t *comm,
+                                  struct ompi_info_t *info, ompi_request_t **request,
+                                  mca_coll_base_module_t *base)
+{
+    arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
+
+    (void) comm;
+    return make_persistent("Allgather_init", &arguments, info, base, request);
+}
+
+int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
+                                   MPI_Datatype sendtype, void *recvbuf, flash_counts_t recvcounts,
+                                   flash_displs_t displs, MPI_Datatype recvtype,
+                                   ompi_communicator_t *comm, struct ompi_info_t *info,
+                                   ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
+
+    (void) comm;
+    return make_persistent("Allgatherv_init", &arguments, info, base, request);
 }

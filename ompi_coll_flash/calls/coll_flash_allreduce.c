@@ -28,7 +28,7 @@ static int cut(mca_coll_flash_request_t *request, size_t count, flash_blocks_t *
     int size = ompi_comm_size(request->module->comm);
     size_t row = request->compute.row > 1 ? (size_t) request->compute.row : 1;
 
-    if (mca_coll_flash_request_blocks(request, blocks) != MPI_SUCCESS) {
+    if (mca_coll_flash_request_blocks(request, 1, blocks) != MPI_SUCCESS) {
         return MPI_ERR_NO_MEM;
     }
     for (int rank = 0; rank < size; rank++) {

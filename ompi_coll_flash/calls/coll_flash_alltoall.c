@@ -27,28 +27,24 @@ int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,
     return in == out ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
 }
 
-/* Counts of what comes, and behind them of what goes; places likewise. */
-static int unequal_blocks(mca_coll_flash_request_t *request,
-                          const mca_coll_flash_alltoall_t *arguments, bool empty,
-                          flash_schedule_t *schedule)
+/* What arrives, and what leaves. */
+static int set_blocks(mca_coll_flash_request_t *request, const mca_coll_flash_alltoall_t *arguments,
+                      bool empty, flash_schedule_t *schedule)
 {
-    size_t size = (size_t) ompi_comm_size(request->module->comm);
+    const mca_coll_flash_side_t sides[] = {{.counts = arguments->recvcounts,
+                                            .displs = arguments->rdispls,
+                                            .element = !empty,
+                                            .extent = 1},
+                                           {.counts = arguments->sendcounts,
+                                            .displs = arguments->sdispls,
+                                            .element = !empty,
+                                            .extent = 1}};
+    flash_blocks_t blocks[2] = {{.counts = NULL}};
+    int rc = mca_coll_flash_request_sides(request, sides, 2, blocks);
 
-    request->counts = malloc(2 * size * sizeof(*request->counts));
-    request->displs = malloc(2 * size * sizeof(*request->displs));
-    if (request->counts == NULL || request->displs == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    for (size_t rank = 0; rank < size; rank++) {
-        request->counts[rank] = empty ? 0 : (size_t) arguments->recvcounts[rank];
-        request->displs[rank] = arguments->rdispls[rank];
-        request->counts[size + rank] = empty ? 0 : (size_t) arguments->sendcounts[rank];
-        request->displs[size + rank] = arguments->sdispls[rank];
-    }
-    schedule->blocks = (flash_blocks_t){.counts = request->counts, .displs = request->displs};
-    schedule->out =
-        (flash_blocks_t){.counts = request->counts + size, .displs = request->displs + size};
-    return MPI_SUCCESS;
+    schedule->blocks = blocks[0];
+    schedule->out = blocks[1];
+    return rc;
 }
 
 /* `on_device`: an address of it in a device's memory, or NULL. */
@@ -86,8 +82,7 @@ static int place(mca_coll_flash_request_t *request, const mca_coll_flash_alltoal
     params->schedule.out.count = params->schedule.blocks.count;
     params->input = a->sendbuf;
     params->output = a->recvbuf;
-    rc = a->recvcounts == NULL ? MPI_SUCCESS
-                               : unequal_blocks(request, a, size == 0, &params->schedule);
+    rc = a->recvcounts == NULL ? MPI_SUCCESS : set_blocks(request, a, size == 0, &params->schedule);
     if (rc == MPI_SUCCESS) {
         rc = check_side(a->sendbuf, a->sendcount, a->sendcounts, a->sdispls, a->sendtype, comm,
                         &device_input);

@@ -1,9 +1,37 @@
 /*
- * coll_flash_arguments.c: the arguments of a call: which algorithm serves it, and keeping them.
+ * coll_flash_arguments.c: the arguments of a call: which algorithm and which schedule serve it, and keeping them.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "calls/coll_flash_calls.h"
+
+mca_coll_flash_reason_t mca_coll_flash_reduce_reason(MPI_Datatype datatype, MPI_Op op)
+{
+    if (!ompi_op_is_commute(op)) {
+        return FLASH_NOT_COMMUTATIVE;
+    }
+    if (op == MPI_REPLACE || op == MPI_NO_OP) {
+        return FLASH_NOT_OF_REDUCTIONS;
+    }
+    if (ompi_op_is_intrinsic(op)) {
+        return ompi_datatype_is_predefined(datatype) ? FLASH_NO_REASON : FLASH_NOT_PREDEFINED;
+    }
+    return mca_coll_flash_is_solid(datatype) ? FLASH_NO_REASON : FLASH_TYPE_WITH_GAPS;
+}
+
+flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *module,
+                                                const mca_coll_flash_settings_t *settings)
+{
+    bool fits = mca_coll_flash_may_exchange(module->comm);
+
+    if (settings->algorithm != FLASH_PAIRWISE) {
+        return FLASH_REDUCE_SCATTER;
+    }
+    FLASH_VERBOSE(2, "coll:flash: %s",
+                  fits ? "pairwise, in place of the ring"
+                       : "by the ring: too many ranks to be pairwise");
+    return fits ? FLASH_PAIRWISE_REDUCE_SCATTER : FLASH_REDUCE_SCATTER;
+}
 
 mca_coll_flash_path_t mca_coll_flash_path_of(const char *name, const mca_coll_flash_arguments_t *a,
                                              size_t element, const mca_coll_flash_module_t *module,

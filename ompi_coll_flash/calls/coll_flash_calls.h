@@ -153,10 +153,10 @@ int mca_coll_flash_start_bounced(mca_coll_flash_module_t *module, flash_kind_t k
 void mca_coll_flash_persistent_init(void);
 /* Why the next persistent request cannot be a ring's. */
 mca_coll_flash_reason_t mca_coll_flash_persistent_reason(const mca_coll_flash_module_t *module);
-/* An inactive request, each start of which calls one of the functions above. */
+/* An inactive request, each start of which calls `start_round`. */
 int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments,
-                                  ompi_request_t **request);
+                                  mca_coll_flash_start_fn *start_round, ompi_request_t **request);
 /* Has another module make such a request, by a function like this one. */
 typedef int mca_coll_flash_init_fn(mca_coll_flash_module_t *module,
                                    const mca_coll_flash_arguments_t *arguments,

@@ -35,6 +35,7 @@ typedef struct mca_coll_flash_persistent {
     uint32_t sequence;                    /* of each of its rounds */
     mca_coll_flash_settings_t settings;   /* likewise: ranks start rounds at times of their own */
     int refused;                          /* MPI_SUCCESS, or why the rest of its rounds will be */
+    mca_coll_flash_start_fn *start_round; /* starts one of its rounds */
     mca_coll_flash_arguments_t arguments; /* types and operation kept */
     flash_count_t *counts;                /* owned, what the arguments point to */
     flash_displ_t *displs;                /* owned, likewise */
@@ -92,19 +93,10 @@ static int refuse_again(mca_coll_flash_persistent_t *persistent, ompi_request_t 
 
 static int start_ring(mca_coll_flash_persistent_t *persistent, ompi_request_t **ring)
 {
-    const mca_coll_flash_arguments_t *a = &persistent->arguments;
-
-    if (persistent->refused != MPI_SUCCESS) {
-        return refuse_again(persistent, ring);
-    }
-    if (a->op != NULL) {
-        return mca_coll_flash_start_reduce_scatter(
-            persistent->module, ticket_of(persistent), a->sendbuf, a->recvbuf, a->recvcount,
-            a->recvcounts, a->recvtype, a->op, NULL, FLASH_RING, ring);
-    }
-    return mca_coll_flash_start_allgather(persistent->module, ticket_of(persistent), a->sendbuf,
-                                          a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
-                                          a->recvcounts, a->displs, a->recvtype, NULL, ring);
+    return persistent->refused != MPI_SUCCESS
+               ? refuse_again(persistent, ring)
+               : persistent->start_round(persistent->module, ticket_of(persistent),
+                                         &persistent->arguments, FLASH_RING, ring);
 }
 
 static void start_by_ring(mca_coll_flash_persistent_t *persistent)
@@ -249,7 +241,7 @@ static mca_coll_flash_persistent_t *make_request(mca_coll_flash_module_t *module
 
 int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments,
-                                  ompi_request_t **request)
+                                  mca_coll_flash_start_fn *start_round, ompi_request_t **request)
 {
     uint32_t op_id = module->persistent_sequence++; /* first of all: the other ranks count it */
     mca_coll_flash_persistent_t *persistent = make_request(module, arguments);
@@ -259,6 +251,7 @@ int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
     }
     persistent->sequence = FLASH_CALL_SEQUENCES | op_id;
     persistent->settings = module->settings;
+    persistent->start_round = start_round;
     /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
     (void) mca_coll_flash_ring_prepare(module, kind_of(persistent));
     if (keep_arrays(persistent, ompi_comm_size(module->comm)) != MPI_SUCCESS) {

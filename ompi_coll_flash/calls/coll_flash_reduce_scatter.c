@@ -1,5 +1,5 @@
 /*
- * coll_flash_reduce_scatter.c: MPI's arguments to a reduce-scatter ring's.
+ * coll_flash_reduce_scatter.c: MPI's reduce-scatters: which algorithm serves each, and its arguments as an operation's.
  *
  * Blocks are counted in elements of the datatype and laid out by its extent. MPI has all ranks give
  * the same datatype (MPI 3.1, section 5.9.1), so that its layout may decide about the path.
@@ -8,20 +8,6 @@
  */
 #include "calls/coll_flash_calls.h"
 #include "ring/coll_flash_ring.h"
-
-mca_coll_flash_reason_t mca_coll_flash_reduce_reason(MPI_Datatype datatype, MPI_Op op)
-{
-    if (!ompi_op_is_commute(op)) {
-        return FLASH_NOT_COMMUTATIVE;
-    }
-    if (op == MPI_REPLACE || op == MPI_NO_OP) {
-        return FLASH_NOT_OF_REDUCTIONS;
-    }
-    if (ompi_op_is_intrinsic(op)) {
-        return ompi_datatype_is_predefined(datatype) ? FLASH_NO_REASON : FLASH_NOT_PREDEFINED;
-    }
-    return mca_coll_flash_is_solid(datatype) ? FLASH_NO_REASON : FLASH_TYPE_WITH_GAPS;
-}
 
 /*
  * Runs on the progress thread, too (but for the user's operations), so that it must not be
@@ -33,20 +19,6 @@ static int combine(void *arg, const void *in, void *inout, size_t count)
 
     ompi_op_reduce(request->op, (void *) (uintptr_t) in, inout, (int) count, request->datatype);
     return MPI_SUCCESS;
-}
-
-flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *module,
-                                                const mca_coll_flash_settings_t *settings)
-{
-    bool fits = mca_coll_flash_may_exchange(module->comm);
-
-    if (settings->algorithm != FLASH_PAIRWISE) {
-        return FLASH_REDUCE_SCATTER;
-    }
-    FLASH_VERBOSE(2, "coll:flash: %s",
-                  fits ? "pairwise, in place of the ring"
-                       : "by the ring: too many ranks to be pairwise");
-    return fits ? FLASH_PAIRWISE_REDUCE_SCATTER : FLASH_REDUCE_SCATTER;
 }
 
 static flash_kind_t kind_of(mca_coll_flash_path_t path, const mca_coll_flash_module_t *module,
@@ -85,24 +57,6 @@ static int copy_result(mca_coll_flash_request_t *request)
 {
     return mca_coll_flash_copy_back(request, request->deferred.recvbuf, request->scratch,
                                     request->deferred.own_bytes);
-}
-
-/* Lengths of unequal blocks, and where they begin in the input. */
-static int unequal_blocks(mca_coll_flash_request_t *request, flash_counts_t recvcounts,
-                          flash_blocks_t *blocks)
-{
-    int size = ompi_comm_size(request->module->comm);
-    ptrdiff_t displ = 0;
-
-    if (mca_coll_flash_request_blocks(request, blocks) != MPI_SUCCESS) {
-        return MPI_ERR_NO_MEM;
-    }
-    for (int rank = 0; rank < size; rank++) {
-        request->counts[rank] = (size_t) recvcounts[rank];
-        request->displs[rank] = displ;
-        displ += (ptrdiff_t) recvcounts[rank];
-    }
-    return MPI_SUCCESS;
 }
 
 /* `any`: some block is not empty. A producer needs no input. */
@@ -172,7 +126,9 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module,
     }
     params.schedule.blocks.count = (size_t) recvcount;
     if (recvcounts != NULL) {
-        rc = unequal_blocks(made, recvcounts, &params.schedule.blocks);
+        const mca_coll_flash_side_t side = {.counts = recvcounts, .element = 1};
+
+        rc = mca_coll_flash_request_sides(made, &side, 1, &params.schedule.blocks);
         recvcount = recvcounts[ompi_comm_rank(module->comm)];
     }
     if (rc == MPI_SUCCESS) {
@@ -182,4 +138,127 @@ int mca_coll_flash_start_reduce_scatter(mca_coll_flash_module_t *module,
         return mca_coll_flash_request_refuse(made, rc, request);
     }
     return mca_coll_flash_request_start(made, &params, request);
+}
+
+/* ------------------------------------------------------------ MPI's functions */
+
+typedef mca_coll_flash_arguments_t arguments_t;
+
+static arguments_t arguments_of(const void *sendbuf, void *recvbuf, flash_count_t recvcount,
+                                flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op)
+{
+    return (arguments_t){.sendbuf = sendbuf,
+                         .recvbuf = recvbuf,
+                         .recvcount = recvcount,
+                         .recvcounts = recvcounts,
+                         .recvtype = datatype,
+                         .op = op};
+}
+
+static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                 const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
+{
+    return mca_coll_flash_start_reduce_scatter(module, ticket, a->sendbuf, a->recvbuf, a->recvcount,
+                                               a->recvcounts, a->recvtype, a->op, NULL, path,
+                                               request);
+}
+
+static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_request_t **request)
+{
+    const mca_coll_flash_previous_t *previous = &module->previous;
+
+    if (a->recvcounts == NULL) {
+        return previous->ireduce_scatter_block(a->sendbuf, a->recvbuf, a->recvcount, a->recvtype,
+                                               a->op, module->comm, request,
+                                               previous->ireduce_scatter_block_module);
+    }
+    return previous->ireduce_scatter(a->sendbuf, a->recvbuf, FLASH_COUNTS(a->recvcounts),
+                                     a->recvtype, a->op, module->comm, request,
+                                     previous->ireduce_scatter_module);
+}
+
+static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t *base,
+                       ompi_request_t **request)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_path_t path;
+    ptrdiff_t extent;
+
+    ompi_datatype_type_extent(a->recvtype, &extent);
+    path = mca_coll_flash_path_of(name, a, (size_t) extent, module, FLASH_NO_REASON);
+    if (path == FLASH_RING || path == FLASH_PAIRWISE) {
+        return start(module, mca_coll_flash_ring_ticket(module), a, path, request);
+    }
+    return mca_coll_flash_start_bounced(module, FLASH_REDUCE_SCATTER, a, path, start, pass_on,
+                                        request);
+}
+
+int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
+                                         flash_count_t recvcount, MPI_Datatype datatype, MPI_Op op,
+                                         ompi_communicator_t *comm, ompi_request_t **request,
+                                         mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
+
+    (void) comm;
+    return start_plain("Ireduce_scatter_block", &arguments, base, request);
+}
+
+int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
+                                   MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                                   ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
+
+    (void) comm;
+    return start_plain("Ireduce_scatter", &arguments, base, request);
+}
+
+static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
+                             struct ompi_info_t *info, ompi_request_t **request)
+{
+    const mca_coll_flash_previous_t *previous = &module->previous;
+
+    if (a->recvcounts == NULL) {
+        return previous->reduce_scatter_block_init(a->sendbuf, a->recvbuf, a->recvcount,
+                                                   a->recvtype, a->op, module->comm, info, request,
+                                                   previous->reduce_scatter_block_init_module);
+    }
+    return previous->reduce_scatter_init(a->sendbuf, a->recvbuf, FLASH_COUNTS(a->recvcounts),
+                                         a->recvtype, a->op, module->comm, info, request,
+                                         previous->reduce_scatter_init_module);
+}
+
+static int make_persistent(const char *name, const arguments_t *a, struct ompi_info_t *info,
+                           mca_coll_base_module_t *base, ompi_request_t **request)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+
+    return mca_coll_flash_path_of(name, a, 0, module, mca_coll_flash_persistent_reason(module)) !=
+                   FLASH_FALLBACK
+               ? mca_coll_flash_persistent_new(module, a, start, request)
+               : mca_coll_flash_persistent_below(module, a, pass_on_each_time, info, request);
+}
+
+int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
+                                       flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
+                                       ompi_communicator_t *comm, struct ompi_info_t *info,
+                                       ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
+
+    (void) comm;
+    return make_persistent("Reduce_scatter_init", &arguments, info, base, request);
+}
+
+int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
+                                             flash_count_t recvcount, MPI_Datatype datatype,
+                                             MPI_Op op, ompi_communicator_t *comm,
+                                             struct ompi_info_t *info, ompi_request_t **request,
+                                             mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
+
+    (void) comm;
+    return make_persistent("Reduce_scatter_block_init", &arguments, info, base, request);
 }

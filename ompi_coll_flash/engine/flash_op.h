@@ -9,9 +9,9 @@
  *   flash_op_bounce.c      how little pinned memory does
  *   flash_op_places.c      where its data is; with flash_op_calls.c, its callbacks
  *   flash_queue.c          which operations have something to do
- *   flash_slot_messages.c  the messages of a segment
- *   flash_slot.c           its way; with flash_op_depart.c, its copy to where it is sent from
- *   flash_op_window.c      the segments under way
+ *   flash_slot_tags.c      the names of a segment's messages
+ *   flash_slot_failure.c   what becomes of one whose content is lost
+ *   flash_slot.c           its path; with flash_slot_staging.c, its copies
  *   flash_op.c             an operation's memory, beginning and end
  *   flash_work.c, flash_engine_watch.c, flash_engine.c with flash_refuse.c: all operations
  *
@@ -319,7 +319,7 @@ char *flash_slot_borrow(flash_slot_t *slot, flash_bounce_t what);
 /* Gives it back, if it has it. */
 void flash_slot_give_back(flash_slot_t *slot, flash_bounce_t what);
 
-/* flash_op_depart.c */
+/* flash_slot_staging.c */
 /* Has what is kept copied to where it is sent from, in the order of the ring. */
 void flash_op_depart(flash_op_t *op);
 
@@ -355,10 +355,6 @@ bool flash_slot_needs_staging_in(const flash_slot_t *slot);
 uint32_t *flash_op_failed_rank_place(const flash_op_t *op, const flash_slot_t *slot);
 /* Takes the next segment that is to be copied to the scratch, or from there. */
 void flash_op_take_staging(flash_op_t *op, flash_work_t *work);
-
-/* flash_op_window.c */
-void flash_op_advance(flash_op_t *op); /* acts on all events */
-bool flash_op_is_complete(const flash_op_t *op);
 
 /* flash_op_calls.c */
 bool flash_op_wants_callback(const flash_op_t *op);

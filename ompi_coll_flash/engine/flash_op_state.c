@@ -20,7 +20,7 @@ void flash_op_fail(flash_op_t *op, int status, uint32_t failed_rank)
     if (op->failed_rank == FLASH_NOBODY) { /* the first message of a failure may have had no room */
         op->failed_rank = failed_rank;
     }
-    op->stopped = true; /* flash_op_advance() lets go of the segments that waited */
+    op->stopped = true; /* flash_engine.c lets go of the segments that waited */
 }
 
 void flash_slot_queue_init(flash_slot_queue_t *queue)

@@ -1,6 +1,5 @@
 /*
- * flash_slot.c: the way of one segment, from its arrival to its departure; flash_slot_messages.c has
- * its messages.
+ * flash_slot.c: the path of one segment: its receive, the local contribution, its send.
  *
  * Each function here is entered once an event has moved the segment on, and ends by beginning the
  * next thing the segment waits for. Which things those are is said in flash_engine.h.
@@ -8,6 +7,123 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "engine/flash_slot.h"
+
+/* -------------------------------------------------------------------- messages */
+
+void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin)
+{
+    flash_engine_note(
+        slot->op, begin,
+        (flash_trace_span_t){.kind = kind,
+                             .block = flash_schedule_rank(&slot->op->params.schedule, slot->block),
+                             .index = slot->segment,
+                             .bytes = flash_slot_bytes(slot)});
+}
+
+/*
+ * Only remembers what happened: a transfer may be done within the call that began it, and acting on
+ * it there would nest without end.
+ */
+static void transfer_done(flash_transfer_t *transfer, int status, uint64_t tag, size_t length)
+{
+    flash_slot_t *slot = (flash_slot_t *) transfer;
+
+    /* Ended within the call that began it, the transport never had it. */
+    slot->op->has_orphans |= status == FLASH_ERR_LOST && !slot->beginning;
+    slot->posted = false;
+    slot->status = status;
+    slot->tag = tag;
+    slot->length = length;
+    flash_slot_note(slot,
+                    slot->state == FLASH_SLOT_RECEIVING ? FLASH_TRACE_RECEIVE : FLASH_TRACE_SEND,
+                    slot->posted_at);
+    flash_slot_queue_push(&slot->op->events, slot);
+    flash_engine_touch(slot->op);
+}
+
+/* The transfer's completion is the same for all: set once, when the operation is made. */
+void flash_slot_init(flash_slot_t *slot, flash_op_t *op)
+{
+    slot->op = op;
+    slot->transfer.done = transfer_done;
+}
+
+static void receive(flash_slot_t *slot, size_t length)
+{
+    flash_op_t *op = slot->op;
+    flash_transport_t *transport = op->engine->transport;
+
+    if (slot->home != NULL && length > 0) {
+        slot->data = flash_slot_borrow(slot, FLASH_BOUNCE_ARRIVAL);
+    }
+    flash_slot_enter(slot, FLASH_SLOT_RECEIVING);
+    slot->posted_at = flash_trace_clock(op->engine->trace);
+    slot->posted = slot->beginning = true;
+    slot->transfer.on_device = flash_slot_is_on_device(slot, false);
+    transport->ops->recv(transport, flash_slot_pair(slot).left, flash_slot_tag(slot, false),
+                         ~FLASH_TAG_MARKS, slot->data, length, &slot->transfer);
+    slot->beginning = false;
+}
+
+static void post_send(flash_slot_t *slot)
+{
+    flash_op_t *op = slot->op;
+    flash_transport_t *transport = op->engine->transport;
+    uint64_t tag = flash_slot_tag(slot, true);
+    const void *content = slot->way.receives ? slot->data : slot->local;
+    size_t length = flash_slot_bytes(slot);
+
+    slot->transfer.on_device =
+        !slot->poisoned && flash_slot_is_on_device(slot, !slot->way.receives);
+    /* Waiting for the receiver's word would double the time of a brief operation. Those of longer
+       blocks do: at a receiver that is late there is a message for each block of others at most. */
+    slot->transfer.leaves = slot->segment == 0 && slot->last_of_step;
+    if (slot->poisoned) {
+        content = &slot->failed_rank;
+        length = flash_slot_failed_rank_bytes(slot);
+    }
+    tag |= slot->last_of_step ? FLASH_TAG_LAST : 0;
+    tag |= slot->poisoned ? FLASH_TAG_POISONED : 0;
+    flash_slot_enter(slot, FLASH_SLOT_SENDING);
+    slot->posted_at = flash_trace_clock(op->engine->trace);
+    slot->posted = slot->beginning = true;
+    transport->ops->send(transport, flash_slot_pair(slot).right, tag, content, length,
+                         &slot->transfer);
+    slot->beginning = false;
+}
+
+/*
+ * Sends what is ready, in the order of the ring, and only so much at a time: messages under way
+ * share the link, and would otherwise all arrive late instead of one after another, each on time to
+ * be sent on. The order also keeps the ring from locking up: the oldest segment, which the right
+ * neighbour surely has a place for, never waits behind one that it has none for yet.
+ */
+static void post_sends(flash_op_t *op)
+{
+    if (op->next_send < op->retired) {
+        op->next_send = op->retired; /* past segments that are not sent */
+    }
+    while (op->next_send < op->opened && op->sending < op->params.sends) {
+        flash_slot_t *slot = &op->slots[op->next_send % op->depth];
+
+        if (slot->way.sends) {
+            if (slot->state != FLASH_SLOT_DEPARTING) {
+                break;
+            }
+            op->sending++;
+            post_send(slot);
+        }
+        op->next_send++;
+    }
+}
+
+void flash_slot_depart(flash_slot_t *slot)
+{
+    flash_slot_enter(slot, FLASH_SLOT_DEPARTING);
+    post_sends(slot->op);
+}
+
+/* ---------------------------------------------------------------------- the path */
 
 static void slot_send(flash_slot_t *slot)
 {
@@ -30,40 +146,11 @@ static void set_ready(flash_slot_t *slot)
     flash_op_note_ready(slot->op);
 }
 
-void flash_slot_stage(flash_slot_t *slot, flash_staging_t direction)
-{
-    slot->staging = direction;
-    STAILQ_INSERT_TAIL(&slot->op->staging, slot, next_staging);
-    flash_engine_offer(slot->op);
-}
-
 static void slot_combine(flash_slot_t *slot)
 {
     flash_slot_enter(slot, FLASH_SLOT_COMBINING);
     flash_slot_queue_push(&slot->op->combining, slot);
     flash_engine_offer(slot->op);
-}
-
-/* Whether what is a result now is still to be copied to where it belongs. */
-static bool ends_by_staging(const flash_slot_t *slot)
-{
-    return slot->op->params.stage_out && slot->way.delivers && !slot->poisoned &&
-           slot->range.count > 0 && slot->home == NULL && !flash_op_sums_in_place(slot->op, slot);
-}
-
-/* Bounded: what has arrived to go to device memory, and is not there yet, is copied. True: wait. */
-static bool slot_keep(flash_slot_t *slot)
-{
-    if (slot->bounce[FLASH_BOUNCE_ARRIVAL] == 0) {
-        return false;
-    }
-    if (!slot->poisoned) {
-        flash_slot_stage(slot, FLASH_STAGING_KEEP);
-        return true;
-    }
-    flash_slot_give_back(slot, FLASH_BOUNCE_ARRIVAL);
-    slot->data = slot->home;
-    return false;
 }
 
 /* The content is as complete as it will get: the user has it, on it goes, or here it ends. */
@@ -72,13 +159,13 @@ static void slot_leave(flash_slot_t *slot)
     if (slot->staging != FLASH_STAGING_IN) {
         flash_slot_give_back(slot, FLASH_BOUNCE_LOCAL);
     }
-    if (slot_keep(slot)) {
+    if (flash_slot_keep(slot)) {
         return;
     }
     if (slot->way.delivers && slot->poisoned) {
         flash_op_fail(slot->op, FLASH_ERR_PEER, slot->failed_rank);
     }
-    if (ends_by_staging(slot)) {
+    if (flash_slot_ends_by_staging(slot)) {
         flash_slot_stage(slot, FLASH_STAGING_OUT);
     } else {
         set_ready(slot);
@@ -142,20 +229,6 @@ static void slot_need_local(flash_slot_t *slot)
     }
 }
 
-bool flash_slot_stage_in(flash_slot_t *slot)
-{
-    if (slot->op->bounded) {
-        char *memory = flash_slot_borrow(slot, FLASH_BOUNCE_LOCAL);
-
-        if (memory == NULL) {
-            return false;
-        }
-        slot->local = memory;
-    }
-    flash_slot_stage(slot, FLASH_STAGING_IN);
-    return true;
-}
-
 void flash_slot_open(flash_slot_t *slot)
 {
     flash_op_t *op = slot->op;
@@ -171,7 +244,7 @@ void flash_slot_open(flash_slot_t *slot)
             flash_slot_queue_push(&op->events, slot);
             flash_engine_touch(op);
         } else {
-            flash_slot_receive(slot);
+            receive(slot, flash_slot_bytes(slot));
         }
         return;
     }
@@ -204,7 +277,9 @@ static bool is_kept_first(const flash_slot_t *slot)
 
 static void act_on_arrival(flash_slot_t *slot)
 {
-    if (flash_slot_check_arrival(slot) && !(is_kept_first(slot) && slot_keep(slot))) {
+    if (!flash_slot_check_arrival(slot)) {
+        receive(slot, 0);
+    } else if (!is_kept_first(slot) || !flash_slot_keep(slot)) {
         slot_go_on(slot);
     }
 }
@@ -230,12 +305,13 @@ static void slot_sent(flash_slot_t *slot)
 
         flash_op_fail(op, slot->status,
                       lost ? flash_slot_neighbour(slot, true) : flash_op_own_rank(slot->op));
-        if (flash_slot_send_again(slot)) {
+        if (flash_slot_send_failed(slot)) {
+            post_send(slot);
             return;
         }
     }
     op->sending--;
-    flash_op_post_sends(op);
+    post_sends(op);
     flash_slot_give_back(slot, FLASH_BOUNCE_DEPARTURE);
     flash_op_depart(op);
     if (!slot->way.receives && flash_op_reduces(&op->params)) {
@@ -283,7 +359,7 @@ static void failed_rank_staged(flash_slot_t *slot, int status)
     act_on_arrival(slot);
 }
 
-/* flash_op_advance() lets it go on, unless what came to be added to was lost, and it has. */
+/* the operation lets it go on, in flash_engine.c, unless what came to be added to was lost, and it has. */
 static void local_staged(flash_slot_t *slot)
 {
     slot->staged_in = true;

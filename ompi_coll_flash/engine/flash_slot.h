@@ -1,5 +1,5 @@
 /*
- * flash_slot.h: the way of one segment.
+ * flash_slot.h: the path of one segment.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -8,36 +8,58 @@
 
 #include "engine/flash_op.h"
 
-/* flash_slot.c */
-void flash_slot_open(flash_slot_t *slot);
-/* False: there is no memory for it yet. */
-bool flash_slot_stage_in(flash_slot_t *slot);
-void flash_slot_transferred(flash_slot_t *slot); /* acts on the transfer that is done */
-void flash_slot_have_local(flash_slot_t *slot);  /* of a waiting slot: it is there, or never will */
-void flash_slot_combined(flash_slot_t *slot, int status);
-void flash_slot_staged(flash_slot_t *slot, int status);
-void flash_slot_stage(flash_slot_t *slot, flash_staging_t direction);
-
-/* flash_slot_messages.c */
-/* What is the same for all segments of a slot. */
-void flash_slot_init(flash_slot_t *slot, flash_op_t *op);
-/* With whom its step exchanges, and the rank of who receives what is sent, or of the other. */
+/* flash_slot_tags.c */
+/* With whom the slot's step exchanges, and the rank that receives what is sent, or sends what is received. */
 flash_pair_t flash_slot_pair(const flash_slot_t *slot);
 uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending);
-/* flash_engine_note() of something that the segment has been through. */
-void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin);
-void flash_slot_receive(flash_slot_t *slot);
+/* The tag of the segment's message. */
+uint64_t flash_slot_tag(const flash_slot_t *slot, bool sending);
+
+static inline size_t flash_slot_bytes(const flash_slot_t *slot)
+{
+    return slot->range.count * slot->op->params.element;
+}
+/* Whether what arrives and is sent on, or what is local, lies where the CPU cannot reach it. */
+static inline bool flash_slot_is_on_device(const flash_slot_t *slot, bool local)
+{
+    const flash_op_params_t *params = &slot->op->params;
+
+    return params->scratch_on_device && (local ? params->stage_in : params->stage_out);
+}
+
+/* flash_slot_failure.c */
 /* The content is lost, because that rank failed, unless it was lost before. */
 void flash_slot_poison(flash_slot_t *slot, uint32_t failed_rank);
-/* It is where it is sent from, or has no content. */
-void flash_slot_depart(flash_slot_t *slot);
-/* After a send has ended. */
-void flash_op_post_sends(flash_op_t *op);
-/* After one that failed: whether its receiver will be told so. */
-bool flash_slot_send_again(flash_slot_t *slot);
-/* Compares what came with what was expected. False if more messages of the step are to come. */
+/* The length of a poisoned message, which says which rank failed where the receiver surely has room for that. */
+size_t flash_slot_failed_rank_bytes(const flash_slot_t *slot);
+/* True: the slot is poisoned now, and is to be sent once more, so that its receiver knows. */
+bool flash_slot_send_failed(flash_slot_t *slot);
+/* Compares what came with what was expected. False: one more message of the step is to be received. */
 bool flash_slot_check_arrival(flash_slot_t *slot);
-/* Whether a poisoned message says, where only a copy can find it, which rank failed. */
+/* Whether only a copy from the device can tell which rank failed. */
 bool flash_slot_brings_failed_rank_on_device(const flash_slot_t *slot);
+
+/* flash_slot_staging.c */
+void flash_slot_stage(flash_slot_t *slot, flash_staging_t direction);
+/* False: there is no memory for it yet. */
+bool flash_slot_stage_in(flash_slot_t *slot);
+/* Whether a result is still to be copied to where it belongs. */
+bool flash_slot_ends_by_staging(const flash_slot_t *slot);
+/* Of a segment that has arrived in pinned memory: whether it is being copied to its home first. */
+bool flash_slot_keep(flash_slot_t *slot);
+
+/* flash_slot.c */
+/* What is the same for all segments of a slot. */
+void flash_slot_init(flash_slot_t *slot, flash_op_t *op);
+/* flash_engine_note() of something that the segment has been through. */
+void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin);
+void flash_slot_open(flash_slot_t *slot);
+/* The segment is where it is sent from, or has no content. */
+void flash_slot_depart(flash_slot_t *slot);
+void flash_slot_transferred(flash_slot_t *slot); /* acts on the transfer that is done */
+void flash_slot_have_local(
+    flash_slot_t *slot); /* of a waiting slot: it is there, or never will be */
+void flash_slot_combined(flash_slot_t *slot, int status);
+void flash_slot_staged(flash_slot_t *slot, int status);
 
 #endif /* FLASH_SLOT_H */

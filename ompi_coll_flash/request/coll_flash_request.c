@@ -90,15 +90,42 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     return request;
 }
 
-int mca_coll_flash_request_blocks(mca_coll_flash_request_t *request, flash_blocks_t *blocks)
+int mca_coll_flash_request_blocks(mca_coll_flash_request_t *request, size_t count,
+                                  flash_blocks_t *blocks)
 {
-    size_t size = (size_t) ompi_comm_size(request->module->comm);
+    size_t ranks = (size_t) ompi_comm_size(request->module->comm);
 
-    request->counts = malloc(size * sizeof(*request->counts));
-    request->displs = malloc(size * sizeof(*request->displs));
-    blocks->counts = request->counts;
-    blocks->displs = request->displs;
-    return request->counts == NULL || request->displs == NULL ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+    request->counts = malloc(count * ranks * sizeof(*request->counts));
+    request->displs = malloc(count * ranks * sizeof(*request->displs));
+    if (request->counts == NULL || request->displs == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    for (size_t k = 0; k < count; k++) {
+        blocks[k].counts = request->counts + k * ranks;
+        blocks[k].displs = request->displs + k * ranks;
+    }
+    return MPI_SUCCESS;
+}
+
+int mca_coll_flash_request_sides(mca_coll_flash_request_t *request,
+                                 const mca_coll_flash_side_t *sides, size_t count,
+                                 flash_blocks_t *blocks)
+{
+    size_t ranks = (size_t) ompi_comm_size(request->module->comm);
+
+    if (mca_coll_flash_request_blocks(request, count, blocks) != MPI_SUCCESS) {
+        return MPI_ERR_NO_MEM;
+    }
+    for (size_t at = 0; at < count * ranks; at++) {
+        const mca_coll_flash_side_t *side = &sides[at / ranks];
+        size_t rank = at % ranks;
+        ptrdiff_t behind =
+            rank == 0 ? 0 : request->displs[at - 1] + (ptrdiff_t) request->counts[at - 1];
+
+        request->counts[at] = (size_t) side->counts[rank] * side->element;
+        request->displs[at] = side->displs == NULL ? behind : side->displs[rank] * side->extent;
+    }
+    return MPI_SUCCESS;
 }
 
 static void release_memory(mca_coll_flash_request_t *request)

@@ -83,8 +83,21 @@ void mca_coll_flash_requests_fini(void);
 mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
                                                      mca_coll_flash_ticket_t ticket,
                                                      flash_kind_t kind);
-/* Room for unequal blocks: the request's counts and displs, to be filled in. */
-int mca_coll_flash_request_blocks(mca_coll_flash_request_t *request, flash_blocks_t *blocks);
+/* Room for unequal blocks of `count` sides: the request's counts and displs, to be filled in. */
+int mca_coll_flash_request_blocks(mca_coll_flash_request_t *request, size_t count,
+                                  flash_blocks_t *blocks);
+
+/* Unequal blocks, as MPI gives them. */
+typedef struct mca_coll_flash_side {
+    flash_counts_t counts;
+    flash_displs_t displs; /* NULL: one block behind another */
+    size_t element;        /* of the operation's elements, what an element of the datatype has */
+    ptrdiff_t extent;      /* likewise, what its extent has */
+} mca_coll_flash_side_t;
+/* The same, filled in. */
+int mca_coll_flash_request_sides(mca_coll_flash_request_t *request,
+                                 const mca_coll_flash_side_t *sides, size_t count,
+                                 flash_blocks_t *blocks);
 /*
  * Starts the operation that `params` describes but for peers, tags, depth and callback, which come from
  * the module and the request. If that fails, as mca_coll_flash_request_refuse().
