@@ -1,7 +1,7 @@
 # generate.awk: prints a page with its generated parts made anew: see docs/generate.
 #
-#   awk -v sources=ompi_coll_flash -v folder=docs/results -v results='FILE...' -v runs='PATH...' -f generate-gpu.awk \
-#       -f generate.awk PAGE
+#   awk -v sources=ompi_coll_flash -v folder=docs/results -v results='FILE...' -v runs='PATH...' -v listed='PATH...' \
+#       -f generate-gpu.awk -f generate-parts.awk -f generate.awk PAGE
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
@@ -103,6 +103,78 @@ function all_sources(files, n, k) {
     for (k = 1; k <= n; k++) {
         print "| `" files[k] "` | " plain(source(files[k])) " |"
         found++
+    }
+}
+
+# read_table FILE: table_rows[0...], the lines of a table, the titles first; how many stand behind these.
+function read_table(file, path, line, count) {
+    path = folder "/" file
+    count = -1
+    while ((getline line <path) > 0) {
+        if (line !~ /^# /) {
+            table_rows[++count] = line
+        }
+    }
+    close(path)
+    if (count < 1) {
+        stop("no table in " path)
+    }
+    return count
+}
+
+# least NAMES FILE: of each cell `A, B...` the name whose figure is the least, or all of which are; `-`: no figure.
+function least(names, file, count, row, fields, n, k, name, figures, m, j, low, text) {
+    split(names, name, ",")
+    count = read_table(file)
+    print cells(table_rows[0])
+    print rule(table_rows[0])
+    for (row = 1; row <= count; row++) {
+        n = split(table_rows[row], fields, "\t")
+        text = fields[1]
+        for (k = 2; k <= n; k++) {
+            m = split(fields[k], figures, ", ")
+            low = ""
+            for (j = 1; j <= m; j++) {
+                low = figures[j] != "-" && (low == "" || figures[j] + 0 < low) ? figures[j] + 0 : low
+            }
+            text = text "\t"
+            for (j = 1; j <= m; j++) {
+                if (figures[j] != "-" && figures[j] + 0 == low) {
+                    text = text (text ~ /\t$/ ? "" : ", ") name[j]
+                }
+            }
+        }
+        print cells(text)
+        found++
+    }
+}
+
+# below FILE: for each call of a table of ratios, a row: from which size on all ratios of a column are below 1.
+function below(file, count, row, fields, titles, n, k, call, size, from, text) {
+    count = read_table(file)
+    n = split(table_rows[0], titles, "\t")
+    sub(/^[^\t]*/, "ratio below 1", table_rows[0])
+    print cells(table_rows[0])
+    print rule(table_rows[0])
+    for (row = count; row > 0; row--) {
+        split(table_rows[row], fields, "\t")
+        size = fields[1]
+        call = sub(/^[^,]*, /, "", size) ? substr(fields[1], 1, index(fields[1], ",") - 1) : ""
+        for (k = 2; k <= n; k++) {
+            from[k] = fields[k] + 0 < 1 ? (from[k] ~ /^!/ ? from[k] : size) : (from[k] == "" ? "!none" : "!" from[k])
+        }
+        if (call != "") {
+            text = call
+            for (k = 2; k <= n; k++) {
+                sub(/^!+/, "", from[k])
+                text = text "\t" (from[k] == "none" ? "at no size" : "from " from[k] " on")
+                from[k] = ""
+            }
+            lines[++found] = cells(text)
+        }
+    }
+    for (row = found; row > 0; row--) {
+        print lines[row]
     }
 }
 
@@ -335,23 +407,27 @@ function cost_rows(group, names, n, k, row) {
     }
 }
 
-# As calls/coll_flash_path.c chooses; on a node, where the ring may be chosen.
-function cheapest(group, ranks, bytes, names, n, k, part, sent, rounds, cost, least, best) {
-    n = split("fallback ring shm recdbl pairwise", names, " ")
+function cost_of(group, name, ranks, bytes, part, sent, rounds) {
     sent = bytes - int(bytes / ranks)
     while (2 ^ rounds < ranks) {
         rounds++
     }
+    split(costs[group, name], part, " ")
+    return part[1] + part[2] * (ranks - 1) + part[3] * rounds + int(sent * part[4] / 1000)
+}
+
+# As calls/coll_flash_path.c chooses; on a node, where the ring may be chosen.
+function cheapest(group, ranks, bytes, names, n, k, cost, low, best) {
+    n = split("fallback ring shm recdbl pairwise", names, " ")
     for (k = 1; k <= n; k++) {
-        if (!((group, names[k]) in costs) || (names[k] == "recdbl" && bytes > 2 ^ 20) ||
+        if (!((group, names[k]) in costs) || (names[k] == "recdbl" && (bytes > 2 ^ 20 || ranks == 3)) ||
             (names[k] == "pairwise" && ranks > pairwise_ranks)) {
             continue
         }
-        split(costs[group, names[k]], part, " ")
-        cost = part[1] + part[2] * (ranks - 1) + part[3] * rounds + int(sent * part[4] / 1000)
-        if (best == "" || cost < least) {
+        cost = cost_of(group, names[k], ranks, bytes)
+        if (best == "" || cost < low) {
             best = names[k]
-            least = cost
+            low = cost
         }
     }
     return best
@@ -422,6 +498,16 @@ function generated(words, count, k) {
         all_sources()
     } else if (words[1] == "goals") {
         goals(words[2])
+    } else if (words[1] == "least") {
+        least(words[2], words[3])
+    } else if (words[1] == "below") {
+        below(words[2])
+    } else if (words[1] == "rooms") {
+        room_table()
+    } else if (words[1] == "special") {
+        special_table()
+    } else if (words[1] == "gains") {
+        gain_table()
     } else if (words[1] == "gpu") {
         gpu(words[2])
     } else if (words[1] == "parameters") {
