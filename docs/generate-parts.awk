@@ -183,15 +183,10 @@ function measured(file, text) {
     return "`" file "`, r" substr(text, RSTART + 1, RLENGTH - 1)
 }
 
-function print_gain(name, in_rooms, file, words, n, k, lines) {
-    read_rooms()
-    n = split(in_rooms, words, " ")
-    for (k = 1; k <= n; k++) {
-        lines += room_lines[words[k]]
-    }
+function print_gain(name, in_rooms, file) {
     gsub(/[a-z_]+/, "`&`", in_rooms)
-    print "| " name " | " in_rooms " | " lines " | " gains[2] + 0 " of " cell_count " | " best_to_worst(1) " | " \
-        best_to_worst(2) " | " measured(file) " |"
+    print "| " name " | " in_rooms " | " gains[2] + 0 " of " cell_count " | " best_to_worst(1) " | " best_to_worst(2) \
+        " | " measured(file) " |"
     found++
 }
 
@@ -265,9 +260,9 @@ function gains_merged(name, by, path, line, row, fields, parts, ranks, k, group)
 
 function gain_table() {
     read_costs()
-    print "| algorithm | rooms | lines | cells of the file for which it is chosen | alone: best, median, worst | " \
+    print "| algorithm | rooms | cells of the file for which it is chosen | alone: best, median, worst | " \
         "under computation: best, median, worst | measured |"
-    print "| --- | --- | --- | --- | --- | --- | --- |"
+    print "| --- | --- | --- | --- | --- | --- |"
     gains_by_size("ring", "engine progress ucx_backend ring", "selection-ring.tsv", "network")
     gains_by_size("recdbl", "recdbl", "selection-recdbl.tsv", "network")
     gains_by_size("pairwise", "", "selection-pairwise.tsv", "network", "reduce_scatter")
