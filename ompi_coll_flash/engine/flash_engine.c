@@ -213,6 +213,7 @@ static void complete(flash_op_t *op)
     combine_remove(combine_queue(op), op);
     callback_remove(callback_queue(op), op); /* offered before a failure stopped it */
     running_remove(&engine->running, op);
+    flash_flow_leave(op);
     if (flash_op_has_user(op)) {
         if (--engine->active == 0) {
             flash_meter_end(&engine->meter, flash_meter_clock(&engine->meter));
@@ -251,6 +252,7 @@ bool flash_op_needs_no_wakeup(const flash_op_t *op)
 void flash_op_start(flash_op_t *op)
 {
     running_push(&op->engine->running, op);
+    flash_flow_join(op);
     if (flash_op_has_user(op) && op->engine->active++ == 0) {
         flash_meter_begin(&op->engine->meter, flash_meter_clock(&op->engine->meter));
     }

@@ -43,6 +43,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/flash_flow.h"
 #include "engine/flash_meter.h"
 #include "engine/flash_schedule.h"
 #include "engine/flash_trace.h"
@@ -125,6 +126,8 @@ typedef struct flash_op_params {
      */
     uint32_t depth;
     uint32_t sends; /* messages on their way to the right at a time; 0: no limit */
+    flash_flow_t
+        *flow;      /* whose limit holds beside that, and which outlives the operation; or NULL */
     bool no_wakeup; /* until its application waits for it: see flash_progress_start_op() */
 
     /*

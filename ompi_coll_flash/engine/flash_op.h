@@ -9,6 +9,7 @@
  *   flash_op_bounce.c      how little pinned memory does
  *   flash_op_places.c      where its data is; with flash_op_calls.c, its callbacks
  *   flash_queue.c          which operations have something to do
+ *   flash_flow.c           what the operations of a communicator have in flight together
  *   flash_slot_tags.c      the names of a segment's messages
  *   flash_slot_failure.c   what becomes of one whose content is lost
  *   flash_slot.c           its path; with flash_slot_staging.c, its copies
@@ -23,6 +24,7 @@
 #define FLASH_OP_H
 
 #include "engine/flash_engine.h"
+#include "engine/flash_flow.h"
 #include "engine/flash_pool.h"
 #include "engine/flash_trace.h"
 
@@ -156,7 +158,10 @@ struct flash_op {
                                  it is sent from, if it has to be */
     uint64_t next_send;       /* segments before the first one that is not sent */
     uint32_t sending;         /* sends under way */
-    uint64_t ready_slots;     /* segments before the first one that is not ready */
+    size_t bytes_in_flight;   /* of these, as the flow counts them */
+    bool blocked;             /* by older operations of the flow */
+    TAILQ_ENTRY(flash_op) next_in_flow;
+    uint64_t ready_slots; /* segments before the first one that is not ready */
 
     uint64_t ready;           /* pieces whose segments are all ready, the own ones of an
                                  allgather or an all-to-all included */

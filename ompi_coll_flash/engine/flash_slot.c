@@ -107,7 +107,8 @@ static void post_sends(flash_op_t *op)
         flash_slot_t *slot = &op->slots[op->next_send % op->depth];
 
         if (slot->way.sends) {
-            if (slot->state != FLASH_SLOT_DEPARTING) {
+            if (slot->state != FLASH_SLOT_DEPARTING ||
+                !flash_flow_send(op, flash_slot_bytes(slot))) {
                 break;
             }
             op->sending++;
@@ -115,6 +116,19 @@ static void post_sends(flash_op_t *op)
         }
         op->next_send++;
     }
+}
+
+/* Behind a send that is done: the oldest first, until one has to wait again. */
+static void post_blocked_sends(flash_op_t *op)
+{
+    flash_op_t *other;
+
+    do {
+        other = flash_flow_unblock(op);
+        if (other != NULL) {
+            post_sends(other);
+        }
+    } while (other != NULL && !other->blocked);
 }
 
 void flash_slot_depart(flash_slot_t *slot)
@@ -311,7 +325,9 @@ static void slot_sent(flash_slot_t *slot)
         }
     }
     op->sending--;
+    flash_flow_sent(op, flash_slot_bytes(slot));
     post_sends(op);
+    post_blocked_sends(op);
     flash_slot_give_back(slot, FLASH_BOUNCE_DEPARTURE);
     flash_op_depart(op);
     if (!slot->way.receives && flash_op_reduces(&op->params)) {

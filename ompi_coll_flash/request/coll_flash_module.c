@@ -22,6 +22,7 @@ static void module_construct(mca_coll_flash_module_t *module)
     module->sequence = module->persistent_sequence = 0;
     memset(module->taken, 0, sizeof(module->taken));
     OBJ_CONSTRUCT(&module->waiting, opal_list_t);
+    flash_flow_init(&module->flow);
     module->ring = (flash_ring_t){.ranks = NULL};
     module->shm = NULL;
     module->shm_active = false;

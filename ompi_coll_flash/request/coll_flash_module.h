@@ -67,6 +67,7 @@ typedef struct mca_coll_flash_module {
        their order; see coll_flash_op_id.c. */
     uint64_t taken[FLASH_CALL_SEQUENCES / 64];
     opal_list_t waiting;
+    flash_flow_t flow;     /* of its calls by the engine, whose lock orders it */
     struct flash_shm *shm; /* owned; NULL: none */
     uint32_t shm_sequence; /* operations on it */
     /* It is in the list of those that are not done: see coll_flash_shm_calls.c for these two. */

@@ -58,6 +58,7 @@ bool mca_coll_flash_op_id_take_or_wait(mca_coll_flash_request_t *request,
     taken = take(request);
     if (!taken) {
         *mca_coll_flash_op_id_waiting(request) = *params;
+        mca_coll_flash_op_id_waiting(request)->flow = NULL; /* it starts behind younger ones */
         opal_list_append(&request->module->waiting, as_item(request));
     }
     pthread_mutex_unlock(&op_ids_mutex);

@@ -63,8 +63,10 @@ static void end(mca_coll_flash_request_t *request, int status, uint32_t failed_r
     }
 }
 
+/* Ranks may start the rounds of persistent requests in orders of their own: no flow for them. */
 static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
+    params->flow = request->sequence < FLASH_CALL_SEQUENCES ? &request->module->flow : NULL;
     set_messages(request->module, request->sequence, request->kind, params);
     if (mca_coll_flash_op_id_take_or_wait(request, params)) {
         start(request, params);

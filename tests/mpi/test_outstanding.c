@@ -1,0 +1,119 @@
+/*
+ * test_outstanding.c: many calls outstanding for a rank that makes its own later: what arrives there meanwhile takes
+ * bounded memory, and all calls end.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "mpitest.h"
+
+/* Without a bound, 2 MiB of each call are sent: 64 MiB in all. */
+enum { CALLS = 32, BLOCK = 2 << 20, MOST_GROWTH_KIB = 24 << 10, MILLISECONDS = 1500 };
+
+static char *block, *blocks[CALLS], *others;
+static MPI_Comm comm, other;
+
+/* Of this process, resident, in KiB; 0 where sanitizers have memory of their own. */
+static long memory_in_use(void)
+{
+    long resident = 0;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    FILE *status = fopen("/proc/self/status", "r");
+    char line[256];
+
+    while (status != NULL && fgets(line, sizeof(line), status) != NULL) {
+        (void) sscanf(line, "VmRSS: %ld", &resident);
+    }
+    if (status != NULL) {
+        fclose(status);
+    }
+#endif
+    return resident;
+}
+
+static char *make(size_t bytes, int value)
+{
+    char *memory = malloc(bytes);
+
+    if (memory == NULL) {
+        MPI_Abort(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
+    }
+    memset(memory, value, bytes);
+    return memory;
+}
+
+static void gather_others(void)
+{
+    MPI_Request request;
+
+    MPI_Iallgather(block, BLOCK, MPI_BYTE, others, BLOCK, MPI_BYTE, other, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void call_all(MPI_Request *requests)
+{
+    for (int k = 0; k < CALLS; k++) {
+        MPI_Iallgather(block, BLOCK, MPI_BYTE, blocks[k], BLOCK, MPI_BYTE, comm, &requests[k]);
+    }
+}
+
+/* Whoever is late waits for this rank in the meantime, inside MPI. */
+static void call_early(MPI_Request *requests)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    int all;
+
+    call_all(requests);
+    for (int k = 0; k < MILLISECONDS; k++) {
+        MPI_Testall(CALLS, requests, &all, MPI_STATUSES_IGNORE);
+        nanosleep(&moment, NULL);
+    }
+    gather_others();
+}
+
+static void call_late(MPI_Request *requests)
+{
+    long before = memory_in_use(), grown;
+
+    gather_others();
+    grown = memory_in_use() - before;
+    check(grown <= MOST_GROWTH_KIB, "%ld KiB of others' messages are here", grown);
+    call_all(requests);
+}
+
+static void late_receiver(void)
+{
+    MPI_Request requests[CALLS];
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
+    block = make(BLOCK, world_rank + 1);
+    others = make((size_t) world_size * BLOCK, 0);
+    for (int k = 0; k < CALLS; k++) {
+        blocks[k] = make((size_t) world_size * BLOCK, 0);
+    }
+    gather_others(); /* connects */
+    if (world_rank == world_size - 1) {
+        call_late(requests);
+    } else {
+        call_early(requests);
+    }
+    MPI_Waitall(CALLS, requests, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < CALLS; k++) {
+        for (int rank = 0; rank < world_size; rank++) {
+            const char *part = blocks[k] + (size_t) rank * BLOCK;
+
+            check(part[0] == rank + 1 && memcmp(part, part + 1, BLOCK - 1) == 0,
+                  "call %d: the block of rank %d", k, rank);
+        }
+        free(blocks[k]);
+    }
+    free(block);
+    free(others);
+    MPI_Comm_free(&comm);
+    MPI_Comm_free(&other);
+}
+
+TEST_PROGRAM(test_outstanding, MPI_THREAD_SINGLE, {"late_receiver", late_receiver});
