@@ -87,6 +87,18 @@ static void set_tcp_buffers(ucp_config_t *config)
 }
 
 /*
+ * UCX makes room for 512 messages at a time, in each of two transports through the node's memory, and touches 4 KiB for
+ * each message: 4 MiB, of which a process may never use any.
+ */
+static void set_memory_buffers(ucp_config_t *config)
+{
+    if (set_to("POSIX_RX_BUFS_GROW", NULL) == NULL && set_to("SYSV_RX_BUFS_GROW", NULL) == NULL &&
+        set_to("MM_RX_BUFS_GROW", NULL) == NULL) {
+        (void) ucp_config_modify(config, "MM_RX_BUFS_GROW", "64");
+    }
+}
+
+/*
  * UCX's rendezvous over TCP waits for handshakes at both ends of each message: a ring of it reached
  * 40 % of a 2 Gbit/s link that eager messages fill. What rendezvous protects from, messages that
  * pile up at a receiver that is late, synchronous sends and the engine's limit on them do as well.
@@ -211,6 +223,7 @@ static int open_context(flash_ucx_t *ucx, bool across_nodes, const char *network
     if (status != UCS_OK) {
         return flash_ucx_fail(reason, "UCX cannot read its configuration", status);
     }
+    set_memory_buffers(config);
     rc = across_nodes ? prefer_eager(config, reason) : FLASH_OK;
     if (rc == FLASH_OK && networks != NULL && !has_rdma_device()) {
         rc = set_default(config, "NET_DEVICES", networks, reason);

@@ -71,10 +71,12 @@ int mca_coll_flash_open(void)
     mca_coll_flash_agree_anew();
     mca_coll_flash_algorithms_open(algorithms, sizeof(algorithms) / sizeof(algorithms[0]));
     mca_coll_flash_job_open();
-    mca_coll_flash_shm_open();
-    /* Before MPI_Init commits, and exchanges, what was published. */
-    mca_coll_flash_modex_publish(mca_coll_flash_job_transport(), mca_coll_flash_shm_memory());
-    mca_coll_flash_release_publish();
+    if (flash_compat_job_size() > 1) {
+        mca_coll_flash_shm_open();
+        /* Before MPI_Init commits, and exchanges, what was published. */
+        mca_coll_flash_modex_publish(mca_coll_flash_job_transport(), mca_coll_flash_shm_memory());
+        mca_coll_flash_release_publish();
+    }
     return OMPI_SUCCESS;
 }
 

@@ -49,7 +49,7 @@ void mca_coll_flash_job_open(void)
 
     job.started = false;
     strcpy(job.reason, "out of memory");
-    if (has_peers && mca_coll_flash_params.priority >= 0) {
+    if (has_peers && mca_coll_flash_params.priority >= 0 && flash_compat_job_size() > 1) {
         job.transport = mca_coll_flash_ucx_open(flash_compat_spans_nodes(), job.reason);
     }
     if (job.transport != NULL) {
