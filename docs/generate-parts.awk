@@ -109,8 +109,8 @@ function special_table() {
     print "| special case | where | lines |"
     print "| --- | --- | --- |"
     special("check of parameters", "settings/coll_flash_param_check.c")
-    special("constructor: a program that runs with another MPI ends", \
-        "settings/coll_flash_version.c:^(refuse_other_mpi|is_component)$")
+    special("a call of the extension in a program that runs with another MPI ends it", \
+        "settings/coll_flash_version.c:^mca_coll_flash_version_require$")
     special("version: a component that another Open MPI loads declines", \
         "settings/coll_flash_version.c:^(ask_library|print_built_for|mca_coll_flash_version_fits)$")
     special("probe of a process on another host", \

@@ -12,6 +12,7 @@ bool flash_call_has_world(void)
 {
     int initialized, finalized;
 
+    mca_coll_flash_version_require();
     PMPI_Initialized(&initialized);
     PMPI_Finalized(&finalized);
     return initialized && !finalized;
@@ -19,6 +20,7 @@ bool flash_call_has_world(void)
 
 void flash_call_begin(const char *function)
 {
+    mca_coll_flash_version_require();
     OMPI_ERR_INIT_FINALIZE(function);
 }
 

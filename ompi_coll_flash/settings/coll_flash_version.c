@@ -10,7 +10,7 @@
  */
 #include "settings/coll_flash_params.h"
 
-#include <link.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ typedef struct library {
 
 static library_t ask_library(void)
 {
-    static char text[MOST_TEXT]; /* asked by one thread at a time: at the start, and in MPI_Init */
+    char text[MOST_TEXT];
     library_t library = {.fits = false};
     int major = -1, minor = -1, length = 0;
 
@@ -68,23 +68,22 @@ bool mca_coll_flash_version_fits(void)
     return library.fits;
 }
 
-static int is_component(struct dl_phdr_info *info, size_t size, void *arg)
-{
-    (void) size, (void) arg;
-    return strstr(info->dlpi_name, "mca_coll_flash.so") != NULL;
-}
-
 /*
- * A program that was linked with this library and runs with another MPI: its first call here would
- * read that one's handles as Open MPI's pointers. To find out in each call would cost each call. A
- * component is not the program's doing: it declines when Open MPI asks it.
+ * A program that was linked with this library and runs with another MPI: a call would read that one's handles as
+ * Open MPI's pointers. A program that calls nothing of flash's is not concerned.
  */
-__attribute__((constructor)) static void refuse_other_mpi(void)
+void mca_coll_flash_version_require(void)
 {
-    library_t library = ask_library();
+    static atomic_bool fits; /* relaxed: a thread that does not see it yet finds it out as well */
+    library_t library;
     char built_for[sizeof(library.name)];
 
-    if (library.fits || dl_iterate_phdr(is_component, NULL) != 0) {
+    if (atomic_load_explicit(&fits, memory_order_relaxed)) {
+        return;
+    }
+    library = ask_library();
+    if (library.fits) {
+        atomic_store_explicit(&fits, true, memory_order_relaxed);
         return;
     }
     print_built_for(built_for, sizeof(built_for));
