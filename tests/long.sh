@@ -96,8 +96,9 @@ with_tool() {
     in_folder "$build" "$place" "$@"
 }
 units() {
-    with_tool "$1" unit test_shm test_shm_failures test_recdbl test_engine_errors test_engine_peers \
-        test_engine_ring test_fake_transport test_leaks test_pool test_progress test_progress_thread test_trace
+    with_tool "$1" unit test_shm test_shm_failures test_shm_reading test_recdbl test_engine_errors \
+        test_engine_peers test_engine_ring test_fake_transport test_leaks test_pool test_progress \
+        test_progress_thread test_trace
 }
 
 # every_sixth_mutation K: from the Kth on.

@@ -7,359 +7,9 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include <mpix_flash.h>
-
 #include "aftermath.h"
-#include "late.h"
-#include "choice.h"
+#include "merge_operation.h"
 #include "mpitest.h"
-
-typedef enum call { ALLGATHER, REDUCE_SCATTER, ALLREDUCE, ALLTOALL, CALLS } call_t;
-
-/* Where the blocks of a call with counts are. */
-typedef enum layout { EQUAL, UNEQUAL, BACKWARDS, LAYOUTS } layout_t;
-
-/* What is chosen of an operation. */
-typedef struct shape {
-    call_t call;
-    layout_t layout;  /* UNEQUAL: some empty; BACKWARDS: the last rank's comes first */
-    int count;        /* elements to a block, about */
-    bool in_place;    /* an allgather's */
-    bool pends, late; /* pieces are completed inside their callbacks, or by another thread */
-    bool owns;        /* the own block has a callback, too */
-    bool in_order;    /* a reduction's operation is not commutative */
-    bool fails;       /* rank 0's callback does */
-    int row;
-} shape_t;
-
-typedef struct run {
-    shape_t shape;
-    int *counts, *displs, all;
-    int64_t *send, *recv, salt;
-    bool merged[2];    /* what is produced, and what is consumed */
-    MPI_Count seen[2]; /* elements; [1]: consumed */
-    int calls[2], own_calls;
-    late_t late;
-    bool wrong;
-} run_t;
-
-/* An error class that no library returns here. */
-enum { FAILED = MPI_ERR_KEYVAL };
-
-static MPI_Op in_order; /* a sum that must not be reordered, as far as MPI knows */
-
-/* Element `index`, of all ranks' blocks together, as `rank` contributes it. */
-static int64_t value(const run_t *run, int rank, MPI_Count index)
-{
-    return run->salt + rank * INT64_C(1000003) + index * INT64_C(11);
-}
-
-static int64_t sum_of(const run_t *run, MPI_Count index)
-{
-    int64_t sum = 0;
-
-    for (int rank = 0; rank < world_size; rank++) {
-        sum += value(run, rank, index);
-    }
-    return sum;
-}
-
-/* The block in which a result lies, of the elements in front of it in the order of ranks. */
-static int owner_of(const run_t *run, MPI_Count index, MPI_Count *within)
-{
-    int rank = 0;
-
-    for (*within = index; *within >= run->counts[rank]; rank++) {
-        *within -= run->counts[rank];
-    }
-    return rank;
-}
-
-/* What a call's result is in the element that comes `index`-th in the order of ranks. */
-static int64_t result(const run_t *run, MPI_Count index)
-{
-    MPI_Count within;
-    int owner;
-
-    if (run->shape.call == REDUCE_SCATTER || run->shape.call == ALLREDUCE) {
-        return sum_of(run, index);
-    }
-    owner = owner_of(run, index, &within);
-    if (run->shape.call == ALLTOALL) {
-        index += (world_rank - owner) * run->shape.count; /* what `owner` has for this rank */
-    }
-    return value(run, owner, index);
-}
-
-/* How many elements come before a block, in the order of ranks. */
-static MPI_Count before(const run_t *run, int rank)
-{
-    MPI_Count sum = 0;
-
-    while (rank-- > 0) {
-        sum += run->counts[rank];
-    }
-    return sum;
-}
-
-/* Looks at what all callbacks are given. The first element's number, in the order of ranks. */
-static MPI_Count look(run_t *run, const MPIX_Flash_block *block, bool consumes)
-{
-    bool merged = run->merged[consumes];
-    int ranks = merged ? world_size : 1;
-    MPI_Count first = before(run, block->rank) + block->offset;
-
-    run->wrong |=
-        block->ranks != ranks || block->count < 1 || block->datatype != MPI_INT64_T ||
-        (merged && (block->rank != 0 || block->piece != 0 || block->pieces != 1 ||
-                    block->offset != 0 || block->count != run->all || block->displ != 0)) ||
-        (!merged && block->pieces > 1 && block->count == run->counts[block->rank]);
-    run->calls[consumes]++;
-    run->seen[consumes] += block->count;
-    return first;
-}
-
-static int end(run_t *run, const MPIX_Flash_block *block)
-{
-    int error = run->shape.fails && world_rank == 0 ? (int) FAILED : MPI_SUCCESS;
-
-    return end_piece(block, error, run->shape.pends, run->shape.late ? &run->late : NULL);
-}
-
-static int produce(const MPIX_Flash_block *block, void *arg)
-{
-    run_t *run = arg;
-    MPI_Count first = look(run, block, false);
-    int64_t *data = block->data;
-
-    run->wrong |= run->calls[1] > 0;
-    for (MPI_Count k = 0; k < block->count; k++) {
-        data[k] = value(run, world_rank, first + k);
-    }
-    return end(run, block);
-}
-
-static int consume(const MPIX_Flash_block *block, void *arg)
-{
-    run_t *run = arg;
-    MPI_Count first = look(run, block, true);
-    const int64_t *data = block->data;
-
-    for (MPI_Count k = 0; k < block->count; k++) {
-        run->wrong |= data[k] != result(run, first + k);
-    }
-    return end(run, block);
-}
-
-/* An allgather's own block is written, a reduce-scatter's doubled. */
-static int finish_own(const MPIX_Flash_block *block, void *arg)
-{
-    run_t *run = arg;
-    int64_t *data = block->data;
-
-    run->own_calls++;
-    run->wrong |= block->ranks != 1 || block->rank != world_rank;
-    for (MPI_Count k = 0; k < block->count; k++) {
-        data[k] = run->shape.call == REDUCE_SCATTER
-                      ? 2 * data[k]
-                      : value(run, world_rank, before(run, world_rank) + block->offset + k);
-    }
-    return MPI_SUCCESS;
-}
-
-/* -------------------------------------------------------------------- running */
-
-/* Whether that many bytes are merged where hints say that they may be. */
-static bool pays(call_t call, size_t bytes)
-{
-    const char *algorithm = getenv("OMPI_MCA_coll_flash_algorithm");
-
-    if (algorithm != NULL && strcmp(algorithm, "auto") != 0) {
-        return strcmp(algorithm, "fallback") == 0;
-    }
-    return !choice_ring_pays(call == ALLGATHER ? "allgather" : "reduce_scatter", bytes, world_size);
-}
-
-static bool is_served(const run_t *run)
-{
-    return getenv("FLASH_TEST_ACTIVE") == NULL && world_size > 1 && !run->shape.in_order;
-}
-
-/* One block is in order, whatever the others' places are; and the last one may end in a broken row. */
-static bool in_a_row(const run_t *run)
-{
-    int filled = 0, row = run->shape.row > 1 ? run->shape.row : 1, all = 0;
-
-    for (int rank = 0; rank < world_size; rank++) {
-        if (run->counts[rank] > 0 && all % row != 0) {
-            return false;
-        }
-        all += run->counts[rank];
-        filled += run->counts[rank] > 0;
-    }
-    return run->shape.layout != BACKWARDS || filled < 2;
-}
-
-static bool expects_merged(const run_t *run, bool consumes)
-{
-    const shape_t *shape = &run->shape;
-    bool plain = !is_served(run) || (shape->call <= REDUCE_SCATTER &&
-                                     pays(shape->call, (size_t) run->all * sizeof(int64_t)));
-    bool produced = shape->call != ALLGATHER, consumed = shape->call != REDUCE_SCATTER;
-
-    return plain && world_size > 1 && (consumes ? consumed : produced) && in_a_row(run);
-}
-
-static void set_blocks(run_t *run)
-{
-    const shape_t *shape = &run->shape;
-
-    for (int rank = 0; rank < world_size; rank++) {
-        run->counts[rank] = shape->layout == EQUAL || rank % 3 != 1 ? shape->count : 0;
-        if (shape->layout != EQUAL && rank % 3 == 2) {
-            run->counts[rank] += rank;
-        }
-        run->all += run->counts[rank];
-    }
-    for (int rank = 0, next = 0; rank < world_size; next += run->counts[rank++]) {
-        run->displs[rank] = shape->layout == BACKWARDS ? run->all - next - run->counts[rank] : next;
-    }
-}
-
-static void make(run_t *run, const shape_t *shape)
-{
-    static int64_t turn;
-    size_t bytes;
-
-    *run = (run_t){.shape = *shape, .salt = ++turn * INT64_C(1000000007)};
-    run->counts = get_memory((size_t) world_size * sizeof(*run->counts));
-    run->displs = get_memory((size_t) world_size * sizeof(*run->displs));
-    set_blocks(run);
-    bytes = (size_t) (run->all + 1) * sizeof(*run->send);
-    run->send = get_memory(bytes);
-    run->recv = get_memory(bytes);
-    memset(run->recv, 0xa5, bytes);
-    memset(run->send, 0x5a, bytes);
-    for (int k = 0; k < run->counts[world_rank] && !shape->owns && shape->call == ALLGATHER; k++) {
-        int64_t *own = shape->in_place ? run->recv + run->displs[world_rank] : run->send;
-
-        own[k] = value(run, world_rank, before(run, world_rank) + k);
-    }
-    for (int consumes = 0; consumes < 2; consumes++) {
-        run->merged[consumes] = expects_merged(run, consumes);
-    }
-}
-
-static void release(run_t *run)
-{
-    free(run->counts);
-    free(run->displs);
-    free(run->send);
-    free(run->recv);
-}
-
-static int start_gather(run_t *run, const MPIX_Flash_hints *hints, MPI_Comm comm,
-                        MPI_Request *request)
-{
-    const void *send = run->shape.in_place ? MPI_IN_PLACE : run->send;
-    int own = run->counts[world_rank];
-
-    return run->shape.layout == EQUAL
-               ? MPIX_Iallgather_compute(send, own, MPI_INT64_T, run->recv, own, MPI_INT64_T,
-                                         consume, run, hints, comm, request)
-               : MPIX_Iallgatherv_compute(send, own, MPI_INT64_T, run->recv, run->counts,
-                                          run->displs, MPI_INT64_T, consume, run, hints, comm,
-                                          request);
-}
-
-static int start_scatter(run_t *run, const MPIX_Flash_hints *hints, MPI_Comm comm,
-                         MPI_Request *request)
-{
-    MPI_Op op = run->shape.in_order ? in_order : MPI_SUM;
-
-    return run->shape.layout == EQUAL
-               ? MPIX_Ireduce_scatter_block_compute(produce, run, hints, run->recv,
-                                                    run->shape.count, MPI_INT64_T, op, comm,
-                                                    request)
-               : MPIX_Ireduce_scatter_compute(produce, run, hints, run->recv, run->counts,
-                                              MPI_INT64_T, op, comm, request);
-}
-
-static int start(run_t *run, MPI_Comm comm, MPI_Request *request)
-{
-    MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
-    int count = run->shape.count;
-
-    hints.merge = 1;
-    hints.pieces = 3;
-    hints.row = run->shape.row;
-    hints.own = run->shape.owns ? finish_own : NULL;
-    hints.own_arg = run;
-    switch (run->shape.call) {
-    case ALLGATHER:
-        return start_gather(run, &hints, comm, request);
-    case REDUCE_SCATTER:
-        return start_scatter(run, &hints, comm, request);
-    case ALLREDUCE:
-        return MPIX_Iallreduce_compute(produce, run, consume, run, &hints, run->recv, run->all,
-                                       MPI_INT64_T, MPI_SUM, comm, request);
-    default:
-        return MPIX_Ialltoall_compute(run->send, count, MPI_INT64_T, run->recv, count, MPI_INT64_T,
-                                      produce, run, consume, run, &hints, comm, request);
-    }
-}
-
-static void check_buffers(const run_t *run)
-{
-    bool scatters = run->shape.call == REDUCE_SCATTER;
-    MPI_Count first = scatters ? before(run, world_rank) : 0, within;
-    int count = scatters ? run->counts[world_rank] : run->all;
-
-    for (int k = 0; k < count; k++) {
-        int owner = owner_of(run, first + k, &within);
-        int64_t has = scatters ? run->recv[k] : run->recv[run->displs[owner] + within];
-        int64_t wanted = (scatters && run->shape.owns ? 2 : 1) * result(run, first + k);
-
-        if (!check(has == wanted, "call %d: element %d", run->shape.call, k)) {
-            return;
-        }
-    }
-}
-
-static void check_calls(const run_t *run)
-{
-    const shape_t *shape = &run->shape;
-    bool some = world_rank < world_size && run->counts[world_rank] > 0;
-
-    check(!run->wrong, "call %d, layout %d, count %d: a callback with other arguments or data",
-          shape->call, shape->layout, shape->count);
-    for (int consumes = 0; consumes < 2; consumes++) {
-        bool called = shape->call != (consumes ? REDUCE_SCATTER : ALLGATHER);
-
-        check(run->seen[consumes] == (called ? run->all : 0), "call %d: %ld of %d elements seen",
-              shape->call, (long) run->seen[consumes], run->all);
-        check(!run->merged[consumes] || run->calls[consumes] == (run->all > 0),
-              "call %d: %d callbacks, not one", shape->call, run->calls[consumes]);
-    }
-    check(run->own_calls > 0 || !shape->owns || !some, "the own block's callback was not called");
-}
-
-static void one(const shape_t *shape)
-{
-    MPI_Request request;
-    run_t run;
-
-    make(&run, shape);
-    late_start(&run.late);
-    check_class(start(&run, MPI_COMM_WORLD, &request), MPI_SUCCESS, "a start");
-    check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "an operation");
-    late_stop(&run.late);
-    check_calls(&run);
-    check_buffers(&run);
-    release(&run);
-}
-
-/* ----------------------------------------------------------------------- cases */
 
 static const int counts[] = {0, 1, 5, 1000, 40001};
 
@@ -367,12 +17,12 @@ static void allgather(void)
 {
     for (size_t c = 0; c < LENGTH(counts); c++) {
         for (int form = 0; form < 4 * LAYOUTS; form++) {
-            one(&(shape_t){.call = ALLGATHER,
-                           .layout = (layout_t) (form / 4),
-                           .count = counts[c],
-                           .in_place = form % 2 == 1,
-                           .owns = form % 4 > 1,
-                           .pends = form % 3 == 1});
+            merge_one(&(shape_t){.call = ALLGATHER,
+                                 .layout = (layout_t) (form / 4),
+                                 .count = counts[c],
+                                 .in_place = form % 2 == 1,
+                                 .owns = form % 4 > 1,
+                                 .pends = form % 3 == 1});
         }
     }
 }
@@ -390,18 +40,18 @@ static void add(void *in, void *inout, int *count, MPI_Datatype *type)
 
 static void reduce_scatter(void)
 {
-    MPI_Op_create(add, 0, &in_order);
+    MPI_Op_create(add, 0, &merge_in_order);
     for (size_t c = 0; c < LENGTH(counts); c++) {
         for (int form = 0; form < 8; form++) {
-            one(&(shape_t){.call = REDUCE_SCATTER,
-                           .layout = form % 2 == 1 ? UNEQUAL : EQUAL,
-                           .count = counts[c],
-                           .owns = (form & 2) != 0,
-                           .pends = (form & 4) != 0});
+            merge_one(&(shape_t){.call = REDUCE_SCATTER,
+                                 .layout = form % 2 == 1 ? UNEQUAL : EQUAL,
+                                 .count = counts[c],
+                                 .owns = (form & 2) != 0,
+                                 .pends = (form & 4) != 0});
         }
-        one(&(shape_t){.call = REDUCE_SCATTER, .count = counts[c], .in_order = true});
+        merge_one(&(shape_t){.call = REDUCE_SCATTER, .count = counts[c], .in_order = true});
     }
-    MPI_Op_free(&in_order);
+    MPI_Op_free(&merge_in_order);
 }
 
 /* Merged only where no ring serves them. */
@@ -409,8 +59,8 @@ static void others(void)
 {
     for (size_t c = 0; c < LENGTH(counts); c++) {
         for (call_t call = ALLREDUCE; call < CALLS; call++) {
-            one(&(shape_t){.call = call, .count = counts[c]});
-            one(&(shape_t){.call = call, .count = counts[c], .pends = true});
+            merge_one(&(shape_t){.call = call, .count = counts[c]});
+            merge_one(&(shape_t){.call = call, .count = counts[c], .pends = true});
         }
     }
 }
@@ -419,7 +69,7 @@ static void late(void)
 {
     for (call_t call = ALLGATHER; call < CALLS; call++) {
         for (size_t c = 1; c < LENGTH(counts); c++) {
-            one(&(shape_t){.call = call, .count = counts[c], .late = true});
+            merge_one(&(shape_t){.call = call, .count = counts[c], .late = true});
         }
     }
 }
@@ -429,9 +79,9 @@ static void rows(void)
 {
     for (int row = 2; row <= 7; row++) {
         for (int count = 6; count <= 14; count++) {
-            one(&(shape_t){.call = ALLGATHER, .count = count, .row = row});
-            one(&(shape_t){.call = REDUCE_SCATTER, .count = count, .row = row});
-            one(&(shape_t){.call = ALLGATHER, .count = count, .row = row, .layout = UNEQUAL});
+            merge_one(&(shape_t){.call = ALLGATHER, .count = count, .row = row});
+            merge_one(&(shape_t){.call = REDUCE_SCATTER, .count = count, .row = row});
+            merge_one(&(shape_t){.call = ALLGATHER, .count = count, .row = row, .layout = UNEQUAL});
         }
     }
 }
@@ -450,11 +100,11 @@ static void fails(void)
         MPI_Request request;
         run_t run;
 
-        make(&run, &shape);
-        start(&run, comm, &request);
+        merge_make(&run, &shape);
+        merge_start(&run, comm, &request);
         check_class(MPI_Wait(&request, MPI_STATUS_IGNORE),
                     world_rank == 0 ? (int) FAILED : elsewhere, "a callback that fails");
-        release(&run);
+        merge_free(&run);
         next_works(comm, "after a callback for all blocks failed");
     }
     MPI_Comm_free(&comm);
@@ -474,12 +124,12 @@ static void key(void)
         MPI_Request request;
         run_t run;
 
-        make(&run, &shape);
-        run.merged[1] = world_size > 1 && (merges || !is_served(&run));
-        start(&run, comm, &request);
+        merge_make(&run, &shape);
+        run.merged[1] = world_size > 1 && (merges || !merge_is_served(&run));
+        merge_start(&run, comm, &request);
         check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "with an info key");
-        check_calls(&run);
-        release(&run);
+        merge_check_calls(&run);
+        merge_free(&run);
         MPI_Info_set(info, "mpix_flash_algorithm", "fallback");
         MPI_Comm_set_info(comm, info);
     }
@@ -510,7 +160,7 @@ static void gaps(void)
     MPIX_Flash_hints hints = MPIX_FLASH_HINTS_INIT;
     bool served = getenv("FLASH_TEST_ACTIVE") == NULL && world_size > 1;
     bool merges =
-        world_size > 1 && (!served || pays(ALLGATHER, (size_t) world_size * sizeof(int64_t)));
+        world_size > 1 && (!served || merge_pays(ALLGATHER, (size_t) world_size * sizeof(int64_t)));
     MPI_Aint place = sizeof(int64_t);
     MPI_Datatype at, apart;
     int64_t *all = get_memory((size_t) world_size * 3 * sizeof(*all)), own = 77 + world_rank;
@@ -537,18 +187,18 @@ static void arguments(void)
     MPI_Request request;
     run_t run;
 
-    make(&run, &shape);
+    merge_make(&run, &shape);
     hints.merge = 2;
-    check_class(start_gather(&run, &hints, comm, &request), MPI_ERR_ARG, "merge is 2");
+    check_class(merge_start_gather(&run, &hints, comm, &request), MPI_ERR_ARG, "merge is 2");
     hints.merge = -1;
-    check_class(start_gather(&run, &hints, comm, &request), MPI_ERR_ARG, "merge is -1");
+    check_class(merge_start_gather(&run, &hints, comm, &request), MPI_ERR_ARG, "merge is -1");
     hints.merge = 1;
     hints.size = offsetof(MPIX_Flash_hints, merge);
     run.merged[1] = false;
-    check_class(start_gather(&run, &hints, comm, &request), MPI_SUCCESS, "earlier hints");
+    check_class(merge_start_gather(&run, &hints, comm, &request), MPI_SUCCESS, "earlier hints");
     check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "with earlier hints");
-    check_calls(&run);
-    release(&run);
+    merge_check_calls(&run);
+    merge_free(&run);
     MPI_Comm_free(&comm);
 }
 

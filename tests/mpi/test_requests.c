@@ -6,163 +6,8 @@
  */
 #include <mpix_flash.h>
 
-#include "mpitest.h"
+#include "requests.h"
 #include "settings.h"
-
-enum { MANY = 60, COUNT = 400 };
-
-/* An allgather or a reduce-scatter of int64_t. The number tells operations apart. */
-typedef struct operation {
-    MPI_Comm comm;
-    int number, rank, size;
-    int64_t *send, *recv;
-} operation_t;
-
-static bool is_gather(const operation_t *operation)
-{
-    return operation->number % 2 == 0;
-}
-
-static void post(operation_t *operation, MPI_Comm comm, int number, MPI_Request *request)
-{
-    size_t blocks, elements;
-
-    operation->comm = comm;
-    operation->number = number;
-    MPI_Comm_rank(comm, &operation->rank);
-    MPI_Comm_size(comm, &operation->size);
-    blocks = (size_t) operation->size;
-    elements = blocks * COUNT;
-    operation->send = get_memory(elements * sizeof(int64_t));
-    operation->recv = get_memory(elements * sizeof(int64_t));
-    for (size_t k = 0; k < elements; k++) {
-        operation->send[k] = 1000 * number + 7 * operation->rank + (int64_t) k;
-        operation->recv[k] = -1;
-    }
-    if (is_gather(operation)) {
-        MPI_Iallgather(operation->send, COUNT, MPI_INT64_T, operation->recv, COUNT, MPI_INT64_T,
-                       comm, request);
-    } else {
-        MPI_Ireduce_scatter_block(operation->send, operation->recv, COUNT, MPI_INT64_T, MPI_SUM,
-                                  comm, request);
-    }
-}
-
-/* What element k of the result is. */
-static int64_t wanted(const operation_t *operation, int k)
-{
-    int size = operation->size;
-
-    if (is_gather(operation)) {
-        return 1000 * operation->number + 7 * (k / COUNT) + k % COUNT;
-    }
-    return (int64_t) size * (1000 * operation->number + operation->rank * COUNT + k) +
-           7 * size * (size - 1) / 2;
-}
-
-/* Whatever was read too early is read again. */
-LOOKS_AHEAD static bool has_arrived(const operation_t *operation)
-{
-    int count = is_gather(operation) ? operation->size * COUNT : COUNT;
-
-    for (int k = 0; k < count; k++) {
-        if (((volatile int64_t *) operation->recv)[k] != wanted(operation, k)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void finish(operation_t *operation, const char *what)
-{
-    check(has_arrived(operation), "%s: operation %d is wrong", what, operation->number);
-    free(operation->send);
-    free(operation->recv);
-}
-
-/* Another order on each rank. */
-static void shuffle(int order[], int count, uint32_t seed)
-{
-    for (int k = 0; k < count; k++) {
-        order[k] = k;
-    }
-    for (int k = count - 1; k > 0; k--) {
-        int other = (int) (mix((uint32_t) world_rank, (uint32_t) k, seed) % (uint32_t) (k + 1));
-        int kept = order[k];
-
-        order[k] = order[other];
-        order[other] = kept;
-    }
-}
-
-/* ----------------------------------------------------- completing in every way */
-
-static void complete_wait(MPI_Request requests[], int count)
-{
-    int order[MANY];
-
-    shuffle(order, count, 1);
-    for (int k = 0; k < count; k++) {
-        MPI_Wait(&requests[order[k]], MPI_STATUS_IGNORE);
-    }
-}
-
-static void complete_test(MPI_Request requests[], int count)
-{
-    int left = count, flag;
-
-    for (uint32_t step = 0; left > 0; step++) {
-        int which = (int) (mix((uint32_t) world_rank, step, 2) % (uint32_t) count);
-
-        if (requests[which] != MPI_REQUEST_NULL) {
-            MPI_Test(&requests[which], &flag, MPI_STATUS_IGNORE);
-            left -= flag;
-        }
-    }
-}
-
-static void complete_any(MPI_Request requests[], int count)
-{
-    int index;
-
-    for (int k = 0; k < count; k++) {
-        MPI_Waitany(count, requests, &index, MPI_STATUS_IGNORE);
-        check(index >= 0 && index < count, "MPI_Waitany returns %d", index);
-    }
-    MPI_Waitany(count, requests, &index, MPI_STATUS_IGNORE);
-    check(index == MPI_UNDEFINED, "MPI_Waitany finds a request too many");
-}
-
-static void complete_some(MPI_Request requests[], int count)
-{
-    int done, indices[MANY], all = 0;
-
-    do {
-        MPI_Waitsome(count, requests, &done, indices, MPI_STATUSES_IGNORE);
-        all += done == MPI_UNDEFINED ? 0 : done;
-    } while (done != MPI_UNDEFINED);
-    check(all == count, "MPI_Waitsome completes %d of %d", all, count);
-}
-
-static void complete_all(MPI_Request requests[], int count)
-{
-    MPI_Status statuses[MANY];
-
-    check(MPI_Waitall(count, requests, statuses) == MPI_SUCCESS, "MPI_Waitall fails");
-}
-
-static void complete_testall(MPI_Request requests[], int count)
-{
-    int flag = 0;
-
-    while (!flag) {
-        MPI_Testall(count, requests, &flag, MPI_STATUSES_IGNORE);
-    }
-}
-
-typedef void complete_fn(MPI_Request requests[], int count);
-static complete_fn *const ways[] = {complete_wait, complete_test, complete_any,
-                                    complete_some, complete_all,  complete_testall};
 
 /* MANY operations over `kinds` communicators, in turn, with other traffic between. */
 static void all_ways(MPI_Comm comms[], int kinds, const char *what)
@@ -172,9 +17,9 @@ static void all_ways(MPI_Comm comms[], int kinds, const char *what)
     int token, sum, right = (world_rank + 1) % world_size;
     int left = (world_rank + world_size - 1) % world_size;
 
-    for (size_t way = 0; way < LENGTH(ways); way++) {
+    for (size_t way = 0; way < LENGTH(requests_ways); way++) {
         for (int k = 0; k < MANY; k++) {
-            post(&operations[k], comms[k % kinds], k + (int) way, &requests[k]);
+            requests_post(&operations[k], comms[k % kinds], k + (int) way, &requests[k]);
             if (k % 20 == 10) {
                 MPI_Sendrecv(&k, 1, MPI_INT, right, k, &token, 1, MPI_INT, left, k, MPI_COMM_WORLD,
                              MPI_STATUS_IGNORE);
@@ -182,10 +27,10 @@ static void all_ways(MPI_Comm comms[], int kinds, const char *what)
                 check(token == k && sum % k == 0, "%s: other traffic is wrong", what);
             }
         }
-        ways[way](requests, MANY);
+        requests_ways[way](requests, MANY);
         for (int k = 0; k < MANY; k++) {
             check(requests[k] == MPI_REQUEST_NULL, "%s: way %zu leaves a request", what, way);
-            finish(&operations[k], what);
+            requests_finish(&operations[k], what);
         }
     }
 }
@@ -224,138 +69,6 @@ static void many_communicators(void)
     }
 }
 
-/* --------------------------------------------------------------- freed early */
-
-/*
- * Erroneous by MPI 3.1, and an error for Open MPI's own collectives, which serve a lone rank. With
- * flash the data arrives all the same.
- */
-static void free_active(void)
-{
-    operation_t operations[8], last;
-    MPI_Request request;
-
-    if (world_size == 1) {
-        return;
-    }
-    for (int k = 0; k < 8; k++) {
-        post(&operations[k], MPI_COMM_WORLD, k, &request);
-        MPI_Request_free(&request);
-    }
-    for (int k = 0; k < 8; k++) {
-        while (!has_arrived(&operations[k])) {
-            int flag;
-
-            MPI_Iprobe(MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
-        }
-    }
-    /* When this is complete, nobody needs what others send from their buffers any more. */
-    post(&last, MPI_COMM_WORLD, 8, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-    finish(&last, "behind freed requests");
-    for (int k = 0; k < 8; k++) {
-        finish(&operations[k], "freed request");
-    }
-}
-
-static void add_all(void *in, void *inout, int *length, MPI_Datatype *type)
-{
-    (void) type;
-    for (int k = 0; k < *length; k++) {
-        ((int *) inout)[k] += ((int *) in)[k];
-    }
-}
-
-/* Three integers, the last of which is no part of it. */
-static MPI_Datatype make_spaced(void)
-{
-    MPI_Datatype two, type;
-
-    MPI_Type_contiguous(2, MPI_INT, &two);
-    MPI_Type_create_resized(two, 0, 3 * sizeof(int), &type);
-    MPI_Type_free(&two);
-    MPI_Type_commit(&type);
-    return type;
-}
-
-/* Types and operations that are gone when the data arrives. */
-static void free_types(void)
-{
-    int all = world_size * COUNT, ranks = world_size * (world_size - 1) / 2;
-    int *send = calloc(3 * COUNT, sizeof(int)), *recv = calloc((size_t) (3 * all), sizeof(int));
-    int *operands = calloc((size_t) all, sizeof(int)), *sums = calloc(COUNT, sizeof(int));
-    MPI_Datatype type = make_spaced();
-    MPI_Request requests[2];
-    MPI_Op op;
-
-    for (int k = 0; k < 3 * COUNT; k++) {
-        send[k] = world_rank;
-    }
-    for (int k = 0; k < all; k++) {
-        operands[k] = k + 1000 * world_rank;
-    }
-    MPI_Op_create(add_all, 1, &op);
-    MPI_Iallgather(send, COUNT, type, recv, COUNT, type, MPI_COMM_WORLD, &requests[0]);
-    MPI_Ireduce_scatter_block(operands, sums, COUNT, MPI_INT, op, MPI_COMM_WORLD, &requests[1]);
-    MPI_Type_free(&type);
-    MPI_Op_free(&op);
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-    for (int k = 0; k < 3 * all; k++) {
-        if (!check(recv[k] == (k % 3 == 2 ? 0 : k / 3 / COUNT), "element %d is %d", k, recv[k])) {
-            break;
-        }
-    }
-    for (int k = 0; k < COUNT; k++) {
-        if (!check(sums[k] == world_size * (world_rank * COUNT + k) + 1000 * ranks, "sum %d is %d",
-                   k, sums[k])) {
-            break;
-        }
-    }
-    free(send);
-    free(recv);
-    free(operands);
-    free(sums);
-}
-
-static void free_communicators(void)
-{
-    operation_t operations[2 * 4];
-    MPI_Request requests[2 * 4];
-
-    for (int k = 0; k < 4; k++) {
-        MPI_Comm comm;
-
-        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-        post(&operations[2 * k], comm, 2 * k, &requests[2 * k]);
-        post(&operations[2 * k + 1], comm, 2 * k + 1, &requests[2 * k + 1]);
-        MPI_Comm_free(&comm);
-    }
-    complete_wait(requests, 8);
-    for (int k = 0; k < 8; k++) {
-        finish(&operations[k], "freed communicator");
-    }
-}
-
-/* Numbers of communicators are used again; more than a generation counter of 8 bits holds. */
-static void communicators_come_and_go(void)
-{
-    for (int k = 0; k < 300; k++) {
-        operation_t operation;
-        MPI_Request request;
-        MPI_Comm comm;
-
-        if (k % 3 == 0) {
-            MPI_Comm_split(MPI_COMM_WORLD, k % 2 ? world_rank / 2 : 0, -world_rank, &comm);
-        } else {
-            MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-        }
-        post(&operation, comm, k, &request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-        finish(&operation, "one of many communicators");
-        MPI_Comm_free(&comm);
-    }
-}
-
 /*
  * The application reduces, too, while flash's progress thread combines: below MPI_THREAD_MULTIPLE
  * Open MPI counts references to operations and types without atomics, and one thread must do so.
@@ -382,21 +95,6 @@ static void reduce_meanwhile(void)
     check(sum == steps && recv[BLOCK - 1] == 0, "wrong sums");
     free(send);
     free(recv);
-}
-
-/* The user's mistake, which MPI_Finalize has to live with. */
-static void leak_communicators(void)
-{
-    for (int k = 0; k < 5; k++) {
-        operation_t operation;
-        MPI_Request request;
-        MPI_Comm comm;
-
-        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-        post(&operation, comm, k, &request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-        finish(&operation, "communicator that leaks");
-    }
 }
 
 /*
@@ -473,8 +171,8 @@ static void many_pending(void)
 }
 
 TEST_PROGRAM(test_requests, MPI_THREAD_SINGLE, {"one_communicator", one_communicator},
-             {"many_communicators", many_communicators}, {"free_active", free_active},
-             {"free_types", free_types}, {"free_communicators", free_communicators},
-             {"come_and_go", communicators_come_and_go}, {"reduce_meanwhile", reduce_meanwhile},
-             {"outlasted", outlasted}, {"many_pending", many_pending},
-             {"leak", leak_communicators});
+             {"many_communicators", many_communicators}, {"free_active", requests_free_active},
+             {"free_types", requests_free_types},
+             {"free_communicators", requests_free_communicators},
+             {"come_and_go", requests_come_and_go}, {"reduce_meanwhile", reduce_meanwhile},
+             {"outlasted", outlasted}, {"many_pending", many_pending}, {"leak", requests_leak});

@@ -1,0 +1,68 @@
+/*
+ * requests_operation.c: operations that are told apart by numbers, and what must come of them.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "requests.h"
+
+static bool is_gather(const operation_t *operation)
+{
+    return operation->number % 2 == 0;
+}
+
+void requests_post(operation_t *operation, MPI_Comm comm, int number, MPI_Request *request)
+{
+    size_t blocks, elements;
+
+    operation->comm = comm;
+    operation->number = number;
+    MPI_Comm_rank(comm, &operation->rank);
+    MPI_Comm_size(comm, &operation->size);
+    blocks = (size_t) operation->size;
+    elements = blocks * COUNT;
+    operation->send = get_memory(elements * sizeof(int64_t));
+    operation->recv = get_memory(elements * sizeof(int64_t));
+    for (size_t k = 0; k < elements; k++) {
+        operation->send[k] = 1000 * number + 7 * operation->rank + (int64_t) k;
+        operation->recv[k] = -1;
+    }
+    if (is_gather(operation)) {
+        MPI_Iallgather(operation->send, COUNT, MPI_INT64_T, operation->recv, COUNT, MPI_INT64_T,
+                       comm, request);
+    } else {
+        MPI_Ireduce_scatter_block(operation->send, operation->recv, COUNT, MPI_INT64_T, MPI_SUM,
+                                  comm, request);
+    }
+}
+
+/* What element k of the result is. */
+static int64_t wanted(const operation_t *operation, int k)
+{
+    int size = operation->size;
+
+    if (is_gather(operation)) {
+        return 1000 * operation->number + 7 * (k / COUNT) + k % COUNT;
+    }
+    return (int64_t) size * (1000 * operation->number + operation->rank * COUNT + k) +
+           7 * size * (size - 1) / 2;
+}
+
+/* Whatever was read too early is read again. */
+LOOKS_AHEAD bool requests_has_arrived(const operation_t *operation)
+{
+    int count = is_gather(operation) ? operation->size * COUNT : COUNT;
+
+    for (int k = 0; k < count; k++) {
+        if (((volatile int64_t *) operation->recv)[k] != wanted(operation, k)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void requests_finish(operation_t *operation, const char *what)
+{
+    check(requests_has_arrived(operation), "%s: operation %d is wrong", what, operation->number);
+    free(operation->send);
+    free(operation->recv);
+}
