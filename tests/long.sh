@@ -16,21 +16,29 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 slices='
-interleavings   all orders of events of up to 4 ranks, all random cases: minutes of computation
+engine          the engine and shared memory: all random cases: minutes of computation
+orders-0        all orders of events of up to 4 ranks: a fifth of the cases, minutes of computation
+orders-1        likewise
+orders-2        likewise
+orders-3        likewise
+orders-4        likewise
 devices         the memory of devices, on further ranks and with further settings
 layers          the benchmarks and layers, on further ranks, types and sizes
 rings           allgathers and reduce-scatters: all types and operations on up to 8 ranks
 shm             calls through shared memory and by reading, likewise
 recdbl          calls by recursive doubling and pairwise ones, likewise
-extension       the calls of <mpix_flash.h>, requests and memory, on further ranks
+extension       the calls of <mpix_flash.h>, on further ranks
+requests        requests and memory, likewise
 waits           deaths and faults, which are noticed after seconds; emulated hosts
 random          200,000 random operations
 large           more than 2^31 bytes: 11 GiB of memory
 kit             the kit for a node with a GPU, in a minimal Debian
-asan            AddressSanitizer and UBSan: a build of its own, units, and calls around the ring
+asan-units      AddressSanitizer and UBSan: a build of its own, and the unit tests
+asan            likewise: calls around the ring
 asan-shm        likewise: calls through shared memory, and by reading
 asan-recdbl     likewise: calls by recursive doubling
-tsan            ThreadSanitizer: a build of its own, units, requests and threads
+tsan-units      ThreadSanitizer: a build of its own, and the unit tests
+tsan            likewise: requests and threads
 tsan-shm        likewise: calls through shared memory
 tsan-requests   likewise: the requests of such calls
 valgrind        the programs under valgrind
@@ -111,24 +119,27 @@ every_sixth_mutation() {
 
 run_slice() {
     case $1 in
-    interleavings)
-        all_of unit test_shm test_engine_errors test_engine_gives_up test_engine_interleavings test_engine_peers \
-            test_engine_ring test_leaks
+    engine)
+        all_of unit test_shm test_engine_errors test_engine_gives_up test_engine_peers test_engine_ring test_leaks
         ;;
+    orders-*) FLASH_TEST_PART=${1#*-}/5 all_of unit test_engine_interleavings ;;
     devices) all_of mpi device.sh device_failures.sh device_paths.sh device_scratch.sh ;;
     layers) all_of mpi benchmarks.sh device_layers.sh layers.sh ;;
     rings) all_of mpi allgather.sh merge.sh reduce_scatter.sh ;;
     shm) all_of mpi shm.sh shm_requests.sh read.sh rights.sh ;;
     recdbl) all_of mpi pairwise.sh pairwise_small.sh recdbl.sh recdbl_requests.sh ;;
-    extension) all_of mpi callback_thread.sh extension.sh failures.sh fallback.sh growth.sh life.sh requests.sh ;;
+    extension) all_of mpi callback_thread.sh extension.sh fallback.sh ;;
+    requests) all_of mpi failures.sh growth.sh life.sh requests.sh ;;
     waits) all_of mpi faults.sh lost.sh messages.sh no_memory.sh && all_of cluster cluster.sh ;;
     random) FLASH_RANDOM_OPERATIONS=200000 all_of mpi random.sh ;;
     large) all_of mpi large.sh ;;
     kit) tests/gpu/rehearse.sh --build "$folder" ;;
-    asan) units asan && with_tool asan mpi extension.sh failures.sh persistent.sh requests.sh sizes.sh ;;
+    asan-units) units asan ;;
+    asan) with_tool asan mpi extension.sh failures.sh persistent.sh requests.sh sizes.sh ;;
     asan-shm) with_tool asan mpi shm.sh shm_requests.sh read.sh ;;
     asan-recdbl) with_tool asan mpi recdbl.sh recdbl_requests.sh ;;
-    tsan) units tsan && with_tool tsan mpi pending.sh persistent.sh requests.sh ;;
+    tsan-units) units tsan ;;
+    tsan) with_tool tsan mpi pending.sh persistent.sh requests.sh ;;
     tsan-shm) with_tool tsan mpi shm.sh ;;
     tsan-requests) with_tool tsan mpi shm_requests.sh ;;
     valgrind) ./install-deps.sh valgrind && make --silent --directory "$folder" check-valgrind ;;

@@ -10,7 +10,7 @@
 
 uint64_t orders_seed;
 unsigned long orders_most_runs;
-static unsigned long cases;
+static unsigned long cases, turns;
 
 /* Whether it is this one's turn. The short tier has all cases of two ranks and one segment. */
 static bool is_next(const explore_case_t *what)
@@ -18,7 +18,7 @@ static bool is_next(const explore_case_t *what)
     bool small = what->nranks == 2 && what->specs[0].shape.count <= 1;
     bool all = small && tap_given_stride() == 1;
 
-    return all || cases++ % tap_stride() == 0;
+    return (all || cases++ % tap_stride() == 0) && tap_is_in_part(turns++);
 }
 
 explore_case_t orders_case(uint32_t nranks, const fake_options_t *net, const sim_spec_t *specs,
