@@ -6,7 +6,9 @@
  */
 #include "standin_memory.h"
 
-/* What makes or frees memory: not while a stream is captured, and some of it waits for all streams. */
+/*
+ * What makes or frees memory: not while a stream is captured, and some of it waits for all streams.
+ */
 static int enter(const char *name, bool waits)
 {
     int result = standin_enter(name);
