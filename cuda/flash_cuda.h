@@ -1,7 +1,7 @@
 /*
  * flash_cuda.h: what the plugin's files share. flash_cuda.c has the driver and contexts,
- * flash_cuda_memory.c memory, flash_cuda_lane.c the lanes, flash_cuda_order.c what they come behind,
- * flash_cuda_copy.c what runs in them, flash_cuda_track.c how one learns that it is done,
+ * flash_cuda_memory.c memory, flash_cuda_lane.c the lanes, flash_cuda_order.c what they come
+ * behind, flash_cuda_copy.c what runs in them, flash_cuda_track.c how one learns that it is done,
  * flash_cuda_kernel.c the sums.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -52,8 +52,8 @@ struct flash_gpu_lane {
     unsigned spares, events;
     pthread_mutex_t mutex; /* what comes into the streams, and in which order */
     atomic_bool failed;    /* relaxed: it is not to be used again */
-    /* Whether nobody knows when the application's stream is done with what callbacks left in it; relaxed,
-       before the operation ends. */
+    /* Whether nobody knows when the application's stream is done with what callbacks left in it;
+       relaxed, before the operation ends. */
     atomic_bool unwaited;
     CUstream users;     /* that stream, once it has been asked for */
     atomic_uint inside; /* calls that begin something, and have not returned: who leaves releases
@@ -124,7 +124,9 @@ bool flash_cuda_begin(flash_gpu_lane_t *lane, void *to, const void *from, size_t
                       flash_gpu_copy_t *copy);
 bool flash_cuda_copy(flash_gpu_lane_t *lane, void *const *stream, void *to, const void *from,
                      size_t size);
-/* If that fails, now or later, what callbacks write to there is freed in the order of the stream. */
+/*
+ * If that fails, now or later, what callbacks write to there is freed in the order of the stream.
+ */
 bool flash_cuda_notify(flash_gpu_lane_t *lane, void *stream, flash_gpu_copy_t *copy);
 bool flash_cuda_combine(flash_gpu_lane_t *lane, const flash_gpu_kernel_t *kernel, const void *in,
                         const void *inout, void *out, size_t count, flash_gpu_copy_t *copy);

@@ -5,7 +5,8 @@
  * take long to make, and of streams a device has few queues, which work of different streams shares
  * where there are more.
  *
- * Shared between threads: `kept` and `keeps`, under `mutex`, which nobody has while calling the driver.
+ * Shared between threads: `kept` and `keeps`, under `mutex`, which nobody has while calling the
+ * driver.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -169,8 +170,8 @@ static flash_gpu_lane_t *take_kept(const flash_cuda_place_t *place)
 }
 
 /*
- * In the context. A lane of another one that had its address is gone; so are the streams of one that
- * the application has reset, should it have kept its id.
+ * In the context. A lane of another one that had its address is gone; so are the streams of one
+ * that the application has reset, should it have kept its id.
  */
 static flash_gpu_lane_t *find_lane(const flash_cuda_place_t *place)
 {
@@ -208,7 +209,9 @@ void flash_cuda_close(flash_gpu_lane_t *lane)
     }
 }
 
-/* A context that has been destroyed is not touched: the driver says so of it, or it has another id. */
+/*
+ * A context that has been destroyed is not touched: the driver says so of it, or it has another id.
+ */
 void flash_cuda_end(void)
 {
     flash_gpu_lane_t *lane;

@@ -239,8 +239,8 @@ void *flash_cuda_allocate_on_device(flash_gpu_lane_t *lane, size_t size)
 }
 
 /*
- * Where nobody can wait for the stream of callbacks that may still write to it, the memory goes in the order
- * of that stream; and not at all, if that may be a graph's by now.
+ * Where nobody can wait for the stream of callbacks that may still write to it, the memory goes in
+ * the order of that stream; and not at all, if that may be a graph's by now.
  */
 void flash_cuda_release_on_device(flash_gpu_lane_t *lane, void *memory)
 {

@@ -3,11 +3,12 @@
  *
  * MPI's rule is that the application has waited for what it did to a buffer. With a stream, flash
  * takes that over, of this stream alone. Without one there is something that an application cannot
- * well wait for: a cudaMemcpy() from ordinary memory, or a cudaMemset(), may return before it is done,
- * on the default stream. An event there would wait for all blocking streams of the context, and they
- * for it: so memory is told, when flash first sees it, that such calls are to return once they are
- * done (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), which waits for those that are under way. Memory of a pool
- * takes no such attribute: there an event it is, where a default stream holds something.
+ * well wait for: a cudaMemcpy() from ordinary memory, or a cudaMemset(), may return before it is
+ * done, on the default stream. An event there would wait for all blocking streams of the context,
+ * and they for it: so memory is told, when flash first sees it, that such calls are to return once
+ * they are done (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), which waits for those that are under way.
+ * Memory of a pool takes no such attribute: there an event it is, where a default stream holds
+ * something.
  *
  * Shared between threads: `seen`, atomic, relaxed: what it has of an allocation stays true.
  *
@@ -17,8 +18,10 @@
 
 #include <stdint.h>
 
-/* Allocations by their ids, which no other one gets, the latest at each place; twice the id, and one
-   more if it takes the attribute. */
+/*
+ * Allocations by their ids, which no other one gets, the latest at each place; twice the id, and
+ * one more if it takes the attribute.
+ */
 enum { SEEN = 1024 };
 static _Atomic(uint64_t) seen[SEEN];
 
@@ -110,7 +113,10 @@ static bool wait_for(CUstream stream, const flash_gpu_lane_t *lane)
     return waits;
 }
 
-/* When a stream is first used: one that is not would keep what it waits for, for the next operation. */
+/*
+ * When a stream is first used: one that is not would keep what it waits for, for the next
+ * operation.
+ */
 bool flash_cuda_come_behind(flash_cuda_track_t *track)
 {
     const flash_gpu_lane_t *lane = track->lane;

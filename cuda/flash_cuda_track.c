@@ -2,19 +2,19 @@
  * flash_cuda_track.c: how one learns that something in a stream is done: an event stands behind it,
  * and poll() asks the oldest event of each track.
  *
- * A function that the driver calls would have to leave at once, blocks its stream and may hold a lock
- * of the driver's meanwhile, and does not come after an error of the device. A question costs about a
- * microsecond and always has an answer.
+ * A function that the driver calls would have to leave at once, blocks its stream and may hold a
+ * lock of the driver's meanwhile, and does not come after an error of the device. A question costs
+ * about a microsecond and always has an answer.
  *
  * Shared between threads:
  *   busy, and of each track `first`, `last` and `next`, and of each lane `spare`  under `mutex`,
  *             which nobody has while calling the driver
- *   polling   a mutex that a thread tries, and has while it polls: it alone takes copies off tracks,
- *             so what it looks at stays
+ *   polling   a mutex that a thread tries, and has while it polls: it alone takes copies off
+ *             tracks, so what it looks at stays
  *   under_way atomic, relaxed: a hint that there is something to ask for; whoever begins something
  *             sees it by itself
- * A lane whose track holds a copy is not closed. What poll() has taken off all tracks it tells last:
- * from then on it does not touch the lane.
+ * A lane whose track holds a copy is not closed. What poll() has taken off all tracks it tells
+ * last: from then on it does not touch the lane.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -197,7 +197,10 @@ static flash_gpu_copy_t *look(flash_cuda_track_t *track, flash_gpu_copy_t *copy,
     return ended;
 }
 
-/* The track behind that one, or the first; and its oldest copy. Tracks that come meanwhile come first. */
+/*
+ * The track behind that one, or the first; and its oldest copy. Tracks that come meanwhile come
+ * first.
+ */
 static flash_cuda_track_t *next_track(flash_cuda_track_t *track, flash_gpu_copy_t **copy)
 {
     pthread_mutex_lock(&mutex);

@@ -1,5 +1,6 @@
 /*
- * mpix_flash_cublas.c: the callbacks that multiply, and the calls that use them; see mpix_flash_cublas.h.
+ * mpix_flash_cublas.c: the callbacks that multiply, and the calls that use them; see
+ * mpix_flash_cublas.h.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

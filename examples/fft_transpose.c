@@ -4,8 +4,8 @@
  *   mpirun -n 4 --mca coll flash fft_transpose
  *
  * Rows are transformed, the matrix is transposed, which sends a part of each row to each rank, and
- * its rows, once columns, are transformed. The rows go in a few groups: while one is on its way, the
- * next is transformed; and each block is put into its place as it arrives.
+ * its rows, once columns, are transformed. The rows go in a few groups: while one is on its way,
+ * the next is transformed; and each block is put into its place as it arrives.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

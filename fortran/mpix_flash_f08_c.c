@@ -1,6 +1,6 @@
 /*
- * mpix_flash_f08_c.c: what Fortran passes, and the calls that communicate nothing. Programs know these
- * from the module.
+ * mpix_flash_f08_c.c: what Fortran passes, and the calls that communicate nothing. Programs know
+ * these from the module.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -35,8 +35,8 @@ MPIX_Flash_compute_fn *flash_f08_function(MPIX_Flash_compute_fn *function)
 }
 
 /*
- * Unlike CFI_is_contiguous(), which compilers have taken literally, this lets dimensions of length 1
- * have any stride, and arrays without elements any at all: a(:, 2:2, 3:3) has no gaps.
+ * Unlike CFI_is_contiguous(), which compilers have taken literally, this lets dimensions of length
+ * 1 have any stride, and arrays without elements any at all: a(:, 2:2, 3:3) has no gaps.
  */
 static bool has_gaps(const CFI_cdesc_t *array)
 {

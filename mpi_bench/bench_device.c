@@ -86,7 +86,9 @@ static void tell_no_device(int error, char *text, size_t size)
     }
 }
 
-/* Whether the toolkit's libraries refuse this driver, as they do those of an older major version. */
+/*
+ * Whether the toolkit's libraries refuse this driver, as they do those of an older major version.
+ */
 static bool driver_is_too_old(char *text, size_t size)
 {
     int version = 0;

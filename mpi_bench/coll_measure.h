@@ -20,9 +20,10 @@ typedef struct coll_times {
 } coll_times_t;
 
 /*
- * The sides that take turns. Each has buffers of its own, data[side]: what a call leaves in the caches of other
- * ranks the next one with the same memory has to take back from there, and which lines those are differs
- * from one way to the other. With the same memory, each would pay for the one before it.
+ * The sides that take turns. Each has buffers of its own, data[side]: what a call leaves in the
+ * caches of other ranks the next one with the same memory has to take back from there, and which
+ * lines those are differs from one way to the other. With the same memory, each would pay for the
+ * one before it.
  */
 typedef enum coll_side { COLL_FLASH, COLL_OWN, COLL_BLOCKING, COLL_SIDES } coll_side_t;
 

@@ -4,9 +4,9 @@
  *
  *   mpirun -n 2 --mca coll flash flash_behind [BYTES [MILLISECONDS]]
  *
- * Each rank starts the kernel and then an allgather of buffers in its device's memory. A stream that
- * is not made non-blocking and the legacy default stream wait for each other: what flash records in
- * the latter then waits for the kernel.
+ * Each rank starts the kernel and then an allgather of buffers in its device's memory. A stream
+ * that is not made non-blocking and the legacy default stream wait for each other: what flash
+ * records in the latter then waits for the kernel.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -141,7 +141,9 @@ static double alone(const void *own, void *all, int bytes)
     return bench_stats(samples, CALLS).median;
 }
 
-/* How long a call takes behind a kernel in that stream, and whether all ranks' kernels outlast it. */
+/*
+ * How long a call takes behind a kernel in that stream, and whether all ranks' kernels outlast it.
+ */
 static double behind(void *stream, const void *own, void *all, int bytes, int *outlasted)
 {
     void *event;

@@ -46,8 +46,10 @@ static void multiply(cublas_bench_t *bench)
     bench_device_wait();
 }
 
-/* The same, cut as callbacks see it: each block of all ranks' in pieces of whole rows, the longer ones
-   first. Nobody waits in between. */
+/*
+ * The same, cut as callbacks see it: each block of all ranks' in pieces of whole rows, the longer
+ * ones first. Nobody waits in between.
+ */
 static void multiply_split(cublas_bench_t *bench, int pieces)
 {
     MPI_Count k = bench->options.k, rows = bench->rows;

@@ -1,8 +1,8 @@
 /*
  * flash_explain.c: which algorithm serves a call, and what each costs: for flash_info --explain.
  *
- * flash_explain OP BYTES RANKS [node]: OP is allgather or reduce_scatter, BYTES the size of all blocks
- * together, with K, M or G behind it or not; `node`: the ranks share one.
+ * flash_explain OP BYTES RANKS [node]: OP is allgather or reduce_scatter, BYTES the size of all
+ * blocks together, with K, M or G behind it or not; `node`: the ranks share one.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -2,8 +2,8 @@
  * flash_tcp.c: what TCP takes from a computation on the same core.
  *
  * Every rank sends what a ring sends, (N - 1) blocks to its right neighbour: through a plain socket
- * that a thread serves, one poll() for whatever comes, and by the collectives. How much that is more
- * than with nothing to move, medians both, is told four ways:
+ * that a thread serves, one poll() for whatever comes, and by the collectives. How much that is
+ * more than with nothing to move, medians both, is told four ways:
  *
  *   alone      the time until it is done, waited for at once
  *   cpu        what getrusage() counts while the process sleeps. It does not count what the kernel

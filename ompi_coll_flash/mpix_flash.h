@@ -15,8 +15,9 @@
  * it runs the plain MPI collective, calls back for what is produced before it, and for what is
  * consumed after it. MPIX_Flash_active() tells which of the two a communicator has.
  *
- * A call with a communicator is made while MPI is there: between MPI_Init and MPI_Finalize, or, with
- * one of a session's, while that is open. Elsewhere it ends the program, and says so, as MPI's own do.
+ * A call with a communicator is made while MPI is there: between MPI_Init and MPI_Finalize, or,
+ * with one of a session's, while that is open. Elsewhere it ends the program, and says so, as MPI's
+ * own do.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -124,10 +125,10 @@ typedef struct MPIX_Flash_block {
  *
  * A callback may call MPI, in that thread at MPI_THREAD_MULTIPLE alone. It must not wait for its
  * own request, nor for one that depends on a callback that cannot be made before it returns, here
- * or on another rank: of flash's thread, that is all of them. In an application thread, at any level
- * above MPI_THREAD_SINGLE, it must not wait at all: calls of Open MPI's that do (MPI_Wait, MPI_Recv,
- * blocking collectives) may never return there, since Open MPI's waiting does not nest then.
- * MPI_Test, called until it is done, does not wait.
+ * or on another rank: of flash's thread, that is all of them. In an application thread, at any
+ * level above MPI_THREAD_SINGLE, it must not wait at all: calls of Open MPI's that do (MPI_Wait,
+ * MPI_Recv, blocking collectives) may never return there, since Open MPI's waiting does not nest
+ * then. MPI_Test, called until it is done, does not wait.
  *
  * An error return stops further callbacks of this request on this rank. The communication is
  * still carried through on every rank, and the communicator stays usable. The request of this
@@ -229,9 +230,9 @@ typedef struct MPIX_Flash_hints {
 
 /*
  * Info keys. What MPI_Comm_set_info or MPI_Comm_dup_with_info (MPI 3.1, section 6.4.4) say of a
- * communicator that flash serves holds for the calls that come after, standard ones and those of this
- * header, until it is changed. Values are decimal numbers, or words, and equal on all ranks where
- * nothing else is said.
+ * communicator that flash serves holds for the calls that come after, standard ones and those of
+ * this header, until it is changed. Values are decimal numbers, or words, and equal on all ranks
+ * where nothing else is said.
  *
  * mpix_flash_pieces         pieces to a block, 1 to 4096, for calls whose hints do not say
  * mpix_flash_segment_bytes  what travels at a time, 64 and more, or 0 for flash's own choice, as
@@ -241,8 +242,8 @@ typedef struct MPIX_Flash_hints {
  * mpix_flash_on_node        "true": "auto" may choose the ring where all ranks share a node;
  *                           "false": not, as the parameter coll_flash_on_node
  * mpix_flash_shm            "auto", "copy", "read" or "no", as the parameter coll_flash_shm; of no
- *                           effect where MPI_Init found that shared memory cannot be used. Where the
- *                           parameter is "copy", or MPI_Init found that ranks may not read each
+ *                           effect where MPI_Init found that shared memory cannot be used. Where
+ *                           the parameter is "copy", or MPI_Init found that ranks may not read each
  *                           other's memory, no block is read, whatever the key says
  * mpix_flash_segment_window, mpix_flash_max_sends, mpix_flash_pinned_bytes
  *                           as the parameters. Each rank's own affair
@@ -253,11 +254,10 @@ typedef struct MPIX_Flash_hints {
  *
  * A value that cannot be is ignored, which is said: what held before still holds, though
  * MPI_Comm_get_info then does not show it. Segments and pieces that differ between ranks fail like
- * sizes that do; with algorithms, or hints' `merge`, that differ, some ranks would use one algorithm and
- * others wait for them in another. A persistent request keeps the keys that held when it was made, since
- * ranks start it at times of their own. Open MPI 4.1 hands
- * keys on to a new communicator in MPI_Comm_dup_with_info alone, not in MPI_Comm_dup, _idup, _split
- * or _create.
+ * sizes that do; with algorithms, or hints' `merge`, that differ, some ranks would use one
+ * algorithm and others wait for them in another. A persistent request keeps the keys that held when
+ * it was made, since ranks start it at times of their own. Open MPI 4.1 hands keys on to a new
+ * communicator in MPI_Comm_dup_with_info alone, not in MPI_Comm_dup, _idup, _split or _create.
  */
 
 /*
@@ -291,20 +291,22 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
 /*
  * Explains which algorithm serves a standard call, and what the call costs by each algorithm.
  *
- * call      "allgather", for MPI_Iallgather(v), or "reduce_scatter", for MPI_Ireduce_scatter(_block)
+ * call      "allgather", for MPI_Iallgather(v), or "reduce_scatter", for
+ *           MPI_Ireduce_scatter(_block)
  * bytes     the size of all ranks' blocks together
  * ranks     of the communicator, from 2 to 2097152; this job need not have as many
  * node      not 0: all ranks share a node
- * text      OUT: lines that end in a newline, one for each algorithm, with `node` one that says whether
- *           the ring may serve there, and one for the choice; ended by a null character
+ * text      OUT: lines that end in a newline, one for each algorithm, with `node` one that says
+ *           whether the ring may serve there, and one for the choice; ended by a null character
  * size      of text, in characters; 512 are enough
  *
- * The costs are microseconds that the application loses to the call (coll_flash_costs); the built-in
- * ones of networks are for comparison, and no times. The parameters are those of this job, and what
- * its ranks have agreed on; info keys do not count. Where flash does not serve MPI_COMM_WORLD, as in
- * a job of one rank, the choice is the fallback. Local; any thread may call it, between MPI_Init and
- * MPI_Finalize, else MPI_ERR_OTHER. Errors: MPI_ERR_ARG, MPI_ERR_NO_MEM, and MPI_ERR_TRUNCATE where
- * the text is longer than `size`; the error handler of MPI_COMM_WORLD is called.
+ * The costs are microseconds that the application loses to the call (coll_flash_costs); the
+ * built-in ones of networks are for comparison, and no times. The parameters are those of this job,
+ * and what its ranks have agreed on; info keys do not count. Where flash does not serve
+ * MPI_COMM_WORLD, as in a job of one rank, the choice is the fallback. Local; any thread may call
+ * it, between MPI_Init and MPI_Finalize, else MPI_ERR_OTHER. Errors: MPI_ERR_ARG, MPI_ERR_NO_MEM,
+ * and MPI_ERR_TRUNCATE where the text is longer than `size`; the error handler of MPI_COMM_WORLD is
+ * called.
  */
 int MPIX_Flash_explain(const char *call, MPI_Count bytes, int ranks, int node, char *text,
                        int size);

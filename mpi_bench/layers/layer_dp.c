@@ -14,168 +14,8 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "layer_bench.h"
-#include "layer_math.h"
+#include "layer_dp.h"
 #include "layer_wire.h"
-
-/* Of layer_value(); a layer's weights have a number of their own from the last one on. */
-enum { INPUT = 1, GRADIENT, WEIGHTS };
-/* Rows of each layer's gradients that are compared, on each rank. */
-enum { SAMPLES = 3 };
-
-/* What travels of a layer by Open MPI's own calls: its matrices, or bfloat16. */
-typedef struct travel {
-    void *own, *all;      /* of the weights */
-    void *sent, *reduced; /* of the gradients */
-} travel_t;
-
-typedef struct dp {
-    layer_t *layer;
-    const layer_way_t *way; /* of the run */
-    int tokens;             /* of this rank */
-    int width, layers;
-    int current;  /* the layer whose weights are gathered, or reduced */
-    float **own;  /* layers x (rows x width): this rank's rows of the weights */
-    float **w;    /* layers x (width x width): gathered, at their positions */
-    float **dw;   /* layers x (rows x width): this rank's rows of the gradients */
-    float **a;    /* layers + 1 x (tokens x width): what goes into a layer, and what comes out */
-    float **z;    /* layers x (tokens x width) */
-    float *slope; /* tokens x width: the gradient by the last output */
-    float *da;    /* tokens x width */
-    float *dz;    /* tokens x width */
-    float *sent;  /* layers x (width x width): contributions to gradients */
-    travel_t *travels;
-    MPI_Request *requests;
-} dp_t;
-
-static size_t size_of(const dp_t *dp, int rows)
-{
-    return (size_t) rows * (size_t) dp->width;
-}
-
-static double weight_of(const dp_t *dp, int layer, int row, int column)
-{
-    double value = layer_value(WEIGHTS + (unsigned) layer, (size_t) row, (size_t) column);
-
-    return (double) (float) (1.7 * value / sqrt(dp->width));
-}
-
-static size_t token_of(const dp_t *dp, int rank, int token)
-{
-    return (size_t) rank * (size_t) dp->tokens + (size_t) token;
-}
-
-static float **make_matrices(layer_device_t *device, int count, int rows, int width)
-{
-    float **made = layer_alloc((size_t) count, sizeof(*made));
-
-    for (int k = 0; k < count; k++) {
-        made[k] = layer_matrix(device, rows, width);
-    }
-    return made;
-}
-
-static float *sent_of(const dp_t *dp, int l)
-{
-    return dp->sent + (size_t) l * size_of(dp, dp->width);
-}
-
-/* Open MPI's own calls do not get a device's memory. */
-static bool is_apart(const dp_t *dp)
-{
-    return dp->layer->wire->half || dp->layer->device->own_memory;
-}
-
-static void make_travels(dp_t *dp)
-{
-    const layer_device_t *device = dp->layer->device;
-    size_t own = size_of(dp, dp->layer->rows) * dp->layer->wire->size;
-    size_t all = size_of(dp, dp->width) * dp->layer->wire->size;
-
-    dp->travels = layer_alloc((size_t) dp->layers, sizeof(*dp->travels));
-    for (int l = 0; l < dp->layers; l++) {
-        dp->travels[l] =
-            !is_apart(dp)
-                ? (travel_t){dp->own[l], dp->w[l], sent_of(dp, l), dp->dw[l]}
-                : (travel_t){layer_room(device, own, true), layer_room(device, all, true),
-                             layer_room(device, all, true), layer_room(device, own, true)};
-    }
-}
-
-static void free_travels(dp_t *dp)
-{
-    const layer_device_t *device = dp->layer->device;
-
-    for (int l = 0; l < dp->layers && is_apart(dp); l++) {
-        layer_room_free(device, dp->travels[l].own, true);
-        layer_room_free(device, dp->travels[l].all, true);
-        layer_room_free(device, dp->travels[l].sent, true);
-        layer_room_free(device, dp->travels[l].reduced, true);
-    }
-    free(dp->travels);
-}
-
-static float *value_at(const dp_t *dp, const float *matrix, int row)
-{
-    return layer_value_at(dp->layer->device, matrix, row, dp->width);
-}
-
-static void *make(layer_t *layer, const layer_options_t *options)
-{
-    dp_t *dp = layer_alloc(1, sizeof(*dp));
-
-    *dp = (dp_t){.layer = layer,
-                 .tokens = options->tokens / layer->nranks,
-                 .width = layer->rows * layer->nranks,
-                 .layers = options->layers};
-    dp->own = make_matrices(layer->device, dp->layers, layer->rows, dp->width);
-    dp->w = make_matrices(layer->device, dp->layers, dp->width, dp->width);
-    dp->dw = make_matrices(layer->device, dp->layers, layer->rows, dp->width);
-    dp->a = make_matrices(layer->device, dp->layers + 1, dp->tokens, dp->width);
-    dp->z = make_matrices(layer->device, dp->layers, dp->tokens, dp->width);
-    dp->slope = layer_matrix(layer->device, dp->tokens, dp->width);
-    dp->da = layer_matrix(layer->device, dp->tokens, dp->width);
-    dp->dz = layer_matrix(layer->device, dp->tokens, dp->width);
-    dp->sent = layer_matrix(layer->device, dp->layers * dp->width, dp->width);
-    dp->requests = layer_alloc((size_t) dp->layers, sizeof(MPI_Request));
-    make_travels(dp);
-    for (int l = 0; l < dp->layers; l++) {
-        dp->requests[l] = MPI_REQUEST_NULL;
-        for (int row = 0; row < layer->rows; row++) {
-            for (int column = 0; column < dp->width; column++) {
-                value_at(dp, dp->own[l], row)[column] =
-                    (float) weight_of(dp, l, layer->rank * layer->rows + row, column);
-            }
-        }
-    }
-    for (int token = 0; token < dp->tokens; token++) {
-        for (int column = 0; column < dp->width; column++) {
-            size_t number = token_of(dp, layer->rank, token);
-
-            value_at(dp, dp->a[0], token)[column] = layer_value(INPUT, number, (size_t) column);
-            value_at(dp, dp->slope, token)[column] = layer_value(GRADIENT, number, (size_t) column);
-        }
-    }
-    return dp;
-}
-
-static void free_all(void *state)
-{
-    dp_t *dp = state;
-
-    free_travels(dp);
-    free(dp->own);
-    free(dp->w);
-    free(dp->dw);
-    free(dp->a);
-    free(dp->z);
-    free(dp->requests);
-    free(dp);
-}
 
 /* ------------------------------------------------------------- products by rows of W */
 
@@ -183,8 +23,8 @@ static void free_all(void *state)
  * Calls `product` for the rows from `position` on, in parts that are neighbours in W: of a slice,
  * each rank's.
  */
-static void by_rows(dp_t *dp, int position, int rows, float *data,
-                    void (*product)(dp_t *dp, int first, int rows, float *data))
+static void by_rows(layer_dp_t *dp, int position, int rows, float *data,
+                    void (*product)(layer_dp_t *dp, int first, int rows, float *data))
 {
     while (rows > 0) {
         int first = layer_row(dp->layer, dp->way, position), part = 1;
@@ -195,12 +35,12 @@ static void by_rows(dp_t *dp, int position, int rows, float *data,
         product(dp, first, part, data);
         position += part;
         rows -= part;
-        data += size_of(dp, part);
+        data += layer_dp_size(dp, part);
     }
 }
 
 /* Z += A's columns x W's rows. */
-static void add_product(dp_t *dp, int first, int rows, float *w)
+static void add_product(layer_dp_t *dp, int first, int rows, float *w)
 {
     layer_multiply(dp->layer->device, &(layer_product_t){.m = dp->tokens,
                                                          .n = dp->width,
@@ -220,7 +60,7 @@ static void consume(void *arg, int position, int rows, float *w)
 }
 
 /* dW's rows = A's columns' x dZ. */
-static void make_gradient(dp_t *dp, int first, int rows, float *dw)
+static void make_gradient(layer_dp_t *dp, int first, int rows, float *dw)
 {
     layer_multiply(dp->layer->device, &(layer_product_t){.transpose_a = true,
                                                          .m = rows,
@@ -240,7 +80,7 @@ static void produce(void *arg, int position, int rows, float *dw)
 }
 
 /* dA's columns of the layer before = dZ x W's rows'. */
-static void go_back(dp_t *dp, int first, int rows, float *w)
+static void go_back(layer_dp_t *dp, int first, int rows, float *w)
 {
     layer_multiply(dp->layer->device, &(layer_product_t){.transpose_b = true,
                                                          .m = dp->tokens,
@@ -256,7 +96,7 @@ static void go_back(dp_t *dp, int first, int rows, float *w)
 
 static void back(void *arg)
 {
-    dp_t *dp = arg;
+    layer_dp_t *dp = arg;
 
     if (dp->current > 0) {
         by_rows(dp, 0, dp->width, dp->w[dp->current], go_back);
@@ -265,7 +105,7 @@ static void back(void *arg)
 
 /* ------------------------------------------------------------------------- passes */
 
-static void start_gather(dp_t *dp, int l)
+static void start_gather(layer_dp_t *dp, int l)
 {
     int count = dp->layer->rows * dp->width;
     MPI_Datatype type = dp->layer->wire->type;
@@ -277,7 +117,7 @@ static void start_gather(dp_t *dp, int l)
 }
 
 /* The weights are what they were: nothing that is computed later has a part in them. */
-static void begin_gathers(dp_t *dp)
+static void begin_gathers(layer_dp_t *dp)
 {
     for (int l = 0; l < dp->layers; l++) {
         layer_wire_narrow(dp->layer, dp->layer->device->own_memory, dp->own[l], dp->travels[l].own,
@@ -289,7 +129,7 @@ static void begin_gathers(dp_t *dp)
     start_gather(dp, 0);
 }
 
-static void forward(dp_t *dp)
+static void forward(layer_dp_t *dp)
 {
     layer_device_t *device = dp->layer->device;
 
@@ -308,18 +148,18 @@ static void forward(dp_t *dp)
         } else {
             layer_gather(dp->layer, dp->way, dp->width, dp->own[l], dp->w[l], consume, dp);
         }
-        layer_gelu_rows(device, dp->z[l], dp->a[l + 1], size_of(dp, dp->tokens));
+        layer_gelu_rows(device, dp->z[l], dp->a[l + 1], layer_dp_size(dp, dp->tokens));
     }
 }
 
 /* While a layer's gradients travel, the layer before is computed. */
-static void scatter_behind(dp_t *dp, int l)
+static void scatter_behind(layer_dp_t *dp, int l)
 {
-    const travel_t *travel = &dp->travels[l];
+    const layer_dp_travel_t *travel = &dp->travels[l];
     const layer_wire_t *wire = dp->layer->wire;
 
-    produce(dp, 0, dp->width, sent_of(dp, l));
-    layer_wire_narrow(dp->layer, dp->layer->device->own_memory, sent_of(dp, l), travel->sent,
+    produce(dp, 0, dp->width, layer_dp_sent(dp, l));
+    layer_wire_narrow(dp->layer, dp->layer->device->own_memory, layer_dp_sent(dp, l), travel->sent,
                       dp->width, dp->width);
     layer_finish(dp->layer->device);
     MPI_Ireduce_scatter_block(travel->sent, travel->reduced, dp->layer->rows * dp->width,
@@ -327,7 +167,7 @@ static void scatter_behind(dp_t *dp, int l)
     back(dp);
 }
 
-static void finish_scatters(dp_t *dp)
+static void finish_scatters(layer_dp_t *dp)
 {
     MPI_Waitall(dp->layers, dp->requests, MPI_STATUSES_IGNORE);
     for (int l = 0; l < dp->layers; l++) {
@@ -336,13 +176,13 @@ static void finish_scatters(dp_t *dp)
     }
 }
 
-static void backward(dp_t *dp)
+static void backward(layer_dp_t *dp)
 {
     const float *da = dp->slope;
 
     for (int l = dp->layers - 1; l >= 0; l--) {
         dp->current = l;
-        layer_gelu_back(dp->layer->device, da, dp->z[l], dp->dz, size_of(dp, dp->tokens));
+        layer_gelu_back(dp->layer->device, da, dp->z[l], dp->dz, layer_dp_size(dp, dp->tokens));
         da = dp->da;
         if (dp->way->kind == LAYER_NONBLOCKING) {
             scatter_behind(dp, l);
@@ -357,7 +197,7 @@ static void backward(dp_t *dp)
 
 static void run(void *state, const layer_way_t *way, int phase)
 {
-    dp_t *dp = state;
+    layer_dp_t *dp = state;
 
     dp->way = way;
     if (phase == 0) {
@@ -365,129 +205,6 @@ static void run(void *state, const layer_way_t *way, int phase)
     } else {
         backward(dp);
     }
-}
-
-/* ------------------------------------------------------------------------- the check */
-
-/* All bits set are a NAN, of whatever travels. */
-static void spoil_travel(const dp_t *dp, const travel_t *travel)
-{
-    size_t size = is_apart(dp) ? dp->layer->wire->size : 0;
-
-    memset(travel->all, 0xff, size_of(dp, dp->width) * size);
-    memset(travel->reduced, 0xff, size_of(dp, dp->layer->rows) * size);
-}
-
-static void prepare(void *state, const layer_way_t *way)
-{
-    dp_t *dp = state;
-
-    for (int l = 0; l < dp->layers; l++) {
-        layer_spoil(dp->layer->device, dp->dw[l], dp->layer->rows, dp->width);
-        layer_spoil(dp->layer->device, dp->w[l], dp->width, dp->width);
-        layer_spoil(dp->layer->device, dp->a[l + 1], dp->tokens, dp->width);
-        layer_spoil(dp->layer->device, dp->z[l], dp->tokens, dp->width);
-        layer_spoil(dp->layer->device, sent_of(dp, l), dp->width, dp->width);
-        spoil_travel(dp, &dp->travels[l]);
-        for (int position = 0; position < dp->width && way->kind == LAYER_COMPUTATION; position++) {
-            int row = layer_row(dp->layer, way, position);
-
-            for (int column = 0; column < dp->width; column++) {
-                value_at(dp, dp->w[l], position)[column] = (float) weight_of(dp, l, row, column);
-            }
-        }
-    }
-}
-
-/* Of one token: what goes into each layer, and in `z`, what its products are. */
-static void pass_forward(const dp_t *dp, size_t token, double *a, double *z)
-{
-    size_t width = (size_t) dp->width;
-
-    for (size_t k = 0; k < width; k++) {
-        a[k] = (double) layer_value(INPUT, token, k);
-    }
-    for (int l = 0; l < dp->layers; l++, a += width, z += width) {
-        for (size_t k = 0; k < width; k++) {
-            z[k] = 0;
-            for (size_t h = 0; h < width; h++) {
-                z[k] += a[h] * weight_of(dp, l, (int) h, (int) k);
-            }
-            a[width + k] = layer_gelu(z[k]);
-        }
-    }
-}
-
-/* Adds the token's part to the gradients of the weights: of `rows` sampled rows of each layer. */
-static void pass_backward(const dp_t *dp, size_t token, const double *a, const double *z,
-                          const int *rows, double *gradients)
-{
-    size_t width = (size_t) dp->width;
-    double *da = layer_alloc(2 * width, sizeof(*da)), *dz = da + width;
-
-    for (size_t k = 0; k < width; k++) {
-        da[k] = (double) layer_value(GRADIENT, token, k);
-    }
-    for (int l = dp->layers - 1; l >= 0; l--) {
-        for (size_t k = 0; k < width; k++) {
-            dz[k] = da[k] * layer_gelu_slope(z[(size_t) l * width + k]);
-        }
-        for (int s = 0; s < SAMPLES; s++) {
-            double *gradient = gradients + ((size_t) l * SAMPLES + (size_t) s) * width;
-
-            for (size_t k = 0; k < width; k++) {
-                gradient[k] += a[(size_t) l * width + (size_t) rows[s]] * dz[k];
-            }
-        }
-        for (size_t h = 0; h < width; h++) {
-            da[h] = 0;
-            for (size_t k = 0; k < width; k++) {
-                da[h] += dz[k] * weight_of(dp, l, (int) h, (int) k);
-            }
-        }
-    }
-    free(da);
-}
-
-static double error(void *state, const layer_way_t *way)
-{
-    dp_t *dp = state;
-    size_t width = (size_t) dp->width, layers = (size_t) dp->layers;
-    int first = dp->layer->rank * dp->layer->rows, rows[SAMPLES];
-    double *a = layer_alloc((layers + 1) * width, sizeof(*a));
-    double *z = layer_alloc(layers * width, sizeof(*z));
-    double *gradients = layer_alloc(layers * SAMPLES * width, sizeof(*gradients));
-    layer_compared_t kinds[2] = {{0, 0}};
-
-    (void) way;
-    for (int s = 0; s < SAMPLES; s++) {
-        rows[s] = first + s * (dp->layer->rows - 1) / (SAMPLES - 1);
-    }
-    for (int rank = 0; rank < dp->layer->nranks; rank++) {
-        for (int token = 0; token < dp->tokens; token++) {
-            pass_forward(dp, token_of(dp, rank, token), a, z);
-            const float *got = value_at(dp, dp->a[dp->layers], token);
-
-            pass_backward(dp, token_of(dp, rank, token), a, z, rows, gradients);
-            for (size_t k = 0; k < width && rank == dp->layer->rank; k++) {
-                layer_compare(&kinds[0], (double) got[k], a[layers * width + k]);
-            }
-        }
-    }
-    for (size_t l = 0; l < layers; l++) {
-        for (int s = 0; s < SAMPLES; s++) {
-            const float *got = value_at(dp, dp->dw[l], rows[s] - first);
-
-            for (size_t k = 0; k < width; k++) {
-                layer_compare(&kinds[1], (double) got[k],
-                              gradients[(l * SAMPLES + (size_t) s) * width + k]);
-            }
-        }
-    }
-    free(a);
-    free(z);
-    free(gradients);
-    return layer_error(kinds, 2);
 }
 
 /* The blocks are rows of the weights. */
@@ -501,8 +218,8 @@ const layer_workload_t layer_workload = {.program = "flash_dp",
                                          .phases = 2,
                                          .phase_names = {"forward", "backward"},
                                          .block_rows = block_rows,
-                                         .make = make,
-                                         .free = free_all,
+                                         .make = layer_dp_make,
+                                         .free = layer_dp_free,
                                          .run = run,
-                                         .prepare = prepare,
-                                         .error = error};
+                                         .prepare = layer_dp_prepare,
+                                         .error = layer_dp_error};

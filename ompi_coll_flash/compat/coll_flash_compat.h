@@ -1,11 +1,11 @@
 /*
  * coll_flash_compat.h: what differs between the versions of Open MPI that flash is built against.
  *
- * Everything that depends on the version stands here, and in the headers of one version each that this one
- * includes, as a macro, a type or an inline function
- * under a name of flash's own; the sources have no version checks. To add a version, extend this
- * header: struct version, count types, where the modex lives, how a communicator is named on the
- * wire, how functions are taken over.
+ * Everything that depends on the version stands here, and in the headers of one version each that
+ * this one includes, as a macro, a type or an inline function under a name of flash's own; the
+ * sources have no version checks. To add a version, extend this header: struct version, count
+ * types, where the modex lives, how a communicator is named on the wire, how functions are taken
+ * over.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

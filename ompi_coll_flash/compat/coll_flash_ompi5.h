@@ -99,8 +99,9 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
 #define FLASH_MODEX_SEND(rc, key, data, size) \
     OPAL_MODEX_SEND_STRING(rc, PMIX_GLOBAL, key, data, size)
 /*
- * PMIx asks the other host, which would wait for good until it is sent. Meanwhile it answers nothing
- * else about that process, so that Open MPI's own connections to it may fail, and end the job.
+ * PMIx asks the other host, which would wait for good until it is sent. Meanwhile it answers
+ * nothing else about that process, so that Open MPI's own connections to it may fail, and end the
+ * job.
  */
 enum { FLASH_MODEX_PATIENCE = 15 }; /* seconds */
 

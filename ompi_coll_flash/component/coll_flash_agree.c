@@ -1,8 +1,8 @@
 /*
  * coll_flash_agree.c: what the processes of a job agree on.
  *
- * All of them serve, or none: in MPI_Init, one allreduce over MPI_COMM_WORLD settles whether UCX works on
- * every rank, and which values of the parameters that decide about paths all go by.
+ * All of them serve, or none: in MPI_Init, one allreduce over MPI_COMM_WORLD settles whether UCX
+ * works on every rank, and which values of the parameters that decide about paths all go by.
  *
  * Written in MPI_Init only.
  *
@@ -40,8 +40,8 @@ static bool wants_on_node(void)
 }
 
 /*
- * Parameters that all ranks go by, the smallest value of each, and behind them their negatives, of which
- * the smallest is that of the largest value; and what else is agreed on.
+ * Parameters that all ranks go by, the smallest value of each, and behind them their negatives, of
+ * which the smallest is that of the largest value; and what else is agreed on.
  */
 enum { PRIORITY, SEGMENT_BYTES, ALGORITHM, COSTS, BUILT_IN, SHM_ASKED, SHARED };
 enum { USABLE = 2 * SHARED, ON_NODE, SHM, READABLE, RECDBL, NO_SUMMARY, VALUES };

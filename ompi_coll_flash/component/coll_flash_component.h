@@ -26,8 +26,8 @@ void mca_coll_flash_agree_anew(void);
 int mca_coll_flash_meet(ompi_communicator_t *world);
 /*
  * Collective over MPI_COMM_WORLD, once, in MPI_Init: whether UCX is usable on every rank and which
- * parameters all of them go by. `right` is this rank's neighbour in the ring; `passes_on`: what flash does
- * not serve has somewhere to go here.
+ * parameters all of them go by. `right` is this rank's neighbour in the ring; `passes_on`: what
+ * flash does not serve has somewhere to go here.
  */
 int mca_coll_flash_agree(ompi_communicator_t *world, int right, bool passes_on);
 /* Whether this process may serve communicators: true until the agreement says otherwise. */
@@ -35,7 +35,9 @@ bool mca_coll_flash_is_usable(void);
 
 /* ------------------------------------------------------------ communicators */
 
-/* Once, while the communicator is made: follows its info keys from then on. OPAL_SUCCESS, or none. */
+/*
+ * Once, while the communicator is made: follows its info keys from then on. OPAL_SUCCESS, or none.
+ */
 int mca_coll_flash_read_settings(ompi_communicator_t *comm, mca_coll_flash_settings_t *settings);
 
 /* ------------------------------------------------------------------- tools */

@@ -2,8 +2,8 @@
  * coll_flash_info.c: what a program fixes for one communicator, by info keys.
  *
  * MPI_Comm_set_info and MPI_Comm_dup_with_info are collective: a communicator's settings change
- * between the same calls on all ranks. Each call takes them as they are when it is made; a persistent
- * request keeps them for all its rounds, which each rank starts by itself.
+ * between the same calls on all ranks. Each call takes them as they are when it is made; a
+ * persistent request keeps them for all its rounds, which each rank starts by itself.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -69,8 +69,8 @@ typedef enum flash_gpu_type {
 typedef struct flash_gpu_kernel flash_gpu_kernel_t;
 
 /*
- * Bytes of the blocks in which a device's memory is shared with other processes. Shorter allocations
- * share one, which another process cannot map for both of them.
+ * Bytes of the blocks in which a device's memory is shared with other processes. Shorter
+ * allocations share one, which another process cannot map for both of them.
  */
 #define FLASH_GPU_BLOCK ((size_t) 2 << 20)
 
@@ -79,13 +79,14 @@ typedef struct flash_gpu_ops {
      * A lane for copies to and from that memory, in the context that it belongs to, or else in its
      * device's primary one, until it is closed. The application has waited for what it did to the
      * memory; they come behind copies and fills of the default streams that may have returned
-     * before they were done, cudaMemcpy() and cudaMemset(). With a `stream` (*stream is a CUstream),
-     * the lane is in its context, and they come behind what it holds now, and nothing else. NULL:
-     * the driver refuses, or there is no memory, or the stream is captured into a graph, or of
-     * another device than the memory.
+     * before they were done, cudaMemcpy() and cudaMemset(). With a `stream` (*stream is a
+     * CUstream), the lane is in its context, and they come behind what it holds now, and nothing
+     * else. NULL: the driver refuses, or there is no memory, or the stream is captured into a
+     * graph, or of another device than the memory.
      */
     flash_gpu_lane_t *(*open)(const void *address, void *const *stream);
-    /* Whether an open lane, of the same stream or of none, is for that memory as well; if so, as above. */
+    /* Whether an open lane, of the same stream or of none, is for that memory as well; if so, as
+       above. */
     bool (*serves)(flash_gpu_lane_t *lane, const void *address);
     /* Two lanes of one operation: each comes behind what the other one does. */
     void (*join)(flash_gpu_lane_t *lane, flash_gpu_lane_t *other);
@@ -101,7 +102,8 @@ typedef struct flash_gpu_ops {
      * Memory for lanes of the device *number; one has been opened before. NULL if there is none.
      * Pinned memory of the host's, of the NUMA node that is next to the device, which lanes of
      * others reach as well; or the device's own, which a network or another process may be told of
-     * if it has whole blocks. All of these may wait for the device, and for whatever its callbacks wait for.
+     * if it has whole blocks. All of these may wait for the device, and for whatever its callbacks
+     * wait for.
      */
     void *(*allocate_pinned)(void *number, size_t size);
     void (*release_pinned)(void *number, void *memory, size_t size);

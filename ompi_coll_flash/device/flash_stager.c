@@ -2,8 +2,8 @@
  * flash_stager.c: see flash_stager.h.
  *
  * Shared between threads:
- *   gpu        atomic: stored (release) by whoever has loaded the plugin, under `mutex`; it is never
- *              unloaded
+ *   gpu        atomic: stored (release) by whoever has loaded the plugin, under `mutex`; it is
+ *              never unloaded
  *   elsewhere  stored before `gpu`, by the same
  * A stager is its operation's. What it holds does not change while copies are under way.
  *

@@ -55,8 +55,10 @@ void flash_stager_abandon(flash_stager_t *stager);
  * FLASH_ERR_NO_MEMORY or FLASH_ERR_DEVICE.
  */
 int flash_stager_fill(flash_stager_t *stager, bool direct, flash_op_params_t *params);
-/* Whether that memory, if it is the host's, is pinned: a pairwise reduce-scatter's is not if that would
-   be more than its bound. */
+/*
+ * Whether that memory, if it is the host's, is pinned: a pairwise reduce-scatter's is not if that
+ * would be more than its bound.
+ */
 bool flash_stager_pins(const flash_stager_t *stager);
 /* Bytes of that pinned memory, if it is too much to be kept; else 0. */
 size_t flash_stager_unkept(const flash_stager_t *stager);
@@ -86,8 +88,8 @@ bool flash_stager_wait(const flash_stager_t *stager);
 bool flash_stager_copy(const flash_stager_t *stager, bool input, void *to, const void *from,
                        size_t size);
 /*
- * Begins such a copy. Whoever polls calls copy->done, in any thread; copy->way: a copy of another way
- * does not wait for it. False: it has not begun, or is over, and nobody will.
+ * Begins such a copy. Whoever polls calls copy->done, in any thread; copy->way: a copy of another
+ * way does not wait for it. False: it has not begun, or is over, and nobody will.
  */
 bool flash_stager_begin(const flash_stager_t *stager, bool input, void *to, const void *from,
                         size_t size, flash_gpu_copy_t *copy);

@@ -1,6 +1,6 @@
 /*
- * flash_stager_internal.h: what the stager's files share: flash_stager.c has the plugin, operations and
- * copies, flash_stager_memory.c the memory that they take.
+ * flash_stager_internal.h: what the stager's files share: flash_stager.c has the plugin, operations
+ * and copies, flash_stager_memory.c the memory that they take.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

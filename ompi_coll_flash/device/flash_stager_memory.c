@@ -1,5 +1,6 @@
 /*
- * flash_stager_memory.c: the memory that operations on devices' memory take: pinned, and of the device.
+ * flash_stager_memory.c: the memory that operations on devices' memory take: pinned, and of the
+ * device.
  *
  * Shared between threads:
  *   pools    under `mutex`, which nobody has while the driver makes or frees memory
@@ -79,8 +80,8 @@ static size_t round_up(size_t size, size_t step)
 
 /*
  * Takes whole blocks, and up to a quarter more than `size`, so that there are few sizes: memory of
- * another operation fits sooner, and less is freed. A process that has mapped what is freed learns of
- * it only when other memory comes to lie there.
+ * another operation fits sooner, and less is freed. A process that has mapped what is freed learns
+ * of it only when other memory comes to lie there.
  */
 static bool borrow_direct(flash_pool_t *pool, size_t size, flash_loan_t *loan)
 {
@@ -188,8 +189,9 @@ bool flash_stager_pins(const flash_stager_t *stager)
 }
 
 /*
- * A pairwise reduce-scatter keeps what all others contribute until its turn comes, which has no bound. The
- * host adds it: so it may lie in memory that is not pinned, to and from which copies take longer.
+ * A pairwise reduce-scatter keeps what all others contribute until its turn comes, which has no
+ * bound. The host adds it: so it may lie in memory that is not pinned, to and from which copies
+ * take longer.
  */
 static flash_pool_t *find_pool(const flash_stager_t *stager, const flash_op_params_t *params,
                                size_t size)

@@ -67,8 +67,8 @@ int flash_call_check_counts(int count, const int counts[], MPI_Comm comm)
 }
 
 /*
- * A program may have been compiled without the later fields; false: with more, or they make no sense.
- * The size tells which it has: a field that fits behind `merge` would not change it.
+ * A program may have been compiled without the later fields; false: with more, or they make no
+ * sense. The size tells which it has: a field that fits behind `merge` would not change it.
  */
 static bool read_hints(const MPIX_Flash_hints *hints, MPIX_Flash_hints *known)
 {

@@ -18,8 +18,8 @@ typedef struct call {
 bool flash_call_has_world(void);
 
 /*
- * Where MPI is not there, hands that to its handler for such calls: it ends the program and says why,
- * unless Open MPI 5's mpi_initial_errhandler is another one; then the communicator is invalid.
+ * Where MPI is not there, hands that to its handler for such calls: it ends the program and says
+ * why, unless Open MPI 5's mpi_initial_errhandler is another one; then the communicator is invalid.
  */
 void flash_call_begin(const char *function);
 

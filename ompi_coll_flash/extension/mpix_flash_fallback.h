@@ -37,7 +37,9 @@ struct flash_fallback; /* see flash_fallback.h */
 struct flash_fallback *flash_fallback_make_without(flash_kind_t kind,
                                                    const mca_coll_flash_compute_t *compute,
                                                    MPI_Datatype datatype, MPI_Comm comm);
-/* `first`: the first of the ranks' blocks in the schedule. counts == NULL: equal ones of `count`. */
+/*
+ * `first`: the first of the ranks' blocks in the schedule. counts == NULL: equal ones of `count`.
+ */
 void flash_fallback_set_blocks(struct flash_fallback *fallback, uint32_t first, int count,
                                const int counts[], const int displs[]);
 /* Room for all blocks, as well aligned as malloc()'s. MPI_SUCCESS or MPI_ERR_NO_MEM. */

@@ -6,13 +6,13 @@
  * message of the one before is complete (coll_flash_recdbl_rounds.c).
  *
  * Shared between threads:
- *   the list of the requests under way, and all of theirs that is about rounds: under `mutex`, which is
- *     held while data moves and the user's operations run. A call that starts an operation does not
- *     wait for it. Without it: that a message is complete, which Open MPI tells only where no other
- *     thread is in MPI; and the end of a request, which is on no list any more
- *   started  atomic: the latest of those that are not on the list yet, each with the one before it. Who
- *     puts one there, whose first round is posted, stores with release order; who has the lock takes all
- *     of them, with acquire
+ *   the list of the requests under way, and all of theirs that is about rounds: under `mutex`,
+ *     which is held while data moves and the user's operations run. A call that starts an operation
+ *     does not wait for it. Without it: that a message is complete, which Open MPI tells only where
+ *     no other thread is in MPI; and the end of a request, which is on no list any more
+ *   started  atomic: the latest of those that are not on the list yet, each with the one before it.
+ *     Who puts one there, whose first round is posted, stores with release order; who has the lock
+ *     takes all of them, with acquire
  *   busy  atomic, relaxed: how many of both there are. Who has put one there polls again
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.

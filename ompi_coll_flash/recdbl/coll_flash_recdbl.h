@@ -17,7 +17,7 @@ mca_coll_flash_ticket_t mca_coll_flash_recdbl_ticket(mca_coll_flash_module_t *mo
 bool mca_coll_flash_recdbl_open(void);
 void mca_coll_flash_recdbl_close(void);
 
-/* ------------------------------------------------------- one operation: coll_flash_recdbl_rounds.c */
+/* ---------------------------------------------------- one operation: coll_flash_recdbl_rounds.c */
 
 /* What each message begins with; as long as what follows it is aligned. */
 typedef struct mca_coll_flash_recdbl_header {
@@ -26,7 +26,9 @@ typedef struct mca_coll_flash_recdbl_header {
     uint32_t failed_rank;
 } mca_coll_flash_recdbl_header_t;
 
-/* Ranks that disagree about sizes may find Open MPI's own messages, where they expect one of these. */
+/*
+ * Ranks that disagree about sizes may find Open MPI's own messages, where they expect one of these.
+ */
 #define FLASH_RECDBL_MARK UINT64_C(0x666c6173685f7264)
 
 /* Of a request; see there. */

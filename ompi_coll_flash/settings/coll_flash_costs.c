@@ -6,8 +6,8 @@
  *     network reduce_scatter ring  900000 300000 0 0
  *
  * nanoseconds, nanoseconds for each other rank, nanoseconds for each doubling of the ranks, and
- * picoseconds for each byte that a rank sends. An algorithm without a row is not chosen by its cost.
- * Empty lines, and those that begin with #, are skipped.
+ * picoseconds for each byte that a rank sends. An algorithm without a row is not chosen by its
+ * cost. Empty lines, and those that begin with #, are skipped.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -40,10 +40,11 @@ typedef cost_t table_t[2][FLASH_COST_KINDS][FLASH_PATHS];
 #define MOST_OF_ONE UINT64_C(1000000000000)
 
 /*
- * The network's rows are for comparison, and no times: two of them cross at the size at which the measured
- * times cross, over TCP at 2 Gbit/s (docs/performance.md). The node's rows of the fallback and of shared
- * memory are fitted to measured times. The node's rows of the ring are not: no host with two hardware threads
- * for each rank was measured. For two ranks they cross shared memory's rows at 1 MiB and 512 KiB.
+ * The network's rows are for comparison, and no times: two of them cross at the size at which the
+ * measured times cross, over TCP at 2 Gbit/s (docs/performance.md). The node's rows of the fallback
+ * and of shared memory are fitted to measured times. The node's rows of the ring are not: no host
+ * with two hardware threads for each rank was measured. For two ranks they cross shared memory's
+ * rows at 1 MiB and 512 KiB.
  */
 static const table_t built_in = {{{[FLASH_FALLBACK] = {true, 0, 0, 46000, 4000},
                                    [FLASH_RING] = {true, 900000, 300000, 0, 0},
@@ -213,7 +214,9 @@ static uint64_t mixed_in(uint64_t hash, const cost_t *row)
     return hash;
 }
 
-/* FNV-1a over the numbers, of which the sign bit is left out: it is compared by its negative, too. */
+/*
+ * FNV-1a over the numbers, of which the sign bit is left out: it is compared by its negative, too.
+ */
 static int64_t hash_of(const table_t rows)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

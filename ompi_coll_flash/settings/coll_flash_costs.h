@@ -1,12 +1,14 @@
 /*
- * coll_flash_costs.h: what a call costs by each algorithm: the time that an application loses to it.
+ * coll_flash_costs.h: what a call costs by each algorithm: the time that an application loses to
+ * it.
  *
- * A cost has four parts: a fixed time, a time for each other rank, one for each doubling of the ranks,
- * and one for each byte that a rank sends at least. mpi_bench/flash_tune measures calls while the
- * application computes, on the CPU between nodes, off the CPU within a node, and fits the parts.
+ * A cost has four parts: a fixed time, a time for each other rank, one for each doubling of the
+ * ranks, and one for each byte that a rank sends at least. mpi_bench/flash_tune measures calls
+ * while the application computes, on the CPU between nodes, off the CPU within a node, and fits the
+ * parts.
  *
- * All values are integers, so that all ranks make the same choice. The table is written when parameters
- * are registered, and by the agreement, both in MPI_Init.
+ * All values are integers, so that all ranks make the same choice. The table is written when
+ * parameters are registered, and by the agreement, both in MPI_Init.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -49,13 +51,16 @@ uint64_t mca_coll_flash_cost(bool node, flash_kind_t kind, mca_coll_flash_path_t
                              uint32_t ranks);
 
 /*
- * Reads the file that coll_flash_costs names. If it names none, the table is the built-in one; likewise if
- * the file cannot be read or has a line that is no row, and a message says why.
+ * Reads the file that coll_flash_costs names. If it names none, the table is the built-in one;
+ * likewise if the file cannot be read or has a line that is no row, and a message says why.
  */
 void mca_coll_flash_costs_open(void);
 /* The name of the file that the table in use was read from, or "built in". */
 const char *mca_coll_flash_costs_source(void);
-/* Equal for equal tables: of the table in use, and of the built-in one, which differs between builds. */
+/*
+ * Equal for equal tables: of the table in use, and of the built-in one, which differs between
+ * builds.
+ */
 int64_t mca_coll_flash_costs_hash(void);
 int64_t mca_coll_flash_costs_built_in(void);
 /* Makes the built-in table the one in use: the ranks have found that theirs differ. */

@@ -23,11 +23,15 @@ enum { FLASH_GPUDIRECT_AUTO, FLASH_GPUDIRECT_YES, FLASH_GPUDIRECT_NO };
 enum { FLASH_SHM_NO, FLASH_SHM_COPY, FLASH_SHM_AUTO, FLASH_SHM_READ };
 
 /*
- * The longest block of an allgather of two ranks that goes through shared memory, two copies, rather than
- * being read, one copy and a wait for all readers: where both took the same time (docs/performance.md).
+ * The longest block of an allgather of two ranks that goes through shared memory, two copies,
+ * rather than being read, one copy and a wait for all readers: where both took the same time
+ * (docs/performance.md).
  */
 #define FLASH_SHM_READ_ABOVE ((size_t) 16 << 10)
-/* The most bytes, all blocks together, by recursive doubling: each operation has room for twice that. */
+/*
+ * The most bytes, all blocks together, by recursive doubling: each operation has room for twice
+ * that.
+ */
 #define FLASH_RECDBL_MOST    ((size_t) 1 << 20)
 
 #define FLASH_DEFAULT_PRIORITY 90

@@ -46,7 +46,9 @@ static void print_built_for(char *text, size_t size)
              OMPI_RELEASE_VERSION);
 }
 
-/* By nothing of the other one's: its structures and functions are not those that the compiler knew. */
+/*
+ * By nothing of the other one's: its structures and functions are not those that the compiler knew.
+ */
 bool mca_coll_flash_version_fits(void)
 {
     library_t library = ask_library();

@@ -237,14 +237,18 @@ static void tell_unreadable(uint32_t world_rank)
 {
     if (!node.told_unreadable) {
         node.told_unreadable = true;
-        FLASH_VERBOSE(1,
-                      "coll:flash: the memory of rank %u of MPI_COMM_WORLD cannot be read: such blocks are "
-                      "copied through shared memory",
-                      (unsigned) world_rank);
+        FLASH_VERBOSE(
+            1,
+            "coll:flash: the memory of rank %u of MPI_COMM_WORLD cannot be read: such blocks are "
+            "copied through shared memory",
+            (unsigned) world_rank);
     }
 }
 
-/* `arg`: the communicator, which is kept while operations are under way. Under the lock of the channels. */
+/*
+ * `arg`: the communicator, which is kept while operations are under way. Under the lock of the
+ * channels.
+ */
 static int read_rank(void *arg, uint32_t rank, void *to, const void *from, size_t bytes)
 {
     uint32_t world_rank = world_rank_of(arg, rank);

@@ -41,7 +41,9 @@ extern const mca_coll_flash_algorithm_t mca_coll_flash_shm;
 
 /* The next operation over the communicator's channel. */
 mca_coll_flash_ticket_t mca_coll_flash_shm_ticket(mca_coll_flash_module_t *module);
-/* For each that is not done, with the lock that orders them; or for none, if another thread has it. */
+/*
+ * For each that is not done, with the lock that orders them; or for none, if another thread has it.
+ */
 void mca_coll_flash_shm_each(void (*look)(flash_shm_t *shm));
 /* For the algorithm's table. */
 void mca_coll_flash_shm_watch(void);

@@ -11,11 +11,11 @@
  * Shared between threads:
  *   channels, and the list of those that are not done: under `shm_mutex`, which is held while data
  *     moves and the user's operations run. A call that starts an operation does not wait for it
- *   arrived  atomic: the latest of the requests that were to begin while another thread had the lock,
- *     each with the one before it. Who puts one there stores with release order; who has the lock
- *     takes all of them, with acquire
- *   busy  atomic, relaxed: how many channels and such requests there are. Who has put something there
- *     polls again
+ *   arrived  atomic: the latest of the requests that were to begin while another thread had the
+ *     lock, each with the one before it. Who puts one there stores with release order; who has the
+ *     lock takes all of them, with acquire
+ *   busy  atomic, relaxed: how many channels and such requests there are. Who has put something
+ *     there polls again
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -200,7 +200,9 @@ void mca_coll_flash_shm_each(void (*look)(flash_shm_t *shm))
     pthread_mutex_unlock(&shm_mutex);
 }
 
-/* The longest block that is not read; of more than two ranks, copies were found faster at any size. */
+/*
+ * The longest block that is not read; of more than two ranks, copies were found faster at any size.
+ */
 static size_t read_above(size_t use, uint32_t nranks)
 {
     if (use == FLASH_SHM_READ) {
@@ -209,7 +211,9 @@ static size_t read_above(size_t use, uint32_t nranks)
     return use == FLASH_SHM_AUTO && nranks == 2 ? FLASH_SHM_READ_ABOVE : SIZE_MAX;
 }
 
-/* A communicator's operations begin in the order of its calls: those that had to wait come first. */
+/*
+ * A communicator's operations begin in the order of its calls: those that had to wait come first.
+ */
 static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
     const mca_coll_flash_settings_t *settings = request->settings;

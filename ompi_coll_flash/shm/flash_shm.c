@@ -296,7 +296,10 @@ static void cut(const flash_shm_t *shm, flash_shm_op_t *op, size_t read_above)
     op->stride = (bytes + 15) / 16 * 16;
 }
 
-/* All but the parameters, and what follows from them: a whole structure takes as long as its message. */
+/*
+ * All but the parameters, and what follows from them: a whole structure takes as long as its
+ * message.
+ */
 static void reset(flash_shm_op_t *op)
 {
     op->posted = op->taken = op->most = 0;

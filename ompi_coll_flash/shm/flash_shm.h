@@ -14,12 +14,13 @@
  * all have taken what was in it. So there are two copies of each byte, and no message: no kernel,
  * no connection, no thread.
  *
- * An allgather of blocks that are long enough goes by *reading* where ranks can: it has one round, a
- * rank posts where its block is instead of the block, all others copy it from there, and its
- * operation ends once they have. One copy of each byte, by the rank that takes it. A rank may find that it
- * cannot read a block: the block is in memory that processors reach and the kernel does not when it
- * reads for another process, as drivers map it, or one of the two processes has lost the right since.
- * That rank *asks* the block's owner, which shows it the block through the slot, one piece at a time.
+ * An allgather of blocks that are long enough goes by *reading* where ranks can: it has one round,
+ * a rank posts where its block is instead of the block, all others copy it from there, and its
+ * operation ends once they have. One copy of each byte, by the rank that takes it. A rank may find
+ * that it cannot read a block: the block is in memory that processors reach and the kernel does not
+ * when it reads for another process, as drivers map it, or one of the two processes has lost the
+ * right since. That rank *asks* the block's owner, which shows it the block through the slot, one
+ * piece at a time.
  *
  * Rounds are counted from the side's beginning, over all channels that it belongs to, one after
  * another. A rank's count of what it has taken does not change between one channel's last operation
@@ -30,9 +31,9 @@
  * order behind the slot's content, and loaded with acquire before that is read; `taken` is stored
  * with release behind the reading of a round, and loaded with acquire before its slots are written
  * again, or memory that was read is given back; `unread` and `shown` are sequentially consistent
- * (flash_shm_read.c says why); `got` is stored with release, and loaded with acquire. `lost` is relaxed:
- * what a rank has read of another one counts only if that one has not lost anybody by then, because it
- * would have told its user that the memory is free.
+ * (flash_shm_read.c says why); `got` is stored with release, and loaded with acquire. `lost` is
+ * relaxed: what a rank has read of another one counts only if that one has not lost anybody by
+ * then, because it would have told its user that the memory is free.
  * Within a process: the caller holds one lock around every function here that is given a channel.
  *
  * Errors: ranks that disagree about an operation go through the rounds of the one that has most,
@@ -84,7 +85,10 @@ typedef struct flash_shm_side {
     flash_shm_slot_t slots[FLASH_SHM_SLOTS];
 } flash_shm_side_t;
 
-/* What a rank asks for: the block of that rank, in its round of that number. One word: both change at once. */
+/*
+ * What a rank asks for: the block of that rank, in its round of that number. One word: both change
+ * at once.
+ */
 #define FLASH_SHM_ASKED(number, rank) ((uint64_t) (number) << 16 | (rank))
 #define FLASH_SHM_JOINS               UINT64_MAX /* `got` of a rank that has just asked */
 

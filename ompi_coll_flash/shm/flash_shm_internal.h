@@ -85,7 +85,10 @@ typedef enum flash_taken { FLASH_TAKEN, FLASH_TAKE_MORE, FLASH_TAKE_LATER } flas
 
 /* As the slot of an operation that reads is filled. */
 void flash_shm_fill_address(const flash_shm_op_t *op, flash_shm_slot_t *slot);
-/* Reads some of that rank's block. FLASH_TAKE_LATER: has asked for it, and the next piece is not there yet. */
+/*
+ * Reads some of that rank's block. FLASH_TAKE_LATER: has asked for it, and the next piece is not
+ * there yet.
+ */
 flash_taken_t flash_shm_read(const flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
                              const flash_shm_slot_t *slot);
 /* Of the oldest operation: shows the next piece in its slot, if a rank has asked for it. */

@@ -41,13 +41,14 @@ void flash_shm_fill_address(const flash_shm_op_t *op, flash_shm_slot_t *slot)
 /* -------------------------------------------------------------------- the owner */
 
 /*
- * The owner shows the pieces of its block in turn, and begins again behind the last one, as long as a rank
- * asks. A piece stays in the slot until all ranks that ask have taken it.
+ * The owner shows the pieces of its block in turn, and begins again behind the last one, as long as
+ * a rank asks. A piece stays in the slot until all ranks that ask have taken it.
  *
- * A rank that begins to ask takes no piece that was shown before: the owner may replace that piece, because it
- * may not have seen yet that this rank asks. The rank stores `unread`, and then loads `shown`, say s. The
- * owner stores s + 1 in `shown`, and then loads `unread` before it replaces piece s + 1. All four accesses are
- * sequentially consistent, so the owner sees that the rank asks, and keeps piece s + 1 until the rank has it.
+ * A rank that begins to ask takes no piece that was shown before: the owner may replace that piece,
+ * because it may not have seen yet that this rank asks. The rank stores `unread`, and then loads
+ * `shown`, say s. The owner stores s + 1 in `shown`, and then loads `unread` before it replaces
+ * piece s + 1. All four accesses are sequentially consistent, so the owner sees that the rank asks,
+ * and keeps piece s + 1 until the rank has it.
  */
 static size_t pieces(size_t bytes)
 {

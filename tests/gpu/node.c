@@ -4,8 +4,8 @@
  *
  *   node RANKS [FOLDER]
  *
- * FOLDER is where shared memory is, /dev/shm unless told otherwise. Exit status 0: nothing is in the
- * way, 1: something is, 2: there is no device at all.
+ * FOLDER is where shared memory is, /dev/shm unless told otherwise. Exit status 0: nothing is in
+ * the way, 1: something is, 2: there is no device at all.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

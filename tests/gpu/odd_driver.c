@@ -1,7 +1,7 @@
 /*
  * odd_driver.c: a driver for the tests of what is said of drivers. What it finds is in the
- * environment: ODD_INIT, what cuInit() returns; ODD_DEVICES; ODD_VERSION; ODD_MODE, the compute mode;
- * ODD_NAME, each device's.
+ * environment: ODD_INIT, what cuInit() returns; ODD_DEVICES; ODD_VERSION; ODD_MODE, the compute
+ * mode; ODD_NAME, each device's.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -211,8 +211,9 @@ describe >"$root/description"
 echo "$cuda_major" >"$root/cuda-major"
 
 mkdir -p "$kit"
-cp tests/gpu/run.sh tests/gpu/steps.bash "$kit"
+rm -f "$kit"/*.bash
+cp tests/gpu/{run.sh,kit.bash,checks.bash,figures.bash} "$kit"
 tar --create --owner=0 --group=0 --directory "$root" . | gzip -9 >"$kit/kit.tar.gz"
-bytes=$(du --bytes --total "$kit"/{run.sh,steps.bash,kit.tar.gz} | awk 'END { print $1 }')
+bytes=$(du --bytes --total "$kit"/{run.sh,*.bash,kit.tar.gz} | awk 'END { print $1 }')
 echo "$kit: $((bytes >> 20)) MiB"
 ((bytes <= most)) || die "that is more than $((most >> 20)) MiB"

@@ -8,7 +8,9 @@
 
 #include "device/flash_gpu.h"
 
-/* Loads a library of the build folder, whose path begins there. Ends the program if there is none. */
+/*
+ * Loads a library of the build folder, whose path begins there. Ends the program if there is none.
+ */
 void *plugin_load_library(const char *path);
 /* What the plugin exports. */
 flash_gpu_plugin_fn *plugin_load(void);

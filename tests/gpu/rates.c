@@ -6,9 +6,9 @@
  * MIB (default 256) travel between a device and pinned memory: in one copy of the driver's for each
  * direction, and in segments by the plugin, as operations have them; to the device, from it, and in
  * both directions at once, each in a stream of its own. Sums are the ring's inner step: a segment
- * that has arrived in pinned memory and one of the device's are added into pinned memory, from where
- * the sum departs. The median of seven, in GB/s of each direction, and the part of what the driver's
- * copies reach.
+ * that has arrived in pinned memory and one of the device's are added into pinned memory, from
+ * where the sum departs. The median of seven, in GB/s of each direction, and the part of what the
+ * driver's copies reach.
  * FLASH_TEST_DRIVER in the environment is the path of the driver; default: the system's.
  *
  * `left` is atomic: each copy's end is released, and acquired where all are waited for.

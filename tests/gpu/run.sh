@@ -46,8 +46,10 @@ die() {
 
 # Only for run.sh itself: one step, in a process of its own.
 if [[ ${1-} == --step ]]; then
-    # shellcheck source=/dev/null
-    source "$here/steps.bash"
+    for part in kit checks figures; do
+        # shellcheck source=/dev/null
+        source "$here/$part.bash"
+    done
     # The session, whose processes all end with the step.
     awk '{ sub(/.*\) /, ""); print $4 }' "/proc/$$/stat" >"$FLASH_KIT_ROOT/session"
     "step_$2"

@@ -111,7 +111,9 @@ void *standin_reach(uintptr_t address, size_t size);
 void *standin_reach_by_kernel(uintptr_t address, size_t size);
 /* The same of memory that the processor cannot reach. */
 void *standin_reach_device(uintptr_t address, size_t size);
-/* Whether another process could map it: no other memory of a device is in the same blocks of 2 MiB. */
+/*
+ * Whether another process could map it: no other memory of a device is in the same blocks of 2 MiB.
+ */
 bool standin_is_alone(uintptr_t address);
 /* Frees memory of a device. */
 int standin_release(uintptr_t address);

@@ -1,6 +1,6 @@
 /*
- * standin_blas.c: as much of cuBLAS as the layers need, over the stand-in driver: products of single
- * precision in plain loops, run in a stream.
+ * standin_blas.c: as much of cuBLAS as the layers need, over the stand-in driver: products of
+ * single precision in plain loops, run in a stream.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

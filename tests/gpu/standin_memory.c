@@ -1,11 +1,12 @@
 /*
- * standin_memory.c: memory of the stand-in driver; see standin.h.
+ * standin_memory.c: the memory that the stand-in driver knows, and its attributes; see
+ * standin_memory.h.
  *
  * `mutex` orders the allocations.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "standin.h"
+#include "standin_memory.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -26,21 +27,8 @@ enum { MOST = 256 };
 /* Bytes in which a device's memory is shared with other processes. */
 #define BLOCK ((size_t) 2 << 20)
 
-typedef enum { DEVICE, MANAGED, PINNED, REGISTERED } kind_t;
-
-typedef struct allocation {
-    char *begin;  /* NULL: not in use */
-    char *shadow; /* the same memory, where the driver reaches it */
-    size_t size;
-    kind_t kind;
-    standin_context_t *context; /* NULL: none */
-    int device;
-    unsigned long long id;
-    bool synchronous;
-} allocation_t;
-
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static allocation_t allocations[MOST];
+static standin_allocation_t allocations[MOST];
 static size_t largest_pinned;
 
 /* ---------------------------------------------------------------- allocations */
@@ -61,7 +49,7 @@ static char *find_place(size_t size)
     return place + before;
 }
 
-static bool map(allocation_t *made)
+static bool map(standin_allocation_t *made)
 {
     char *place = find_place(made->size);
     int file = memfd_create("device", 0);
@@ -79,7 +67,7 @@ static bool map(allocation_t *made)
     return mapped;
 }
 
-static int keep(const allocation_t *made)
+int standin_keep(const standin_allocation_t *made)
 {
     static unsigned long long count;
     int k = 0;
@@ -100,20 +88,20 @@ static int keep(const allocation_t *made)
     return k < MOST ? SUCCESS : OUT_OF_MEMORY;
 }
 
-static int allocate(uintptr_t *address, size_t size, kind_t kind)
+int standin_allocate(uintptr_t *address, size_t size, standin_kind_t kind)
 {
-    allocation_t made = {
+    standin_allocation_t made = {
         .size = size, .kind = kind, .device = standin_device_of(standin_context())};
 
     if (size == 0 || !map(&made)) {
         return size == 0 ? INVALID_VALUE : OUT_OF_MEMORY;
     }
     *address = (uintptr_t) made.begin;
-    return keep(&made);
+    return standin_keep(&made);
 }
 
 /* Under the mutex. */
-static allocation_t *find(uintptr_t address)
+static standin_allocation_t *find(uintptr_t address)
 {
     for (int k = 0; k < MOST; k++) {
         uintptr_t begin = (uintptr_t) allocations[k].begin;
@@ -127,7 +115,7 @@ static allocation_t *find(uintptr_t address)
 
 int standin_release(uintptr_t address)
 {
-    allocation_t *found, was;
+    standin_allocation_t *found, was;
 
     pthread_mutex_lock(&mutex);
     found = find(address);
@@ -147,7 +135,7 @@ int standin_release(uintptr_t address)
 
 void *standin_reach(uintptr_t address, size_t size)
 {
-    allocation_t *found;
+    standin_allocation_t *found;
     void *reached = (void *) address;
 
     pthread_mutex_lock(&mutex);
@@ -163,7 +151,7 @@ void *standin_reach(uintptr_t address, size_t size)
 
 void *standin_reach_device(uintptr_t address, size_t size)
 {
-    const allocation_t *found;
+    const standin_allocation_t *found;
     bool on_device;
 
     pthread_mutex_lock(&mutex);
@@ -174,7 +162,7 @@ void *standin_reach_device(uintptr_t address, size_t size)
 }
 
 /* Under the mutex. */
-static bool share_blocks(const allocation_t *one, const allocation_t *other)
+static bool share_blocks(const standin_allocation_t *one, const standin_allocation_t *other)
 {
     uintptr_t begin = (uintptr_t) one->begin / BLOCK,
               other_begin = (uintptr_t) other->begin / BLOCK;
@@ -186,14 +174,14 @@ static bool share_blocks(const allocation_t *one, const allocation_t *other)
 
 bool standin_is_alone(uintptr_t address)
 {
-    const allocation_t *found;
+    const standin_allocation_t *found;
     bool alone;
 
     pthread_mutex_lock(&mutex);
     found = find(address);
     alone = found != NULL;
     for (int k = 0; k < MOST && alone; k++) {
-        const allocation_t *other = &allocations[k];
+        const standin_allocation_t *other = &allocations[k];
 
         alone = other == found || other->begin == NULL || other->kind != DEVICE ||
                 !share_blocks(found, other);
@@ -212,7 +200,7 @@ void *standin_reach_by_kernel(uintptr_t address, size_t size)
     return known ? standin_reach(address, size) : NULL;
 }
 
-static int count_of(kind_t kind)
+static int count_of(standin_kind_t kind)
 {
     int count = 0;
 
@@ -250,126 +238,11 @@ int standin_on_device(void)
     return count_of(DEVICE);
 }
 
-/* What makes or frees memory: not while a stream is captured, and some of it waits for all streams. */
-static int enter(const char *name, bool waits)
-{
-    int result = standin_enter(name);
-
-    if (result == SUCCESS) {
-        result = standin_unsafe();
-    }
-    if (result == SUCCESS && waits) {
-        standin_wait_for_all();
-    }
-    return result == UNKNOWN                                ? OUT_OF_MEMORY
-           : result == SUCCESS && standin_context() == NULL ? INVALID_CONTEXT
-                                                            : result;
-}
-
-/* The driver reaches it where the processor does. */
-int cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
-{
-    int result = enter("cuMemHostRegister", false);
-
-    (void) flags;
-    return result != SUCCESS ? result
-           : memory == NULL || size == 0
-               ? INVALID_VALUE
-               : keep(&(allocation_t){
-                     .begin = memory, .shadow = memory, .size = size, .kind = REGISTERED});
-}
-
-/* Also of a context that is broken: then it says so. */
-static int release(const char *name, uintptr_t address)
-{
-    int result = enter(name, true), released = standin_release(address);
-
-    return result == SUCCESS ? released : result;
-}
-
-int cuMemHostUnregister(void *memory)
-{
-    return release("cuMemHostUnregister", (uintptr_t) memory);
-}
-
-int cuMemAlloc_v2(unsigned long long *address, size_t size)
-{
-    uintptr_t made = 0;
-    int result = enter("cuMemAlloc", false);
-
-    result = result == SUCCESS ? allocate(&made, size, DEVICE) : result;
-    *address = made;
-    return result;
-}
-
-int cuMemAllocManaged(unsigned long long *address, size_t size, unsigned flags)
-{
-    uintptr_t made = 0;
-    int result = allocate(&made, size, MANAGED);
-
-    (void) flags;
-    *address = made;
-    return result;
-}
-
-int cuMemHostAlloc(void **memory, size_t size, unsigned flags)
-{
-    uintptr_t made = 0;
-    int result = enter("cuMemHostAlloc", true);
-
-    (void) flags;
-    result = result == SUCCESS ? allocate(&made, size, PINNED) : result;
-    *memory = (void *) made;
-    return result;
-}
-
-int cuMemFree_v2(unsigned long long address)
-{
-    return release("cuMemFree", address);
-}
-
-int cuMemFreeHost(void *memory)
-{
-    return release("cuMemFreeHost", (uintptr_t) memory);
-}
-
-int cuMemPoolCreate(void **pool, const void *properties)
-{
-    static int the_pool;
-    int result = standin_enter("cuMemPoolCreate");
-
-    *pool = &the_pool;
-    return result == SUCCESS && properties == NULL ? INVALID_VALUE : result;
-}
-
-int cuMemPoolSetAttribute(const void *pool, int attribute, const void *value)
-{
-    (void) attribute;
-    standin_not_in_callback("cuMemPoolSetAttribute");
-    return pool != NULL && value != NULL ? SUCCESS : INVALID_VALUE;
-}
-
-/* It is there at once, whatever the stream holds. */
-int cuMemAllocFromPoolAsync(unsigned long long *address, size_t size, const void *pool,
-                            const void *stream)
-{
-    uintptr_t made = 0;
-    int result = standin_enter("cuMemAllocFromPoolAsync");
-
-    (void) pool;
-    (void) stream;
-    result = result == UNKNOWN   ? OUT_OF_MEMORY
-             : result == SUCCESS ? allocate(&made, size, DEVICE)
-                                 : result;
-    *address = made;
-    return result;
-}
-
 /* ----------------------------------------------------------------- attributes */
 
 bool standin_is_synchronous(uintptr_t address)
 {
-    const allocation_t *found;
+    const standin_allocation_t *found;
     bool synchronous;
 
     pthread_mutex_lock(&mutex);
@@ -383,7 +256,7 @@ bool standin_is_synchronous(uintptr_t address)
 int cuPointerSetAttribute(const void *value, int attribute, unsigned long long address)
 {
     int result = standin_enter("cuPointerSetAttribute");
-    allocation_t *found;
+    standin_allocation_t *found;
     uintptr_t begin = 0;
     size_t size = 0;
 
@@ -408,8 +281,8 @@ int cuPointerSetAttribute(const void *value, int attribute, unsigned long long a
 /* Answers after an error of the context, or not. */
 int cuPointerGetAttribute(void *answer, int attribute, unsigned long long address)
 {
-    allocation_t copy = {.kind = DEVICE};
-    const allocation_t *found;
+    standin_allocation_t copy = {.kind = DEVICE};
+    const standin_allocation_t *found;
 
     standin_not_in_callback("cuPointerGetAttribute");
     if (!standin_is_exempt() && standin_error(standin_context()) != SUCCESS && standin_chance()) {

@@ -1,8 +1,8 @@
 /*
  * standin_run.c: runs the streams of the stand-in driver, and what comes into them; see standin.h.
  *
- * One thread runs what all streams hold, the oldest of a random one at a time. What an action does it
- * does without `standin_mutex`.
+ * One thread runs what all streams hold, the oldest of a random one at a time. What an action does
+ * it does without `standin_mutex`.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -176,7 +176,9 @@ static void reset(void)
     cuMemFree((CUdeviceptr) (uintptr_t) memory);
 }
 
-/* Work in all tracks, when the device breaks: behind a kernel, so that it does when all has begun. */
+/*
+ * Work in all tracks, when the device breaks: behind a kernel, so that it does when all has begun.
+ */
 static void errors(char *memory)
 {
     CUstream stream = NULL, first = NULL;

@@ -3,10 +3,10 @@
  * done before that is.
  *
  * The stand-in driver runs all streams in one thread, a random one's next action at a time. So a
- * stream's first action here is a gate, and STEPS others follow: when all is in its stream, the gate
- * opens, and what does not come behind the stream is soon chosen before the last of them. Each step
- * counts in the memory that is copied: the copy says how many came first. What copies nothing is told
- * of by a thread that polls: for that one, steps take a while.
+ * stream's first action here is a gate, and STEPS others follow: when all is in its stream, the
+ * gate opens, and what does not come behind the stream is soon chosen before the last of them. Each
+ * step counts in the memory that is copied: the copy says how many came first. What copies nothing
+ * is told of by a thread that polls: for that one, steps take a while.
  *
  * `steps` is atomic, relaxed; `counter` is set while no stream holds a step.
  *

@@ -1,15 +1,17 @@
 /*
  * waits.c: what streams give that wait for the host by themselves, and what they cost.
  *
- * flash asks events whether something is done, and submits a copy when the host knows that its data is there. CUDA can
- * do without: a stream writes a number to pinned memory when it comes to it (cuStreamWriteValue64), and waits until the
- * host has written one (cuStreamWaitValue64). This program tells the times of both ways, medians in microseconds; and
- * how many streams can wait before they keep another one from running, whose work the host may be waiting for.
+ * flash asks events whether something is done, and submits a copy when the host knows that its data
+ * is there. CUDA can do without: a stream writes a number to pinned memory when it comes to it
+ * (cuStreamWriteValue64), and waits until the host has written one (cuStreamWaitValue64). This
+ * program tells the times of both ways, medians in microseconds; and how many streams can wait
+ * before they keep another one from running, whose work the host may be waiting for.
  *
- * FLASH_TEST_DRIVER in the environment is the path of the driver; default: the system's. Status 3: the driver has no
- * such functions.
+ * FLASH_TEST_DRIVER in the environment is the path of the driver; default: the system's. Status 3:
+ * the driver has no such functions.
  *
- * Shared with the device: `words`, of pinned memory, by atomic loads (acquire) and stores (release).
+ * Shared with the device: `words`, of pinned memory, by atomic loads (acquire) and stores
+ * (release).
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

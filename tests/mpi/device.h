@@ -53,8 +53,8 @@ void device_enter(void);
 void device_leave(void);
 
 /*
- * The stand-in's nth call of that function fails, from now on; NULL: none does, and what an error has
- * broken is whole again.
+ * The stand-in's nth call of that function fails, from now on; NULL: none does, and what an error
+ * has broken is whole again.
  */
 void device_fail(const char *name, unsigned long nth);
 

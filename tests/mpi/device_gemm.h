@@ -1,5 +1,6 @@
 /*
- * device_gemm.h: a product by cuBLASLt between the steps of a ring, and its check against plain loops.
+ * device_gemm.h: a product by cuBLASLt between the steps of a ring, and its check against plain
+ * loops.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -14,7 +14,10 @@ static bool piece_is_in_device(const job_t *job, const MPIX_Flash_block *block)
     return is_in_device(block->data == place ? job->recv_place : job->send_place);
 }
 
-/* FLASH_TEST_CALLBACK_THREAD=1 in the environment: flash's thread, which has a device for what is in one. */
+/*
+ * FLASH_TEST_CALLBACK_THREAD=1 in the environment: flash's thread, which has a device for what is
+ * in one.
+ */
 static void check_context(void)
 {
     check(getenv("FLASH_TEST_CALLBACK_THREAD") == NULL || !device_is_standin() ||

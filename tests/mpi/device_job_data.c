@@ -1,5 +1,6 @@
 /*
- * device_job_data.c: what a job's buffers hold before it begins, and what they are to hold at its end.
+ * device_job_data.c: what a job's buffers hold before it begins, and what they are to hold at its
+ * end.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -1,5 +1,6 @@
 /*
- * device_job_parts.h: what the files about a job share: device_job.c, device_job_data.c, device_job_callbacks.c.
+ * device_job_parts.h: what the files about a job share: device_job.c, device_job_data.c,
+ * device_job_callbacks.c.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -30,7 +30,10 @@ int matrix_dot(int seed_a, int seed_b, int row, int column, int k);
 /* A product's element: of 32 bits, bf16 or fp16. */
 float matrix_element(cudaDataType_t type, const void *data, size_t index);
 
-/* `rows` rows from first_row on; rows, or columns if it is stored transposed, with `gap` elements between. */
+/*
+ * `rows` rows from first_row on; rows, or columns if it is stored transposed, with `gap` elements
+ * between.
+ */
 matrix_t matrix_make(cudaDataType_t type, int seed, int first_row, int rows, int columns, int gap,
                      bool transposed, void *stream);
 void matrix_free(matrix_t *matrix);

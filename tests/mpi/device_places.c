@@ -5,8 +5,10 @@
  */
 #include "device_job.h"
 
-/* Of the pairs of kinds of memory: which come in turn. Of the longest blocks the short tier has a third of the
-   others', another for each form: of plain calls that from a device to a device. */
+/*
+ * Of the pairs of kinds of memory: which come in turn. Of the longest blocks the short tier has a
+ * third of the others', another for each form: of plain calls that from a device to a device.
+ */
 static int step_of_pairs(form_t form, bool longest)
 {
     return !short_tier ? (form == PLAIN ? 1 : 3) : longest ? 9 : 3;

@@ -50,8 +50,8 @@ typedef struct watch {
     size_t recv_elements;
     /* What the callbacks have seen. */
     pthread_t thread;
-    bool
-        on_callback_thread; /* they are not made in `thread`, which starts the call and waits for it */
+    /* They are not made in `thread`, which starts the call and waits for it. */
+    bool on_callback_thread;
     bool inside, failed;
     bool misaligned; /* some whole block to produce did not begin at a multiple of 64 bytes */
     turns_t done;

@@ -99,7 +99,10 @@ bool fault_disarm(const char *function)
 
 static bool from_environment; /* the fault: then it is said that it came, for scripts */
 
-/* Where a library is in memory; `end` is 0 before it is loaded, and is stored (release) behind `begin`. */
+/*
+ * Where a library is in memory; `end` is 0 before it is loaded, and is stored (release) behind
+ * `begin`.
+ */
 typedef struct place {
     const char *name;
     uintptr_t begin;

@@ -15,8 +15,8 @@ int lost_gather_compute(MPI_Request *request);
 int lost_reduce_compute(MPI_Request *request);
 
 /*
- * Before each operation. `hold`: its callbacks leave their first piece pending. dies_in: the callback,
- * counted from 1, in which this process dies; 0: none.
+ * Before each operation. `hold`: its callbacks leave their first piece pending. dies_in: the
+ * callback, counted from 1, in which this process dies; 0: none.
  */
 void lost_callbacks_begin(bool hold, int dies_in);
 /* Waits for an operation that holds a piece. Until the piece is let go, it cannot end. */

@@ -11,7 +11,9 @@
 
 #include <mpi.h>
 
-/* Elements of a block: 400000, or FLASH_TEST_COUNT in the environment. From lost_make_buffers() on. */
+/*
+ * Elements of a block: 400000, or FLASH_TEST_COUNT in the environment. From lost_make_buffers() on.
+ */
 extern int lost_count;
 
 typedef struct lost_call {

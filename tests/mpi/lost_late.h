@@ -9,8 +9,8 @@
 enum { LOST_LATE_SECONDS = 6 };
 
 /*
- * Returns FLASH_TEST_LINGER seconds after each of the others has said what FLASH_TEST_UNTIL holds; without
- * that in the environment, after LOST_LATE_SECONDS.
+ * Returns FLASH_TEST_LINGER seconds after each of the others has said what FLASH_TEST_UNTIL holds;
+ * without that in the environment, after LOST_LATE_SECONDS.
  */
 void lost_come_late(void);
 

@@ -8,13 +8,16 @@
 
 enum { LOST_VICTIM = 1 }; /* its rank */
 
-/* The state of a process as the kernel has it: 'Z' has ended, and nobody has waited for it. 0: none. */
+/*
+ * The state of a process as the kernel has it: 'Z' has ended, and nobody has waited for it. 0:
+ * none.
+ */
 char lost_state_of(int pid);
 
 /*
- * Before MPI_Init. From here on the victim is a child of the process that mpirun has started. That one
- * leaves the victim dead and not waited for, until each other rank has released it, or mpirun is gone.
- * mpirun itself would wait for it at once.
+ * Before MPI_Init. From here on the victim is a child of the process that mpirun has started. That
+ * one leaves the victim dead and not waited for, until each other rank has released it, or mpirun
+ * is gone. mpirun itself would wait for it at once.
  */
 void lost_guard_victim(void);
 /* Of a victim that is not guarded: nothing. */

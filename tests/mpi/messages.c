@@ -3,7 +3,8 @@
  * files are written to the rank's own standard error, whole, before the call returns.
  *
  * Open MPI hands them to mpirun, which prints each once a job, loses some that two ranks send at
- * once, and others of a process that ends soon after (4.1.4, 5.0.7): nothing that a test could count.
+ * once, and others of a process that ends soon after (4.1.4, 5.0.7): nothing that a test could
+ * count.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -19,9 +20,9 @@
 #include <mpi.h>
 
 /*
- * Open MPI's libraries call by a pointer, opal_show_help. 4.1 sets it to a function of its runtime, which
- * this one replaces, and renders by a function that takes a bool. 5 begins with the right value of the
- * pointer, which is this library's then.
+ * Open MPI's libraries call by a pointer, opal_show_help. 4.1 sets it to a function of its runtime,
+ * which this one replaces, and renders by a function that takes a bool. 5 begins with the right
+ * value of the pointer, which is this library's then.
  */
 #if OMPI_MAJOR_VERSION < 5
 #define SHOW_HELP orte_show_help

@@ -30,12 +30,7 @@ for test in 'test_reduce_scatter same_bits' 'test_persistent inactive' 'test_ext
     point "the parameter is heard: ${words[0]}" \
         says + 'pairwise' 3 --mca coll_flash_verbose 2 -- "${words[@]}"
 done
-for np in 2 3 5; do
-    mpi "$np" -- test_reduce_scatter
-done
-for np in 1 4 6 7 8; do
-    long mpi "$np" -- test_reduce_scatter
-done
+mpi_on_many -- test_reduce_scatter
 further() { # NP
     mpi "$1" -- test_extension
     mpi "$1" -- test_float16

@@ -32,12 +32,7 @@ options --mca coll_flash_costs "$costs_folder/pairwise"
 point 'algorithm recdbl: not pairwise' path_is 'recdbl (see algorithm' 'ring\|pairwise' 3 \
     --mca coll_flash_algorithm recdbl
 
-for np in 2 3 5; do
-    mpi "$np" -- test_reduce_scatter
-done
-for np in 1 4 6 7 8; do
-    long mpi "$np" -- test_reduce_scatter
-done
+mpi_on_many -- test_reduce_scatter
 mpi 4 -x UCX_FLASH_TLS=tcp -- test_reduce_scatter
 mpi 4 --mca coll_flash_progress off -- test_reduce_scatter
 mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_segment_window 1 -- test_reduce_scatter

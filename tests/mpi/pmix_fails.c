@@ -1,6 +1,7 @@
 /*
- * pmix_fails.c: a library that is loaded before PMIx's into a rank, for which PMIx does not tell the releases of
- * flash that other processes have. FLASH_TEST_PMIX: "STATUS" for those of all, or "STATUS RANK" for that one's.
+ * pmix_fails.c: a library that is loaded before PMIx's into a rank, for which PMIx does not tell
+ * the releases of flash that other processes have. FLASH_TEST_PMIX: "STATUS" for those of all, or
+ * "STATUS RANK" for that one's.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -11,8 +11,8 @@
  *                                    MILLISECONDS". A job has one thread level, that of its first
  *                                    point; it leaves out points of other levels.
  *
- * A rank that hangs (see expect_end()) says in which case, and ends the job. Whoever runs the job then
- * starts another one, for the points that are left.
+ * A rank that hangs (see expect_end()) says in which case, and ends the job. Whoever runs the job
+ * then starts another one, for the points that are left.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

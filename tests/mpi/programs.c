@@ -31,7 +31,10 @@ static void report_hang(int signal)
     _exit(1);
 }
 
-/* A hang in which all threads sleep uses no CPU time: the other limit is for that alone, and far away. */
+/*
+ * A hang in which all threads sleep uses no CPU time: the other limit is for that alone, and far
+ * away.
+ */
 void expect_end(void)
 {
     enum { FAR = 4 };
@@ -87,7 +90,10 @@ static long milliseconds(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* FLASH_TEST_CASES names a file that is to hold how long each case took: to find what is worth cutting. */
+/*
+ * FLASH_TEST_CASES names a file that is to hold how long each case took: to find what is worth
+ * cutting.
+ */
 static void note_time(const char *program, const char *name, long begin)
 {
     const char *path = getenv("FLASH_TEST_CASES");

@@ -9,9 +9,9 @@
 #include "mpitest.h"
 
 /*
- * From now on the process may use FLASH_TEST_TIMEOUT seconds, less ten, of CPU time; then it says where
- * it is, and ends. A rank that waits in MPI polls, so that a hang uses the time up. A rank that a loaded
- * machine does not run uses none.
+ * From now on the process may use FLASH_TEST_TIMEOUT seconds, less ten, of CPU time; then it says
+ * where it is, and ends. A rank that waits in MPI polls, so that a hang uses the time up. A rank
+ * that a loaded machine does not run uses none.
  */
 void expect_end(void);
 /* What a failure, or a hang, names as its place; `point` may be NULL. The time begins anew. */

@@ -9,8 +9,8 @@
 #include <mpi.h>
 
 /*
- * Calls `run` with the tool interface open; the functions below are for it. Within MPI: Open MPI 4.1
- * does not survive an MPI_T_finalize() that comes after MPI_Finalize().
+ * Calls `run` with the tool interface open; the functions below are for it. Within MPI: Open MPI
+ * 4.1 does not survive an MPI_T_finalize() that comes after MPI_Finalize().
  */
 void pvars_with(void (*run)(void));
 

@@ -32,12 +32,7 @@ point 'more ranks need not read' goes 3 shm 'falls back' -- test_allgather count
 # ---------------------------------------------------------------------- results
 
 shm=read
-for np in 2 3 5; do
-    mpi "$np" -- test_allgather
-done
-for np in 1 4 6 7 8; do
-    long mpi "$np" -- test_allgather
-done
+mpi_on_many -- test_allgather
 mpi 4 --mca coll_flash_progress off -- test_allgather
 mpi 3 -- test_arguments
 mpi 4 -- test_buffers no_buffer no_strided_buffer null_buffer many

@@ -4,6 +4,7 @@
 #   mpi NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   a point: PROGRAM ends with 0, in time. Those of
 #                              tests/mpi share jobs with others, at the plan
 #   own_job mpi ...            but this one
+#   mpi_on_many [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   a point on 2, 3 and 5 ranks, in the long tier on 1 to 8
 #   run NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   no point: the exit status
 #   says COUNT TEXT NP ...                               likewise, and whether TEXT is told so often
 #   explains TOPIC NP ...                                likewise, a message of flash's, as a whole
@@ -302,6 +303,16 @@ mpi() {
     else
         point "$name" run "$np" "$@"
     fi
+}
+
+mpi_on_many() {
+    local np
+    for np in 2 3 5; do
+        mpi "$np" "$@"
+    done
+    for np in 1 4 6 7 8; do
+        long mpi "$np" "$@"
+    done
 }
 
 ompi_major=$("$OMPI_INFO" --version | sed -n 's/^Open MPI v\([0-9]*\).*/\1/p')

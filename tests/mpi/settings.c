@@ -152,7 +152,10 @@ int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *made)
     return inherit(PMPI_Comm_split(comm, color, key, made), made);
 }
 
-/* The keys that are given come last. They are there while the communicator is made, as without a point. */
+/*
+ * The keys that are given come last. They are there while the communicator is made, as without a
+ * point.
+ */
 int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *made)
 {
     MPI_Info all;

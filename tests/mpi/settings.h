@@ -7,9 +7,9 @@
  * the parameter's variable of the environment, too, since the programs look there for what holds.
  * Each point begins with the keys that the job began with.
  *
- * Of what MPI has besides to make a communicator, this sees nothing: programs call settings_inherit()
- * behind it. In MPI_Comm_idup there is no moment for the keys: Open MPI 4.1 has no
- * MPI_Comm_idup_with_info, and the communicator is there only when the request is complete.
+ * Of what MPI has besides to make a communicator, this sees nothing: programs call
+ * settings_inherit() behind it. In MPI_Comm_idup there is no moment for the keys: Open MPI 4.1 has
+ * no MPI_Comm_idup_with_info, and the communicator is there only when the request is complete.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -30,7 +30,10 @@ void settings_take_back(char *const settings[]);
 /* Their part in the environment alone: puts it there, or takes it away. */
 void settings_export(char *const settings[], bool on);
 
-/* Gives a communicator that the program has made the point's keys; none in a job of its own. Collective. */
+/*
+ * Gives a communicator that the program has made the point's keys; none in a job of its own.
+ * Collective.
+ */
 void settings_inherit(MPI_Comm comm);
 
 #endif /* SETTINGS_H */

@@ -1,6 +1,6 @@
 /*
- * stale.c: a library that is loaded before Open MPI's and flash's into each rank of a benchmark, and
- * breaks what that program relies on, as FLASH_TEST_STALE in the environment says:
+ * stale.c: a library that is loaded before Open MPI's and flash's into each rank of a benchmark,
+ * and breaks what that program relies on, as FLASH_TEST_STALE in the environment says:
  *
  *   call       MPI_Iallgather brings nothing
  *   consumer   the product is made of the rows that are there before the allgather brings them

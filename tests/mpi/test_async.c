@@ -106,8 +106,8 @@ static void reduce_scatter(void)
 }
 
 /*
- * Others are far ahead, and have sent what they may: rank 0 comes when they have said so. test_engine_ring
- * has how much that is.
+ * Others are far ahead, and have sent what they may: rank 0 comes when they have said so.
+ * test_engine_ring has how much that is.
  */
 static void wait_or_be_late(MPI_Request *request)
 {
@@ -225,9 +225,9 @@ static bool same_state(const thread_state_t *one, const thread_state_t *other)
 }
 
 /*
- * Nothing is in flight: there comes a second in which the thread sleeps: it does not wake up, and has no
- * processor time at all, by its own clock and by the kernel's. With one that looks now and then, or looks
- * all the time, none comes, and the test has no end.
+ * Nothing is in flight: there comes a second in which the thread sleeps: it does not wake up, and
+ * has no processor time at all, by its own clock and by the kernel's. With one that looks now and
+ * then, or looks all the time, none comes, and the test has no end.
  */
 static void await_idle(void)
 {

@@ -174,7 +174,10 @@ static void watch_thread(void)
     pvar_free(&time);
 }
 
-/* How often the thread looks meanwhile is the other ranks' affair, too: test_progress has that none calls it. */
+/*
+ * How often the thread looks meanwhile is the other ranks' affair, too: test_progress has that none
+ * calls it.
+ */
 static void count_pairwise_calls(void)
 {
     enum { ROUNDS = 50, BYTES = 64 << 10 };

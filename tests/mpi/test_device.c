@@ -172,7 +172,9 @@ static void two_devices(void)
     nothing_left();
 }
 
-/* Operations that end before the next one begins: after the first ones no stream or event is made. */
+/*
+ * Operations that end before the next one begins: after the first ones no stream or event is made.
+ */
 static void steady(void)
 {
     enum { ROUNDS = 6, FIRST = 3, KINDS = 8 };

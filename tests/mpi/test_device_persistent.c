@@ -1,6 +1,7 @@
 /*
- * test_device_persistent.c: persistent requests on buffers in the memory of devices, of several starts
- * each: by rings, or, where calls are too small for one, by another component on host bounces.
+ * test_device_persistent.c: persistent requests on buffers in the memory of devices, of several
+ * starts each: by rings, or, where calls are too small for one, by another component on host
+ * bounces.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -169,8 +170,8 @@ static void users_operation(void)
 }
 
 /*
- * Neither a start with long blocks nor the end of a call waits for the device: with the stand-in, whoever
- * did would be told of an error.
+ * Neither a start with long blocks nor the end of a call waits for the device: with the stand-in,
+ * whoever did would be told of an error.
  */
 static void never_waits(void)
 {
@@ -200,7 +201,10 @@ static void never_waits(void)
     nothing_left();
 }
 
-/* To be run in a job of its own, without rings: host bounces are pinned, and kept for the next call. */
+/*
+ * To be run in a job of its own, without rings: host bounces are pinned, and kept for the next
+ * call.
+ */
 static void pinned(void)
 {
     enum { CALLS = 5 };

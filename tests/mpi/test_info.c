@@ -267,8 +267,10 @@ static void no_answer(void)
     MPI_Comm_free(&comm);
 }
 
-/* For a script that reads what is told of the paths. Of three ranks, all blocks together are not below
-   4 bytes, but each is. */
+/*
+ * For a script that reads what is told of the paths. Of three ranks, all blocks together are not
+ * below 4 bytes, but each is.
+ */
 static void path(void)
 {
     static const char *const turns[][2] = {{"mpix_flash_algorithm", "ring"},

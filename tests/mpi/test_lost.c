@@ -3,13 +3,13 @@
  * printed, a line each, for the script to count: MPI_Finalize is not to be had without the dead.
  *
  *   test_lost MODE CALL [CALLBACK]
- *                         dies: rank 1 dies in an operation; blocks: as it writes a message into the
- *                         memory of another one; absent: before it takes part in any;
- *                         late: it comes FLASH_TEST_LINGER seconds after each of the others has said
- *                         what FLASH_TEST_UNTIL holds, or seconds after them; beside: it dies, and then rank 2 is
- *                         late for a communicator of the others; apart: its blocks are half as
- *                         long as rank 0's. CALL: see below. CALLBACK: in that one of its operation
- *                         it dies, counted from 1, instead of somewhere
+ *                         dies: rank 1 dies in an operation; blocks: as it writes a message into
+ *                         the memory of another one; absent: before it takes part in any;
+ *                         late: it comes FLASH_TEST_LINGER seconds after each of the others has
+ *                         said what FLASH_TEST_UNTIL holds, or seconds after them; beside: it dies,
+ *                         and then rank 2 is late for a communicator of the others; apart: its
+ *                         blocks are half as long as rank 0's. CALL: see below. CALLBACK: in that
+ *                         one of its operation it dies, counted from 1, instead of somewhere
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -108,9 +108,9 @@ static int go_rounds(const lost_call_t *call, const char *mode)
             die_mid_send();
         }
         /*
-         * A persistent request is gone where it has failed (Open MPI frees it), and a rank to which all
-         * came in time would wait for its next round: the victim of such is dead before the round, and
-         * nobody's succeeds.
+         * A persistent request is gone where it has failed (Open MPI frees it), and a rank to which
+         * all came in time would wait for its next round: the victim of such is dead before the
+         * round, and nobody's succeeds.
          */
         if (dies && round == VICTIMS_ROUND && call->lasts) {
             lost_see_victim_die();

@@ -1,6 +1,6 @@
 /*
- * test_outside.c: calls of the extension before MPI_Init or after MPI_Finalize: they end the program,
- * with a message that names the call, as MPI's own do.
+ * test_outside.c: calls of the extension before MPI_Init or after MPI_Finalize: they end the
+ * program, with a message that names the call, as MPI's own do.
  *
  *   test_outside before|after CALL
  *

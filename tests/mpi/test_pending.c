@@ -336,8 +336,8 @@ static void wrong_handles(void)
 }
 
 /*
- * Rank 0 leaves MPI; its pieces, completed later, reach rank 1 nevertheless, which then removes the file.
- * If they do not, there is no end.
+ * Rank 0 leaves MPI; its pieces, completed later, reach rank 1 nevertheless, which then removes the
+ * file. If they do not, there is no end.
  */
 static void leave(pool_t *pool, MPI_Comm pair, const char *path)
 {

@@ -1,6 +1,6 @@
 /*
- * test_points.c: for points.sh, which is about what becomes of points that share a job: one that fails,
- * one that dies, one that hangs; and what a point's settings reach.
+ * test_points.c: for points.sh, which is about what becomes of points that share a job: one that
+ * fails, one that dies, one that hangs; and what a point's settings reach.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

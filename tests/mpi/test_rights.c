@@ -1,6 +1,7 @@
 /*
- * test_rights.c: the right to read another rank's memory is lost after MPI_Init: before an operation, in the
- * middle of one, on one rank or on all. Each operation brings what it would have brought.
+ * test_rights.c: the right to read another rank's memory is lost after MPI_Init: before an
+ * operation, in the middle of one, on one rank or on all. Each operation brings what it would have
+ * brought.
  *
  * Root may read any process: the ranks give that capability up.
  *
@@ -18,7 +19,9 @@
 
 enum { SHORT = 1 << 12, LONG = 700001 };
 
-/* Only what the process makes use of: it keeps the permission, which who reads it must have, too. */
+/*
+ * Only what the process makes use of: it keeps the permission, which who reads it must have, too.
+ */
 static void give_capability_up(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -88,7 +91,10 @@ static void unreadable_program(void)
     exchange();
 }
 
-/* The operation begins, and may have read some, when the right is lost; the others may not have begun. */
+/*
+ * The operation begins, and may have read some, when the right is lost; the others may not have
+ * begun.
+ */
 static void lose_in_the_middle(bool loses)
 {
     gather_t gather[2];
@@ -156,5 +162,5 @@ static void filter(void)
     }
 }
 
-TEST_PROGRAM(test_rights, MPI_THREAD_SINGLE, {"unreadable_program", unreadable_program}, {"each", each}, {"all", all},
-             {"filter", filter});
+TEST_PROGRAM(test_rights, MPI_THREAD_SINGLE, {"unreadable_program", unreadable_program},
+             {"each", each}, {"all", all}, {"filter", filter});

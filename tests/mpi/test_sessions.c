@@ -1,13 +1,13 @@
 /*
  * test_sessions.c: communicators of sessions. They may be made before, while and after
- * MPI_COMM_WORLD is there, with which flash's ranks agree on what it does, so that flash leaves them
- * to the components below it; the extension works all the same.
+ * MPI_COMM_WORLD is there, with which flash's ranks agree on what it does, so that flash leaves
+ * them to the components below it; the extension works all the same.
  *
  * Argument: `alone`, without MPI_Init; `again`, likewise, twice; `world`, within MPI_Init and
- * MPI_Finalize; `around`, around these. Open MPI 4.1 has no sessions. `again` takes an argument, after
- * how many seconds to give up. Then the exit status is 75: all was well, but for the second
- * MPI_Session_init, which did not return. Open MPI 5.0.7 waits for its launcher there, now and then for
- * good, without flash, too.
+ * MPI_Finalize; `around`, around these. Open MPI 4.1 has no sessions. `again` takes an argument,
+ * after how many seconds to give up. Then the exit status is 75: all was well, but for the second
+ * MPI_Session_init, which did not return. Open MPI 5.0.7 waits for its launcher there, now and then
+ * for good, without flash, too.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

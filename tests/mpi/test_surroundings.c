@@ -1,9 +1,9 @@
 /*
- * test_surroundings.c: what MPI_Init, an operation and MPI_Finalize leave changed in the process, as text: the
- * script compares what they do with flash and without.
+ * test_surroundings.c: what MPI_Init, an operation and MPI_Finalize leave changed in the process,
+ * as text: the script compares what they do with flash and without.
  *
- *   test_surroundings [handlers]     with `handlers` the program has some of its own before MPI_Init, and sets
- *                                    further ones after it
+ *   test_surroundings [handlers]     with `handlers` the program has some of its own before
+ *                                    MPI_Init, and sets further ones after it
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -95,7 +95,10 @@ static void tell_signals(void)
     }
 }
 
-/* Of that thread, as the kernel lists it: the bits of the signals from 1 on; all, of one that has gone. */
+/*
+ * Of that thread, as the kernel lists it: the bits of the signals from 1 on; all, of one that has
+ * gone.
+ */
 static unsigned long long blocked_by(const char *thread)
 {
     unsigned long long blocked = ~0ULL;

@@ -29,7 +29,10 @@ static int64_t result(const two_callbacks_run_t *run, int from, MPI_Count index)
     return sum;
 }
 
-/* Whether there are that rank's results from `index` on: each element's is as much more than the one before it. */
+/*
+ * Whether there are that rank's results from `index` on: each element's is as much more than the
+ * one before it.
+ */
 static bool are_results(const two_callbacks_run_t *run, int from, MPI_Count index,
                         const int64_t *data, MPI_Count count)
 {

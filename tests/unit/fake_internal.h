@@ -1,6 +1,6 @@
 /*
- * fake_internal.h: what the fake network (fake_net.c) and its transports (fake_transport.c, fake_receive.c,
- * fake_send.c) share.
+ * fake_internal.h: what the fake network (fake_net.c) and its transports (fake_transport.c,
+ * fake_receive.c, fake_send.c) share.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

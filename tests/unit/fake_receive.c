@@ -1,6 +1,6 @@
 /*
- * fake_receive.c: receives of the fake transport: posted, matched with messages, ended, cancelled, and lost
- * with their peer.
+ * fake_receive.c: receives of the fake transport: posted, matched with messages, ended, cancelled,
+ * and lost with their peer.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

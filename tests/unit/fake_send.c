@@ -1,6 +1,6 @@
 /*
- * fake_send.c: sends of the fake transport: what becomes of a message, and when its sender may use the
- * buffer again.
+ * fake_send.c: sends of the fake transport: what becomes of a message, and when its sender may use
+ * the buffer again.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -59,7 +59,10 @@ static void depart(node_t *node, node_t *to, message_t *message)
     free(message);
 }
 
-/* It is on its way, or fails with `status`. `at_once`: the sender's buffer is free when this returns. */
+/*
+ * It is on its way, or fails with `status`. `at_once`: the sender's buffer is free when this
+ * returns.
+ */
 static void send_message(node_t *node, const flash_peer_t *peer, uint64_t tag, const void *content,
                          size_t length, flash_transfer_t *transfer, bool at_once, int status)
 {

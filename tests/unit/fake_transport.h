@@ -74,7 +74,10 @@ fake_stats_t fake_net_stats(const fake_net_t *net, uint32_t rank);
 void fake_net_lose(fake_net_t *net, uint32_t from, uint32_t to);
 /* Events that could happen now, on all ranks. */
 size_t fake_net_pending(const fake_net_t *net);
-/* Messages that a rank has not taken, and whose senders do not wait for that: they lie in its memory. */
+/*
+ * Messages that a rank has not taken, and whose senders do not wait for that: they lie in its
+ * memory.
+ */
 size_t fake_net_piled(const fake_net_t *net, uint32_t rank);
 /* Whatever is not finished: events, messages nobody received, receives without a message. */
 size_t fake_net_leftovers(const fake_net_t *net);

@@ -37,13 +37,16 @@ void orders_try_most(const char *name, const explore_case_t *what);
 /* Nothing fails in it: a point for all orders, of ranks from `first` to before `end`. */
 void orders_try_all(const char *name, const explore_case_t *what, uint32_t first, uint32_t end);
 /*
- * The same of one operation in one network. The blocks are equally large, so that what a rank can do
- * differs from what another one can only in the numbers of its blocks. Where all ranks would take
- * too long, each network has another one.
+ * The same of one operation in one network. The blocks are equally large, so that what a rank can
+ * do differs from what another one can only in the numbers of its blocks. Where all ranks would
+ * take too long, each network has another one.
  */
 void orders_try_net(const sim_spec_t *spec, uint32_t nranks, uint32_t net);
 
-/* Prints the plan; what main() returns. All points are made by orders.c: tap.h counts those of one source. */
+/*
+ * Prints the plan; what main() returns. All points are made by orders.c: tap.h counts those of one
+ * source.
+ */
 int orders_done(void);
 
 /* orders_device.c */

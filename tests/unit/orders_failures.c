@@ -1,6 +1,6 @@
 /*
- * orders_failures.c: orders of operations in which something goes wrong: all, or those that differ little from
- * the usual one.
+ * orders_failures.c: orders of operations in which something goes wrong: all, or those that differ
+ * little from the usual one.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -11,7 +11,10 @@ static flash_transport_ops_t counting; /* rank 0's transport, */
 static unsigned asked;                 /* and how often it was to move data */
 static const flash_transport_ops_t *asks;
 
-/* The lock; NULL: there is none yet. Whoever has it, or sees another thread have it, cannot take it. */
+/*
+ * The lock; NULL: there is none yet. Whoever has it, or sees another thread have it, cannot take
+ * it.
+ */
 static pthread_mutex_t *guard;
 static bool unguarded; /* the transport was called without it */
 

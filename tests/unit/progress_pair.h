@@ -1,6 +1,6 @@
 /*
- * progress_pair.h: what the tests of the progress share: two ranks whose allgathers rank 0's progress
- * moves, over a transport that sees whether it is called with the lock.
+ * progress_pair.h: what the tests of the progress share: two ranks whose allgathers rank 0's
+ * progress moves, over a transport that sees whether it is called with the lock.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -36,7 +36,10 @@ void start_here(pair_t *pair, unsigned operation);  /* on rank 0, */
 void start_there(pair_t *pair, unsigned operation); /* on rank 1, */
 void start(pair_t *pair, unsigned operation);       /* on both */
 
-/* Rank 0's engine, as the progress thread moves it; and both, until all has ended, and nobody has heard of it. */
+/*
+ * Rank 0's engine, as the progress thread moves it; and both, until all has ended, and nobody has
+ * heard of it.
+ */
 void move_here(pair_t *pair);
 void move_all(pair_t *pair);
 

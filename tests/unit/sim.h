@@ -54,8 +54,8 @@ typedef struct sim_spec {
     bool mix;                /* combine by an operation that is commutative but not associative */
     bool users;              /* which is the user's */
     bool on_callback_thread; /* callbacks: in a thread of their own */
-    /* The memory is a device's: only staging and copies get at what it holds. See sim_instance_is_on_device().
-     */
+    /* The memory is a device's: only staging and copies get at what it holds. See
+       sim_instance_is_on_device(). */
     bool device_input, device_output;
     bool device_sums; /* both on a device, and not the user's: sums are made there */
     bool wide;        /* pairwise: sums are made in wider elements */

@@ -111,9 +111,9 @@ static void test_least(uint64_t seed, flash_kind_t kind)
 }
 
 /*
- * Each of two ranks takes what it sends for long, and what comes for short: the other way round. Before
- * that shows, at the end of a block, what comes waits for what is produced of it, and that for what is
- * sent before.
+ * Each of two ranks takes what it sends for long, and what comes for short: the other way round.
+ * Before that shows, at the end of a block, what comes waits for what is produced of it, and that
+ * for what is sent before.
  */
 static void test_disagreement(uint64_t seed)
 {

@@ -229,8 +229,8 @@ static void move_others(sim_t *sim, uint32_t late)
 }
 
 /*
- * At a rank that has not begun there lies one message for each block of others at most, and none of a
- * block that is cut: its neighbours wait until it has taken these.
+ * At a rank that has not begun there lies one message for each block of others at most, and none of
+ * a block that is cut: its neighbours wait until it has taken these.
  */
 static bool piles_up_at_most(uint64_t seed, flash_kind_t kind, size_t segment, size_t most)
 {

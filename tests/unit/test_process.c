@@ -34,7 +34,9 @@ static void wait_for(const int channel[2])
     }
 }
 
-/* A child that runs `live` and ends. The parent goes on when the child has said that it is there. */
+/*
+ * A child that runs `live` and ends. The parent goes on when the child has said that it is there.
+ */
 static pid_t start_child(void (*live)(void))
 {
     pid_t child;

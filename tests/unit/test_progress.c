@@ -1,6 +1,6 @@
 /*
- * test_progress.c: what an application's poll does: moves data, calls back, or reports what has ended
- * and leaves the rest for later; whom it calls; what is done with the lock, and what without.
+ * test_progress.c: what an application's poll does: moves data, calls back, or reports what has
+ * ended and leaves the rest for later; whom it calls; what is done with the lock, and what without.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -64,8 +64,9 @@ static bool ends_well(pair_t *pair)
 }
 
 /*
- * An event that lasts, and of which nothing comes, as long as the other rank does nothing. Between two
- * looks the thread sleeps: however long that takes here, there are not more of them than it has time for.
+ * An event that lasts, and of which nothing comes, as long as the other rank does nothing. Between
+ * two looks the thread sleeps: however long that takes here, there are not more of them than it has
+ * time for.
  */
 static void test_vain_events(void)
 {
@@ -87,8 +88,10 @@ static void test_vain_events(void)
 
 /* ---------------------------------------------------------- a transport that is busy for ever */
 
-/* The thread finds the transport busy, and all still, as it has `times` times since `since`. `off_duty`:
-   a call that sees to it that the thread begins off duty; or NULL. */
+/*
+ * The thread finds the transport busy, and all still, as it has `times` times since `since`.
+ * `off_duty`: a call that sees to it that the thread begins off duty; or NULL.
+ */
 static void start_busy_thread(pair_t *pair, unsigned times, uint64_t since,
                               void (*off_duty)(flash_progress_t *progress))
 {
@@ -163,8 +166,9 @@ static void attend(flash_progress_t *progress)
 }
 
 /*
- * The transport was busy for as often and as long as may be before the thread was off duty. Now that it is
- * on duty again and finds it busy once more, it looks again soon, without a sleep in between.
+ * The transport was busy for as often and as long as may be before the thread was off duty. Now
+ * that it is on duty again and finds it busy once more, it looks again soon, without a sleep in
+ * between.
  */
 static void test_busy_before(void (*off_duty)(flash_progress_t *progress),
                              void (*on_duty)(flash_progress_t *progress), const char *what)
