@@ -5,10 +5,7 @@
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
-function trim(text) {
-    gsub(/^ +| +$/, "", text)
-    return text
-}
+function trim(text) { gsub(/^ +| +$/, "", text); return text }
 
 # texts[run, step, 1...lengths[run, step]]: the lines of a step; verdicts[run, step]: how it ended.
 function read_runs(paths, k, line, step) {
