@@ -183,7 +183,7 @@ serves() {
 }
 
 tests_itself() {
-    as_user clean "flash_info ${mpirun#mpirun}" | tee "$scratch/info" && grep '^self-test passed' "$scratch/info"
+    as_user clean "flash_info ${mpirun#mpirun}" | tee "$scratch/info" && grep '^go: ' "$scratch/info"
 }
 
 extends() {

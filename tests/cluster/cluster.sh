@@ -88,6 +88,17 @@ settings_are_known() {
     run_on 2 1 none -- test_allgather signatures >"$log" 2>&1 && holds 0 'invalid configurations'
 }
 point '2 hosts: UCX knows what flash sets' settings_are_known
+
+# The first check of a new cluster, by a launcher that is not mpirun itself.
+says_go() {
+    FLASH_PROGRAMS=$top_builddir/mpi_bench FLASH_COMPONENT_PATH=$FLASH_COMPONENT_PATH \
+        "$top_srcdir/mpi_bench/flash_info" --launcher "$hosts" -n 2 -- >"$log" 2>&1 || {
+        cat "$log"
+        return 1
+    }
+    holds 1 '^go: 2 ranks on several nodes$'
+}
+point '2 hosts: flash_info says go' says_go
 # Interfaces of one address on all hosts, as container runtimes make them: flash uses the ones that Open MPI is
 # told to use.
 other_interfaces() {
