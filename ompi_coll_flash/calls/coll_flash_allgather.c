@@ -1,5 +1,6 @@
 /*
- * coll_flash_allgather.c: MPI's allgathers: which algorithm serves each, and its arguments as an operation's.
+ * coll_flash_allgather.c: MPI's allgathers: which algorithm serves each, and its arguments as an
+ * operation's.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -33,7 +34,10 @@ bool mca_coll_flash_may_write_own(const void *sendbuf, MPI_Datatype sendtype, MP
            (sendbuf == MPI_IN_PLACE || mca_coll_flash_is_solid(sendtype));
 }
 
-/* In units of the operation's elements: lengths always, places as they are in recvbuf or, if packed, in a row. */
+/*
+ * In units of the operation's elements: lengths always, places as they are in recvbuf or, if
+ * packed, in a row.
+ */
 static int set_blocks(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
                       bool packed, flash_op_params_t *params)
 {

@@ -1,5 +1,6 @@
 /*
- * coll_flash_arguments.c: the arguments of a call: which algorithm and which schedule serve it, and keeping them.
+ * coll_flash_arguments.c: the arguments of a call: which algorithm and which schedule serve it, and
+ * keeping them.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

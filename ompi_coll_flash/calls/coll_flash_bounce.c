@@ -263,7 +263,10 @@ void mca_coll_flash_bounce_free(flash_host_bounce_t *bounce)
     }
 }
 
-/* Whether the call has a side that a module below, or shared memory, would touch with the processor. */
+/*
+ * Whether the call has a side that a module below, or shared memory, would touch with the
+ * processor.
+ */
 static bool find_on_device(const mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
                            mca_coll_flash_path_t path, side_t *all, side_t *own)
 {

@@ -106,8 +106,8 @@ typedef struct mca_coll_flash_arguments {
 } mca_coll_flash_arguments_t;
 
 /*
- * The algorithm that serves the call of these arguments. `element`: see mca_coll_flash_call_t; `reason`: why
- * it must be the fallback, beside what the arguments say.
+ * The algorithm that serves the call of these arguments. `element`: see mca_coll_flash_call_t;
+ * `reason`: why it must be the fallback, beside what the arguments say.
  */
 mca_coll_flash_path_t mca_coll_flash_path_of(const char *name,
                                              const mca_coll_flash_arguments_t *arguments,
@@ -122,9 +122,9 @@ const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcou
                                       flash_counts_t recvcounts, flash_displs_t displs,
                                       MPI_Datatype recvtype, int blocks);
 /*
- * Before a call goes to another module, or to shared memory: puts copies in host memory in the place of
- * buffers in a device's, where that would touch them. NULL: there are none. MPI_SUCCESS, or an error
- * that is explained; then the call is not made. `order`: what comes first, or NULL.
+ * Before a call goes to another module, or to shared memory: puts copies in host memory in the
+ * place of buffers in a device's, where that would touch them. NULL: there are none. MPI_SUCCESS,
+ * or an error that is explained; then the call is not made. `order`: what comes first, or NULL.
  */
 int mca_coll_flash_bounce(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
                           mca_coll_flash_path_t path, const struct flash_stager_order *order,
@@ -141,8 +141,8 @@ typedef int mca_coll_flash_pass_on_fn(mca_coll_flash_module_t *module,
                                       const mca_coll_flash_arguments_t *arguments,
                                       ompi_request_t **request);
 /*
- * A standard call whose algorithm only the processor's memory can take: with copies, as above, in the place of
- * buffers in a device's memory, which stand in *arguments from then on.
+ * A standard call whose algorithm only the processor's memory can take: with copies, as above, in
+ * the place of buffers in a device's memory, which stand in *arguments from then on.
  */
 int mca_coll_flash_start_bounced(mca_coll_flash_module_t *module, flash_kind_t kind,
                                  mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
@@ -162,8 +162,8 @@ typedef int mca_coll_flash_init_fn(mca_coll_flash_module_t *module,
                                    const mca_coll_flash_arguments_t *arguments,
                                    struct ompi_info_t *info, ompi_request_t **request);
 /*
- * A request of the module below, by `init`; of buffers in a device's memory, which that would touch,
- * one that copies them in each of its rounds.
+ * A request of the module below, by `init`; of buffers in a device's memory, which that would
+ * touch, one that copies them in each of its rounds.
  */
 int mca_coll_flash_persistent_below(mca_coll_flash_module_t *module,
                                     const mca_coll_flash_arguments_t *arguments,

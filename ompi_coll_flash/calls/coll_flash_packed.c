@@ -1,9 +1,9 @@
 /*
  * coll_flash_packed.c: the receive side of an allgather whose datatype has gaps.
  *
- * Ranks may describe the same data by different types, as long as the signatures agree, so that the ring sees
- * bytes. A rank whose receive type has gaps gathers into packed memory of its own, and unpacks at completion, or
- * each piece before its callback; its neighbours do not notice.
+ * Ranks may describe the same data by different types, as long as the signatures agree, so that the
+ * ring sees bytes. A rank whose receive type has gaps gathers into packed memory of its own, and
+ * unpacks at completion, or each piece before its callback; its neighbours do not notice.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -117,8 +117,9 @@ static int unpack_piece(const mca_coll_flash_request_t *request, const flash_pie
 }
 
 /*
- * With the packed blocks, the request keeps the caller's counts and displacements: MPI demands that these outlive the
- * call, but Open MPI's own collectives do not need them to, and mpi4py 3.1 frees those that were lists.
+ * With the packed blocks, the request keeps the caller's counts and displacements: MPI demands that
+ * these outlive the call, but Open MPI's own collectives do not need them to, and mpi4py 3.1 frees
+ * those that were lists.
  */
 int mca_coll_flash_place_packed(mca_coll_flash_request_t *request,
                                 const mca_coll_flash_layout_t *layout, void *recvbuf,

@@ -1,6 +1,6 @@
 /*
- * coll_flash_packed.h: the receive side of an allgather: where its blocks are, and packed memory for those of a datatype
- * with gaps.
+ * coll_flash_packed.h: the receive side of an allgather: where its blocks are, and packed memory
+ * for those of a datatype with gaps.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -38,7 +38,8 @@ bool mca_coll_flash_is_dense(MPI_Datatype type, flash_count_t count);
 /* MPI_Pack, beyond 2^31 bytes, too. MPI_SUCCESS or MPI_ERR_INTERN. */
 int mca_coll_flash_pack(const void *from, flash_count_t count, MPI_Datatype type, char *to);
 /*
- * Gives the request packed blocks as its output, which it unpacks to `recvbuf`. MPI_SUCCESS or MPI_ERR_NO_MEM.
+ * Gives the request packed blocks as its output, which it unpacks to `recvbuf`. MPI_SUCCESS or
+ * MPI_ERR_NO_MEM.
  */
 int mca_coll_flash_place_packed(mca_coll_flash_request_t *request,
                                 const mca_coll_flash_layout_t *layout, void *recvbuf,

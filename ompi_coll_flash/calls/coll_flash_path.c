@@ -1,8 +1,8 @@
 /*
  * coll_flash_path.c: which algorithm serves a call: of those that can, the one that costs least.
  *
- * All that decides is equal on all ranks: the call's arguments that MPI makes equal, what the ranks have
- * agreed on, and the communicator's info keys.
+ * All that decides is equal on all ranks: the call's arguments that MPI makes equal, what the ranks
+ * have agreed on, and the communicator's info keys.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -13,8 +13,8 @@
 #include "shm/coll_flash_shm.h"
 
 /*
- * Ranks of a communicator up to which a reduce-scatter is pairwise by its cost. Each rank then has an
- * endpoint to each other one, and nothing beyond eight ranks was measured.
+ * Ranks of a communicator up to which a reduce-scatter is pairwise by its cost. Each rank then has
+ * an endpoint to each other one, and nothing beyond eight ranks was measured.
  */
 #define PAIRWISE_RANKS 16
 
@@ -93,8 +93,9 @@ static bool pairwise_can(const mca_coll_flash_call_t *call, const place_t *place
 }
 
 /*
- * Three ranks are left out: recursive doubling has two rounds there, one behind the other, and was measured
- * no faster at any size; the formula of costs counts as many doublings for them as for four.
+ * Three ranks are left out: recursive doubling has two rounds there, one behind the other, and was
+ * measured no faster at any size; the formula of costs counts as many doublings for them as for
+ * four.
  */
 static bool recdbl_can(const mca_coll_flash_call_t *call, const place_t *place)
 {
@@ -105,8 +106,8 @@ static bool recdbl_can(const mca_coll_flash_call_t *call, const place_t *place)
 }
 
 /*
- * An allgather of two ranks with long blocks that may not be read is left out: shared memory copies each byte
- * twice, Open MPI once. With more ranks, all others read what one rank has copied.
+ * An allgather of two ranks with long blocks that may not be read is left out: shared memory copies
+ * each byte twice, Open MPI once. With more ranks, all others read what one rank has copied.
  */
 static bool shm_can(const mca_coll_flash_call_t *call, const place_t *place)
 {

@@ -40,7 +40,8 @@ typedef struct mca_coll_flash_call {
     const char *name; /* "Iallgather", ... */
     flash_kind_t kind;
     size_t bytes; /* of all blocks together */
-    /* Bytes that shared memory must not cut. 0: the ring, a named pairwise algorithm or the fallback. */
+    /* Bytes that shared memory must not cut. 0: the ring, a named pairwise algorithm or the
+       fallback. */
     size_t element;
     mca_coll_flash_reason_t reason; /* not FLASH_NO_REASON: none but the fallback serves it */
 } mca_coll_flash_call_t;
@@ -52,8 +53,8 @@ mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *ca
 bool mca_coll_flash_merge_pays(flash_kind_t kind, size_t bytes,
                                const mca_coll_flash_module_t *module);
 /*
- * Prints what such a call would cost by each algorithm on that many ranks, of one node or not, by this
- * job's parameters; and which would serve it.
+ * Prints what such a call would cost by each algorithm on that many ranks, of one node or not, by
+ * this job's parameters; and which would serve it.
  */
 void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, bool node,
                             FILE *text);
@@ -61,12 +62,14 @@ void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, b
 mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *module,
                                                     mca_coll_flash_path_t path);
 /*
- * What is to become of such a call, on all ranks, where this one cannot begin it because of `error`: that,
- * now or of the request.
+ * What is to become of such a call, on all ranks, where this one cannot begin it because of
+ * `error`: that, now or of the request.
  */
 int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t kind,
                                 mca_coll_flash_path_t path, int error, ompi_request_t **request);
-/* Counts and says so of a call of the extension, which the ring serves without a reason against it. */
+/*
+ * Counts and says so of a call of the extension, which the ring serves without a reason against it.
+ */
 void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
                               mca_coll_flash_reason_t reason);
 

@@ -11,15 +11,15 @@
  * MPI's completion callback would not do: at MPI_THREAD_MULTIPLE another thread may complete the
  * request before the callback is set.
  *
- * Where no ring serves it, the request is the module's below. Of buffers in a device's memory, that one
- * is made for host bounces, with the other ranks' (coll_flash_bounce.h), and one of flash's stands
- * for it: each round copies what is sent, starts the one below, and copies the result back.
+ * Where no ring serves it, the request is the module's below. Of buffers in a device's memory, that
+ * one is made for host bounces, with the other ranks' (coll_flash_bounce.h), and one of flash's
+ * stands for it: each round copies what is sent, starts the one below, and copies the result back.
  *
  * A start that fails completes at once with the error, which MPI_Wait and its like hand to the
  * communicator's error handler: MPI_Start and MPI_Startall would lose it.
  *
- * What a persistent request has is written by the thread that makes it, and by the one that starts or completes
- * it, ordered as Open MPI orders its requests. Who releases it: coll_flash_handle.c.
+ * What a persistent request has is written by the thread that makes it, and by the one that starts
+ * or completes it, ordered as Open MPI orders its requests. Who releases it: coll_flash_handle.c.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -53,7 +53,9 @@ static void recycle(mca_coll_flash_handle_t *handle)
     OBJ_RELEASE(persistent);
 }
 
-/* Where `below` has failed, or has not been started, its rounds are out of step with other ranks'. */
+/*
+ * Where `below` has failed, or has not been started, its rounds are out of step with other ranks'.
+ */
 static void complete_round(ompi_request_t *request, int error)
 {
     mca_coll_flash_persistent_t *persistent = (mca_coll_flash_persistent_t *) request;
@@ -220,8 +222,10 @@ mca_coll_flash_reason_t mca_coll_flash_persistent_reason(const mca_coll_flash_mo
                                                               : FLASH_PERSISTENT_OP_IDS;
 }
 
-/* Open MPI does not keep the types and operation of a request that it finds complete, as this one is.
- * NULL: there is no memory. */
+/*
+ * Open MPI does not keep the types and operation of a request that it finds complete, as this one
+ * is. NULL: there is no memory.
+ */
 static mca_coll_flash_persistent_t *make_request(mca_coll_flash_module_t *module,
                                                  const mca_coll_flash_arguments_t *arguments)
 {

@@ -1,5 +1,6 @@
 /*
- * coll_flash_reduce_scatter.c: MPI's reduce-scatters: which algorithm serves each, and its arguments as an operation's.
+ * coll_flash_reduce_scatter.c: MPI's reduce-scatters: which algorithm serves each, and its
+ * arguments as an operation's.
  *
  * Blocks are counted in elements of the datatype and laid out by its extent. MPI has all ranks give
  * the same datatype (MPI 3.1, section 5.9.1), so that its layout may decide about the path.

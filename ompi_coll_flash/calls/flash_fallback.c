@@ -5,8 +5,8 @@
  * Shared between threads: the list of operations under way, and which of them a thread is busy
  * with, under `mutex`; `under_way` is an atomic hint that the list is not empty; an operation's
  * `undone` and `error`, written by those who call back and by those who complete a pending piece,
- * whose last word is to clear its bit (release; who finds it clear acquires). So do copies of a call on
- * host bounces, by `copies`.
+ * whose last word is to clear its bit (release; who finds it clear acquires). So do copies of a
+ * call on host bounces, by `copies`.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -128,8 +128,9 @@ static void complete(flash_fallback_t *fallback)
 
 /* ---------------------------------------------------------------- progress */
 
-/* Whether nothing of it is under way, in the collective or in copies. That a rank has failed is known
- * before anything is made of it.
+/*
+ * Whether nothing of it is under way, in the collective or in copies. That a rank has failed is
+ * known before anything is made of it.
  */
 static bool is_over(flash_fallback_t *fallback)
 {

@@ -1,7 +1,7 @@
 /*
- * flash_fallback.h: a request that stands for collectives of the module below, and for what comes before and
- * after them: callbacks of the extension (mpix_flash_fallback.c), copies of a device's memory
- * (coll_flash_bounce_calls.c).
+ * flash_fallback.h: a request that stands for collectives of the module below, and for what comes
+ * before and after them: callbacks of the extension (mpix_flash_fallback.c), copies of a device's
+ * memory (coll_flash_bounce_calls.c).
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -39,8 +39,8 @@ typedef struct flash_fallback {
     MPI_Request below;       /* the persistent request that it is to start */
     atomic_uint copies;      /* under way; see coll_flash_bounce.h */
     atomic_bool copy_failed; /* relaxed: written before `copies` */
-    /* Takes the next step when nothing is under way: false, and something may be again, or true: the
-       operation is at its end. NULL: there is none, likewise. */
+    /* Takes the next step when nothing is under way: false, and something may be again, or true:
+       the operation is at its end. NULL: there is none, likewise. */
     bool (*advance)(struct flash_fallback *call);
 } flash_fallback_t;
 

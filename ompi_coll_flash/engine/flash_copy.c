@@ -1,13 +1,14 @@
 /*
  * flash_copy.c: memcpy(), but where that is slow by the place of its arguments.
  *
- * Where the target lies 1 to 31 bytes behind the source in its page, `rep movsb`, which the C library
- * takes from some 2 KiB up to the size of a cache, is up to twenty times as slow as elsewhere: seen
- * on an AMD EPYC of family 25 (Zen 3) with glibc 2.36. Copying from the last lines to the first is
- * not: presumably loads look then like no store before them by the last bits of their addresses.
+ * Where the target lies 1 to 31 bytes behind the source in its page, `rep movsb`, which the C
+ * library takes from some 2 KiB up to the size of a cache, is up to twenty times as slow as
+ * elsewhere: seen on an AMD EPYC of family 25 (Zen 3) with glibc 2.36. Copying from the last lines
+ * to the first is not: presumably loads look then like no store before them by the last bits of
+ * their addresses.
  *
- * It is no rare case: blocks are multiples of a page more often than not, and what is copied goes to
- * memory that has a header.
+ * It is no rare case: blocks are multiples of a page more often than not, and what is copied goes
+ * to memory that has a header.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -1,6 +1,6 @@
 /*
- * flash_engine.c: operations that something happened to act, one after another: each puts segments under way, a
- * window of them at a time, and is complete behind the last.
+ * flash_engine.c: operations that something happened to act, one after another: each puts segments
+ * under way, a window of them at a time, and is complete behind the last.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -149,7 +149,8 @@ typedef struct flash_op_params {
     size_t bound;
     void *store;   /* then: of flash_op_store_size() bytes, of the device */
     void *scratch; /* of flash_op_scratch_size() bytes; NULL: ordinary memory of the engine's */
-    /* A device's, which the transport reaches, and the processor does not. Not of a pairwise one. */
+    /* A device's, which the transport reaches, and the processor does not. Not of a pairwise one.
+       */
     bool scratch_on_device;
     /* Then: of flash_op_failed_ranks_size() bytes that both reach. */
     uint32_t *failed_ranks;

@@ -1,12 +1,13 @@
 /*
  * flash_flow.h: what the operations of a communicator have in flight together.
  *
- * A receiver that is late has a place for none of their messages, so that UCX keeps these there in memory that it
- * never gives back. Each operation limits its own messages (`sends` in flash_engine.h); a flow limits the bytes of
- * operations one behind another.
+ * A receiver that is late has a place for none of their messages, so that UCX keeps these there in
+ * memory that it never gives back. Each operation limits its own messages (`sends` in
+ * flash_engine.h); a flow limits the bytes of operations one behind another.
  *
- * An operation waits for older ones alone: the receiver, which makes the same calls in the same order, may wait for
- * an older operation before it begins a younger one, and never the other way round.
+ * An operation waits for older ones alone: the receiver, which makes the same calls in the same
+ * order, may wait for an older operation before it begins a younger one, and never the other way
+ * round.
  *
  * All of it is ordered by the engine's lock, see flash_engine.h.
  *
@@ -37,11 +38,16 @@ void flash_flow_init(flash_flow_t *flow);
 /* Of an operation whose parameters name no flow, these functions do nothing. */
 void flash_flow_join(struct flash_op *op);
 void flash_flow_leave(struct flash_op *op);
-/* Whether the operation may send so many bytes now, which are in flight then. Else it is blocked. */
+/*
+ * Whether the operation may send so many bytes now, which are in flight then. Else it is blocked.
+ */
 bool flash_flow_send(struct flash_op *op, size_t bytes);
 /* They are in flight no more. */
 void flash_flow_sent(struct flash_op *op, size_t bytes);
-/* The oldest operation of the same flow that is blocked, and is not from now on; NULL: there is none. */
+/*
+ * The oldest operation of the same flow that is blocked, and is not from now on; NULL: there is
+ * none.
+ */
 struct flash_op *flash_flow_unblock(struct flash_op *op);
 
 #endif /* FLASH_FLOW_H */

@@ -51,7 +51,9 @@ typedef enum flash_staging {
     FLASH_STAGING_DEPART /* bounded: from its home to where it is sent from; likewise */
 } flash_staging_t;
 
-/* What a segment borrows pinned memory for, of an operation that is bounded; apart from each other. */
+/*
+ * What a segment borrows pinned memory for, of an operation that is bounded; apart from each other.
+ */
 typedef enum flash_bounce {
     FLASH_BOUNCE_ARRIVAL,   /* to be received to */
     FLASH_BOUNCE_DEPARTURE, /* to be sent from */
@@ -308,8 +310,10 @@ void flash_op_free(flash_op_t *op);
 /* flash_op_bounce.c */
 /* Whether the scratch is smaller than the window, which would take so many bytes. */
 bool flash_op_is_bounded(const flash_op_params_t *params, size_t bytes);
-/* Bounded: whether the host adds where segments arrive; how many bounce segments there are, and their
-   bytes; bytes for sums that are sent on, in ordinary memory or on the device. */
+/*
+ * Bounded: whether the host adds where segments arrive; how many bounce segments there are, and
+ * their bytes; bytes for sums that are sent on, in ordinary memory or on the device.
+ */
 bool flash_op_adds_in_bounces(const flash_op_params_t *params);
 size_t flash_op_bounce_size(const flash_op_params_t *params);
 uint32_t flash_op_bounce_segments(const flash_op_params_t *params);

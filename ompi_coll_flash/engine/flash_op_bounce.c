@@ -9,17 +9,17 @@
  *   [receive] -> [copy to its home, in device memory] -> [add what is local, there] -> kept;
  *   in its turn [copy from its home] -> [send] -> done
  *
- * Sums that the host makes are received to, added to in and sent from ordinary memory. One exception:
- * the sum of the own block, if it goes to device memory, is made in the bounce segment that it
- * arrives at, and copied then.
+ * Sums that the host makes are received to, added to in and sent from ordinary memory. One
+ * exception: the sum of the own block, if it goes to device memory, is made in the bounce segment
+ * that it arrives at, and copied then.
  *
  * The ring does not lock up. The window and the messages are those of an operation without a bound.
  * The three kinds of bounce segments are apart, and each is lent in the order of the ring. One that
  * is received to comes back after a copy, whatever else waits; one that is sent from, when its
  * message is taken. So beside what it waits for without a bound, a message waits for messages of
- * lower steps, or of lower segments of its step, alone. That holds for neighbours without a bound, and
- * for ranks that disagree about lengths. In the exception an arrival waits for a callback: there a
- * producer may be two blocks ahead, so that the callback waits for no message of that step.
+ * lower steps, or of lower segments of its step, alone. That holds for neighbours without a bound,
+ * and for ranks that disagree about lengths. In the exception an arrival waits for a callback:
+ * there a producer may be two blocks ahead, so that the callback waits for no message of that step.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -76,7 +76,10 @@ bool flash_op_adds_in_bounces(const flash_op_params_t *params)
     return sums_by_host(params) && params->stage_out;
 }
 
-/* For each purpose: equal parts of the bound, one at least, and no more than the window has use for. */
+/*
+ * For each purpose: equal parts of the bound, one at least, and no more than the window has use
+ * for.
+ */
 static uint32_t share(const flash_op_params_t *params)
 {
     size_t bytes = flash_op_segment_bytes(params);

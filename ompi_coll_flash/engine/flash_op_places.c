@@ -226,8 +226,8 @@ void flash_op_take_staging(flash_op_t *op, flash_work_t *work)
 }
 
 /*
- * Where nothing arrives, what is local leaves; else it is added. Bounded: what leaves is copied when
- * its turn has come, see flash_op_depart().
+ * Where nothing arrives, what is local leaves; else it is added. Bounded: what leaves is copied
+ * when its turn has come, see flash_op_depart().
  */
 bool flash_slot_needs_staging_in(const flash_slot_t *slot)
 {

@@ -1,5 +1,6 @@
 /*
- * flash_op_size.c: how many segments of an operation are under way at a time, and how long they are.
+ * flash_op_size.c: how many segments of an operation are under way at a time, and how long they
+ * are.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -16,7 +17,9 @@ static uint32_t needed_window(const flash_op_params_t *params, uint32_t segments
     return calls ? 2 * segments + 2 : segments + 1;
 }
 
-/* A number of segments of the usual length, as one of the longest segments that have as many bytes. */
+/*
+ * A number of segments of the usual length, as one of the longest segments that have as many bytes.
+ */
 static uint32_t of_longest(const flash_op_params_t *params, uint32_t segments)
 {
     size_t usual = params->schedule.segment_elements;
@@ -26,8 +29,9 @@ static uint32_t of_longest(const flash_op_params_t *params, uint32_t segments)
 }
 
 /*
- * What is under way keeps other messages waiting, so that long segments are few. A device's memory is
- * moved by the device, whose commands take longer to begin than to move a segment: many hide that.
+ * What is under way keeps other messages waiting, so that long segments are few. A device's memory
+ * is moved by the device, whose commands take longer to begin than to move a segment: many hide
+ * that.
  */
 uint32_t flash_op_sends_at_a_time(const flash_op_params_t *params)
 {
@@ -50,8 +54,10 @@ uint32_t flash_op_window(const flash_op_params_t *params)
     return wanted > needed ? wanted : needed;
 }
 
-/* The processor copies a short segment at a time, behind which its thread looks for messages again. A
-   device copies what it copies of other segments. */
+/*
+ * The processor copies a short segment at a time, behind which its thread looks for messages again.
+ * A device copies what it copies of other segments.
+ */
 size_t flash_op_copied_elements(const flash_op_params_t *params)
 {
     return params->stage_in || params->stage_out ? flash_schedule_max_segment(&params->schedule)

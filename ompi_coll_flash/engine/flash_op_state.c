@@ -75,7 +75,10 @@ static const unsigned followers[] = {
     [FLASH_SLOT_DEPARTING] = MAY(SENDING),
     [FLASH_SLOT_SENDING] = MAY(DONE) | MAY(SENDING)};
 
-/* A step that the table does not have would be a wrong result: the process ends instead, in any build. */
+/*
+ * A step that the table does not have would be a wrong result: the process ends instead, in any
+ * build.
+ */
 void flash_slot_enter(flash_slot_t *slot, flash_slot_state_t state)
 {
     assert((followers[slot->state] & 1u << state) != 0);

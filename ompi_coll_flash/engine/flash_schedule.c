@@ -202,7 +202,10 @@ static size_t part_begin(size_t total, uint32_t parts, uint32_t k)
     return whole * k + (k < rest ? k : rest);
 }
 
-/* A piece of more elements never wants shorter segments: flash_schedule_max_segment() relies on that. */
+/*
+ * A piece of more elements never wants shorter segments: flash_schedule_max_segment() relies on
+ * that.
+ */
 static size_t wanted_segment(const flash_schedule_t *schedule, size_t piece)
 {
     size_t eighth = divide_up(piece, 8), longest = schedule->longest_segment;

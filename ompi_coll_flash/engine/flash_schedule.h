@@ -150,7 +150,9 @@ flash_split_t flash_schedule_split(const flash_schedule_t *schedule, uint32_t bl
  * equal blocks. */
 uint64_t flash_schedule_pieces(const flash_schedule_t *schedule, flash_walk_t walk);
 
-/* The longest piece and the most segments of any block; and what its segments are no longer than. */
+/*
+ * The longest piece and the most segments of any block; and what its segments are no longer than.
+ */
 size_t flash_schedule_max_piece(const flash_schedule_t *schedule);
 size_t flash_schedule_max_segment(const flash_schedule_t *schedule);
 uint32_t flash_schedule_max_segments(const flash_schedule_t *schedule);

@@ -375,7 +375,10 @@ static void failed_rank_staged(flash_slot_t *slot, int status)
     act_on_arrival(slot);
 }
 
-/* the operation lets it go on, in flash_engine.c, unless what came to be added to was lost, and it has. */
+/*
+ * the operation lets it go on, in flash_engine.c, unless what came to be added to was lost, and it
+ * has.
+ */
 static void local_staged(flash_slot_t *slot)
 {
     slot->staged_in = true;

@@ -9,7 +9,10 @@
 #include "engine/flash_op.h"
 
 /* flash_slot_tags.c */
-/* With whom the slot's step exchanges, and the rank that receives what is sent, or sends what is received. */
+/*
+ * With whom the slot's step exchanges, and the rank that receives what is sent, or sends what is
+ * received.
+ */
 flash_pair_t flash_slot_pair(const flash_slot_t *slot);
 uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending);
 /* The tag of the segment's message. */
@@ -30,11 +33,16 @@ static inline bool flash_slot_is_on_device(const flash_slot_t *slot, bool local)
 /* flash_slot_failure.c */
 /* The content is lost, because that rank failed, unless it was lost before. */
 void flash_slot_poison(flash_slot_t *slot, uint32_t failed_rank);
-/* The length of a poisoned message, which says which rank failed where the receiver surely has room for that. */
+/*
+ * The length of a poisoned message, which says which rank failed where the receiver surely has room
+ * for that.
+ */
 size_t flash_slot_failed_rank_bytes(const flash_slot_t *slot);
 /* True: the slot is poisoned now, and is to be sent once more, so that its receiver knows. */
 bool flash_slot_send_failed(flash_slot_t *slot);
-/* Compares what came with what was expected. False: one more message of the step is to be received. */
+/*
+ * Compares what came with what was expected. False: one more message of the step is to be received.
+ */
 bool flash_slot_check_arrival(flash_slot_t *slot);
 /* Whether only a copy from the device can tell which rank failed. */
 bool flash_slot_brings_failed_rank_on_device(const flash_slot_t *slot);

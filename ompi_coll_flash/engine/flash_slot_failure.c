@@ -1,5 +1,6 @@
 /*
- * flash_slot_failure.c: a segment whose content is lost: how that is found, and what is sent instead.
+ * flash_slot_failure.c: a segment whose content is lost: how that is found, and what is sent
+ * instead.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

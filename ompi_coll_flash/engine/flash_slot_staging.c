@@ -1,6 +1,7 @@
 /*
- * flash_slot_staging.c: a segment's copies between the user's memory and the scratch, and, of a bounded operation,
- * between the device memory where it stays and the pinned memory where it is received to or sent from.
+ * flash_slot_staging.c: a segment's copies between the user's memory and the scratch, and, of a
+ * bounded operation, between the device memory where it stays and the pinned memory where it is
+ * received to or sent from.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -85,7 +86,9 @@ static bool departs(flash_slot_t *slot)
     return true;
 }
 
-/* In order: a later segment would keep the memory until an earlier one, which needs it, has left. */
+/*
+ * In order: a later segment would keep the memory until an earlier one, which needs it, has left.
+ */
 void flash_op_depart(flash_op_t *op)
 {
     if (op->next_departure < op->retired) {

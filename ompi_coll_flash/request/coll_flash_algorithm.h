@@ -1,10 +1,10 @@
 /*
- * coll_flash_algorithm.h: what a way of serving calls is made of: a ring of messages, shared memory,
- * recursive doubling.
+ * coll_flash_algorithm.h: what a way of serving calls is made of: a ring of messages, shared
+ * memory, recursive doubling.
  *
  * A request lives the same way under each: made, filled in, begun or refused, ended
- * (coll_flash_request.h). An algorithm is what happens between its beginning and its end. Each is a room
- * of its own, which nothing below it knows: the component hands all of them to requests.
+ * (coll_flash_request.h). An algorithm is what happens between its beginning and its end. Each is a
+ * room of its own, which nothing below it knows: the component hands all of them to requests.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -23,13 +23,14 @@ typedef struct mca_coll_flash_algorithm {
     /* Whether it may give a silent rank up: not where Open MPI's own messages are under way. */
     bool gives_up;
     /*
-     * Before a request of that kind begins, in its call: what the communicator needs for it. MPI_SUCCESS,
-     * or an error, of which the other ranks have not heard. NULL: nothing.
+     * Before a request of that kind begins, in its call: what the communicator needs for it.
+     * MPI_SUCCESS, or an error, of which the other ranks have not heard. NULL: nothing.
      */
     int (*prepare)(mca_coll_flash_module_t *module, flash_kind_t kind);
     /*
-     * Begins the request, in its call, or has it begin later. Of one that is refused (params->element is 0),
-     * tells the other ranks. Ends by mca_coll_flash_request_ended(), which may be at once.
+     * Begins the request, in its call, or has it begin later. Of one that is refused
+     * (params->element is 0), tells the other ranks. Ends by mca_coll_flash_request_ended(), which
+     * may be at once.
      */
     void (*begin)(struct mca_coll_flash_request *request, flash_op_params_t *params);
     /* Tells the other ranks that this one has no memory for the request with that operation id. */

@@ -1,10 +1,10 @@
 /*
  * coll_flash_algorithms.c: all algorithms at once: progress, and the watch over silence.
  *
- * Shared between threads: `polled` is exchanged by application threads, relaxed: who finds it false has
- * the progress registered, which Open MPI orders. `next_watch`, atomic, relaxed: who exchanges it does
- * the watching, and the exchange orders nothing else. The list of algorithms is written in MPI_Init and
- * MPI_Finalize only.
+ * Shared between threads: `polled` is exchanged by application threads, relaxed: who finds it false
+ * has the progress registered, which Open MPI orders. `next_watch`, atomic, relaxed: who exchanges
+ * it does the watching, and the exchange orders nothing else. The list of algorithms is written in
+ * MPI_Init and MPI_Finalize only.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

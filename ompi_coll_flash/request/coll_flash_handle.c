@@ -1,14 +1,14 @@
 /*
  * coll_flash_handle.c: how a request is freed, completed and recycled.
  *
- * The last holder of a request recycles it. The user is a holder until req_free (by the waiting thread, or by
- * MPI_Request_free of an active request). The operation is a holder until it has completed the request. A
- * persistent request may have two operations for a moment: one thread starts it again while another thread
- * still leaves the completion that allowed the start. The count is atomic, acquire-release: the last holder
- * sees what all others have written.
+ * The last holder of a request recycles it. The user is a holder until req_free (by the waiting
+ * thread, or by MPI_Request_free of an active request). The operation is a holder until it has
+ * completed the request. A persistent request may have two operations for a moment: one thread
+ * starts it again while another thread still leaves the completion that allowed the start. The
+ * count is atomic, acquire-release: the last holder sees what all others have written.
  *
- * The communicator is kept as long as the request: whoever waits for an error hands it to the communicator's
- * handler (coll_flash_deferred_free.c).
+ * The communicator is kept as long as the request: whoever waits for an error hands it to the
+ * communicator's handler (coll_flash_deferred_free.c).
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -1,6 +1,6 @@
 /*
- * coll_flash_handle.h: what each of flash's requests is to Open MPI and to whoever holds it: how it is
- * freed, completed and recycled.
+ * coll_flash_handle.h: what each of flash's requests is to Open MPI and to whoever holds it: how it
+ * is freed, completed and recycled.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

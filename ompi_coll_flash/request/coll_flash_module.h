@@ -63,8 +63,8 @@ typedef struct mca_coll_flash_module {
     uint64_t recv_tag, send_tag;  /* this communicator's part of the tags, see coll_flash_tags.c */
     uint32_t sequence;            /* operations started; collective calls are ordered by the user */
     uint32_t persistent_sequence; /* persistent requests made; likewise */
-    /* A bit for each operation id of a call that is under way, and the calls that wait for theirs, in
-       their order; see coll_flash_op_id.c. */
+    /* A bit for each operation id of a call that is under way, and the calls that wait for theirs,
+       in their order; see coll_flash_op_id.c. */
     uint64_t taken[FLASH_CALL_SEQUENCES / 64];
     opal_list_t waiting;
     flash_flow_t flow;     /* of its calls by the engine, whose lock orders it */
@@ -83,8 +83,8 @@ typedef struct mca_coll_flash_module {
 OBJ_CLASS_DECLARATION(mca_coll_flash_module_t);
 
 /*
- * While a communicator is made there is no error that all ranks would hear of: one that went without
- * flash alone would leave the others waiting in each ring. Ends the job, and says why.
+ * While a communicator is made there is no error that all ranks would hear of: one that went
+ * without flash alone would leave the others waiting in each ring. Ends the job, and says why.
  */
 _Noreturn void mca_coll_flash_no_memory(ompi_communicator_t *comm);
 

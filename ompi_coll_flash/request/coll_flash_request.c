@@ -1,8 +1,8 @@
 /*
  * coll_flash_request.c: an operation as a request: made, begun or refused, ended.
  *
- * A request ends in an application thread, from the callback of opal_progress(), never in the progress
- * thread: at MPI_THREAD_SINGLE Open MPI's requests are plain memory.
+ * A request ends in an application thread, from the callback of opal_progress(), never in the
+ * progress thread: at MPI_THREAD_SINGLE Open MPI's requests are plain memory.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

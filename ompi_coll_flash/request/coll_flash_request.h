@@ -99,8 +99,8 @@ int mca_coll_flash_request_sides(mca_coll_flash_request_t *request,
                                  const mca_coll_flash_side_t *sides, size_t count,
                                  flash_blocks_t *blocks);
 /*
- * Starts the operation that `params` describes but for peers, tags, depth and callback, which come from
- * the module and the request. If that fails, as mca_coll_flash_request_refuse().
+ * Starts the operation that `params` describes but for peers, tags, depth and callback, which come
+ * from the module and the request. If that fails, as mca_coll_flash_request_refuse().
  */
 int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
                                  ompi_request_t **started);

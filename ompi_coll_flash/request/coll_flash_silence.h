@@ -1,7 +1,8 @@
 /*
  * coll_flash_silence.h: ranks that have fallen silent: what is said of them.
  *
- * A rank is not at fault for being late, so that silence alone ends no operation unless its user says so.
+ * A rank is not at fault for being late, so that silence alone ends no operation unless its user
+ * says so.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

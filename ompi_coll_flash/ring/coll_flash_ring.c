@@ -1,8 +1,9 @@
 /*
- * coll_flash_ring.c: a request's beginning and end, where the engine moves it: by messages of flash's own.
+ * coll_flash_ring.c: a request's beginning and end, where the engine moves it: by messages of
+ * flash's own.
  *
- * A request ends in an application thread, from the callback of opal_progress(), never in the progress
- * thread: at MPI_THREAD_SINGLE Open MPI's requests are plain memory.
+ * A request ends in an application thread, from the callback of opal_progress(), never in the
+ * progress thread: at MPI_THREAD_SINGLE Open MPI's requests are plain memory.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -39,8 +39,8 @@ bool mca_coll_flash_tags_fit(ompi_communicator_t *comm);
 /* The ring's part, once the ring has been formed; before the module has its communicator. */
 void mca_coll_flash_ring_tag(mca_coll_flash_module_t *module, ompi_communicator_t *comm);
 /*
- * Before the first all-to-all: an array for each distance, with the communicator's part of the tags, and
- * without peers. Like the one above ends the job if there is no memory.
+ * Before the first all-to-all: an array for each distance, with the communicator's part of the
+ * tags, and without peers. Like the one above ends the job if there is no memory.
  */
 void mca_coll_flash_pairs_tag(mca_coll_flash_module_t *module);
 /* Frees what all communicators share, when there are no more of them. */

@@ -1,6 +1,6 @@
 /*
- * coll_flash_ring_watch.c: neighbours that fall silent: asking whether they are there, warning, giving
- * them up.
+ * coll_flash_ring_watch.c: neighbours that fall silent: asking whether they are there, warning,
+ * giving them up.
  *
  * Runs in application threads that wait inside MPI: nobody else is kept waiting.
  *

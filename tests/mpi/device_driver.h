@@ -12,7 +12,10 @@
 
 typedef unsigned long long address_t; /* a CUdeviceptr */
 
-/* As much of the CUDA Driver API as the tests need. What only the stand-in has is NULL with any other driver. */
+/*
+ * As much of the CUDA Driver API as the tests need. What only the stand-in has is NULL with any
+ * other driver.
+ */
 struct device_driver {
     int (*init)(unsigned flags);
     int (*device_get)(int *device, int ordinal);

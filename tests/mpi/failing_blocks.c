@@ -1,6 +1,6 @@
 /*
- * failing_blocks.c: cases of test_faults: blocks that a rank cannot read where they are, and those that it has no
- * memory for.
+ * failing_blocks.c: cases of test_faults: blocks that a rank cannot read where they are, and those
+ * that it has no memory for.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -57,7 +57,10 @@ void failing_unreadable_at_first(void)
     MPI_Comm_free(&comm);
 }
 
-/* Some ranks cannot read at all: each in turn, and all. Blocks of one piece, of several, and not of whole ones. */
+/*
+ * Some ranks cannot read at all: each in turn, and all. Blocks of one piece, of several, and not of
+ * whole ones.
+ */
 void failing_unreadable(void)
 {
     static const int counts[] = {1 << 13, 1 << 14, (1 << 14) + 1, 300001};
@@ -103,8 +106,8 @@ static int reduce_of(MPI_Comm comm, int count, int salt)
 }
 
 /*
- * One rank has no memory for an operation's blocks: it says so, and all others come to their ends. They
- * are `times` as long as those of the operation before, whose memory is too little for them.
+ * One rank has no memory for an operation's blocks: it says so, and all others come to their ends.
+ * They are `times` as long as those of the operation before, whose memory is too little for them.
  */
 static void no_memory_for_blocks(int (*call)(MPI_Comm comm, int count, int salt), int times)
 {

@@ -29,8 +29,8 @@ void failing_next_works(MPI_Comm comm, const char *what)
 bool failing_gives_up;
 
 /*
- * Where a neighbour is given up that is there, UCX may still write to, and read, the buffers of what failed:
- * they stay until MPI_Finalize (docs/internals/fault-tolerance.md).
+ * Where a neighbour is given up that is there, UCX may still write to, and read, the buffers of
+ * what failed: they stay until MPI_Finalize (docs/internals/fault-tolerance.md).
  */
 static watch_t kept[64];
 static int keeps;

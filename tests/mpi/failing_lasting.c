@@ -1,5 +1,6 @@
 /*
- * failing_lasting.c: cases of test_faults: UCX fails one rank for good, and its neighbours give each other up.
+ * failing_lasting.c: cases of test_faults: UCX fails one rank for good, and its neighbours give
+ * each other up.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -1,6 +1,6 @@
 /*
- * keys_algorithms.c: cases of test_keys: the algorithm of each call, and that a persistent request keeps the one that it
- * was made with.
+ * keys_algorithms.c: cases of test_keys: the algorithm of each call, and that a persistent request
+ * keeps the one that it was made with.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -13,7 +13,9 @@
 
 static atomic_bool foreign; /* this rank has added to another one's block */
 
-/* In block b all elements are b. By a ring, of three ranks and more, the sums go from rank to rank. */
+/*
+ * In block b all elements are b. By a ring, of three ranks and more, the sums go from rank to rank.
+ */
 static void look(void *in, void *inout, int *length, MPI_Datatype *type)
 {
     const int *from = in;
@@ -111,8 +113,8 @@ static void keeps_algorithm(MPI_Comm comm, const char *first, const char *other)
 }
 
 /*
- * A ring of segments of 64 bytes, of ranks that start it before the keys change, and after. With others, it
- * would be passed on, or its segments would not fit together.
+ * A ring of segments of 64 bytes, of ranks that start it before the keys change, and after. With
+ * others, it would be passed on, or its segments would not fit together.
  */
 static void keep_ring(MPI_Comm comm)
 {

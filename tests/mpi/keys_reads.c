@@ -1,6 +1,6 @@
 /*
- * keys_reads.c: cases of test_keys: which blocks are read where they are, and that a key does not go beyond what
- * MPI_Init has prepared.
+ * keys_reads.c: cases of test_keys: which blocks are read where they are, and that a key does not
+ * go beyond what MPI_Init has prepared.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -146,7 +146,9 @@ bool merge_is_served(const run_t *run)
     return getenv("FLASH_TEST_ACTIVE") == NULL && world_size > 1 && !run->shape.in_order;
 }
 
-/* One block is in order, whatever the others' places are; and the last one may end in a broken row. */
+/*
+ * One block is in order, whatever the others' places are; and the last one may end in a broken row.
+ */
 static bool in_a_row(const run_t *run)
 {
     int filled = 0, row = run->shape.row > 1 ? run->shape.row : 1, all = 0;

@@ -1,6 +1,6 @@
 /*
- * merge_operation.h: operations whose callbacks may take all ranks' blocks at once. Their callbacks check
- * what they are given.
+ * merge_operation.h: operations whose callbacks may take all ranks' blocks at once. Their callbacks
+ * check what they are given.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

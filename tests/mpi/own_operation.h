@@ -1,5 +1,6 @@
 /*
- * own_operation.h: operations with a callback for the own block. Their callbacks check what they see.
+ * own_operation.h: operations with a callback for the own block. Their callbacks check what they
+ * see.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -40,7 +41,9 @@ typedef struct run {
 enum { FAILED = MPI_ERR_KEYVAL };
 
 void own_make(run_t *run, const shape_t *shape);
-/* An allgather whose own block's callback is own_produce(), a reduce-scatter whose is own_finish(). */
+/*
+ * An allgather whose own block's callback is own_produce(), a reduce-scatter whose is own_finish().
+ */
 int own_start_allgather(run_t *run, MPI_Comm comm, MPI_Request *request);
 int own_start_reduce_scatter(run_t *run, MPI_Comm comm, MPI_Request *request);
 /* check()s the result. */

@@ -1,6 +1,6 @@
 /*
- * requests_freed.c: what is freed while requests are under way: themselves, types and operations, communicators;
- * communicators that come and go, and those that are never freed.
+ * requests_freed.c: what is freed while requests are under way: themselves, types and operations,
+ * communicators; communicators that come and go, and those that are never freed.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

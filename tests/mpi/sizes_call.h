@@ -30,7 +30,8 @@ typedef struct call {
 } call_t;
 
 /*
- * Its buffers. Rank 0 takes the blocks, or only that of rank 1, for `odd` elements long, all others for `count`.
+ * Its buffers. Rank 0 takes the blocks, or only that of rank 1, for `odd` elements long, all others
+ * for `count`.
  */
 void sizes_make(call_t *call, int count, int odd, bool one);
 void sizes_free(call_t *call);

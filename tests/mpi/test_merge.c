@@ -1,6 +1,6 @@
 /*
- * test_merge.c: callbacks that take all ranks' blocks at once: where they do, where they do not, and
- * what they are given.
+ * test_merge.c: callbacks that take all ranks' blocks at once: where they do, where they do not,
+ * and what they are given.
  *
  * In the environment: OMPI_MCA_coll_flash_algorithm, as mpirun's --mca leaves it;
  * FLASH_TEST_ACTIVE: the communicators are not flash's.
@@ -137,7 +137,9 @@ static void key(void)
     MPI_Comm_free(&comm);
 }
 
-/* Elements whose data does not begin at their address, and that lie apart: a callback finds them. */
+/*
+ * Elements whose data does not begin at their address, and that lie apart: a callback finds them.
+ */
 static int read_apart(const MPIX_Flash_block *block, void *arg)
 {
     const char *data = block->data;

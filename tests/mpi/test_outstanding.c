@@ -1,6 +1,6 @@
 /*
- * test_outstanding.c: many calls outstanding for a rank that makes its own later: what arrives there meanwhile takes
- * bounded memory, and all calls end.
+ * test_outstanding.c: many calls outstanding for a rank that makes its own later: what arrives
+ * there meanwhile takes bounded memory, and all calls end.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

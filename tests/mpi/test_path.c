@@ -1,6 +1,6 @@
 /*
- * test_path.c: prints which functions are on the stack when UCX is given the first message of an MPI_Iallgather, as
- * LIBRARY OFFSET, one a line, for path.sh to find their files.
+ * test_path.c: prints which functions are on the stack when UCX is given the first message of an
+ * MPI_Iallgather, as LIBRARY OFFSET, one a line, for path.sh to find their files.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -47,7 +47,10 @@ static void dies_at_end(void)
     MPI_Comm_free_keyval(&key);
 }
 
-/* On all ranks: one that waits for another in MPI uses up its processor time as well, and may be the first to say so. */
+/*
+ * On all ranks: one that waits for another in MPI uses up its processor time as well, and may be
+ * the first to say so.
+ */
 static void hangs(void)
 {
     volatile bool hanging = true;

@@ -1,6 +1,7 @@
 /*
  * test_version.c: a program that runs with the Open MPI it was built for, and says of it what
- * FLASH_TEST_LIBRARY says. With flash's library or without, as it is linked; FLASH_TEST_CALLS=0: without calls to it.
+ * FLASH_TEST_LIBRARY says. With flash's library or without, as it is linked; FLASH_TEST_CALLS=0:
+ * without calls to it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -96,7 +96,10 @@ static inline uint32_t tap_stride(void)
     return tap_given_stride() > 1 ? tap_given_stride() : tap_is_short() ? 13 : 1;
 }
 
-/* FLASH_TEST_PART=K/N in the environment: whether the case of that number is of the Kth part of N; without it, yes. */
+/*
+ * FLASH_TEST_PART=K/N in the environment: whether the case of that number is of the Kth part of N;
+ * without it, yes.
+ */
 static inline bool tap_is_in_part(unsigned long number)
 {
     const char *value = getenv("FLASH_TEST_PART");

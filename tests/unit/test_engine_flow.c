@@ -1,6 +1,6 @@
 /*
- * test_engine_flow.c: operations of one communicator whose receiver is late: how much of theirs is in flight, and that
- * none waits for a younger one.
+ * test_engine_flow.c: operations of one communicator whose receiver is late: how much of theirs is
+ * in flight, and that none waits for a younger one.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -10,7 +10,10 @@
 
 enum { MOST_RANKS = 3, CALLS = 20, SEGMENT = 1 << 18, BLOCK = 4 * SEGMENT };
 
-/* The ranks of a communicator with a flow, each of which makes the same calls; and of another one, of one call. */
+/*
+ * The ranks of a communicator with a flow, each of which makes the same calls; and of another one,
+ * of one call.
+ */
 typedef struct job {
     uint32_t ranks;
     fake_net_t *net;

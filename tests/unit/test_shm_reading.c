@@ -1,6 +1,7 @@
 /*
- * test_shm_reading.c: shared-memory channels whose ranks read each other's blocks where they are: when a block is its
- * user's again, and what becomes of ranks that cannot read, or read of one that goes.
+ * test_shm_reading.c: shared-memory channels whose ranks read each other's blocks where they are:
+ * when a block is its user's again, and what becomes of ranks that cannot read, or read of one that
+ * goes.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -74,8 +75,8 @@ static void test_gone(void)
 }
 
 /*
- * Ranks 0 and 1 ask rank 2 for its block, rank 1 when rank 0 has some pieces already: both get all, and neither a
- * piece that another is written over.
+ * Ranks 0 and 1 ask rank 2 for its block, rank 1 when rank 0 has some pieces already: both get all,
+ * and neither a piece that another is written over.
  */
 static void test_shown_to_two(int late)
 {
@@ -102,7 +103,10 @@ static void test_shown_to_two(int late)
     trio_tear_down(&trio);
 }
 
-/* The last piece of a rank's block is read when that one has lost another, and its user writes there. */
+/*
+ * The last piece of a rank's block is read when that one has lost another, and its user writes
+ * there.
+ */
 static void test_read_too_late(void)
 {
     trio_t trio;
