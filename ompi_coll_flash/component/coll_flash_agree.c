@@ -44,7 +44,7 @@ static bool wants_on_node(void)
  * the smallest is that of the largest value; and what else is agreed on.
  */
 enum { PRIORITY, SEGMENT_BYTES, ALGORITHM, COSTS, BUILT_IN, SHM_ASKED, SHARED };
-enum { USABLE = 2 * SHARED, ON_NODE, SHM, READABLE, RECDBL, NO_SUMMARY, VALUES };
+enum { USABLE = 2 * SHARED, THREAD, ON_NODE, SHM, READABLE, RECDBL, NO_SUMMARY, VALUES };
 
 /* As far as ranks can compare. */
 static int64_t comparable(size_t bytes)
@@ -85,11 +85,17 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, bool usab
         mine[SHARED + k] = -mine[k];
     }
     mine[USABLE] = usable;
+    mine[THREAD] = !usable || mca_coll_flash_job_may_progress();
     mine[ON_NODE] = wants_on_node();
     mine[SHM] = mca_coll_flash_shm_meet(world) ? params->shm : FLASH_SHM_NO;
     mine[READABLE] = mca_coll_flash_shm_may_read();
     mine[RECDBL] = mca_coll_flash_recdbl_open();
     mine[NO_SUMMARY] = !params->summary;
+}
+
+static bool serves(const int64_t least[VALUES])
+{
+    return least[USABLE];
 }
 
 static bool differs(const int64_t least[VALUES], int value)
@@ -143,7 +149,7 @@ static void set_choices(const int64_t least[VALUES])
         params->algorithm = FLASH_FALLBACK;
     }
     params->on_node = least[ON_NODE] ? FLASH_ON_NODE_YES : FLASH_ON_NODE_NO;
-    params->shm = least[USABLE] ? (int) least[SHM] : FLASH_SHM_NO;
+    params->shm = serves(least) ? (int) least[SHM] : FLASH_SHM_NO;
     params->shm_readable = params->shm >= FLASH_SHM_AUTO && least[READABLE];
     params->recdbl = least[RECDBL];
     params->segment_bytes = segment_of(least[SEGMENT_BYTES]);
@@ -159,6 +165,22 @@ static void check_pinned(void)
         FLASH_HELP("pinned-bytes-too-low", params->pinned_bytes, longest,
                    opal_process_info.nodename, (int) getpid());
     }
+}
+
+static void tell_outcome(const int64_t least[VALUES])
+{
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+
+    FLASH_VERBOSE(1,
+                  "coll:flash: %s this job (algorithm %s, costs %s, segment_bytes %zu, on_node %s, "
+                  "shm %s%s%s%s)",
+                  serves(least) ? "serves" : "does not serve",
+                  mca_coll_flash_path_names[params->algorithm], mca_coll_flash_costs_source(),
+                  params->segment_bytes, least[ON_NODE] ? "yes" : "no",
+                  mca_coll_flash_shm_names[params->shm],
+                  params->shm >= FLASH_SHM_AUTO && !params->shm_readable ? " without reading" : "",
+                  params->recdbl ? "" : ", without recdbl",
+                  least[THREAD] ? "" : ", without a progress thread on some rank");
 }
 
 int mca_coll_flash_meet(ompi_communicator_t *world)
@@ -188,7 +210,7 @@ int mca_coll_flash_agree(ompi_communicator_t *world, int right, bool passes_on)
         mca_coll_flash_shm_agree(false);
         return rc;
     }
-    agreement = least[USABLE] ? AGREED_USABLE : AGREED_UNUSABLE;
+    agreement = serves(least) ? AGREED_USABLE : AGREED_UNUSABLE;
     if (!passes_on) {
         FLASH_HELP("priority-too-low", params->priority);
     }
@@ -206,14 +228,6 @@ int mca_coll_flash_agree(ompi_communicator_t *world, int right, bool passes_on)
         mca_coll_flash_job_measure();
         mca_coll_flash_summary_open();
     }
-    FLASH_VERBOSE(1,
-                  "coll:flash: %s this job (algorithm %s, costs %s, segment_bytes %zu, on_node %s, "
-                  "shm %s%s%s)",
-                  least[USABLE] ? "serves" : "does not serve",
-                  mca_coll_flash_path_names[params->algorithm], mca_coll_flash_costs_source(),
-                  params->segment_bytes, least[ON_NODE] ? "yes" : "no",
-                  mca_coll_flash_shm_names[params->shm],
-                  params->shm >= FLASH_SHM_AUTO && !params->shm_readable ? " without reading" : "",
-                  params->recdbl ? "" : ", without recdbl");
-    return least[USABLE] ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
+    tell_outcome(least);
+    return serves(least) ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }
