@@ -2,7 +2,8 @@
  * coll_flash_agree.c: what the processes of a job agree on.
  *
  * All of them serve, or none: in MPI_Init, one allreduce over MPI_COMM_WORLD settles whether UCX works on
- * every rank, and which values of the parameters that decide about paths all go by.
+ * every rank, whether it has found as fast a fabric there as Open MPI uses, and which values of the parameters that
+ * decide about paths all go by.
  *
  * Written in MPI_Init only.
  *
@@ -44,7 +45,7 @@ static bool wants_on_node(void)
  * the smallest is that of the largest value; and what else is agreed on.
  */
 enum { PRIORITY, SEGMENT_BYTES, ALGORITHM, COSTS, BUILT_IN, SHM_ASKED, SHARED };
-enum { USABLE = 2 * SHARED, THREAD, ON_NODE, SHM, READABLE, RECDBL, NO_SUMMARY, VALUES };
+enum { USABLE = 2 * SHARED, FABRIC, THREAD, ON_NODE, SHM, READABLE, RECDBL, NO_SUMMARY, VALUES };
 
 /* As far as ranks can compare. */
 static int64_t comparable(size_t bytes)
@@ -71,7 +72,7 @@ static size_t segment_of(int64_t value)
     return value == NO_LENGTH ? 0 : (size_t) value;
 }
 
-static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, bool usable)
+static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int right, bool usable)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
 
@@ -85,6 +86,7 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, bool usab
         mine[SHARED + k] = -mine[k];
     }
     mine[USABLE] = usable;
+    mine[FABRIC] = !usable || mca_coll_flash_fabric_suits(world, right);
     mine[THREAD] = !usable || mca_coll_flash_job_may_progress();
     mine[ON_NODE] = wants_on_node();
     mine[SHM] = mca_coll_flash_shm_meet(world) ? params->shm : FLASH_SHM_NO;
@@ -95,7 +97,7 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, bool usab
 
 static bool serves(const int64_t least[VALUES])
 {
-    return least[USABLE];
+    return least[USABLE] && least[FABRIC];
 }
 
 static bool differs(const int64_t least[VALUES], int value)
@@ -171,6 +173,10 @@ static void tell_outcome(const int64_t least[VALUES])
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
 
+    if (least[USABLE] && !least[FABRIC]) {
+        FLASH_VERBOSE(1, "coll:flash: Open MPI reaches other nodes by a faster fabric than UCX, "
+                         "and coll_flash_any_fabric is no");
+    }
     FLASH_VERBOSE(1,
                   "coll:flash: %s this job (algorithm %s, costs %s, segment_bytes %zu, on_node %s, "
                   "shm %s%s%s%s)",
@@ -203,7 +209,7 @@ int mca_coll_flash_agree(ompi_communicator_t *world, int right, bool passes_on)
     int64_t mine[VALUES], least[VALUES];
     int rc;
 
-    set_mine(mine, world, usable);
+    set_mine(mine, world, right, usable);
     rc = flash_compat_allreduce(mine, least, VALUES, MPI_INT64_T, MPI_MIN, world);
     if (rc != MPI_SUCCESS) {
         agreement = AGREED_UNUSABLE;

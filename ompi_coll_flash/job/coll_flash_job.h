@@ -33,6 +33,12 @@ bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int right);
 /* Why it could not. */
 const char *mca_coll_flash_job_reason(void);
 
+/*
+ * Once this rank could take part: false if Open MPI's own messages reach the right neighbour, on another node, by
+ * a faster fabric than UCX does, and coll_flash_any_fabric does not say otherwise.
+ */
+bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int right);
+
 /* The engine's owner; NULL if UCX could not be opened. */
 flash_progress_t *mca_coll_flash_job_progress(void);
 
