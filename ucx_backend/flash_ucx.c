@@ -23,6 +23,7 @@ extern char **environ;
 
 /* ----------------------------------------------------------------- opening */
 
+/* Some device that may be one of RDMA: whether UCX can use it, only an open context tells. */
 static bool has_rdma_device(void)
 {
     DIR *devices = opendir("/sys/class/infiniband");
@@ -111,9 +112,6 @@ static int prefer_eager(ucp_config_t *config, char *reason)
 {
     int rc;
 
-    if (has_rdma_device()) {
-        return FLASH_OK;
-    }
     set_tcp_buffers(config);
     rc = set_default(config, "RNDV_THRESH", "inf", reason);
     return rc == FLASH_OK ? set_default(config, "ZCOPY_THRESH", "inf", reason) : rc;
@@ -207,7 +205,9 @@ static int avoid_cma(ucp_config_t *config, char *reason)
     return status == UCS_OK ? FLASH_OK : flash_ucx_fail(reason, "UCX refuses to avoid cma", status);
 }
 
-static int open_context(flash_ucx_t *ucx, bool across_nodes, const char *networks, char *reason)
+/* With the protocols for RDMA, or those for TCP alone. */
+static int open_context_for(flash_ucx_t *ucx, bool rdma, bool across_nodes, const char *networks,
+                            char *reason)
 {
     /* A ring has two neighbours: this tells UCX to choose transports for few endpoints. All-to-alls
        have more: UCX_FLASH_NUM_EPS in the environment says otherwise. */
@@ -224,8 +224,8 @@ static int open_context(flash_ucx_t *ucx, bool across_nodes, const char *network
         return flash_ucx_fail(reason, "UCX cannot read its configuration", status);
     }
     set_memory_buffers(config);
-    rc = across_nodes ? prefer_eager(config, reason) : FLASH_OK;
-    if (rc == FLASH_OK && networks != NULL && !has_rdma_device()) {
+    rc = across_nodes && !rdma ? prefer_eager(config, reason) : FLASH_OK;
+    if (rc == FLASH_OK && networks != NULL && !rdma) {
         rc = set_default(config, "NET_DEVICES", networks, reason);
     }
     if (rc == FLASH_OK) {
@@ -244,6 +244,25 @@ static int open_context(flash_ucx_t *ucx, bool across_nodes, const char *network
                               : flash_ucx_fail(reason, "UCX cannot be initialised", status);
     }
     ucp_config_release(config);
+    return rc;
+}
+
+/*
+ * A device is of no use to UCX where its ports are down, a container lacks its file in /dev, its verbs are not those
+ * that UCX speaks (EFA), or the user wants other transports: UCX then has TCP alone, and is opened anew with the
+ * protocols for TCP.
+ */
+static int open_context(flash_ucx_t *ucx, bool across_nodes, const char *networks, char *reason)
+{
+    int rc;
+
+    ucx->rdma = has_rdma_device();
+    rc = open_context_for(ucx, ucx->rdma, across_nodes, networks, reason);
+    if (rc == FLASH_OK && ucx->rdma && across_nodes && flash_ucx_has_tcp_alone(ucx->context)) {
+        ucp_cleanup(ucx->context);
+        ucx->rdma = false;
+        rc = open_context_for(ucx, false, across_nodes, networks, reason);
+    }
     return rc;
 }
 
@@ -325,7 +344,7 @@ static flash_transport_t *create(bool across_nodes, const char *networks,
     ucx->super.event_fd = wakeup_fd(ucx);
     ucx->super.reaches_devices = knows_cuda(ucx);
     /* Eager messages, see prefer_eager(), would have UCX wait for a copy of each fragment. */
-    ucx->super.prefers_devices = ucx->super.reaches_devices && (!across_nodes || has_rdma_device());
+    ucx->super.prefers_devices = ucx->super.reaches_devices && (!across_nodes || ucx->rdma);
     return &ucx->super;
 
 cleanup_context:
@@ -377,13 +396,14 @@ static const void *address_of(const flash_transport_t *transport, size_t *length
 
 /* ----------------------------------------------------------------- the table */
 
-__attribute__((visibility("default"))) const flash_ucx_calls_t flash_ucx_calls_2 = {
+__attribute__((visibility("default"))) const flash_ucx_calls_t flash_ucx_calls_3 = {
     .create = create,
     .destroy = destroy,
     .address = address_of,
     .peer = flash_ucx_peer,
     .is_connected = flash_ucx_is_connected,
     .connect = flash_ucx_connect,
+    .ways = flash_ucx_ways,
     .probe = flash_ucx_probe,
     .look_at_probes = flash_ucx_look_at_probes,
     .end_probes = flash_ucx_end_probes,

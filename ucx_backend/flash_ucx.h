@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "engine/flash_transport.h"
+#include "flash_ucx_ways.h"
 
 #define FLASH_UCX_NETWORKS_MAX 1024
 #define FLASH_UCX_REASON_MAX   256 /* bytes for the text that says why something failed */
@@ -57,6 +58,9 @@ typedef struct flash_ucx_calls {
     int (*connect)(flash_peer_t *peer, const void *address, size_t length,
                    char reason[FLASH_UCX_REASON_MAX]);
 
+    /* The ways by which messages go to a peer; none, where it is not connected, or UCX does not tell. */
+    void (*ways)(const flash_peer_t *peer, flash_ucx_ways_t *ways);
+
     /*
      * Has UCX look whether the peer's process, of that address, is there. Looking at what came of it
      * loses the peers that have gone; to be done again and again.
@@ -92,7 +96,7 @@ typedef struct flash_ucx_calls {
 } flash_ucx_calls_t;
 
 /* What the plugin exports; another table gets another name. */
-#define FLASH_UCX_SYMBOL "flash_ucx_calls_2"
-extern const flash_ucx_calls_t flash_ucx_calls_2;
+#define FLASH_UCX_SYMBOL "flash_ucx_calls_3"
+extern const flash_ucx_calls_t flash_ucx_calls_3;
 
 #endif /* FLASH_UCX_H */

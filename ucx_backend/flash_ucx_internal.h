@@ -3,6 +3,7 @@
  *
  *   flash_ucx.c        opening and closing: context, worker, configuration
  *   flash_ucx_peer.c   peers: connecting, losing them, giving them up
+ *   flash_ucx_found.c  the ways to others that UCX has found
  *   flash_ucx_probe.c  whether they are there, and whether what they send comes in
  *   flash_ucx_messages.c  messages under way
  *   flash_ucx_send.c   messages: sending, receiving, progress
@@ -57,6 +58,7 @@ struct flash_peer {
 struct flash_ucx {
     flash_transport_t super;
     ucp_context_h context;
+    bool rdma; /* as far as is known, it can use such a device */
     ucp_worker_h worker;
     ucp_worker_h prober;          /* NULL before the first probe */
     ucp_worker_h loopback_worker; /* NULL before the first loopback probe */
@@ -99,6 +101,7 @@ flash_peer_t *flash_ucx_peer(flash_transport_t *transport);
 bool flash_ucx_is_connected(const flash_peer_t *peer);
 int flash_ucx_connect(flash_peer_t *peer, const void *address, size_t length,
                       char reason[FLASH_UCX_REASON_MAX]);
+void flash_ucx_ways(const flash_peer_t *peer, flash_ucx_ways_t *ways);
 void flash_ucx_probe(flash_peer_t *peer, const void *address);
 void flash_ucx_look_at_probes(flash_transport_t *transport);
 void flash_ucx_end_probes(flash_transport_t *transport);
@@ -109,6 +112,9 @@ uint64_t flash_ucx_next_loopback(const flash_transport_t *transport);
 bool flash_ucx_is_probed(const flash_peer_t *peer);
 bool flash_ucx_is_lost(const flash_peer_t *peer);
 void flash_ucx_lose(flash_peer_t *peer);
+
+/* Whether TCP alone leads from the context to other hosts. */
+bool flash_ucx_has_tcp_alone(ucp_context_h context);
 
 /* Ends all that is under way with the peer; what UCX cannot give back becomes an orphan. */
 void flash_ucx_end_messages(flash_peer_t *peer);

@@ -36,6 +36,9 @@
 #include "ompi/mca/coll/base/coll_base_util.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/hook/base/base.h"
+#include "ompi/mca/bml/base/base.h"
+#include "ompi/mca/mtl/base/base.h"
+#include "ompi/mca/pml/base/base.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/op/op.h"
 #include "ompi/proc/proc.h"
@@ -134,6 +137,30 @@ static inline int flash_compat_isend(const void *data, size_t count, MPI_Datatyp
 {
     return MCA_PML_CALL(
         isend(data, count, type, to, FLASH_TAG_RELEASE, MCA_PML_BASE_SEND_STANDARD, comm, request));
+}
+
+/* The component by which the pml cm sends. */
+static inline const char *flash_compat_mtl(void)
+{
+    return ompi_mtl_base_selected_component == NULL
+               ? "none"
+               : ompi_mtl_base_selected_component->mtl_version.mca_component_name;
+}
+
+/* Those by which the pml ob1 sends to that process, with commas, cut off where there is no room. */
+static inline void flash_compat_btls(ompi_proc_t *process, char *names, size_t size)
+{
+    mca_bml_base_endpoint_t *endpoint = mca_bml_base_get_endpoint(process);
+    size_t count = endpoint == NULL ? 0 : mca_bml_base_btl_array_get_size(&endpoint->btl_send);
+    size_t length = 0;
+
+    names[0] = '\0';
+    for (size_t k = 0; k < count && length < size; k++) {
+        mca_bml_base_btl_t *btl = mca_bml_base_btl_array_get_index(&endpoint->btl_send, k);
+        const char *name = btl->btl->btl_component->btl_version.mca_component_name;
+
+        length += (size_t) snprintf(names + length, size - length, "%s%s", k == 0 ? "" : ",", name);
+    }
 }
 
 /* What a communicator had before, for what falls back. */

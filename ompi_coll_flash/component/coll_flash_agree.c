@@ -2,7 +2,8 @@
  * coll_flash_agree.c: what the processes of a job agree on.
  *
  * All of them serve, or none: in MPI_Init, one allreduce over MPI_COMM_WORLD settles whether UCX
- * works on every rank, and which values of the parameters that decide about paths all go by.
+ * works on every rank, whether it has found as fast a fabric there as Open MPI uses, and which
+ * values of the parameters that decide about paths all go by.
  *
  * Written in MPI_Init only.
  *
@@ -44,7 +45,7 @@ static bool wants_on_node(void)
  * which the smallest is that of the largest value; and what else is agreed on.
  */
 enum { PRIORITY, SEGMENT_BYTES, ALGORITHM, COSTS, BUILT_IN, SHM_ASKED, SHARED };
-enum { USABLE = 2 * SHARED, ON_NODE, SHM, READABLE, RECDBL, NO_SUMMARY, VALUES };
+enum { USABLE = 2 * SHARED, FABRIC, THREAD, ON_NODE, SHM, READABLE, RECDBL, NO_SUMMARY, VALUES };
 
 /* As far as ranks can compare. */
 static int64_t comparable(size_t bytes)
@@ -71,7 +72,7 @@ static size_t segment_of(int64_t value)
     return value == NO_LENGTH ? 0 : (size_t) value;
 }
 
-static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, bool usable)
+static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int right, bool usable)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
 
@@ -85,11 +86,18 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, bool usab
         mine[SHARED + k] = -mine[k];
     }
     mine[USABLE] = usable;
+    mine[FABRIC] = !usable || mca_coll_flash_fabric_suits(world, right);
+    mine[THREAD] = !usable || mca_coll_flash_job_may_progress();
     mine[ON_NODE] = wants_on_node();
     mine[SHM] = mca_coll_flash_shm_meet(world) ? params->shm : FLASH_SHM_NO;
     mine[READABLE] = mca_coll_flash_shm_may_read();
     mine[RECDBL] = mca_coll_flash_recdbl_open();
     mine[NO_SUMMARY] = !params->summary;
+}
+
+static bool serves(const int64_t least[VALUES])
+{
+    return least[USABLE] && least[FABRIC];
 }
 
 static bool differs(const int64_t least[VALUES], int value)
@@ -143,7 +151,7 @@ static void set_choices(const int64_t least[VALUES])
         params->algorithm = FLASH_FALLBACK;
     }
     params->on_node = least[ON_NODE] ? FLASH_ON_NODE_YES : FLASH_ON_NODE_NO;
-    params->shm = least[USABLE] ? (int) least[SHM] : FLASH_SHM_NO;
+    params->shm = serves(least) ? (int) least[SHM] : FLASH_SHM_NO;
     params->shm_readable = params->shm >= FLASH_SHM_AUTO && least[READABLE];
     params->recdbl = least[RECDBL];
     params->segment_bytes = segment_of(least[SEGMENT_BYTES]);
@@ -159,6 +167,26 @@ static void check_pinned(void)
         FLASH_HELP("pinned-bytes-too-low", params->pinned_bytes, longest,
                    opal_process_info.nodename, (int) getpid());
     }
+}
+
+static void tell_outcome(const int64_t least[VALUES])
+{
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+
+    if (least[USABLE] && !least[FABRIC]) {
+        FLASH_VERBOSE(1, "coll:flash: Open MPI reaches other nodes by a faster fabric than UCX, "
+                         "and coll_flash_any_fabric is no");
+    }
+    FLASH_VERBOSE(1,
+                  "coll:flash: %s this job (algorithm %s, costs %s, segment_bytes %zu, on_node %s, "
+                  "shm %s%s%s%s)",
+                  serves(least) ? "serves" : "does not serve",
+                  mca_coll_flash_path_names[params->algorithm], mca_coll_flash_costs_source(),
+                  params->segment_bytes, least[ON_NODE] ? "yes" : "no",
+                  mca_coll_flash_shm_names[params->shm],
+                  params->shm >= FLASH_SHM_AUTO && !params->shm_readable ? " without reading" : "",
+                  params->recdbl ? "" : ", without recdbl",
+                  least[THREAD] ? "" : ", without a progress thread on some rank");
 }
 
 int mca_coll_flash_meet(ompi_communicator_t *world)
@@ -181,14 +209,14 @@ int mca_coll_flash_agree(ompi_communicator_t *world, int right, bool passes_on)
     int64_t mine[VALUES], least[VALUES];
     int rc;
 
-    set_mine(mine, world, usable);
+    set_mine(mine, world, right, usable);
     rc = flash_compat_allreduce(mine, least, VALUES, MPI_INT64_T, MPI_MIN, world);
     if (rc != MPI_SUCCESS) {
         agreement = AGREED_UNUSABLE;
         mca_coll_flash_shm_agree(false);
         return rc;
     }
-    agreement = least[USABLE] ? AGREED_USABLE : AGREED_UNUSABLE;
+    agreement = serves(least) ? AGREED_USABLE : AGREED_UNUSABLE;
     if (!passes_on) {
         FLASH_HELP("priority-too-low", params->priority);
     }
@@ -206,14 +234,6 @@ int mca_coll_flash_agree(ompi_communicator_t *world, int right, bool passes_on)
         mca_coll_flash_job_measure();
         mca_coll_flash_summary_open();
     }
-    FLASH_VERBOSE(1,
-                  "coll:flash: %s this job (algorithm %s, costs %s, segment_bytes %zu, on_node %s, "
-                  "shm %s%s%s)",
-                  least[USABLE] ? "serves" : "does not serve",
-                  mca_coll_flash_path_names[params->algorithm], mca_coll_flash_costs_source(),
-                  params->segment_bytes, least[ON_NODE] ? "yes" : "no",
-                  mca_coll_flash_shm_names[params->shm],
-                  params->shm >= FLASH_SHM_AUTO && !params->shm_readable ? " without reading" : "",
-                  params->recdbl ? "" : ", without recdbl");
-    return least[USABLE] ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
+    tell_outcome(least);
+    return serves(least) ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }

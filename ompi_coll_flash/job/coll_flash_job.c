@@ -187,6 +187,12 @@ bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int right)
 
 /* --------------------------------------------------------- the first operations */
 
+bool mca_coll_flash_job_may_progress(void)
+{
+    return mca_coll_flash_params.progress == FLASH_PROGRESS_OFF ||
+           (job.transport != NULL && job.transport->event_fd >= 0);
+}
+
 void mca_coll_flash_job_start(void)
 {
     pthread_mutex_lock(&job.mutex);

@@ -33,6 +33,12 @@ bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int right);
 /* Why it could not. */
 const char *mca_coll_flash_job_reason(void);
 
+/*
+ * Once this rank could take part: false if Open MPI's own messages reach the right neighbour, on another node, by
+ * a faster fabric than UCX does, and coll_flash_any_fabric does not say otherwise.
+ */
+bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int right);
+
 /* The engine's owner; NULL if UCX could not be opened. */
 flash_progress_t *mca_coll_flash_job_progress(void);
 
@@ -54,6 +60,8 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
 /* See `loopback probe` in flash_ucx.h; not often. Makes progress to the end before it, and behind. */
 unsigned mca_coll_flash_job_loopback(void);
 
+/* False where a progress thread is wanted, and UCX was built without support for threads. */
+bool mca_coll_flash_job_may_progress(void);
 /* With the first operation by messages: starts the progress thread, if parameters and machine allow. */
 void mca_coll_flash_job_start(void);
 /* The thread that makes callbacks, unless it is there. MPI_SUCCESS, MPI_ERR_NO_MEM. */

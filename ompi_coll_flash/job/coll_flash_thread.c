@@ -70,6 +70,7 @@ static void place_thread(void *arg)
 
 void mca_coll_flash_thread_start(flash_progress_t *progress)
 {
+    const char *why;
     int rc;
 
     hardware_thread = choose_hardware_thread();
@@ -77,11 +78,14 @@ void mca_coll_flash_thread_start(flash_progress_t *progress)
     if (rc == FLASH_OK) {
         FLASH_VERBOSE(1, "coll:flash: progress thread started, hardware thread %d (-1: unbound)",
                       hardware_thread);
-    } else if (mca_coll_flash_params.progress == FLASH_PROGRESS_ON) {
-        FLASH_HELP("no-progress-thread", opal_process_info.nodename, (int) getpid(),
-                   rc == FLASH_ERR_TRANSPORT ? "UCX was built without support for threads"
-                                             : "the system refused to start a thread");
+        return;
+    }
+    why = rc == FLASH_ERR_TRANSPORT ? "UCX was built without support for threads"
+                                    : "the system refused to start a thread";
+    if (mca_coll_flash_params.progress == FLASH_PROGRESS_ON) {
+        FLASH_HELP("no-progress-thread", opal_process_info.nodename, (int) getpid(), why);
     } else {
-        FLASH_VERBOSE(1, "coll:flash: no progress thread: data moves only inside MPI calls");
+        FLASH_VERBOSE(1, "coll:flash: no progress thread, data moves only inside MPI calls: %s",
+                      why);
     }
 }

@@ -44,6 +44,7 @@ typedef struct mca_coll_flash_params {
     int progress; /* FLASH_PROGRESS_* */
     bool bind;
     int ring_order;    /* FLASH_ORDER_* */
+    bool any_fabric;   /* serve by a slower one than Open MPI's, too */
     int algorithm;     /* mca_coll_flash_path_t, or FLASH_AUTO */
     char *costs;       /* a file, see coll_flash_costs.h; NULL or empty: the built-in table */
     int on_node;       /* FLASH_ON_NODE_*; agreed on: yes or no */

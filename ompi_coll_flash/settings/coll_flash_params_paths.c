@@ -40,6 +40,15 @@ static void register_choosing(void)
         "component with the highest priority that has it; Open MPI's own priorities lie between 5 "
         "and 78. A negative value on any rank switches flash off. At 10 or less, flash does not "
         "rank above libnbc, its fallback, and switches itself off");
+    mca_coll_flash_register_variable(
+        "any_fabric", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.any_fabric,
+        "Whether flash serves a job also where Open MPI's own messages reach other nodes by a "
+        "faster fabric than UCX does. no: if UCX has found nothing but TCP on some rank, and that "
+        "rank's Open MPI sends by an MTL (libfabric, unless mtl_ofi_provider_include names TCP "
+        "alone; PSM2; Portals), by a BTL that is not tcp, or by a PML that flash does not know, "
+        "flash does not serve the job. yes: flash does. One rank's no counts for all. "
+        "coll_flash_verbose 1 tells both fabrics");
     mca_coll_flash_register_choice(
         "algorithm", algorithm_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.algorithm,

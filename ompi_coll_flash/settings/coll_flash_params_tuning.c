@@ -26,7 +26,7 @@ static void register_progress(void)
         "Whether a thread moves the data while the application computes. It sleeps "
         "until something arrives and takes no processor time with nothing in flight. "
         "on: start it with the first operation, and say so if it cannot be. auto: "
-        "the same without a word where UCX was built without threads. off: "
+        "the same, but only coll_flash_verbose 1 says so. off: "
         "data moves only inside MPI calls, and, if UCX was built with threads, after each "
         "callback of coll_flash_callback_thread");
     mca_coll_flash_register_variable(

@@ -6,32 +6,7 @@
 # shellcheck disable=SC2154 # variables of runner.bash
 set -euo pipefail
 # shellcheck source=/dev/null
-source "$(dirname "${BASH_SOURCE[0]}")/../mpi/runner.bash"
-
-hosts=$top_srcdir/tests/cluster/hosts
-hosts_options=()
-
-# run_on HOSTS RANKS RATE [MPIRUN OPTION]... -- PROGRAM [CASE]...
-run_on() {
-    local number=$1 ranks=$2 rate=$3 own=() np=$(($1 * $2)) folder executable status=0
-    shift 3
-    while [[ $1 != -- ]]; do
-        own+=("$1")
-        shift
-    done
-    shift
-    executable=$(executable_of "$1")
-    [[ $executable == "$1" ]] && shift
-    [[ $executable == */* ]] || executable=$programs/$executable
-    folder=$(mktemp -d "$scratch/ranks.XXXXXX")
-    timeout --kill-after=10 $((5 * FLASH_TEST_TIMEOUT)) "$hosts" -n "$number" -p "$ranks" -r "$rate" "${hosts_options[@]}" \
-        --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" --mca coll flash \
-        --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" --mca coll_flash_algorithm ring \
-        --mca mpi_yield_when_idle 1 "${own[@]}" -- "${own_files[@]}" "$folder" "$executable" "$@" \
-        </dev/null || status=$?
-    said_in "$folder"
-    return $status
-}
+source "$(dirname "${BASH_SOURCE[0]}")/run_on.bash"
 
 # on_hosts HOSTS RANKS [MPIRUN OPTION]... -- PROGRAM [CASE]...: a point.
 on_hosts() {
@@ -57,11 +32,6 @@ goes_by() {
     run_on 2 2 none --map-by node --mca coll_flash_verbose 1 -- "${@:3}" \
         "$programs/flash_tests" test_allgather types >"$log" 2>&1 && holds "$1" "$2"
 }
-
-if ! reason=$("$hosts" --probe 2>&1); then
-    echo "1..0 # SKIP ${reason#hosts: }"
-    exit 0
-fi
 
 for shape in '2 1' '4 1' '2 2' '3 1'; do
     read -r number ranks <<<"$shape"
@@ -102,6 +72,7 @@ point '2 hosts: flash_info says go' says_go
 # Interfaces of one address on all hosts, as container runtimes make them: flash uses the ones that Open MPI is
 # told to use.
 other_interfaces() {
+    # shellcheck disable=SC2034 # run_on.bash's
     local hosts_options=(-d)
     run_on "$@" --mca coll_flash_verbose 1 -- test_allgather types signatures big >"$log" 2>&1 &&
         holds 3 'coll:flash: serves this job'

@@ -53,6 +53,18 @@ for progress in on auto; do
         --mca coll_flash_progress "$progress" -x FLASH_TEST_FAULT=ucp_worker_get_efd -- \
         test_faults works
 done
+# By default a line that is asked for says so: of each rank, and of the job.
+no_thread_is_told() {
+    says 2 'no progress thread, data moves only inside MPI calls: UCX was built without' 2 --mca coll_flash_verbose 1 \
+        -x FLASH_TEST_FAULT=ucp_worker_get_efd -- test_faults works &&
+        holds 2 'serves this job (.*, without a progress thread on some rank)'
+}
+point 'no descriptor to sleep on, coll_flash_verbose 1: said' no_thread_is_told
+thread_is_not_wanted() {
+    says 0 'no progress thread' 2 --mca coll_flash_verbose 1 --mca coll_flash_progress off \
+        -x FLASH_TEST_FAULT=ucp_worker_get_efd -- test_faults works && holds 0 'without a progress thread'
+}
+point 'likewise, and coll_flash_progress off: nothing is said' thread_is_not_wanted
 
 point 'no thread for callbacks: said, with cause and remedy' explains no-callback-thread \
     says 1 'cannot start the thread that was to run' 3 -- test_faults callback_thread

@@ -1,0 +1,111 @@
+/*
+ * coll_flash_fabric.c: whether Open MPI's own messages reach other nodes by a faster fabric than flash's.
+ *
+ * flash's messages go by what UCX finds. Where UCX does not know the fabric (Slingshot, EFA, Omni-Path), that is TCP on
+ * some Ethernet, while Open MPI's messages go by libfabric or PSM2: a program is better off without flash. Each rank
+ * whose right neighbour is on another node compares the ways to that one. There are two classes: TCP, and what is faster.
+ * What Open MPI uses and flash does not know counts as faster: a mistake then costs a job flash, and not its fabric.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "job/coll_flash_job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "job/coll_flash_ucx.h"
+
+enum { NAME_MAX_BYTES = 128 };
+
+/* libfabric names a provider with what is stacked on it: "tcp;ofi_rxm". */
+static bool is_one_of(const char *word, const char *const *known)
+{
+    size_t length = strcspn(word, ",;");
+
+    while (*known != NULL && (strlen(*known) != length || strncmp(word, *known, length) != 0)) {
+        known++;
+    }
+    return *known != NULL;
+}
+
+/* Whether a list of words, with commas, has others than those. */
+static bool has_others(const char *list, const char *const *known)
+{
+    while (*list != '\0' && is_one_of(list, known)) {
+        list += strcspn(list, ",");
+        list += *list == ',';
+    }
+    return *list != '\0';
+}
+
+/*
+ * Whether libfabric is told to go by TCP, and by nothing else. Unless it is told, Open MPI excludes those
+ * providers. Which one is in use, Open MPI does not tell.
+ */
+static bool provider_is_tcp(void)
+{
+    static const char *const slow[] = {"tcp", "sockets", "udp", "net", "shm", NULL};
+    int index = mca_base_var_find("ompi", "mtl", "ofi", "provider_include");
+    const char *const *include = NULL;
+
+    return index >= 0 && mca_base_var_get_value(index, &include, NULL, NULL) == OPAL_SUCCESS &&
+           include != NULL && *include != NULL && (*include)[0] != '\0' &&
+           !has_others(*include, slow);
+}
+
+/* By a library of the fabric's. */
+static bool mtl_is_faster(char name[NAME_MAX_BYTES])
+{
+    const char *mtl = flash_compat_mtl();
+
+    snprintf(name, NAME_MAX_BYTES, "mtl %s", mtl);
+    return strcmp(mtl, "ofi") != 0 || !provider_is_tcp();
+}
+
+/* By components for each kind of network. */
+static bool btls_are_faster(ompi_proc_t *neighbour, char name[NAME_MAX_BYTES])
+{
+    static const char *const slow[] = {"tcp", "self", "sm", "vader", "smcuda", NULL};
+    char btls[NAME_MAX_BYTES - 8];
+
+    flash_compat_btls(neighbour, btls, sizeof(btls));
+    snprintf(name, NAME_MAX_BYTES, "btl %s", btls);
+    return has_others(btls, slow);
+}
+
+/* With pml ucx, Open MPI goes by UCX as well. */
+static bool own_is_faster(ompi_proc_t *neighbour, char name[NAME_MAX_BYTES])
+{
+    const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
+
+    if (strcmp(pml, "cm") == 0) {
+        return mtl_is_faster(name);
+    }
+    if (strcmp(pml, "ob1") == 0) {
+        return btls_are_faster(neighbour, name);
+    }
+    snprintf(name, NAME_MAX_BYTES, "pml %s", pml);
+    return strcmp(pml, "ucx") != 0;
+}
+
+bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int right)
+{
+    ompi_proc_t *neighbour = ompi_comm_peer_lookup(world, right);
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    char own[NAME_MAX_BYTES];
+    flash_ucx_ways_t ways;
+    flash_peer_t *peer;
+    bool faster;
+
+    if (neighbour == NULL || OPAL_PROC_ON_LOCAL_NODE(neighbour->super.proc_flags)) {
+        return true;
+    }
+    peer = mca_coll_flash_peer_of(neighbour->super.proc_name);
+    flash_progress_lock(progress);
+    mca_coll_flash_ucx()->ways(peer, &ways);
+    flash_progress_unlock(progress);
+    faster = own_is_faster(neighbour, own);
+    FLASH_VERBOSE(1, "coll:flash: UCX reaches other nodes by %s, Open MPI by %s",
+                  ways.names[0] == '\0' ? "what it does not tell" : ways.names, own);
+    return !faster || !ways.tcp || ways.faster || mca_coll_flash_params.any_fabric;
+}
