@@ -10,16 +10,6 @@
 
 /* -------------------------------------------------------------------- messages */
 
-void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin)
-{
-    flash_engine_note(
-        slot->op, begin,
-        (flash_trace_span_t){.kind = kind,
-                             .block = flash_schedule_rank(&slot->op->params.schedule, slot->block),
-                             .index = slot->segment,
-                             .bytes = flash_slot_bytes(slot)});
-}
-
 /*
  * Only remembers what happened: a transfer may be done within the call that began it, and acting on
  * it there would nest without end.
@@ -149,11 +139,6 @@ static void slot_send(flash_slot_t *slot)
     }
 }
 
-static void slot_done(flash_slot_t *slot)
-{
-    flash_slot_enter(slot, FLASH_SLOT_DONE);
-}
-
 static void set_ready(flash_slot_t *slot)
 {
     slot->ready = true;
@@ -187,7 +172,7 @@ static void slot_leave(flash_slot_t *slot)
     if (slot->way.sends) {
         slot_send(slot);
     } else {
-        slot_done(slot);
+        flash_slot_enter(slot, FLASH_SLOT_DONE);
     }
 }
 
@@ -333,7 +318,7 @@ static void slot_sent(flash_slot_t *slot)
     if (!slot->way.receives && flash_op_reduces(&op->params)) {
         set_ready(slot);
     }
-    slot_done(slot);
+    flash_slot_enter(slot, FLASH_SLOT_DONE);
 }
 
 static void slot_arrived(flash_slot_t *slot)

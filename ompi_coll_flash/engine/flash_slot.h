@@ -17,6 +17,8 @@ flash_pair_t flash_slot_pair(const flash_slot_t *slot);
 uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending);
 /* The tag of the segment's message. */
 uint64_t flash_slot_tag(const flash_slot_t *slot, bool sending);
+/* flash_engine_note() of something that the segment has been through. */
+void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin);
 
 static inline size_t flash_slot_bytes(const flash_slot_t *slot)
 {
@@ -59,8 +61,6 @@ bool flash_slot_keep(flash_slot_t *slot);
 /* flash_slot.c */
 /* What is the same for all segments of a slot. */
 void flash_slot_init(flash_slot_t *slot, flash_op_t *op);
-/* flash_engine_note() of something that the segment has been through. */
-void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin);
 void flash_slot_open(flash_slot_t *slot);
 /* The segment is where it is sent from, or has no content. */
 void flash_slot_depart(flash_slot_t *slot);

@@ -1,5 +1,6 @@
 /*
- * flash_slot_tags.c: with whom a segment's messages are exchanged, and by which tags.
+ * flash_slot_tags.c: with whom a segment's messages are exchanged, by which tags, and its name in a
+ * trace.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -51,4 +52,14 @@ uint64_t flash_slot_tag(const flash_slot_t *slot, bool sending)
 
     segment &= (UINT32_C(1) << FLASH_TAG_SEG_BITS) - 1;
     return operation | (step << FLASH_TAG_SEG_BITS | segment) << 2;
+}
+
+void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin)
+{
+    flash_engine_note(
+        slot->op, begin,
+        (flash_trace_span_t){.kind = kind,
+                             .block = flash_schedule_rank(&slot->op->params.schedule, slot->block),
+                             .index = slot->segment,
+                             .bytes = flash_slot_bytes(slot)});
 }

@@ -138,6 +138,14 @@ engine_is_alone() {
     ! grep -n -E '#include [<"](mpi|ucp|ucs|cuda|ompi|opal|hwloc)' "$top_srcdir"/ompi_coll_flash/engine/*.[ch]
 }
 
+# The public header is longer: it is one contract.
+files_are_short() {
+    (cd "$top_srcdir" &&
+        find ompi_coll_flash ucx_backend cuda fortran tests mpi_bench docs examples \
+            -name '*.[ch]' -o -name '*.cu' -o -name '*.f90' -o -name '*.sh' -o -name '*.bash' -o -name '*.py' -o -name '*.awk' |
+        grep -v -x ompi_coll_flash/mpix_flash.h | xargs awk 'FNR == 401 { print FILENAME; long = 1 } END { exit long }')
+}
+
 states_of_page() {
     sed -n '/^## The states of a slot/,$s/^| `\([A-Z]*\)` |.*|\([^|]*\)|$/\1 \2/p' "$page" | tr -d '`' | awk '{ $1 = $1; print }'
 }
@@ -156,5 +164,6 @@ point 'objects are of these sources' objects_are_new
 point 'calls point to rooms that may be seen' calls_go_one_way
 point 'no circle of more than two files' no_large_circles
 point 'the engine includes no MPI, UCX, CUDA' engine_is_alone
+point 'no source has more than 400 lines, but the public header' files_are_short
 point 'the states of a slot, on the page and in the code' states_are_the_same
 plan
