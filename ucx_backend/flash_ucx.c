@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 
 /*
  * With this prefix UCX itself reads FLASH_UCX_* beside UCX_*. Users expect to find the variables of
@@ -146,56 +148,106 @@ static bool append(char list[LIST_MAX], const char *word)
                              word) < LIST_MAX - length;
 }
 
-/*
- * The list of transports without cma; what stands for several, cma among them, becomes the others. False: it is
- * too long.
- */
-static bool remove_cma(const char *transports, char list[LIST_MAX])
+/* UCX's transports that are not to be used. */
+typedef struct avoided {
+    bool cma, posix;
+} avoided_t;
+
+/* What comes of a word of a list of transports. */
+static const char *remaining(avoided_t avoided, const char *word)
 {
+    if (strcmp(word, "cma") == 0) {
+        return avoided.cma ? NULL : word;
+    }
+    if (strcmp(word, "posix") == 0 || strcmp(word, "mm") == 0) {
+        return avoided.posix ? "sysv" : word;
+    }
+    if (strcmp(word, "sm") == 0 || strcmp(word, "shm") == 0) {
+        return !avoided.posix ? "posix,sysv" : avoided.cma ? "sysv" : "sysv,cma";
+    }
+    return word;
+}
+
+/*
+ * The list of transports without these; what stands for several, those among them, becomes the others. False: it
+ * is too long.
+ */
+static bool remove_from(const char *transports, avoided_t avoided, char list[LIST_MAX])
+{
+    const char *removed = !avoided.posix ? "cma" : avoided.cma ? "cma,posix" : "posix";
     char text[LIST_MAX], *rest, *word;
     bool all = strlen(transports) < sizeof(text);
 
     list[0] = '\0';
     if (transports[0] == '^') {
-        return append(list, transports) && append(list, "cma");
+        return append(list, transports) && append(list, removed);
     }
     snprintf(text, sizeof(text), "%s", transports);
     for (word = strtok_r(text, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        const char *left = remaining(avoided, word);
+
         if (strcmp(word, "all") == 0) {
-            strcpy(list, "^cma");
+            snprintf(list, LIST_MAX, "^%s", removed);
             return true;
         }
-        if (strcmp(word, "cma") != 0) {
-            bool memory = strcmp(word, "sm") == 0 || strcmp(word, "shm") == 0;
-
-            all &= append(list, memory ? "posix,sysv" : word);
-        }
+        all &= left == NULL || append(list, left);
     }
     return all;
+}
+
+/* Whether this process is in another user namespace than the system's first, whose number Linux never changes. */
+static bool is_in_user_namespace(void)
+{
+    const ino_t first = 0xEFFFFFFD;
+    struct stat space;
+
+    return stat("/proc/self/ns/user", &space) == 0 && space.st_ino != first;
 }
 
 /*
  * UCX's transport cma reads and writes the memory of the node's other processes. A process that the
  * kernel protects from that, as one whose program its user may execute and not read, tells the others by
- * its address that they do not reach it so: a message that fails there never ends.
+ * its address that they do not reach it so: a message that fails there never ends. So does one in a user namespace,
+ * which may be its own, as where a container is started for each rank: from there the memory of others is not read.
  */
-static int avoid_cma(ucp_config_t *config, char *reason)
+static bool is_cma_denied(void)
 {
+    return prctl(PR_GET_DUMPABLE) != 1 || is_in_user_namespace();
+}
+
+/*
+ * UCX's transport posix takes its memory from /dev/shm, some 4 MiB for each rank at once. So does Open MPI, which
+ * ends by SIGBUS where it finds none: a container has 64 MiB there. Not of it is what the transport sysv takes.
+ */
+static bool is_shared_memory_short(unsigned ranks)
+{
+    enum { EACH = 16 << 20 }; /* as much again as both begin with, for what they take later */
+    struct statvfs system;
+
+    return statvfs("/dev/shm", &system) == 0 &&
+           (uint64_t) system.f_bavail * system.f_frsize < (uint64_t) ranks * EACH;
+}
+
+static int avoid_transports(ucp_config_t *config, unsigned on_node, char *reason)
+{
+    avoided_t avoided = {.cma = is_cma_denied(), .posix = is_shared_memory_short(on_node)};
     char list[LIST_MAX];
     ucs_status_t status;
 
-    if (prctl(PR_GET_DUMPABLE) == 1) {
+    if (!avoided.cma && !avoided.posix) {
         return FLASH_OK;
     }
-    if (!remove_cma(set_to("TLS", "all"), list)) {
+    if (!remove_from(set_to("TLS", "all"), avoided, list)) {
         snprintf(reason, FLASH_UCX_REASON_MAX, "the list of transports in UCX_TLS is too long");
         return FLASH_ERR_TRANSPORT;
     }
     status = ucp_config_modify(config, "TLS", list);
-    return status == UCS_OK ? FLASH_OK : flash_ucx_fail(reason, "UCX refuses to avoid cma", status);
+    return status == UCS_OK ? FLASH_OK
+                            : flash_ucx_fail(reason, "UCX refuses to avoid a transport", status);
 }
 
-static int open_context(flash_ucx_t *ucx, bool across_nodes, const char *networks, char *reason)
+static int open_context(flash_ucx_t *ucx, bool across_nodes, unsigned on_node, const char *networks,
+                        char *reason)
 {
     /* A ring has two neighbours: this tells UCX to choose transports for few endpoints. All-to-alls
        have more: UCX_FLASH_NUM_EPS in the environment says otherwise. */
@@ -223,7 +275,7 @@ static int open_context(flash_ucx_t *ucx, bool across_nodes, const char *network
         rc = apply_environment(config, reason);
     }
     if (rc == FLASH_OK) {
-        rc = avoid_cma(config, reason);
+        rc = avoid_transports(config, on_node, reason);
     }
     if (rc == FLASH_OK) {
         status = ucp_init(&params, config, &ucx->context);
@@ -292,7 +344,7 @@ static bool knows_cuda(const flash_ucx_t *ucx)
            (attr.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0;
 }
 
-static flash_transport_t *create(bool across_nodes, const char *networks,
+static flash_transport_t *create(bool across_nodes, unsigned on_node, const char *networks,
                                  char reason[FLASH_UCX_REASON_MAX])
 {
     flash_ucx_t *ucx = calloc(1, sizeof(*ucx));
@@ -303,7 +355,7 @@ static flash_transport_t *create(bool across_nodes, const char *networks,
     }
     ucx->super.ops = &flash_ucx_ops;
     ucx->retries_tail = &ucx->retries;
-    if (open_context(ucx, across_nodes, networks, reason) != FLASH_OK) {
+    if (open_context(ucx, across_nodes, on_node, networks, reason) != FLASH_OK) {
         goto free_ucx;
     }
     if (open_worker(ucx, reason) != FLASH_OK) {

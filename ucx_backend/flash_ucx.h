@@ -27,11 +27,11 @@
 typedef struct flash_ucx_calls {
     /*
      * Opens UCX. NULL on failure, with the cause in `reason`. `across_nodes`: whether some peers are on
-     * other nodes, for the choice of protocols. `networks`: the interfaces to use, with commas, of a host
+     * other nodes, for the choice of protocols. `on_node`: how many ranks of the job are on this one. `networks`: the interfaces to use, with commas, of a host
      * without RDMA and where the environment says nothing of UCX's; NULL: all. The transport's event_fd is
      * -1 where UCX was built without support for threads: two may then not even use it in turn.
      */
-    flash_transport_t *(*create)(bool across_nodes, const char *networks,
+    flash_transport_t *(*create)(bool across_nodes, unsigned on_node, const char *networks,
                                  char reason[FLASH_UCX_REASON_MAX]);
 
     /* Closes the endpoints and the worker. No transfer may be under way; nothing is sent any more. */

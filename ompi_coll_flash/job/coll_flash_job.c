@@ -50,7 +50,9 @@ void mca_coll_flash_job_open(void)
     job.started = false;
     strcpy(job.reason, "out of memory");
     if (has_peers && mca_coll_flash_params.priority >= 0) {
-        job.transport = mca_coll_flash_ucx_open(flash_compat_spans_nodes(), job.reason);
+        job.transport =
+            mca_coll_flash_ucx_open(flash_compat_spans_nodes(),
+                                    (unsigned) opal_process_info.num_local_peers + 1, job.reason);
     }
     if (job.transport != NULL) {
         job.engine = flash_engine_create(job.transport);

@@ -172,7 +172,8 @@ static const flash_ucx_calls_t *load_quietly(char *reason)
     return found;
 }
 
-flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_UCX_REASON_MAX])
+flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, unsigned on_node,
+                                           char reason[FLASH_UCX_REASON_MAX])
 {
     char networks[FLASH_UCX_NETWORKS_MAX];
     dispositions_t dispositions;
@@ -187,8 +188,8 @@ flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_
     }
     if (calls != NULL) {
         transport = calls->create(
-            across_nodes, mca_coll_flash_networks(networks, sizeof(networks)) ? networks : NULL,
-            reason);
+            across_nodes, on_node,
+            mca_coll_flash_networks(networks, sizeof(networks)) ? networks : NULL, reason);
     }
     (void) pthread_sigmask(SIG_SETMASK, &mask, NULL);
     restore(&dispositions);

@@ -18,7 +18,8 @@ bool mca_coll_flash_networks(char *list, size_t size);
  * Loads the plugin, unless it is loaded, and opens UCX; see `create` in flash_ucx.h. In MPI_Init. The
  * process' signal handlers are afterwards those that were there before.
  */
-flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_UCX_REASON_MAX]);
+flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, unsigned on_node,
+                                           char reason[FLASH_UCX_REASON_MAX]);
 
 /* The plugin's functions; NULL before the plugin is loaded, so there as long as there is a transport. */
 const flash_ucx_calls_t *mca_coll_flash_ucx(void);
