@@ -63,7 +63,8 @@ all_ways() { # NP
     done
     algorithm=ring on_node=yes shm=no
     mpi "$1" -- test_allgather signatures big
-    mpi "$1" -- test_extension
+    # UCX takes the System V memory of ranks that see no process of that number for memory of dead ones. flash declines.
+    [[ $combination,$who =~ ^(user\+)?pid,1$ ]] || mpi "$1" -- test_extension
     flush
 }
 
