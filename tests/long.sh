@@ -30,6 +30,7 @@ recdbl          calls by recursive doubling and pairwise ones, likewise
 extension       the calls of <mpix_flash.h>, on further ranks
 requests        requests and memory, likewise
 waits           deaths and faults, which are noticed after seconds; emulated hosts
+launchers       Slurm on emulated hosts; ranks in containers of all kinds: a job for each
 random          200,000 random operations
 large           more than 2^31 bytes: 11 GiB of memory
 kit             the kit for a node with a GPU, in a minimal Debian
@@ -131,6 +132,11 @@ run_slice() {
     extension) all_of mpi callback_thread.sh extension.sh fallback.sh ;;
     requests) all_of mpi failures.sh growth.sh life.sh requests.sh ;;
     waits) all_of mpi faults.sh lost.sh messages.sh no_memory.sh && all_of cluster cluster.sh ;;
+    launchers)
+        # Without the right to install Slurm, its script skips what it cannot start.
+        ./install-deps.sh munge slurmctld slurmd slurm-client || :
+        all_of cluster slurm.sh && all_of mpi containers.sh
+        ;;
     random) FLASH_RANDOM_OPERATIONS=200000 all_of mpi random.sh ;;
     large) all_of mpi large.sh ;;
     kit) tests/gpu/rehearse.sh --build "$folder" ;;

@@ -9,17 +9,6 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-
-/*
- * With this prefix UCX itself reads FLASH_UCX_* beside UCX_*. Users expect to find the variables of
- * a UCX program at UCX_: apply_environment() adds UCX_FLASH_*.
- */
-#define UCX_OWN_PREFIX "FLASH"
-#define ENV_PREFIX     "UCX_FLASH_"
-
-extern char **environ;
 
 /* ----------------------------------------------------------------- opening */
 
@@ -38,175 +27,8 @@ static bool has_rdma_device(void)
     return entry != NULL;
 }
 
-/* What the environment says of a setting, in the order in which it counts; `otherwise` if nothing. */
-static const char *set_to(const char *name, const char *otherwise)
-{
-    static const char *const prefixes[] = {ENV_PREFIX, UCX_OWN_PREFIX "_UCX_", "UCX_"};
-    char variable[64];
-    const char *value = NULL;
-
-    for (size_t k = 0; k < sizeof(prefixes) / sizeof(prefixes[0]) && value == NULL; k++) {
-        snprintf(variable, sizeof(variable), "%s%s", prefixes[k], name);
-        value = getenv(variable);
-    }
-    return value != NULL ? value : otherwise;
-}
-
-/* Changes one of UCX's defaults, which the environment may change again. */
-static int set_default(ucp_config_t *config, const char *name, const char *value, char *reason)
-{
-    ucs_status_t status;
-
-    if (set_to(name, NULL) != NULL) {
-        return FLASH_OK;
-    }
-    status = ucp_config_modify(config, name, value);
-    if (status != UCS_OK) {
-        snprintf(reason, FLASH_UCX_REASON_MAX, "UCX refuses %s=%s: %s", name, value,
-                 ucs_status_string(status));
-    }
-    return flash_ucx_status(status);
-}
-
-/*
- * What TCP sends and takes at a time: UCX's own 8 KiB cost a copying sender twice the CPU time.
- * UCX 1.11 knows no way to change them for one context; there it is slower.
- */
-static void set_tcp_buffers(ucp_config_t *config)
-{
-    static const char *const size = "64k";
-    unsigned major, minor, release;
-    bool prefixed; /* the names of a transport's settings are */
-
-    if (set_to("TCP_TX_SEG_SIZE", NULL) != NULL || set_to("TCP_RX_SEG_SIZE", NULL) != NULL) {
-        return;
-    }
-    ucp_get_version(&major, &minor, &release);
-    prefixed = major > 1 || minor >= 17;
-    (void) ucp_config_modify(config, prefixed ? "TCP_RX_SEG_SIZE" : "RX_SEG_SIZE", size);
-    (void) ucp_config_modify(config, prefixed ? "TCP_TX_SEG_SIZE" : "TX_SEG_SIZE", size);
-}
-
-/*
- * UCX makes room for 512 messages at a time, in each of two transports through the node's memory, and touches 4 KiB for
- * each message: 4 MiB, of which a process may never use any.
- */
-static void set_memory_buffers(ucp_config_t *config)
-{
-    if (set_to("POSIX_RX_BUFS_GROW", NULL) == NULL && set_to("SYSV_RX_BUFS_GROW", NULL) == NULL &&
-        set_to("MM_RX_BUFS_GROW", NULL) == NULL) {
-        (void) ucp_config_modify(config, "MM_RX_BUFS_GROW", "64");
-    }
-}
-
-/*
- * UCX's rendezvous over TCP waits for handshakes at both ends of each message: a ring of it reached
- * 40 % of a 2 Gbit/s link that eager messages fill. What rendezvous protects from, messages that
- * pile up at a receiver that is late, synchronous sends and the engine's limit on them do as well.
- * Rendezvous stays where it saves a copy: with RDMA devices, and in jobs of one node.
- *
- * Not from the user's memory (zcopy): UCX ends the process if a connection breaks when part of a
- * synchronous message has left that way.
- */
-static int prefer_eager(ucp_config_t *config, char *reason)
-{
-    int rc;
-
-    set_tcp_buffers(config);
-    rc = set_default(config, "RNDV_THRESH", "inf", reason);
-    return rc == FLASH_OK ? set_default(config, "ZCOPY_THRESH", "inf", reason) : rc;
-}
-
-/* Applies each UCX_FLASH_NAME=VALUE of the environment to the configuration. */
-static int apply_environment(ucp_config_t *config, char *reason)
-{
-    for (char **entry = environ; *entry != NULL; entry++) {
-        const char *value = strchr(*entry, '=');
-        char name[128];
-        size_t length;
-        ucs_status_t status;
-
-        if (strncmp(*entry, ENV_PREFIX, strlen(ENV_PREFIX)) != 0 || value == NULL) {
-            continue;
-        }
-        length = (size_t) (value - *entry) - strlen(ENV_PREFIX);
-        if (length >= sizeof(name)) {
-            length = sizeof(name) - 1;
-        }
-        memcpy(name, *entry + strlen(ENV_PREFIX), length);
-        name[length] = '\0';
-        status = ucp_config_modify(config, name, value + 1);
-        if (status != UCS_OK) {
-            snprintf(reason, FLASH_UCX_REASON_MAX, "%s is not a setting that UCX accepts: %s",
-                     *entry, ucs_status_string(status));
-            return flash_ucx_status(status);
-        }
-    }
-    return FLASH_OK;
-}
-
-enum { LIST_MAX = 1024 };
-
-/* Behind what the list has. False: there is no room. */
-static bool append(char list[LIST_MAX], const char *word)
-{
-    size_t length = strlen(list);
-
-    return (size_t) snprintf(list + length, LIST_MAX - length, "%s%s", length == 0 ? "" : ",",
-                             word) < LIST_MAX - length;
-}
-
-/*
- * The list of transports without cma; what stands for several, cma among them, becomes the others. False: it is
- * too long.
- */
-static bool remove_cma(const char *transports, char list[LIST_MAX])
-{
-    char text[LIST_MAX], *rest, *word;
-    bool all = strlen(transports) < sizeof(text);
-
-    list[0] = '\0';
-    if (transports[0] == '^') {
-        return append(list, transports) && append(list, "cma");
-    }
-    snprintf(text, sizeof(text), "%s", transports);
-    for (word = strtok_r(text, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
-        if (strcmp(word, "all") == 0) {
-            strcpy(list, "^cma");
-            return true;
-        }
-        if (strcmp(word, "cma") != 0) {
-            bool memory = strcmp(word, "sm") == 0 || strcmp(word, "shm") == 0;
-
-            all &= append(list, memory ? "posix,sysv" : word);
-        }
-    }
-    return all;
-}
-
-/*
- * UCX's transport cma reads and writes the memory of the node's other processes. A process that the
- * kernel protects from that, as one whose program its user may execute and not read, tells the others by
- * its address that they do not reach it so: a message that fails there never ends.
- */
-static int avoid_cma(ucp_config_t *config, char *reason)
-{
-    char list[LIST_MAX];
-    ucs_status_t status;
-
-    if (prctl(PR_GET_DUMPABLE) == 1) {
-        return FLASH_OK;
-    }
-    if (!remove_cma(set_to("TLS", "all"), list)) {
-        snprintf(reason, FLASH_UCX_REASON_MAX, "the list of transports in UCX_TLS is too long");
-        return FLASH_ERR_TRANSPORT;
-    }
-    status = ucp_config_modify(config, "TLS", list);
-    return status == UCS_OK ? FLASH_OK : flash_ucx_fail(reason, "UCX refuses to avoid cma", status);
-}
-
 /* With the protocols for RDMA, or those for TCP alone. */
-static int open_context_for(flash_ucx_t *ucx, bool rdma, bool across_nodes, const char *networks,
+static int open_context_for(flash_ucx_t *ucx, bool rdma, const flash_ucx_surroundings_t *around,
                             char *reason)
 {
     /* A ring has two neighbours: this tells UCX to choose transports for few endpoints. All-to-alls
@@ -217,51 +39,34 @@ static int open_context_for(flash_ucx_t *ucx, bool rdma, bool across_nodes, cons
                            .estimated_num_eps = 2,
                            .name = "flash"};
     ucp_config_t *config;
-    ucs_status_t status = ucp_config_read(UCX_OWN_PREFIX, NULL, &config);
-    int rc;
+    ucs_status_t status;
+    int rc = flash_ucx_configure(rdma, around, &config, reason);
 
-    if (status != UCS_OK) {
-        return flash_ucx_fail(reason, "UCX cannot read its configuration", status);
-    }
-    set_memory_buffers(config);
-    rc = across_nodes && !rdma ? prefer_eager(config, reason) : FLASH_OK;
-    if (rc == FLASH_OK && networks != NULL && !rdma) {
-        rc = set_default(config, "NET_DEVICES", networks, reason);
-    }
-    if (rc == FLASH_OK) {
-        /* How often probes ask (flash_ucx_probe.c). There are none until a peer falls silent. */
-        rc = set_default(config, "KEEPALIVE_INTERVAL", "2s", reason);
-    }
-    if (rc == FLASH_OK) {
-        rc = apply_environment(config, reason);
-    }
-    if (rc == FLASH_OK) {
-        rc = avoid_cma(config, reason);
-    }
     if (rc == FLASH_OK) {
         status = ucp_init(&params, config, &ucx->context);
+        ucp_config_release(config);
         rc = status == UCS_OK ? FLASH_OK
                               : flash_ucx_fail(reason, "UCX cannot be initialised", status);
     }
-    ucp_config_release(config);
     return rc;
 }
 
 /*
- * A device is of no use to UCX where its ports are down, a container lacks its file in /dev, its verbs are not those
- * that UCX speaks (EFA), or the user wants other transports: UCX then has TCP alone, and is opened anew with the
- * protocols for TCP.
+ * A device is of no use to UCX where its ports are down, a container lacks its file in /dev, its
+ * verbs are not those that UCX speaks (EFA), or the user wants other transports: UCX then has TCP
+ * alone, and is opened anew with the protocols for TCP.
  */
-static int open_context(flash_ucx_t *ucx, bool across_nodes, const char *networks, char *reason)
+static int open_context(flash_ucx_t *ucx, const flash_ucx_surroundings_t *around, char *reason)
 {
     int rc;
 
     ucx->rdma = has_rdma_device();
-    rc = open_context_for(ucx, ucx->rdma, across_nodes, networks, reason);
-    if (rc == FLASH_OK && ucx->rdma && across_nodes && flash_ucx_has_tcp_alone(ucx->context)) {
+    rc = open_context_for(ucx, ucx->rdma, around, reason);
+    if (rc == FLASH_OK && ucx->rdma && around->across_nodes &&
+        flash_ucx_has_tcp_alone(ucx->context)) {
         ucp_cleanup(ucx->context);
         ucx->rdma = false;
-        rc = open_context_for(ucx, false, across_nodes, networks, reason);
+        rc = open_context_for(ucx, false, around, reason);
     }
     return rc;
 }
@@ -324,7 +129,7 @@ static bool knows_cuda(const flash_ucx_t *ucx)
            (attr.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0;
 }
 
-static flash_transport_t *create(bool across_nodes, const char *networks,
+static flash_transport_t *create(const flash_ucx_surroundings_t *around,
                                  char reason[FLASH_UCX_REASON_MAX])
 {
     flash_ucx_t *ucx = calloc(1, sizeof(*ucx));
@@ -335,7 +140,7 @@ static flash_transport_t *create(bool across_nodes, const char *networks,
     }
     ucx->super.ops = &flash_ucx_ops;
     ucx->retries_tail = &ucx->retries;
-    if (open_context(ucx, across_nodes, networks, reason) != FLASH_OK) {
+    if (open_context(ucx, around, reason) != FLASH_OK) {
         goto free_ucx;
     }
     if (open_worker(ucx, reason) != FLASH_OK) {
@@ -343,8 +148,8 @@ static flash_transport_t *create(bool across_nodes, const char *networks,
     }
     ucx->super.event_fd = wakeup_fd(ucx);
     ucx->super.reaches_devices = knows_cuda(ucx);
-    /* Eager messages, see prefer_eager(), would have UCX wait for a copy of each fragment. */
-    ucx->super.prefers_devices = ucx->super.reaches_devices && (!across_nodes || ucx->rdma);
+    /* Eager messages, see flash_ucx_config.c, would have UCX wait for a copy of each fragment. */
+    ucx->super.prefers_devices = ucx->super.reaches_devices && (!around->across_nodes || ucx->rdma);
     return &ucx->super;
 
 cleanup_context:

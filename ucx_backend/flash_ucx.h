@@ -1,12 +1,13 @@
 /*
  * flash_ucx.h: the transport over UCX: one UCP context, one worker, endpoints on demand.
  *
- * A table of functions in a plugin of its own, flash_ucx.so: only a process that opens UCX loads it, and
- * what loading it changes in the process can be taken back. The plugin knows nothing of MPI.
+ * A table of functions in a plugin of its own, flash_ucx.so: only a process that opens UCX loads
+ * it, and what loading it changes in the process can be taken back. The plugin knows nothing of
+ * MPI.
  *
- * The context is flash's own, so that its settings, its tags and its progress are apart from any other
- * user of UCX in the process. It is configured by UCX_*, as every UCX program, and by UCX_FLASH_* for
- * flash alone, which wins (UCX_FLASH_TLS=tcp,self, for instance).
+ * The context is flash's own, so that its settings, its tags and its progress are apart from any
+ * other user of UCX in the process. It is configured by UCX_*, as every UCX program, and by
+ * UCX_FLASH_* for flash alone, which wins (UCX_FLASH_TLS=tcp,self, for instance).
  *
  * Locking as in flash_transport.h: one lock around all of these.
  *
@@ -25,17 +26,25 @@
 #define FLASH_UCX_NETWORKS_MAX 1024
 #define FLASH_UCX_REASON_MAX   256 /* bytes for the text that says why something failed */
 
+/* What UCX is opened for. */
+typedef struct flash_ucx_surroundings {
+    bool across_nodes; /* some peers are on other nodes: for the choice of protocols */
+    unsigned on_node;  /* ranks of the job on this one */
+    /* The interfaces to use, with commas, of a host without RDMA and where the environment says
+       nothing of UCX's; NULL: all. */
+    const char *networks;
+} flash_ucx_surroundings_t;
+
 typedef struct flash_ucx_calls {
     /*
-     * Opens UCX. NULL on failure, with the cause in `reason`. `across_nodes`: whether some peers are on
-     * other nodes, for the choice of protocols. `networks`: the interfaces to use, with commas, of a host
-     * without RDMA and where the environment says nothing of UCX's; NULL: all. The transport's event_fd is
-     * -1 where UCX was built without support for threads: two may then not even use it in turn.
+     * Opens UCX. NULL on failure, with the cause in `reason`. The transport's event_fd is -1 where
+     * UCX was built without support for threads: two may then not even use it in turn.
      */
-    flash_transport_t *(*create)(bool across_nodes, const char *networks,
+    flash_transport_t *(*create)(const flash_ucx_surroundings_t *around,
                                  char reason[FLASH_UCX_REASON_MAX]);
 
-    /* Closes the endpoints and the worker. No transfer may be under way; nothing is sent any more. */
+    /* Closes the endpoints and the worker. No transfer may be under way; nothing is sent any more.
+       */
     void (*destroy)(flash_transport_t *transport);
 
     /* The address by which other processes connect; valid as long as the transport. */
@@ -58,12 +67,13 @@ typedef struct flash_ucx_calls {
     int (*connect)(flash_peer_t *peer, const void *address, size_t length,
                    char reason[FLASH_UCX_REASON_MAX]);
 
-    /* The ways by which messages go to a peer; none, where it is not connected, or UCX does not tell. */
+    /* The ways by which messages go to a peer; none, where it is not connected, or UCX does not
+       tell. */
     void (*ways)(const flash_peer_t *peer, flash_ucx_ways_t *ways);
 
     /*
-     * Has UCX look whether the peer's process, of that address, is there. Looking at what came of it
-     * loses the peers that have gone; to be done again and again.
+     * Has UCX look whether the peer's process, of that address, is there. Looking at what came of
+     * it loses the peers that have gone; to be done again and again.
      */
     void (*probe)(flash_peer_t *peer, const void *address);
     void (*look_at_probes)(flash_transport_t *transport);
@@ -71,10 +81,10 @@ typedef struct flash_ucx_calls {
     void (*end_probes)(flash_transport_t *transport);
 
     /*
-     * A loopback probe: a message from this process to itself, by the way that those of others on the node take.
-     * Sends the next one if the latest has come in, or failed. How many calls in a row, up to this one,
-     * have missed the latest: with progress to the end before each, and seconds between them, nothing
-     * comes in.
+     * A loopback probe: a message from this process to itself, by the way that those of others on
+     * the node take. Sends the next one if the latest has come in, or failed. How many calls in a
+     * row, up to this one, have missed the latest: with progress to the end before each, and
+     * seconds between them, nothing comes in.
      */
     unsigned (*loopback)(flash_transport_t *transport);
     /* Makes progress with what sends it. Returns the number of events. */

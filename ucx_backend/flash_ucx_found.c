@@ -1,5 +1,6 @@
 /*
- * flash_ucx_found.c: the ways to others that UCX has found: what a context has, and what an endpoint goes by.
+ * flash_ucx_found.c: the ways to others that UCX has found: what a context has, and what an
+ * endpoint goes by.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -1,7 +1,8 @@
 /*
  * flash_ucx_internal.h: what the files of the UCX transport share.
  *
- *   flash_ucx.c        opening and closing: context, worker, configuration
+ *   flash_ucx_config.c how the context is configured
+ *   flash_ucx.c        opening and closing: context, worker
  *   flash_ucx_peer.c   peers: connecting, losing them, giving them up
  *   flash_ucx_found.c  the ways to others that UCX has found
  *   flash_ucx_probe.c  whether they are there, and whether what they send comes in
@@ -113,6 +114,12 @@ bool flash_ucx_is_probed(const flash_peer_t *peer);
 bool flash_ucx_is_lost(const flash_peer_t *peer);
 void flash_ucx_lose(flash_peer_t *peer);
 
+/*
+ * The configuration of a context for RDMA, or for TCP alone; to be released. FLASH_OK or
+ * FLASH_ERR_*.
+ */
+int flash_ucx_configure(bool rdma, const flash_ucx_surroundings_t *around, ucp_config_t **config,
+                        char *reason);
 /* Whether TCP alone leads from the context to other hosts. */
 bool flash_ucx_has_tcp_alone(ucp_context_h context);
 
@@ -135,7 +142,10 @@ void flash_ucx_lose_failing(flash_ucx_t *ucx);
 /* A number for a process, by its address, which is no other's. */
 uint64_t flash_ucx_id(const void *address, size_t length);
 
-/* Active messages: a peer gives this process up; this process to itself, see `loopback probe` in flash_ucx.h. */
+/*
+ * Active messages: a peer gives this process up; this process to itself, see `loopback probe` in
+ * flash_ucx.h.
+ */
 enum { FLASH_UCX_GIVEN_UP, FLASH_UCX_LOOPBACK };
 /* What takes them in; `arg`: the flash_ucx_t. */
 ucs_status_t flash_ucx_hear_given_up(void *arg, const void *header, size_t header_length,

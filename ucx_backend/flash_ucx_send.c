@@ -61,7 +61,7 @@ static ucs_status_ptr_t post_send(flash_message_t *message)
         return ucp_tag_send_nbx(message->peer->ep, message->buffer, message->length, message->tag,
                                 &param);
     }
-    /* Done when the receiver has a place for it: see prefer_eager() in flash_ucx.c. */
+    /* Done when the receiver has a place for it: see prefer_eager() in flash_ucx_config.c. */
     return ucp_tag_send_sync_nbx(message->peer->ep, message->buffer, message->length, message->tag,
                                  &param);
 }

@@ -1,9 +1,9 @@
 /*
  * flash_ucx_ways.h: the ways by which UCX reaches others: transports, each over a device.
  *
- * All versions of UCX print those of a context and of an endpoint. UCX 1.14 and later have a call that returns those
- * of an endpoint, and none has one for those of a context. This file knows no UCX, so that tests can read what UCX
- * prints on other machines.
+ * All versions of UCX print those of a context and of an endpoint. UCX 1.14 and later have a call
+ * that returns those of an endpoint, and none has one for those of a context. This file knows no
+ * UCX, so that tests can read what UCX prints on other machines.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -21,7 +21,10 @@ typedef struct flash_ucx_ways {
         [FLASH_UCX_WAYS_MAX]; /* of those that lead to other hosts: "tcp (eth0), rc_mlx5 (mlx5_0:1)" */
 } flash_ucx_ways_t;
 
-/* The ways in what ucp_context_print_info() or ucp_ep_print_info() printed, which is cut into lines. */
+/*
+ * The ways in what ucp_context_print_info() or ucp_ep_print_info() printed, which is cut into
+ * lines.
+ */
 void flash_ucx_ways_read(char *printed, flash_ucx_ways_t *ways);
 
 #endif /* FLASH_UCX_WAYS_H */

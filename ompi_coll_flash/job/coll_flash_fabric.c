@@ -1,10 +1,12 @@
 /*
- * coll_flash_fabric.c: whether Open MPI's own messages reach other nodes by a faster fabric than flash's.
+ * coll_flash_fabric.c: whether Open MPI's own messages reach other nodes by a faster fabric than
+ * flash's.
  *
- * flash's messages go by what UCX finds. Where UCX does not know the fabric (Slingshot, EFA, Omni-Path), that is TCP on
- * some Ethernet, while Open MPI's messages go by libfabric or PSM2: a program is better off without flash. Each rank
- * whose right neighbour is on another node compares the ways to that one. There are two classes: TCP, and what is faster.
- * What Open MPI uses and flash does not know counts as faster: a mistake then costs a job flash, and not its fabric.
+ * flash's messages go by what UCX finds. Where UCX does not know the fabric (Slingshot, EFA,
+ * Omni-Path), that is TCP on some Ethernet, while Open MPI's messages go by libfabric or PSM2: a
+ * program is better off without flash. Each rank whose right neighbour is on another node compares
+ * the ways to that one. There are two classes: TCP, and what is faster. What Open MPI uses and
+ * flash does not know counts as faster: a mistake then costs a job flash, and not its fabric.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -39,8 +41,8 @@ static bool has_others(const char *list, const char *const *known)
 }
 
 /*
- * Whether libfabric is told to go by TCP, and by nothing else. Unless it is told, Open MPI excludes those
- * providers. Which one is in use, Open MPI does not tell.
+ * Whether libfabric is told to go by TCP, and by nothing else. Unless it is told, Open MPI excludes
+ * those providers. Which one is in use, Open MPI does not tell.
  */
 static bool provider_is_tcp(void)
 {

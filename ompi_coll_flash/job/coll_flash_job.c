@@ -1,10 +1,10 @@
 /*
- * coll_flash_job.c: what each process of a job has one of: the transport, the engine, their progress.
+ * coll_flash_job.c: what each process of a job has one of: the transport, the engine, their
+ * progress.
  *
  * Shared between threads: `job.started` is written and read by application threads
- * under `job.mutex`, and so is `job.measured`, by tools' threads, too, before MPI_Init or beside it. All
- * else is written in MPI_Init and MPI_Finalize only, but for what
- * flash_progress.h orders.
+ * under `job.mutex`, and so is `job.measured`, by tools' threads, too, before MPI_Init or beside
+ * it. All else is written in MPI_Init and MPI_Finalize only, but for what flash_progress.h orders.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -50,7 +50,9 @@ void mca_coll_flash_job_open(void)
     job.started = false;
     strcpy(job.reason, "out of memory");
     if (has_peers && mca_coll_flash_params.priority >= 0 && flash_compat_job_size() > 1) {
-        job.transport = mca_coll_flash_ucx_open(flash_compat_spans_nodes(), job.reason);
+        job.transport =
+            mca_coll_flash_ucx_open(flash_compat_spans_nodes(),
+                                    (unsigned) opal_process_info.num_local_peers + 1, job.reason);
     }
     if (job.transport != NULL) {
         job.engine = flash_engine_create(job.transport);

@@ -34,8 +34,8 @@ bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int right);
 const char *mca_coll_flash_job_reason(void);
 
 /*
- * Once this rank could take part: false if Open MPI's own messages reach the right neighbour, on another node, by
- * a faster fabric than UCX does, and coll_flash_any_fabric does not say otherwise.
+ * Once this rank could take part: false if Open MPI's own messages reach the right neighbour, on
+ * another node, by a faster fabric than UCX does, and coll_flash_any_fabric does not say otherwise.
  */
 bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int right);
 
@@ -57,12 +57,17 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
                                 void (*found)(void *arg, size_t k, const flash_silence_t *silence),
                                 void *arg);
 
-/* See `loopback probe` in flash_ucx.h; not often. Makes progress to the end before it, and behind. */
+/*
+ * See `loopback probe` in flash_ucx.h; not often. Makes progress to the end before it, and behind.
+ */
 unsigned mca_coll_flash_job_loopback(void);
 
 /* False where a progress thread is wanted, and UCX was built without support for threads. */
 bool mca_coll_flash_job_may_progress(void);
-/* With the first operation by messages: starts the progress thread, if parameters and machine allow. */
+/*
+ * With the first operation by messages: starts the progress thread, if parameters and machine
+ * allow.
+ */
 void mca_coll_flash_job_start(void);
 /* The thread that makes callbacks, unless it is there. MPI_SUCCESS, MPI_ERR_NO_MEM. */
 int mca_coll_flash_job_start_callback_thread(void);

@@ -1,9 +1,10 @@
 /*
  * coll_flash_networks.c: the networks that Open MPI's own messages by TCP are told to use.
  *
- * A host may have interfaces that do not lead to the other hosts, and addresses that each of them has (docker0,
- * virbr0). UCX takes those for networks. A user tells Open MPI which interfaces are networks by
- * btl_tcp_if_include and btl_tcp_if_exclude; UCX gets the same ones, by the rules of btl/tcp.
+ * A host may have interfaces that do not lead to the other hosts, and addresses that each of them
+ * has (docker0, virbr0). UCX takes those for networks. A user tells Open MPI which interfaces are
+ * networks by btl_tcp_if_include and btl_tcp_if_exclude; UCX gets the same ones, by the rules of
+ * btl/tcp.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -34,7 +35,10 @@ static const char *told(const char *parameter)
     return *value;
 }
 
-/* An address with a label, as eth0:1, is listed under that: of the interface the part before counts. */
+/*
+ * An address with a label, as eth0:1, is listed under that: of the interface the part before
+ * counts.
+ */
 static size_t name_length(const struct ifaddrs *interface)
 {
     return strcspn(interface->ifa_name, ":");

@@ -113,7 +113,10 @@ static bool is_connected(const flash_peer_t *peer)
     return connected;
 }
 
-/* The modex record is fetched once: each time, PMIx copies it, and Open MPI 5's keeps a copy for good. */
+/*
+ * The modex record is fetched once: each time, PMIx copies it, and Open MPI 5's keeps a copy for
+ * good.
+ */
 int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char *reason)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
@@ -257,7 +260,10 @@ void mca_coll_flash_peers_judge(void)
     flash_progress_wake(progress);
 }
 
-/* Those that are there are told, too: they wait for answers that do not come in. False: lost before. */
+/*
+ * Those that are there are told, too: they wait for answers that do not come in. False: lost
+ * before.
+ */
 static bool give_up(const known_t *known)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
@@ -295,7 +301,10 @@ void mca_coll_flash_peers_suspect(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* One that has gone, unless a loopback probe has come in that must have been behind whatever it left. */
+/*
+ * One that has gone, unless a loopback probe has come in that must have been behind whatever it
+ * left.
+ */
 static const known_t *find_suspect(opal_process_name_t *name)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();

@@ -7,15 +7,16 @@
  * releases.
  *
  * Nobody can wait for a process whose Open MPI has no flash, or which was told to leave it out: it
- * would never answer. Each process first asks PMIx for the releases of the ranks that are 2^k away, for all k.
- * Then, in round k, it tells the one 2^k above it whether it knows of a difference, and hears the same from the
- * one below if that has flash. After log2(N) rounds all have heard: whom the path through a process
- * without flash would have reached, has seen that there is none.
+ * would never answer. Each process first asks PMIx for the releases of the ranks that are 2^k away,
+ * for all k. Then, in round k, it tells the one 2^k above it whether it knows of a difference, and
+ * hears the same from the one below if that has flash. After log2(N) rounds all have heard: whom
+ * the path through a process without flash would have reached, has seen that there is none.
  *
- * PMIx may fail for one process and not for another. A process therefore always sends to the one above, even if
- * PMIx has told it nothing of that process, because that process may wait for it. A process receives from the
- * one below only if PMIx has told it that the one below has flash; otherwise it has seen a difference, which all
- * others learn from it. A message that nobody receives is under a tag of its own.
+ * PMIx may fail for one process and not for another. A process therefore always sends to the one
+ * above, even if PMIx has told it nothing of that process, because that process may wait for it. A
+ * process receives from the one below only if PMIx has told it that the one below has flash;
+ * otherwise it has seen a difference, which all others learn from it. A message that nobody
+ * receives is under a tag of its own.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -107,8 +108,8 @@ static int exchange(ompi_communicator_t *world, uint32_t round, bool hears, diff
 }
 
 /*
- * By those who have no rank with flash right before them, so that not all do, and nobody asks for all:
- * Open MPI shows equal messages once.
+ * By those who have no rank with flash right before them, so that not all do, and nobody asks for
+ * all: Open MPI shows equal messages once.
  */
 static void tell(ompi_communicator_t *world, difference_t found)
 {

@@ -3,13 +3,13 @@
  *
  * A program that never heard of UCX finds its process as it was:
  *
- *   handlers  UCX takes SIGSEGV, SIGFPE, SIGILL, SIGHUP and others from the program when it is loaded. Runtimes
- *             live by such handlers (Julia, JVMs).
- *   threads   UCX's own thread would run the program's other handlers, which may expect a thread of the
- *             program's.
- *   code      UCX writes over the first instructions of mmap(2), munmap(2), brk(2) and others in the C library, to
- *             hear of memory that goes. It needs that for memory that it has registered with a device, and
- *             only there.
+ *   handlers  UCX takes SIGSEGV, SIGFPE, SIGILL, SIGHUP and others from the program when it is
+ *             loaded. Runtimes live by such handlers (Julia, JVMs).
+ *   threads   UCX's own thread would run the program's other handlers, which may expect a thread of
+ *             the program's.
+ *   code      UCX writes over the first instructions of mmap(2), munmap(2), brk(2) and others in
+ *             the C library, to hear of memory that goes. It needs that for memory that it has
+ *             registered with a device, and only there.
  *
  * `calls` is written in MPI_Init only.
  *
@@ -67,7 +67,9 @@ static void block_all_but_faults(sigset_t *signals)
 
 /* --------------------------------------------------------- the C library's code */
 
-/* Where UCX may register memory: with network adapters, GPUs, and for other processes of the node. */
+/*
+ * Where UCX may register memory: with network adapters, GPUs, and for other processes of the node.
+ */
 static bool has_registering_device(void)
 {
     static const char *const devices[] = {
@@ -104,8 +106,8 @@ static bool find_folder(char folder[PATH_MAX])
 }
 
 /*
- * The plugin stays loaded, and UCX with it: when UCX is unloaded, it puts back the signal handlers that it
- * found, over those that the program has set since.
+ * The plugin stays loaded, and UCX with it: when UCX is unloaded, it puts back the signal handlers
+ * that it found, over those that the program has set since.
  */
 static void *load_from(const char *folder, const char *below, char *reason)
 {
@@ -120,7 +122,10 @@ static void *load_from(const char *folder, const char *below, char *reason)
     return plugin;
 }
 
-/* Installed, in the folder of flash's plugins; in the folder where it was built, beside the library. */
+/*
+ * Installed, in the folder of flash's plugins; in the folder where it was built, beside the
+ * library.
+ */
 static const flash_ucx_calls_t *load(char *reason)
 {
     const flash_ucx_calls_t *found = NULL;
@@ -146,10 +151,10 @@ static const flash_ucx_calls_t *load(char *reason)
 }
 
 /*
- * UCX reads these two variables once, when the process loads it first: not to install handlers for faults,
- * and not to write over functions. Handlers that it had installed it would also remove at the end of the
- * process, over the program's. Open MPI changes the environment in MPI_Init as well: a program whose other
- * threads read the environment meanwhile has that problem without flash, too.
+ * UCX reads these two variables once, when the process loads it first: not to install handlers for
+ * faults, and not to write over functions. Handlers that it had installed it would also remove at
+ * the end of the process, over the program's. Open MPI changes the environment in MPI_Init as well:
+ * a program whose other threads read the environment meanwhile has that problem without flash, too.
  */
 static const flash_ucx_calls_t *load_quietly(char *reason)
 {
@@ -172,7 +177,8 @@ static const flash_ucx_calls_t *load_quietly(char *reason)
     return found;
 }
 
-flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_UCX_REASON_MAX])
+flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, unsigned on_node,
+                                           char reason[FLASH_UCX_REASON_MAX])
 {
     char networks[FLASH_UCX_NETWORKS_MAX];
     dispositions_t dispositions;
@@ -186,9 +192,12 @@ flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_
         calls = load_quietly(reason);
     }
     if (calls != NULL) {
-        transport = calls->create(
-            across_nodes, mca_coll_flash_networks(networks, sizeof(networks)) ? networks : NULL,
-            reason);
+        flash_ucx_surroundings_t around = {.across_nodes = across_nodes, .on_node = on_node};
+
+        if (mca_coll_flash_networks(networks, sizeof(networks))) {
+            around.networks = networks;
+        }
+        transport = calls->create(&around, reason);
     }
     (void) pthread_sigmask(SIG_SETMASK, &mask, NULL);
     restore(&dispositions);

@@ -9,18 +9,22 @@
 #include "flash_ucx.h"
 
 /*
- * The interfaces that Open MPI's own messages by TCP are told to use, with commas, in `size` bytes. False: it is
- * told nothing, or nothing that this host has.
+ * The interfaces that Open MPI's own messages by TCP are told to use, with commas, in `size` bytes.
+ * False: it is told nothing, or nothing that this host has.
  */
 bool mca_coll_flash_networks(char *list, size_t size);
 
 /*
- * Loads the plugin, unless it is loaded, and opens UCX; see `create` in flash_ucx.h. In MPI_Init. The
- * process' signal handlers are afterwards those that were there before.
+ * Loads the plugin, unless it is loaded, and opens UCX; see `create` in flash_ucx.h. In MPI_Init.
+ * The process' signal handlers are afterwards those that were there before.
  */
-flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, char reason[FLASH_UCX_REASON_MAX]);
+flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, unsigned on_node,
+                                           char reason[FLASH_UCX_REASON_MAX]);
 
-/* The plugin's functions; NULL before the plugin is loaded, so there as long as there is a transport. */
+/*
+ * The plugin's functions; NULL before the plugin is loaded, so there as long as there is a
+ * transport.
+ */
 const flash_ucx_calls_t *mca_coll_flash_ucx(void);
 
 #endif /* COLL_FLASH_UCX_H */

@@ -44,8 +44,9 @@ static bool thread_has_memory(pid_t pid, const char *thread)
 }
 
 /*
- * A process that has ended keeps its pid until its parent has waited for it, but no thread of it has
- * memory. The first thread alone tells nothing: it may end, by pthread_exit(), before the others.
+ * A process that has ended keeps its pid until its parent has waited for it, but no thread of it
+ * has memory. The first thread alone tells nothing: it may end, by pthread_exit(), before the
+ * others.
  */
 static bool has_memory(pid_t pid)
 {
@@ -110,7 +111,8 @@ bool flash_process_is_gone(const flash_process_t *process)
         if (found == process->number) {
             return false;
         }
-        /* Another process; or this one, which has closed what had the number, and uses its memory again. */
+        /* Another process; or this one, which has closed what had the number, and uses its memory
+           again. */
         if (process->began == 0 || began(process->pid) != process->began) {
             return true;
         }

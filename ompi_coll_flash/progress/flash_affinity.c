@@ -6,6 +6,7 @@
 #include "progress/flash_affinity.h"
 
 #include <hwloc.h>
+#include <hwloc/linux.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -97,13 +98,34 @@ static bool parse_all(char (*bindings)[FLASH_AFFINITY_MAX], int count, hwloc_bit
     return all;
 }
 
+/*
+ * Takes all that is not this job's. What started this rank, mpirun or its daemon, may use what the
+ * job may use. Slurm's daemon, which is not bound itself, may use more than the job: Slurm says how
+ * many processors of this node are the job's, and nothing tells which.
+ */
+static bool take_from_others(hwloc_topology_t topology, hwloc_bitmap_t taken)
+{
+    const char *given = getenv("SLURM_CPUS_ON_NODE");
+    hwloc_bitmap_t ours = hwloc_bitmap_alloc();
+    bool known = ours != NULL && hwloc_linux_get_tid_cpubind(topology, getppid(), ours) == 0;
+
+    if (known) {
+        hwloc_bitmap_and(ours, ours, hwloc_topology_get_allowed_cpuset(topology));
+        known = given == NULL || hwloc_bitmap_weight(ours) <= atoi(given);
+        hwloc_bitmap_not(taken, ours);
+    }
+    hwloc_bitmap_free(ours);
+    return known;
+}
+
 int flash_affinity_choose(char (*bindings)[FLASH_AFFINITY_MAX], int count, int self)
 {
     hwloc_topology_t topology = load_topology();
     hwloc_bitmap_t taken = hwloc_bitmap_alloc(), binding = hwloc_bitmap_alloc();
     int chosen = -1;
 
-    if (topology != NULL && taken != NULL && binding != NULL && parse_all(bindings, count, taken)) {
+    if (topology != NULL && taken != NULL && binding != NULL && take_from_others(topology, taken) &&
+        parse_all(bindings, count, taken)) {
         for (int rank = 0; rank <= self; rank++) {
             hwloc_bitmap_list_sscanf(binding, bindings[rank]);
             chosen = take_nearest(topology, binding, taken);

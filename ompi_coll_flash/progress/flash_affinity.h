@@ -17,8 +17,9 @@ void flash_affinity_binding(char text[FLASH_AFFINITY_MAX]);
 /*
  * The hardware thread for the progress thread of rank `self` out of `count` ranks of this node,
  * whose bindings are given in the same order on all of them: the nearest one to its binding that
- * no rank is bound to and that no rank before it takes. -1: there is none, or some rank is not
- * bound, or the machine cannot be examined.
+ * no rank is bound to and that no rank before it takes, among those that the launcher gave the job.
+ * -1: there is none, or some rank is not bound, or the machine cannot be examined, or nothing tells
+ * what is the job's.
  */
 int flash_affinity_choose(char (*bindings)[FLASH_AFFINITY_MAX], int count, int self);
 

@@ -167,8 +167,8 @@ static bool take_and_run(flash_progress_t *progress, unsigned kinds)
 }
 
 /*
- * With a progress thread to do the rest, the user's computation comes before it. What follows from it,
- * its operation's end for one, comes behind it at once.
+ * With a progress thread to do the rest, the user's computation comes before it. What follows from
+ * it, its operation's end for one, comes behind it at once.
  */
 static bool call_back_first(flash_progress_t *progress)
 {

@@ -18,18 +18,18 @@
 #define LOOK_NS INT64_C(20000000)
 
 /*
- * So many events that nothing came of are borne, one behind the other: the application may have been
- * quicker. More of them stand for something that lasts, such as UCX's sockets while the other side has
- * not answered yet: between any two, the thread then sleeps, for longer each time, up to about a
- * millisecond.
+ * So many events that nothing came of are borne, one behind the other: the application may have
+ * been quicker. More of them stand for something that lasts, such as UCX's sockets while the other
+ * side has not answered yet: between any two, the thread then sleeps, for longer each time, up to
+ * about a millisecond.
  */
 #define VAIN_EVENTS 8
 #define NAP_NS      INT64_C(50000)
 #define NAP_DOUBLES 4
 
 /*
- * How long the thread sleeps at most while something is under way elsewhere: as often as a copy of a
- * segment may end, at first; longer where it takes longer, a computation for one.
+ * How long the thread sleeps at most while something is under way elsewhere: as often as a copy of
+ * a segment may end, at first; longer where it takes longer, a computation for one.
  */
 #define LOOKS_AT_FIRST 8
 #define LOOKS_DOUBLE   4 /* after so many more each */
@@ -102,8 +102,10 @@ static void let_others_in(flash_progress_t *progress)
     flash_progress_lock_behind(progress);
 }
 
-/* Whether the transport has been busy for long, at each look since this thread has been on duty. Looks
-   are counted as well: a process that was stopped has seen nothing meanwhile. */
+/*
+ * Whether the transport has been busy for long, at each look since this thread has been on duty.
+ * Looks are counted as well: a process that was stopped has seen nothing meanwhile.
+ */
 static bool is_busy_for_long(flash_progress_t *progress)
 {
     uint64_t now = flash_trace_now();

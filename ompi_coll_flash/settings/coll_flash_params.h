@@ -102,7 +102,9 @@ void mca_coll_flash_params_register(void);
 
 /* False, and said: flash is to keep its hands off this Open MPI. */
 bool mca_coll_flash_version_fits(void);
-/* In each call of the extension, before anything else: ends the program if it is not. Any thread. */
+/*
+ * In each call of the extension, before anything else: ends the program if it is not. Any thread.
+ */
 void mca_coll_flash_version_require(void);
 
 #endif /* COLL_FLASH_PARAMS_H */

@@ -32,9 +32,9 @@ static void register_progress(void)
     mca_coll_flash_register_variable(
         "bind", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.bind,
-        "Bind the progress thread to the nearest hardware thread that no rank of this "
-        "node is bound to. Without such a one, or with ranks that are not bound, the "
-        "thread may run wherever its rank may");
+        "Bind the progress thread to the nearest hardware thread that the launcher gave the job "
+        "and that no rank of this node is bound to. Without such a one, with ranks that are not "
+        "bound, or with a part of a node of Slurm's, the thread may run wherever its rank may");
     mca_coll_flash_register_variable(
         "callback_thread", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_LOCAL,
         &mca_coll_flash_params.callback_thread,

@@ -71,8 +71,8 @@ bool mca_coll_flash_version_fits(void)
 }
 
 /*
- * A program that was linked with this library and runs with another MPI: a call would read that one's handles as
- * Open MPI's pointers. A program that calls nothing of flash's is not concerned.
+ * A program that was linked with this library and runs with another MPI: a call would read that
+ * one's handles as Open MPI's pointers. A program that calls nothing of flash's is not concerned.
  */
 void mca_coll_flash_version_require(void)
 {

@@ -23,6 +23,24 @@ done
 # No operation, no thread.
 own_job mpi 2 --mca coll_flash_progress on -x FLASH_TEST_THREAD=0 -- test_async idle
 
+# It runs where no rank is bound, if the launcher may run there, too, and Slurm says that all of that is the job's.
+bound() { # CASE COMMAND...: mpirun under COMMAND
+    printf '#!/bin/sh\nexec %s "$@"\n' "${*:2} $(command -v "$MPIRUN")" >"$scratch/bound"
+    chmod +x "$scratch/bound"
+    MPIRUN=$scratch/bound run 2 --mca coll_flash_algorithm ring --mca coll_flash_progress on --cpu-set "$first" \
+        --bind-to core:overload-allowed -- test_affinity "$1"
+}
+first=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*\([0-9]*\).*/\1/p' /proc/self/status)
+if (($(nproc) < 2)); then
+    skip 'np 2, bound: where the thread runs' 'this machine has one hardware thread'
+else
+    point 'np 2, bound: the thread runs where no rank is' bound outside env -u SLURM_CPUS_ON_NODE
+    point 'np 2, bound, the launcher too: the thread stays there' bound inside env -u SLURM_CPUS_ON_NODE taskset -c "$first"
+    point 'np 2, bound, in a part of a node of Slurm: the thread stays' bound inside env SLURM_CPUS_ON_NODE=1
+    point 'np 2, bound, with all of a node of Slurm: the thread runs where no rank is' \
+        bound outside env SLURM_CPUS_ON_NODE="$(nproc --all)"
+fi
+
 # What it did, as tools see it.
 for np in 1 2 5; do
     mpi "$np" -- test_counters

@@ -1,9 +1,11 @@
 /*
- * other_fabric.c: a library that is loaded before Open MPI's into a rank, which then seems to be on another fabric.
+ * other_fabric.c: a library that is loaded before Open MPI's into a rank, which then seems to be on
+ * another fabric.
  *
  *   FLASH_TEST_PML=NAME   Open MPI seems to have selected that PML.
  *   FLASH_TEST_MTL=NAME   Open MPI seems to have selected that MTL.
- *   FLASH_TEST_RDMA=yes   The host seems to have devices of RDMA; what is changed of UCX's defaults is printed.
+ *   FLASH_TEST_RDMA=yes   The host seems to have devices of RDMA; what is changed of UCX's defaults
+ *                         is printed.
  *
  * Messages go as before.
  *

@@ -1,0 +1,280 @@
+/*
+ * flash_ucx_config.c: how flash's own context of UCX is configured.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_ucx_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+/*
+ * With this prefix UCX itself reads FLASH_UCX_* beside UCX_*. Users expect to find the variables of
+ * a UCX program at UCX_: apply_environment() adds UCX_FLASH_*.
+ */
+#define UCX_OWN_PREFIX "FLASH"
+#define ENV_PREFIX     "UCX_FLASH_"
+
+extern char **environ;
+
+/*
+ * What the environment says of a setting, in the order in which it counts; `otherwise` if nothing.
+ */
+static const char *set_to(const char *name, const char *otherwise)
+{
+    static const char *const prefixes[] = {ENV_PREFIX, UCX_OWN_PREFIX "_UCX_", "UCX_"};
+    char variable[64];
+    const char *value = NULL;
+
+    for (size_t k = 0; k < sizeof(prefixes) / sizeof(prefixes[0]) && value == NULL; k++) {
+        snprintf(variable, sizeof(variable), "%s%s", prefixes[k], name);
+        value = getenv(variable);
+    }
+    return value != NULL ? value : otherwise;
+}
+
+/* Changes one of UCX's defaults, which the environment may change again. */
+static int set_default(ucp_config_t *config, const char *name, const char *value, char *reason)
+{
+    ucs_status_t status;
+
+    if (set_to(name, NULL) != NULL) {
+        return FLASH_OK;
+    }
+    status = ucp_config_modify(config, name, value);
+    if (status != UCS_OK) {
+        snprintf(reason, FLASH_UCX_REASON_MAX, "UCX refuses %s=%s: %s", name, value,
+                 ucs_status_string(status));
+    }
+    return flash_ucx_status(status);
+}
+
+/*
+ * What TCP sends and takes at a time: UCX's own 8 KiB cost a copying sender twice the CPU time.
+ * UCX 1.11 knows no way to change them for one context; there it is slower.
+ */
+static void set_tcp_buffers(ucp_config_t *config)
+{
+    static const char *const size = "64k";
+    unsigned major, minor, release;
+    bool prefixed; /* the names of a transport's settings are */
+
+    if (set_to("TCP_TX_SEG_SIZE", NULL) != NULL || set_to("TCP_RX_SEG_SIZE", NULL) != NULL) {
+        return;
+    }
+    ucp_get_version(&major, &minor, &release);
+    prefixed = major > 1 || minor >= 17;
+    (void) ucp_config_modify(config, prefixed ? "TCP_RX_SEG_SIZE" : "RX_SEG_SIZE", size);
+    (void) ucp_config_modify(config, prefixed ? "TCP_TX_SEG_SIZE" : "TX_SEG_SIZE", size);
+}
+
+/*
+ * UCX makes room for 512 messages at a time, in each of two transports through the node's memory,
+ * and touches 4 KiB for each message: 4 MiB, of which a process may never use any.
+ */
+static void set_memory_buffers(ucp_config_t *config)
+{
+    if (set_to("POSIX_RX_BUFS_GROW", NULL) == NULL && set_to("SYSV_RX_BUFS_GROW", NULL) == NULL &&
+        set_to("MM_RX_BUFS_GROW", NULL) == NULL) {
+        (void) ucp_config_modify(config, "MM_RX_BUFS_GROW", "64");
+    }
+}
+
+/*
+ * UCX's rendezvous over TCP waits for handshakes at both ends of each message: a ring of it reached
+ * 40 % of a 2 Gbit/s link that eager messages fill. What rendezvous protects from, messages that
+ * pile up at a receiver that is late, synchronous sends and the engine's limit on them do as well.
+ * Rendezvous stays where it saves a copy: with RDMA devices, and in jobs of one node.
+ *
+ * Not from the user's memory (zcopy): UCX ends the process if a connection breaks when part of a
+ * synchronous message has left that way.
+ */
+static int prefer_eager(ucp_config_t *config, char *reason)
+{
+    int rc;
+
+    set_tcp_buffers(config);
+    rc = set_default(config, "RNDV_THRESH", "inf", reason);
+    return rc == FLASH_OK ? set_default(config, "ZCOPY_THRESH", "inf", reason) : rc;
+}
+
+/* Applies each UCX_FLASH_NAME=VALUE of the environment to the configuration. */
+static int apply_environment(ucp_config_t *config, char *reason)
+{
+    for (char **entry = environ; *entry != NULL; entry++) {
+        const char *value = strchr(*entry, '=');
+        char name[128];
+        size_t length;
+        ucs_status_t status;
+
+        if (strncmp(*entry, ENV_PREFIX, strlen(ENV_PREFIX)) != 0 || value == NULL) {
+            continue;
+        }
+        length = (size_t) (value - *entry) - strlen(ENV_PREFIX);
+        if (length >= sizeof(name)) {
+            length = sizeof(name) - 1;
+        }
+        memcpy(name, *entry + strlen(ENV_PREFIX), length);
+        name[length] = '\0';
+        status = ucp_config_modify(config, name, value + 1);
+        if (status != UCS_OK) {
+            snprintf(reason, FLASH_UCX_REASON_MAX, "%s is not a setting that UCX accepts: %s",
+                     *entry, ucs_status_string(status));
+            return flash_ucx_status(status);
+        }
+    }
+    return FLASH_OK;
+}
+
+enum { LIST_MAX = 1024 };
+
+/* Behind what the list has. False: there is no room. */
+static bool append(char list[LIST_MAX], const char *word)
+{
+    size_t length = strlen(list);
+
+    return (size_t) snprintf(list + length, LIST_MAX - length, "%s%s", length == 0 ? "" : ",",
+                             word) < LIST_MAX - length;
+}
+
+/* UCX's transports that are not to be used. */
+typedef struct avoided {
+    bool cma, posix;
+} avoided_t;
+
+/* What comes of a word of a list of transports. */
+static const char *remaining(avoided_t avoided, const char *word)
+{
+    if (strcmp(word, "cma") == 0) {
+        return avoided.cma ? NULL : word;
+    }
+    if (strcmp(word, "posix") == 0 || strcmp(word, "mm") == 0) {
+        return avoided.posix ? "sysv" : word;
+    }
+    if (strcmp(word, "sm") == 0 || strcmp(word, "shm") == 0) {
+        return !avoided.posix ? "posix,sysv" : avoided.cma ? "sysv" : "sysv,cma";
+    }
+    return word;
+}
+
+/*
+ * The list of transports without these; what stands for several, those among them, becomes the
+ * others. False: it is too long.
+ */
+static bool remove_from(const char *transports, avoided_t avoided, char list[LIST_MAX])
+{
+    const char *removed = !avoided.posix ? "cma" : avoided.cma ? "cma,posix" : "posix";
+    char text[LIST_MAX], *rest, *word;
+    bool all = strlen(transports) < sizeof(text);
+
+    list[0] = '\0';
+    if (transports[0] == '^') {
+        return append(list, transports) && append(list, removed);
+    }
+    snprintf(text, sizeof(text), "%s", transports);
+    for (word = strtok_r(text, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        const char *left = remaining(avoided, word);
+
+        if (strcmp(word, "all") == 0) {
+            snprintf(list, LIST_MAX, "^%s", removed);
+            return true;
+        }
+        all &= left == NULL || append(list, left);
+    }
+    return all;
+}
+
+/*
+ * Whether this process is in another user namespace than the system's first, whose number Linux
+ * never changes.
+ */
+static bool is_in_user_namespace(void)
+{
+    const ino_t first = 0xEFFFFFFD;
+    struct stat space;
+
+    return stat("/proc/self/ns/user", &space) == 0 && space.st_ino != first;
+}
+
+/*
+ * UCX's transport cma reads and writes the memory of the node's other processes. A process that the
+ * kernel protects from that, as one whose program its user may execute and not read, tells the
+ * others by its address that they do not reach it so: a message that fails there never ends. So
+ * does one in a user namespace, which may be its own, as where a container is started for each
+ * rank: from there the memory of others is not read.
+ */
+static bool is_cma_denied(void)
+{
+    return prctl(PR_GET_DUMPABLE) != 1 || is_in_user_namespace();
+}
+
+/*
+ * UCX's transport posix takes its memory from /dev/shm, some 4 MiB for each rank at once. So does
+ * Open MPI, which ends by SIGBUS where it finds none: a container has 64 MiB there. Not of it is
+ * what the transport sysv takes.
+ */
+static bool is_shared_memory_short(unsigned ranks)
+{
+    enum { EACH = 16 << 20 }; /* as much again as both begin with, for what they take later */
+    struct statvfs system;
+
+    return statvfs("/dev/shm", &system) == 0 &&
+           (uint64_t) system.f_bavail * system.f_frsize < (uint64_t) ranks * EACH;
+}
+
+static int avoid_transports(ucp_config_t *config, unsigned on_node, char *reason)
+{
+    avoided_t avoided = {.cma = is_cma_denied(), .posix = is_shared_memory_short(on_node)};
+    char list[LIST_MAX];
+    ucs_status_t status;
+
+    if (!avoided.cma && !avoided.posix) {
+        return FLASH_OK;
+    }
+    if (!remove_from(set_to("TLS", "all"), avoided, list)) {
+        snprintf(reason, FLASH_UCX_REASON_MAX, "the list of transports in UCX_TLS is too long");
+        return FLASH_ERR_TRANSPORT;
+    }
+    status = ucp_config_modify(config, "TLS", list);
+    return status == UCS_OK ? FLASH_OK
+                            : flash_ucx_fail(reason, "UCX refuses to avoid a transport", status);
+}
+
+static int apply(ucp_config_t *config, bool rdma, const flash_ucx_surroundings_t *around,
+                 char *reason)
+{
+    int rc = around->across_nodes && !rdma ? prefer_eager(config, reason) : FLASH_OK;
+
+    set_memory_buffers(config);
+    if (rc == FLASH_OK && around->networks != NULL && !rdma) {
+        rc = set_default(config, "NET_DEVICES", around->networks, reason);
+    }
+    if (rc == FLASH_OK) {
+        /* How often probes ask (flash_ucx_probe.c). There are none until a peer falls silent. */
+        rc = set_default(config, "KEEPALIVE_INTERVAL", "2s", reason);
+    }
+    if (rc == FLASH_OK) {
+        rc = apply_environment(config, reason);
+    }
+    return rc == FLASH_OK ? avoid_transports(config, around->on_node, reason) : rc;
+}
+
+int flash_ucx_configure(bool rdma, const flash_ucx_surroundings_t *around, ucp_config_t **config,
+                        char *reason)
+{
+    ucs_status_t status = ucp_config_read(UCX_OWN_PREFIX, NULL, config);
+    int rc;
+
+    if (status != UCS_OK) {
+        return flash_ucx_fail(reason, "UCX cannot read its configuration", status);
+    }
+    rc = apply(*config, rdma, around, reason);
+    if (rc != FLASH_OK) {
+        ucp_config_release(*config);
+    }
+    return rc;
+}
