@@ -46,7 +46,7 @@ chmod +x "$scratch/apart"
 
 # goes_on NAME COMMAND...: whether that job ends well without flash; if not, NAME is skipped.
 goes_on() {
-    local name=$1 coll=^flash limit=60 status=0
+    local name=$1 coll=^flash limit=$FLASH_TEST_TIMEOUT status=0
     shift
     "$@" >"$log" 2>&1 || status=$?
     ((status == 0)) && return
