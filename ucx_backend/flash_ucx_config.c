@@ -72,6 +72,31 @@ static void set_tcp_buffers(ucp_config_t *config)
     (void) ucp_config_modify(config, prefixed ? "TCP_TX_SEG_SIZE" : "TX_SEG_SIZE", size);
 }
 
+static bool has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (; *list != '\0'; list += strcspn(list, ","), list += *list == ',') {
+        if (strcspn(list, ",") == length && strncmp(list, word, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether one of the two is among these transports. UCX warns of settings that no transport takes. */
+static bool uses_memory(const char *transports)
+{
+    bool but = transports[0] == '^';
+    const char *list = transports + but;
+    bool both = has_word(list, "sm") || has_word(list, "shm") || has_word(list, "mm");
+
+    if (but) {
+        return !both && !(has_word(list, "posix") && has_word(list, "sysv"));
+    }
+    return both || has_word(list, "all") || has_word(list, "posix") || has_word(list, "sysv");
+}
+
 /*
  * UCX makes room for 512 messages at a time, in each of two transports through the node's memory,
  * and touches 4 KiB for each message: 4 MiB, of which a process may never use any.
@@ -79,7 +104,7 @@ static void set_tcp_buffers(ucp_config_t *config)
 static void set_memory_buffers(ucp_config_t *config)
 {
     if (set_to("POSIX_RX_BUFS_GROW", NULL) == NULL && set_to("SYSV_RX_BUFS_GROW", NULL) == NULL &&
-        set_to("MM_RX_BUFS_GROW", NULL) == NULL) {
+        set_to("MM_RX_BUFS_GROW", NULL) == NULL && uses_memory(set_to("TLS", "all"))) {
         (void) ucp_config_modify(config, "MM_RX_BUFS_GROW", "64");
     }
 }
@@ -152,7 +177,7 @@ static const char *remaining(avoided_t avoided, const char *word)
     if (strcmp(word, "cma") == 0) {
         return avoided.cma ? NULL : word;
     }
-    if (strcmp(word, "posix") == 0 || strcmp(word, "mm") == 0) {
+    if (strcmp(word, "mm") == 0) {
         return avoided.posix ? "sysv" : word;
     }
     if (strcmp(word, "sm") == 0 || strcmp(word, "shm") == 0) {

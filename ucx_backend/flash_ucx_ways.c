@@ -17,8 +17,8 @@ typedef struct way {
 /* Within a process or a host. */
 static bool is_memory(const char *transport)
 {
-    static const char *const begins[] = {"self",  "posix", "sysv",     "cma",  "knem",
-                                         "xpmem", "cuda",  "gdr_copy", "rocm", "ze_"};
+    static const char *const begins[] = {"self", "posix",    "sysv",  "cma",  "knem", "xpmem",
+                                         "cuda", "gdr_copy", "gaudi", "rocm", "ze_"};
 
     for (size_t k = 0; k < sizeof(begins) / sizeof(begins[0]); k++) {
         if (strncmp(transport, begins[k], strlen(begins[k])) == 0) {

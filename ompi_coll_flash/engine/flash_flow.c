@@ -36,7 +36,10 @@ void flash_flow_leave(flash_op_t *op)
     }
 }
 
-/* What older operations have in flight, as far as it matters. */
+/*
+ * What older operations have in flight, as far as it matters. One alone leaves room for others: else
+ * a brief operation would wait for all blocks of a long one.
+ */
 static size_t bytes_of_older(const flash_op_t *op)
 {
     const flash_op_t *older;
@@ -44,10 +47,11 @@ static size_t bytes_of_older(const flash_op_t *op)
 
     TAILQ_FOREACH(older, &op->params.flow->ops, next_in_flow)
     {
-        if (older == op || bytes > FLASH_FLOW_BYTES) {
+        if (older == op || bytes >= FLASH_FLOW_BYTES) {
             break;
         }
-        bytes += older->bytes_in_flight;
+        bytes += older->bytes_in_flight < FLASH_FLOW_BYTES / 2 ? older->bytes_in_flight
+                                                               : FLASH_FLOW_BYTES / 2;
     }
     return bytes;
 }

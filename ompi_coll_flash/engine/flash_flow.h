@@ -7,7 +7,8 @@
  *
  * An operation waits for older ones alone: the receiver, which makes the same calls in the same
  * order, may wait for an older operation before it begins a younger one, and never the other way
- * round.
+ * round. So a flow is only for operations that need nothing but messages: the callbacks of one, or a
+ * user's sums, may wait for a younger one's end.
  *
  * All of it is ordered by the engine's lock, see flash_engine.h.
  *
@@ -21,8 +22,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-/* As many as two operations send at a time by default: the wire is never without a message. */
-#define FLASH_FLOW_BYTES ((size_t) 4 << 20)
+/* Two operations with the longest segments have a message each. */
+#define FLASH_FLOW_BYTES ((size_t) 8 << 20)
 
 struct flash_op;
 

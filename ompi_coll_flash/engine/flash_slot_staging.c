@@ -51,8 +51,6 @@ bool flash_slot_keep(flash_slot_t *slot)
 
 /* ------------------------------------------------------------------- departing */
 
-#include "engine/flash_slot.h"
-
 /* What it is copied to is what it is sent from. False: there is no memory for it yet. */
 static bool copy_to_departure(flash_slot_t *slot)
 {

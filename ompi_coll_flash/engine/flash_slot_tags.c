@@ -6,8 +6,6 @@
  */
 #include "engine/flash_slot.h"
 
-#include "engine/flash_slot.h"
-
 #include <string.h>
 
 uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending)

@@ -75,7 +75,10 @@ static bool btls_are_faster(ompi_proc_t *neighbour, char name[NAME_MAX_BYTES])
     return has_others(btls, slow);
 }
 
-/* With pml ucx, Open MPI goes by UCX as well. */
+/*
+ * With pml ucx, Open MPI goes by UCX as well. A pml that stands before another one, such as
+ * monitoring, has that one's name no more: then whatever leads to the neighbour tells.
+ */
 static bool own_is_faster(ompi_proc_t *neighbour, char name[NAME_MAX_BYTES])
 {
     const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
@@ -83,7 +86,7 @@ static bool own_is_faster(ompi_proc_t *neighbour, char name[NAME_MAX_BYTES])
     if (strcmp(pml, "cm") == 0) {
         return mtl_is_faster(name);
     }
-    if (strcmp(pml, "ob1") == 0) {
+    if (strcmp(pml, "ob1") == 0 || flash_compat_has_btls(neighbour)) {
         return btls_are_faster(neighbour, name);
     }
     snprintf(name, NAME_MAX_BYTES, "pml %s", pml);

@@ -9,7 +9,9 @@
 #include <hwloc/linux.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static hwloc_topology_t load_topology(void)
@@ -98,16 +100,59 @@ static bool parse_all(char (*bindings)[FLASH_AFFINITY_MAX], int count, hwloc_bit
     return all;
 }
 
+/* The name and the parent of a process: fields 2, in parentheses, and 4 of its line. 0: unknown. */
+static pid_t parent_of(pid_t pid, char name[32])
+{
+    char path[32];
+    int parent = 0;
+    FILE *line;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+    line = fopen(path, "re");
+    if (line == NULL || fscanf(line, "%*d (%31[^)]) %*c %d", name, &parent) != 2) {
+        parent = 0;
+    }
+    if (line != NULL) {
+        fclose(line);
+    }
+    return parent;
+}
+
 /*
- * Takes all that is not this job's. What started this rank, mpirun or its daemon, may use what the
- * job may use. Slurm's daemon, which is not bound itself, may use more than the job: Slurm says how
- * many processors of this node are the job's, and nothing tells which.
+ * What started this rank, mpirun or its daemon, or Slurm's; behind a wrapper, if there is one. If
+ * none of them is to be found, this rank's parent.
+ */
+static pid_t launcher(void)
+{
+    static const char *const names[] = {"mpirun",  "mpirun.openmpi", "mpiexec", "mpiexec.openmpi",
+                                        "orterun", "orted",          "prterun", "prte",
+                                        "prted",   "slurmstepd"};
+    pid_t pid = getppid();
+
+    for (pid_t next; pid > 1; pid = next) {
+        char name[32] = "";
+
+        next = parent_of(pid, name);
+        for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+            if (strcmp(name, names[k]) == 0) {
+                return pid;
+            }
+        }
+    }
+    return getppid();
+}
+
+/*
+ * Takes all that is not this job's. The launcher may use what the job may use. Slurm's daemon, which
+ * is not bound itself, may use more than the job: Slurm says how many processors of this node are
+ * the job's, and nothing tells which.
  */
 static bool take_from_others(hwloc_topology_t topology, hwloc_bitmap_t taken)
 {
     const char *given = getenv("SLURM_CPUS_ON_NODE");
     hwloc_bitmap_t ours = hwloc_bitmap_alloc();
-    bool known = ours != NULL && hwloc_linux_get_tid_cpubind(topology, getppid(), ours) == 0;
+    pid_t pid = launcher();
+    bool known = ours != NULL && pid > 0 && hwloc_linux_get_tid_cpubind(topology, pid, ours) == 0;
 
     if (known) {
         hwloc_bitmap_and(ours, ours, hwloc_topology_get_allowed_cpuset(topology));

@@ -64,10 +64,19 @@ static void end(mca_coll_flash_request_t *request, int status, uint32_t failed_r
     }
 }
 
-/* Ranks may start the rounds of persistent requests in orders of their own: no flow for them. */
+/*
+ * Whether a younger operation may wait for it, see flash_flow.h. Ranks may start the rounds of
+ * persistent requests in orders of their own.
+ */
+static bool has_flow(const mca_coll_flash_request_t *request, const flash_op_params_t *params)
+{
+    return request->sequence < FLASH_CALL_SEQUENCES && params->produce == NULL &&
+           params->consume == NULL && !params->combine_is_users;
+}
+
 static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
-    params->flow = request->sequence < FLASH_CALL_SEQUENCES ? &request->module->flow : NULL;
+    params->flow = has_flow(request, params) ? &request->module->flow : NULL;
     set_messages(request->module, request->sequence, request->kind, params);
     if (mca_coll_flash_op_id_take_or_wait(request, params)) {
         start(request, params);

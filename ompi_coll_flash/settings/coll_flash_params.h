@@ -103,7 +103,7 @@ void mca_coll_flash_params_register(void);
 /* False, and said: flash is to keep its hands off this Open MPI. */
 bool mca_coll_flash_version_fits(void);
 /*
- * In each call of the extension, before anything else: ends the program if it is not. Any thread.
+ * In each call of the extension but MPIX_Flash_complete, before anything else: ends the program if it is not. Any thread.
  */
 void mca_coll_flash_version_require(void);
 

@@ -55,7 +55,7 @@ point '2 hosts x 2, in turn: one rank wants the order of ranks, and all have it'
     goes_by 4 'rings go by the order of ranks' "${on_rank[@]}" 1 OMPI_MCA_coll_flash_ring_order=rank
 # UCX warns of what it does not know; the names of its settings have changed.
 settings_are_known() {
-    run_on 2 1 none -- test_allgather signatures >"$log" 2>&1 && holds 0 'invalid configurations'
+    run_on 2 1 none -- test_allgather signatures >"$log" 2>&1 && holds 0 'invalid configuration'
 }
 point '2 hosts: UCX knows what flash sets' settings_are_known
 

@@ -124,6 +124,13 @@ else
     skip "a program of MPICH's" 'no mpicc.mpich (Debian: libmpich-dev)'
 fi
 
+# --------------------------------------------------------------------- UCX's own
+
+for transports in tcp,self posix,self '^posix,sysv'; do
+    point "UCX_FLASH_TLS $transports: UCX finds all settings fitting" \
+        says 0 'invalid configuration' 2 -x "UCX_FLASH_TLS=$transports" -- test_allgather counts
+done
+
 # -------------------------------------------------- not the same on all ranks
 
 # A copy of the build whose library says that it is of another release.

@@ -1,11 +1,14 @@
 /*
  * test_outstanding.c: many calls outstanding for a rank that makes its own later: what arrives
- * there meanwhile takes bounded memory, and all calls end.
+ * there meanwhile takes bounded memory, and all calls end; and for one whose callbacks wait for a
+ * later call's end.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include <stdio.h>
 #include <time.h>
+
+#include <mpix_flash.h>
 
 #include "mpitest.h"
 
@@ -116,4 +119,64 @@ static void late_receiver(void)
     MPI_Comm_free(&other);
 }
 
-TEST_PROGRAM(test_outstanding, MPI_THREAD_SINGLE, {"late_receiver", late_receiver});
+/* ------------------------------------------------- callbacks that wait for a later call */
+
+enum { REDUCTIONS = 8 };
+
+static MPIX_Flash_handle held[REDUCTIONS * 64];
+static int held_count;
+static bool holding;
+
+/* Ones; on one rank, pieces stay pending until the later call has ended there. */
+static int produce(const MPIX_Flash_block *piece, void *arg)
+{
+    (void) arg;
+    memset(piece->data, 1, (size_t) piece->count);
+    if (!holding || held_count == (int) LENGTH(held)) {
+        return MPI_SUCCESS;
+    }
+    held[held_count++] = piece->handle;
+    return MPIX_FLASH_PENDING;
+}
+
+static void release_held(void)
+{
+    holding = false;
+    while (held_count > 0) {
+        check_class(MPIX_Flash_complete(held[--held_count], MPI_SUCCESS), MPI_SUCCESS, "complete");
+    }
+}
+
+static void callback_waits(void)
+{
+    MPI_Request reductions[REDUCTIONS], gather;
+    char *sums[REDUCTIONS];
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    block = make(BLOCK, world_rank + 1);
+    others = make((size_t) world_size * BLOCK, 0);
+    holding = world_rank == 1;
+    for (int k = 0; k < REDUCTIONS; k++) {
+        sums[k] = make(BLOCK, 0);
+        MPIX_Ireduce_scatter_block_compute(produce, NULL, NULL, sums[k], BLOCK, MPI_CHAR, MPI_SUM,
+                                           comm, &reductions[k]);
+    }
+    MPI_Iallgather(block, BLOCK, MPI_BYTE, others, BLOCK, MPI_BYTE, comm, &gather);
+    MPI_Wait(&gather, MPI_STATUS_IGNORE);
+    for (int rank = 0; rank < world_size; rank++) {
+        check(others[(size_t) rank * BLOCK] == rank + 1, "the block of rank %d", rank);
+    }
+    release_held();
+    MPI_Waitall(REDUCTIONS, reductions, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < REDUCTIONS; k++) {
+        check(sums[k][0] == world_size && memcmp(sums[k], sums[k] + 1, BLOCK - 1) == 0, "sum %d",
+              k);
+        free(sums[k]);
+    }
+    free(block);
+    free(others);
+    MPI_Comm_free(&comm);
+}
+
+TEST_PROGRAM(test_outstanding, MPI_THREAD_SINGLE, {"late_receiver", late_receiver},
+             {"callback_waits", callback_waits});

@@ -9,6 +9,8 @@
 #include "tap.h"
 
 enum { MOST_RANKS = 3, CALLS = 20, SEGMENT = 1 << 18, BLOCK = 4 * SEGMENT };
+/* Calls of other lengths, on two ranks. */
+enum { LONG_SEGMENT = 4 << 20, LONG_BLOCK = 4 * LONG_SEGMENT, BRIEF = 1000 };
 
 /*
  * The ranks of a communicator with a flow, each of which makes the same calls; and of another one,
@@ -190,8 +192,70 @@ static void test_other_communicator(void)
     free_job(job);
 }
 
+static void start_of_length(flash_engine_t *engine, fake_net_t *net, uint32_t rank,
+                            flash_flow_t *flow, size_t length, char *blocks)
+{
+    flash_op_params_t params = {.schedule = {.kind = FLASH_ALLGATHER,
+                                             .ring = {.nranks = 2, .place = rank},
+                                             .blocks = {.count = length},
+                                             .segment_elements = LONG_SEGMENT,
+                                             .pieces = 1,
+                                             .row = 1},
+                                .element = 1,
+                                .left = fake_net_peer(net, rank, 1 - rank),
+                                .right = fake_net_peer(net, rank, 1 - rank),
+                                .recv_tag = (uint64_t) length << FLASH_TAG_SHIFT,
+                                .send_tag = (uint64_t) length << FLASH_TAG_SHIFT,
+                                .sends = 4,
+                                .flow = flow,
+                                .input = blocks + rank * length,
+                                .output = blocks,
+                                .user = blocks};
+    flash_op_t *op;
+
+    must(flash_op_create(engine, &params, &op) == FLASH_OK, "an operation");
+    flash_op_start(op);
+}
+
+/* A long call has more in flight than the limit; a brief one behind it is sent all the same. */
+static void test_brief_behind_long(void)
+{
+    static const fake_options_t options = {.rendezvous = 100, .unordered = FLASH_TAG_MARKS};
+    job_t job = {.ranks = 2, .net = fake_net_create(2, 1, &options)};
+    char *blocks[2][2];
+    size_t sent[2];
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        job.engines[rank] = flash_engine_create(fake_net_transport(job.net, rank));
+        flash_flow_init(&job.flows[rank]);
+        blocks[rank][0] = calloc(2, LONG_BLOCK);
+        blocks[rank][1] = calloc(2, BRIEF);
+        must(job.engines[rank] != NULL && blocks[rank][0] != NULL && blocks[rank][1] != NULL,
+             "memory");
+    }
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        for (int call = 0; call < 2; call++) {
+            start_of_length(job.engines[rank], job.net, rank, &job.flows[rank],
+                            call == 0 ? LONG_BLOCK : BRIEF, blocks[rank][call]);
+            settle(&job);
+            if (rank == 0) {
+                sent[call] = (size_t) fake_net_stats(job.net, 0).bytes;
+            }
+        }
+    }
+    ok(sent[0] > FLASH_FLOW_BYTES && sent[1] == sent[0] + BRIEF,
+       "a brief call does not wait for a long one: %zu bytes, then %zu", sent[0], sent[1]);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        flash_engine_destroy(job.engines[rank]);
+        free(blocks[rank][0]);
+        free(blocks[rank][1]);
+    }
+    fake_net_destroy(job.net);
+}
+
 int main(void)
 {
+    test_brief_behind_long();
     test_late_receiver();
     test_oldest_goes_on();
     test_other_communicator();
