@@ -24,12 +24,13 @@ done
 own_job mpi 2 --mca coll_flash_progress on -x FLASH_TEST_THREAD=0 -- test_async idle
 
 # It runs where no rank is bound, if the launcher may run there, too, and Slurm says that all of that is the job's.
-bound() { # CASE COMMAND...: mpirun under COMMAND
+bound() { # CASE COMMAND...: mpirun under COMMAND, each rank under "${under_rank[@]}"
     printf '#!/bin/sh\nexec %s "$@"\n' "${*:2} $(command -v "$MPIRUN")" >"$scratch/bound"
     chmod +x "$scratch/bound"
-    MPIRUN=$scratch/bound run 2 --mca coll_flash_algorithm ring --mca coll_flash_progress on --cpu-set "$first" \
-        --bind-to core:overload-allowed -- test_affinity "$1"
+    MPIRUN=$scratch/bound run 2 --mca coll_flash_algorithm ring --mca coll_flash_progress on --bind-to none -- \
+        "$(command -v taskset)" -c "$first" "${under_rank[@]}" "$programs/flash_tests" test_affinity "$1"
 }
+under_rank=()
 first=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*\([0-9]*\).*/\1/p' /proc/self/status)
 if (($(nproc) < 2)); then
     skip 'np 2, bound: where the thread runs' 'this machine has one hardware thread'
@@ -39,6 +40,9 @@ else
     point 'np 2, bound, in a part of a node of Slurm: the thread stays' bound inside env SLURM_CPUS_ON_NODE=1
     point 'np 2, bound, with all of a node of Slurm: the thread runs where no rank is' \
         bound outside env SLURM_CPUS_ON_NODE="$(nproc --all)"
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    under_rank=(/bin/sh -c '"$@"; exit $?' wrapper)
+    point 'np 2, each under a wrapper, bound: the thread runs where no rank is' bound outside env -u SLURM_CPUS_ON_NODE
 fi
 
 # What it did, as tools see it.

@@ -89,9 +89,10 @@ apart() {
 short=(-x FLASH_TEST_LONGEST=262144)
 # It takes processes of one number, which those are that begin a namespace, for one process.
 tcp=(--mca btl 'tcp,self' --mca pml ob1)
+apart 3 user 1 "${short[@]}"
 for who in all 1; do
-    apart 3 user "$who" "${short[@]}"
-    apart 3 user "$who" "${tcp[@]}"
+    [[ $who == 1 ]] || long apart 3 user "$who" "${short[@]}"
+    long apart 3 user "$who" "${tcp[@]}"
     long apart 2 user "$who" "${short[@]}"
     for combination in ipc mount uts shm net; do
         long apart 3 "$combination" "$who"
@@ -101,7 +102,7 @@ for combination in rootless rootful pid user+pid pid+ipc; do
     [[ $combination == rootless ]] && in_tier=() || in_tier=(long)
     "${in_tier[@]}" apart 3 "$combination" 1 "${tcp[@]}"
     long apart 3 "$combination" 1 "${short[@]}"
-    "${in_tier[@]}" apart 3 "$combination" all "${tcp[@]}"
+    long apart 3 "$combination" all "${tcp[@]}"
     long apart 3 "$combination" all
     long apart 2 "$combination" all "${tcp[@]}"
 done
