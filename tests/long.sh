@@ -43,12 +43,16 @@ tsan            likewise: requests and threads
 tsan-shm        likewise: calls through shared memory
 tsan-requests   likewise: the requests of such calls
 valgrind        the programs under valgrind
-mutations-0     mutations of the library, each of which a test of the short tier must notice: every sixth
+mutations-0     mutations of the library, each of which a test of the short tier must notice: every tenth
 mutations-1     likewise
 mutations-2     likewise
 mutations-3     likewise
 mutations-4     likewise
 mutations-5     likewise
+mutations-6     likewise
+mutations-7     likewise
+mutations-8     likewise
+mutations-9     likewise
 '
 names=$(awk 'NF { print $1 }' <<<"$slices")
 
@@ -110,10 +114,10 @@ units() {
         test_progress_thread test_trace
 }
 
-# every_sixth_mutation K: from the Kth on.
-every_sixth_mutation() {
+# every_tenth_mutation K: from the Kth on.
+every_tenth_mutation() {
     local every
-    mapfile -t every < <(tests/mutate.sh --list | awk -v k="$1" 'NR % 6 == k { print $1 }')
+    mapfile -t every < <(tests/mutate.sh --list | awk -v k="$1" 'NR % 10 == k { print $1 }')
     # What hangs counts as noticed: not what merely waits for a core.
     FLASH_TEST_TIMEOUT=${FLASH_TEST_LOADED:+150} tests/mutate.sh "${every[@]}"
 }
@@ -149,7 +153,7 @@ run_slice() {
     tsan-shm) with_tool tsan mpi shm.sh ;;
     tsan-requests) with_tool tsan mpi shm_requests.sh ;;
     valgrind) ./install-deps.sh valgrind && make --silent --directory "$folder" check-valgrind ;;
-    mutations-*) every_sixth_mutation "${1#*-}" ;;
+    mutations-*) every_tenth_mutation "${1#*-}" ;;
     esac
 }
 
