@@ -15,6 +15,8 @@ long mpi 3 --mca coll_flash_progress off -- test_growth
 for np in 2 3; do
     mpi "$np" -x UCX_FLASH_RNDV_THRESH=inf -x UCX_FLASH_ZCOPY_THRESH=inf -- test_outstanding
 done
+# A window so short that a rank takes no more messages of a reduction whose callbacks wait.
+mpi 3 --mca coll_flash_segment_window 1 -- test_outstanding callback_waits
 
 # What the extension has without flash's component.
 select_coll ^flash
