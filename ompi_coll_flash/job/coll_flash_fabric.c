@@ -75,22 +75,26 @@ static bool btls_are_faster(ompi_proc_t *neighbour, char name[NAME_MAX_BYTES])
     return has_others(btls, slow);
 }
 
-/*
- * With pml ucx, Open MPI goes by UCX as well. A pml that stands before another one, such as
- * monitoring, has that one's name no more: then whatever leads to the neighbour tells.
- */
+/* PMLs that stand before the one that sends, whose name is not to be had then. */
+static bool stands_before_another(const char *pml)
+{
+    return strcmp(pml, "monitoring") == 0 || strcmp(pml, "v") == 0;
+}
+
+/* With pml ucx, Open MPI goes by UCX as well. */
 static bool own_is_faster(ompi_proc_t *neighbour, char name[NAME_MAX_BYTES])
 {
     const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
+    bool before = stands_before_another(pml);
 
-    if (strcmp(pml, "cm") == 0) {
-        return mtl_is_faster(name);
-    }
-    if (strcmp(pml, "ob1") == 0 || flash_compat_has_btls(neighbour)) {
+    if (strcmp(pml, "ob1") == 0 || (before && flash_compat_has_btls(neighbour))) {
         return btls_are_faster(neighbour, name);
     }
+    if (strcmp(pml, "cm") == 0 || (before && strcmp(flash_compat_mtl(), "none") != 0)) {
+        return mtl_is_faster(name);
+    }
     snprintf(name, NAME_MAX_BYTES, "pml %s", pml);
-    return strcmp(pml, "ucx") != 0;
+    return !before && strcmp(pml, "ucx") != 0;
 }
 
 bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int right)

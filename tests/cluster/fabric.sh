@@ -51,6 +51,9 @@ else
         outcome 2 1 no 'Open MPI by mtl ofi$' -- "${other[@]}"
     seems FLASH_TEST_PML=unknown
     point '2 hosts, an unknown PML: flash does not serve' outcome 2 1 no 'Open MPI by pml unknown$' -- "${other[@]}"
+    seems FLASH_TEST_PML=monitoring
+    point '2 hosts, a PML before the one that sends: its BTLs count, and flash serves' \
+        outcome 2 1 yes 'Open MPI by btl ' -- "${other[@]}"
     seems FLASH_TEST_PML=ucx
     point '2 hosts, the PML ucx: flash serves' outcome 2 1 yes 'Open MPI by pml ucx$' -- "${other[@]}"
     # UCX has TCP alone, whatever devices the host has: its protocols are those for TCP.
