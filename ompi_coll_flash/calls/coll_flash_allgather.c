@@ -280,17 +280,6 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
                                      previous->allgatherv_init_module);
 }
 
-static int make_persistent(const char *name, const arguments_t *a, struct ompi_info_t *info,
-                           mca_coll_base_module_t *base, ompi_request_t **request)
-{
-    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-
-    return mca_coll_flash_path_of(name, a, 0, module, mca_coll_flash_persistent_reason(module)) !=
-                   FLASH_FALLBACK
-               ? mca_coll_flash_persistent_new(module, a, start, request)
-               : mca_coll_flash_persistent_below(module, a, pass_on_each_time, info, request);
-}
-
 int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
                                   MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
                                   MPI_Datatype recvtype, ompi_communicator_t *comm,
@@ -301,7 +290,8 @@ int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
         arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
 
     (void) comm;
-    return make_persistent("Allgather_init", &arguments, info, base, request);
+    return mca_coll_flash_make_persistent("Allgather_init", &arguments, start, pass_on_each_time,
+                                          info, base, request);
 }
 
 int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
@@ -314,5 +304,6 @@ int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
         arguments_of(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
 
     (void) comm;
-    return make_persistent("Allgatherv_init", &arguments, info, base, request);
+    return mca_coll_flash_make_persistent("Allgatherv_init", &arguments, start, pass_on_each_time,
+                                          info, base, request);
 }

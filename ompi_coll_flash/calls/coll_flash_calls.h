@@ -151,24 +151,19 @@ int mca_coll_flash_start_bounced(mca_coll_flash_module_t *module, flash_kind_t k
 
 /* Once, before threads make persistent requests at a time. */
 void mca_coll_flash_persistent_init(void);
-/* Why the next persistent request cannot be a ring's. */
-mca_coll_flash_reason_t mca_coll_flash_persistent_reason(const mca_coll_flash_module_t *module);
-/* An inactive request, each start of which calls `start_round`. */
-int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
-                                  const mca_coll_flash_arguments_t *arguments,
-                                  mca_coll_flash_start_fn *start_round, ompi_request_t **request);
-/* Has another module make such a request, by a function like this one. */
+/* Has another module make a persistent request. */
 typedef int mca_coll_flash_init_fn(mca_coll_flash_module_t *module,
                                    const mca_coll_flash_arguments_t *arguments,
                                    struct ompi_info_t *info, ompi_request_t **request);
 /*
- * A request of the module below, by `init`; of buffers in a device's memory, which that would
- * touch, one that copies them in each of its rounds.
+ * The persistent form of a standard call: an inactive request. Where the ring serves the call, each
+ * start calls `start_round`. Elsewhere `init` makes the request; if its buffers are in device memory,
+ * which the module below would touch, each round copies them.
  */
-int mca_coll_flash_persistent_below(mca_coll_flash_module_t *module,
-                                    const mca_coll_flash_arguments_t *arguments,
-                                    mca_coll_flash_init_fn *init, struct ompi_info_t *info,
-                                    ompi_request_t **request);
+int mca_coll_flash_make_persistent(const char *name, const mca_coll_flash_arguments_t *arguments,
+                                   mca_coll_flash_start_fn *start_round,
+                                   mca_coll_flash_init_fn *init, struct ompi_info_t *info,
+                                   mca_coll_base_module_t *base, ompi_request_t **request);
 
 /* No gap in an element or between two: a ring carries all that lies in their extent. */
 bool mca_coll_flash_is_solid(MPI_Datatype type);

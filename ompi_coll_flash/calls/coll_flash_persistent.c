@@ -216,7 +216,7 @@ static int keep_arrays(mca_coll_flash_persistent_t *persistent, int size)
  * theirs in different orders (MPI 4.0, section 6.13). No operation id is given twice, since a
  * request may live as long as its communicator.
  */
-mca_coll_flash_reason_t mca_coll_flash_persistent_reason(const mca_coll_flash_module_t *module)
+static mca_coll_flash_reason_t reason_of(const mca_coll_flash_module_t *module)
 {
     return module->persistent_sequence < FLASH_CALL_SEQUENCES ? FLASH_NO_REASON
                                                               : FLASH_PERSISTENT_OP_IDS;
@@ -243,9 +243,8 @@ static mca_coll_flash_persistent_t *make_request(mca_coll_flash_module_t *module
     return persistent;
 }
 
-int mca_coll_flash_persistent_new(mca_coll_flash_module_t *module,
-                                  const mca_coll_flash_arguments_t *arguments,
-                                  mca_coll_flash_start_fn *start_round, ompi_request_t **request)
+static int make_ring(mca_coll_flash_module_t *module, const mca_coll_flash_arguments_t *arguments,
+                     mca_coll_flash_start_fn *start_round, ompi_request_t **request)
 {
     uint32_t op_id = module->persistent_sequence++; /* first of all: the other ranks count it */
     mca_coll_flash_persistent_t *persistent = make_request(module, arguments);
@@ -284,10 +283,9 @@ static int stand_for_below(mca_coll_flash_module_t *module,
     return MPI_SUCCESS;
 }
 
-int mca_coll_flash_persistent_below(mca_coll_flash_module_t *module,
-                                    const mca_coll_flash_arguments_t *arguments,
-                                    mca_coll_flash_init_fn *init, struct ompi_info_t *info,
-                                    ompi_request_t **request)
+static int make_below(mca_coll_flash_module_t *module, const mca_coll_flash_arguments_t *arguments,
+                      mca_coll_flash_init_fn *init, struct ompi_info_t *info,
+                      ompi_request_t **request)
 {
     mca_coll_flash_arguments_t bounced = *arguments;
     flash_host_bounce_t *bounce;
@@ -301,4 +299,17 @@ int mca_coll_flash_persistent_below(mca_coll_flash_module_t *module,
     }
     mca_coll_flash_bounce_free(bounce);
     return rc;
+}
+
+int mca_coll_flash_make_persistent(const char *name, const mca_coll_flash_arguments_t *arguments,
+                                   mca_coll_flash_start_fn *start_round,
+                                   mca_coll_flash_init_fn *init, struct ompi_info_t *info,
+                                   mca_coll_base_module_t *base, ompi_request_t **request)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_path_t path =
+        mca_coll_flash_path_of(name, arguments, 0, module, reason_of(module));
+
+    return path == FLASH_FALLBACK ? make_below(module, arguments, init, info, request)
+                                  : make_ring(module, arguments, start_round, request);
 }

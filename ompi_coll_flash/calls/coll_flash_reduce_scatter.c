@@ -230,17 +230,6 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
                                          previous->reduce_scatter_init_module);
 }
 
-static int make_persistent(const char *name, const arguments_t *a, struct ompi_info_t *info,
-                           mca_coll_base_module_t *base, ompi_request_t **request)
-{
-    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-
-    return mca_coll_flash_path_of(name, a, 0, module, mca_coll_flash_persistent_reason(module)) !=
-                   FLASH_FALLBACK
-               ? mca_coll_flash_persistent_new(module, a, start, request)
-               : mca_coll_flash_persistent_below(module, a, pass_on_each_time, info, request);
-}
-
 int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
                                        flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
                                        ompi_communicator_t *comm, struct ompi_info_t *info,
@@ -249,7 +238,8 @@ int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
     arguments_t arguments = arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
 
     (void) comm;
-    return make_persistent("Reduce_scatter_init", &arguments, info, base, request);
+    return mca_coll_flash_make_persistent("Reduce_scatter_init", &arguments, start,
+                                          pass_on_each_time, info, base, request);
 }
 
 int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
@@ -261,5 +251,6 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
     arguments_t arguments = arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
 
     (void) comm;
-    return make_persistent("Reduce_scatter_block_init", &arguments, info, base, request);
+    return mca_coll_flash_make_persistent("Reduce_scatter_block_init", &arguments, start,
+                                          pass_on_each_time, info, base, request);
 }

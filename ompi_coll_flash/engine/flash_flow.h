@@ -1,14 +1,14 @@
 /*
  * flash_flow.h: what the operations of a communicator have in flight together.
  *
- * A receiver that is late has a place for none of their messages, so that UCX keeps these there in
- * memory that it never gives back. Each operation limits its own messages (`sends` in
- * flash_engine.h); a flow limits the bytes of operations one behind another.
+ * An operation of a flow waits for older operations of the flow alone. All ranks make the calls of
+ * a communicator in the same order: a receiver may wait for an older operation before it begins a
+ * younger one, and never the other way round. Callbacks, and a user's operator, may wait for a
+ * younger operation's end; operations that have any belong to no flow.
  *
- * An operation waits for older ones alone: the receiver, which makes the same calls in the same
- * order, may wait for an older operation before it begins a younger one, and never the other way
- * round. So a flow is only for operations that need nothing but messages: the callbacks of one, or a
- * user's sums, may wait for a younger one's end.
+ * A receiver that has not begun an operation has posted no receives for its messages. UCX keeps
+ * such messages in memory of the receiver, which UCX never gives back. Each operation limits its own
+ * messages (`sends` in flash_engine.h); the flow limits the bytes of all its operations together.
  *
  * All of it is ordered by the engine's lock, see flash_engine.h.
  *
@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-/* Two operations with the longest segments have a message each. */
+/* Enough for two operations that each have one of the longest segments (4 MiB) in flight. */
 #define FLASH_FLOW_BYTES ((size_t) 8 << 20)
 
 struct flash_op;
