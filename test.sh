@@ -32,7 +32,8 @@ make --directory "$folder" --silent -j"$(nproc)" check TESTS= >/dev/null
 find "$folder/tests" \( -name '*.trs' -o -name '*.log' -o -name '*.time' \) -delete
 checked=0
 SECONDS=0
-make --directory "$folder" --silent --keep-going -j"$(($(nproc) + 1))" check || checked=$?
+make --directory "$folder" --silent --keep-going -j"$(($(nproc) + 1))" --file="$PWD/tests/all.mk" || checked=$?
+make --directory "$folder/tests/mpi" --silent check TESTS=install.sh || checked=$?
 whole=$SECONDS
 
 passed=0 failed=0 skipped=0

@@ -22,13 +22,10 @@ for np in 1 2 3 5; do
     one_kind "$np"
     two_callbacks "$np"
 done
-mpi 8 -- test_extension
-two_callbacks 8
-for np in 4 6 7; do
+for np in 4 6 7 8; do
     long one_kind "$np"
     long two_callbacks "$np"
 done
-long one_kind 8
 other_settings() { # NP
     mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_two_callbacks
     mpi "$1" --mca coll_flash_progress off -- test_two_callbacks
@@ -42,7 +39,7 @@ long other_settings 2
 other_settings 3
 long other_settings 5
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_extension
-mpi 5 --mca coll_flash_ring_order rank -- test_extension
+long mpi 5 --mca coll_flash_ring_order rank -- test_extension
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_two_callbacks
 mpi 5 --mca coll_flash_ring_order rank -- test_two_callbacks
 FLASH_TEST_LEVEL=multiple mpi 3 -- test_two_callbacks

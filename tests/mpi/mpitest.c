@@ -83,7 +83,9 @@ bool passes_persistent_on(void)
 
 bool is_turn(size_t k)
 {
-    return !short_tier || world_size <= 2 || (k + (size_t) world_size) % 3 == 0;
+    size_t turns = world_size <= 4 ? 3 : 9;
+
+    return !short_tier || world_size <= 2 || (k + (size_t) world_size) % turns == 0;
 }
 
 void *get_memory(size_t bytes)

@@ -80,8 +80,8 @@ unsigned failed_checks(void);
 void set_place(const char *point, const char *name);
 
 /*
- * Whether case `k` of many alike is to be tried. With more than two ranks, the short tier has a
- * third of them, and another third with the next number of ranks. Alike on all ranks.
+ * Whether case `k` of many alike is to be tried. The short tier has a third of them with three and
+ * four ranks, a ninth with more, and others with the next number of ranks. Alike on all ranks.
  */
 bool is_turn(size_t k);
 

@@ -20,10 +20,10 @@ path_is() { # TEXT OTHER: plain calls take the way of that text, and none the ot
 }
 counts=(test_allgather counts)
 point 'on one node: shared memory' path_is 'shm (on one node' 'ring\|falls back' -- "${counts[@]}"
-wanted() {
+asked_for() {
     on_node=yes algorithm=shm path_is 'shm (see algorithm' 'ring\|falls back' -- "${counts[@]}"
 }
-point 'algorithm shm, where rings are welcome' wanted
+point 'algorithm shm, where rings are welcome' asked_for
 point 'coll_flash_shm no on one rank: all fall back' path_is 'falls back (' 'ring\|shm' \
     -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_shm=no "$programs/flash_tests" test_allgather counts
 point 'algorithm ring: the ring' path_is ring 'shm\|falls back' --mca coll_flash_algorithm ring -- "${counts[@]}"
