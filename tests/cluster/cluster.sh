@@ -24,12 +24,15 @@ goes_by() {
         "$programs/flash_tests" test_allgather types >"$log" 2>&1 && holds "$1" "$2"
 }
 
-for shape in '2 1' '4 1' '2 2' '3 1'; do
-    read -r number ranks <<<"$shape"
-    on_hosts "$number" "$ranks" -- test_allgather types signatures big
-    on_hosts "$number" "$ranks" -- test_reduce_scatter
-    on_hosts "$number" "$ranks" -- test_extension
-done
+results_on() { # HOSTS RANKS
+    on_hosts "$1" "$2" -- test_allgather types signatures big
+    on_hosts "$1" "$2" -- test_reduce_scatter
+    on_hosts "$1" "$2" -- test_extension
+}
+long results_on 2 1
+results_on 4 1
+results_on 2 2
+results_on 3 1
 # A failing rank on another host, and rings that cross hosts at other places.
 on_hosts 3 1 -- test_failures consume produce
 on_hosts 3 1 -- test_sizes plain persistent compute

@@ -28,7 +28,8 @@ for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}" \
     read -ra words <<<"$test"
     mpi 3 --mca coll_flash_segment_bytes 4096 -- "${words[@]}"
     long mpi 4 --mca coll_flash_progress off -- "${words[@]}"
-    mpi 3 --mca coll_flash_cuda_reduce 0 -- "${words[@]}"
+    mpi 2 --mca coll_flash_cuda_reduce 0 -- "${words[@]}"
+    long mpi 3 --mca coll_flash_cuda_reduce 0 -- "${words[@]}"
     FLASH_TEST_LEVEL=multiple mpi 2 -- "${words[@]}"
 done
 

@@ -3,7 +3,7 @@
 # random.sh [--long [OPERATIONS]]
 #
 # Random calls, types, communicators and orders of completion, every byte checked, and which way
-# each call took: 5000 operations in jobs that flash serves, and some more, or with --long a
+# each call took: 3000 operations in jobs that flash serves, and some more, or with --long a
 # million, with time and memory, which must not grow. FLASH_TEST_SEED in the environment gives
 # other ones. By hand, run it in its build folder.
 #
@@ -14,7 +14,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 seed=${FLASH_TEST_SEED:-20260424}
-total=5000
+total=3000
 [[ ${FLASH_TEST_TIER:-short} == short ]] || total=${FLASH_RANDOM_OPERATIONS:-10000}
 more=() # options of random_ops
 if [[ ${1:-} == --long ]]; then
