@@ -30,7 +30,7 @@ results_on() { # HOSTS RANKS
     on_hosts "$1" "$2" -- test_extension
 }
 long results_on 2 1
-results_on 4 1
+long results_on 4 1
 results_on 2 2
 results_on 3 1
 # A failing rank on another host, and rings that cross hosts at other places.

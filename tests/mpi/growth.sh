@@ -21,6 +21,6 @@ mpi 3 --mca coll_flash_segment_window 1 -- test_outstanding callback_waits
 # What the extension has without flash's component.
 select_coll ^flash
 options -x FLASH_TEST_ACTIVE=0
-mpi 2 -- test_growth
+long mpi 2 -- test_growth
 
 plan

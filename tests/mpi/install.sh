@@ -171,9 +171,22 @@ else
     point 'manual pages' has_pages
 fi
 
-# Each program, and each option that it tells of itself.
+# What each program tells of itself, in a file of its own. Two take no options, and say how they are called.
+ask_programs() {
+    local program
+    for program in "$prefix"/bin/*; do
+        while (($(jobs -pr | wc -l) >= 4)); do
+            wait -n || :
+        done
+        run 1 -- "$program" --help >"$scratch/help.${program##*/}" 2>&1 &
+    done
+    wait || :
+}
+
+# Each program, and each option that it tells of.
 programs_have_pages() {
     local program page option missing=0
+    ask_programs
     for program in "$prefix"/bin/*; do
         page=$(find "$root" -name "${program##*/}.1")
         [[ $page ]] || {
@@ -181,12 +194,11 @@ programs_have_pages() {
             missing=1
             continue
         }
-        run 1 -- "$program" --help >"$log" 2>&1 || : # two take none, and say how they are called
         while read -r option; do
             sed 's/\\-/-/g' "$page" | grep -q -e "$option" && continue
             echo "$page does not tell of $option"
             missing=1
-        done < <(grep -Eo -e '--[a-z][a-z-]+' "$log" | grep -v -x -e --help | sort -u)
+        done < <(grep -Eo -e '--[a-z][a-z-]+' "$scratch/help.${program##*/}" | grep -v -x -e --help | sort -u)
     done
     ((missing == 0))
 }
