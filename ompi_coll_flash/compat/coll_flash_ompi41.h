@@ -9,8 +9,7 @@
 #include "opal/mca/pmix/pmix.h"
 #include "opal/runtime/opal_params.h"
 
-#define FLASH_COLL_VERSION     MCA_COLL_BASE_VERSION_2_0_0
-#define FLASH_ALLGATHER_RECDBL ompi_coll_base_allgather_intra_bruck
+#define FLASH_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
 
 /* Whether Open MPI's own components take buffers in the memory of devices. */
 static inline bool flash_compat_takes_devices(void)

@@ -12,15 +12,13 @@
 #include "ompi/runtime/params.h"
 
 #if OMPI_MAJOR_VERSION == 5
-#define FLASH_COLL_VERSION     MCA_COLL_BASE_VERSION_2_4_0
-#define FLASH_ALLGATHER_RECDBL ompi_coll_base_allgather_intra_bruck
+#define FLASH_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
 #else
 #include "ompi/util/count_disp_array.h"
 
-#define FLASH_COLL_VERSION          MCA_COLL_BASE_VERSION_3_0_0
-#define FLASH_ALLGATHER_RECDBL(...) ompi_coll_base_allgather_intra_k_bruck(__VA_ARGS__, 2)
+#define FLASH_COLL_VERSION MCA_COLL_BASE_VERSION_3_0_0
 /* coll_flash_ompi6.c's. */
-#define FLASH_LARGE_COUNTS          1
+#define FLASH_LARGE_COUNTS 1
 typedef size_t flash_large_count_t;
 typedef ompi_count_array_t flash_large_counts_t;
 typedef ompi_disp_array_t flash_large_displs_t;

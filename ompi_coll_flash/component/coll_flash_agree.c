@@ -1,9 +1,10 @@
 /*
  * coll_flash_agree.c: what the processes of a job agree on.
  *
- * All of them serve, or none: in MPI_Init, one allreduce over MPI_COMM_WORLD settles whether UCX
- * works on every rank, whether it has found as fast a fabric there as Open MPI uses, and which
- * values of the parameters that decide about paths all go by.
+ * All of them serve, or none: in MPI_Init, one exchange (job/coll_flash_meeting.c) settles whether
+ * all have the same release, where each process is, whether UCX works on every rank, whether it has
+ * found as fast a fabric there as Open MPI uses, and which values of the parameters that decide
+ * about paths all go by.
  *
  * Written in MPI_Init only.
  *
@@ -11,6 +12,7 @@
  */
 #include "component/coll_flash_component.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "recdbl/coll_flash_recdbl.h"
@@ -72,7 +74,7 @@ static size_t segment_of(int64_t value)
     return value == NO_LENGTH ? 0 : (size_t) value;
 }
 
-static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int right, bool usable)
+static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next, bool usable)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
 
@@ -86,7 +88,7 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int right
         mine[SHARED + k] = -mine[k];
     }
     mine[USABLE] = usable;
-    mine[FABRIC] = !usable || mca_coll_flash_fabric_suits(world, right);
+    mine[FABRIC] = !usable || mca_coll_flash_fabric_suits(world, next);
     mine[THREAD] = !usable || mca_coll_flash_job_may_progress();
     mine[ON_NODE] = wants_on_node();
     mine[SHM] = mca_coll_flash_shm_meet(world) ? params->shm : FLASH_SHM_NO;
@@ -189,51 +191,84 @@ static void tell_outcome(const int64_t least[VALUES])
                   least[THREAD] ? "" : ", without a progress thread on some rank");
 }
 
-int mca_coll_flash_meet(ompi_communicator_t *world)
+/* Before anything else of a rank is known: the next one's release is among those looked at. */
+static bool may_be_used(ompi_communicator_t *world, int next, bool passes_on)
 {
-    int rc = mca_coll_flash_release_agree(world);
+    return mca_coll_flash_params.priority > FLASH_TOO_LOW_PRIORITY && passes_on &&
+           mca_coll_flash_job_reaches(world, next);
+}
 
-    if (rc != OMPI_SUCCESS) {
-        agreement = AGREED_UNUSABLE;
-        mca_coll_flash_shm_agree(false);
-        FLASH_VERBOSE(1, "coll:flash: does not serve this job");
+/* What this rank brings is in `least`, and what all have in common afterwards. */
+static int meet(ompi_communicator_t *world, mca_coll_flash_releases_t *releases,
+                int64_t least[VALUES])
+{
+    size_t ranks = (size_t) ompi_comm_size(world);
+    mca_coll_flash_meeting_t meeting = {.values = VALUES,
+                                        .least = least,
+                                        .words = FLASH_SEAT_WORDS,
+                                        .seats =
+                                            calloc(ranks, FLASH_SEAT_WORDS * sizeof(uint32_t))};
+    int rc = OMPI_ERR_OUT_OF_RESOURCE;
+
+    if (meeting.seats != NULL) {
+        mca_coll_flash_ring_seat(world, meeting.seats);
+        rc = mca_coll_flash_meet(world, releases, &meeting);
     }
+    if (rc == OMPI_SUCCESS && releases->differ.one != FLASH_NOBODY) {
+        mca_coll_flash_releases_tell(world, releases->differ);
+        rc = OMPI_ERR_NOT_AVAILABLE;
+    }
+    if (rc == OMPI_SUCCESS && !mca_coll_flash_ring_sit(world, meeting.seats)) {
+        rc = OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    free(meeting.seats);
     return rc;
 }
 
-int mca_coll_flash_agree(ompi_communicator_t *world, int right, bool passes_on)
+/* For all ranks alike. */
+static void take_over(ompi_communicator_t *world, const int64_t least[VALUES])
 {
-    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
-    bool wanted = params->priority > FLASH_TOO_LOW_PRIORITY && passes_on;
-    bool usable = wanted && mca_coll_flash_job_reaches(world, right);
-    int64_t mine[VALUES], least[VALUES];
-    int rc;
-
-    set_mine(mine, world, right, usable);
-    rc = flash_compat_allreduce(mine, least, VALUES, MPI_INT64_T, MPI_MIN, world);
-    if (rc != MPI_SUCCESS) {
-        agreement = AGREED_UNUSABLE;
-        mca_coll_flash_shm_agree(false);
-        return rc;
-    }
-    agreement = serves(least) ? AGREED_USABLE : AGREED_UNUSABLE;
-    if (!passes_on) {
-        FLASH_HELP("priority-too-low", params->priority);
-    }
-    if (wanted && !usable) {
-        FLASH_HELP("ucx-not-usable", opal_process_info.nodename, (int) getpid(),
-                   mca_coll_flash_job_reason());
-    }
     if (ompi_comm_rank(world) == 0) {
         tell_differences(least);
     }
     set_choices(least);
-    mca_coll_flash_shm_agree(params->shm != FLASH_SHM_NO);
+    mca_coll_flash_shm_agree(mca_coll_flash_params.shm != FLASH_SHM_NO);
     check_pinned();
     if (!least[NO_SUMMARY]) {
         mca_coll_flash_job_measure();
         mca_coll_flash_summary_open();
     }
     tell_outcome(least);
+}
+
+int mca_coll_flash_agree(ompi_communicator_t *world, bool passes_on)
+{
+    const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+    int next = (ompi_comm_rank(world) + 1) % ompi_comm_size(world);
+    mca_coll_flash_releases_t releases;
+    int64_t least[VALUES] = {0};
+    bool usable = false;
+    int rc = mca_coll_flash_releases_look(world, &releases);
+
+    if (rc == OMPI_SUCCESS && releases.differ.one == FLASH_NOBODY) {
+        usable = may_be_used(world, next, passes_on);
+        set_mine(least, world, next, usable);
+    }
+    if (rc == OMPI_SUCCESS) {
+        rc = meet(world, &releases, least);
+    }
+    agreement = rc == OMPI_SUCCESS && serves(least) ? AGREED_USABLE : AGREED_UNUSABLE;
+    if (rc != OMPI_SUCCESS) {
+        mca_coll_flash_shm_agree(false);
+        FLASH_VERBOSE(1, "coll:flash: does not serve this job");
+        return rc;
+    }
+    if (!passes_on) {
+        FLASH_HELP("priority-too-low", params->priority);
+    } else if (params->priority > FLASH_TOO_LOW_PRIORITY && !usable) {
+        FLASH_HELP("ucx-not-usable", opal_process_info.nodename, (int) getpid(),
+                   mca_coll_flash_job_reason());
+    }
+    take_over(world, least);
     return serves(least) ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }

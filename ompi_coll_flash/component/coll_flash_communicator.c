@@ -21,24 +21,14 @@ static bool has_previous(const mca_coll_base_comm_coll_t *coll)
 /* With MPI_COMM_WORLD, the first, the job's processes agree on all that depends on all of them. */
 static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm, bool passes_on)
 {
-    int rc = OMPI_SUCCESS;
+    int rc = comm == MPI_COMM_WORLD ? mca_coll_flash_agree(comm, passes_on) : OMPI_SUCCESS;
 
-    if (comm == MPI_COMM_WORLD) {
-        rc = mca_coll_flash_meet(comm);
-        rc = rc == OMPI_SUCCESS ? mca_coll_flash_ring_agree(comm) : rc;
-    }
     if (rc == OMPI_ERR_OUT_OF_RESOURCE ||
         (rc == OMPI_SUCCESS && !mca_coll_flash_ring_form(comm, &module->ring))) {
         mca_coll_flash_no_memory(comm);
     }
-    if (rc != OMPI_SUCCESS) {
-        return rc;
-    }
-    module->on_node = mca_coll_flash_ring_on_one_node(comm);
-    if (comm == MPI_COMM_WORLD) {
-        rc = mca_coll_flash_agree(comm, (int) flash_ring_rank(&module->ring, 1), passes_on);
-    }
     if (rc == OMPI_SUCCESS) {
+        module->on_node = mca_coll_flash_ring_on_one_node(comm);
         mca_coll_flash_ring_tag(module, comm);
     }
     return rc;

@@ -20,16 +20,11 @@ mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int
 /* When the component is opened. */
 void mca_coll_flash_agree_anew(void);
 /*
- * The first of what follows that is collective over MPI_COMM_WORLD: see
- * mca_coll_flash_release_agree(). If it fails, flash does not serve the job.
+ * Collective over MPI_COMM_WORLD, once, in MPI_Init: whether all have the same release, where each
+ * process is, whether UCX is usable on every rank, and which parameters all of them go by.
+ * `passes_on`: what flash does not serve has somewhere to go here.
  */
-int mca_coll_flash_meet(ompi_communicator_t *world);
-/*
- * Collective over MPI_COMM_WORLD, once, in MPI_Init: whether UCX is usable on every rank and which
- * parameters all of them go by. `right` is this rank's neighbour in the ring; `passes_on`: what
- * flash does not serve has somewhere to go here.
- */
-int mca_coll_flash_agree(ompi_communicator_t *world, int right, bool passes_on);
+int mca_coll_flash_agree(ompi_communicator_t *world, bool passes_on);
 /* Whether this process may serve communicators: true until the agreement says otherwise. */
 bool mca_coll_flash_is_usable(void);
 

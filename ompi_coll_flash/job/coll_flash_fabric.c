@@ -4,8 +4,8 @@
  *
  * flash's messages go by what UCX finds. Where UCX does not know the fabric (Slingshot, EFA,
  * Omni-Path), that is TCP on some Ethernet, while Open MPI's messages go by libfabric or PSM2: a
- * program is better off without flash. Each rank whose right neighbour is on another node compares
- * the ways to that one. There are two classes: TCP, and what is faster. What Open MPI uses and
+ * program is better off without flash. Each rank whose next one is on another node compares the ways
+ * to that one. There are two classes: TCP, and what is faster. What Open MPI uses and
  * flash does not know counts as faster: a mistake then costs a job flash, and not its fabric.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -97,9 +97,9 @@ static bool own_is_faster(ompi_proc_t *neighbour, char name[NAME_MAX_BYTES])
     return !before && strcmp(pml, "ucx") != 0;
 }
 
-bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int right)
+bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int next)
 {
-    ompi_proc_t *neighbour = ompi_comm_peer_lookup(world, right);
+    ompi_proc_t *neighbour = ompi_comm_peer_lookup(world, next);
     flash_progress_t *progress = mca_coll_flash_job_progress();
     char own[NAME_MAX_BYTES];
     flash_ucx_ways_t ways;

@@ -11,13 +11,47 @@
 #include "progress/flash_progress.h"
 #include "settings/coll_flash_params.h"
 
-/* This process', through PMIx, before MPI_Init commits what was published. */
+/* --------------------------------------- what ranks of MPI_COMM_WORLD tell each other in MPI_Init */
+
+enum { FLASH_MEETING_ROUNDS = 31 }; /* ranks are not negative */
+
+/* Two ranks of MPI_COMM_WORLD whose releases of flash differ, or FLASH_NOBODY. */
+typedef struct mca_coll_flash_difference {
+    uint32_t one, other;
+} mca_coll_flash_difference_t;
+
+typedef struct mca_coll_flash_releases {
+    mca_coll_flash_difference_t differ;
+    bool hears[FLASH_MEETING_ROUNDS]; /* in that round: the rank that sends to this one has flash */
+} mca_coll_flash_releases_t;
+
+/* This process' release, through PMIx, before MPI_Init commits what was published. */
 void mca_coll_flash_release_publish(void);
 /*
- * Collective over those processes of MPI_COMM_WORLD that have flash, once, in MPI_Init: whether all
- * have, and the same release; if not, that is said. OMPI_SUCCESS, OMPI_ERR_NOT_AVAILABLE or others.
+ * What PMIx tells of the ranks that are 2^k away. OMPI_SUCCESS; or this process has published
+ * nothing, and nobody waits for it.
  */
-int mca_coll_flash_release_agree(ompi_communicator_t *world);
+int mca_coll_flash_releases_look(ompi_communicator_t *world, mca_coll_flash_releases_t *releases);
+/* This release. */
+const char *mca_coll_flash_release(void);
+/* Says that these differ, on one rank or a few. */
+void mca_coll_flash_releases_tell(ompi_communicator_t *world, mca_coll_flash_difference_t found);
+
+/* What a rank brings, and what all take home. */
+typedef struct mca_coll_flash_meeting {
+    size_t values;
+    int64_t *least; /* this rank's values; afterwards the smallest of all ranks' */
+    size_t words;
+    uint32_t *seats; /* `words` for each rank: this rank's are filled in; afterwards all */
+} mca_coll_flash_meeting_t;
+
+/*
+ * Collective over those processes of MPI_COMM_WORLD that have flash, once. OMPI_SUCCESS, or an error
+ * of this rank's. If releases->differ names ranks then, as it does on all, `meeting` is as it was or
+ * worse.
+ */
+int mca_coll_flash_meet(ompi_communicator_t *world, mca_coll_flash_releases_t *releases,
+                        mca_coll_flash_meeting_t *meeting);
 
 /* The trace that the parameters ask for; NULL: none, or it cannot be had, which is said. */
 flash_trace_t *mca_coll_flash_trace_open(void);
@@ -28,16 +62,16 @@ void mca_coll_flash_trace_close(void);
 void mca_coll_flash_job_open(void);
 void mca_coll_flash_job_close(void);
 
-/* Whether this rank could take part; connects to its neighbour to find out. */
-bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int right);
+/* Whether this rank could take part; connects to the next one to find out. */
+bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int next);
 /* Why it could not. */
 const char *mca_coll_flash_job_reason(void);
 
 /*
- * Once this rank could take part: false if Open MPI's own messages reach the right neighbour, on
- * another node, by a faster fabric than UCX does, and coll_flash_any_fabric does not say otherwise.
+ * Once this rank could take part: false if Open MPI's own messages reach the next one, on another
+ * node, by a faster fabric than UCX does, and coll_flash_any_fabric does not say otherwise.
  */
-bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int right);
+bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int next);
 
 /* The engine's owner; NULL if UCX could not be opened. */
 flash_progress_t *mca_coll_flash_job_progress(void);

@@ -5,6 +5,7 @@
  */
 #include "job/coll_flash_modex.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,7 +13,13 @@
 
 #include "job/coll_flash_ucx.h"
 
-#define MODEX_KEY "coll_flash"
+#define MODEX_KEY_MAX 96
+
+/* Of this release alone: another one's record has other fields, and is under another name. */
+static void name_key(char key[MODEX_KEY_MAX])
+{
+    snprintf(key, MODEX_KEY_MAX, "coll_flash of %s", mca_coll_flash_release());
+}
 
 static uint64_t pid_space(void)
 {
@@ -26,6 +33,7 @@ void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_s
     size_t address_bytes = 0, size;
     const void *address = NULL;
     mca_coll_flash_modex_t *modex;
+    char key[MODEX_KEY_MAX];
     int rc;
 
     if (transport != NULL) {
@@ -44,7 +52,8 @@ void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_s
     if (address_bytes > 0) {
         memcpy(modex + 1, address, address_bytes);
     }
-    FLASH_MODEX_SEND(rc, MODEX_KEY, modex, size);
+    name_key(key);
+    FLASH_MODEX_SEND(rc, key, modex, size);
     (void) rc; /* likewise */
     free(modex);
 }
@@ -54,9 +63,11 @@ mca_coll_flash_modex_t *mca_coll_flash_modex_fetch(opal_process_name_t name)
     void *data = NULL;
     size_t size = 0;
     mca_coll_flash_modex_t *modex;
+    char key[MODEX_KEY_MAX];
     int rc;
 
-    FLASH_MODEX_RECV(rc, MODEX_KEY, &name, &data, &size);
+    name_key(key);
+    FLASH_MODEX_RECV(rc, key, &name, &data, &size);
     if (rc != OPAL_SUCCESS) {
         return NULL;
     }

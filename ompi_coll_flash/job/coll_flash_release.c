@@ -2,21 +2,17 @@
  * coll_flash_release.c: whether all processes of the job have flash, and the same release of it.
  *
  * What releases tell each other, in messages and in the modex records, is free to change between
- * them. So each process publishes its release by itself, and nothing else is exchanged before all
- * processes know that theirs are equal. What this file publishes and sends is the same in all
+ * them. So each process publishes its release by itself, and asks PMIx for the releases of the
+ * ranks that are 2^k away, for all k, before it exchanges anything with them. What this file
+ * publishes, and the difference that messages begin with (coll_flash_meeting.c), is the same in all
  * releases.
  *
  * Nobody can wait for a process whose Open MPI has no flash, or which was told to leave it out: it
- * would never answer. Each process first asks PMIx for the releases of the ranks that are 2^k away,
- * for all k. Then, in round k, it tells the one 2^k above it whether it knows of a difference, and
- * hears the same from the one below if that has flash. After log2(N) rounds all have heard: whom
- * the path through a process without flash would have reached, has seen that there is none.
+ * would never answer.
  *
- * PMIx may fail for one process and not for another. A process therefore always sends to the one
- * above, even if PMIx has told it nothing of that process, because that process may wait for it. A
- * process receives from the one below only if PMIx has told it that the one below has flash;
- * otherwise it has seen a difference, which all others learn from it. A message that nobody
- * receives is under a tag of its own.
+ * PMIx may fail for one process and not for another. A process therefore hears of the one below
+ * only if PMIx has told it that the one below has flash; otherwise it has seen a difference, which
+ * all others learn from it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -30,18 +26,16 @@
 #define TEXT(x)     #x
 #define TEXT_OF(x)  TEXT(x)
 #define RELEASE_MAX 64
-#define NOBODY      UINT32_MAX
-#define ROUNDS      31 /* ranks are not negative */
 
 /* Tests change the text in the library's file, of which the compiler is to know nothing. */
 static const char *volatile own_release = "mpix_flash " TEXT_OF(FLASH_MAJOR_VERSION) "." TEXT_OF(
     FLASH_MINOR_VERSION) "." TEXT_OF(FLASH_RELEASE_VERSION);
 static bool published; /* in MPI_Init */
 
-/* Two ranks of MPI_COMM_WORLD that differ, or NOBODY. */
-typedef struct difference {
-    uint32_t one, other;
-} difference_t;
+const char *mca_coll_flash_release(void)
+{
+    return own_release;
+}
 
 void mca_coll_flash_release_publish(void)
 {
@@ -66,52 +60,39 @@ static void fetch(ompi_communicator_t *world, uint32_t rank, char text[RELEASE_M
 }
 
 /* Whether that rank has flash; and if it differs from this one, notes that. */
-static bool look(ompi_communicator_t *world, uint32_t rank, difference_t *found)
+static bool look(ompi_communicator_t *world, uint32_t rank, mca_coll_flash_releases_t *releases)
 {
     char release[RELEASE_MAX];
 
     fetch(world, rank, release);
     if (strcmp(release, own_release) != 0) {
-        *found = (difference_t){.one = (uint32_t) ompi_comm_rank(world), .other = rank};
+        releases->differ =
+            (mca_coll_flash_difference_t){.one = (uint32_t) ompi_comm_rank(world), .other = rank};
     }
     return release[0] != '\0';
 }
 
-/* The round in which the ranks are 2^round away. */
-static int exchange(ompi_communicator_t *world, uint32_t round, bool hears, difference_t *found)
+int mca_coll_flash_releases_look(ompi_communicator_t *world, mca_coll_flash_releases_t *releases)
 {
-    static difference_t
-        told[ROUNDS]; /* may be sent after MPI_Init, to a process that does not look */
     uint32_t rank = (uint32_t) ompi_comm_rank(world), size = (uint32_t) ompi_comm_size(world);
-    uint32_t distance = UINT32_C(1) << round;
-    difference_t heard = {NOBODY, NOBODY};
-    ompi_request_t *sends = MPI_REQUEST_NULL, *receives = MPI_REQUEST_NULL;
-    int rc, waited = OMPI_SUCCESS;
+    uint32_t round = 0;
 
-    told[round] = *found;
-    rc = flash_compat_isend(&told[round], 2, MPI_UINT32_T, (int) ((rank + distance) % size), world,
-                            &sends);
-    if (rc == OMPI_SUCCESS) {
-        ompi_request_free(&sends);
+    releases->differ = (mca_coll_flash_difference_t){FLASH_NOBODY, FLASH_NOBODY};
+    if (!published) {
+        return OMPI_ERR_NOT_AVAILABLE; /* the others take this process for one without flash */
     }
-    if (hears) {
-        waited = flash_compat_irecv(&heard, 2, MPI_UINT32_T,
-                                    (int) ((rank + size - distance) % size), world, &receives);
+    for (uint32_t distance = 1; distance < size; distance *= 2) {
+        releases->hears[round++] = look(world, (rank + size - distance) % size, releases);
+        (void) look(world, (rank + distance) % size, releases);
     }
-    if (receives != MPI_REQUEST_NULL) {
-        waited = ompi_request_wait(&receives, MPI_STATUS_IGNORE);
-    }
-    if (heard.one != NOBODY) {
-        *found = heard;
-    }
-    return rc == OMPI_SUCCESS ? waited : rc;
+    return OMPI_SUCCESS;
 }
 
 /*
  * By those who have no rank with flash right before them, so that not all do, and nobody asks for
  * all: Open MPI shows equal messages once.
  */
-static void tell(ompi_communicator_t *world, difference_t found)
+void mca_coll_flash_releases_tell(ompi_communicator_t *world, mca_coll_flash_difference_t found)
 {
     uint32_t rank = (uint32_t) ompi_comm_rank(world);
     char one[RELEASE_MAX] = "", other[RELEASE_MAX];
@@ -130,29 +111,4 @@ static void tell(ompi_communicator_t *world, difference_t found)
         snprintf(other, sizeof(other), "none that PMIx tells of");
     }
     FLASH_HELP("releases-differ", (int) found.one, one, (int) found.other, other);
-}
-
-int mca_coll_flash_release_agree(ompi_communicator_t *world)
-{
-    uint32_t rank = (uint32_t) ompi_comm_rank(world), size = (uint32_t) ompi_comm_size(world);
-    difference_t found = {NOBODY, NOBODY};
-    bool hears[ROUNDS];
-    uint32_t rounds = 0;
-    int rc = OMPI_SUCCESS;
-
-    if (!published) {
-        return OMPI_ERR_NOT_AVAILABLE; /* the others take this process for one without flash */
-    }
-    for (uint32_t distance = 1; distance < size; distance *= 2) {
-        hears[rounds++] = look(world, (rank + size - distance) % size, &found);
-        (void) look(world, (rank + distance) % size, &found);
-    }
-    for (uint32_t round = 0; round < rounds && rc == OMPI_SUCCESS; round++) {
-        rc = exchange(world, round, hears[round], &found);
-    }
-    if (rc == OMPI_SUCCESS && found.one != NOBODY) {
-        tell(world, found);
-        rc = OMPI_ERR_NOT_AVAILABLE;
-    }
-    return rc;
 }

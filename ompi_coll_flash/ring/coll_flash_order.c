@@ -18,6 +18,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The lowest ranks of MPI_COMM_WORLD that share these with a process, from the widest on. */
 enum { NODE, PACKAGE, NUMA, CACHE, WHERES };
@@ -28,7 +29,7 @@ typedef struct seat {
     uint32_t by_rank; /* this rank wants the order of ranks */
 } seat_t;
 
-enum { SEAT_WORDS = sizeof(seat_t) / sizeof(uint32_t) };
+_Static_assert(sizeof(seat_t) == FLASH_SEAT_WORDS * sizeof(uint32_t), "a seat is words");
 
 /* By rank of MPI_COMM_WORLD; equal for those that share all of it. NULL: no order but by number. */
 static uint32_t *standings;
@@ -93,30 +94,30 @@ static uint32_t *stand(seat_t *seats, size_t count)
     return standing;
 }
 
-int mca_coll_flash_ring_agree(ompi_communicator_t *world)
+void mca_coll_flash_ring_seat(ompi_communicator_t *world, uint32_t *seats)
+{
+    seat_t own = own_seat(world);
+
+    memcpy(seats + (size_t) ompi_comm_rank(world) * FLASH_SEAT_WORDS, &own, sizeof(own));
+}
+
+bool mca_coll_flash_ring_sit(ompi_communicator_t *world, uint32_t *all)
 {
     size_t count = (size_t) ompi_comm_size(world);
-    seat_t own = own_seat(world), *seats = malloc(count * sizeof(*seats));
+    seat_t *seats = (seat_t *) all;
     bool by_rank = false;
-    int rc = OMPI_ERR_OUT_OF_RESOURCE;
 
     nodes = malloc(count * sizeof(*nodes));
-    if (seats == NULL || nodes == NULL) {
-        free(seats);
-        return rc;
+    if (nodes == NULL) {
+        return false;
     }
-    rc = flash_compat_allgather(&own, seats, SEAT_WORDS, MPI_UINT32_T, world);
-    for (size_t k = 0; k < count && rc == OMPI_SUCCESS; k++) {
+    for (size_t k = 0; k < count; k++) {
         by_rank |= seats[k].by_rank != 0; /* one that wants it makes all do so */
         nodes[seats[k].rank] = seats[k].where[NODE];
     }
-    if (rc == OMPI_SUCCESS && !by_rank) {
-        standings = stand(seats, count);
-        rc = standings == NULL ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS;
-    }
-    free(seats);
+    standings = by_rank ? NULL : stand(seats, count);
     FLASH_VERBOSE(1, "coll:flash: rings go by %s", by_rank ? "the order of ranks" : "the machine");
-    return rc;
+    return by_rank || standings != NULL;
 }
 
 void mca_coll_flash_ring_fini(void)

@@ -1,0 +1,161 @@
+/*
+ * coll_flash_meeting.c: what the ranks of MPI_COMM_WORLD tell each other in MPI_Init.
+ *
+ * In round k a rank sends all that it knows to the one 2^k above it, and receives the same from the
+ * one 2^k below: after ceil(log2(N)) rounds it knows of all ranks. It knows a difference of releases,
+ * the smallest of each value, and the seats of the ranks below it, of which a message has 2^k.
+ *
+ * A message begins with the difference, which has the same form in all releases. A rank that knows
+ * of one sends nothing else: what follows depends on the release.
+ *
+ * A rank always sends, even if PMIx has told it nothing of the receiver, because that one may wait.
+ * It receives if PMIx has told it that the sender has flash; if not, it has seen a difference. What
+ * was sent to a process that does not look stays in memory.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "job/coll_flash_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef mca_coll_flash_difference_t difference_t;
+
+typedef struct sent {
+    ompi_request_t *request;
+    char *message; /* owned */
+} sent_t;
+
+static bool is_difference(difference_t found)
+{
+    return found.one != FLASH_NOBODY;
+}
+
+static size_t seat_bytes(const mca_coll_flash_meeting_t *meeting)
+{
+    return meeting->words * sizeof(*meeting->seats);
+}
+
+/* Of a message with so many seats. */
+static size_t message_bytes(const mca_coll_flash_meeting_t *meeting, uint32_t seats)
+{
+    return sizeof(difference_t) + meeting->values * sizeof(*meeting->least) +
+           seats * seat_bytes(meeting);
+}
+
+/* The seat of the rank that is so far below that one. */
+static uint32_t *seat_below(const mca_coll_flash_meeting_t *meeting, uint32_t size, uint32_t rank,
+                            uint32_t below)
+{
+    return meeting->seats + (size_t) ((rank + size - below) % size) * meeting->words;
+}
+
+/* This rank's knowledge, with the seats of so many ranks from it downwards. */
+static void pack(char *message, const mca_coll_flash_meeting_t *meeting, difference_t found,
+                 uint32_t size, uint32_t rank, uint32_t seats)
+{
+    memcpy(message, &found, sizeof(found));
+    message += sizeof(found);
+    memcpy(message, meeting->least, meeting->values * sizeof(*meeting->least));
+    message += meeting->values * sizeof(*meeting->least);
+    for (uint32_t k = 0; k < seats; k++, message += seat_bytes(meeting)) {
+        memcpy(message, seat_below(meeting, size, rank, k), seat_bytes(meeting));
+    }
+}
+
+/* That of the rank `from`. */
+static void unpack(const char *message, const mca_coll_flash_meeting_t *meeting, uint32_t size,
+                   uint32_t from, uint32_t seats)
+{
+    int64_t value;
+
+    message += sizeof(difference_t);
+    for (size_t k = 0; k < meeting->values; k++, message += sizeof(value)) {
+        memcpy(&value, message, sizeof(value));
+        meeting->least[k] = value < meeting->least[k] ? value : meeting->least[k];
+    }
+    for (uint32_t k = 0; k < seats; k++, message += seat_bytes(meeting)) {
+        memcpy(seat_below(meeting, size, from, k), message, seat_bytes(meeting));
+    }
+}
+
+static int send_to(ompi_communicator_t *world, uint32_t to, const mca_coll_flash_meeting_t *meeting,
+                   difference_t found, uint32_t seats, sent_t *sent)
+{
+    size_t bytes = message_bytes(meeting, seats);
+
+    sent->message = malloc(bytes);
+    if (sent->message == NULL) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    pack(sent->message, meeting, found, (uint32_t) ompi_comm_size(world),
+         (uint32_t) ompi_comm_rank(world), seats);
+    return flash_compat_isend(sent->message, is_difference(found) ? sizeof(found) : bytes, MPI_BYTE,
+                              (int) to, world, &sent->request);
+}
+
+static int receive_from(ompi_communicator_t *world, uint32_t from,
+                        const mca_coll_flash_meeting_t *meeting, uint32_t seats,
+                        difference_t *found)
+{
+    size_t bytes = message_bytes(meeting, seats);
+    ompi_request_t *request = MPI_REQUEST_NULL;
+    char *message = malloc(bytes);
+    difference_t heard;
+    int rc;
+
+    if (message == NULL) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    rc = flash_compat_irecv(message, bytes, MPI_BYTE, (int) from, world, &request);
+    if (rc == OMPI_SUCCESS) {
+        rc = ompi_request_wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (rc == OMPI_SUCCESS) {
+        memcpy(&heard, message, sizeof(heard));
+        if (is_difference(heard)) {
+            *found = heard;
+        } else {
+            unpack(message, meeting, (uint32_t) ompi_comm_size(world), from, seats);
+        }
+    }
+    free(message);
+    return rc;
+}
+
+/* Once all are known to have heard, they have received, or will. */
+static void end_sends(sent_t *sent, uint32_t count, bool all_receive)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        if (sent[k].request == NULL) {
+            free(sent[k].message);
+        } else if (all_receive) {
+            (void) ompi_request_wait(&sent[k].request, MPI_STATUS_IGNORE);
+            free(sent[k].message);
+        } else {
+            ompi_request_free(&sent[k].request);
+        }
+    }
+}
+
+int mca_coll_flash_meet(ompi_communicator_t *world, mca_coll_flash_releases_t *releases,
+                        mca_coll_flash_meeting_t *meeting)
+{
+    uint32_t rank = (uint32_t) ompi_comm_rank(world), size = (uint32_t) ompi_comm_size(world);
+    sent_t sent[FLASH_MEETING_ROUNDS] = {{NULL, NULL}};
+    uint32_t round = 0;
+    int rc = OMPI_SUCCESS;
+
+    for (uint32_t distance = 1; distance < size && rc == OMPI_SUCCESS; distance *= 2, round++) {
+        uint32_t seats = distance < size - distance ? distance : size - distance;
+        uint32_t from = (rank + size - distance) % size;
+
+        rc = send_to(world, (rank + distance) % size, meeting, releases->differ, seats,
+                     &sent[round]);
+        if (rc == OMPI_SUCCESS && releases->hears[round]) {
+            rc = receive_from(world, from, meeting, seats, &releases->differ);
+        }
+    }
+    end_sends(sent, round, rc == OMPI_SUCCESS && !is_difference(releases->differ));
+    return rc;
+}
