@@ -141,10 +141,13 @@ static inline const char *flash_compat_mtl(void)
                : ompi_mtl_base_selected_component->mtl_version.mca_component_name;
 }
 
-/* Whether messages to that process go by BTLs: those of the pml ob1, or of one before it. */
-static inline bool flash_compat_has_btls(const ompi_proc_t *process)
+/*
+ * Whether messages go by BTLs: those of the pml ob1, or of one before it. To this process itself they
+ * do from MPI_Init on, to others from the first message on.
+ */
+static inline bool flash_compat_has_btls(void)
 {
-    return process->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML] != NULL;
+    return ompi_proc_local()->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML] != NULL;
 }
 
 /* Those by which the pml ob1 sends to that process, with commas, cut off where there is no room. */

@@ -87,7 +87,7 @@ static bool own_is_faster(ompi_proc_t *neighbour, char name[NAME_MAX_BYTES])
     const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
     bool before = stands_before_another(pml);
 
-    if (strcmp(pml, "ob1") == 0 || (before && flash_compat_has_btls(neighbour))) {
+    if (strcmp(pml, "ob1") == 0 || (before && flash_compat_has_btls())) {
         return btls_are_faster(neighbour, name);
     }
     if (strcmp(pml, "cm") == 0 || (before && strcmp(flash_compat_mtl(), "none") != 0)) {
