@@ -31,12 +31,16 @@ from lab import Lab, TOP
 
 RATIOS = (("alone", "Pure Comm.(us)", "Own comm."), ("overall", "Overall(us)", "Own overall"),
           ("blocking", "Pure Comm.(us)", "Own blocking"))
-COLUMNS = ("algorithm", "call", "hosts", "bytes", *(name for name, _, _ in RATIOS))
+COLUMNS = ("algorithm", "call", "hosts", "bytes", *(name for name, _, _ in RATIOS), "date", "commit")
 TITLES = {"allgather": "allgather, blocks of ", "reduce_scatter": "reduce-scatter, "}
 # Sizes: of a rank's block of an allgather, of all blocks of a reduce-scatter.
 RUNS = {"pairwise": (("reduce_scatter", "flash_ireduce_scatter_block", "64:256K"),),
         "recdbl": (("allgather", "flash_iallgather", "8:8K"),
                    ("reduce_scatter", "flash_ireduce_scatter_block", "64:256K"))}
+
+
+def output_of(*command):
+    return subprocess.run(command, cwd=TOP, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def size_text(size):
@@ -53,6 +57,8 @@ def points_of(lab, hosts, algorithm, served, costs):
             if served and row["Path"] != algorithm:
                 raise SystemExit("selection: {} hosts, {} B: {}".format(hosts, row["Size"], row["Path"]))
             yield {"algorithm": algorithm if served else "own", "call": call, "hosts": hosts, "bytes": row["Size"],
+                   "date": time.strftime("%Y-%m-%d"),
+                   "commit": output_of("git", "describe", "--always", "--dirty", "--exclude=*"),
                    **{name: float(row[ours]) / float(row[own]) for name, ours, own in RATIOS}}
 
 
@@ -86,10 +92,6 @@ def table(points, algorithm):
                        *(cell(cells[number]) if number in cells else "" for number in hosts)]
 
 
-def output_of(*command):
-    return subprocess.run(command, cwd=TOP, check=True, capture_output=True, text=True).stdout.strip()
-
-
 def source_of(points, algorithm):
     """How, where and when: the first lines of the table's file."""
     runs = [sum(1 for point in points if (point["algorithm"], point["call"], point["hosts"], point["bytes"]) == at)
@@ -100,8 +102,8 @@ def source_of(points, algorithm):
            "hosts, 2 Gbit/s. mpi_bench/selection.py {}.".format(
                "{} to {}".format(min(runs), max(runs)) if min(runs) < max(runs) else min(runs), algorithm))
     yield "A shared virtual machine: {} x {}, Linux {}; {}, commit {}, {}.".format(
-        os.cpu_count(), model, platform.release().split("-")[0], time.strftime("%Y-%m-%d"),
-        output_of("git", "describe", "--always", "--exclude=*"),
+        os.cpu_count(), model, platform.release().split("-")[0],
+        *(" and ".join(dict.fromkeys(point[what] for point in points)) for what in ("date", "commit")),
         output_of("ompi_info", "--version").split("\n")[0])
 
 
