@@ -23,6 +23,9 @@ function read_costs(line, inside, group, name, row) {
         if (line ~ /;$/) {
             inside = 0
         }
+        if (match(line, /^#define PAIRWISE_OF_THREE \(\(size_t\) /)) {
+            pairwise_of_three = substr(line, RLENGTH + 1) * 2 ^ 10
+        }
     }
     close(sources "/settings/coll_flash_costs.c")
     while ((getline line <(sources "/calls/coll_flash_path.c")) > 0) {
@@ -32,7 +35,7 @@ function read_costs(line, inside, group, name, row) {
         }
     }
     close(sources "/calls/coll_flash_path.c")
-    if (group != 4 || !pairwise_ranks) {
+    if (group != 4 || !pairwise_ranks || !pairwise_of_three) {
         stop("no table of costs in the sources")
     }
 }
@@ -73,7 +76,7 @@ function cheapest(group, ranks, bytes, names, n, k, cost, low, best) {
     n = split("fallback ring shm recdbl pairwise", names, " ")
     for (k = 1; k <= n; k++) {
         if (!((group, names[k]) in costs) || (names[k] == "recdbl" && (bytes > 2 ^ 20 || ranks == 3)) ||
-            (names[k] == "pairwise" && ranks > pairwise_ranks)) {
+            (names[k] == "pairwise" && (ranks > pairwise_ranks || (ranks == 3 && bytes < pairwise_of_three)))) {
             continue
         }
         cost = cost_of(group, names[k], ranks, bytes)
@@ -116,13 +119,13 @@ function changes(group, ranks, text, last, from, low, high, middle) {
 }
 
 function choices_made(group, sizes, n, k, line) {
-    n = split("2 4 8 16 64", sizes, " ")
+    n = split("2 3 4 8 16 64", sizes, " ")
     line = "| place | call"
     for (k = 1; k <= n; k++) {
         line = line " | " sizes[k] " ranks"
     }
     print line " |"
-    print "| --- | --- | --- | --- | --- | --- | --- |"
+    print "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for (group = 1; group <= 4; group++) {
         line = "| " place_of(group) " | " call_of(group)
         for (k = 1; k <= n; k++) {

@@ -201,7 +201,7 @@ static const void *address_of(const flash_transport_t *transport, size_t *length
 
 /* ----------------------------------------------------------------- the table */
 
-__attribute__((visibility("default"))) const flash_ucx_calls_t flash_ucx_calls_3 = {
+__attribute__((visibility("default"))) const flash_ucx_calls_t flash_ucx_calls_4 = {
     .create = create,
     .destroy = destroy,
     .address = address_of,

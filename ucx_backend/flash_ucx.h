@@ -82,11 +82,11 @@ typedef struct flash_ucx_calls {
 
     /*
      * A loopback probe: a message from this process to itself, by the way that those of others on
-     * the node take. Sends the next one if the latest has come in, or failed. How many calls in a
-     * row, up to this one, have missed the latest: with progress to the end before each, and
-     * seconds between them, nothing comes in.
+     * the node take. Sends the next one if the latest has come in, or failed. True: this call and
+     * those before it have missed the latest so often that nothing comes in, if there was progress
+     * to the end before each of them, and a second between them.
      */
-    unsigned (*loopback)(flash_transport_t *transport);
+    bool (*loopback)(flash_transport_t *transport);
     /* Makes progress with what sends it. Returns the number of events. */
     unsigned (*progress_loopback)(flash_transport_t *transport);
     /* The number, from 1, of the latest that has come in, and that of the next to be sent. */
@@ -106,7 +106,7 @@ typedef struct flash_ucx_calls {
 } flash_ucx_calls_t;
 
 /* What the plugin exports; another table gets another name. */
-#define FLASH_UCX_SYMBOL "flash_ucx_calls_3"
-extern const flash_ucx_calls_t flash_ucx_calls_3;
+#define FLASH_UCX_SYMBOL "flash_ucx_calls_4"
+extern const flash_ucx_calls_t flash_ucx_calls_4;
 
 #endif /* FLASH_UCX_H */

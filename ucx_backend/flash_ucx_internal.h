@@ -106,7 +106,7 @@ void flash_ucx_ways(const flash_peer_t *peer, flash_ucx_ways_t *ways);
 void flash_ucx_probe(flash_peer_t *peer, const void *address);
 void flash_ucx_look_at_probes(flash_transport_t *transport);
 void flash_ucx_end_probes(flash_transport_t *transport);
-unsigned flash_ucx_loopback(flash_transport_t *transport);
+bool flash_ucx_loopback(flash_transport_t *transport);
 unsigned flash_ucx_progress_loopback(flash_transport_t *transport);
 uint64_t flash_ucx_loopback_arrived(const flash_transport_t *transport);
 uint64_t flash_ucx_next_loopback(const flash_transport_t *transport);

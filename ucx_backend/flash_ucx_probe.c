@@ -20,6 +20,12 @@
 
 #define FAILED_PROBES 2 /* in a row: the peer has gone */
 
+/*
+ * Looks in a row that miss a loopback probe: the queue is blocked. A process that is there, and that
+ * writes what the probe waits behind, may lose its core for less.
+ */
+#define MISSED_LOOKS 3
+
 static bool open_worker(flash_ucx_t *ucx, ucp_worker_h *worker)
 {
     ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
@@ -208,7 +214,7 @@ static void send_loopback(flash_ucx_t *ucx)
                                        sizeof(ucx->loopbacks_sent), NULL, 0, &param));
 }
 
-unsigned flash_ucx_loopback(flash_transport_t *transport)
+bool flash_ucx_loopback(flash_transport_t *transport)
 {
     flash_ucx_t *ucx = flash_ucx_of(transport);
 
@@ -216,13 +222,13 @@ unsigned flash_ucx_loopback(flash_transport_t *transport)
         flash_ucx_end_loopback(ucx);
     }
     if (ucx->loopback_ep != NULL && ucx->loopback_arrived < ucx->loopbacks_sent) {
-        return ++ucx->overdue;
+        return ++ucx->overdue >= MISSED_LOOKS;
     }
     ucx->overdue = 0;
     if (open_loopback(ucx)) {
         send_loopback(ucx);
     }
-    return 0;
+    return false;
 }
 
 unsigned flash_ucx_progress_loopback(flash_transport_t *transport)

@@ -76,8 +76,8 @@ static const unsigned followers[] = {
     [FLASH_SLOT_SENDING] = MAY(DONE) | MAY(SENDING)};
 
 /*
- * A step that the table does not have would be a wrong result: the process ends instead, in any
- * build.
+ * A step that the table does not have would be a wrong result: the process ends instead, unless
+ * the build defines NDEBUG.
  */
 void flash_slot_enter(flash_slot_t *slot, flash_slot_state_t state)
 {

@@ -150,17 +150,17 @@ static void settle(void)
     }
 }
 
-unsigned mca_coll_flash_job_loopback(void)
+bool mca_coll_flash_job_loopback(void)
 {
-    unsigned overdue;
+    bool blocked;
 
     flash_progress_lock(job.progress);
     settle();
-    overdue = mca_coll_flash_ucx()->loopback(job.transport);
+    blocked = mca_coll_flash_ucx()->loopback(job.transport);
     settle();
     flash_progress_unlock(job.progress);
     flash_progress_wake(job.progress);
-    return overdue;
+    return blocked;
 }
 
 const char *mca_coll_flash_job_reason(void)

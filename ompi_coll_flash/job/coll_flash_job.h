@@ -94,7 +94,7 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
 /*
  * See `loopback probe` in flash_ucx.h; not often. Makes progress to the end before it, and behind.
  */
-unsigned mca_coll_flash_job_loopback(void);
+bool mca_coll_flash_job_loopback(void);
 
 /* False where a progress thread is wanted, and UCX was built without support for threads. */
 bool mca_coll_flash_job_may_progress(void);

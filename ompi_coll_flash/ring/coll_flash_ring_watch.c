@@ -9,12 +9,6 @@
 #include "request/coll_flash_silence.h"
 #include "ring/coll_flash_ring.h"
 
-/*
- * A loopback probe that so many watches have missed will not come: who is alive, and writes what it
- * waits behind, may be kept from it for less.
- */
-#define OVERDUE 3
-
 static void act(const flash_silence_t *silence, const mca_coll_flash_report_t *report)
 {
     if (report->asks) {
@@ -31,12 +25,9 @@ static void act(const flash_silence_t *silence, const mca_coll_flash_report_t *r
 /* Whether what processes of this node send comes in, where some that are silent are there. */
 static void look_for_blocked_queue(void)
 {
-    unsigned overdue;
-
     mca_coll_flash_peers_judge();
     mca_coll_flash_peers_suspect();
-    overdue = mca_coll_flash_job_loopback();
-    if (overdue >= OVERDUE) {
+    if (mca_coll_flash_job_loopback()) {
         FLASH_VERBOSE(2, "coll:flash: nothing comes in of what is sent by processes of this node");
         mca_coll_flash_peers_unblock();
     }

@@ -174,6 +174,18 @@ point 'a nanosecond less: the ring' ring_costs '1048575 0 0 0' ring
 point 'costs of each other rank' ring_costs '0 524288 0 0' 'falls back'
 point 'costs of each doubling' ring_costs '0 0 524288 0' 'falls back'
 point 'costs of each byte' ring_costs '0 0 0 999' ring
+# What the built-in costs choose between nodes.
+chooses() { # TEXT OP BYTES RANKS
+    costs='' run 2 -- "$top_builddir/mpi_bench/flash_explain" "${@:2}" >"$log" 2>&1 &&
+        [[ $(grep -v '^#' "$log" | tail -n 1) == "$1"* ]] || {
+        cat "$log"
+        return 1
+    }
+}
+point 'three ranks, a small reduce-scatter: falls back' chooses 'falls back' reduce_scatter 32K 3
+point 'three ranks, a larger one: pairwise' chooses pairwise reduce_scatter 64K 3
+point 'two ranks, a small one: recursive doubling' chooses recdbl reduce_scatter 32K 2
+point 'four ranks, likewise' chooses recdbl reduce_scatter 32K 4
 point 'coll_flash_verbose 2: reductions around the ring' \
     says 10 'Ireduce_scatter_block of .* bytes .*: ring' 2 \
     --mca coll_flash_verbose 2 --mca coll_flash_algorithm ring -- test_reduce_scatter same_bits
