@@ -58,7 +58,7 @@ collective_row() {
 # own_row COLLECTIVE BYTES: Open MPI's own call, which has no segments of flash's, and takes no memory of a device.
 own_row() {
     local segments=0 name="$1, Open MPI's own"
-    row "$name" "$bench/flash_$1" -m "$2:$2" --segment=0
+    row "$name" "$bench/flash_$1" -m "$2:$2" --segment=0 -i 5
     tell "$(printf '%-48s' "$name")$(milliseconds "$said" 10)"
 }
 
@@ -67,7 +67,7 @@ step_collectives() {
     tell_segments
     for collective in iallgather ireduce_scatter_block; do
         # At its full size without a GPU, too: the host is the same.
-        collective_row 'T(host)' "$collective" 64M --
+        collective_row 'T(host)' "$collective" 64M -- -i 10
         own_row "$collective" 64M
         collective_row 'T(device), staged' "$collective" "$size" "${staged[@]}" -- -d cuda
         if by_ucx "flash_$collective" -d cuda -m "$size:$size" --alone; then

@@ -104,11 +104,12 @@ in_time() {
         END { exit late > 0 || steps < 6 }' "$scratch/steps" "$top/results/whole/summary.txt"
 }
 
-# Rows of calls on host memory, whose size is a node's here, too: each in less than half of its time.
+# Rows of calls on host memory, whose size is a node's here, too: each has time enough. FLASH_TEST_LOADED=1 says that this
+# host has other work: then no time is judged.
 rows_in_time() {
-    awk -v slow="$(slowness)" '/^the row .*(T\(host\)|own) took / {
+    awk -v slow="$(slowness)" -v loaded="${FLASH_TEST_LOADED:-0}" '/^the row .*(T\(host\)|own) took / {
             print
-            late += 2 * $(NF - 3) > slow * $NF
+            late += !loaded && $(NF - 3) >= slow * $NF
             rows++
         }
         END { exit late > 0 || rows != 4 }' "$top/results/whole/details.txt"
