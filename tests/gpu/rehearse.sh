@@ -158,6 +158,20 @@ END
         cat "$scratch/packing" && grep 'needs what it does not bring: libcudart' "$scratch/packing" && [[ ! -e $top/poor ]]
 }
 
+# Of device.sh, device_scratch.sh, device_paths.sh and device_layers.sh, of which not all has time here: a pattern of the
+# names of points.
+few='@(the pairwise schedule is taken|np 3 *pairwise* test_device bounded|np 2 *test_device_persistent rounds*'
+few+='|np 3 flash_mlp -m 33 *bf16*)'
+
+has_points() {
+    local text
+    for text in 'the pairwise schedule is taken' 'np 3 .*pairwise.* test_device bounded' \
+        'np 2 .*test_device_persistent rounds' 'np 3 flash_mlp'; do
+        grep "^ok .*$text" "$top/results/$1/details.txt" || return
+    done
+    sums "$1" '^[1-9][0-9]* points pass, 0 fail'
+}
+
 # Messages of Open MPI and PMIx, whose files are in the kit.
 no_sorry() {
     ! grep --recursive --count 'Sorry!' "$top/results" | grep -v ':0$'
@@ -231,6 +245,9 @@ point "rows of host memory, and their time" rows_in_time
 
 # --- parts of it ---
 
+point 'device: a few points of each script' ends 0 scripts \
+    "export FLASH_TEST_ONLY='$few'; FLASH_KIT_LIMITS=device=300 run device"
+point 'device: each script, and nothing fails' has_points scripts
 point 'steps alone: lines' sums alone '^behind .* ms' '^2 passed, 0 failed, 0 skipped, 0 not run'
 cp "$top/results/whole/traces.tar.gz" "$scratch" || :
 point 'a step again' ends 0 whole 'run efficiency'
@@ -301,6 +318,9 @@ broken 'results that cannot be kept' unkept 0 none 'mkdir /results/traces.tar.gz
 if [[ -d $top/broken && $(tar --list --file "$top/broken/kit.tar.gz" ./ucx-cuda 2>/dev/null) ]]; then
     lines=("^no figures of flash_iallgather by CUDA's UCX: flash does not tell" "^iallgather, T(device), by CUDA's UCX  *-")
     broken 'UCX has cuda_copy, and does not move' unmoved 0 ucx_info=cuda_copy 'run collectives'
+    # Staged, in truth.
+    lines=('^16 of 16 tests pass' '^ok  *direct')
+    broken 'UCX has cuda_copy, and moves: its tests' direct 0 'ucx_info=cuda_copy flash_iallgather=moved' 'run direct'
     lines=("^iallgather, T(device), by CUDA's UCX$numbers\$"
         "^ireduce_scatter_block, T(device), by CUDA's UCX  *-")
     broken 'UCX has cuda_copy, and moves' moved 0 'ucx_info=cuda_copy flash_iallgather=moved' 'run collectives'
