@@ -120,11 +120,17 @@ function print_kept(k, n) {
 
 # ------------------------------------------------------------ the runs and their steps
 
+# Where a run says what it is and where: the step `node`, or without that step, the lines before the first one.
+function origin(k) {
+    return (k, "node") in lengths ? "node" : "before"
+}
+
 function gpu_runs(k) {
     heads("run\tfile\tbegun, UTC\tflash and what it was built with\tGPU; driver, MIG, compute mode, memory, PCIe\thost\tsteps")
     for (k = 1; k <= run_count; k++) {
-        print cells(k "\t`" files[k] "`\t" begun[k] "\t" matching(k, "node", "^flash ") "\t" \
-            told(k, "node", "GPU, driver, MIG, compute mode, memory, PCIe: ") "\t" matching(k, "node", "^[0-9]+ cores, ") \
+        print cells(k "\t`" files[k] "`\t" begun[k] "\t" matching(k, origin(k), "^flash ") "\t" \
+            told(k, origin(k), "GPU, driver, MIG, compute mode, memory, PCIe: ") "\t" \
+            matching(k, origin(k), "^[0-9]+ cores, ") \
             "\t" totals[k])
         found++
     }

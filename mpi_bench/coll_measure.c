@@ -5,6 +5,7 @@
  */
 #include "coll_measure.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,7 +25,7 @@ typedef struct coll_series {
     int nsides, iterations, round;
     double compute[COLL_SIDES]; /* seconds of computation that a side is to hide */
     double *samples;            /* of a side: TIMES times `iterations` */
-    bench_counters_t flash;     /* in its calls under computation */
+    bench_counters_t flash;     /* in the calls that coll_row_t says */
     long wrong;
 } coll_series_t;
 
@@ -120,7 +121,8 @@ static void run_one(coll_series_t *series, run_t run, int side, int iteration)
     }
     run(series, side, times);
     after = bench_counters_read();
-    if (side == COLL_FLASH && run == run_computing && iteration >= 0) {
+    if (side == COLL_FLASH && iteration >= 0 &&
+        run == (series->options->alone ? run_alone : run_computing)) {
         count(&series->flash, before, after);
     }
     if (check) {
@@ -185,19 +187,12 @@ static int choose_iterations(coll_series_t *series)
     return (int) fit;
 }
 
-static void run_series(coll_series_t *series, coll_row_t *row)
+static void measure_computing(coll_series_t *series, coll_row_t *row)
 {
     int computing = series->nsides < COLL_BLOCKING ? series->nsides : COLL_BLOCKING;
     int side;
 
-    run_all(series, run_alone);
-    for (side = 0; side < series->nsides; side++) {
-        row->times[side].alone = stats_of(series, side, ALONE);
-        series->compute[side] =
-            row->times[series->options->same_work ? COLL_FLASH : side].alone.median;
-    }
     run_all(series, run_computing);
-    row->flash = series->flash;
     for (side = 0; side < computing; side++) {
         row->times[side].overall = stats_of(series, side, OVERALL);
         row->times[side].start = stats_of(series, side, START);
@@ -205,6 +200,26 @@ static void run_series(coll_series_t *series, coll_row_t *row)
         row->times[side].test = stats_of(series, side, TEST);
         row->times[side].wait = stats_of(series, side, WAIT);
     }
+}
+
+static void run_series(coll_series_t *series, coll_row_t *row)
+{
+    static const bench_stats_t none = {NAN, NAN, NAN, NAN, NAN};
+    int side;
+
+    run_all(series, run_alone);
+    for (side = 0; side < series->nsides; side++) {
+        coll_times_t *times = &row->times[side];
+
+        times->alone = stats_of(series, side, ALONE);
+        times->overall = times->start = times->compute = times->test = times->wait = none;
+        series->compute[side] =
+            row->times[series->options->same_work ? COLL_FLASH : side].alone.median;
+    }
+    if (!series->options->alone) {
+        measure_computing(series, row);
+    }
+    row->flash = series->flash;
 }
 
 int coll_sides(const coll_options_t *options)

@@ -17,6 +17,7 @@ typedef struct coll_times {
     /* The call, a computation that takes as long as `alone`, MPI_Wait: all of it, and its parts. */
     bench_stats_t overall, start, test, wait;
     bench_stats_t compute; /* the same computation alone */
+    /* But for `alone`, no numbers with --alone. */
 } coll_times_t;
 
 /*
@@ -34,8 +35,9 @@ typedef struct coll_row {
     size_t bytes, total_bytes; /* the size; of all blocks */
     int iterations;
     coll_times_t times[COLL_SIDES]; /* on rank 0; COLL_BLOCKING: Open MPI's own, `alone` only */
-    bench_counters_t flash;         /* of rank 0, in the calls of COLL_FLASH under computation */
-    long wrong;                     /* results, on all ranks */
+    bench_counters_t flash; /* of rank 0, in COLL_FLASH's calls under computation, or alone with
+                               --alone */
+    long wrong;             /* results, on all ranks */
 } coll_row_t;
 
 /*

@@ -17,7 +17,8 @@
 enum { MAX_ITERATIONS = 1000000, MAX_TESTS = 1000000, MAX_MTU = 65536, MAX_TIMES = 1 << 20 };
 
 enum {
-    OPT_COMPUTE = 256,
+    OPT_ALONE = 256,
+    OPT_COMPUTE,
     OPT_CSV,
     OPT_LINK_RATE,
     OPT_LINK_MTU,
@@ -38,6 +39,7 @@ static const struct option long_options[] = {
     {"num-test-calls", required_argument, NULL, 't'},
     {"validation", no_argument, NULL, 'c'},
     {"accelerator", required_argument, NULL, 'd'},
+    {"alone", no_argument, NULL, OPT_ALONE},
     {"compute", required_argument, NULL, OPT_COMPUTE},
     {"csv", required_argument, NULL, OPT_CSV},
     {"link-rate", required_argument, NULL, OPT_LINK_RATE},
@@ -71,6 +73,7 @@ static const char help_text[] =
     "      --compute=cpu|clock|sleep  the computation is so much work (default); keeps the core\n"
     "                        for a time, as in the OSU benchmarks; or sleeps, as while an\n"
     "                        accelerator computes\n"
+    "      --alone           times the calls alone, and none under computation\n"
     "      --no-own          without Open MPI's own calls, which have buffers of their own\n"
     "      --same-work       these are to hide what flash's hide, a computation as long as its\n"
     "                        call alone, instead of one as long as their own\n"
@@ -245,6 +248,9 @@ static bench_parsed_t parse_option(int option, char **argv, coll_options_t *opti
     case 'c':
     case OPT_NO_CHECK:
         options->check = option == 'c';
+        return BENCH_RUN;
+    case OPT_ALONE:
+        options->alone = true;
         return BENCH_RUN;
     case OPT_NO_OWN:
         options->own = false;

@@ -117,10 +117,15 @@ static void head_table(FILE *table, const coll_job_t *job)
 {
     int i;
 
-    fprintf(table, "# %s%s, %d rank%s on %d host%s, computation %s, %d calls of MPI_Test\n",
-            coll_operation.call, job->options->device ? " on CUDA devices" : "", job->nranks,
-            job->nranks == 1 ? "" : "s", job->hosts, job->hosts == 1 ? "" : "s",
-            compute_texts[job->options->compute], job->options->tests);
+    fprintf(table, "# %s%s, %d rank%s on %d host%s, ", coll_operation.call,
+            job->options->device ? " on CUDA devices" : "", job->nranks,
+            job->nranks == 1 ? "" : "s", job->hosts, job->hosts == 1 ? "" : "s");
+    if (job->options->alone) {
+        fprintf(table, "alone\n");
+    } else {
+        fprintf(table, "computation %s, %d calls of MPI_Test\n",
+                compute_texts[job->options->compute], job->options->tests);
+    }
     if (!job->flash_serves) {
         fprintf(table, "# NOTE: flash does not serve MPI_COMM_WORLD (add --mca coll flash)\n");
     }

@@ -8,16 +8,26 @@
 
 # ------------------------------------------------------------------ node
 
+tell_kit() {
+    tell_all <"$root/description"
+    tell "$(nproc) cores, $(awk '/^MemTotal/ { print int($2 / 1048576) }' /proc/meminfo) GiB, $(uname -sr)"
+}
+
 tell_gpu() {
     local fields=name,driver_version,mig.mode.current,compute_mode,memory.total,pcie.link.gen.max,pcie.link.width.max
     if timeout 8 nvidia-smi --query-gpu="$fields" --format=csv,noheader >"$said" 2>&1; then
         sed 's/^/GPU, driver, MIG, compute mode, memory, PCIe: /' "$said" | tell_all
-        timeout 8 nvidia-smi
-        timeout 8 nvidia-smi topo -m
     else
         tell "nvidia-smi does not answer here"
         cat "$said"
+        return 1
     fi
+}
+
+# Not in the list of steps: what precedes steps that are run without `node`.
+step_origin() {
+    tell_kit
+    tell_gpu || :
 }
 
 # What a job takes before and after it does anything.
@@ -31,8 +41,7 @@ tell_job() {
 # What may hang comes last.
 step_node() {
     local status=0
-    tell_all <"$root/description"
-    tell "$(nproc) cores, $(awk '/^MemTotal/ { print int($2 / 1048576) }' /proc/meminfo) GiB, $(uname -sr)"
+    tell_kit
     "$flash/tests/gpu/node" 2 >"$said" || status=$?
     tell_all <"$said"
     ((status != 2)) || : >"$root/no-device"
@@ -50,7 +59,10 @@ its folder in LD_LIBRARY_PATH"
     fi
     cat "$root/transports"
     tell_job || :
-    tell_gpu || :
+    if tell_gpu; then
+        timeout 8 nvidia-smi || :
+        timeout 8 nvidia-smi topo -m || :
+    fi
     ((failures == 0))
 }
 
@@ -80,7 +92,7 @@ step_direct() {
         "test_device_stream allgather reduce_scatter many own" "test_device_two_callbacks allreduce alltoall"
         "test_device_errors gaps freed streams")
     local program=$flash/tests/mpi/flash_device_tests test np words count=0
-    if ! by_ucx flash_iallgather -d cuda -m 1M:1M --compute=sleep; then
+    if ! by_ucx flash_iallgather -d cuda -m 1M:1M --alone; then
         tell "there is no UCX here that knows CUDA and moves the device's memory"
         return 3
     fi

@@ -89,7 +89,8 @@ copy_flash() {
     done
     for file in tests/tap.bash tests/mpi/{runner.bash,device.bash} \
         tests/mpi/{device.sh,device_paths.sh,device_scratch.sh,device_layers.sh} \
-        tests/mpi/{two_nodes.xml,flash_tests.c,flash_device_tests.c} ompi_coll_flash/help-mpi-coll-flash.txt LICENSE; do
+        tests/mpi/{two_nodes.xml,flash_tests.c,flash_device_tests.c} tests/mpi/costs/* \
+        ompi_coll_flash/help-mpi-coll-flash.txt LICENSE; do
         cp --parents "$file" "$root/flash"
     done
 }

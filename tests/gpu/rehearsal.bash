@@ -2,6 +2,7 @@
 # "$top/minimal" with what stands in for CUDA. The kit is of the build in the folder "$build".
 #
 #   pack KIT                  packs a kit
+#   lists_kernels KIT         for which devices its kernels are
 #   break_kit                 packs the kit `broken`, whose programs do what BREAK in the environment says
 #   copy_driver, make_tools   what the node has
 #   on_node RESULTS SCRIPT    runs a script there
@@ -16,6 +17,25 @@ pack() {
     tests/gpu/pack.sh --build "$build" "$top/packed" && mkdir "$top/$1" &&
         cp --no-preserve=mode "$top"/packed/* "$top/$1" &&
         [[ $(du --bytes --summarize "$top/$1" | cut -f 1) -le $most ]]
+}
+
+# lists_kernels KIT: for which devices each file of kernels in it is compiled, as nvcc's output says: its parts are of
+# kind 1, PTX, or 2, a device's own code; each with the lengths of its header and contents, and a capability.
+lists_kernels() {
+    local file
+    for file in cuda/flash_kernels.fatbin mpi_bench/layer_kernels.fatbin; do
+        gzip --decompress --stdout "$top/$1/kit.tar.gz" | tar --extract --to-stdout "./flash/$file" >"$scratch/kernels"
+        python3 - "$file" "$scratch/kernels" <<'END'
+import struct, sys
+data = open(sys.argv[2], "rb").read()
+parts, at = [], 16
+while at < len(data):
+    kind, _, header, size = struct.unpack_from("<HHIQ", data, at)
+    parts.append(("compute_" if kind == 1 else "sm_") + str(struct.unpack_from("<I", data, at + 28)[0]))
+    at += header + size
+print(sys.argv[1], *parts)
+END
+    done
 }
 
 # The same kit, but for programs that do what BREAK in the environment says, as in BREAK='rates=hangs'.
@@ -34,6 +54,10 @@ for word in $BREAK; do
         kill -KILL $(cat /proc/[0-9]*/stat 2>/dev/null |
             awk -v session="$session" '{ pid = $1; sub(/.*\) /, ""); if ($2 == session) print pid }')
         sleep 1000
+        ;;
+    "${0##*/}=stays") # whatever signal it gets but SIGKILL
+        trap '' TERM
+        while :; do sleep 1; done
         ;;
     "${0##*/}=hangs") # after all that it prints
         "$0.real" "$@"

@@ -104,6 +104,7 @@ limit_of() {
     for word in ${FLASH_KIT_LIMITS-}; do
         [[ $word != "$1="* ]] || limit=${word#*=}
     done
+    limit=${limit:-$((10 * FLASH_KIT_SLOW))} # of what is in no list
     # For timeout, 0 is none.
     ((limit > 0)) || limit=1
     echo $((limit < left ? limit : left))
@@ -132,8 +133,21 @@ verdict() {
     esac
 }
 
+# run_process NAME LIMIT: a step in a session of its own, all of which ends with it. What the step tells is printed.
+run_process() {
+    local before status=0
+    before=$(wc -l <"$summary")
+    printf '\n=== %s ===\n' "$1" >>"$details"
+    rm -f "$FLASH_KIT_ROOT/session"
+    FLASH_KIT_LIMIT=$2 setsid --wait timeout --kill-after "$grace" "$2" bash "$here/run.sh" --step "$1" \
+        >>"$details" 2>&1 </dev/null || status=$?
+    [[ ! -s $FLASH_KIT_ROOT/session ]] || end_session "$(<"$FLASH_KIT_ROOT/session")"
+    tail --lines "+$((before + 1))" "$summary"
+    return "$status"
+}
+
 run_step() {
-    local name=$1 limit before status=0 begun=$SECONDS
+    local name=$1 limit status=0 begun=$SECONDS
     limit=$(limit_of "$name")
     if ((budget - SECONDS < least)); then
         not_run=$((not_run + 1))
@@ -146,13 +160,7 @@ run_step() {
         return
     fi
     say "--- $name"
-    before=$(wc -l <"$summary")
-    printf '\n=== %s ===\n' "$name" >>"$details"
-    rm -f "$FLASH_KIT_ROOT/session"
-    FLASH_KIT_LIMIT=$limit setsid --wait timeout --kill-after "$grace" "$limit" bash "$here/run.sh" --step "$name" \
-        >>"$details" 2>&1 </dev/null || status=$?
-    [[ ! -s $FLASH_KIT_ROOT/session ]] || end_session "$(<"$FLASH_KIT_ROOT/session")"
-    tail --lines "+$((before + 1))" "$summary"
+    run_process "$name" "$limit" || status=$?
     verdict "$name" "$status" $((SECONDS - begun)) "$limit"
 }
 
@@ -194,6 +202,10 @@ fi
 heading="coll/flash on $(uname -n), $(date --utc '+%F %H:%M:%S') UTC, run $number: ${chosen[*]}"
 say "$heading"
 printf '\n##### %s #####\n' "$heading" >>"$details"
+# What was run, and where, which otherwise the step `node` tells.
+if [[ " ${chosen[*]} " != *' node '* ]] && ((budget - SECONDS >= least)); then
+    run_process origin "$(limit_of origin)" || say "what this kit and this node are could not be told"
+fi
 for step in "${chosen[@]}"; do
     run_step "$step"
     keep_results || say "the results of $step could not be kept as they should be"

@@ -105,6 +105,9 @@ int standin_unsafe(void);
 /* Whether memory's copies do not return before they are done. */
 bool standin_is_synchronous(uintptr_t address);
 
+/* There is one more of what standin_made() counts. */
+void standin_count_made(void);
+
 /* Where the driver itself reaches memory, of a device or not; NULL if it ends before `size`. */
 void *standin_reach(uintptr_t address, size_t size);
 /* Where a kernel does, which knows no memory but the driver's. */
@@ -151,7 +154,7 @@ size_t standin_largest_pinned(void);
 int standin_on_device(void);
 int standin_retained(void);
 unsigned long standin_launches(void); /* of kernels, ever */
-unsigned long standin_made(void);     /* streams and events, ever */
+unsigned long standin_made(void);     /* streams, events and pieces of pinned memory, ever */
 int standin_pushed(void);
 
 #ifdef __cplusplus

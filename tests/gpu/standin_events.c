@@ -17,8 +17,6 @@ typedef struct event {
 
 static event_t *events; /* under the mutex */
 
-void standin_count_made(void);
-
 int standin_events(void)
 {
     int count = 0;

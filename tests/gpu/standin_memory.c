@@ -80,8 +80,9 @@ int standin_keep(const standin_allocation_t *made)
         allocations[k] = *made;
         allocations[k].context = count++ % 2 == 0 ? standin_context() : NULL;
         allocations[k].id = count;
-        if ((made->kind == PINNED || made->kind == REGISTERED) && made->size > largest_pinned) {
-            largest_pinned = made->size;
+        if (made->kind == PINNED || made->kind == REGISTERED) {
+            standin_count_made();
+            largest_pinned = made->size > largest_pinned ? made->size : largest_pinned;
         }
     }
     pthread_mutex_unlock(&mutex);

@@ -26,7 +26,6 @@ unsigned long standin_made(void)
     return atomic_load_explicit(&made, memory_order_relaxed);
 }
 
-void standin_count_made(void);
 void standin_count_made(void)
 {
     atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);

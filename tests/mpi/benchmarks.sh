@@ -84,6 +84,12 @@ segments() {
             "$scratch/rows"
 }
 point 'np 2 flash_iallgather --segment' segments
+# Nothing under computation, and the path is that of the calls alone.
+alone() {
+    measures 1 '^# MPI_Iallgather, 2 ranks on 1 host, alone$' 2 flash_iallgather -m 1M:1M "${short[@]}" --alone --no-own &&
+        holds 1 '^1048576  *-  *-  *[1-9][0-9.]*  *-  *-  *-  ring$'
+}
+beside point 'np 2 flash_iallgather --alone' alone
 beside point 'flash_iallgather: no segments' refuses 'give up to 8 numbers' flash_iallgather --segment=64K,1
 beside point 'flash_iallgather: sizes that are none' refuses 'MAX not less than MIN' flash_iallgather -m 4:2
 beside point 'flash_iallgather: sizes that do not grow' refuses 'from 2 to' flash_iallgather --times=1

@@ -25,4 +25,14 @@ options --mca coll_flash_algorithm ring --mca coll_flash_cuda_plugin "$scratch/f
 point 'a plugin that is not there: said' \
     says + 'cannot open shared object file' 2 -- test_buffers device_buffer
 
+# A driver without one of the functions that the plugin needs. The name's place is found by its old hash.
+if [[ -e $top_builddir/cuda/.libs/flash_cuda.so ]]; then
+    LC_ALL=C sed 's/cuCtxGetId/cuCtxNoGet/g' "$FLASH_TEST_DRIVER" >"$scratch/libcuda.so.1"
+    options --mca coll_flash_algorithm ring --mca coll_flash_cuda_plugin "$top_builddir/cuda/.libs/flash_cuda.so"
+    FLASH_TEST_DRIVER=$scratch/libcuda.so.1 point 'a driver that is too old: said' \
+        says + 'is too old: it has no cuCtxGetId. flash needs that of CUDA 12.0 (525.60) or later' 2 -- test_buffers device_buffer
+else
+    skip 'a driver that is too old' 'built without CUDA'
+fi
+
 plan

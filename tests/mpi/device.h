@@ -69,7 +69,7 @@ bool device_has_context(void); /* the calling thread */
 /* What the stand-in has made and nobody has freed; 0 with any other driver. */
 int device_streams(void);
 int device_events(void);
-unsigned long device_made(void); /* streams and events, ever */
+unsigned long device_made(void); /* streams, events and pieces of pinned memory, ever */
 int device_pinned(void);
 size_t device_largest_pinned(void); /* bytes of a piece that was made since the last call */
 int device_registered(void);        /* ordinary memory that is pinned now */
