@@ -26,7 +26,8 @@ suites='
 2x2      results on two guests with two ranks each
 3x1      results on three guests
 random   random operations on two guests with two ranks each
-faults   ranks, guests and devices that go, and memory that cannot be registered
+deaths   ranks that die on three guests
+faults   devices and guests that go, and memory that cannot be registered
 '
 names=$(awk 'NF { print $1 }' <<<"$suites")
 
