@@ -31,6 +31,12 @@ extension       the calls of <mpix_flash.h>, on further ranks
 requests        requests and memory, likewise
 waits           deaths and faults, which are noticed after seconds; emulated hosts
 launchers       Slurm on emulated hosts; ranks in containers of all kinds: a job for each
+rdma-2x1        virtual machines with software RoCE: two with a rank each; everything there is emulated
+rdma-2x2        likewise: two with two ranks each
+rdma-3x1        likewise: three with a rank each
+rdma-random     likewise: random operations
+rdma-deaths     likewise: ranks that die
+rdma-faults     likewise: machines and devices that go
 random          200,000 random operations
 large           more than 2^31 bytes: 11 GiB of memory
 kit             the kit for a node with a GPU, in a minimal Debian
@@ -141,6 +147,7 @@ run_slice() {
         ./install-deps.sh munge slurmctld slurmd slurm-client || :
         all_of cluster slurm.sh && all_of mpi containers.sh
         ;;
+    rdma-*) tests/rdma/run.sh --build "$folder" "${1#*-}" ;;
     random) FLASH_RANDOM_OPERATIONS=200000 all_of mpi random.sh ;;
     large) all_of mpi large.sh ;;
     kit) tests/gpu/rehearse.sh --build "$folder" ;;

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 /* ----------------------------------------------------------------- opening */
 
@@ -52,23 +53,57 @@ static int open_context_for(flash_ucx_t *ucx, bool rdma, const flash_ucx_surroun
 }
 
 /*
+ * Whether RDMA devices get the memory for messages: they need it locked, and `ulimit -l` says how
+ * much of it a process may lock. A worker that finds too little waits for messages that never come,
+ * and prints an error again and again. UCX itself tells of this failure, with its remedy.
+ */
+static bool can_lock_memory(ucp_context_h context)
+{
+    enum { LEAST = 32 << 20 }; /* a worker begins with 20 MiB and some */
+    void *memory = mmap(NULL, LEAST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+                                                 UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+                                   .address = memory,
+                                   .length = LEAST};
+    ucp_mem_h handle;
+    bool can = false;
+
+    if (memory == MAP_FAILED) {
+        return false;
+    }
+    if (ucp_mem_map(context, &params, &handle) == UCS_OK) {
+        can = true;
+        (void) ucp_mem_unmap(context, handle);
+    }
+    munmap(memory, LEAST);
+    return can;
+}
+
+/*
  * A device is of no use to UCX where its ports are down, a container lacks its file in /dev, its
  * verbs are not those that UCX speaks (EFA), or the user wants other transports: UCX then has TCP
- * alone, and is opened anew with the protocols for TCP.
+ * alone, and is opened anew with the protocols for TCP. So it is where it has the device, and may
+ * not lock memory.
  */
 static int open_context(flash_ucx_t *ucx, const flash_ucx_surroundings_t *around, char *reason)
 {
+    flash_ucx_surroundings_t without = *around;
     int rc;
 
     ucx->rdma = has_rdma_device();
     rc = open_context_for(ucx, ucx->rdma, around, reason);
-    if (rc == FLASH_OK && ucx->rdma && around->across_nodes &&
-        flash_ucx_has_tcp_alone(ucx->context)) {
-        ucp_cleanup(ucx->context);
-        ucx->rdma = false;
-        rc = open_context_for(ucx, false, around, reason);
+    if (rc != FLASH_OK || !ucx->rdma || !around->across_nodes) {
+        return rc;
     }
-    return rc;
+    if (!flash_ucx_has_tcp_alone(ucx->context)) {
+        if (can_lock_memory(ucx->context)) {
+            return FLASH_OK;
+        }
+        without.locks_no_memory = true;
+    }
+    ucp_cleanup(ucx->context);
+    ucx->rdma = false;
+    return open_context_for(ucx, false, &without, reason);
 }
 
 static ucs_status_t hear(flash_ucx_t *ucx, unsigned message, ucp_am_recv_callback_t heard)

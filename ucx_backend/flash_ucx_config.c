@@ -168,12 +168,19 @@ static bool append(char list[LIST_MAX], const char *word)
 
 /* UCX's transports that are not to be used. */
 typedef struct avoided {
-    bool cma, posix;
+    bool cma, posix, ib;
 } avoided_t;
 
 /* What comes of a word of a list of transports. */
 static const char *remaining(avoided_t avoided, const char *word)
 {
+    static const char *const ib[] = {"ib", "rc", "ud", "dc"}; /* and their kinds: rc_verbs */
+
+    for (size_t k = 0; avoided.ib && k < sizeof(ib) / sizeof(*ib); k++) {
+        if (strncmp(word, ib[k], 2) == 0 && (word[2] == '\0' || word[2] == '_')) {
+            return NULL;
+        }
+    }
     if (strcmp(word, "cma") == 0) {
         return avoided.cma ? NULL : word;
     }
@@ -181,7 +188,10 @@ static const char *remaining(avoided_t avoided, const char *word)
         return avoided.posix ? "sysv" : word;
     }
     if (strcmp(word, "sm") == 0 || strcmp(word, "shm") == 0) {
-        return !avoided.posix ? "posix,sysv" : avoided.cma ? "sysv" : "sysv,cma";
+        if (avoided.posix) {
+            return avoided.cma ? "sysv" : "sysv,cma";
+        }
+        return avoided.cma ? "posix,sysv" : word;
     }
     return word;
 }
@@ -192,20 +202,22 @@ static const char *remaining(avoided_t avoided, const char *word)
  */
 static bool remove_from(const char *transports, avoided_t avoided, char list[LIST_MAX])
 {
-    const char *removed = !avoided.posix ? "cma" : avoided.cma ? "cma,posix" : "posix";
+    char removed[16]; /* behind its first comma */
     char text[LIST_MAX], *rest, *word;
     bool all = strlen(transports) < sizeof(text);
 
+    snprintf(removed, sizeof(removed), "%s%s%s", avoided.cma ? ",cma" : "",
+             avoided.posix ? ",posix" : "", avoided.ib ? ",ib" : "");
     list[0] = '\0';
     if (transports[0] == '^') {
-        return append(list, transports) && append(list, removed);
+        return append(list, transports) && append(list, removed + 1);
     }
     snprintf(text, sizeof(text), "%s", transports);
     for (word = strtok_r(text, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
         const char *left = remaining(avoided, word);
 
         if (strcmp(word, "all") == 0) {
-            snprintf(list, LIST_MAX, "^%s", removed);
+            snprintf(list, LIST_MAX, "^%s", removed + 1);
             return true;
         }
         all &= left == NULL || append(list, left);
@@ -251,13 +263,16 @@ static bool is_shared_memory_short(unsigned ranks)
            (uint64_t) system.f_bavail * system.f_frsize < (uint64_t) ranks * EACH;
 }
 
-static int avoid_transports(ucp_config_t *config, unsigned on_node, char *reason)
+static int avoid_transports(ucp_config_t *config, const flash_ucx_surroundings_t *around,
+                            char *reason)
 {
-    avoided_t avoided = {.cma = is_cma_denied(), .posix = is_shared_memory_short(on_node)};
+    avoided_t avoided = {.cma = is_cma_denied(),
+                         .posix = is_shared_memory_short(around->on_node),
+                         .ib = around->locks_no_memory};
     char list[LIST_MAX];
     ucs_status_t status;
 
-    if (!avoided.cma && !avoided.posix) {
+    if (!avoided.cma && !avoided.posix && !avoided.ib) {
         return FLASH_OK;
     }
     if (!remove_from(set_to("TLS", "all"), avoided, list)) {
@@ -285,7 +300,7 @@ static int apply(ucp_config_t *config, bool rdma, const flash_ucx_surroundings_t
     if (rc == FLASH_OK) {
         rc = apply_environment(config, reason);
     }
-    return rc == FLASH_OK ? avoid_transports(config, around->on_node, reason) : rc;
+    return rc == FLASH_OK ? avoid_transports(config, around, reason) : rc;
 }
 
 int flash_ucx_configure(bool rdma, const flash_ucx_surroundings_t *around, ucp_config_t **config,

@@ -65,7 +65,8 @@ links() {
                 known = anchors[k] == "" || ((targets[k] anchors[k]) in headings)
                 print pages[k], targets[k], known ? "-" : anchors[k]
             }
-        }' "${pages[@]}" CONTRIBUTING.md SECURITY.md packaging/README.md tests/cluster/README.md)
+        }' "${pages[@]}" CONTRIBUTING.md SECURITY.md packaging/README.md tests/cluster/README.md \
+            tests/rdma/README.md)
 }
 
 leads_somewhere() {

@@ -1,0 +1,170 @@
+# suites.bash: sourced by run.sh: what is tried in guests.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # variables of run.sh and runner.bash
+
+# guests_for GUESTS RANKS: a point: so many guests are up, with so many ranks each. Otherwise the suite is left.
+guests_for() {
+    guests=$1
+    export FLASH_LAB_RANKS=$2
+    point "$1 guests boot" "$lab" up "$1"
+    [[ -e /run/lab/pid.$1 ]]
+}
+
+guests_end() {
+    flush
+    "$lab" down
+}
+
+# on_guests [MPIRUN OPTION]... -- PROGRAM [CASE]...: a point, on all of their ranks. These share a job.
+on_guests() {
+    local name="$guests guests x $FLASH_LAB_RANKS" word
+    for word in "$@"; do
+        [[ $word == --* ]] || name+=" ${word#coll_flash_}"
+    done
+    wanted "$name" || return 0
+    queue "$name" $((guests * FLASH_LAB_RANKS)) "$@"
+}
+
+# packets GUEST: that the RDMA device has sent.
+packets() {
+    "$lab" exec "$1" cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts
+}
+
+# Each rank says that UCX goes by verbs, and so it does: a packet has 4096 bytes at most.
+goes_by_verbs() {
+    local before after
+    before=$(packets 1)
+    run "$guests" --mca coll_flash_verbose 1 -- test_allgather types big >"$log" 2>&1 || {
+        cat "$log"
+        return 1
+    }
+    after=$(packets 1)
+    echo "packets: $before before, $after after"
+    grep 'UCX reaches other nodes' "$log"
+    holds "$guests" 'UCX reaches other nodes by \(\(rc\|ud\)_verbs (rxe0:1), \)*Open MPI by' && ((after - before > 1000))
+}
+
+# The same programs on each shape.
+results() {
+    on_guests -- test_allgather types signatures big
+    on_guests -- test_reduce_scatter
+    on_guests -- test_extension
+    on_guests -- test_persistent
+    on_guests -- test_threads several
+    on_guests --mca coll_flash_algorithm pairwise -- test_reduce_scatter same_bits
+    on_guests -- test_requests many_communicators free_communicators leak
+}
+
+suite_2x1() {
+    options --mca coll_flash_algorithm ring
+    guests_for 2 1 || return 0
+    point '2 guests: UCX reaches the other by verbs' goes_by_verbs
+    results
+    guests_end
+}
+suite_2x2() {
+    options --mca coll_flash_algorithm ring
+    guests_for 2 2 || return 0
+    results
+    guests_end
+}
+suite_3x1() {
+    options --mca coll_flash_algorithm ring
+    guests_for 3 1 || return 0
+    results
+    guests_end
+}
+suite_random() {
+    options --mca coll_flash_algorithm ring
+    guests_for 2 2 || return 0
+    # shellcheck disable=SC2086 # a list of words
+    on_guests -- random_ops --seed="${FLASH_TEST_SEED:-20260424}" --operations="${FLASH_RANDOM_OPERATIONS:-300}"
+    guests_end
+}
+
+# ------------------------------------------------------------ faults
+
+bounded_seconds=180 # within which a job with a fault ends by itself, on a machine as slow as this one
+
+# in_time COMMAND...: whatever its exit status.
+in_time() {
+    local started=$SECONDS status=0
+    limit=$bounded_seconds "$@" >"$log" 2>&1 || status=$?
+    echo "the job ended with status $status, after $((SECONDS - started)) seconds"
+    ((SECONDS - started < bounded_seconds)) || {
+        cat "$log"
+        return 1
+    }
+}
+
+dies() { # CALL
+    in_time run "$guests" --enable-recovery --mca coll_flash_probe_seconds 1 -- test_lost dies "$1"
+}
+
+# A rank dies in an operation: the others are told, then and at the next one.
+survivors_are_told() { # CALL
+    dies "$1" && holds $((guests - 1)) 'at last: MPI_ERR_OTHER' && holds $((guests - 1)) 'once more: MPI_ERR_OTHER' &&
+        holds 0 'called right' && { told peer-lost >/dev/null || told transport-failed; }
+}
+
+# Up to 1.13 UCX aborts a process that connects to a dead one by datagrams (UD), as flash's probes do: the job ends.
+job_ends() { # CALL
+    dies "$1" && holds 0 'called right' && holds 0 'at last: success'
+}
+
+rank_dies() { # CALL
+    if printf '%s\n' 1.14 "$(ucx_info -v | sed -n 's/^# .*ersion[=: ]*\([0-9.]*\).*/\1/p' | head -n 1)" | sort -C -V; then
+        point "$guests guests, $1: a rank dies, and the others are told" survivors_are_told "$1"
+    else
+        point "$guests guests, $1: a rank dies, and UCX ends the job" job_ends "$1"
+    fi
+}
+
+# ends_amid COMMAND...: it breaks something while allgathers send, and their job ends by itself, with an error.
+ends_amid() {
+    local before status=0 job started
+    before=$(packets 1)
+    limit=$bounded_seconds run "$guests" -- "$top_builddir/mpi_bench/flash_iallgather" -m 1M:1M -i 1000000 --no-own \
+        >"$log" 2>&1 &
+    job=$!
+    until (($(packets 1) > before + 3000)); do
+        kill -0 "$job" || return 1
+        sleep 1
+    done
+    "$@"
+    started=$SECONDS
+    wait "$job" || status=$?
+    echo "the job ended with status $status, $((SECONDS - started)) seconds later"
+    cat "$log"
+    ((status != 0 && status != 124 && status != 137))
+}
+
+# Memory that may not be locked cannot be registered: TCP is used instead. A guest's root may lock all it wants,
+# whatever its limit; so this right goes as well.
+cannot_lock() {
+    # shellcheck disable=SC2034,SC2016 # the runner's; expanded by the inner shell
+    local tool=(setpriv --bounding-set -ipc_lock bash -c 'ulimit -l 64; exec "$@"' bash)
+    in_time run "$guests" --mca coll_flash_verbose 1 -- test_allgather types big &&
+        holds "$guests" 'UCX reaches other nodes by tcp (eth0), Open MPI by' && holds "$guests" 'serves this job' &&
+        holds + 'max locked memory (ulimit -l)'
+}
+
+suite_deaths() {
+    options --mca coll_flash_algorithm ring
+    guests_for 3 1 || return 0
+    rank_dies gather
+    rank_dies reduce
+    guests_end
+}
+suite_faults() {
+    options --mca coll_flash_algorithm ring
+    guests_for 2 1 || return 0
+    point '2 guests: memory that cannot be locked: TCP instead' cannot_lock
+    point '2 guests: an RDMA device goes, and the job ends' ends_amid "$lab" exec 2 rdma link delete rxe0
+    guests_end
+    guests_for 2 1 || return 0
+    point '2 guests: a guest dies, and the job ends' ends_amid "$lab" kill 2
+    guests_end
+}
