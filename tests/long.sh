@@ -31,12 +31,6 @@ extension       the calls of <mpix_flash.h>, on further ranks
 requests        requests and memory, likewise
 waits           deaths and faults, which are noticed after seconds; emulated hosts
 launchers       Slurm on emulated hosts; ranks in containers of all kinds: a job for each
-rdma-2x1        virtual machines with software RoCE: two with a rank each; everything there is emulated
-rdma-2x2        likewise: two with two ranks each
-rdma-3x1        likewise: three with a rank each
-rdma-random     likewise: random operations
-rdma-deaths     likewise: ranks that die
-rdma-faults     likewise: machines and devices that go
 random          200,000 random operations
 large           more than 2^31 bytes: 11 GiB of memory
 kit             the kit for a node with a GPU, in a minimal Debian
@@ -59,6 +53,12 @@ mutations-6     likewise
 mutations-7     likewise
 mutations-8     likewise
 mutations-9     likewise
+rdma-2x1        virtual machines with software RoCE: two with a rank each; everything there is emulated
+rdma-2x2        likewise: two with two ranks each
+rdma-3x1        likewise: three with a rank each
+rdma-random     likewise: random operations
+rdma-deaths     likewise: ranks that die
+rdma-faults     likewise: machines and devices that go
 '
 names=$(awk 'NF { print $1 }' <<<"$slices")
 
