@@ -52,6 +52,14 @@ while IFS= read -r -d '' results; do
     fi
 done < <(find "$folder/tests" -name '*.trs' -print0 | sort -z)
 
+# tests/all.mk names folders.
+for place in "$folder"/tests/*/; do
+    [[ $(find "$place" -name '*.trs' -print -quit) ]] || {
+        echo "not ok: no test of $place was run: see tests/all.mk"
+        failed=$((failed + 1))
+    }
+done
+
 # Whatever stopped make apart from a test.
 if ((checked != 0 && failed == 0)); then
     echo "make check failed outside of the tests: see above"

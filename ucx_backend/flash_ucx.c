@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 /* ----------------------------------------------------------------- opening */
 
@@ -55,27 +56,31 @@ static int open_context_for(flash_ucx_t *ucx, bool rdma, const flash_ucx_surroun
 /*
  * Whether RDMA devices get the memory for messages: they need it locked, and `ulimit -l` says how
  * much of it a process may lock. A worker that finds too little waits for messages that never come,
- * and prints an error again and again. UCX itself tells of this failure, with its remedy.
+ * and prints an error again and again. UCX itself tells of this failure, with its remedy. Without a
+ * limit nothing is tried.
  */
 static bool can_lock_memory(ucp_context_h context)
 {
     enum { LEAST = 32 << 20 }; /* a worker begins with 20 MiB and some */
-    void *memory = mmap(NULL, LEAST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
                                                  UCP_MEM_MAP_PARAM_FIELD_LENGTH,
-                                   .address = memory,
                                    .length = LEAST};
+    struct rlimit limit;
     ucp_mem_h handle;
-    bool can = false;
+    bool can = true;
 
-    if (memory == MAP_FAILED) {
-        return false;
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+        return true;
     }
-    if (ucp_mem_map(context, &params, &handle) == UCS_OK) {
-        can = true;
+    params.address = mmap(NULL, LEAST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (params.address == MAP_FAILED) {
+        return true; /* that tells nothing of locking */
+    }
+    can = ucp_mem_map(context, &params, &handle) == UCS_OK;
+    if (can) {
         (void) ucp_mem_unmap(context, handle);
     }
-    munmap(memory, LEAST);
+    munmap(params.address, LEAST);
     return can;
 }
 

@@ -116,7 +116,7 @@ static inline int flash_compat_allreduce(const void *mine, void *all, int count,
     return ompi_coll_base_allreduce_intra_recursivedoubling(mine, all, count, type, op, comm, NULL);
 }
 
-/* To and from single processes, while MPI_COMM_WORLD is made, one message at a time. */
+/* To and from single processes, while MPI_COMM_WORLD is made; one message to each. */
 /* Between those of Open MPI's collectives, which end at -10, and MPI_ANY_TAG. */
 enum { FLASH_TAG_RELEASE = -9 };
 

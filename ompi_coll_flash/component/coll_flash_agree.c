@@ -191,11 +191,29 @@ static void tell_outcome(const int64_t least[VALUES])
                   least[THREAD] ? "" : ", without a progress thread on some rank");
 }
 
-/* Before anything else of a rank is known: the next one's release is among those looked at. */
+/* The next rank on this node, in turn; this one itself, if it is alone. */
+static int next_on_node(ompi_communicator_t *world)
+{
+    int own = ompi_comm_rank(world), size = ompi_comm_size(world), rank = own;
+    ompi_proc_t *proc;
+
+    do {
+        rank = (rank + 1) % size;
+        /* Does not make the structures of remote processes: those of this node exist. */
+        proc = ompi_group_peer_lookup_existing(world->c_local_group, rank);
+    } while (rank != own && (proc == NULL || !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)));
+    return rank;
+}
+
+/* Whether this rank connects to the next one, and to one of this node: UCX goes by other ways there. */
 static bool may_be_used(ompi_communicator_t *world, int next, bool passes_on)
 {
+    int near = next_on_node(world);
+
     return mca_coll_flash_params.priority > FLASH_TOO_LOW_PRIORITY && passes_on &&
-           mca_coll_flash_job_reaches(world, next);
+           mca_coll_flash_job_reaches(world, next) &&
+           (near == next || near == ompi_comm_rank(world) ||
+            mca_coll_flash_job_reaches(world, near));
 }
 
 /* What this rank brings is in `least`, and what all have in common afterwards. */

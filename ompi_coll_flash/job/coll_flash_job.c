@@ -168,9 +168,9 @@ const char *mca_coll_flash_job_reason(void)
     return job.reason;
 }
 
-bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int next)
+bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int rank)
 {
-    opal_process_name_t name = ompi_group_get_proc_name(world->c_local_group, next);
+    opal_process_name_t name = ompi_group_get_proc_name(world->c_local_group, rank);
     flash_peer_t *peer;
     int rc;
 

@@ -62,8 +62,8 @@ void mca_coll_flash_trace_close(void);
 void mca_coll_flash_job_open(void);
 void mca_coll_flash_job_close(void);
 
-/* Whether this rank could take part; connects to the next one to find out. */
-bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int next);
+/* Whether this rank could take part: UCX is open, and there is a connection to that one. */
+bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int rank);
 /* Why it could not. */
 const char *mca_coll_flash_job_reason(void);
 

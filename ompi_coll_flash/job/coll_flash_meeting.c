@@ -9,8 +9,8 @@
  * of one sends nothing else: what follows depends on the release.
  *
  * A rank always sends, even if PMIx has told it nothing of the receiver, because that one may wait.
- * It receives if PMIx has told it that the sender has flash; if not, it has seen a difference. What
- * was sent to a process that does not look stays in memory.
+ * It receives if PMIx has told it that the sender has flash; if not, it has seen a difference. Where
+ * there is one, a message may be for a process that never looks: it stays in memory.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -20,6 +20,9 @@
 #include <string.h>
 
 typedef mca_coll_flash_difference_t difference_t;
+
+/* Of Open MPI's progress, for a message to leave whose receiver may never look. */
+enum { POLLS = 100000 };
 
 typedef struct sent {
     ompi_request_t *request;
@@ -94,14 +97,26 @@ static int send_to(ompi_communicator_t *world, uint32_t to, const mca_coll_flash
                               (int) to, world, &sent->request);
 }
 
+/* A message of another length is of another protocol, whatever PMIx says of its sender. */
+static difference_t take(const char *message, size_t length, size_t bytes, difference_t unknown)
+{
+    difference_t heard = unknown;
+
+    if (length == bytes || length == sizeof(heard)) {
+        memcpy(&heard, message, sizeof(heard));
+    }
+    return length != bytes && !is_difference(heard) ? unknown : heard;
+}
+
 static int receive_from(ompi_communicator_t *world, uint32_t from,
                         const mca_coll_flash_meeting_t *meeting, uint32_t seats,
                         difference_t *found)
 {
+    difference_t unknown = {(uint32_t) ompi_comm_rank(world), from}, heard;
     size_t bytes = message_bytes(meeting, seats);
     ompi_request_t *request = MPI_REQUEST_NULL;
+    ompi_status_public_t status;
     char *message = malloc(bytes);
-    difference_t heard;
     int rc;
 
     if (message == NULL) {
@@ -109,10 +124,10 @@ static int receive_from(ompi_communicator_t *world, uint32_t from,
     }
     rc = flash_compat_irecv(message, bytes, MPI_BYTE, (int) from, world, &request);
     if (rc == OMPI_SUCCESS) {
-        rc = ompi_request_wait(&request, MPI_STATUS_IGNORE);
+        rc = ompi_request_wait(&request, &status);
     }
     if (rc == OMPI_SUCCESS) {
-        memcpy(&heard, message, sizeof(heard));
+        heard = take(message, status._ucount, bytes, unknown);
         if (is_difference(heard)) {
             *found = heard;
         } else {
@@ -123,18 +138,39 @@ static int receive_from(ompi_communicator_t *world, uint32_t from,
     return rc;
 }
 
-/* Once all are known to have heard, they have received, or will. */
-static void end_sends(sent_t *sent, uint32_t count, bool all_receive)
+static bool has_left(const sent_t *sent)
+{
+    return sent->request == NULL || flash_compat_is_complete(sent->request);
+}
+
+/* A receiver may need this process for that, whatever the program does next. */
+static void let_leave(const sent_t *sent, uint32_t count)
 {
     for (uint32_t k = 0; k < count; k++) {
-        if (sent[k].request == NULL) {
-            free(sent[k].message);
-        } else if (all_receive) {
-            (void) ompi_request_wait(&sent[k].request, MPI_STATUS_IGNORE);
-            free(sent[k].message);
-        } else {
-            ompi_request_free(&sent[k].request);
+        for (int poll = 0; poll < POLLS && !has_left(&sent[k]); poll++) {
+            opal_progress();
         }
+    }
+}
+
+static char *left[FLASH_MEETING_ROUNDS]; /* messages that stay, where tools find them */
+
+/* Without a difference, all are received. */
+static void end_sends(sent_t *sent, uint32_t count, bool all_receive)
+{
+    if (!all_receive) {
+        let_leave(sent, count);
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        if (!all_receive && !has_left(&sent[k])) {
+            ompi_request_free(&sent[k].request);
+            left[k] = sent[k].message;
+            continue;
+        }
+        if (sent[k].request != NULL) {
+            (void) ompi_request_wait(&sent[k].request, MPI_STATUS_IGNORE);
+        }
+        free(sent[k].message);
     }
 }
 

@@ -67,7 +67,7 @@ mca_coll_flash_modex_t *mca_coll_flash_modex_fetch(opal_process_name_t name)
     int rc;
 
     name_key(key);
-    FLASH_MODEX_RECV(rc, key, &name, &data, &size);
+    FLASH_MODEX_FIND(rc, key, &name, &data, &size);
     if (rc != OPAL_SUCCESS) {
         return NULL;
     }

@@ -228,11 +228,12 @@ static uint64_t mixed_in(uint64_t hash, const cost_t *row)
 }
 
 /*
- * FNV-1a over the numbers, of which the sign bit is left out: it is compared by its negative, too.
+ * FNV-1a over the numbers, and the bytes below which the table leaves calls of three ranks out. The
+ * sign bit is left out: the hash is compared by its negative, too.
  */
-static int64_t hash_of(const table_t rows)
+static int64_t hash_of(const table_t rows, uint64_t left_out)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ left_out;
 
     for (size_t place = 0; place < 2; place++) {
         for (size_t kind = 0; kind < FLASH_COST_KINDS; kind++) {
@@ -244,13 +245,12 @@ static int64_t hash_of(const table_t rows)
     return (int64_t) (hash >> 1);
 }
 
-/* A file with the built-in numbers is another table: the built-in one leaves calls out. */
 int64_t mca_coll_flash_costs_hash(void)
 {
-    return hash_of(table) ^ from_file;
+    return hash_of(table, from_file ? 0 : PAIRWISE_OF_THREE);
 }
 
 int64_t mca_coll_flash_costs_built_in(void)
 {
-    return hash_of(built_in);
+    return hash_of(built_in, PAIRWISE_OF_THREE);
 }

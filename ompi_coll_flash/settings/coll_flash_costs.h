@@ -43,7 +43,7 @@ extern const char *const mca_coll_flash_path_names[FLASH_PATHS + 1];
 /* The most ranks of a call. */
 #define FLASH_COST_RANKS (1 << 21)
 
-/* More than any cost: the table has no row for it. */
+/* More than any cost: the table has no row for it, or leaves the call out. */
 #define FLASH_NO_COST UINT64_MAX
 
 /* In nanoseconds; `bytes`: of all ranks' blocks together; `node`: all ranks share one. */

@@ -43,5 +43,6 @@ select_coll ^flash
 for np in 1 2 3 5; do
     mpi "$np" -x FLASH_TEST_ACTIVE=0 -- test_merge
 done
+long mpi 8 -x FLASH_TEST_ACTIVE=0 -- test_merge
 
 plan

@@ -192,6 +192,12 @@ for ranks in "${without[@]}"; do
     "${rarely[@]}" point "no flash on rank $ranks of 5: said, and none uses flash" \
         differ 5 "$ranks" OMPI_MCA_coll=^flash "$linked"
 done
+# Rank 0 asks PMIx for the releases of ranks 1, 2, 4 and 5 of 6.
+if ((ompi_major < 5)); then
+    point 'no flash on rank 3 of 6: said, and none uses flash' differ 6 3 OMPI_MCA_coll=^flash "$linked"
+else
+    long point 'no flash on rank 3 of 6: said, and none uses flash' differ 6 3 OMPI_MCA_coll=^flash "$linked"
+fi
 show=(--mca mca_base_component_show_load_errors "$( ((ompi_major < 5)) && echo 1 || echo all)")
 alone() {
     coll=^nothing says 2 'right, flash is not active' 2 "${show[@]}" -- test_version &&
