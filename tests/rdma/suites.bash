@@ -80,7 +80,6 @@ suite_3x1() {
 suite_random() {
     options --mca coll_flash_algorithm ring
     guests_for 2 2 || return 0
-    # shellcheck disable=SC2086 # a list of words
     on_guests -- random_ops --seed="${FLASH_TEST_SEED:-20260424}" --operations="${FLASH_RANDOM_OPERATIONS:-300}"
     guests_end
 }
