@@ -39,9 +39,14 @@ die() {
 build=$top_srcdir/build-test release=''
 while [[ ${1-} == -* ]]; do
     case $1 in
-    --build | --debian)
-        (($# > 1)) || die "$1 needs a value"
-        [[ $1 == --debian ]] && release=$2 || build=$(realpath "$2")
+    --build)
+        (($# > 1)) || die '--build needs a folder'
+        build=$(realpath "$2")
+        shift
+        ;;
+    --debian)
+        (($# > 1)) || die '--debian needs the name of a release'
+        release=$2
         shift
         ;;
     --list)
