@@ -31,7 +31,8 @@ extension       the calls of <mpix_flash.h>, on further ranks
 requests        requests and memory, likewise
 waits           deaths and faults, which are noticed after seconds; emulated hosts
 launchers       Slurm on emulated hosts; ranks in containers of all kinds: a job for each
-random          200,000 random operations
+random-0        100,000 random operations
+random-1        another 100,000
 large           more than 2^31 bytes: 11 GiB of memory
 kit             the kit for a node with a GPU, in a minimal Debian
 asan-units      AddressSanitizer and UBSan: a build of its own, and the unit tests
@@ -148,7 +149,7 @@ run_slice() {
         all_of cluster slurm.sh && all_of mpi containers.sh
         ;;
     rdma-*) tests/rdma/run.sh --build "$folder" "${1#*-}" ;;
-    random) FLASH_RANDOM_OPERATIONS=200000 all_of mpi random.sh ;;
+    random-*) FLASH_RANDOM_OPERATIONS=100000 FLASH_TEST_SEED=2026112${1#*-} all_of mpi random.sh ;;
     large) all_of mpi large.sh ;;
     kit) tests/gpu/rehearse.sh --build "$folder" ;;
     asan-units) units asan ;;
