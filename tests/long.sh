@@ -142,7 +142,7 @@ run_slice() {
     recdbl) all_of mpi pairwise.sh pairwise_small.sh recdbl.sh recdbl_requests.sh ;;
     extension) all_of mpi callback_thread.sh extension.sh fallback.sh ;;
     requests) all_of mpi failures.sh growth.sh life.sh requests.sh ;;
-    waits) all_of mpi faults.sh lost.sh messages.sh no_memory.sh && all_of cluster cluster.sh networks.sh ;;
+    waits) all_of mpi faults.sh lost.sh messages.sh no_memory.sh releases.sh && all_of cluster cluster.sh networks.sh ;;
     launchers)
         # Without the right to install Slurm, its script skips what it cannot start.
         ./install-deps.sh munge slurmctld slurmd slurm-client || :

@@ -29,9 +29,8 @@ static bool has_rdma_device(void)
     return entry != NULL;
 }
 
-/* With the protocols for RDMA, or those for TCP alone. */
-static int open_context_for(flash_ucx_t *ucx, bool rdma, const flash_ucx_surroundings_t *around,
-                            char *reason)
+static int open_context_for(flash_ucx_t *ucx, flash_ucx_devices_t devices,
+                            const flash_ucx_surroundings_t *around, char *reason)
 {
     /* A ring has two neighbours: this tells UCX to choose transports for few endpoints. All-to-alls
        have more: UCX_FLASH_NUM_EPS in the environment says otherwise. */
@@ -42,7 +41,7 @@ static int open_context_for(flash_ucx_t *ucx, bool rdma, const flash_ucx_surroun
                            .name = "flash"};
     ucp_config_t *config;
     ucs_status_t status;
-    int rc = flash_ucx_configure(rdma, around, &config, reason);
+    int rc = flash_ucx_configure(devices, around, &config, reason);
 
     if (rc == FLASH_OK) {
         status = ucp_init(&params, config, &ucx->context);
@@ -54,10 +53,10 @@ static int open_context_for(flash_ucx_t *ucx, bool rdma, const flash_ucx_surroun
 }
 
 /*
- * Whether RDMA devices get the memory for messages: they need it locked, and `ulimit -l` says how
- * much of it a process may lock. A worker that finds too little waits for messages that never come,
- * and prints an error again and again. UCX itself tells of this failure, with its remedy. Without a
- * limit nothing is tried.
+ * Whether UCX can register memory for messages with RDMA devices, which need it locked. `ulimit -l`
+ * limits what a process may lock; without a limit the answer is yes, untried. UCX prints why a
+ * registration fails, and the remedy. A worker that cannot register its memory would wait for
+ * messages that never come.
  */
 static bool can_lock_memory(ucp_context_h context)
 {
@@ -67,14 +66,14 @@ static bool can_lock_memory(ucp_context_h context)
                                    .length = LEAST};
     struct rlimit limit;
     ucp_mem_h handle;
-    bool can = true;
+    bool can;
 
     if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
         return true;
     }
     params.address = mmap(NULL, LEAST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (params.address == MAP_FAILED) {
-        return true; /* that tells nothing of locking */
+        return true; /* the address space is short, not what may be locked */
     }
     can = ucp_mem_map(context, &params, &handle) == UCS_OK;
     if (can) {
@@ -87,28 +86,27 @@ static bool can_lock_memory(ucp_context_h context)
 /*
  * A device is of no use to UCX where its ports are down, a container lacks its file in /dev, its
  * verbs are not those that UCX speaks (EFA), or the user wants other transports: UCX then has TCP
- * alone, and is opened anew with the protocols for TCP. So it is where it has the device, and may
- * not lock memory.
+ * alone. Such a context, and one that may not lock memory for its devices, is opened anew with the
+ * protocols for TCP.
  */
 static int open_context(flash_ucx_t *ucx, const flash_ucx_surroundings_t *around, char *reason)
 {
-    flash_ucx_surroundings_t without = *around;
-    int rc;
+    flash_ucx_devices_t devices = has_rdma_device() ? FLASH_UCX_RDMA : FLASH_UCX_TCP;
+    int rc = open_context_for(ucx, devices, around, reason);
 
-    ucx->rdma = has_rdma_device();
-    rc = open_context_for(ucx, ucx->rdma, around, reason);
-    if (rc != FLASH_OK || !ucx->rdma || !around->across_nodes) {
-        return rc;
-    }
-    if (!flash_ucx_has_tcp_alone(ucx->context)) {
-        if (can_lock_memory(ucx->context)) {
-            return FLASH_OK;
+    if (rc == FLASH_OK && devices == FLASH_UCX_RDMA && around->across_nodes) {
+        if (flash_ucx_has_tcp_alone(ucx->context)) {
+            devices = FLASH_UCX_TCP;
+        } else if (!can_lock_memory(ucx->context)) {
+            devices = FLASH_UCX_WITHOUT_IB;
         }
-        without.locks_no_memory = true;
+        if (devices != FLASH_UCX_RDMA) {
+            ucp_cleanup(ucx->context);
+            rc = open_context_for(ucx, devices, around, reason);
+        }
     }
-    ucp_cleanup(ucx->context);
-    ucx->rdma = false;
-    return open_context_for(ucx, false, &without, reason);
+    ucx->rdma = devices == FLASH_UCX_RDMA;
+    return rc;
 }
 
 static ucs_status_t hear(flash_ucx_t *ucx, unsigned message, ucp_am_recv_callback_t heard)

@@ -33,7 +33,6 @@ typedef struct flash_ucx_surroundings {
     /* The interfaces to use, with commas, of a host without RDMA and where the environment says
        nothing of UCX's; NULL: all. */
     const char *networks;
-    bool locks_no_memory; /* without RDMA, then. create() finds this out by itself */
 } flash_ucx_surroundings_t;
 
 typedef struct flash_ucx_calls {

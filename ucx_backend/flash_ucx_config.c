@@ -263,12 +263,12 @@ static bool is_shared_memory_short(unsigned ranks)
            (uint64_t) system.f_bavail * system.f_frsize < (uint64_t) ranks * EACH;
 }
 
-static int avoid_transports(ucp_config_t *config, const flash_ucx_surroundings_t *around,
+static int avoid_transports(ucp_config_t *config, flash_ucx_devices_t devices, unsigned on_node,
                             char *reason)
 {
     avoided_t avoided = {.cma = is_cma_denied(),
-                         .posix = is_shared_memory_short(around->on_node),
-                         .ib = around->locks_no_memory};
+                         .posix = is_shared_memory_short(on_node),
+                         .ib = devices == FLASH_UCX_WITHOUT_IB};
     char list[LIST_MAX];
     ucs_status_t status;
 
@@ -284,9 +284,10 @@ static int avoid_transports(ucp_config_t *config, const flash_ucx_surroundings_t
                             : flash_ucx_fail(reason, "UCX refuses to avoid a transport", status);
 }
 
-static int apply(ucp_config_t *config, bool rdma, const flash_ucx_surroundings_t *around,
-                 char *reason)
+static int apply(ucp_config_t *config, flash_ucx_devices_t devices,
+                 const flash_ucx_surroundings_t *around, char *reason)
 {
+    bool rdma = devices == FLASH_UCX_RDMA;
     int rc = around->across_nodes && !rdma ? prefer_eager(config, reason) : FLASH_OK;
 
     set_memory_buffers(config);
@@ -300,11 +301,11 @@ static int apply(ucp_config_t *config, bool rdma, const flash_ucx_surroundings_t
     if (rc == FLASH_OK) {
         rc = apply_environment(config, reason);
     }
-    return rc == FLASH_OK ? avoid_transports(config, around, reason) : rc;
+    return rc == FLASH_OK ? avoid_transports(config, devices, around->on_node, reason) : rc;
 }
 
-int flash_ucx_configure(bool rdma, const flash_ucx_surroundings_t *around, ucp_config_t **config,
-                        char *reason)
+int flash_ucx_configure(flash_ucx_devices_t devices, const flash_ucx_surroundings_t *around,
+                        ucp_config_t **config, char *reason)
 {
     ucs_status_t status = ucp_config_read(UCX_OWN_PREFIX, NULL, config);
     int rc;
@@ -312,7 +313,7 @@ int flash_ucx_configure(bool rdma, const flash_ucx_surroundings_t *around, ucp_c
     if (status != UCS_OK) {
         return flash_ucx_fail(reason, "UCX cannot read its configuration", status);
     }
-    rc = apply(*config, rdma, around, reason);
+    rc = apply(*config, devices, around, reason);
     if (rc != FLASH_OK) {
         ucp_config_release(*config);
     }

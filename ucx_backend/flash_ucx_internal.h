@@ -114,12 +114,16 @@ bool flash_ucx_is_probed(const flash_peer_t *peer);
 bool flash_ucx_is_lost(const flash_peer_t *peer);
 void flash_ucx_lose(flash_peer_t *peer);
 
-/*
- * The configuration of a context for RDMA, or for TCP alone; to be released. FLASH_OK or
- * FLASH_ERR_*.
- */
-int flash_ucx_configure(bool rdma, const flash_ucx_surroundings_t *around, ucp_config_t **config,
-                        char *reason);
+/* What a context is for, between nodes. */
+typedef enum flash_ucx_devices {
+    FLASH_UCX_RDMA,      /* RDMA devices */
+    FLASH_UCX_TCP,       /* TCP, since UCX finds nothing else */
+    FLASH_UCX_WITHOUT_IB /* TCP, since the transports of RDMA devices cannot be used */
+} flash_ucx_devices_t;
+
+/* The configuration of such a context; to be released. FLASH_OK or FLASH_ERR_*. */
+int flash_ucx_configure(flash_ucx_devices_t devices, const flash_ucx_surroundings_t *around,
+                        ucp_config_t **config, char *reason);
 /* Whether TCP alone leads from the context to other hosts. */
 bool flash_ucx_has_tcp_alone(ucp_context_h context);
 

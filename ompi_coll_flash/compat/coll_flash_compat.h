@@ -71,9 +71,6 @@ typedef const int *flash_displs_t; /* an array of displacements */
 #define FLASH_DISPLS(displs) (displs)
 #endif
 
-#define FLASH_MODEX_RECV(rc, key, name, data, size) \
-    OPAL_MODEX_RECV_STRING(rc, key, name, data, size)
-
 /* While another thread may be completing it. */
 static inline bool flash_compat_is_complete(ompi_request_t *request)
 {
@@ -116,8 +113,11 @@ static inline int flash_compat_allreduce(const void *mine, void *all, int count,
     return ompi_coll_base_allreduce_intra_recursivedoubling(mine, all, count, type, op, comm, NULL);
 }
 
-/* To and from single processes, while MPI_COMM_WORLD is made; one message to each. */
-/* Between those of Open MPI's collectives, which end at -10, and MPI_ANY_TAG. */
+/*
+ * The tag of messages to and from single processes while MPI_COMM_WORLD is made: between the tags of
+ * Open MPI's collectives, which end at -10, and MPI_ANY_TAG. A process sends one such message to each
+ * receiver at most.
+ */
 enum { FLASH_TAG_RELEASE = -9 };
 
 static inline int flash_compat_irecv(void *data, size_t count, MPI_Datatype type, int from,

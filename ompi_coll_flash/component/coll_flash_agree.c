@@ -191,7 +191,7 @@ static void tell_outcome(const int64_t least[VALUES])
                   least[THREAD] ? "" : ", without a progress thread on some rank");
 }
 
-/* The next rank on this node, in turn; this one itself, if it is alone. */
+/* The next higher rank of this node, behind the highest the lowest; this rank itself, if it is alone. */
 static int next_on_node(ompi_communicator_t *world)
 {
     int own = ompi_comm_rank(world), size = ompi_comm_size(world), rank = own;
@@ -205,7 +205,10 @@ static int next_on_node(ompi_communicator_t *world)
     return rank;
 }
 
-/* Whether this rank connects to the next one, and to one of this node: UCX goes by other ways there. */
+/*
+ * Whether UCX is open, and connects this rank to the next rank and to another rank of this node, for
+ * which UCX uses other transports.
+ */
 static bool may_be_used(ompi_communicator_t *world, int next, bool passes_on)
 {
     int near = next_on_node(world);
@@ -216,7 +219,7 @@ static bool may_be_used(ompi_communicator_t *world, int next, bool passes_on)
             mca_coll_flash_job_reaches(world, near));
 }
 
-/* What this rank brings is in `least`, and what all have in common afterwards. */
+/* `least` has this rank's values, and afterwards the smallest of all ranks'. */
 static int meet(ompi_communicator_t *world, mca_coll_flash_releases_t *releases,
                 int64_t least[VALUES])
 {
@@ -229,22 +232,22 @@ static int meet(ompi_communicator_t *world, mca_coll_flash_releases_t *releases,
     int rc = OMPI_ERR_OUT_OF_RESOURCE;
 
     if (meeting.seats != NULL) {
-        mca_coll_flash_ring_seat(world, meeting.seats);
+        mca_coll_flash_ring_fill_seat(world, meeting.seats);
         rc = mca_coll_flash_meet(world, releases, &meeting);
     }
     if (rc == OMPI_SUCCESS && releases->differ.one != FLASH_NOBODY) {
         mca_coll_flash_releases_tell(world, releases->differ);
         rc = OMPI_ERR_NOT_AVAILABLE;
     }
-    if (rc == OMPI_SUCCESS && !mca_coll_flash_ring_sit(world, meeting.seats)) {
+    if (rc == OMPI_SUCCESS && !mca_coll_flash_ring_learn_seats(world, meeting.seats)) {
         rc = OMPI_ERR_OUT_OF_RESOURCE;
     }
     free(meeting.seats);
     return rc;
 }
 
-/* For all ranks alike. */
-static void take_over(ompi_communicator_t *world, const int64_t least[VALUES])
+/* Goes by what the ranks have agreed on, as all of them do. */
+static void adopt(ompi_communicator_t *world, const int64_t least[VALUES])
 {
     if (ompi_comm_rank(world) == 0) {
         tell_differences(least);
@@ -287,6 +290,6 @@ int mca_coll_flash_agree(ompi_communicator_t *world, bool passes_on)
         FLASH_HELP("ucx-not-usable", opal_process_info.nodename, (int) getpid(),
                    mca_coll_flash_job_reason());
     }
-    take_over(world, least);
+    adopt(world, least);
     return serves(least) ? OMPI_SUCCESS : OMPI_ERR_NOT_AVAILABLE;
 }

@@ -4,9 +4,9 @@
  *
  * flash's messages go by what UCX finds. Where UCX does not know the fabric (Slingshot, EFA,
  * Omni-Path), that is TCP on some Ethernet, while Open MPI's messages go by libfabric or PSM2: a
- * program is better off without flash. Each rank whose next one is on another node compares the ways
- * to that one. There are two classes: TCP, and what is faster. What Open MPI uses and
- * flash does not know counts as faster: a mistake then costs a job flash, and not its fabric.
+ * program is better off without flash. Each rank whose next rank is on another node compares the
+ * ways to that rank. There are two classes: TCP, and what is faster. What Open MPI uses and flash
+ * does not know counts as faster: a mistake then costs a job flash, and not its fabric.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -34,10 +34,10 @@ void mca_coll_flash_release_publish(void);
 int mca_coll_flash_releases_look(ompi_communicator_t *world, mca_coll_flash_releases_t *releases);
 /* This release. */
 const char *mca_coll_flash_release(void);
-/* Says that these differ, on one rank or a few. */
+/* Prints, on one rank or a few, that the releases of these two ranks differ. */
 void mca_coll_flash_releases_tell(ompi_communicator_t *world, mca_coll_flash_difference_t found);
 
-/* What a rank brings, and what all take home. */
+/* What the ranks tell each other. */
 typedef struct mca_coll_flash_meeting {
     size_t values;
     int64_t *least; /* this rank's values; afterwards the smallest of all ranks' */
@@ -46,9 +46,9 @@ typedef struct mca_coll_flash_meeting {
 } mca_coll_flash_meeting_t;
 
 /*
- * Collective over those processes of MPI_COMM_WORLD that have flash, once. OMPI_SUCCESS, or an error
- * of this rank's. If releases->differ names ranks then, as it does on all, `meeting` is as it was or
- * worse.
+ * Collective over those processes of MPI_COMM_WORLD that have flash, once, in MPI_Init. Returns
+ * OMPI_SUCCESS, or an error of this rank's. If releases differ, releases->differ names two ranks
+ * afterwards, on every rank, and the content of `meeting` has no meaning.
  */
 int mca_coll_flash_meet(ompi_communicator_t *world, mca_coll_flash_releases_t *releases,
                         mca_coll_flash_meeting_t *meeting);
@@ -62,13 +62,13 @@ void mca_coll_flash_trace_close(void);
 void mca_coll_flash_job_open(void);
 void mca_coll_flash_job_close(void);
 
-/* Whether this rank could take part: UCX is open, and there is a connection to that one. */
+/* Whether UCX is open in this process, and connects it to that rank. */
 bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int rank);
 /* Why it could not. */
 const char *mca_coll_flash_job_reason(void);
 
 /*
- * Once this rank could take part: false if Open MPI's own messages reach the next one, on another
+ * Once this rank could take part: false if Open MPI's own messages reach the next rank, on another
  * node, by a faster fabric than UCX does, and coll_flash_any_fabric does not say otherwise.
  */
 bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int next);

@@ -21,7 +21,7 @@
 
 typedef mca_coll_flash_difference_t difference_t;
 
-/* Of Open MPI's progress, for a message to leave whose receiver may never look. */
+/* Calls of opal_progress() that a message may take to leave, if its receiver may never look for it. */
 enum { POLLS = 100000 };
 
 typedef struct sent {
@@ -39,7 +39,7 @@ static size_t seat_bytes(const mca_coll_flash_meeting_t *meeting)
     return meeting->words * sizeof(*meeting->seats);
 }
 
-/* Of a message with so many seats. */
+/* The length of a message with so many seats. */
 static size_t message_bytes(const mca_coll_flash_meeting_t *meeting, uint32_t seats)
 {
     return sizeof(difference_t) + meeting->values * sizeof(*meeting->least) +
@@ -53,7 +53,7 @@ static uint32_t *seat_below(const mca_coll_flash_meeting_t *meeting, uint32_t si
     return meeting->seats + (size_t) ((rank + size - below) % size) * meeting->words;
 }
 
-/* This rank's knowledge, with the seats of so many ranks from it downwards. */
+/* Writes what this rank knows, with the seats of so many ranks from this one downwards. */
 static void pack(char *message, const mca_coll_flash_meeting_t *meeting, difference_t found,
                  uint32_t size, uint32_t rank, uint32_t seats)
 {
@@ -66,7 +66,7 @@ static void pack(char *message, const mca_coll_flash_meeting_t *meeting, differe
     }
 }
 
-/* That of the rank `from`. */
+/* Adds what the rank `from` knows. */
 static void unpack(const char *message, const mca_coll_flash_meeting_t *meeting, uint32_t size,
                    uint32_t from, uint32_t seats)
 {
@@ -143,7 +143,10 @@ static bool has_left(const sent_t *sent)
     return sent->request == NULL || flash_compat_is_complete(sent->request);
 }
 
-/* A receiver may need this process for that, whatever the program does next. */
+/*
+ * A receiver in MPI_Init may need this process to send the rest of a long message, and the program
+ * may not call MPI for a long time.
+ */
 static void let_leave(const sent_t *sent, uint32_t count)
 {
     for (uint32_t k = 0; k < count; k++) {
@@ -155,7 +158,7 @@ static void let_leave(const sent_t *sent, uint32_t count)
 
 static char *left[FLASH_MEETING_ROUNDS]; /* messages that stay, where tools find them */
 
-/* Without a difference, all are received. */
+/* `all_receive`: no rank knows of a difference, so that each message has a receiver. */
 static void end_sends(sent_t *sent, uint32_t count, bool all_receive)
 {
     if (!all_receive) {

@@ -94,14 +94,14 @@ static uint32_t *stand(seat_t *seats, size_t count)
     return standing;
 }
 
-void mca_coll_flash_ring_seat(ompi_communicator_t *world, uint32_t *seats)
+void mca_coll_flash_ring_fill_seat(ompi_communicator_t *world, uint32_t *seats)
 {
     seat_t own = own_seat(world);
 
     memcpy(seats + (size_t) ompi_comm_rank(world) * FLASH_SEAT_WORDS, &own, sizeof(own));
 }
 
-bool mca_coll_flash_ring_sit(ompi_communicator_t *world, uint32_t *all)
+bool mca_coll_flash_ring_learn_seats(ompi_communicator_t *world, uint32_t *all)
 {
     size_t count = (size_t) ompi_comm_size(world);
     seat_t *seats = (seat_t *) all;

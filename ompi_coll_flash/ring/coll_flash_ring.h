@@ -24,10 +24,10 @@ mca_coll_flash_ticket_t mca_coll_flash_ring_ticket(mca_coll_flash_module_t *modu
 
 /* In MPI_Init each process learns where all others of MPI_COMM_WORLD are, by their seats. */
 enum { FLASH_SEAT_WORDS = 6 };
-/* Fills this rank's in, among those of all ranks. */
-void mca_coll_flash_ring_seat(ompi_communicator_t *world, uint32_t *seats);
-/* Takes note of all, and leaves them in another order. False if there is no memory. */
-bool mca_coll_flash_ring_sit(ompi_communicator_t *world, uint32_t *seats);
+/* Fills in this rank's seat among the seats of all ranks. */
+void mca_coll_flash_ring_fill_seat(ompi_communicator_t *world, uint32_t *seats);
+/* Keeps what follows from the seats, and leaves them in another order. False: there is no memory. */
+bool mca_coll_flash_ring_learn_seats(ompi_communicator_t *world, uint32_t *seats);
 void mca_coll_flash_ring_fini(void);
 /* Whether all ranks share a node; equal on all of them. */
 bool mca_coll_flash_ring_on_one_node(ompi_communicator_t *comm);

@@ -9,7 +9,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 # shellcheck disable=SC2034 # the runner's
 is_beside=yes # all points, which mostly wait
-renice --priority 10 --pid $$ >/dev/null # and poll meanwhile: other tests are to have the cores first
+# The ranks poll while they wait: other tests are to have the cores first.
+renice --priority 10 --pid $$ >/dev/null
 
 # Those to whom what rank 1 left half-written keeps from coming what others send.
 blocked() {
