@@ -170,7 +170,7 @@ suite_faults() {
     options --mca coll_flash_algorithm ring
     guests_for 2 1 || return 0
     point '2 guests: memory that cannot be locked: TCP instead' cannot_lock
-    # The kernel keeps the device until no process has it open: the job sends on.
+    # The kernel keeps the device until no process has it open.
     point '2 guests: an RDMA device is deleted, and rank 0 ends' amid 40 "$lab" exec 2 rdma link delete rxe0
     guests_end
     guests_for 2 1 || return 0
