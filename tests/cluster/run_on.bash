@@ -3,6 +3,7 @@
 #
 #   run_on HOSTS RANKS RATE [MPIRUN OPTION]... -- PROGRAM [CASE]...   the exit status; "${hosts_options[@]}" are
 #                                                                     options of the script `hosts`
+#   on_hosts HOSTS RANKS [MPIRUN OPTION]... -- PROGRAM [CASE]...      a point
 #
 # The rest is runner.bash's.
 #
@@ -33,6 +34,14 @@ run_on() {
         </dev/null || status=$?
     said_in "$folder"
     return $status
+}
+
+on_hosts() {
+    local name="$1 hosts x $2" word
+    for word in "${@:3}"; do
+        [[ $word == --* ]] || name+=" $word"
+    done
+    point "$name" run_on "$1" "$2" none "${@:3}"
 }
 
 if ! reason=$("$hosts" --probe 2>&1); then
