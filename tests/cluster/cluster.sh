@@ -8,14 +8,14 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/run_on.bash"
 
-results_on() { # HOSTS RANKS
+results_on() { # HOSTS RANKS [COMMAND]: for the extension, of which turns.sh has as much
     on_hosts "$1" "$2" -- test_allgather types signatures big
     on_hosts "$1" "$2" -- test_reduce_scatter
-    on_hosts "$1" "$2" -- test_extension
+    "${@:3}" on_hosts "$1" "$2" -- test_extension
 }
 long results_on 2 1
 long results_on 4 1
-results_on 2 2
+results_on 2 2 long
 results_on 3 1
 # A failing rank on another host, and rings that cross hosts at other places.
 on_hosts 3 1 -- test_failures consume produce

@@ -30,8 +30,13 @@ for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}" \
     long mpi 4 --mca coll_flash_progress off -- "${words[@]}"
     mpi 2 --mca coll_flash_cuda_reduce 0 -- "${words[@]}"
     long mpi 3 --mca coll_flash_cuda_reduce 0 -- "${words[@]}"
-    FLASH_TEST_LEVEL=multiple mpi 2 -- "${words[@]}"
 done
+multiple() { # TEST
+    FLASH_TEST_LEVEL=multiple mpi 2 -- "$@"
+}
+multiple test_device_stream "${streams[@]}"
+long multiple test_device "${all[@]}"
+long multiple test_device_two_callbacks allreduce alltoall
 
 # Callbacks in a thread of flash's, which has no device of its own.
 by_a_thread() { # NP
@@ -60,7 +65,7 @@ done
 # Sums made by the device, and by the host.
 mpi 3 --mca coll_flash_cuda_reduce 0 -- test_device_reduce by_host
 if [[ -e $top_builddir/cuda/flash_kernels.fatbin ]] && stands_in test_operators; then
-    mpi 2 -- test_device_reduce by_device
+    long mpi 2 -- test_device_reduce by_device
     mpi 3 -- test_device_two_callbacks float16
     mpi 3 -- test_device_reduce by_device
     point 'the device adds, and flash tells so' says + 'sums are made on the device' \
@@ -71,9 +76,10 @@ fi
 
 # Products by cuBLASLt, or by what stands in for it.
 if [[ -e $top_builddir/cuda/.libs/libmpix_flash_cublas.so ]] && stands_in .libs/libcublasLt.so; then
-    for np in 2 3 4; do
+    for np in 2 3; do
         mpi "$np" -- test_device_gemm allgather reduce_scatter used_again shared refused
     done
+    long mpi 4 -- test_device_gemm allgather reduce_scatter used_again shared refused
 else
     skip 'products by cuBLASLt' 'built without it, or without a C++ compiler'
 fi

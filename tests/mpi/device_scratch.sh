@@ -19,7 +19,7 @@ mpi 3 -- test_device steady
 # Blocks that are longer than the pinned memory that there may be; and each kind of call with the least of it.
 bounded() { # NP
     own_job mpi "$1" -- test_device bounded
-    own_job mpi "$1" --mca coll_flash_cuda_reduce 0 -- test_device bounded
+    long own_job mpi "$1" --mca coll_flash_cuda_reduce 0 -- test_device bounded
 }
 little() { # NP [OPTION]...
     local np=$1 least=(--mca coll_flash_segment_bytes 4096 --mca coll_flash_pinned_bytes 12288)

@@ -12,9 +12,9 @@ mpi 2 -- test_growth
 long mpi 3 --mca coll_flash_progress off -- test_growth
 
 # As between nodes, UCX sends at once what the receiver has no place for.
-for np in 2 3; do
-    mpi "$np" -x UCX_FLASH_RNDV_THRESH=inf -x UCX_FLASH_ZCOPY_THRESH=inf -- test_outstanding
-done
+eager=(-x UCX_FLASH_RNDV_THRESH=inf -x UCX_FLASH_ZCOPY_THRESH=inf)
+long mpi 2 "${eager[@]}" -- test_outstanding
+mpi 3 "${eager[@]}" -- test_outstanding
 # A window so short that a rank takes no more messages of a reduction whose callbacks wait.
 mpi 3 --mca coll_flash_segment_window 1 -- test_outstanding callback_waits
 

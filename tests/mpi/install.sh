@@ -41,19 +41,24 @@ else
     }
     point 'examples by CMake' build_by_cmake
     point 'CMake: a version that is not there' too_new
-    for np in 1 2 3 4 5; do
-        point "np $np tensor_parallel_mlp" run "$np" -- "$scratch/examples/tensor_parallel_mlp"
+    example() { # PROGRAM NP
+        point "np $2 $1" run "$2" -- "$scratch/examples/$1"
+    }
+    example tensor_parallel_mlp 3
+    example summa 4
+    example fft_transpose 4
+    for np in 1 2 4 5; do
+        long example tensor_parallel_mlp "$np"
     done
-    for np in 1 4 9; do
-        point "np $np summa" run "$np" -- "$scratch/examples/summa"
-    done
-    for np in 1 2 4 8; do
-        point "np $np fft_transpose" run "$np" -- "$scratch/examples/fft_transpose"
+    long example summa 1
+    long example summa 9
+    for np in 1 2 8; do
+        long example fft_transpose "$np"
     done
     if [[ ! $no_fortran ]]; then
-        for np in 1 2 4; do
-            point "np $np gather_gemm" run "$np" -- "$scratch/examples/gather_gemm"
-        done
+        example gather_gemm 2
+        long example gather_gemm 1
+        long example gather_gemm 4
     fi
     point 'the examples are served by flash' \
         says 1 '4 ranks, by flash' 4 -- "$scratch/examples/tensor_parallel_mlp"

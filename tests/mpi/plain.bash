@@ -42,12 +42,12 @@ lives_of() { # NP
 
 plain_requests() {
     local np
-    for np in 2 3 5; do
-        failures_of "$np"
+    failures_of 3
+    for np in 2 4 5; do
+        long failures_of "$np"
     done
-    long failures_of 4
-    requests_of 2
     requests_of 5
+    long requests_of 2
     long requests_of 8
     long mpi 2 -- test_requests many_pending
     long lives_of 2
@@ -61,8 +61,9 @@ plain_requests() {
 plain_random() {
     local np before=("${common[@]}")
     options "$@"
-    for np in 2 3 5; do
-        mpi "$np" -- random_ops --seed="${FLASH_TEST_SEED:-20261125}" --operations=500
+    mpi 3 -- random_ops --seed="${FLASH_TEST_SEED:-20261125}" --operations=500
+    for np in 2 5; do
+        long mpi "$np" -- random_ops --seed="${FLASH_TEST_SEED:-20261125}" --operations=500
     done
     options "${before[@]}"
 }

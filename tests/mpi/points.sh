@@ -61,8 +61,8 @@ point 'the long tier is left out' is_long
 # Each script that has long points is in a slice of the long tier.
 slices_are_whole() {
     local script missing=0
-    for script in $(grep -l '^ *\(beside \)\?long \|"\${\(more\|rarely\)\[@\]}"' "$top_srcdir"/tests/mpi/*.sh); do
-        grep -q "\b${script##*/}" "$top_srcdir/tests/long.sh" && continue
+    for script in $(grep -l '^ *\(beside \)\?long \|"\${\(more\|rarely\)\[@\]}"' "$top_srcdir"/tests/{mpi,cluster}/*.sh); do
+        grep -q "all_of .*\b${script##*/}" "$top_srcdir/tests/long.sh" && continue
         echo "no slice of tests/long.sh has ${script##*/}"
         missing=1
     done

@@ -44,11 +44,14 @@ plain_random
 
 # --------------------------------------------------------------------- failures
 
-for np in 2 3 4; do
-    mpi "$np" -- test_faults unreadable_at_first unreadable
-    mpi "$np" -- test_rights each all
-    own_job mpi "$np" -- test_rights filter
-done
+rights_are_lost() { # NP
+    mpi "$1" -- test_faults unreadable_at_first unreadable
+    mpi "$1" -- test_rights each all
+    own_job mpi "$1" -- test_rights filter
+}
+rights_are_lost 2
+rights_are_lost 3
+long rights_are_lost 4
 point 'a right that is lost: said once by each rank' says 2 'cannot be read: such blocks are copied' 2 \
     --mca coll_flash_verbose 1 -- test_rights each all
 shm=auto
