@@ -53,6 +53,18 @@ static inline const char *flash_compat_obstacle(const ompi_communicator_t *comm)
     return NULL;
 }
 
+static inline int flash_compat_check_collective(ompi_communicator_t *comm)
+{
+    int rc = MPI_SUCCESS;
+
+#if OPAL_ENABLE_FT_MPI
+    (void) ompi_comm_iface_coll_check(comm, &rc);
+#else
+    (void) comm;
+#endif
+    return rc;
+}
+
 #define FLASH_FAILED_REQUEST OMPI_REQUEST_COLL
 
 static inline void flash_compat_raise_in_start(ompi_communicator_t *comm, int error)

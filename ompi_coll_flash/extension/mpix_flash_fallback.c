@@ -6,7 +6,8 @@
  * it, inside the call, then; consumers are called when the collective is complete.
  *
  * A rank that fails has nothing to contribute, and the plain collective cannot tell the others: a
- * second, tiny reduction goes along that does.
+ * second, tiny reduction goes along that does. It does so even where this rank has nothing to
+ * produce: whether another rank has (`own`, an all-to-all's producer) is that rank's own affair.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -239,32 +240,19 @@ static int bounce(flash_fallback_t *fallback, mca_coll_flash_arguments_t *a,
     return rc;
 }
 
-static int begin_collective(const mca_coll_flash_arguments_t *a, MPI_Comm comm,
-                            MPI_Request *request)
-{
-    if (a->op == NULL) {
-        return a->recvcounts == NULL
-                   ? PMPI_Iallgather(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
-                                     a->recvcount, a->recvtype, comm, request)
-                   : PMPI_Iallgatherv(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
-                                      a->recvcounts, a->displs, a->recvtype, comm, request);
-    }
-    return a->recvcounts == NULL ? PMPI_Ireduce_scatter_block(a->sendbuf, a->recvbuf, a->recvcount,
-                                                              a->recvtype, a->op, comm, request)
-                                 : PMPI_Ireduce_scatter(a->sendbuf, a->recvbuf, a->recvcounts,
-                                                        a->recvtype, a->op, comm, request);
-}
-
 /*
- * With the collective begun, or not: `rc`. One that is under way keeps its buffers: they are given
+ * A collective that is under way keeps its buffers: where its report has not begun, they are given
  * up rather than freed.
  */
 int flash_fallback_begin_report(flash_fallback_t *fallback, int rc, MPI_Request *request)
 {
-    if (rc == MPI_SUCCESS) {
-        rc = PMPI_Iallreduce(&fallback->reported, &fallback->worst, 1, MPI_INT, MPI_MAX,
-                             fallback->handle.super.super.req_mpi_object.comm, &fallback->inner[1]);
+    if (rc != MPI_SUCCESS) {
+        flash_fallback_drop(fallback);
+        return rc;
     }
+    rc = flash_fallback_begin_allreduce(&fallback->reported, &fallback->worst, 1, MPI_INT, MPI_MAX,
+                                        fallback->handle.super.super.req_mpi_object.comm,
+                                        &fallback->inner[1]);
     if (rc == MPI_SUCCESS) {
         flash_fallback_enlist(fallback, request);
     }
@@ -281,8 +269,8 @@ static int begin(flash_fallback_t *fallback, mca_coll_flash_arguments_t *argumen
         flash_fallback_drop(fallback);
         return rc;
     }
-    rc = begin_collective(arguments, fallback->handle.super.super.req_mpi_object.comm,
-                          &fallback->inner[0]);
+    rc = flash_fallback_begin_collective(
+        arguments, fallback->handle.super.super.req_mpi_object.comm, &fallback->inner[0]);
     rc = mca_coll_flash_bounce_started(bounced, rc, &fallback->inner[0]);
     return flash_fallback_begin_report(fallback, rc, request);
 }
@@ -293,7 +281,7 @@ int flash_fallback_wait_and_report(MPI_Request *collective, int missing, MPI_Com
     MPI_Request report;
     int worst, rc;
 
-    rc = PMPI_Iallreduce(&missing, &worst, 1, MPI_INT, MPI_MAX, comm, &report);
+    rc = flash_fallback_begin_allreduce(&missing, &worst, 1, MPI_INT, MPI_MAX, comm, &report);
     if (rc != MPI_SUCCESS) {
         return rc;
     }
@@ -307,7 +295,7 @@ static int gather_at_least(const mca_coll_flash_arguments_t *arguments, bool pro
                            MPI_Comm comm)
 {
     MPI_Request request;
-    int rc = begin_collective(arguments, comm, &request);
+    int rc = flash_fallback_begin_collective(arguments, comm, &request);
 
     return rc == MPI_SUCCESS ? flash_fallback_wait_and_report(&request, produces, comm) : rc;
 }

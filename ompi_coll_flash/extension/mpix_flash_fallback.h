@@ -48,7 +48,17 @@ int flash_fallback_allocate_contribution(struct flash_fallback *fallback);
 void flash_fallback_produce_or_miss(struct flash_fallback *fallback);
 /* The same, where the user's memory is, and maybe in the order of a stream. */
 void flash_fallback_produce_there(struct flash_fallback *fallback);
-/* With the collective begun, or not: `rc`. */
+/*
+ * These begin the communicator's own collectives. MPI_SUCCESS or an error class, which no error
+ * handler has been called with.
+ */
+int flash_fallback_begin_collective(const mca_coll_flash_arguments_t *arguments, MPI_Comm comm,
+                                    MPI_Request *request);
+int flash_fallback_begin_allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype type,
+                                   MPI_Op op, MPI_Comm comm, MPI_Request *request);
+int flash_fallback_begin_alltoall(const mca_coll_flash_alltoall_t *arguments, MPI_Comm comm,
+                                  MPI_Request *request);
+/* With the collective begun, or not: `rc`. Has the operation then, and drops it where nothing began. */
 int flash_fallback_begin_report(struct flash_fallback *fallback, int rc, MPI_Request *request);
 /* Completes a collective that is under way, and tells the others whether this rank failed them. */
 int flash_fallback_wait_and_report(MPI_Request *collective, int missing, MPI_Comm comm);

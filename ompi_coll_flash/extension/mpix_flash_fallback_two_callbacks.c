@@ -55,11 +55,9 @@ int flash_fallback_allreduce(const mca_coll_flash_compute_t *compute, void *recv
     fallback->output = flash_fallback_has_failed(fallback) ? fallback->input : recvbuf;
     flash_fallback_produce_or_miss(fallback);
     fallback->reported = flash_fallback_has_failed(fallback);
-    rc = fallback->output == fallback->input
-             ? PMPI_Iallreduce(MPI_IN_PLACE, fallback->output, count, datatype, op, comm,
-                               &fallback->inner[0])
-             : PMPI_Iallreduce(fallback->input, fallback->output, count, datatype, op, comm,
-                               &fallback->inner[0]);
+    rc = flash_fallback_begin_allreduce(
+        fallback->output == fallback->input ? MPI_IN_PLACE : fallback->input, fallback->output,
+        count, datatype, op, comm, &fallback->inner[0]);
     return flash_fallback_begin_report(fallback, rc, request);
 }
 
@@ -115,20 +113,11 @@ static int stand_in(flash_fallback_t *fallback, mca_coll_flash_alltoall_t *a)
     return MPI_SUCCESS;
 }
 
-static int begin_alltoall(const mca_coll_flash_alltoall_t *a, MPI_Comm comm, MPI_Request *request)
-{
-    return a->recvcounts == NULL
-               ? PMPI_Ialltoall(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
-                                a->recvtype, comm, request)
-               : PMPI_Ialltoallv(a->sendbuf, a->sendcounts, a->sdispls, a->sendtype, a->recvbuf,
-                                 a->recvcounts, a->rdispls, a->recvtype, comm, request);
-}
-
 /* Without memory: the others wait for what this rank has for them, and for its report. */
 static int exchange_at_least(const mca_coll_flash_alltoall_t *a, MPI_Comm comm)
 {
     MPI_Request request;
-    int rc = begin_alltoall(a, comm, &request);
+    int rc = flash_fallback_begin_alltoall(a, comm, &request);
 
     return rc == MPI_SUCCESS ? flash_fallback_wait_and_report(&request, true, comm) : rc;
 }
@@ -177,6 +166,6 @@ int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,
         return rc;
     }
     fallback->reported = flash_fallback_has_failed(fallback);
-    return flash_fallback_begin_report(fallback, begin_alltoall(&a, comm, &fallback->inner[0]),
-                                       request);
+    return flash_fallback_begin_report(
+        fallback, flash_fallback_begin_alltoall(&a, comm, &fallback->inner[0]), request);
 }
