@@ -152,7 +152,7 @@ static const struct {
     [FLASH_NOT_OF_REDUCTIONS] = {"not an operation for reductions", FLASH_COUNT_OPERATION},
     [FLASH_NOT_PREDEFINED] = {"not a predefined type", FLASH_COUNT_OPERATION},
     [FLASH_TYPE_WITH_GAPS] = {"a non-contiguous type", FLASH_COUNT_OPERATION},
-    [FLASH_PERSISTENT_OP_IDS] = {"the communicator has had too many persistent requests",
+    [FLASH_PERSISTENT_OP_IDS] = {"the communicator has too many persistent requests",
                                  FLASH_COUNT_PERSISTENT},
     [FLASH_TOO_MANY_RANKS] = {"too many ranks for an all-to-all", FLASH_COUNT_RANKS},
     [FLASH_MERGED] = {"merged", FLASH_COUNT_MERGED},

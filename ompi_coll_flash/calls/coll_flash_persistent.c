@@ -32,7 +32,8 @@
 typedef struct mca_coll_flash_persistent {
     mca_coll_flash_handle_t handle;
     mca_coll_flash_module_t *module;      /* with its communicator, kept */
-    uint32_t sequence;                    /* of each of its rounds */
+    uint32_t sequence;                    /* of each of its rounds; 0: it has none */
+    bool failed;                          /* a round by the ring has */
     mca_coll_flash_settings_t settings;   /* likewise: ranks start rounds at times of their own */
     int refused;                          /* MPI_SUCCESS, or why the rest of its rounds will be */
     mca_coll_flash_start_fn *start_round; /* starts one of its rounds */
@@ -50,6 +51,10 @@ static void recycle(mca_coll_flash_handle_t *handle)
     if (persistent->below != NULL) {
         ompi_request_free(&persistent->below); /* as long as its communicator is there */
     }
+    if (persistent->sequence != 0 && persistent->refused == MPI_SUCCESS && !persistent->failed) {
+        mca_coll_flash_persistent_id_return(persistent->module,
+                                            persistent->sequence - FLASH_CALL_SEQUENCES);
+    }
     OBJ_RELEASE(persistent);
 }
 
@@ -63,6 +68,7 @@ static void complete_round(ompi_request_t *request, int error)
     if (persistent->below != NULL && error != MPI_SUCCESS) {
         persistent->refused = error;
     }
+    persistent->failed = persistent->failed || error != MPI_SUCCESS;
     mca_coll_flash_handle_complete(&persistent->handle, error);
 }
 
@@ -162,6 +168,8 @@ static void persistent_construct(mca_coll_flash_persistent_t *persistent)
 {
     persistent->handle.super.super.req_start = persistent_start;
     memset(&persistent->arguments, 0, sizeof(persistent->arguments));
+    persistent->sequence = 0;
+    persistent->failed = false;
     persistent->refused = MPI_SUCCESS;
     persistent->counts = NULL;
     persistent->displs = NULL;
@@ -212,17 +220,6 @@ static int keep_arrays(mca_coll_flash_persistent_t *persistent, int size)
 }
 
 /*
- * A request has one operation id for all its rounds, taken when all ranks make it: they may start
- * theirs in different orders (MPI 4.0, section 6.13). No operation id is given twice, since a
- * request may live as long as its communicator.
- */
-static mca_coll_flash_reason_t reason_of(const mca_coll_flash_module_t *module)
-{
-    return module->persistent_sequence < FLASH_CALL_SEQUENCES ? FLASH_NO_REASON
-                                                              : FLASH_PERSISTENT_OP_IDS;
-}
-
-/*
  * Open MPI does not keep the types and operation of a request that it finds complete, as this one
  * is. NULL: there is no memory.
  */
@@ -246,7 +243,8 @@ static mca_coll_flash_persistent_t *make_request(mca_coll_flash_module_t *module
 static int make_ring(mca_coll_flash_module_t *module, const mca_coll_flash_arguments_t *arguments,
                      mca_coll_flash_start_fn *start_round, ompi_request_t **request)
 {
-    uint32_t op_id = module->persistent_sequence++; /* first of all: the other ranks count it */
+    /* First of all, for the other ranks take it, too. */
+    uint32_t op_id = mca_coll_flash_persistent_id_take(module);
     mca_coll_flash_persistent_t *persistent = make_request(module, arguments);
 
     if (persistent == NULL) {
@@ -307,9 +305,15 @@ int mca_coll_flash_make_persistent(const char *name, const mca_coll_flash_argume
                                    mca_coll_base_module_t *base, ompi_request_t **request)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_path_t path =
-        mca_coll_flash_path_of(name, arguments, 0, module, reason_of(module));
+    mca_coll_flash_path_t path;
+    bool has_id;
+    int rc = mca_coll_flash_persistent_id_find(module, &has_id);
 
+    if (rc != MPI_SUCCESS) {
+        return rc;
+    }
+    path = mca_coll_flash_path_of(name, arguments, 0, module,
+                                  has_id ? FLASH_NO_REASON : FLASH_PERSISTENT_OP_IDS);
     return path == FLASH_FALLBACK ? make_below(module, arguments, init, info, request)
                                   : make_ring(module, arguments, start_round, request);
 }

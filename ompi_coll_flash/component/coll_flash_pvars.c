@@ -131,7 +131,7 @@ static void register_reasons(void)
     register_count("fallbacks_operation", FLASH_COUNT_OPERATION,
                    "Likewise, because a ring cannot reduce by that operation, or not on that type");
     register_count("fallbacks_persistent", FLASH_COUNT_PERSISTENT,
-                   "Likewise, because the communicator had had 8192 persistent requests");
+                   "Likewise, because the communicator had 8192 persistent requests");
     register_count("fallbacks_ranks", FLASH_COUNT_RANKS,
                    "Likewise, because more than 4096 ranks were to exchange with each other");
     register_count("fallbacks_merged", FLASH_COUNT_MERGED,

@@ -19,8 +19,10 @@ static void module_construct(mca_coll_flash_module_t *module)
 {
     module->comm = NULL;
     memset(&module->previous, 0, sizeof(module->previous));
-    module->sequence = module->persistent_sequence = 0;
+    module->sequence = 0;
     memset(module->taken, 0, sizeof(module->taken));
+    memset(module->persistent_free, 0xff, sizeof(module->persistent_free));
+    memset(module->persistent_returned, 0, sizeof(module->persistent_returned));
     OBJ_CONSTRUCT(&module->waiting, opal_list_t);
     flash_flow_init(&module->flow);
     module->ring = (flash_ring_t){.ranks = NULL};

@@ -30,7 +30,7 @@ typedef struct mca_coll_flash_previous {
 
 /* Bits of the operation id in a tag, which tells the operations of a communicator apart. */
 #define FLASH_SEQUENCE_BITS  14
-/* The lower half numbers calls, in turn; the upper half persistent requests, each once. */
+/* The lower half numbers calls, in turn; the upper half persistent requests that are not freed. */
 #define FLASH_CALL_SEQUENCES (UINT32_C(1) << (FLASH_SEQUENCE_BITS - 1))
 
 /* No rank, and not FLASH_NOBODY either. */
@@ -60,13 +60,16 @@ typedef struct mca_coll_flash_module {
     flash_ring_t ring;                  /* its order of ranks is owned */
     bool on_node;                       /* all ranks share this node */
     mca_coll_flash_settings_t settings; /* changed by the user's collective calls alone */
-    uint64_t recv_tag, send_tag;  /* this communicator's part of the tags, see coll_flash_tags.c */
-    uint32_t sequence;            /* operations started; collective calls are ordered by the user */
-    uint32_t persistent_sequence; /* persistent requests made; likewise */
+    uint64_t recv_tag, send_tag; /* this communicator's part of the tags, see coll_flash_tags.c */
+    uint32_t sequence;           /* operations started; collective calls are ordered by the user */
     /* A bit for each operation id of a call that is under way, and the calls that wait for theirs,
        in their order; see coll_flash_op_id.c. */
     uint64_t taken[FLASH_CALL_SEQUENCES / 64];
     opal_list_t waiting;
+    /* Of persistent requests, a bit for each id: free on all ranks, and equal on all, changed by
+       the user's collective calls alone; and those given back on this rank since. */
+    uint64_t persistent_free[FLASH_CALL_SEQUENCES / 64];
+    uint64_t persistent_returned[FLASH_CALL_SEQUENCES / 64];
     flash_flow_t flow;     /* of its calls by the engine, whose lock orders it */
     struct flash_shm *shm; /* owned; NULL: none */
     uint32_t shm_sequence; /* operations on it */

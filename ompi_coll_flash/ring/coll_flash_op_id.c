@@ -5,9 +5,17 @@
  * takes it. (When it has ended here, the neighbours have no message of it under way to here, nor
  * from here but such as have left and come before any later one.) A call returns at once all the
  * same: its request waits, with all that its ring needs, and is started by whoever completes the
- * one before. A persistent request's id is its own.
+ * one before.
  *
- * `op_ids_mutex` protects the modules' `taken` and `waiting`. An id is handed over without being
+ * A persistent request's id is its own until it is freed, since ranks may start the rounds of their
+ * requests in different orders (MPI 4.0, section 6.13). The same id must go to the same request on
+ * all ranks, but ranks free requests when they like. So each rank notes the ids that it has got
+ * back, and when no id is left that all ranks know to be free, the call that makes the next request
+ * finds out, by one allreduce, which ids all ranks have got back. MPI lets these calls wait for each
+ * other (section 6.13: they are nonlocal). An id of a request that failed is never given back:
+ * messages of it may still arrive.
+ *
+ * `op_ids_mutex` protects the modules' `taken`, `waiting` and `persistent_returned`. An id is handed over without being
  * free in between: so nobody overtakes who waits for it.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -15,6 +23,7 @@
 #include "ring/coll_flash_ring.h"
 
 #include <pthread.h>
+#include <string.h>
 
 static pthread_mutex_t op_ids_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -95,4 +104,70 @@ mca_coll_flash_request_t *mca_coll_flash_op_id_leave(const mca_coll_flash_reques
     }
     pthread_mutex_unlock(&op_ids_mutex);
     return next;
+}
+
+/* --------------------------------------------------------- of persistent requests */
+
+enum { ID_WORDS = FLASH_CALL_SEQUENCES / 64 };
+
+/* The first word with an id that is free, or ID_WORDS. */
+static uint32_t first_free_word(const mca_coll_flash_module_t *module)
+{
+    uint32_t word = 0;
+
+    while (word < ID_WORDS && module->persistent_free[word] == 0) {
+        word++;
+    }
+    return word;
+}
+
+/* All ids that every rank has got back are free from now on. */
+static int agree_on_free(mca_coll_flash_module_t *module)
+{
+    uint64_t returned[ID_WORDS];
+    int rc;
+
+    mca_coll_flash_free_deferred();
+    pthread_mutex_lock(&op_ids_mutex);
+    memcpy(returned, module->persistent_returned, sizeof(returned));
+    pthread_mutex_unlock(&op_ids_mutex);
+    rc = flash_compat_allreduce(returned, module->persistent_free, ID_WORDS, MPI_UINT64_T, MPI_BAND,
+                                module->comm);
+    if (rc != MPI_SUCCESS) {
+        memset(module->persistent_free, 0, sizeof(module->persistent_free));
+        return rc;
+    }
+    pthread_mutex_lock(&op_ids_mutex);
+    for (int word = 0; word < ID_WORDS; word++) {
+        module->persistent_returned[word] &= ~module->persistent_free[word];
+    }
+    pthread_mutex_unlock(&op_ids_mutex);
+    return MPI_SUCCESS;
+}
+
+int mca_coll_flash_persistent_id_find(mca_coll_flash_module_t *module, bool *found)
+{
+    int rc = MPI_SUCCESS;
+
+    if (first_free_word(module) == ID_WORDS) {
+        rc = agree_on_free(module);
+    }
+    *found = first_free_word(module) < ID_WORDS;
+    return rc;
+}
+
+uint32_t mca_coll_flash_persistent_id_take(mca_coll_flash_module_t *module)
+{
+    uint32_t word = first_free_word(module);
+    uint32_t bit = (uint32_t) __builtin_ctzll(module->persistent_free[word]);
+
+    module->persistent_free[word] &= ~(UINT64_C(1) << bit);
+    return 64 * word + bit;
+}
+
+void mca_coll_flash_persistent_id_return(mca_coll_flash_module_t *module, uint32_t id)
+{
+    pthread_mutex_lock(&op_ids_mutex);
+    module->persistent_returned[id / 64] |= UINT64_C(1) << id % 64;
+    pthread_mutex_unlock(&op_ids_mutex);
 }

@@ -58,6 +58,16 @@ bool mca_coll_flash_op_id_take_or_wait(mca_coll_flash_request_t *request,
                                        const flash_op_params_t *params);
 /* Gives it back. The request that has waited for it, has it now and is to be started, or NULL. */
 mca_coll_flash_request_t *mca_coll_flash_op_id_leave(const mca_coll_flash_request_t *request);
+/*
+ * Whether another persistent request of the communicator can have an operation id; equal on all
+ * ranks. Collective, and waits for the other ranks, once no id is known to be free on all of them.
+ * MPI_SUCCESS or an error.
+ */
+int mca_coll_flash_persistent_id_find(mca_coll_flash_module_t *module, bool *found);
+/* Takes an id that has been found: the same one on all ranks, from 0. */
+uint32_t mca_coll_flash_persistent_id_take(mca_coll_flash_module_t *module);
+/* Gives it back when this rank's last round has ended without an error. Any thread. */
+void mca_coll_flash_persistent_id_return(mca_coll_flash_module_t *module, uint32_t id);
 /* What a request that waits is to be started with. */
 flash_op_params_t *mca_coll_flash_op_id_waiting(const mca_coll_flash_request_t *request);
 

@@ -34,7 +34,8 @@ enum { FLASH_SHM_NO, FLASH_SHM_COPY, FLASH_SHM_AUTO, FLASH_SHM_READ };
  */
 #define FLASH_RECDBL_MOST    ((size_t) 1 << 20)
 
-#define FLASH_DEFAULT_PRIORITY 90
+/* Above hcoll's, which is 90: of equal priorities it is not defined which one comes first. */
+#define FLASH_DEFAULT_PRIORITY 95
 /* That of libnbc, which flash needs below it: it would come first. */
 #define FLASH_TOO_LOW_PRIORITY 10
 

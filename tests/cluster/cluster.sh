@@ -25,5 +25,13 @@ on_hosts 2 2 -- test_requests many_communicators free_communicators leak
 on_hosts 2 1 --mca coll_flash_progress on -- test_async
 on_hosts 2 2 --mca coll_flash_progress on -- test_async
 on_hosts 3 1 --mca coll_flash_progress off -- test_extension
+# HAN, which makes communicators of its own where there are several nodes, above flash and below it.
+if "$OMPI_INFO" --parsable 2>/dev/null | grep -c '^mca:coll:han:version' >/dev/null; then
+    on_hosts 2 2 --mca coll_han_priority 99 -- test_beside
+    long on_hosts 2 2 --mca coll_han_priority 40 -- test_beside
+    long on_hosts 3 2 --mca coll_han_priority 99 -- test_beside
+else
+    skip '2 hosts x 2, HAN' 'this Open MPI has no such component'
+fi
 
 plan

@@ -17,6 +17,10 @@ for np in 2 3 5; do
     both "$np"
 done
 long both 4
+for np in 2 3; do
+    mpi "$np" -- test_persistent_ids
+done
+long mpi 5 -- test_persistent_ids
 mpi 1 -- test_persistent
 for np in 1 2 3 5; do
     mpi "$np" -- test_empty_types
@@ -63,8 +67,8 @@ point 'coll_flash_verbose 2: requests that start rings' \
     takes_path 4 ring --mca coll_flash_algorithm ring
 point 'coll_flash_verbose 2: requests passed on, and why' \
     takes_path 4 'falls back (the ring costs more)'
-point 'coll_flash_verbose 2: the first without a number passed on, and why' \
-    says + 'Allgather_init of .*: falls back (the communicator has had too many' 3 \
-    --mca coll_flash_algorithm ring --mca coll_flash_verbose 2 -- test_persistent beyond_op_ids
+point 'coll_flash_verbose 2: the first without an operation id passed on, and why' \
+    says + 'Allgather_init of .*: falls back (the communicator has too many' 3 \
+    --mca coll_flash_algorithm ring --mca coll_flash_verbose 2 -- test_persistent_ids beyond
 
 plan

@@ -44,87 +44,6 @@ static void many_starts(void)
     }
 }
 
-/* As many as have numbers of their own, on a communicator that has had no others. */
-enum { NUMBERED = 8192 };
-
-static MPI_Request small_request(int recv[], MPI_Comm comm)
-{
-    MPI_Request request;
-
-    MPI_Allgather_init(&world_rank, 1, MPI_INT, recv, 1, MPI_INT, comm, MPI_INFO_NULL, &request);
-    return request;
-}
-
-static void check_small(const int recv[], int requests, const char *what)
-{
-    for (int k = 0; k < requests * world_size; k++) {
-        check(recv[k] == k % world_size, "%s: element %d is %d", what, k, recv[k]);
-    }
-}
-
-static void free_requests(MPI_Request requests[], int count)
-{
-    for (int k = 0; k < count; k++) {
-        MPI_Request_free(&requests[k]);
-    }
-}
-
-/* Begun from both ends. */
-static void opposite(void)
-{
-    MPI_Comm comm;
-    MPI_Request *requests;
-    int *recv;
-
-    if (world_size != 2) { /* it takes long, and two have no middle */
-        return;
-    }
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    requests = get_memory(NUMBERED * sizeof(MPI_Request));
-    recv = get_memory((size_t) (NUMBERED * world_size) * sizeof(int));
-    for (int k = 0; k < NUMBERED; k++) {
-        requests[k] = small_request(recv + k * world_size, comm);
-    }
-    for (int k = 0; k < NUMBERED; k++) {
-        MPI_Start(&requests[world_rank % 2 == 0 ? k : NUMBERED - 1 - k]);
-    }
-    MPI_Waitall(NUMBERED, requests, MPI_STATUSES_IGNORE);
-    check_small(recv, NUMBERED, "begun from both ends");
-    free_requests(requests, NUMBERED);
-    MPI_Comm_free(&comm);
-    free(recv);
-    free(requests);
-}
-
-/* The last that has a number, and two after it, started in opposite orders. */
-static void beyond_op_ids(void)
-{
-    enum { LAST = 3 };
-    MPI_Comm comm;
-    MPI_Request requests[LAST], request;
-    int *recv = get_memory((size_t) (LAST * world_size) * sizeof(int));
-
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    for (int k = 1; k < NUMBERED; k++) {
-        request = small_request(recv, comm);
-        MPI_Request_free(&request);
-    }
-    for (int k = 0; k < LAST; k++) {
-        requests[k] = small_request(recv + k * world_size, comm);
-    }
-    for (int round = 0; round < 3; round++) {
-        memset(recv, 0xff, (size_t) (LAST * world_size) * sizeof(int));
-        MPI_Start(&requests[world_rank % 2 == 0 ? 0 : 1]);
-        MPI_Start(&requests[world_rank % 2 == 0 ? 1 : 0]);
-        MPI_Start(&requests[2]);
-        MPI_Waitall(LAST, requests, MPI_STATUSES_IGNORE);
-        check_small(recv, LAST, "beyond the numbers");
-    }
-    free_requests(requests, LAST);
-    MPI_Comm_free(&comm);
-    free(recv);
-}
-
 /* ------------------------------------------------------- orders, ways to complete */
 
 enum { MANY = 12 };
@@ -336,5 +255,4 @@ static void inactive(void)
 }
 
 TEST_PROGRAM(test_persistent, MPI_THREAD_SINGLE, {"forms", forms}, {"many_starts", many_starts},
-             {"orders", orders}, {"mixed", mixed}, {"opposite", opposite},
-             {"beyond_op_ids", beyond_op_ids}, {"types", types}, {"inactive", inactive});
+             {"orders", orders}, {"mixed", mixed}, {"types", types}, {"inactive", inactive});
