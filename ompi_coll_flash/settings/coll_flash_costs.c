@@ -7,7 +7,10 @@
  *
  * nanoseconds, nanoseconds for each other rank, nanoseconds for each doubling of the ranks, and
  * picoseconds for each byte that a rank sends. An algorithm without a row is not chosen by its
- * cost. Empty lines, and those that begin with #, are skipped.
+ * cost. Empty lines, and those that begin with #, are skipped. One more line says how many bytes a
+ * reduce-scatter of three ranks between nodes must have to be pairwise by its cost:
+ *
+ *     network reduce_scatter pairwise_of_three 49152
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -61,19 +64,21 @@ static const table_t built_in = {{{[FLASH_FALLBACK] = {true, 0, 0, 46000, 4000},
                                    [FLASH_SHM] = {true, 0, 2000, 0, 160}}}};
 
 /*
- * Of the built-in costs alone: reduce-scatters of three ranks between nodes have no pairwise cost
- * below these bytes, all blocks together. Open MPI's call was measured to take less time there, and
- * the formula, in which three ranks are as many doublings as four, cannot say so.
+ * Reduce-scatters of three ranks between nodes have no pairwise cost below these bytes, all blocks
+ * together, unless a file of costs has another number. Open MPI's call was measured to take less
+ * time there, and the formula, in which three ranks are as many doublings as four, cannot say so,
+ * whatever its coefficients are.
  */
 #define PAIRWISE_OF_THREE ((size_t) 48 << 10)
 
 static table_t table;
+static uint64_t pairwise_of_three = PAIRWISE_OF_THREE;
 static bool from_file;
 
-/* Whether the built-in costs leave the algorithm out, although they have a row of it. */
+/* Whether the algorithm is left out, although there may be a row of it. */
 static bool is_left_out(bool node, mca_coll_flash_path_t path, size_t bytes, uint32_t ranks)
 {
-    return !from_file && !node && path == FLASH_PAIRWISE && ranks == 3 && bytes < PAIRWISE_OF_THREE;
+    return !node && path == FLASH_PAIRWISE && ranks == 3 && bytes < pairwise_of_three;
 }
 
 static uint64_t doublings(uint32_t ranks)
@@ -150,15 +155,30 @@ static bool read_row(const char *line, table_t rows)
     return true;
 }
 
+/* The line about three ranks, if there is none yet: UINT64_MAX. */
+static bool read_three(const char *line, uint64_t *three)
+{
+    uint64_t bytes;
+    char rest[2];
+
+    if (sscanf(line, " network reduce_scatter pairwise_of_three %" SCNu64 " %1s", &bytes, rest) !=
+            1 ||
+        strchr(line, '-') != NULL || bytes > MOST_OF_ONE || *three != UINT64_MAX) {
+        return false;
+    }
+    *three = bytes;
+    return true;
+}
+
 /* 0, or the number of the line that is no row, or that of one before it. */
-static int read_rows(FILE *file, table_t rows)
+static int read_rows(FILE *file, table_t rows, uint64_t *three)
 {
     char *line = NULL;
     size_t room = 0;
     int wrong = 0;
 
     for (int number = 1; wrong == 0 && getline(&line, &room, file) >= 0; number++) {
-        if (!is_comment(line) && !read_row(line, rows)) {
+        if (!is_comment(line) && !read_row(line, rows) && !read_three(line, three)) {
             wrong = number;
         }
     }
@@ -175,6 +195,7 @@ static void read_file(const char *name)
 {
     FILE *file = fopen(name, "re");
     table_t rows = {0};
+    uint64_t three = UINT64_MAX;
     char why[64];
     int wrong;
 
@@ -182,7 +203,7 @@ static void read_file(const char *name)
         tell_ignored(name, strerror(errno));
         return;
     }
-    wrong = read_rows(file, rows);
+    wrong = read_rows(file, rows, &three);
     if (ferror(file)) {
         tell_ignored(name, strerror(errno));
     } else if (wrong != 0) {
@@ -190,6 +211,7 @@ static void read_file(const char *name)
         tell_ignored(name, why);
     } else {
         memcpy(table, rows, sizeof(table));
+        pairwise_of_three = three != UINT64_MAX ? three : PAIRWISE_OF_THREE;
         from_file = true;
     }
     fclose(file);
@@ -198,6 +220,7 @@ static void read_file(const char *name)
 void mca_coll_flash_costs_reset(void)
 {
     memcpy(table, built_in, sizeof(table));
+    pairwise_of_three = PAIRWISE_OF_THREE;
     from_file = false;
 }
 
@@ -247,7 +270,7 @@ static int64_t hash_of(const table_t rows, uint64_t left_out)
 
 int64_t mca_coll_flash_costs_hash(void)
 {
-    return hash_of(table, from_file ? 0 : PAIRWISE_OF_THREE);
+    return hash_of(table, pairwise_of_three);
 }
 
 int64_t mca_coll_flash_costs_built_in(void)

@@ -37,8 +37,10 @@ static void register_choosing(void)
         "priority", MCA_BASE_VAR_TYPE_INT, NULL, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.priority,
         "Priority of flash among the collective components. Open MPI takes each function from the "
-        "component with the highest priority that has it; Open MPI's own priorities lie between 5 "
-        "and 78. A negative value on any rank switches flash off. At 10 or less, flash does not "
+        "component with the highest priority that has it; Open MPI's own priorities lie between 0 "
+        "and 78, NVIDIA's hcoll has 90, and of equal ones it is not defined which comes first. "
+        "monitoring comes before all, and passes on. A negative value on any rank switches flash "
+        "off. At 10 or less, flash does not "
         "rank above libnbc, its fallback, and switches itself off");
     mca_coll_flash_register_variable(
         "any_fabric", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
@@ -69,7 +71,11 @@ static void register_choosing(void)
         "node; allgather or reduce_scatter; fallback, ring, pairwise, recdbl or shm; and four "
         "whole numbers: nanoseconds of a call, nanoseconds for each other rank, nanoseconds for "
         "each doubling of the ranks, picoseconds for each byte that a rank sends. An algorithm "
-        "without a line is not chosen. flash_tune writes such a file from measurements on this "
+        "without a line is not chosen. One more line, network reduce_scatter pairwise_of_three and "
+        "a "
+        "number, says from how many bytes in total, 49152 without it, three ranks may be pairwise: "
+        "the numbers cannot say that of three. flash_tune writes such a file from measurements on "
+        "this "
         "machine, flash_info --explain prints what it means. Empty: built-in costs, which cross "
         "where those that were measured over TCP at 2 Gbit/s and within one node do. If ranks have "
         "different costs, all use those");

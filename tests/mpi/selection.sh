@@ -176,7 +176,7 @@ point 'costs of each doubling' ring_costs '0 0 524288 0' 'falls back'
 point 'costs of each byte' ring_costs '0 0 0 999' ring
 # What the built-in costs choose between nodes.
 chooses() { # TEXT OP BYTES RANKS
-    costs='' run 2 -- "$top_builddir/mpi_bench/flash_explain" "${@:2}" >"$log" 2>&1 &&
+    costs=${of_file-} run 2 -- "$top_builddir/mpi_bench/flash_explain" "${@:2}" >"$log" 2>&1 &&
         [[ $(grep -v '^#' "$log" | tail -n 1) == "$1"* ]] || {
         cat "$log"
         return 1
@@ -184,6 +184,20 @@ chooses() { # TEXT OP BYTES RANKS
 }
 point 'three ranks, a small reduce-scatter: falls back' chooses 'falls back' reduce_scatter 32K 3
 point 'three ranks, a larger one: pairwise' chooses pairwise reduce_scatter 64K 3
+# The same of a file of costs, but where it says otherwise.
+printf 'network reduce_scatter %s\n' 'fallback 1000 0 0 0' 'pairwise 1 0 0 0' >"$scratch/no_three"
+of_file=$scratch/no_three point 'three ranks, a small reduce-scatter, costs of a file: falls back' \
+    chooses 'falls back' reduce_scatter 32K 3
+of_file=$scratch/no_three point 'three ranks, a larger one, costs of a file: pairwise' chooses pairwise reduce_scatter 64K 3
+of_file=$scratch/no_three point 'two ranks, a small one, costs of a file: pairwise' chooses pairwise reduce_scatter 32K 2
+{
+    cat "$scratch/no_three"
+    echo 'network reduce_scatter pairwise_of_three 30000'
+} >"$scratch/three"
+of_file=$scratch/three point 'three ranks, a small one, a file with bytes for three ranks: pairwise' \
+    chooses pairwise reduce_scatter 32K 3
+of_file=$scratch/three point 'three ranks, a smaller one, a file with bytes for three ranks: falls back' \
+    chooses 'falls back' reduce_scatter 24K 3
 point 'two ranks, a small one: recursive doubling' chooses recdbl reduce_scatter 32K 2
 point 'four ranks, likewise' chooses recdbl reduce_scatter 32K 4
 point 'coll_flash_verbose 2: reductions around the ring' \

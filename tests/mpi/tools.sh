@@ -133,6 +133,24 @@ fits() {
         holds 1 '^node    allgather      shm      0 500 0 300$' && holds 3 '^# 9 points, median error 0 %' &&
         holds 1 '1 left out: another algorithm served them'
 }
+# Three ranks: the line says from which size on all sizes were faster pairwise; without such points there is none.
+fits_three() {
+    awk -v OFS='\t' '
+        function point(algorithm, ranks, size, cost) {
+            print "network", "reduce_scatter", algorithm, ranks, size, algorithm, cost
+        }
+        BEGIN {
+            print "place", "call", "algorithm", "ranks", "bytes", "served_by", "lost_us"
+            for (size = 4098; size <= 70000; size *= 2) {
+                point("fallback", 3, size, 100)
+                point("pairwise", 3, size, size == 8196 || size > 20000 ? 90 : 110)
+                point("pairwise", 2, size, 1)
+            }
+        }' >"$scratch/three.tsv"
+    tune --fit "$scratch/three.tsv" && holds 1 '^network reduce_scatter pairwise_of_three 32784$' &&
+        grep -v 'fallback' "$scratch/three.tsv" >"$scratch/no_three.tsv" && tune --fit "$scratch/no_three.tsv" &&
+        holds 0 pairwise_of_three
+}
 tunes() {
     tune --node --ranks 2 -m 4K:4K --rounds 1 --seconds 0.01 --prefix "$scratch/prefix" \
         --out "$scratch/tuned" --points "$scratch/points.tsv" && cp "$scratch/tuned" "$log" &&
@@ -142,6 +160,7 @@ tunes() {
 }
 if command -v python3 >/dev/null; then
     point 'flash_tune: points that lie on a line' fits
+    point 'flash_tune: three ranks' fits_three
     point 'flash_tune: the file is one that flash reads' tunes
 else
     skip 'flash_tune' 'no python3'
