@@ -216,7 +216,6 @@ static void destroy(flash_transport_t *transport)
     bool held = ucx->orphans != NULL;
 
     flash_ucx_end_probes(transport);
-    flash_ucx_end_loopback(ucx);
     ucp_worker_release_address(ucx->worker, ucx->address);
     ucp_worker_destroy(ucx->worker); /* with its endpoints */
     flash_ucx_free_messages(ucx);

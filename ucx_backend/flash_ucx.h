@@ -77,7 +77,10 @@ typedef struct flash_ucx_calls {
      */
     void (*probe)(flash_peer_t *peer, const void *address);
     void (*look_at_probes)(flash_transport_t *transport);
-    /* Nobody is silent any more: probes cost the peer a timer. */
+    /*
+     * Nobody is silent any more: closes what probes of both kinds have opened, which cost memory
+     * here, and the peer a timer.
+     */
     void (*end_probes)(flash_transport_t *transport);
 
     /*

@@ -157,8 +157,6 @@ ucs_status_t flash_ucx_hear_given_up(void *arg, const void *header, size_t heade
 ucs_status_t flash_ucx_hear_loopback(void *arg, const void *header, size_t header_length,
                                      void *data, size_t length, const ucp_am_recv_param_t *param);
 
-/* Sends none any more, for now. */
-void flash_ucx_end_loopback(flash_ucx_t *ucx);
 /* Tells those that could not be told so far that they have been given up. */
 void flash_ucx_tell(flash_ucx_t *ucx);
 /* See `give_up` in flash_transport.h. */

@@ -123,10 +123,23 @@ void flash_ucx_look_at_probes(flash_transport_t *transport)
     }
 }
 
+/* Sends no loopback probes any more, for now: the next one is not late. */
+static void end_loopback(flash_ucx_t *ucx)
+{
+    if (ucx->loopback_worker != NULL) {
+        ucp_worker_destroy(ucx->loopback_worker); /* with its endpoint */
+    }
+    ucx->loopback_worker = NULL;
+    ucx->loopback_ep = NULL;
+    ucx->loopback_failed = false;
+    ucx->overdue = 0;
+}
+
 void flash_ucx_end_probes(flash_transport_t *transport)
 {
     flash_ucx_t *ucx = flash_ucx_of(transport);
 
+    end_loopback(ucx);
     if (ucx->prober == NULL) {
         return;
     }
@@ -190,16 +203,6 @@ static bool open_loopback(flash_ucx_t *ucx)
     return ucx->loopback_ep != NULL;
 }
 
-void flash_ucx_end_loopback(flash_ucx_t *ucx)
-{
-    if (ucx->loopback_worker != NULL) {
-        ucp_worker_destroy(ucx->loopback_worker); /* with its endpoint */
-    }
-    ucx->loopback_worker = NULL;
-    ucx->loopback_ep = NULL;
-    ucx->loopback_failed = false;
-}
-
 /* What cannot be sent is not missed. */
 static void send_loopback(flash_ucx_t *ucx)
 {
@@ -219,7 +222,7 @@ bool flash_ucx_loopback(flash_transport_t *transport)
     flash_ucx_t *ucx = flash_ucx_of(transport);
 
     if (ucx->loopback_failed) {
-        flash_ucx_end_loopback(ucx);
+        end_loopback(ucx);
     }
     if (ucx->loopback_ep != NULL && ucx->loopback_arrived < ucx->loopbacks_sent) {
         return ++ucx->overdue >= MISSED_LOOKS;

@@ -2,8 +2,8 @@
  * coll_flash_algorithms.c: all algorithms at once: progress, and the watch over silence.
  *
  * Shared between threads: `polled` is exchanged by application threads, relaxed: who finds it false
- * has the progress registered, which Open MPI orders. `next_watch`, atomic, relaxed: who exchanges
- * it does the watching, and the exchange orders nothing else. The list of algorithms is written in
+ * has the progress registered, which Open MPI orders. `next_watch` and `watched`, atomic, relaxed:
+ * who exchanges one does the watching, and the exchange orders nothing else. The list of algorithms is written in
  * MPI_Init and MPI_Finalize only.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -17,6 +17,7 @@ static const mca_coll_flash_algorithm_t *const *all;
 static size_t count;
 static atomic_bool polled;
 static atomic_int_fast64_t next_watch; /* milliseconds */
+static atomic_bool watched;            /* since nothing was in flight the last time */
 
 static int64_t now_milliseconds(void)
 {
@@ -26,7 +27,7 @@ static int64_t now_milliseconds(void)
     return 1000 * (int64_t) now.tv_sec + now.tv_nsec / 1000000;
 }
 
-/* Once a second. */
+/* Once a second while something is in flight. */
 static bool is_watch_due(void)
 {
     int64_t now = now_milliseconds();
@@ -35,6 +36,20 @@ static bool is_watch_due(void)
     return now >= due &&
            atomic_compare_exchange_strong_explicit(&next_watch, &due, now + 1000,
                                                    memory_order_relaxed, memory_order_relaxed);
+}
+
+/* And once when nothing is any more: a watch that finds nobody silent closes what one has opened. */
+static bool is_last_watch_due(void)
+{
+    return atomic_load_explicit(&watched, memory_order_relaxed) &&
+           atomic_exchange_explicit(&watched, false, memory_order_relaxed);
+}
+
+static void watch_all(void)
+{
+    for (size_t k = 0; k < count; k++) {
+        all[k]->watch();
+    }
 }
 
 /* The callback of opal_progress(): in application threads, inside MPI calls. */
@@ -48,9 +63,10 @@ static int progress_all(void)
         busy |= all[k]->is_busy();
     }
     if (busy && is_watch_due()) {
-        for (size_t k = 0; k < count; k++) {
-            all[k]->watch();
-        }
+        atomic_store_explicit(&watched, true, memory_order_relaxed);
+        watch_all();
+    } else if (!busy && is_last_watch_due()) {
+        watch_all();
     }
     return happened;
 }

@@ -14,4 +14,7 @@ enum { LOST_LATE_SECONDS = 6 };
  */
 void lost_come_late(void);
 
+/* How many files the process has open, more or less. */
+int lost_open_files(void);
+
 #endif /* LOST_LATE_H */

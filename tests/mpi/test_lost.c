@@ -93,7 +93,7 @@ static void say_outcome(const char *when, int error)
 static int go_rounds(const lost_call_t *call, const char *mode)
 {
     bool late = strcmp(mode, "late") == 0, dies = strcmp(mode, "dies") == 0;
-    int error = MPI_SUCCESS;
+    int error = MPI_SUCCESS, files = 0;
 
     if (strcmp(mode, "absent") == 0) {
         lost_see_victim_die();
@@ -101,6 +101,9 @@ static int go_rounds(const lost_call_t *call, const char *mode)
     for (int round = 0; round < ROUNDS && error == MPI_SUCCESS; round++) {
         bool mine = world_rank == LOST_VICTIM && round == VICTIMS_ROUND;
 
+        if (late && round == VICTIMS_ROUND) {
+            files = lost_open_files();
+        }
         if (mine && late) {
             lost_come_late();
         }
@@ -117,6 +120,10 @@ static int go_rounds(const lost_call_t *call, const char *mode)
         }
         holds = call->holds && round == VICTIMS_ROUND;
         error = go_round(call, mine && dies);
+        if (late && round == VICTIMS_ROUND && error == MPI_SUCCESS) {
+            check(lost_open_files() <= files, "what waiting has opened stays: %d files, %d before",
+                  lost_open_files(), files);
+        }
     }
     holds = false;
     return error;

@@ -10,7 +10,7 @@
 /* What UCX does next, and what it was asked for. */
 static struct {
     ucs_status_t ep_create, send;
-    int endpoints, closed, sent;
+    int endpoints, closed, sent, workers;
     ucp_err_handler_t handler; /* the last endpoint's */
 } fake;
 
@@ -23,12 +23,14 @@ ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t 
 {
     (void) context, (void) params;
     *made = (ucp_worker_h) (void *) &worker;
+    fake.workers++;
     return UCS_OK;
 }
 
 void ucp_worker_destroy(ucp_worker_h gone)
 {
     (void) gone;
+    fake.workers--;
 }
 
 unsigned ucp_worker_progress(ucp_worker_h with)
@@ -204,6 +206,22 @@ static void loopback_probes_that_cannot_be_sent(void)
     ok(!blocked && fake.sent == 10, "what cannot be sent is not missed");
 }
 
+static void what_probes_open_is_closed(void)
+{
+    rig_t rig;
+
+    set_up(&rig);
+    flash_ucx_probe(&rig.peer, "address");
+    (void) flash_ucx_loopback(&rig.ucx.super);
+    ok(fake.workers == 2, "probes and loopback probes have a worker each");
+    (void) is_blocked_at(&rig, 2);
+    flash_ucx_end_probes(&rig.ucx.super);
+    ok(fake.workers == 0 && rig.peer.probe == NULL, "none when nobody is silent any more");
+    ok(!flash_ucx_loopback(&rig.ucx.super) && fake.sent == 2 && fake.workers == 1,
+       "in the next silence a loopback probe leaves");
+    ok(is_blocked_at(&rig, 3), "looks are counted from there on");
+}
+
 int main(void)
 {
     one_failed_probe_is_not_enough();
@@ -212,5 +230,6 @@ int main(void)
     loopback_probes();
     loopback_probes_that_come_late();
     loopback_probes_that_cannot_be_sent();
+    what_probes_open_is_closed();
     return tap_done();
 }
