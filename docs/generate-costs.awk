@@ -2,6 +2,10 @@
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
+BEGIN {
+    CALLS = 3
+}
+
 # ------------------------------------------------------------ costs
 
 # The rows of the built-in table, in the order of the source: costs[GROUP, ALGORITHM] is "FIXED RANK DOUBLING BYTE".
@@ -35,23 +39,24 @@ function read_costs(line, inside, group, name, row) {
         }
     }
     close(sources "/calls/coll_flash_path.c")
-    if (group != 4 || !pairwise_ranks || !pairwise_of_three) {
+    if (group != 2 * CALLS || !pairwise_ranks || !pairwise_of_three) {
         stop("no table of costs in the sources")
     }
 }
 
-# The four groups: which place and call they are of.
+# The groups: which place and call they are of.
 function place_of(group) {
-    return group <= 2 ? "network" : "node"
+    return group <= CALLS ? "network" : "node"
 }
-function call_of(group) {
-    return group % 2 == 1 ? "allgather" : "reduce_scatter"
+function call_of(group, names) {
+    split("allgather reduce_scatter allreduce", names, " ")
+    return names[(group - 1) % CALLS + 1]
 }
 
 function cost_rows(group, names, n, k, row) {
     print "| place | call | algorithm | a call, ns | each other rank, ns | each doubling of the ranks, ns | each byte sent, ps |"
     print "| --- | --- | --- | --- | --- | --- | --- |"
-    for (group = 1; group <= 4; group++) {
+    for (group = 1; group <= 2 * CALLS; group++) {
         n = split(rows_of[group], names, " ")
         for (k = 1; k <= n; k++) {
             row = costs[group, names[k]]
@@ -63,7 +68,7 @@ function cost_rows(group, names, n, k, row) {
 }
 
 function cost_of(group, name, ranks, bytes, part, sent, rounds) {
-    sent = bytes - int(bytes / ranks)
+    sent = (bytes - int(bytes / ranks)) * (call_of(group) == "allreduce" ? 2 : 1)
     while (2 ^ rounds < ranks) {
         rounds++
     }
@@ -126,7 +131,7 @@ function choices_made(group, sizes, n, k, line) {
     }
     print line " |"
     print "| --- | --- | --- | --- | --- | --- | --- | --- |"
-    for (group = 1; group <= 4; group++) {
+    for (group = 1; group <= 2 * CALLS; group++) {
         line = "| " place_of(group) " | " call_of(group)
         for (k = 1; k <= n; k++) {
             line = line " | " changes(group, sizes[k])

@@ -138,7 +138,7 @@ function bytes_of(text, parts) {
 }
 
 function group_of(place, call) {
-    return (place == "node" ? 2 : 0) + (call == "allgather" ? 1 : 2)
+    return (place == "node" ? CALLS : 0) + (call == "allgather" ? 1 : 2)
 }
 
 # gained[WAY, 1...gains[WAY]], in order; way 1: a call alone, 2: under computation.

@@ -113,7 +113,7 @@ static int sent(const coll_data_t *data)
 
 static int received(const coll_data_t *data)
 {
-    return coll_operation.reduces ? data->count : data->total;
+    return coll_operation.reduces && !coll_operation.everywhere ? data->count : data->total;
 }
 
 void coll_data_fill(coll_data_t *data, int round)
@@ -143,13 +143,13 @@ void coll_data_fill(coll_data_t *data, int round)
 static bool check_sums(const coll_data_t *data, int round)
 {
     const float *recv = data->host_recv;
-    int weights = 0, i;
+    int first = coll_operation.everywhere ? 0 : data->displs[data->rank], weights = 0, i;
 
     for (i = 0; i < data->nranks; i++) {
         weights += weight(i);
     }
-    for (i = 0; i < data->count; i++) {
-        if (recv[i] != (float) weights * reduced(data->displs[data->rank] + i, round)) {
+    for (i = 0; i < received(data); i++) {
+        if (recv[i] != (float) weights * reduced(first + i, round)) {
             return false;
         }
     }

@@ -1,7 +1,7 @@
 /*
- * coll_main.c: the four programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter and
- * flash_ireduce_scatter_block: a collective alone and under computation, as the OSU benchmarks
- * measure it, on flash and on Open MPI's own component in one run.
+ * coll_main.c: the five programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
+ * flash_ireduce_scatter_block and flash_iallreduce: a collective alone and under computation, as the
+ * OSU benchmarks measure it, on flash and on Open MPI's own component in one run.
  *
  *   mpirun --mca coll flash flash_iallgather -m 64K:4M
  *

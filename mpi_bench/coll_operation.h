@@ -1,8 +1,9 @@
 /*
  * coll_operation.h: the collective that a program measures, and its buffers.
  *
- * The four programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter and
- * flash_ireduce_scatter_block are the same but for the operation, which each of them defines.
+ * The five programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
+ * flash_ireduce_scatter_block and flash_iallreduce are the same but for the operation, which each of
+ * them defines.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -34,7 +35,8 @@ typedef struct coll_data {
 typedef struct coll_operation {
     const char *program, *call;
     bool reduces;
-    bool equal; /* a reduction that has equal blocks: rounds the size down to fit */
+    bool everywhere; /* a reduction whose result all ranks get: all blocks */
+    bool equal;      /* a reduction that has equal blocks: rounds the size down to fit */
     int (*start)(const coll_data_t *data, MPI_Comm comm, MPI_Request *request);
     int (*block)(const coll_data_t *data, MPI_Comm comm); /* its blocking form */
 } coll_operation_t;

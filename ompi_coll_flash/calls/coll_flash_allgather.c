@@ -5,7 +5,6 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "calls/coll_flash_packed.h"
-#include "ring/coll_flash_ring.h"
 
 /* --------------------------------------------------------- where blocks go */
 
@@ -191,7 +190,8 @@ static arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount, MP
                                 void *recvbuf, flash_count_t recvcount, flash_counts_t recvcounts,
                                 flash_displs_t displs, MPI_Datatype recvtype)
 {
-    return (arguments_t){.sendbuf = sendbuf,
+    return (arguments_t){.kind = FLASH_ALLGATHER,
+                         .sendbuf = sendbuf,
                          .sendcount = sendcount,
                          .sendtype = sendtype,
                          .recvbuf = recvbuf,
@@ -200,8 +200,6 @@ static arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount, MP
                          .displs = displs,
                          .recvtype = recvtype};
 }
-
-/* ------------------------------------------------------------------ plain calls */
 
 static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
                  const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
@@ -226,44 +224,6 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
                                  module->comm, request, previous->iallgatherv_module);
 }
 
-static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t *base,
-                       ompi_request_t **request)
-{
-    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_path_t path = mca_coll_flash_path_of(name, a, 1, module, FLASH_NO_REASON);
-
-    if (path == FLASH_RING) {
-        return start(module, mca_coll_flash_ring_ticket(module), a, path, request);
-    }
-    return mca_coll_flash_start_bounced(module, FLASH_ALLGATHER, a, path, start, pass_on, request);
-}
-
-int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                              void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
-                              ompi_communicator_t *comm, ompi_request_t **request,
-                              mca_coll_base_module_t *base)
-{
-    arguments_t arguments =
-        arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
-
-    (void) comm;
-    return start_plain("Iallgather", &arguments, base, request);
-}
-
-int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                               void *recvbuf, flash_counts_t recvcounts, flash_displs_t displs,
-                               MPI_Datatype recvtype, ompi_communicator_t *comm,
-                               ompi_request_t **request, mca_coll_base_module_t *base)
-{
-    arguments_t arguments =
-        arguments_of(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
-
-    (void) comm;
-    return start_plain("Iallgatherv", &arguments, base, request);
-}
-
-/* ---------------------------------------------------------- persistent requests */
-
 static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
                              struct ompi_info_t *info, ompi_request_t **request)
 {
@@ -280,6 +240,33 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
                                      previous->allgatherv_init_module);
 }
 
+static const mca_coll_flash_collective_t collective = {
+    .start = start, .pass_on = pass_on, .init = pass_on_each_time};
+
+int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                              void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                              ompi_communicator_t *comm, ompi_request_t **request,
+                              mca_coll_base_module_t *base)
+{
+    arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
+
+    (void) comm;
+    return mca_coll_flash_start_call(&collective, "Iallgather", &arguments, base, request);
+}
+
+int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                               void *recvbuf, flash_counts_t recvcounts, flash_displs_t displs,
+                               MPI_Datatype recvtype, ompi_communicator_t *comm,
+                               ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
+
+    (void) comm;
+    return mca_coll_flash_start_call(&collective, "Iallgatherv", &arguments, base, request);
+}
+
 int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
                                   MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
                                   MPI_Datatype recvtype, ompi_communicator_t *comm,
@@ -290,8 +277,8 @@ int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
         arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
 
     (void) comm;
-    return mca_coll_flash_make_persistent("Allgather_init", &arguments, start, pass_on_each_time,
-                                          info, base, request);
+    return mca_coll_flash_make_persistent(&collective, "Allgather_init", &arguments, info, base,
+                                          request);
 }
 
 int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
@@ -304,6 +291,6 @@ int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
         arguments_of(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
 
     (void) comm;
-    return mca_coll_flash_make_persistent("Allgatherv_init", &arguments, start, pass_on_each_time,
-                                          info, base, request);
+    return mca_coll_flash_make_persistent(&collective, "Allgatherv_init", &arguments, info, base,
+                                          request);
 }

@@ -34,20 +34,62 @@ flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *m
     return fits ? FLASH_PAIRWISE_REDUCE_SCATTER : FLASH_REDUCE_SCATTER;
 }
 
-mca_coll_flash_path_t mca_coll_flash_path_of(const char *name, const mca_coll_flash_arguments_t *a,
-                                             size_t element, const mca_coll_flash_module_t *module,
-                                             mca_coll_flash_reason_t reason)
+/* Bytes that an algorithm with elements of its own must not cut; 0: it has none of that kind. */
+static size_t element_of(const mca_coll_flash_arguments_t *a)
 {
-    mca_coll_flash_call_t call = {
-        .name = name,
-        .kind = a->op == NULL ? FLASH_ALLGATHER : FLASH_REDUCE_SCATTER,
-        .bytes = mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, module->comm),
-        .element = element,
-        .reason = reason};
+    ptrdiff_t extent;
 
-    if (reason == FLASH_NO_REASON && a->op != NULL) {
-        call.reason = mca_coll_flash_reduce_reason(a->recvtype, a->op);
+    switch (a->kind) {
+    case FLASH_ALLGATHER:
+        return 1;
+    case FLASH_REDUCE_SCATTER:
+        ompi_datatype_type_extent(a->recvtype, &extent);
+        return (size_t) extent;
+    default:
+        return 0;
     }
+}
+
+static size_t bytes_of(const mca_coll_flash_arguments_t *a, ompi_communicator_t *comm)
+{
+    size_t size;
+
+    if (a->kind == FLASH_ALLREDUCE) {
+        ompi_datatype_type_size(a->recvtype, &size);
+        return size * (size_t) a->recvcount;
+    }
+    return mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, comm);
+}
+
+static mca_coll_flash_call_t call_of(const char *name, const mca_coll_flash_arguments_t *a,
+                                     ompi_communicator_t *comm)
+{
+    return (mca_coll_flash_call_t){
+        .name = name,
+        .kind = a->kind,
+        .bytes = bytes_of(a, comm),
+        .element = element_of(a),
+        .reason =
+            a->op == NULL ? FLASH_NO_REASON : mca_coll_flash_reduce_reason(a->recvtype, a->op)};
+}
+
+mca_coll_flash_path_t mca_coll_flash_path_of(const char *name, const mca_coll_flash_arguments_t *a,
+                                             const mca_coll_flash_module_t *module)
+{
+    mca_coll_flash_call_t call = call_of(name, a, module->comm);
+
+    return mca_coll_flash_choose_path(&call, module);
+}
+
+mca_coll_flash_path_t mca_coll_flash_persistent_path_of(const char *name,
+                                                        const mca_coll_flash_arguments_t *a,
+                                                        const mca_coll_flash_module_t *module,
+                                                        mca_coll_flash_reason_t reason)
+{
+    mca_coll_flash_call_t call = call_of(name, a, module->comm);
+
+    call.element = 0; /* those algorithms match operations by their order */
+    call.reason = reason != FLASH_NO_REASON ? reason : call.reason;
     return mca_coll_flash_choose_path(&call, module);
 }
 

@@ -11,81 +11,102 @@
 #include "device/flash_device.h"
 #include "device/flash_stager.h"
 
-/*
- * An allgather receives all blocks, and sends its own; a reduction the other way round. In place,
- * the receive buffer is all that there is.
- */
+/* A buffer of a call, and the blocks there. In place there is no send buffer. */
 typedef struct side {
-    const void *device; /* where its data begins, if in a device's memory; or NULL */
+    const void *buffer;
     MPI_Datatype type;
-    ptrdiff_t first, end; /* elements of the buffer */
+    int blocks;
+    flash_count_t count;   /* of each block, if counts is NULL */
+    flash_counts_t counts; /* likewise, or NULL */
+    flash_displs_t displs; /* in elements; NULL: one block behind another */
+    const void *device;    /* where the first data lie, if in a device's memory; or NULL */
+    ptrdiff_t first, end;  /* elements that the blocks lie in */
 } side_t;
+
+typedef struct sides {
+    side_t sent, received;
+} sides_t;
+
+static ptrdiff_t block_count(const side_t *side, int block)
+{
+    return side->counts == NULL ? side->count : side->counts[block];
+}
+
+/* Where a block begins, of equal blocks or of those with displacements. */
+static ptrdiff_t block_displ(const side_t *side, int block)
+{
+    return side->displs == NULL ? (ptrdiff_t) block * side->count : side->displs[block];
+}
+
+/* Where all its blocks lie, but empty ones, whose places mean nothing. */
+static void find_ends(side_t *side)
+{
+    const void *data = mca_coll_flash_first_data(side->buffer, side->count, side->counts,
+                                                 side->displs, side->type, side->blocks);
+    ptrdiff_t next = 0;
+
+    side->device = flash_device_owns(data) ? data : NULL;
+    for (int block = 0; block < side->blocks; block++) {
+        ptrdiff_t begin = side->displs == NULL ? next : side->displs[block];
+
+        next = begin + block_count(side, block);
+        if (next > begin) {
+            bool none_yet = side->first == side->end;
+
+            side->first = none_yet || begin < side->first ? begin : side->first;
+            side->end = none_yet || next > side->end ? next : side->end;
+        }
+    }
+}
 
 static bool is_in_place(const mca_coll_flash_arguments_t *a)
 {
     return a->sendbuf == MPI_IN_PLACE;
 }
 
-static const void *buffer_of_all(const mca_coll_flash_arguments_t *a)
+/* All blocks of the ranks, as the receive side's arguments describe them. */
+static side_t all_blocks(const mca_coll_flash_arguments_t *a, const void *buffer, int ranks)
 {
-    return a->op == NULL || is_in_place(a) ? a->recvbuf : a->sendbuf;
+    return (side_t){.buffer = buffer,
+                    .type = a->recvtype,
+                    .blocks = ranks,
+                    .count = a->recvcount,
+                    .counts = a->recvcounts,
+                    .displs = a->displs};
 }
 
-/* Whether the result goes to a device's memory: the receive side, which is all of it in place. */
-static bool receives_on_device(const mca_coll_flash_arguments_t *a, const side_t *all,
-                               const side_t *own)
+static side_t one_block(const void *buffer, flash_count_t count, MPI_Datatype type)
 {
-    return (a->op == NULL || is_in_place(a) ? all : own)->device != NULL;
+    return (side_t){.buffer = buffer, .type = type, .blocks = 1, .count = count};
 }
 
-static ptrdiff_t block_count(const mca_coll_flash_arguments_t *a, int rank)
+/* In place, a reduce-scatter's receive buffer is that of all contributions. */
+static sides_t sides_of(const mca_coll_flash_arguments_t *a, ompi_communicator_t *comm)
 {
-    return a->recvcounts == NULL ? a->recvcount : a->recvcounts[rank];
-}
+    int ranks = ompi_comm_size(comm);
+    flash_count_t own = a->recvcounts == NULL ? a->recvcount : a->recvcounts[ompi_comm_rank(comm)];
+    sides_t sides;
 
-/* Of an allgather, in elements. */
-static ptrdiff_t gathered_displ(const mca_coll_flash_arguments_t *a, int rank)
-{
-    return a->displs == NULL ? (ptrdiff_t) rank * a->recvcount : a->displs[rank];
-}
-
-static side_t find_all(const mca_coll_flash_arguments_t *a, ompi_communicator_t *comm)
-{
-    int size = ompi_comm_size(comm);
-    const void *data = mca_coll_flash_first_data(buffer_of_all(a), a->recvcount, a->recvcounts,
-                                                 a->displs, a->recvtype, size);
-    side_t side = {.device = flash_device_owns(data) ? data : NULL, .type = a->recvtype};
-    ptrdiff_t next = 0;
-
-    for (int rank = 0; rank < size; rank++) {
-        ptrdiff_t begin = a->displs == NULL ? next : a->displs[rank];
-
-        next = begin + block_count(a, rank);
-        if (next > begin) { /* where an empty one lies means nothing */
-            bool none_yet = side.first == side.end;
-
-            side.first = none_yet || begin < side.first ? begin : side.first;
-            side.end = none_yet || next > side.end ? next : side.end;
-        }
+    switch (a->kind) {
+    case FLASH_ALLGATHER:
+        sides.sent = one_block(a->sendbuf, a->sendcount, a->sendtype);
+        sides.received = all_blocks(a, a->recvbuf, ranks);
+        break;
+    case FLASH_REDUCE_SCATTER:
+        sides.sent = all_blocks(a, a->sendbuf, ranks);
+        sides.received = is_in_place(a) ? all_blocks(a, a->recvbuf, ranks)
+                                        : one_block(a->recvbuf, own, a->recvtype);
+        break;
+    default:
+        sides.sent = one_block(a->sendbuf, a->recvcount, a->recvtype);
+        sides.received = one_block(a->recvbuf, a->recvcount, a->recvtype);
     }
-    return side;
-}
-
-static side_t find_own(const mca_coll_flash_arguments_t *a, ompi_communicator_t *comm)
-{
-    bool gathers = a->op == NULL;
-    const void *buffer = gathers ? a->sendbuf : a->recvbuf;
-    side_t side = {.type = gathers ? a->sendtype : a->recvtype};
-
-    if (!is_in_place(a)) {
-        const void *data;
-
-        side.end = gathers ? a->sendcount : block_count(a, ompi_comm_rank(comm));
-        data =
-            mca_coll_flash_first_data(buffer, (flash_count_t) side.end, NULL, NULL, side.type, 1);
-        side.device = flash_device_owns(data) ? data : NULL;
+    if (is_in_place(a)) {
+        sides.sent = one_block(NULL, 0, a->recvtype);
     }
-    return side;
+    find_ends(&sides.sent);
+    find_ends(&sides.received);
+    return sides;
 }
 
 /*
@@ -134,51 +155,27 @@ static char *take_room(const side_t *side, char **at)
 }
 
 /* Elements of a buffer from the `first` on, and their place in the bounce. */
-static flash_host_bounce_part_t part_of(const void *buffer, const void *host, MPI_Datatype type,
-                                        ptrdiff_t first, ptrdiff_t count, bool own)
+static flash_host_bounce_part_t part_of(const side_t *side, const void *host, ptrdiff_t first,
+                                        ptrdiff_t count, bool sent)
 {
     ptrdiff_t extent, gap;
-    size_t size = span_of(type, count, &gap);
+    size_t size = span_of(side->type, count, &gap);
 
-    ompi_datatype_type_extent(type, &extent);
+    ompi_datatype_type_extent(side->type, &extent);
     gap += first * extent;
-    return (flash_host_bounce_part_t){.device = (char *) (uintptr_t) buffer + gap,
+    return (flash_host_bounce_part_t){.device = (char *) (uintptr_t) side->buffer + gap,
                                       .host = (char *) (uintptr_t) host + gap,
                                       .size = size,
-                                      .own = own};
+                                      .sent = sent};
 }
 
-/* An allgather in place needs its own block there, a reduction everything. */
-static void bounce_all(flash_host_bounce_t *bounce, mca_coll_flash_arguments_t *a,
-                       const side_t *side, int rank, char **at)
+/* What the call reads in place: an allgather the own block, a reduction everything. */
+static flash_host_bounce_part_t read_in_place(flash_kind_t kind, const side_t *side,
+                                              const void *host, int rank)
 {
-    const void *buffer = buffer_of_all(a);
-    char *host = take_room(side, at);
-
-    if (a->op != NULL) {
-        bounce->in = part_of(buffer, host, side->type, side->first, side->end - side->first, false);
-    } else if (is_in_place(a)) {
-        bounce->in =
-            part_of(buffer, host, side->type, gathered_displ(a, rank), block_count(a, rank), false);
-    }
-    if (a->op == NULL || is_in_place(a)) {
-        a->recvbuf = host;
-    } else {
-        a->sendbuf = host;
-    }
-}
-
-static void bounce_own(flash_host_bounce_t *bounce, mca_coll_flash_arguments_t *a,
-                       const side_t *side, char **at)
-{
-    char *host = take_room(side, at);
-
-    if (a->op != NULL) {
-        a->recvbuf = host;
-    } else {
-        bounce->in = part_of(a->sendbuf, host, side->type, 0, side->end, true);
-        a->sendbuf = host;
-    }
+    return kind == FLASH_ALLGATHER
+               ? part_of(side, host, block_displ(side, rank), block_count(side, rank), false)
+               : part_of(side, host, side->first, side->end - side->first, false);
 }
 
 /* Blocks that lie one behind another are one part. */
@@ -196,18 +193,17 @@ static void add_result(flash_host_bounce_t *bounce, flash_host_bounce_part_t par
     }
 }
 
-/* What is copied back: an allgather's blocks, or a reduction's own one. */
+/* What is copied back: of a reduce-scatter in place the own block, which is the first one then. */
 static void note_result(flash_host_bounce_t *bounce, const mca_coll_flash_arguments_t *a,
-                        char *device, ompi_communicator_t *comm)
+                        const side_t *side, const void *host, int rank)
 {
-    if (a->op != NULL) {
-        add_result(bounce, part_of(device, a->recvbuf, a->recvtype, 0,
-                                   block_count(a, ompi_comm_rank(comm)), !is_in_place(a)));
+    if (a->kind == FLASH_REDUCE_SCATTER && is_in_place(a)) {
+        add_result(bounce, part_of(side, host, 0, block_count(side, rank), false));
         return;
     }
-    for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
-        add_result(bounce, part_of(device, a->recvbuf, a->recvtype, gathered_displ(a, rank),
-                                   block_count(a, rank), false));
+    for (int block = 0; block < side->blocks; block++) {
+        add_result(bounce,
+                   part_of(side, host, block_displ(side, block), block_count(side, block), false));
     }
 }
 
@@ -223,32 +219,34 @@ static char *take_memory(flash_host_bounce_t *bounce, const struct flash_stager 
 }
 
 /* Puts the bounces in the place of the buffers. */
-static int make_bounces(mca_coll_flash_arguments_t *a, ompi_communicator_t *comm, const side_t *all,
-                        const side_t *own, const struct flash_stager *stager,
-                        flash_host_bounce_t **made)
+static int make_bounces(mca_coll_flash_arguments_t *a, int rank, const sides_t *sides,
+                        const struct flash_stager *stager, flash_host_bounce_t **made)
 {
-    size_t results = a->op == NULL ? (size_t) ompi_comm_size(comm) : 1;
-    flash_host_bounce_t *bounce = calloc(1, sizeof(*bounce) + results * sizeof(bounce->out[0]));
-    char *device = a->recvbuf, *at;
+    const side_t *sent = &sides->sent, *received = &sides->received;
+    flash_host_bounce_t *bounce =
+        calloc(1, sizeof(*bounce) + (size_t) received->blocks * sizeof(bounce->out[0]));
+    char *at;
 
     if (bounce == NULL) {
         return MPI_ERR_NO_MEM;
     }
-    bounce->own = own->device;
-    bounce->all = all->device;
-    at = take_memory(bounce, stager, room_of(all) + room_of(own));
+    bounce->sent = sent->device;
+    bounce->received = received->device;
+    at = take_memory(bounce, stager, room_of(sent) + room_of(received));
     if (at == NULL) {
         mca_coll_flash_bounce_free(bounce);
         return MPI_ERR_NO_MEM;
     }
-    if (all->device != NULL) {
-        bounce_all(bounce, a, all, ompi_comm_rank(comm), &at);
+    if (sent->device != NULL) {
+        a->sendbuf = take_room(sent, &at);
+        bounce->in = part_of(sent, a->sendbuf, sent->first, sent->end - sent->first, true);
     }
-    if (own->device != NULL) {
-        bounce_own(bounce, a, own, &at);
-    }
-    if (receives_on_device(a, all, own)) {
-        note_result(bounce, a, device, comm);
+    if (received->device != NULL) {
+        a->recvbuf = take_room(received, &at);
+        if (is_in_place(a)) {
+            bounce->in = read_in_place(a->kind, received, a->recvbuf, rank);
+        }
+        note_result(bounce, a, received, a->recvbuf, rank);
     }
     *made = bounce;
     return MPI_SUCCESS;
@@ -268,35 +266,34 @@ void mca_coll_flash_bounce_free(flash_host_bounce_t *bounce)
  * processor.
  */
 static bool find_on_device(const mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
-                           mca_coll_flash_path_t path, side_t *all, side_t *own)
+                           mca_coll_flash_path_t path, sides_t *sides)
 {
     /* Built for such memory, Open MPI still reduces by the processor in its non-blocking calls. */
     if (path == FLASH_FALLBACK && arguments->op == NULL && flash_compat_takes_devices()) {
         return false;
     }
-    *all = find_all(arguments, comm);
-    *own = find_own(arguments, comm);
-    return all->device != NULL || own->device != NULL;
+    *sides = sides_of(arguments, comm);
+    return sides->sent.device != NULL || sides->received.device != NULL;
 }
 
 int mca_coll_flash_bounce_find(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
                                mca_coll_flash_path_t path, const struct flash_stager_order *order,
                                flash_host_bounce_t **bounce, struct flash_stager **stager)
 {
-    side_t all, own;
+    sides_t sides;
     int rc;
 
     *bounce = NULL;
     *stager = NULL;
-    if (!find_on_device(arguments, comm, path, &all, &own)) {
+    if (!find_on_device(arguments, comm, path, &sides)) {
         return MPI_SUCCESS;
     }
-    if (receives_on_device(arguments, &all, &own) && !may_copy_back(arguments->recvtype)) {
+    if (sides.received.device != NULL && !may_copy_back(arguments->recvtype)) {
         return mca_coll_flash_refuse_gaps();
     }
-    rc = mca_coll_flash_open_stager(own.device, all.device, order, stager);
+    rc = mca_coll_flash_open_stager(sides.sent.device, sides.received.device, order, stager);
     if (rc == MPI_SUCCESS) {
-        rc = make_bounces(arguments, comm, &all, &own, *stager, bounce);
+        rc = make_bounces(arguments, ompi_comm_rank(comm), &sides, *stager, bounce);
     }
     if (rc != MPI_SUCCESS) {
         flash_stager_close(*stager);

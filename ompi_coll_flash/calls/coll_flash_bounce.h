@@ -19,15 +19,16 @@
 typedef struct flash_host_bounce_part {
     char *device, *host;
     size_t size;
-    bool own;                    /* of the side that has this rank's block alone */
+    bool sent;                   /* of the send buffer */
     flash_gpu_copy_t copy;       /* under way, */
     struct flash_fallback *call; /* by that call */
 } flash_host_bounce_part_t;
 
 typedef struct flash_host_bounce {
-    const void *own, *all; /* where the two sides' data begin, if in a device's memory; or NULL */
-    flash_loan_t pinned;   /* the bounces; or if there is none, */
-    void *pageable;        /* owned: likewise */
+    const void *sent,
+        *received;       /* where these buffers' data begin, if in a device's memory; or NULL */
+    flash_loan_t pinned; /* the bounces; or if there is none, */
+    void *pageable;      /* owned: likewise */
     flash_host_bounce_part_t in; /* what the call reads; size 0: nothing */
     size_t outs;
     flash_host_bounce_part_t out[]; /* its result: so many, none if it goes to the host's memory */

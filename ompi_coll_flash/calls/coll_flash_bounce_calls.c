@@ -30,7 +30,7 @@ static int tell_failed(void)
 static int copy_at_once(const flash_fallback_t *call, const flash_host_bounce_part_t *part)
 {
     return part->size == 0 ||
-                   flash_stager_copy(call->stager, part->own, part->host, part->device, part->size)
+                   flash_stager_copy(call->stager, part->sent, part->host, part->device, part->size)
                ? MPI_SUCCESS
                : tell_failed();
 }
@@ -53,7 +53,7 @@ static void begin_copy(flash_fallback_t *call, flash_host_bounce_part_t *part, b
     part->call = call;
     part->copy = (flash_gpu_copy_t){.done = end_copy, .way = !in};
     atomic_fetch_add_explicit(&call->copies, 1, memory_order_relaxed);
-    if (!flash_stager_begin(call->stager, part->own, in ? part->host : part->device,
+    if (!flash_stager_begin(call->stager, part->sent, in ? part->host : part->device,
                             in ? part->device : part->host, part->size, &part->copy)) {
         end_copy(&part->copy, false);
     }
@@ -178,9 +178,9 @@ int mca_coll_flash_bounce_started(struct flash_fallback *bounced, int error,
     return MPI_SUCCESS;
 }
 
-int mca_coll_flash_start_bounced(mca_coll_flash_module_t *module, flash_kind_t kind,
+int mca_coll_flash_start_bounced(const mca_coll_flash_collective_t *collective,
+                                 mca_coll_flash_module_t *module,
                                  mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
-                                 mca_coll_flash_start_fn *start, mca_coll_flash_pass_on_fn *pass_on,
                                  ompi_request_t **request)
 {
     struct flash_fallback *bounced = NULL;
@@ -190,12 +190,13 @@ int mca_coll_flash_start_bounced(mca_coll_flash_module_t *module, flash_kind_t k
         rc = mca_coll_flash_bounce(arguments, module->comm, path, NULL, &bounced);
     }
     if (rc != MPI_SUCCESS && path != FLASH_FALLBACK) {
-        return mca_coll_flash_plain_refuse(module, kind, path, rc, request);
+        return mca_coll_flash_plain_refuse(module, arguments->kind, path, rc, request);
     }
     if (rc == MPI_SUCCESS && path == FLASH_FALLBACK) {
-        rc = pass_on(module, arguments, request);
+        rc = collective->pass_on(module, arguments, request);
     } else if (rc == MPI_SUCCESS) {
-        rc = start(module, mca_coll_flash_plain_ticket(module, path), arguments, path, request);
+        rc = collective->start(module, mca_coll_flash_plain_ticket(module, path), arguments, path,
+                               request);
     }
     return mca_coll_flash_bounce_started(bounced, rc, request);
 }
@@ -241,7 +242,7 @@ int mca_coll_flash_bounce_start(flash_host_bounce_t *bounce, ompi_request_t *bel
         return MPI_ERR_NO_MEM;
     }
     call->below = below;
-    rc = mca_coll_flash_open_stager(bounce->own, bounce->all, NULL, &call->stager);
+    rc = mca_coll_flash_open_stager(bounce->sent, bounce->received, NULL, &call->stager);
     if (rc == MPI_SUCCESS) {
         rc = begin_round(call);
     }

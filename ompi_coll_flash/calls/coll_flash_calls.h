@@ -57,10 +57,11 @@ bool mca_coll_flash_kernel_of(MPI_Op op, MPI_Datatype datatype, flash_gpu_operat
 void mca_coll_flash_reduce_by(mca_coll_flash_request_t *request, MPI_Datatype datatype, MPI_Op op,
                               flash_op_params_t *params);
 
-/* MPIX_Iallreduce_compute. */
+/* MPI_Iallreduce, and with `compute` (and no sendbuf) the extension's. */
 int mca_coll_flash_start_allreduce(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
-                                   void *recvbuf, flash_count_t count, MPI_Datatype datatype,
-                                   MPI_Op op, const mca_coll_flash_compute_t *compute,
+                                   const void *sendbuf, void *recvbuf, flash_count_t count,
+                                   MPI_Datatype datatype, MPI_Op op,
+                                   const mca_coll_flash_compute_t *compute,
                                    ompi_request_t **request);
 /* Which of `count` elements are the block of a rank. */
 flash_range_t mca_coll_flash_allreduce_block(size_t count, size_t row, int ranks, int rank);
@@ -94,25 +95,27 @@ int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,
 
 /* The arguments of a call, as MPI gives them. */
 typedef struct mca_coll_flash_arguments {
+    flash_kind_t kind; /* FLASH_ALLGATHER, FLASH_REDUCE_SCATTER, FLASH_ALLREDUCE */
     const void *sendbuf;
     flash_count_t sendcount;
     MPI_Datatype sendtype; /* not used in place, nor by reductions */
     void *recvbuf;
-    flash_count_t recvcount;
+    flash_count_t recvcount;   /* an allreduce's: of the vector */
     flash_counts_t recvcounts; /* NULL: equal blocks of recvcount */
     flash_displs_t displs;
     MPI_Datatype recvtype;
-    MPI_Op op; /* NULL: an allgather */
+    MPI_Op op; /* NULL: no reduction */
 } mca_coll_flash_arguments_t;
 
-/*
- * The algorithm that serves the call of these arguments. `element`: see mca_coll_flash_call_t;
- * `reason`: why it must be the fallback, beside what the arguments say.
- */
+/* The algorithm that serves the call of these arguments. */
 mca_coll_flash_path_t mca_coll_flash_path_of(const char *name,
                                              const mca_coll_flash_arguments_t *arguments,
-                                             size_t element, const mca_coll_flash_module_t *module,
-                                             mca_coll_flash_reason_t reason);
+                                             const mca_coll_flash_module_t *module);
+/* That of a persistent form: the ring or the fallback; `reason`: why it must be the latter. */
+mca_coll_flash_path_t mca_coll_flash_persistent_path_of(const char *name,
+                                                        const mca_coll_flash_arguments_t *arguments,
+                                                        const mca_coll_flash_module_t *module,
+                                                        mca_coll_flash_reason_t reason);
 /* Of arguments that are kept: their types and their operation, NULL or not. */
 void mca_coll_flash_arguments_retain(const mca_coll_flash_arguments_t *arguments);
 void mca_coll_flash_arguments_release(const mca_coll_flash_arguments_t *arguments);
@@ -133,37 +136,58 @@ int mca_coll_flash_bounce(mca_coll_flash_arguments_t *arguments, ompi_communicat
 int mca_coll_flash_bounce_started(struct flash_fallback *bounced, int error,
                                   ompi_request_t **request);
 
-/* Starts a standard call by one of flash's algorithms, or gives it to the module below. */
-typedef int mca_coll_flash_start_fn(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
-                                    const mca_coll_flash_arguments_t *arguments,
-                                    mca_coll_flash_path_t path, ompi_request_t **request);
-typedef int mca_coll_flash_pass_on_fn(mca_coll_flash_module_t *module,
-                                      const mca_coll_flash_arguments_t *arguments,
-                                      ompi_request_t **request);
 /*
- * A standard call whose algorithm only the processor's memory can take: with copies, as above, in
- * the place of buffers in a device's memory, which stand in *arguments from then on.
+ * A collective of MPI's that flash serves. Its functions take the arguments that its calls have
+ * filled in.
  */
-int mca_coll_flash_start_bounced(mca_coll_flash_module_t *module, flash_kind_t kind,
+typedef struct mca_coll_flash_collective {
+    /* Starts the call by one of flash's algorithms. */
+    int (*start)(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                 const mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
+                 ompi_request_t **request);
+    /* Gives it to the module below. */
+    int (*pass_on)(mca_coll_flash_module_t *module, const mca_coll_flash_arguments_t *arguments,
+                   ompi_request_t **request);
+    /* Has that one make a persistent request. */
+    int (*init)(mca_coll_flash_module_t *module, const mca_coll_flash_arguments_t *arguments,
+                struct ompi_info_t *info, ompi_request_t **request);
+} mca_coll_flash_collective_t;
+
+/*
+ * Starts a standard call by an algorithm for which only the processor's memory will do, or by the
+ * module below: copies, as above, take the place of buffers in a device's memory, and stand in
+ * *arguments from then on.
+ */
+int mca_coll_flash_start_bounced(const mca_coll_flash_collective_t *collective,
+                                 mca_coll_flash_module_t *module,
                                  mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
-                                 mca_coll_flash_start_fn *start, mca_coll_flash_pass_on_fn *pass_on,
                                  ompi_request_t **request);
+
+/* What the functions that Open MPI calls have in common, once the arguments are filled in. */
+static inline int mca_coll_flash_start_call(const mca_coll_flash_collective_t *collective,
+                                            const char *name, mca_coll_flash_arguments_t *arguments,
+                                            mca_coll_base_module_t *base, ompi_request_t **request)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_path_t path = mca_coll_flash_path_of(name, arguments, module);
+
+    return path == FLASH_RING || path == FLASH_PAIRWISE
+               ? collective->start(module, mca_coll_flash_plain_ticket(module, path), arguments,
+                                   path, request)
+               : mca_coll_flash_start_bounced(collective, module, arguments, path, request);
+}
 
 /* Once, before threads make persistent requests at a time. */
 void mca_coll_flash_persistent_init(void);
-/* Has another module make a persistent request. */
-typedef int mca_coll_flash_init_fn(mca_coll_flash_module_t *module,
-                                   const mca_coll_flash_arguments_t *arguments,
-                                   struct ompi_info_t *info, ompi_request_t **request);
 /*
  * The persistent form of a standard call: an inactive request. Where the ring serves the call, each
- * start calls `start_round`. Elsewhere `init` makes the request; if its buffers are in device memory,
- * which the module below would touch, each round copies them.
+ * start is one of the collective's. Elsewhere the module below makes the request; if its buffers
+ * are in device memory, which that one would touch, each round copies them.
  */
-int mca_coll_flash_make_persistent(const char *name, const mca_coll_flash_arguments_t *arguments,
-                                   mca_coll_flash_start_fn *start_round,
-                                   mca_coll_flash_init_fn *init, struct ompi_info_t *info,
-                                   mca_coll_base_module_t *base, ompi_request_t **request);
+int mca_coll_flash_make_persistent(const mca_coll_flash_collective_t *collective, const char *name,
+                                   const mca_coll_flash_arguments_t *arguments,
+                                   struct ompi_info_t *info, mca_coll_base_module_t *base,
+                                   ompi_request_t **request);
 
 /* No gap in an element or between two: a ring carries all that lies in their extent. */
 bool mca_coll_flash_is_solid(MPI_Datatype type);
@@ -190,6 +214,9 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
                                          flash_count_t recvcount, MPI_Datatype datatype, MPI_Op op,
                                          ompi_communicator_t *comm, ompi_request_t **request,
                                          mca_coll_base_module_t *module);
+int mca_coll_flash_iallreduce(const void *sendbuf, void *recvbuf, flash_count_t count,
+                              MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                              ompi_request_t **request, mca_coll_base_module_t *module);
 int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
                                   MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
                                   MPI_Datatype recvtype, ompi_communicator_t *comm,
@@ -209,19 +236,17 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
                                              MPI_Op op, ompi_communicator_t *comm,
                                              struct ompi_info_t *info, ompi_request_t **request,
                                              mca_coll_base_module_t *module);
+int mca_coll_flash_allreduce_init(const void *sendbuf, void *recvbuf, flash_count_t count,
+                                  MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                                  struct ompi_info_t *info, ompi_request_t **request,
+                                  mca_coll_base_module_t *module);
 
 #if FLASH_LARGE_COUNTS
 /* In place of these, see coll_flash_ompi6.c. */
 #define FLASH_LARGE(name) \
-    __typeof__(*(mca_coll_base_module_##name##_fn_t) NULL) mca_coll_flash_large_##name
-FLASH_LARGE(iallgather);
-FLASH_LARGE(iallgatherv);
-FLASH_LARGE(ireduce_scatter);
-FLASH_LARGE(ireduce_scatter_block);
-FLASH_LARGE(allgather_init);
-FLASH_LARGE(allgatherv_init);
-FLASH_LARGE(reduce_scatter_init);
-FLASH_LARGE(reduce_scatter_block_init);
+    __typeof__(*(mca_coll_base_module_##name##_fn_t) NULL) mca_coll_flash_large_##name;
+FLASH_EACH_FUNCTION(FLASH_LARGE)
+#undef FLASH_LARGE
 int mca_coll_flash_give_back(mca_coll_base_module_t *module, ompi_communicator_t *comm);
 #endif
 

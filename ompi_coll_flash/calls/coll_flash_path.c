@@ -92,6 +92,12 @@ static bool pairwise_can(const mca_coll_flash_call_t *call, const place_t *place
            (wanted || (call->element > 0 && place->ranks <= PAIRWISE_RANKS && !keeps_off(place)));
 }
 
+/* Whether each rank has a block, which it contributes or gets. */
+static bool has_blocks(const mca_coll_flash_call_t *call)
+{
+    return call->kind == FLASH_ALLGATHER || call->kind == FLASH_REDUCE_SCATTER;
+}
+
 /*
  * Three ranks are left out: recursive doubling has two rounds there, one behind the other, and was
  * measured no faster at any size; the formula of costs counts as many doublings for them as for
@@ -101,8 +107,9 @@ static bool recdbl_can(const mca_coll_flash_call_t *call, const place_t *place)
 {
     bool wanted = place->settings->algorithm == FLASH_RECDBL;
 
-    return mca_coll_flash_params.recdbl && call->element > 0 && call->bytes > 0 &&
-           call->bytes <= FLASH_RECDBL_MOST && (wanted || (place->ranks != 3 && !keeps_off(place)));
+    return mca_coll_flash_params.recdbl && has_blocks(call) && call->element > 0 &&
+           call->bytes > 0 && call->bytes <= FLASH_RECDBL_MOST &&
+           (wanted || (place->ranks != 3 && !keeps_off(place)));
 }
 
 /*
@@ -113,7 +120,7 @@ static bool shm_can(const mca_coll_flash_call_t *call, const place_t *place)
 {
     size_t use = place->settings->shm_use;
 
-    return place->shm && use != FLASH_SHM_NO && call->element > 0 &&
+    return place->shm && use != FLASH_SHM_NO && has_blocks(call) && call->element > 0 &&
            flash_shm_fits(place->ranks, call->kind, call->element) &&
            (call->kind != FLASH_ALLGATHER || place->ranks > 2 || use != FLASH_SHM_AUTO ||
             place->settings->algorithm == FLASH_SHM || mca_coll_flash_params.shm_readable ||

@@ -31,12 +31,12 @@
 
 typedef struct mca_coll_flash_persistent {
     mca_coll_flash_handle_t handle;
-    mca_coll_flash_module_t *module;      /* with its communicator, kept */
-    uint32_t sequence;                    /* of each of its rounds; 0: it has none */
-    bool failed;                          /* a round by the ring has */
-    mca_coll_flash_settings_t settings;   /* likewise: ranks start rounds at times of their own */
-    int refused;                          /* MPI_SUCCESS, or why the rest of its rounds will be */
-    mca_coll_flash_start_fn *start_round; /* starts one of its rounds */
+    mca_coll_flash_module_t *module;    /* with its communicator, kept */
+    uint32_t sequence;                  /* of each of its rounds; 0: it has none */
+    bool failed;                        /* a round by the ring has */
+    mca_coll_flash_settings_t settings; /* likewise: ranks start rounds at times of their own */
+    int refused;                        /* MPI_SUCCESS, or why the rest of its rounds will be */
+    const mca_coll_flash_collective_t *collective;
     mca_coll_flash_arguments_t arguments; /* types and operation kept */
     flash_count_t *counts;                /* owned, what the arguments point to */
     flash_displ_t *displs;                /* owned, likewise */
@@ -74,9 +74,11 @@ static void complete_round(ompi_request_t *request, int error)
 
 static flash_kind_t kind_of(const mca_coll_flash_persistent_t *persistent)
 {
-    return persistent->arguments.op == NULL
-               ? FLASH_ALLGATHER
-               : mca_coll_flash_reduce_scatter_kind(persistent->module, &persistent->settings);
+    flash_kind_t kind = persistent->arguments.kind;
+
+    return kind == FLASH_REDUCE_SCATTER
+               ? mca_coll_flash_reduce_scatter_kind(persistent->module, &persistent->settings)
+               : kind;
 }
 
 static mca_coll_flash_ticket_t ticket_of(const mca_coll_flash_persistent_t *persistent)
@@ -103,8 +105,8 @@ static int start_ring(mca_coll_flash_persistent_t *persistent, ompi_request_t **
 {
     return persistent->refused != MPI_SUCCESS
                ? refuse_again(persistent, ring)
-               : persistent->start_round(persistent->module, ticket_of(persistent),
-                                         &persistent->arguments, FLASH_RING, ring);
+               : persistent->collective->start(persistent->module, ticket_of(persistent),
+                                               &persistent->arguments, FLASH_RING, ring);
 }
 
 static void start_by_ring(mca_coll_flash_persistent_t *persistent)
@@ -240,8 +242,8 @@ static mca_coll_flash_persistent_t *make_request(mca_coll_flash_module_t *module
     return persistent;
 }
 
-static int make_ring(mca_coll_flash_module_t *module, const mca_coll_flash_arguments_t *arguments,
-                     mca_coll_flash_start_fn *start_round, ompi_request_t **request)
+static int make_ring(mca_coll_flash_module_t *module, const mca_coll_flash_collective_t *collective,
+                     const mca_coll_flash_arguments_t *arguments, ompi_request_t **request)
 {
     /* First of all, for the other ranks take it, too. */
     uint32_t op_id = mca_coll_flash_persistent_id_take(module);
@@ -252,7 +254,7 @@ static int make_ring(mca_coll_flash_module_t *module, const mca_coll_flash_argum
     }
     persistent->sequence = FLASH_CALL_SEQUENCES | op_id;
     persistent->settings = module->settings;
-    persistent->start_round = start_round;
+    persistent->collective = collective;
     /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
     (void) mca_coll_flash_ring_prepare(module, kind_of(persistent));
     if (keep_arrays(persistent, ompi_comm_size(module->comm)) != MPI_SUCCESS) {
@@ -281,8 +283,9 @@ static int stand_for_below(mca_coll_flash_module_t *module,
     return MPI_SUCCESS;
 }
 
-static int make_below(mca_coll_flash_module_t *module, const mca_coll_flash_arguments_t *arguments,
-                      mca_coll_flash_init_fn *init, struct ompi_info_t *info,
+static int make_below(mca_coll_flash_module_t *module,
+                      const mca_coll_flash_collective_t *collective,
+                      const mca_coll_flash_arguments_t *arguments, struct ompi_info_t *info,
                       ompi_request_t **request)
 {
     mca_coll_flash_arguments_t bounced = *arguments;
@@ -290,7 +293,7 @@ static int make_below(mca_coll_flash_module_t *module, const mca_coll_flash_argu
     int rc = mca_coll_flash_bounce_keep(&bounced, module->comm, &bounce);
 
     if (rc == MPI_SUCCESS) {
-        rc = init(module, &bounced, info, request);
+        rc = collective->init(module, &bounced, info, request);
     }
     if (rc == MPI_SUCCESS && bounce != NULL) {
         return stand_for_below(module, arguments, bounce, request);
@@ -299,10 +302,10 @@ static int make_below(mca_coll_flash_module_t *module, const mca_coll_flash_argu
     return rc;
 }
 
-int mca_coll_flash_make_persistent(const char *name, const mca_coll_flash_arguments_t *arguments,
-                                   mca_coll_flash_start_fn *start_round,
-                                   mca_coll_flash_init_fn *init, struct ompi_info_t *info,
-                                   mca_coll_base_module_t *base, ompi_request_t **request)
+int mca_coll_flash_make_persistent(const mca_coll_flash_collective_t *collective, const char *name,
+                                   const mca_coll_flash_arguments_t *arguments,
+                                   struct ompi_info_t *info, mca_coll_base_module_t *base,
+                                   ompi_request_t **request)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
     mca_coll_flash_path_t path;
@@ -312,8 +315,8 @@ int mca_coll_flash_make_persistent(const char *name, const mca_coll_flash_argume
     if (rc != MPI_SUCCESS) {
         return rc;
     }
-    path = mca_coll_flash_path_of(name, arguments, 0, module,
-                                  has_id ? FLASH_NO_REASON : FLASH_PERSISTENT_OP_IDS);
-    return path == FLASH_FALLBACK ? make_below(module, arguments, init, info, request)
-                                  : make_ring(module, arguments, start_round, request);
+    path = mca_coll_flash_persistent_path_of(name, arguments, module,
+                                             has_id ? FLASH_NO_REASON : FLASH_PERSISTENT_OP_IDS);
+    return path == FLASH_FALLBACK ? make_below(module, collective, arguments, info, request)
+                                  : make_ring(module, collective, arguments, request);
 }

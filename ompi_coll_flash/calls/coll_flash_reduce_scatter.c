@@ -8,7 +8,6 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "calls/coll_flash_calls.h"
-#include "ring/coll_flash_ring.h"
 
 /*
  * Runs on the progress thread, too (but for the user's operations), so that it must not be
@@ -148,7 +147,8 @@ typedef mca_coll_flash_arguments_t arguments_t;
 static arguments_t arguments_of(const void *sendbuf, void *recvbuf, flash_count_t recvcount,
                                 flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op)
 {
-    return (arguments_t){.sendbuf = sendbuf,
+    return (arguments_t){.kind = FLASH_REDUCE_SCATTER,
+                         .sendbuf = sendbuf,
                          .recvbuf = recvbuf,
                          .recvcount = recvcount,
                          .recvcounts = recvcounts,
@@ -178,43 +178,6 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
                                      previous->ireduce_scatter_module);
 }
 
-static int start_plain(const char *name, arguments_t *a, mca_coll_base_module_t *base,
-                       ompi_request_t **request)
-{
-    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_path_t path;
-    ptrdiff_t extent;
-
-    ompi_datatype_type_extent(a->recvtype, &extent);
-    path = mca_coll_flash_path_of(name, a, (size_t) extent, module, FLASH_NO_REASON);
-    if (path == FLASH_RING || path == FLASH_PAIRWISE) {
-        return start(module, mca_coll_flash_ring_ticket(module), a, path, request);
-    }
-    return mca_coll_flash_start_bounced(module, FLASH_REDUCE_SCATTER, a, path, start, pass_on,
-                                        request);
-}
-
-int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
-                                         flash_count_t recvcount, MPI_Datatype datatype, MPI_Op op,
-                                         ompi_communicator_t *comm, ompi_request_t **request,
-                                         mca_coll_base_module_t *base)
-{
-    arguments_t arguments = arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
-
-    (void) comm;
-    return start_plain("Ireduce_scatter_block", &arguments, base, request);
-}
-
-int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
-                                   MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
-                                   ompi_request_t **request, mca_coll_base_module_t *base)
-{
-    arguments_t arguments = arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
-
-    (void) comm;
-    return start_plain("Ireduce_scatter", &arguments, base, request);
-}
-
 static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
                              struct ompi_info_t *info, ompi_request_t **request)
 {
@@ -230,6 +193,31 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
                                          previous->reduce_scatter_init_module);
 }
 
+static const mca_coll_flash_collective_t collective = {
+    .start = start, .pass_on = pass_on, .init = pass_on_each_time};
+
+int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
+                                         flash_count_t recvcount, MPI_Datatype datatype, MPI_Op op,
+                                         ompi_communicator_t *comm, ompi_request_t **request,
+                                         mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
+
+    (void) comm;
+    return mca_coll_flash_start_call(&collective, "Ireduce_scatter_block", &arguments, base,
+                                     request);
+}
+
+int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
+                                   MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                                   ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
+
+    (void) comm;
+    return mca_coll_flash_start_call(&collective, "Ireduce_scatter", &arguments, base, request);
+}
+
 int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
                                        flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
                                        ompi_communicator_t *comm, struct ompi_info_t *info,
@@ -238,8 +226,8 @@ int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
     arguments_t arguments = arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
 
     (void) comm;
-    return mca_coll_flash_make_persistent("Reduce_scatter_init", &arguments, start,
-                                          pass_on_each_time, info, base, request);
+    return mca_coll_flash_make_persistent(&collective, "Reduce_scatter_init", &arguments, info,
+                                          base, request);
 }
 
 int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
@@ -251,6 +239,6 @@ int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
     arguments_t arguments = arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
 
     (void) comm;
-    return mca_coll_flash_make_persistent("Reduce_scatter_block_init", &arguments, start,
-                                          pass_on_each_time, info, base, request);
+    return mca_coll_flash_make_persistent(&collective, "Reduce_scatter_block_init", &arguments,
+                                          info, base, request);
 }

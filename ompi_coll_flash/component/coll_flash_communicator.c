@@ -12,10 +12,12 @@
 /* What falls back must have somewhere to go. */
 static bool has_previous(const mca_coll_base_comm_coll_t *coll)
 {
-    return coll->coll_iallgather != NULL && coll->coll_iallgatherv != NULL &&
-           coll->coll_ireduce_scatter != NULL && coll->coll_ireduce_scatter_block != NULL &&
-           coll->coll_allgather_init != NULL && coll->coll_allgatherv_init != NULL &&
-           coll->coll_reduce_scatter_init != NULL && coll->coll_reduce_scatter_block_init != NULL;
+    bool all = true;
+
+#define HAS(name) all = all && coll->coll_##name != NULL;
+    FLASH_EACH_FUNCTION(HAS)
+#undef HAS
+    return all;
 }
 
 /* With MPI_COMM_WORLD, the first, the job's processes agree on all that depends on all of them. */
@@ -61,14 +63,9 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
         mca_coll_flash_no_memory(comm);
     }
     module->comm = comm;
-    FLASH_TAKE_OVER(module, comm, iallgather);
-    FLASH_TAKE_OVER(module, comm, iallgatherv);
-    FLASH_TAKE_OVER(module, comm, ireduce_scatter);
-    FLASH_TAKE_OVER(module, comm, ireduce_scatter_block);
-    FLASH_TAKE_OVER(module, comm, allgather_init);
-    FLASH_TAKE_OVER(module, comm, allgatherv_init);
-    FLASH_TAKE_OVER(module, comm, reduce_scatter_init);
-    FLASH_TAKE_OVER(module, comm, reduce_scatter_block_init);
+#define TAKE_OVER(name) FLASH_TAKE_OVER(module, comm, name);
+    FLASH_EACH_FUNCTION(TAKE_OVER)
+#undef TAKE_OVER
     FLASH_VERBOSE(1, "coll:flash: serves communicator %u (%s), %d ranks, %s", comm_id, comm->c_name,
                   ompi_comm_size(comm),
                   module->shm != NULL ? "with shared memory"

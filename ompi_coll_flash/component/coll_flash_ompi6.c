@@ -32,20 +32,36 @@ static void tell(const char *name, size_t count, MPI_Datatype type, mca_coll_bas
                                module);
 }
 
+static bool fits(size_t count, MPI_Datatype type)
+{
+    size_t size;
+
+    ompi_datatype_type_size(type, &size);
+    return size == 0 || count <= INT_MAX / size;
+}
+
 static bool block_fits(const char *name, size_t count, MPI_Datatype type,
                        mca_coll_base_module_t *base)
 {
-    size_t size;
-    bool fits;
+    const mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    bool fit = fits(count, type);
 
-    ompi_datatype_type_size(type, &size);
-    fits = size == 0 || count <= INT_MAX / size;
-    if (!fits) {
-        const mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-
+    if (!fit) {
         tell(name, count * (size_t) ompi_comm_size(module->comm), type, base);
     }
-    return fits;
+    return fit;
+}
+
+/* Of an allreduce, whose vector is all blocks. */
+static bool vector_fits(const char *name, size_t count, MPI_Datatype type,
+                        mca_coll_base_module_t *base)
+{
+    bool fit = fits(count, type);
+
+    if (!fit) {
+        tell(name, count, type, base);
+    }
+    return fit;
 }
 
 /* More is empty, or does not match the block, which is found out. */
@@ -219,21 +235,44 @@ int mca_coll_flash_large_reduce_scatter_block_init(
                                                     op, comm, info, request, module);
 }
 
-/* Of what nobody took over since: modules are disabled in the reverse order. */
-#define GIVE_BACK(name)                                                                       \
-    MCA_COLL_INSTALL_API(comm, name, previous(module)->name, previous(module)->name##_module, \
-                         "flash")
+int mca_coll_flash_large_iallreduce(const void *sendbuf, void *recvbuf, flash_large_count_t count,
+                                    MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                                    ompi_request_t **request, mca_coll_base_module_t *module)
+{
+    if (!vector_fits("Iallreduce", count, datatype, module)) {
+        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : previous(module)->iallreduce(sendbuf, recvbuf, count, datatype, op, comm,
+                                                  request, previous(module)->iallreduce_module);
+    }
+    return mca_coll_flash_iallreduce(sendbuf, recvbuf, small(count), datatype, op, comm, request,
+                                     module);
+}
 
+int mca_coll_flash_large_allreduce_init(const void *sendbuf, void *recvbuf,
+                                        flash_large_count_t count, MPI_Datatype datatype, MPI_Op op,
+                                        ompi_communicator_t *comm, struct ompi_info_t *info,
+                                        ompi_request_t **request, mca_coll_base_module_t *module)
+{
+    if (!vector_fits("Allreduce_init", count, datatype, module)) {
+        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : previous(module)->allreduce_init(sendbuf, recvbuf, count, datatype, op, comm,
+                                                      info, request,
+                                                      previous(module)->allreduce_init_module);
+    }
+    return mca_coll_flash_allreduce_init(sendbuf, recvbuf, small(count), datatype, op, comm, info,
+                                         request, module);
+}
+
+/* Of what nobody took over since: modules are disabled in the reverse order. */
 int mca_coll_flash_give_back(mca_coll_base_module_t *module, ompi_communicator_t *comm)
 {
-    GIVE_BACK(iallgather);
-    GIVE_BACK(iallgatherv);
-    GIVE_BACK(ireduce_scatter);
-    GIVE_BACK(ireduce_scatter_block);
-    GIVE_BACK(allgather_init);
-    GIVE_BACK(allgatherv_init);
-    GIVE_BACK(reduce_scatter_init);
-    GIVE_BACK(reduce_scatter_block_init);
+#define GIVE_BACK(name)                                                                       \
+    MCA_COLL_INSTALL_API(comm, name, previous(module)->name, previous(module)->name##_module, \
+                         "flash");
+    FLASH_EACH_FUNCTION(GIVE_BACK)
+#undef GIVE_BACK
     return OMPI_SUCCESS;
 }
 

@@ -108,9 +108,11 @@ static void register_calls(void)
     register_count("recdbl_bytes", FLASH_COUNT_RECDBL_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count("fallback_calls", FLASH_COUNT_FALLBACKS,
-                   "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block) and their persistent "
-                   "forms on communicators that flash serves, which Open MPI's next component has "
-                   "served; coll_flash_verbose 2 says why of each");
+                   "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block), MPI_Iallreduce and "
+                   "their persistent forms on communicators that flash serves, which Open MPI's "
+                   "next component has served; coll_flash_verbose 2 says why of each. Not those of "
+                   "MPI_Iallreduce of one MPI_INT by MPI_MAX or MPI_MIN, which Open MPI itself "
+                   "makes for each new communicator");
     register_count("fallback_bytes", FLASH_COUNT_FALLBACK_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count("plain_calls", FLASH_COUNT_PLAIN,

@@ -174,7 +174,8 @@ typedef struct flash_op_params {
     bool poisoned; /* AG: it is no good; the other ranks are told so, and their operations fail */
     /*
      * AG, allreduce, A2A: the base of all blocks, placed as blocks.displs says.
-     * RS: the own block's result. Must not overlap the input, but for AG's own block.
+     * RS: the own block's result. Must not overlap the input, but for AG's own block, and but for an
+     * allreduce's without callbacks, which may be the input.
      */
     void *output;
 

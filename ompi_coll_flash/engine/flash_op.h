@@ -283,6 +283,12 @@ static inline bool flash_op_reduces(const flash_op_params_t *params)
 {
     return flash_schedule_reduces(params->schedule.kind);
 }
+/* Whether an allreduce has its results where its contributions were: it has no callbacks. */
+static inline bool flash_op_sums_on_input(const flash_op_params_t *params)
+{
+    return params->schedule.kind == FLASH_ALLREDUCE && params->produce == NULL &&
+           params->consume == NULL && params->input == params->output;
+}
 /* Whether a callback writes what it contributes to memory of the engine's. */
 static inline bool flash_op_lends(const flash_op_params_t *params)
 {
@@ -350,10 +356,18 @@ char *flash_op_produce_buffer(const flash_op_t *op, uint64_t piece);
 void flash_op_place(flash_op_t *op, flash_slot_t *slot);
 /* Of one that adds: whether it adds nothing: it is first, and has come to where the sum is. */
 bool flash_op_begins_in_place(const flash_op_t *op, const flash_slot_t *slot);
+/*
+ * Of an allreduce in place, the step that completes the sum of the own block: whether the partial sum
+ * arrives at the scratch, and is added to what is local, which the result replaces. Elsewhere the
+ * contribution is added to what has arrived.
+ */
+bool flash_op_arrives_apart(const flash_op_t *op, const flash_slot_t *slot);
 /* Whether a sum is made right where the user has it. */
 bool flash_op_sums_in_place(const flash_op_t *op, const flash_slot_t *slot);
 /* What is to be added up for a segment, and where. */
 void flash_op_take_sum(const flash_op_t *op, const flash_slot_t *slot, flash_work_t *work);
+/* Once that is done: the segment is where the sum is. */
+void flash_op_place_sum(flash_slot_t *slot);
 /* Whether a part of the own block is there and not in its place. */
 bool flash_op_may_copy(const flash_op_t *op);
 /* Takes the next such part, of a segment's length at most, to be copied to its place. */

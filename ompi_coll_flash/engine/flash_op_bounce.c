@@ -99,10 +99,11 @@ size_t flash_op_bounce_size(const flash_op_params_t *params)
     return flash_op_bounce_segments(params) * flash_op_segment_bytes(params);
 }
 
-/* Between two ranks there are no sums but the results. */
+/* Between two ranks there are no sums but the results, which in place are made from there, too. */
 static size_t sums_size(const flash_op_params_t *params)
 {
-    return flash_op_reduces(params) && params->schedule.ring.nranks > 2
+    return flash_op_reduces(params) &&
+                   (params->schedule.ring.nranks > 2 || flash_op_sums_on_input(params))
                ? flash_op_window(params) * flash_op_segment_bytes(params)
                : 0;
 }

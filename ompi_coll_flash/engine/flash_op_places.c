@@ -79,6 +79,15 @@ static char *scratch_of(const flash_op_t *op, const flash_slot_t *slot, bool of_
     return (op->bounded ? op->store : (char *) op->scratch) + number * op->segment_bytes;
 }
 
+bool flash_op_arrives_apart(const flash_op_t *op, const flash_slot_t *slot)
+{
+    const flash_op_params_t *params = &op->params;
+
+    return flash_op_sums_on_input(params) && slot->way.receives && slot->way.contributes &&
+           slot->way.delivers &&
+           (params->stage_out ? op->bounded && params->combine_on_device : true);
+}
+
 /* Bounded: where it is kept, or what it is sent from comes from, if that is on a device. */
 static char *home_of(const flash_op_t *op, const flash_slot_t *slot)
 {
@@ -90,7 +99,7 @@ static char *home_of(const flash_op_t *op, const flash_slot_t *slot)
     if (!slot->way.receives) {
         return params->stage_in ? input_of(op, slot) : NULL;
     }
-    if (slot->way.delivers) {
+    if (slot->way.delivers && !flash_op_arrives_apart(op, slot)) {
         return params->stage_out ? output_of(op, slot) : NULL;
     }
     return params->combine_on_device ? scratch_of(op, slot, false) : NULL;
@@ -116,8 +125,9 @@ static char *place_of(const flash_op_t *op, const flash_slot_t *slot)
     if (flash_op_begins_in_place(op, slot) || ends_in_sum) {
         return sum_of(op, slot);
     }
-    return slot->way.delivers && !op->params.stage_out ? output_of(op, slot)
-                                                       : scratch_of(op, slot, false);
+    return slot->way.delivers && !op->params.stage_out && !flash_op_arrives_apart(op, slot)
+               ? output_of(op, slot)
+               : scratch_of(op, slot, false);
 }
 
 void flash_op_place(flash_op_t *op, flash_slot_t *slot)
@@ -170,15 +180,24 @@ bool flash_op_sums_in_place(const flash_op_t *op, const flash_slot_t *slot)
 void flash_op_take_sum(const flash_op_t *op, const flash_slot_t *slot, flash_work_t *work)
 {
     bool wide = slot->way.adds && op->params.wide > 0;
+    bool apart = flash_op_arrives_apart(op, slot);
 
-    work->in = slot->way.contributes ? slot->local : slot->data;
-    work->inout = slot->way.adds ? sum_of(op, slot) : slot->data;
+    work->in = slot->way.contributes && !apart ? slot->local : slot->data;
+    work->inout = slot->way.adds ? sum_of(op, slot) : apart ? slot->local : slot->data;
     work->count = slot->range.count;
     work->begins = wide && flash_schedule_turn(slot->step) == 0;
     work->ends = wide && slot->way.delivers;
     work->out = flash_op_sums_in_place(op, slot) ? output_of(op, slot)
                 : work->ends                     ? slot->data
                                                  : work->inout;
+}
+
+void flash_op_place_sum(flash_slot_t *slot)
+{
+    if (flash_op_arrives_apart(slot->op, slot)) {
+        slot->data = slot->local;
+        slot->home = slot->home == NULL ? NULL : slot->local;
+    }
 }
 
 uint32_t *flash_op_failed_rank_place(const flash_op_t *op, const flash_slot_t *slot)

@@ -43,13 +43,25 @@ uint32_t flash_op_sends_at_a_time(const flash_op_params_t *params)
     return sends > 2 || sends == params->sends ? sends : 2;
 }
 
+/*
+ * In place, a result is received to where a contribution was: not before the segment of N steps
+ * earlier, which used that, is retired. In N steps there are the segments of all blocks, which are
+ * more than one block's, so that this many are enough.
+ */
+static uint64_t most_segments(const flash_op_params_t *params, uint32_t segments)
+{
+    return flash_op_sums_on_input(params)
+               ? flash_schedule_segments(&params->schedule)
+               : (uint64_t) segments * flash_schedule_length(&params->schedule, FLASH_STEPS);
+}
+
 uint32_t flash_op_window(const flash_op_params_t *params)
 {
     uint32_t segments = flash_schedule_max_segments(&params->schedule);
     uint32_t needed = needed_window(params, segments);
-    uint64_t all = (uint64_t) segments * flash_schedule_length(&params->schedule, FLASH_STEPS);
+    uint64_t most = most_segments(params, segments);
     uint32_t depth = of_longest(params, params->depth);
-    uint32_t wanted = depth < all ? depth : (uint32_t) all;
+    uint32_t wanted = depth < most ? depth : (uint32_t) most;
 
     return wanted > needed ? wanted : needed;
 }

@@ -320,3 +320,16 @@ uint32_t flash_schedule_max_segments(const flash_schedule_t *schedule)
     }
     return most;
 }
+
+uint64_t flash_schedule_segments(const flash_schedule_t *schedule)
+{
+    uint32_t distinct = distinct_blocks(schedule);
+    uint64_t total = 0;
+
+    for (uint32_t block = 0; block < distinct; block++) {
+        flash_split_t split = flash_schedule_split(schedule, block);
+
+        total += flash_split_segments(&split);
+    }
+    return total * (flash_schedule_blocks(schedule) / distinct);
+}

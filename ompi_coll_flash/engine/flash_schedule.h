@@ -156,6 +156,8 @@ uint64_t flash_schedule_pieces(const flash_schedule_t *schedule, flash_walk_t wa
 size_t flash_schedule_max_piece(const flash_schedule_t *schedule);
 size_t flash_schedule_max_segment(const flash_schedule_t *schedule);
 uint32_t flash_schedule_max_segments(const flash_schedule_t *schedule);
+/* Those of all blocks together. */
+uint64_t flash_schedule_segments(const flash_schedule_t *schedule);
 
 uint32_t flash_split_segments(const flash_split_t *split); /* at least 1 */
 flash_range_t flash_split_piece(const flash_split_t *split, uint32_t piece);

@@ -341,6 +341,7 @@ void flash_slot_transferred(flash_slot_t *slot)
 
 void flash_slot_combined(flash_slot_t *slot, int status)
 {
+    flash_op_place_sum(slot);
     if (status != FLASH_OK) {
         flash_slot_poison(slot, flash_op_own_rank(slot->op));
         flash_op_fail(slot->op, status, flash_op_own_rank(slot->op));

@@ -10,14 +10,13 @@
 
 static bool find_kind(const char *call, flash_kind_t *kind)
 {
-    if (strcmp(call, "allgather") == 0) {
-        *kind = FLASH_ALLGATHER;
-    } else if (strcmp(call, "reduce_scatter") == 0) {
-        *kind = FLASH_REDUCE_SCATTER;
-    } else {
-        return false;
+    for (flash_kind_t k = 0; k < FLASH_COST_KINDS; k++) {
+        if (strcmp(call, mca_coll_flash_kind_names[k]) == 0) {
+            *kind = k;
+            return true;
+        }
     }
-    return true;
+    return false;
 }
 
 /* MPI_ERR_TRUNCATE: the text has more than `size` characters, of which the first are there. */

@@ -308,7 +308,8 @@ int flash_fallback_allgather(const void *sendbuf, int sendcount, MPI_Datatype se
 {
     flash_fallback_t *fallback =
         make(FLASH_ALLGATHER, compute, recvcount, recvcounts, displs, recvtype, comm);
-    mca_coll_flash_arguments_t arguments = {.sendbuf = sendbuf,
+    mca_coll_flash_arguments_t arguments = {.kind = FLASH_ALLGATHER,
+                                            .sendbuf = sendbuf,
                                             .sendcount = sendcount,
                                             .sendtype = sendtype,
                                             .recvbuf = recvbuf,
@@ -333,7 +334,8 @@ int flash_fallback_reduce_scatter(const mca_coll_flash_compute_t *compute, void 
 {
     flash_fallback_t *fallback =
         make(FLASH_REDUCE_SCATTER, compute, recvcount, recvcounts, NULL, datatype, comm);
-    mca_coll_flash_arguments_t arguments = {.recvbuf = recvbuf,
+    mca_coll_flash_arguments_t arguments = {.kind = FLASH_REDUCE_SCATTER,
+                                            .recvbuf = recvbuf,
                                             .recvcount = recvcount,
                                             .recvcounts = recvcounts,
                                             .recvtype = datatype,

@@ -35,8 +35,8 @@ static int allreduce(flash_call_t produce, flash_call_t consume, const MPIX_Flas
     if (reason != FLASH_NO_REASON) {
         error = flash_fallback_allreduce(&compute, recvbuf, count, datatype, op, comm, request);
     } else {
-        error = mca_coll_flash_start_allreduce(module, mca_coll_flash_ring_ticket(module), recvbuf,
-                                               count, datatype, op, &compute, request);
+        error = mca_coll_flash_start_allreduce(module, mca_coll_flash_ring_ticket(module), NULL,
+                                               recvbuf, count, datatype, op, &compute, request);
     }
     if (error == MPI_SUCCESS) {
         ompi_coll_base_retain_op(*request, op, datatype);

@@ -47,14 +47,9 @@ static void module_destruct(mca_coll_flash_module_t *module)
     OBJ_DESTRUCT(&module->waiting);
     free((void *) module->ring.ranks);
     free(module->pairs);
-    release(module->previous.iallgather_module);
-    release(module->previous.iallgatherv_module);
-    release(module->previous.ireduce_scatter_module);
-    release(module->previous.ireduce_scatter_block_module);
-    release(module->previous.allgather_init_module);
-    release(module->previous.allgatherv_init_module);
-    release(module->previous.reduce_scatter_init_module);
-    release(module->previous.reduce_scatter_block_init_module);
+#define RELEASE(name) release(module->previous.name##_module);
+    FLASH_EACH_FUNCTION(RELEASE)
+#undef RELEASE
 }
 
 OBJ_CLASS_INSTANCE(mca_coll_flash_module_t, mca_coll_base_module_t, module_construct,

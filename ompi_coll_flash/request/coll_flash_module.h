@@ -8,24 +8,19 @@
 
 #include "job/coll_flash_job.h"
 
+/* The functions of Open MPI's that flash takes over, by the names that they have there. */
+#define FLASH_EACH_FUNCTION(each)                                                             \
+    each(iallgather) each(iallgatherv) each(ireduce_scatter) each(ireduce_scatter_block)      \
+        each(iallreduce) each(allgather_init) each(allgatherv_init) each(reduce_scatter_init) \
+            each(reduce_scatter_block_init) each(allreduce_init)
+
 /* The functions that the communicator had before, with their modules; for what falls back. */
 typedef struct mca_coll_flash_previous {
-    mca_coll_base_module_iallgather_fn_t iallgather;
-    mca_coll_base_module_t *iallgather_module;
-    mca_coll_base_module_iallgatherv_fn_t iallgatherv;
-    mca_coll_base_module_t *iallgatherv_module;
-    mca_coll_base_module_ireduce_scatter_fn_t ireduce_scatter;
-    mca_coll_base_module_t *ireduce_scatter_module;
-    mca_coll_base_module_ireduce_scatter_block_fn_t ireduce_scatter_block;
-    mca_coll_base_module_t *ireduce_scatter_block_module;
-    mca_coll_base_module_allgather_init_fn_t allgather_init;
-    mca_coll_base_module_t *allgather_init_module;
-    mca_coll_base_module_allgatherv_init_fn_t allgatherv_init;
-    mca_coll_base_module_t *allgatherv_init_module;
-    mca_coll_base_module_reduce_scatter_init_fn_t reduce_scatter_init;
-    mca_coll_base_module_t *reduce_scatter_init_module;
-    mca_coll_base_module_reduce_scatter_block_init_fn_t reduce_scatter_block_init;
-    mca_coll_base_module_t *reduce_scatter_block_init_module;
+#define FLASH_PREVIOUS(name)                 \
+    mca_coll_base_module_##name##_fn_t name; \
+    mca_coll_base_module_t *name##_module;
+    FLASH_EACH_FUNCTION(FLASH_PREVIOUS)
+#undef FLASH_PREVIOUS
 } mca_coll_flash_previous_t;
 
 /* Bits of the operation id in a tag, which tells the operations of a communicator apart. */

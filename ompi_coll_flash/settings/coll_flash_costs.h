@@ -37,8 +37,11 @@ typedef enum mca_coll_flash_path {
 /* "fallback", "ring", ...; of FLASH_AUTO "auto". */
 extern const char *const mca_coll_flash_path_names[FLASH_PATHS + 1];
 
-/* The kinds of calls that have costs: up to FLASH_REDUCE_SCATTER. */
-#define FLASH_COST_KINDS (FLASH_REDUCE_SCATTER + 1)
+/* The kinds of calls that have costs: up to FLASH_ALLREDUCE. */
+#define FLASH_COST_KINDS (FLASH_ALLREDUCE + 1)
+
+/* "allgather", ... */
+extern const char *const mca_coll_flash_kind_names[FLASH_COST_KINDS];
 
 /* The most ranks of a call. */
 #define FLASH_COST_RANKS (1 << 21)
@@ -46,7 +49,7 @@ extern const char *const mca_coll_flash_path_names[FLASH_PATHS + 1];
 /* More than any cost: the table has no row for it, or leaves the call out. */
 #define FLASH_NO_COST UINT64_MAX
 
-/* In nanoseconds; `bytes`: of all ranks' blocks together; `node`: all ranks share one. */
+/* In nanoseconds; `bytes`: of all ranks' blocks together, or of an allreduce's vector; `node`: all ranks share one. */
 uint64_t mca_coll_flash_cost(bool node, flash_kind_t kind, mca_coll_flash_path_t path, size_t bytes,
                              uint32_t ranks);
 

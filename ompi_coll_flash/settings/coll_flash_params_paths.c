@@ -54,13 +54,15 @@ static void register_choosing(void)
     mca_coll_flash_register_choice(
         "algorithm", algorithm_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.algorithm,
-        "Which algorithm serves MPI_Iallgather(v), MPI_Ireduce_scatter(_block) and their "
-        "persistent forms. auto: the one with the least cost (coll_flash_costs) among those that "
+        "Which algorithm serves MPI_Iallgather(v), MPI_Ireduce_scatter(_block), MPI_Iallreduce and "
+        "their persistent forms. auto: the one with the least cost (coll_flash_costs) among those "
+        "that "
         "can serve the call. ring: messages to the right neighbour, moved by the progress thread, "
         "also on one node. pairwise: each rank sends each contribution of a reduce-scatter "
         "straight to its owner, with the progress thread; 16-bit floating-point sums are rounded "
         "once. recdbl: recursive doubling inside MPI calls, up to 1 MiB in total. shm: memory that "
-        "the ranks of a node share. fallback: Open MPI's next component. A call that the named "
+        "the ranks of a node share; neither of the two serves MPI_Iallreduce. fallback: Open MPI's "
+        "next component. A call that the named "
         "algorithm cannot serve is treated as by auto. The calls of <mpix_flash.h> use the ring; "
         "with pairwise, their reduce-scatters are pairwise. If ranks have different values, all "
         "use auto");
@@ -68,7 +70,8 @@ static void register_choosing(void)
         "costs", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.costs,
         "File with the costs by which coll_flash_algorithm auto chooses. Each line is: network or "
-        "node; allgather or reduce_scatter; fallback, ring, pairwise, recdbl or shm; and four "
+        "node; allgather, reduce_scatter or allreduce; fallback, ring, pairwise, recdbl or shm; "
+        "and four "
         "whole numbers: nanoseconds of a call, nanoseconds for each other rank, nanoseconds for "
         "each doubling of the ranks, picoseconds for each byte that a rank sends. An algorithm "
         "without a line is not chosen. One more line, network reduce_scatter pairwise_of_three and "

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether that algorithm, "ring" or another, serves the call, "allgather" or "reduce_scatter". */
+/* Whether that algorithm, "ring" or another, serves the call, "allgather" or another. */
 bool choice_is(const char *algorithm, const char *call, size_t bytes, int ranks);
 /* Whether a ring costs less than the fallback, as far as a ring may serve such calls here. */
 bool choice_ring_pays(const char *call, size_t bytes, int ranks);

@@ -90,6 +90,20 @@ static int start_gather(job_t *job)
                           &job->request);
 }
 
+static int start_everywhere(job_t *job)
+{
+    const void *send = job->form == IN_PLACE ? MPI_IN_PLACE : job->send.data;
+    MPI_Op op = job->op == NULL ? MPI_SUM : job->op;
+    int all = job_all_count(job), error;
+
+    if (job->form != PERSISTENT) {
+        return MPI_Iallreduce(send, job->recv.data, all, MPI_INT64_T, op, job->comm, &job->request);
+    }
+    error = MPI_Allreduce_init(send, job->recv.data, all, MPI_INT64_T, op, job->comm, MPI_INFO_NULL,
+                               &job->request);
+    return error == MPI_SUCCESS ? MPI_Start(&job->request) : error;
+}
+
 static int start_scatter(job_t *job)
 {
     const void *send = job->form == IN_PLACE ? MPI_IN_PLACE : job->send.data;
@@ -132,7 +146,9 @@ void job_make(job_t *job)
 
 int job_begin(job_t *job)
 {
-    return job->gather ? start_gather(job) : start_scatter(job);
+    return job->gather       ? start_gather(job)
+           : job->everywhere ? start_everywhere(job)
+                             : start_scatter(job);
 }
 
 int job_start(job_t *job)

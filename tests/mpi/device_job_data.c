@@ -74,7 +74,9 @@ void job_make_scatter(job_t *job)
         job->recv = buffer_make(job->recv_place, bytes);
         buffer_write(&job->recv, all);
     } else {
-        job->recv = buffer_make(job->recv_place, (size_t) job_own_count(job) * sizeof(int64_t));
+        job->recv =
+            buffer_make(job->recv_place,
+                        job->everywhere ? bytes : (size_t) job_own_count(job) * sizeof(int64_t));
         job->send = buffer_make(job->send_place, bytes);
         buffer_write(&job->send, all);
     }
@@ -106,21 +108,31 @@ void job_check_gather(const job_t *job)
     free(all);
 }
 
+static void check_sums(const job_t *job, int block, const int64_t *sums)
+{
+    for (int i = 0; i < job->counts[block]; i++) {
+        int64_t sum = 0;
+
+        for (int rank = 0; rank < world_size; rank++) {
+            sum += contribution(rank, block, i);
+        }
+        if (!check(sums[i] == sum, "%s of %d, %d to %d: sum %d of block %d", form_names[job->form],
+                   job->count, job->send_place, job->recv_place, i, block)) {
+            break;
+        }
+    }
+}
+
 void job_check_scatter(const job_t *job)
 {
     int64_t *own = get_memory(job->recv.bytes + 1);
 
     fetch(job, own);
-    for (int i = 0; i < job_own_count(job); i++) {
-        int64_t sum = 0;
-
-        for (int rank = 0; rank < world_size; rank++) {
-            sum += contribution(rank, world_rank, i);
-        }
-        if (!check(own[i] == sum, "%s of %d, %d to %d: sum %d", form_names[job->form], job->count,
-                   job->send_place, job->recv_place, i)) {
-            break;
-        }
+    for (int block = 0; job->everywhere && block < world_size; block++) {
+        check_sums(job, block, own + job->displs[block]);
+    }
+    if (!job->everywhere) {
+        check_sums(job, world_rank, own);
     }
     if (job->own) {
         stream_wait(job->stream);

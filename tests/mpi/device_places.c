@@ -21,8 +21,8 @@ static int first_pair(form_t form, bool longest, bool unequal)
     return short_tier && longest ? 3 * third : 0;
 }
 
-/* Each kind of memory to each, and on each rank another one. */
-void all_places(bool gather, form_t first, form_t last)
+/* Each kind of memory to each, and on each rank another one, of such jobs. */
+static void all_places_of(const job_t *like, form_t first, form_t last)
 {
     static const int counts[] = {0, 1, 7, 1000, 70001};
     void *stream = stream_make(0);
@@ -37,7 +37,8 @@ void all_places(bool gather, form_t first, form_t last)
                 job_t job = {.form = form,
                              .count = counts[k / 2],
                              .unequal = k % 2 == 1,
-                             .gather = gather,
+                             .gather = like->gather,
+                             .everywhere = like->everywhere,
                              .send_place = (place_t) (where % PLACES),
                              .recv_place = (place_t) (where / PLACES % PLACES),
                              .pieces = turn % 4,
@@ -50,4 +51,14 @@ void all_places(bool gather, form_t first, form_t last)
     }
     stream_free(stream);
     nothing_left();
+}
+
+void all_places(bool gather, form_t first, form_t last)
+{
+    all_places_of(&(job_t){.gather = gather}, first, last);
+}
+
+void all_places_everywhere(form_t first, form_t last)
+{
+    all_places_of(&(job_t){.everywhere = true}, first, last);
 }

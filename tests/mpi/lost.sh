@@ -78,6 +78,11 @@ for call in gather reduce; do
         long dies_at "$step" "${call}_compute"
     done
 done
+dies 3 reduce_all
+long dies 2 reduce_all
+long absent 4 reduce_all
+dies 4 reduce_all_init
+long dies 4 reduce_all --mca coll_flash_progress off
 dies 4 reduce_init
 dies 4 gather_pending
 long dies 2 reduce "${pairwise[@]}"

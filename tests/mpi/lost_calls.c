@@ -56,6 +56,12 @@ static int reducev(MPI_Request *request)
                                request);
 }
 
+static int reduce_all(MPI_Request *request)
+{
+    return MPI_Iallreduce(lost_send, lost_recv, world_size * count, MPI_INT64_T, MPI_SUM,
+                          MPI_COMM_WORLD, request);
+}
+
 /* A request that lasts, until it ends with an error: Open MPI frees it then. */
 static MPI_Request persistent;
 
@@ -87,6 +93,17 @@ static int reduce_init(MPI_Request *request)
     return start_again(error, request);
 }
 
+static int reduce_all_init(MPI_Request *request)
+{
+    int error = MPI_SUCCESS;
+
+    if (persistent == MPI_REQUEST_NULL) {
+        error = MPI_Allreduce_init(lost_send, lost_recv, world_size * lost_count, MPI_INT64_T,
+                                   MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &persistent);
+    }
+    return start_again(error, request);
+}
+
 void lost_keep_request(MPI_Request request)
 {
     persistent = request;
@@ -103,6 +120,8 @@ static const lost_call_t calls[] = {
     {.name = "reduce", .post = reduce},
     {.name = "gatherv", .post = gatherv, .gathers = true},
     {.name = "reducev", .post = reducev},
+    {.name = "reduce_all", .post = reduce_all},
+    {.name = "reduce_all_init", .post = reduce_all_init, .lasts = true},
     {.name = "gather_init", .post = gather_init, .gathers = true, .lasts = true},
     {.name = "reduce_init", .post = reduce_init, .lasts = true},
     {.name = "gather_compute", .post = lost_gather_compute, .gathers = true},

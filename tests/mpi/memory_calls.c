@@ -113,6 +113,16 @@ static int reduce_unequal_in_place(MPI_Comm comm, MPI_Request *request)
     return MPI_Ireduce_scatter(MPI_IN_PLACE, recv, counts, MPI_INT, MPI_SUM, comm, request);
 }
 
+static int reduce_all(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Iallreduce(send, recv, world_size * block, MPI_INT, MPI_SUM, comm, request);
+}
+
+static int reduce_all_in_place(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Iallreduce(MPI_IN_PLACE, recv, world_size * block, MPI_INT, MPI_SUM, comm, request);
+}
+
 /* ----------------------------------------------------------- the extension's */
 
 static int compute(const MPIX_Flash_block *piece, void *arg)
@@ -199,6 +209,12 @@ static int make_reduce_unequal(MPI_Comm comm, MPI_Request *request)
                                    MPI_INFO_NULL, request);
 }
 
+static int make_reduce_all(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Allreduce_init(MPI_IN_PLACE, recv, world_size * block, MPI_INT, MPI_SUM, comm,
+                              MPI_INFO_NULL, request);
+}
+
 const memory_call_t memory_plain[MEMORY_PLAIN] = {
     {.name = "Iallgather", .start = gather},
     {.name = "Iallgather into gaps", .start = gather_into_gaps},
@@ -208,6 +224,8 @@ const memory_call_t memory_plain[MEMORY_PLAIN] = {
     {.name = "Ireduce_scatter_block in place", .start = reduce_in_place, .reduces = true},
     {.name = "Ireduce_scatter", .start = reduce_unequal, .reduces = true},
     {.name = "Ireduce_scatter in place", .start = reduce_unequal_in_place, .reduces = true},
+    {.name = "Iallreduce", .start = reduce_all, .reduces = true},
+    {.name = "Iallreduce in place", .start = reduce_all_in_place, .reduces = true},
     {.name = "Iallgather_compute", .start = consume},
     {.name = "Allgather_compute into gaps", .start = consume_gaps},
     {.name = "Iallgatherv_compute", .start = consume_unequal},
@@ -221,6 +239,7 @@ const memory_call_t memory_persistent[MEMORY_PERSISTENT] = {
     {.name = "Allgatherv_init", .start = make_gather_unequal},
     {.name = "Reduce_scatter_block_init", .start = make_reduce},
     {.name = "Reduce_scatter_init in place", .start = make_reduce_unequal},
+    {.name = "Allreduce_init in place", .start = make_reduce_all},
 };
 
 const memory_call_t memory_no_ring[MEMORY_NO_RING] = {

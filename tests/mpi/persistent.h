@@ -13,6 +13,7 @@
 #include <mpi-ext.h>
 #define MPI_Allgather_init            MPIX_Allgather_init
 #define MPI_Allgatherv_init           MPIX_Allgatherv_init
+#define MPI_Allreduce_init            MPIX_Allreduce_init
 #define MPI_Reduce_scatter_init       MPIX_Reduce_scatter_init
 #define MPI_Reduce_scatter_block_init MPIX_Reduce_scatter_block_init
 #endif

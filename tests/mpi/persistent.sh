@@ -43,7 +43,7 @@ for np in 1 2 5; do
 done
 select_coll flash
 
-# takes_path COUNT PATH MPIRUN-ARGUMENT...: each of the four forms says so many times which path.
+# takes_path COUNT PATH MPIRUN-ARGUMENT...: each of the five forms says so many times which path.
 takes_path() {
     local count=$1 path=$2 name found
     shift 2
@@ -51,7 +51,8 @@ takes_path() {
         cat "$log"
         return 1
     }
-    for name in Allgather_init Allgatherv_init Reduce_scatter_init Reduce_scatter_block_init; do
+    for name in Allgather_init Allgatherv_init Reduce_scatter_init Reduce_scatter_block_init \
+        Allreduce_init; do
         found=$(grep -c "flash: $name of [0-9]* bytes on communicator [0-9]*: $path" \
             "$log" || :)
         if ((found != count)); then

@@ -6,7 +6,7 @@
 #include "persistent_operation.h"
 
 static const char *const names[] = {"Allgather_init", "Allgatherv_init", "Reduce_scatter_init",
-                                    "Reduce_scatter_block_init"};
+                                    "Reduce_scatter_block_init", "Allreduce_init"};
 enum { CANARY = -77 };
 
 static bool is_gather(const operation_t *operation)
@@ -20,10 +20,13 @@ static int64_t contribution(int rank, int element, int round)
     return 1000003 * (int64_t) round + 101 * rank + element;
 }
 
-/* Blocks of `count`, or unequal ones, those of an allgather in reverse order with gaps between. */
+/*
+ * Blocks of `count`, or unequal ones, those of an allgather in reverse order with gaps between. An
+ * allreduce's are all of them the one vector.
+ */
 static void place_blocks(operation_t *operation, int count)
 {
-    bool equal = operation->kind == ALLGATHER || operation->kind == REDUCE_SCATTER_BLOCK;
+    bool equal = operation->kind != ALLGATHERV && operation->kind != REDUCE_SCATTER;
     int size = operation->size, next = 0;
 
     operation->counts = get_memory((size_t) size * sizeof(int));
@@ -32,10 +35,10 @@ static void place_blocks(operation_t *operation, int count)
         int rank = operation->kind == ALLGATHERV ? size - 1 - k : k;
 
         operation->counts[rank] = equal ? count : rank % 3 == 1 ? 0 : count + 3 * rank;
-        operation->displs[rank] = next;
+        operation->displs[rank] = operation->kind == ALLREDUCE ? 0 : next;
         next += operation->counts[rank] + (operation->kind == ALLGATHERV);
     }
-    operation->length = next;
+    operation->length = operation->kind == ALLREDUCE ? count : next;
 }
 
 static void make_request(operation_t *operation)
@@ -61,9 +64,13 @@ static void make_request(operation_t *operation)
         MPI_Reduce_scatter_init(send, recv, operation->counts, MPI_INT64_T, op, operation->comm,
                                 MPI_INFO_NULL, &operation->request);
         break;
-    default:
+    case REDUCE_SCATTER_BLOCK:
         MPI_Reduce_scatter_block_init(send, recv, own, MPI_INT64_T, op, operation->comm,
                                       MPI_INFO_NULL, &operation->request);
+        break;
+    default:
+        MPI_Allreduce_init(send, recv, own, MPI_INT64_T, op, operation->comm, MPI_INFO_NULL,
+                           &operation->request);
     }
 }
 

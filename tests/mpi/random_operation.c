@@ -44,18 +44,23 @@ void draw_blocks(operation_t *operation, uint64_t *all, size_t most)
     }
 }
 
+static const char *call_of(const operation_t *operation)
+{
+    return operation->gathers      ? "allgather"
+           : operation->everywhere ? "allreduce"
+                                   : "reduce_scatter";
+}
+
 static bool serves(const char *algorithm, const operation_t *operation, size_t bytes)
 {
-    return choice_is(algorithm, operation->gathers ? "allgather" : "reduce_scatter", bytes,
-                     operation->slot->size);
+    return choice_is(algorithm, call_of(operation), bytes, operation->slot->size);
 }
 
 /* Of a persistent request, by the engine or not at all. */
 static bool ring_each_time(const operation_t *operation, size_t bytes)
 {
     return serves("ring", operation, bytes) ||
-           (choice_ring_pays(operation->gathers ? "allgather" : "reduce_scatter", bytes,
-                             operation->slot->size));
+           choice_ring_pays(call_of(operation), bytes, operation->slot->size);
 }
 
 /* Or, a standard call, shared memory instead. */
@@ -125,6 +130,7 @@ static operation_t *draw_operation(sequence_t *sequence, const slot_t *slot)
     operation->in_place = prng_percent(&all, 25);
     operation->persistent = !operation->compute && prng_percent(&all, 20);
     operation->starts = 1 + (int) prng_below(&all, 3);
+    operation->everywhere = prng_percent(&all, 40) && !operation->gathers && !operation->compute;
     operation->free_early = prng_percent(&operation->own, 50);
     operation->blocks = get_memory(size * sizeof(int));
     operation->counts = get_memory(size * sizeof(int));

@@ -8,7 +8,7 @@
  *   random_operation.c  what all calls share: what is drawn, memory with guards, pieces
  *   random_paths.c      which way the calls took
  *   random_gather.c     allgathers
- *   random_reduce.c     reduce-scatters
+ *   random_reduce.c     reduce-scatters and allreduces
  *
  * Everything that is drawn is a function of the seed, the thread and the operation's number (of the
  * epoch, for communicators), so that a run may begin anywhere. What must be alike on all ranks is
@@ -89,11 +89,13 @@ struct operation {
     unsigned salt; /* tells its data from others' */
     const char *name;
     bool gathers, compute, unequal, in_place, blocking, free_early;
+    bool everywhere; /* an allreduce, whose vector is all blocks */
     bool persistent;
     int starts;    /* of a persistent request: all but the last are waited for at once */
     bool ring;     /* flash serves it, */
     bool pairwise; /* because it may go pairwise */
     bool recdbl;   /* or because it may go by recursive doubling */
+    bool unseen;   /* flash leaves it alone, and does not count it */
     int *blocks;   /* length of each rank's, in units (gathers) or elements; equal on all ranks */
     int *counts;   /* the same in elements of the receive type */
     int *displs;   /* gathers */
@@ -102,7 +104,7 @@ struct operation {
     image_t send, recv;
     pieces_t pieces;
     typed_t send_type, recv_type; /* gathers */
-    reduction_t reduction;        /* reduce-scatters */
+    reduction_t reduction;        /* the others */
 };
 
 /* ----------------------------------------------------------------- random_ops.c */

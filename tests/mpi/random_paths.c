@@ -43,7 +43,7 @@ void expect_path(const operation_t *operation)
     bool block_init = operation->persistent && !operation->unequal;
     bool seen = operation->gathers || with_callbacks || block_init || !is_empty(operation);
 
-    if (operation->slot->active && seen) {
+    if (operation->slot->active && seen && !operation->unseen) {
         atomic_fetch_add_explicit(operation->pairwise ? &pairwise_wanted
                                   : operation->recdbl ? &recdbl_wanted
                                   : operation->ring   ? &rings_wanted

@@ -1,5 +1,5 @@
 /*
- * random_reduce.c: random reduce-scatters.
+ * random_reduce.c: random reduce-scatters and allreduces.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -24,6 +24,18 @@ static size_t first_element(const operation_t *operation, int block)
     return first;
 }
 
+/* The elements of the result on this rank: from which on, and how many. */
+static size_t first_of_result(const operation_t *operation)
+{
+    return operation->everywhere ? 0 : first_element(operation, operation->rank);
+}
+
+static size_t count_of_result(const operation_t *operation)
+{
+    return operation->everywhere ? first_element(operation, operation->size)
+                                 : (size_t) operation->blocks[operation->rank];
+}
+
 /* Writes this rank's contribution to the elements from `first` on. */
 static void contribute(const operation_t *operation, unsigned char *to, size_t first, size_t count)
 {
@@ -39,11 +51,8 @@ static void make_images(operation_t *operation)
 {
     size_t extent = operation->reduction.extent;
     size_t elements = first_element(operation, operation->size);
-    size_t room = (size_t) operation->blocks[operation->rank];
+    size_t room = operation->in_place ? elements : count_of_result(operation);
 
-    if (operation->in_place) {
-        room = elements;
-    }
     make_image(&operation->recv, GUARD, room * extent, GUARD, operation->salt + 1);
     if (operation->in_place) {
         contribute(operation, operation->recv.buffer, 0, elements);
@@ -97,8 +106,18 @@ void free_reduce_types(operation_t *operation)
     }
 }
 
+/* As Open MPI's own, see coll_flash_allreduce.c. */
+static bool is_unseen(const operation_t *operation)
+{
+    const reduction_t *reduction = &operation->reduction;
+
+    return operation->everywhere && !operation->persistent && count_of_result(operation) == 1 &&
+           reduction->type == MPI_INT && (reduction->op == MPI_MAX || reduction->op == MPI_MIN);
+}
+
 void draw_reduce(operation_t *operation, uint64_t *all)
 {
+    static const char *const names_everywhere[] = {"MPI_Iallreduce", "MPI_Allreduce_init"};
     static const char *const names[3][2] = {
         {"MPI_Ireduce_scatter_block", "MPI_Ireduce_scatter"},
         {"MPIX_Ireduce_scatter_block_compute", "MPIX_Ireduce_scatter_compute"},
@@ -123,7 +142,10 @@ void draw_reduce(operation_t *operation, uint64_t *all)
         !operation->ring && is_commutative(operation) && goes_pairwise(operation, total);
     operation->ring |= operation->pairwise;
     form = operation->persistent ? 2 : operation->compute;
-    operation->name = names[form][operation->unequal];
+    operation->name = operation->everywhere ? names_everywhere[operation->persistent]
+                                            : names[form][operation->unequal];
+    operation->unseen = is_unseen(operation);
+    operation->ring &= !operation->unseen;
     make_images(operation);
 }
 
@@ -167,6 +189,17 @@ static int start_compute(operation_t *o, MPI_Request *request)
                                                     o->counts[0], type, op, o->comm, request);
 }
 
+static int start_everywhere(operation_t *o, const void *send, MPI_Request *request)
+{
+    int count = (int) count_of_result(o);
+    MPI_Datatype type = o->reduction.type;
+    MPI_Op op = o->reduction.op;
+
+    return o->persistent ? MPI_Allreduce_init(send, o->recv.buffer, count, type, op, o->comm,
+                                              MPI_INFO_NULL, request)
+                         : MPI_Iallreduce(send, o->recv.buffer, count, type, op, o->comm, request);
+}
+
 static int init_reduce(operation_t *o, const void *send, MPI_Request *request)
 {
     MPI_Datatype type = o->reduction.type;
@@ -187,6 +220,9 @@ int start_reduce(operation_t *o, MPI_Request *request)
     if (o->compute) {
         return start_compute(o, request);
     }
+    if (o->everywhere) {
+        return start_everywhere(o, send, request);
+    }
     if (o->persistent) {
         return init_reduce(o, send, request);
     }
@@ -203,8 +239,8 @@ int start_reduce(operation_t *o, MPI_Request *request)
 void check_reduce(operation_t *operation)
 {
     const reduction_t *reduction = &operation->reduction;
-    size_t first = first_element(operation, operation->rank);
-    size_t count = (size_t) operation->blocks[operation->rank];
+    size_t first = first_of_result(operation);
+    size_t count = count_of_result(operation);
     size_t room = operation->in_place ? first_element(operation, operation->size) : count;
     ptrdiff_t start = operation->recv.buffer - operation->recv.memory;
     _Alignas(16) unsigned char wanted[REDUCTION_MOST_BYTES] = {0};

@@ -10,6 +10,11 @@ static bool is_gather(const operation_t *operation)
     return operation->number % 2 == 0;
 }
 
+static bool is_allreduce(const operation_t *operation)
+{
+    return operation->number % 4 == 3;
+}
+
 void requests_post(operation_t *operation, MPI_Comm comm, int number, MPI_Request *request)
 {
     size_t blocks, elements;
@@ -29,6 +34,9 @@ void requests_post(operation_t *operation, MPI_Comm comm, int number, MPI_Reques
     if (is_gather(operation)) {
         MPI_Iallgather(operation->send, COUNT, MPI_INT64_T, operation->recv, COUNT, MPI_INT64_T,
                        comm, request);
+    } else if (is_allreduce(operation)) {
+        MPI_Iallreduce(operation->send, operation->recv, COUNT * operation->size, MPI_INT64_T,
+                       MPI_SUM, comm, request);
     } else {
         MPI_Ireduce_scatter_block(operation->send, operation->recv, COUNT, MPI_INT64_T, MPI_SUM,
                                   comm, request);
@@ -38,19 +46,19 @@ void requests_post(operation_t *operation, MPI_Comm comm, int number, MPI_Reques
 /* What element k of the result is. */
 static int64_t wanted(const operation_t *operation, int k)
 {
-    int size = operation->size;
+    int size = operation->size, first = is_allreduce(operation) ? 0 : operation->rank * COUNT;
 
     if (is_gather(operation)) {
         return 1000 * operation->number + 7 * (k / COUNT) + k % COUNT;
     }
-    return (int64_t) size * (1000 * operation->number + operation->rank * COUNT + k) +
-           7 * size * (size - 1) / 2;
+    return (int64_t) size * (1000 * operation->number + first + k) + 7 * size * (size - 1) / 2;
 }
 
 /* Whatever was read too early is read again. */
 LOOKS_AHEAD bool requests_has_arrived(const operation_t *operation)
 {
-    int count = is_gather(operation) ? operation->size * COUNT : COUNT;
+    bool all = is_gather(operation) || is_allreduce(operation);
+    int count = all ? operation->size * COUNT : COUNT;
 
     for (int k = 0; k < count; k++) {
         if (((volatile int64_t *) operation->recv)[k] != wanted(operation, k)) {

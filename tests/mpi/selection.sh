@@ -200,6 +200,9 @@ of_file=$scratch/three point 'three ranks, a smaller one, a file with bytes for 
     chooses 'falls back' reduce_scatter 24K 3
 point 'two ranks, a small one: recursive doubling' chooses recdbl reduce_scatter 32K 2
 point 'four ranks, likewise' chooses recdbl reduce_scatter 32K 4
+point 'two ranks, an allreduce: falls back' chooses 'falls back' allreduce 512K 2
+point 'two ranks, a large one: the ring' chooses ring allreduce 1M 2
+point 'an allreduce within a node: falls back' chooses 'falls back' allreduce 64M 4 node
 point 'coll_flash_verbose 2: reductions around the ring' \
     says 10 'Ireduce_scatter_block of .* bytes .*: ring' 2 \
     --mca coll_flash_verbose 2 --mca coll_flash_algorithm ring -- test_reduce_scatter same_bits

@@ -25,11 +25,13 @@ static int64_t contribution(int rank, int block, int element)
 
 static int produce(const MPIX_Flash_block *block, void *arg)
 {
+    const call_t *call = arg;
+    bool vector = call->kind == ALLREDUCE; /* all of it is block 0 */
+    int first = (int) (block->offset + (vector ? block->displ : 0));
     int64_t *data = block->data;
 
-    (void) arg;
     for (int k = 0; k < (int) block->count; k++) {
-        data[k] = contribution(world_rank, block->rank, (int) block->offset + k);
+        data[k] = contribution(world_rank, vector ? 0 : block->rank, first + k);
     }
     return MPI_SUCCESS;
 }
@@ -53,9 +55,11 @@ static int make_plain(call_t *c, int64_t *recv, int own)
     case REDUCE_SCATTER_BLOCK:
         return MPI_Ireduce_scatter_block(c->send, recv, own, MPI_INT64_T, MPI_SUM, c->comm,
                                          &c->request);
-    default:
+    case REDUCE_SCATTER:
         return MPI_Ireduce_scatter(c->send, recv, c->counts, MPI_INT64_T, MPI_SUM, c->comm,
                                    &c->request);
+    default:
+        return MPI_Iallreduce(c->send, recv, own, MPI_INT64_T, MPI_SUM, c->comm, &c->request);
     }
 }
 
@@ -71,9 +75,12 @@ static int make_persistent(call_t *c, int64_t *recv, int own)
     case REDUCE_SCATTER_BLOCK:
         return MPI_Reduce_scatter_block_init(c->send, recv, own, MPI_INT64_T, MPI_SUM, c->comm,
                                              MPI_INFO_NULL, &c->request);
-    default:
+    case REDUCE_SCATTER:
         return MPI_Reduce_scatter_init(c->send, recv, c->counts, MPI_INT64_T, MPI_SUM, c->comm,
                                        MPI_INFO_NULL, &c->request);
+    default:
+        return MPI_Allreduce_init(c->send, recv, own, MPI_INT64_T, MPI_SUM, c->comm, MPI_INFO_NULL,
+                                  &c->request);
     }
 }
 
@@ -87,11 +94,14 @@ static int make_compute(call_t *c, int64_t *recv, int own)
         return MPIX_Iallgatherv_compute(c->send, own, MPI_INT64_T, recv, c->counts, c->displs,
                                         MPI_INT64_T, consume, NULL, NULL, c->comm, &c->request);
     case REDUCE_SCATTER_BLOCK:
-        return MPIX_Ireduce_scatter_block_compute(produce, NULL, NULL, recv, own, MPI_INT64_T,
-                                                  MPI_SUM, c->comm, &c->request);
+        return MPIX_Ireduce_scatter_block_compute(produce, c, NULL, recv, own, MPI_INT64_T, MPI_SUM,
+                                                  c->comm, &c->request);
+    case REDUCE_SCATTER:
+        return MPIX_Ireduce_scatter_compute(produce, c, NULL, recv, c->counts, MPI_INT64_T, MPI_SUM,
+                                            c->comm, &c->request);
     default:
-        return MPIX_Ireduce_scatter_compute(produce, NULL, NULL, recv, c->counts, MPI_INT64_T,
-                                            MPI_SUM, c->comm, &c->request);
+        return MPIX_Iallreduce_compute(produce, c, NULL, NULL, NULL, recv, own, MPI_INT64_T,
+                                       MPI_SUM, c->comm, &c->request);
     }
 }
 
@@ -175,7 +185,7 @@ static bool block_is_right(const call_t *call, int block, const int64_t *data)
 bool sizes_are_right(const call_t *call)
 {
     if (!gathers(call)) {
-        return block_is_right(call, world_rank, call->recv + GUARD);
+        return block_is_right(call, call->kind == ALLREDUCE ? 0 : world_rank, call->recv + GUARD);
     }
     for (int block = 0; block < world_size; block++) {
         if (!block_is_right(call, block, call->recv + GUARD + call->displs[block])) {

@@ -15,7 +15,14 @@
 enum { GUARD = 8 };
 static const int64_t CANARY = 0x5a5a5a5a5a5a5a5a;
 
-typedef enum kind { ALLGATHER, ALLGATHERV, REDUCE_SCATTER_BLOCK, REDUCE_SCATTER, KINDS } kind_t;
+typedef enum kind {
+    ALLGATHER,
+    ALLGATHERV,
+    REDUCE_SCATTER_BLOCK,
+    REDUCE_SCATTER,
+    ALLREDUCE, /* of one block's length */
+    KINDS
+} kind_t;
 typedef enum form { PLAIN, PERSISTENT, COMPUTE, FORMS } form_t;
 
 /* A call as this rank sees it. */

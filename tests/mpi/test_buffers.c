@@ -8,8 +8,15 @@
 #include "device.h"
 #include "extension.h"
 
-enum { PLAIN_ALLGATHER, PLAIN_REDUCE_SCATTER, COMPUTE_ALLGATHER, COMPUTE_REDUCE_SCATTER, CALLS };
-static const char *const call_names[] = {"Iallgather", "Ireduce_scatter_block",
+enum {
+    PLAIN_ALLGATHER,
+    PLAIN_REDUCE_SCATTER,
+    PLAIN_ALLREDUCE,
+    COMPUTE_ALLGATHER,
+    COMPUTE_REDUCE_SCATTER,
+    CALLS
+};
+static const char *const call_names[] = {"Iallgather", "Ireduce_scatter_block", "Iallreduce",
                                          "Iallgather_compute", "Ireduce_scatter_block_compute"};
 
 static int ignore(const MPIX_Flash_block *block, void *arg)
@@ -34,6 +41,8 @@ static int start(int call, int count, int64_t *send, void *recv, MPI_Comm comm,
         return MPI_Iallgather(send, count, MPI_INT64_T, recv, count, MPI_INT64_T, comm, request);
     case PLAIN_REDUCE_SCATTER:
         return MPI_Ireduce_scatter_block(send, recv, count, MPI_INT64_T, MPI_SUM, comm, request);
+    case PLAIN_ALLREDUCE:
+        return MPI_Iallreduce(send, recv, count, MPI_INT64_T, MPI_SUM, comm, request);
     case COMPUTE_ALLGATHER:
         return MPIX_Iallgather_compute(send, count, MPI_INT64_T, recv, count, MPI_INT64_T, look,
                                        NULL, NULL, comm, request);
@@ -180,6 +189,8 @@ static void null_buffer(void)
     MPI_Iallgather(NULL, 0, MPI_INT64_T, NULL, 0, MPI_INT64_T, comm, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Ireduce_scatter_block(NULL, NULL, 0, MPI_INT64_T, MPI_SUM, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Iallreduce(NULL, NULL, 0, MPI_INT64_T, MPI_SUM, comm, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Get_address(&mine, &address);
     MPI_Type_create_hindexed(1, counts, &address, MPI_INT64_T, &absolute);

@@ -26,6 +26,12 @@ static coll_data_t data_of(int rank)
     return data;
 }
 
+/* Of the result. */
+static int elements_of(const coll_data_t *data)
+{
+    return coll_operation.reduces && !coll_operation.everywhere ? data->count : data->total;
+}
+
 /* What the collective leaves, from all ranks' own data. */
 static void collect(coll_data_t *data)
 {
@@ -36,8 +42,10 @@ static void collect(coll_data_t *data)
         if (!coll_operation.reduces) {
             memcpy((char *) data->recv + data->displs[rank], other.send, (size_t) other.count);
         }
-        for (int i = 0; coll_operation.reduces && i < data->count; i++) {
-            ((float *) data->recv)[i] += ((float *) other.send)[data->displs[data->rank] + i];
+        for (int i = 0; coll_operation.reduces && i < elements_of(data); i++) {
+            int first = coll_operation.everywhere ? 0 : data->displs[data->rank];
+
+            ((float *) data->recv)[i] += ((float *) other.send)[first + i];
         }
         coll_data_free(&other);
     }
@@ -46,7 +54,7 @@ static void collect(coll_data_t *data)
 static void check_all(int rank)
 {
     coll_data_t data = data_of(rank);
-    int elements = coll_operation.reduces ? data.count : data.total;
+    int elements = elements_of(&data);
 
     coll_data_fill(&data, ROUND);
     check(!coll_data_check(&data, ROUND), "an untouched buffer passes");
@@ -78,5 +86,13 @@ static void reduce(void)
     check_all(4);
 }
 
-TEST_PROGRAM(test_coll_data, MPI_THREAD_SINGLE, {"gather", gather}, {"reduce", reduce});
+static void reduce_everywhere(void)
+{
+    coll_operation = (coll_operation_t){.reduces = true, .everywhere = true};
+    check_all(0);
+    check_all(4);
+}
+
+TEST_PROGRAM(test_coll_data, MPI_THREAD_SINGLE, {"gather", gather}, {"reduce", reduce},
+             {"reduce_everywhere", reduce_everywhere});
 TEST_MAIN(test_coll_data)

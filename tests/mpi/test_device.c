@@ -26,6 +26,12 @@ static void reduce_scatter(void)
     all_places(false, PLAIN, PERSISTENT);
 }
 
+static void allreduce(void)
+{
+    all_places_everywhere(PLAIN, IN_PLACE);
+    all_places_everywhere(PERSISTENT, PERSISTENT);
+}
+
 /* A type with padding, which is nobody's. */
 static void reduce_pairs(void)
 {
@@ -88,6 +94,7 @@ static void bounced(void)
 {
     all_places(true, PLAIN, STREAM);
     all_places(false, PLAIN, STREAM);
+    all_places_everywhere(PLAIN, IN_PLACE);
     reduce_pairs();
     send_gaps();
     nothing_left();
@@ -103,6 +110,7 @@ static void many(void)
         jobs[k] = (job_t){.form = k % COMPUTE,
                           .count = 1000 * k,
                           .gather = k % 3 != 0,
+                          .everywhere = k % 6 == 3,
                           .send_place = k % 4 != 0 ? IN_DEVICE : IN_HOST,
                           .recv_place = k % 5 != 0 ? IN_DEVICE : IN_PINNED,
                           .comm = MPI_COMM_WORLD};
@@ -213,6 +221,7 @@ static void direct(void)
 
     allgather();
     reduce_scatter();
+    allreduce();
     check(device_ucx_carried() > before || !device_ucx_is_for_cuda(),
           "UCX has carried nothing of a device's memory");
 }
@@ -308,13 +317,14 @@ static void run_all_bounded(MPI_Comm comm, bool on_device)
 {
     void *stream = stream_make(0);
 
-    for (int turn = 0; turn < 4 * FORMS; turn++) {
-        form_t form = (form_t) (turn / 4);
-        bool own_sum = turn % 4 == 2 && form != PERSISTENT;
+    for (int turn = 0; turn < 6 * FORMS; turn++) {
+        form_t form = (form_t) (turn / 6);
+        bool own_sum = turn % 6 % 2 == 0 && turn % 6 > 0 && form != PERSISTENT;
         job_t job = {.form = form,
                      .count = 20001,
                      .unequal = turn % 2 == 1,
-                     .gather = turn % 4 < 2,
+                     .gather = turn % 6 < 2,
+                     .everywhere = turn % 6 > 3 && form != COMPUTE && form != STREAM,
                      .send_place = on_device ? IN_DEVICE : IN_HOST,
                      .recv_place = on_device ? IN_DEVICE : IN_HOST,
                      .pieces = turn % 3,
@@ -374,7 +384,7 @@ static void without_store(void)
 }
 
 DEVICE_PROGRAM(test_device, {"allgather", allgather}, {"bounded", bounded},
-               {"without_store", without_store}, {"reduce_scatter", reduce_scatter}, {"many", many},
-               {"users_operation", users_operation}, {"bounced", bounced},
-               {"two_devices", two_devices}, {"steady", steady}, {"direct", direct},
-               {"pinned_near", pinned_near});
+               {"without_store", without_store}, {"reduce_scatter", reduce_scatter},
+               {"allreduce", allreduce}, {"many", many}, {"users_operation", users_operation},
+               {"bounced", bounced}, {"two_devices", two_devices}, {"steady", steady},
+               {"direct", direct}, {"pinned_near", pinned_near});

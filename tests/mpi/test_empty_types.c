@@ -9,7 +9,7 @@
 
 enum { COUNT = 9, EXTENT = 8 };
 
-enum { ALLGATHER, ALLGATHERV, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, KINDS };
+enum { ALLGATHER, ALLGATHERV, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, ALLREDUCE, KINDS };
 
 /* What all calls get. */
 static struct arguments {
@@ -75,9 +75,11 @@ static int post(int kind, const void *send, MPI_Request *request)
     case REDUCE_SCATTER:
         return MPI_Ireduce_scatter(send, use.recv, use.counts, use.none, use.op, MPI_COMM_WORLD,
                                    request);
-    default:
+    case REDUCE_SCATTER_BLOCK:
         return MPI_Ireduce_scatter_block(send, use.recv, COUNT, use.none, use.op, MPI_COMM_WORLD,
                                          request);
+    default:
+        return MPI_Iallreduce(send, use.recv, COUNT, use.none, use.op, MPI_COMM_WORLD, request);
     }
 }
 
@@ -93,9 +95,12 @@ static int make_lasting(int kind, const void *send, MPI_Request *request)
     case REDUCE_SCATTER:
         return MPI_Reduce_scatter_init(send, use.recv, use.counts, use.none, use.op, MPI_COMM_WORLD,
                                        MPI_INFO_NULL, request);
-    default:
+    case REDUCE_SCATTER_BLOCK:
         return MPI_Reduce_scatter_block_init(send, use.recv, COUNT, use.none, use.op,
                                              MPI_COMM_WORLD, MPI_INFO_NULL, request);
+    default:
+        return MPI_Allreduce_init(send, use.recv, COUNT, use.none, use.op, MPI_COMM_WORLD,
+                                  MPI_INFO_NULL, request);
     }
 }
 

@@ -15,7 +15,15 @@
 enum { THREADS = 4, ROUNDS = 60, COUNT = 1500 };
 
 /* In turn, on each communicator. */
-enum { PLAIN_GATHER, PLAIN_REDUCE, COMPUTE_GATHER, COMPUTE_REDUCE, LASTING_REDUCE, KINDS };
+enum {
+    PLAIN_GATHER,
+    PLAIN_REDUCE,
+    PLAIN_ALLREDUCE,
+    COMPUTE_GATHER,
+    COMPUTE_REDUCE,
+    LASTING_REDUCE,
+    KINDS
+};
 
 /* A thread and its operation; all but `id` is written by whoever's turn it is. */
 typedef struct worker {
@@ -104,6 +112,10 @@ static void post(worker_t *worker)
         MPI_Ireduce_scatter_block(send, worker->recv, COUNT, MPI_INT64_T, greater, worker->comm,
                                   &worker->request);
         break;
+    case PLAIN_ALLREDUCE:
+        MPI_Iallreduce(send, worker->recv, world_size * COUNT, MPI_INT64_T, greater, worker->comm,
+                       &worker->request);
+        break;
     case COMPUTE_GATHER:
         MPIX_Iallgather_compute(send, COUNT, MPI_INT64_T, worker->recv, COUNT, MPI_INT64_T, consume,
                                 worker, NULL, worker->comm, &worker->request);
@@ -122,11 +134,13 @@ static void post(worker_t *worker)
 static void check_result(const worker_t *worker)
 {
     bool gathered = worker->kind == PLAIN_GATHER || worker->kind == COMPUTE_GATHER;
+    bool all = worker->kind == PLAIN_ALLREDUCE;
     const int64_t *recv = worker->kind == LASTING_REDUCE ? worker->lasting_recv : worker->recv;
 
-    for (int k = 0; k < (gathered ? world_size : 1) * COUNT; k++) {
+    for (int k = 0; k < (gathered || all ? world_size : 1) * COUNT; k++) {
+        int first = all ? 0 : world_rank * COUNT;
         int64_t wanted = gathered ? element(worker, k / COUNT, k % COUNT)
-                                  : element(worker, world_size - 1, world_rank * COUNT + k);
+                                  : element(worker, world_size - 1, first + k);
 
         if (!check(recv[k] == wanted, "thread %d, round %d, kind %d: element %d is wrong",
                    worker->number, worker->round, worker->kind, k)) {

@@ -12,7 +12,7 @@
 #include "sizes_call.h"
 
 static const char *const kind_names[] = {"allgather", "allgatherv", "reduce-scatter-block",
-                                         "reduce-scatter"};
+                                         "reduce-scatter", "allreduce"};
 static const char *const form_names[] = {"plain", "persistent", "with callbacks"};
 
 /* ------------------------------------------------------ sizes that disagree */

@@ -87,6 +87,25 @@ static void reduce(thread_t *thread, int64_t *recv)
     }
 }
 
+static void reduce_all(const thread_t *thread, int64_t *sums)
+{
+    int64_t *mine = get_memory(COUNT * sizeof(int64_t));
+    MPI_Request request;
+
+    for (int k = 0; k < COUNT; k++) {
+        mine[k] = thread->number + k;
+    }
+    MPI_Iallreduce(mine, sums, COUNT, MPI_INT64_T, MPI_SUM, thread->comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int k = 0; k < COUNT; k++) {
+        if (!check(sums[k] == world_size * mine[k], "thread %d: sum %d is %lld", thread->number, k,
+                   (long long) sums[k])) {
+            break;
+        }
+    }
+    free(mine);
+}
+
 static void *thread_main(void *arg)
 {
     thread_t *thread = arg;
@@ -96,6 +115,7 @@ static void *thread_main(void *arg)
     for (int round = 0; round < ROUNDS; round++) {
         gather(thread, send, recv);
         reduce(thread, sums);
+        reduce_all(thread, sums);
     }
     free(send);
     free(recv);

@@ -50,7 +50,7 @@ typedef struct sim_spec {
     bool callback;           /* AG, A2A: consumes; RS, allreduce: produces */
     bool other;              /* the other way round; RS: and changes what it consumes */
     uint32_t pending;        /* percent of the callbacks that return FLASH_PENDING */
-    bool in_place;           /* AG: the own block lies in the output */
+    bool in_place;           /* AG: the own block lies in the output; allreduce: the input does */
     bool mix;                /* combine by an operation that is commutative but not associative */
     bool users;              /* which is the user's */
     bool on_callback_thread; /* callbacks: in a thread of their own */

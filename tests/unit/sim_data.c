@@ -53,16 +53,20 @@ bool sim_is_among(const sim_instance_t *in, unsigned ranks)
     return (ranks >> in->rank % 2 & 1) != 0;
 }
 
+bool sim_is_in_place(const sim_spec_t *spec)
+{
+    return spec->in_place && (spec->kind == FLASH_ALLGATHER ||
+                              (spec->kind == FLASH_ALLREDUCE && !sim_spec_calls(spec, true) &&
+                               !sim_spec_calls(spec, false)));
+}
+
 /* The input of a reduction with a callback is what that writes. */
 bool sim_instance_is_on_device(const sim_instance_t *in, bool input)
 {
-    bool gather = in->spec->kind == FLASH_ALLGATHER;
-
     if (sim_is_among(in, in->spec->near)) {
         return false;
     }
-    return input && !(gather && in->spec->in_place) ? in->spec->device_input
-                                                    : in->spec->device_output;
+    return input && !sim_is_in_place(in->spec) ? in->spec->device_input : in->spec->device_output;
 }
 
 uint64_t sim_stored(const sim_instance_t *in, bool input, uint64_t element)

@@ -98,8 +98,8 @@ static void create_buffers(sim_instance_t *in)
 
     in->output_count = flash_schedule_scatters(kind) ? own : in->in_layout.span;
     in->output_memory = sim_guarded(in->output_count, &in->output);
-    if (kind == FLASH_ALLGATHER && in->spec->in_place) {
-        in->input = in->output + in->in_layout.displs[in->rank];
+    if (sim_is_in_place(in->spec)) {
+        in->input = in->output + (kind == FLASH_ALLGATHER ? in->in_layout.displs[in->rank] : 0);
     } else if (!flash_schedule_reduces(kind) || !produces) {
         in->input_count = kind == FLASH_ALLGATHER ? own : in->out_layout.span;
         in->input_memory = sim_guarded(in->input_count, &in->input);

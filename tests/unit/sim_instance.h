@@ -10,6 +10,8 @@
 
 #define SIM_PAD 64 /* bytes of canary around a buffer; keeps the alignment */
 
+/* Whether what a rank contributes lies in its output. */
+bool sim_is_in_place(const sim_spec_t *spec);
 /* Whether this rank contributes to a block. */
 bool sim_contributes(const sim_instance_t *in, uint32_t block);
 /* What `rank` contributes to an element. For AG, the block is the rank's own; for A2A, that of the
