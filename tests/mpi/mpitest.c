@@ -74,7 +74,7 @@ bool uses_shm(void)
     return shm != NULL && strcmp(shm, "no") != 0;
 }
 
-bool passes_persistent_on(void)
+bool passes_others_on(void)
 {
     const char *algorithm = getenv("OMPI_MCA_coll_flash_algorithm");
 

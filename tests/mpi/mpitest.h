@@ -34,11 +34,14 @@ __attribute__((format(printf, 2, 3))) bool check(bool good, const char *text, ..
 /* check() that an MPI call returned, or a request ended with, an error of that class. */
 bool check_class(int error, int class, const char *what);
 /*
- * Whether plain calls go through shared memory, and persistent requests to Open MPI's own: shm.sh.
+ * Whether plain calls go through shared memory: shm.sh.
  */
 bool uses_shm(void);
-/* Whether persistent requests go there: that script, and recdbl.sh. */
-bool passes_persistent_on(void);
+/*
+ * Whether plain calls are served by an algorithm that has allgathers and reduce-scatters alone: that
+ * script, and recdbl.sh. Open MPI's own serve all others, and persistent requests.
+ */
+bool passes_others_on(void);
 
 /*
  * A test program: cases that run one after another on all ranks, with a barrier after each. Several

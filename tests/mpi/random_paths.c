@@ -35,13 +35,12 @@ static bool is_empty(const operation_t *operation)
 
 /*
  * A call with callbacks that gets no ring makes a plain one, which is passed on. Open MPI lets no
- * component see plain reduce-scatters of no elements, but for one of the persistent forms.
+ * component see plain reduce-scatters of no elements, but for those, and one of the persistent forms.
  */
 void expect_path(const operation_t *operation)
 {
-    bool with_callbacks = operation->ring && operation->compute;
     bool block_init = operation->persistent && !operation->unequal;
-    bool seen = operation->gathers || with_callbacks || block_init || !is_empty(operation);
+    bool seen = operation->gathers || operation->compute || block_init || !is_empty(operation);
 
     if (operation->slot->active && seen && !operation->unseen) {
         atomic_fetch_add_explicit(operation->pairwise ? &pairwise_wanted

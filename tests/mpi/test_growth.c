@@ -128,7 +128,7 @@ static int way_of_round(int round)
     const char *value = getenv("FLASH_TEST_ACTIVE");
     bool active = value == NULL || strcmp(value, "0") != 0;
 
-    int ways = passes_persistent_on() ? LASTING_GATHER : WAYS; /* as above */
+    int ways = passes_others_on() ? LASTING_GATHER : WAYS; /* as above */
 
     return active ? round % ways : COMPUTE_GATHER + round % 2;
 }

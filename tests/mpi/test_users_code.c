@@ -141,7 +141,7 @@ static void threads(void)
     main_thread = pthread_self();
     for (int way = 0; way < WAYS; way++) {
         /* Open MPI's own do not survive what they use. */
-        if (!passes_persistent_on() || (way != LASTING_BLOCK && way != LASTING)) {
+        if (!passes_others_on() || (way != LASTING_BLOCK && way != LASTING)) {
             run(way);
         }
     }
