@@ -48,6 +48,7 @@ void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_s
     modex->pid = (int32_t) getpid();
     modex->pid_space = pid_space();
     modex->shm = shm;
+    modex->networks = mca_coll_flash_networks_find();
     modex->address_bytes = (uint32_t) address_bytes;
     if (address_bytes > 0) {
         memcpy(modex + 1, address, address_bytes);

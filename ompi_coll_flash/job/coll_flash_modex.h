@@ -19,12 +19,26 @@ typedef struct mca_coll_flash_shm_memory {
     uint64_t device, inode, address;
 } mca_coll_flash_shm_memory_t;
 
+/* An address of one of its interfaces, in network byte order, and the bits of its network. */
+typedef struct mca_coll_flash_network {
+    uint32_t address, bits;
+} mca_coll_flash_network_t;
+
+enum { FLASH_NETWORKS_MAX = 4 };
+
+/* The networks by which UCX may go; none: they are not known, or too many. */
+typedef struct mca_coll_flash_networks {
+    uint32_t count;
+    mca_coll_flash_network_t of[FLASH_NETWORKS_MAX];
+} mca_coll_flash_networks_t;
+
 /* The address of its UCX worker follows. Its format is part of the wire protocol. */
 typedef struct mca_coll_flash_modex {
     char binding[FLASH_AFFINITY_MAX];
     int32_t pid;
     uint64_t pid_space; /* in which pid is a name; 0: unknown */
     mca_coll_flash_shm_memory_t shm;
+    mca_coll_flash_networks_t networks;
     uint32_t address_bytes; /* 0: UCX is not usable there */
 } mca_coll_flash_modex_t;
 
@@ -34,6 +48,13 @@ void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_s
 mca_coll_flash_modex_t *mca_coll_flash_modex_fetch(opal_process_name_t name);
 /* Whether the kernel that this process runs on knows of that one by its pid. */
 bool mca_coll_flash_modex_is_near(const mca_coll_flash_modex_t *modex, const opal_proc_t *proc);
+/* Finds this process' networks; in MPI_Init. */
+mca_coll_flash_networks_t mca_coll_flash_networks_find(void);
+/*
+ * Whether UCX may connect this process to one with those networks, whichever of them it chooses;
+ * else the cause in `reason`, of FLASH_UCX_REASON_MAX bytes.
+ */
+bool mca_coll_flash_networks_suit(const mca_coll_flash_networks_t *others, char *reason);
 /* Of a near one: the process that the kernel knows. Without channels its number is not known. */
 flash_process_t mca_coll_flash_modex_process(const mca_coll_flash_modex_t *modex);
 

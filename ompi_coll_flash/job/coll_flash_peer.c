@@ -137,6 +137,10 @@ int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char
         free(modex);
         return FLASH_ERR_PEER;
     }
+    if (!mca_coll_flash_networks_suit(&modex->networks, reason)) {
+        free(modex);
+        return FLASH_ERR_UNREACHABLE;
+    }
     flash_progress_lock(progress);
     rc = mca_coll_flash_ucx()->connect(peer, modex + 1, modex->address_bytes, reason);
     flash_progress_unlock(progress);

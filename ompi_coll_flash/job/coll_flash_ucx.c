@@ -194,7 +194,7 @@ flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, unsigned on_node,
     if (calls != NULL) {
         flash_ucx_surroundings_t around = {.across_nodes = across_nodes, .on_node = on_node};
 
-        if (mca_coll_flash_networks(networks, sizeof(networks))) {
+        if (mca_coll_flash_interfaces(networks, sizeof(networks))) {
             around.networks = networks;
         }
         transport = calls->create(&around, reason);

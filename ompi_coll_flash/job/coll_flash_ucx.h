@@ -12,7 +12,7 @@
  * The interfaces that Open MPI's own messages by TCP are told to use, with commas, in `size` bytes.
  * False: it is told nothing, or nothing that this host has.
  */
-bool mca_coll_flash_networks(char *list, size_t size);
+bool mca_coll_flash_interfaces(char *list, size_t size);
 
 /*
  * Loads the plugin, unless it is loaded, and opens UCX; see `create` in flash_ucx.h. In MPI_Init.

@@ -43,6 +43,31 @@ else
         other_interfaces 3 1 none --mca btl_tcp_if_include eth0
     point '3 hosts, docker0 on each: what is not excluded' excluded 3 1 none
 fi
+# Networks that lead to some of the hosts: flash uses those that Open MPI is told to use, also between ranks that are no
+# neighbours in MPI_COMM_WORLD. Where Open MPI finds its way without being told and UCX would not, flash leaves the job
+# to Open MPI, and says which network is in the way.
+more_networks() { # KIND
+    # shellcheck disable=SC2034 # run_on.bash's
+    local hosts_options=(-e "$1")
+    shift
+    run_on 4 1 none --mca coll_flash_verbose 1 "$@" >"$log" 2>&1
+}
+serves_by_eth0() { # KIND
+    more_networks "$1" -- test_beside && holds 4 'coll:flash: serves this job' && holds 4 'reaches other nodes by tcp (eth0)'
+}
+leaves_to_open_mpi() {
+    OMPI_MCA_btl_tcp_if_exclude=lo more_networks some -x FLASH_TEST_ACTIVE=0 -- test_allgather types signatures &&
+        holds 4 'coll:flash: does not serve this job' && told ucx-not-usable &&
+        holds + 'Cause: .*is not in the network 10.1.0.0/24, which UCX may choose'
+}
+if compgen -G '/sys/class/infiniband/*' >/dev/null; then
+    skip '4 hosts with several networks' 'there is an RDMA device: UCX chooses among all networks'
+else
+    point '4 hosts, three networks, two of them of pairs of hosts: the one that is included' serves_by_eth0 subnets
+    long point '4 hosts, likewise, with addresses of one subnet: the one that is included' serves_by_eth0 subnet
+    long point '4 hosts, two of them with one more network: the one that is included' serves_by_eth0 some
+    point "4 hosts, two of them with one more network: left to Open MPI, and said" leaves_to_open_mpi
+fi
 # Hosts without flash: the others hear of it without a word from there.
 host_without() {
     run_on 3 2 none -- "${on_rank[@]}" '1 2 3' OMPI_MCA_coll=^flash \
