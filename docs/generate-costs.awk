@@ -3,7 +3,7 @@
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
 BEGIN {
-    CALLS = 3
+    CALLS = 4
 }
 
 # ------------------------------------------------------------ costs
@@ -49,7 +49,7 @@ function place_of(group) {
     return group <= CALLS ? "network" : "node"
 }
 function call_of(group, names) {
-    split("allgather reduce_scatter allreduce", names, " ")
+    split("allgather reduce_scatter allreduce alltoall", names, " ")
     return names[(group - 1) % CALLS + 1]
 }
 
@@ -81,6 +81,7 @@ function cheapest(group, ranks, bytes, names, n, k, cost, low, best) {
     n = split("fallback ring shm recdbl pairwise", names, " ")
     for (k = 1; k <= n; k++) {
         if (!((group, names[k]) in costs) || (names[k] == "recdbl" && (bytes > 2 ^ 20 || ranks == 3)) ||
+            (names[k] == "ring" && call_of(group) == "alltoall" && ranks > pairwise_ranks) ||
             (names[k] == "pairwise" && (ranks > pairwise_ranks || (ranks == 3 && bytes < pairwise_of_three)))) {
             continue
         }

@@ -16,6 +16,11 @@ static size_t recv_room(const coll_data_t *data, size_t bytes)
     return (coll_operation.reduces ? bytes : (size_t) data->nranks * bytes) + 1;
 }
 
+static size_t send_room(const coll_data_t *data, size_t bytes)
+{
+    return (coll_operation.exchanges ? (size_t) data->nranks * bytes : bytes) + 1;
+}
+
 /* From the beginning of a page on, as OSU's, or behind it: by that a copy may take twenty times as
    long (flash_copy.c). */
 static char *allocate(size_t bytes, size_t offset)
@@ -40,9 +45,9 @@ bool coll_data_init(coll_data_t *data, size_t bytes, bool device, size_t offset)
     data->displs = malloc(nranks * sizeof(int));
     data->device = device;
     data->offset = offset;
-    data->host_send = allocate(bytes + 1, 0);
+    data->host_send = allocate(send_room(data, bytes), 0);
     data->host_recv = allocate(recv_room(data, bytes), offset);
-    data->send = device ? bench_device_allocate(bytes + 1) : data->host_send;
+    data->send = device ? bench_device_allocate(send_room(data, bytes)) : data->host_send;
     data->recv = device ? bench_device_allocate(recv_room(data, bytes)) : data->host_recv;
     if (data->counts == NULL || data->displs == NULL || data->send == NULL || data->recv == NULL ||
         data->host_send == NULL || data->host_recv == NULL) {
@@ -108,7 +113,7 @@ static int weight(int rank)
 /* Elements of the two buffers. */
 static int sent(const coll_data_t *data)
 {
-    return coll_operation.reduces ? data->total : data->count;
+    return coll_operation.reduces || coll_operation.exchanges ? data->total : data->count;
 }
 
 static int received(const coll_data_t *data)
@@ -159,11 +164,11 @@ static bool check_sums(const coll_data_t *data, int round)
 static bool check_blocks(const coll_data_t *data, int round)
 {
     const char *recv = data->host_recv;
-    int rank, i;
+    int first = coll_operation.exchanges ? data->displs[data->rank] : 0, rank, i;
 
     for (rank = 0; rank < data->nranks; rank++) {
         for (i = 0; i < data->counts[rank]; i++) {
-            if (recv[data->displs[rank] + i] != gathered(rank, i, round)) {
+            if (recv[data->displs[rank] + i] != gathered(rank, first + i, round)) {
                 return false;
             }
         }

@@ -1,7 +1,7 @@
 /*
- * coll_main.c: the five programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
- * flash_ireduce_scatter_block and flash_iallreduce: a collective alone and under computation, as the
- * OSU benchmarks measure it, on flash and on Open MPI's own component in one run.
+ * coll_main.c: the six programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
+ * flash_ireduce_scatter_block, flash_iallreduce and flash_ialltoall: a collective alone and under
+ * computation, as the OSU benchmarks measure it, on flash and on Open MPI's own component in one run.
  *
  *   mpirun --mca coll flash flash_iallgather -m 64K:4M
  *
@@ -65,7 +65,7 @@ static bool get_data(coll_data_t data[], const coll_options_t *options, int rank
     if (!coll_operation.reduces && options->max_bytes > (size_t) (INT_MAX / nranks)) {
         if (rank == 0) {
             fprintf(stderr,
-                    "%s: %d blocks of %zu bytes are more than MPI_Iallgatherv can place: give -m "
+                    "%s: %d blocks of %zu bytes are more than an integer can count: give -m "
                     "a size of up to %d\n",
                     coll_operation.program, nranks, options->max_bytes, INT_MAX / nranks);
         }

@@ -1,9 +1,9 @@
 /*
  * coll_operation.h: the collective that a program measures, and its buffers.
  *
- * The five programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
- * flash_ireduce_scatter_block and flash_iallreduce are the same but for the operation, which each of
- * them defines.
+ * The six programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
+ * flash_ireduce_scatter_block, flash_iallreduce and flash_ialltoall are the same but for the
+ * operation, which each of them defines.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -16,8 +16,8 @@
 #include <mpi.h>
 
 /*
- * For one message size, which counts as in the OSU benchmarks: what a rank contributes to a gather
- * (MPI_CHAR), what a rank contributes to all blocks of a reduction together (MPI_FLOAT).
+ * For one message size, which counts as in the OSU benchmarks: what a rank contributes to a gather,
+ * or has for each rank (MPI_CHAR), what a rank contributes to all blocks of a reduction together (MPI_FLOAT).
  */
 typedef struct coll_data {
     int rank, nranks;
@@ -36,6 +36,7 @@ typedef struct coll_operation {
     const char *program, *call;
     bool reduces;
     bool everywhere; /* a reduction whose result all ranks get: all blocks */
+    bool exchanges;  /* a gather to which a rank has another block for each rank */
     bool equal;      /* a reduction that has equal blocks: rounds the size down to fit */
     int (*start)(const coll_data_t *data, MPI_Comm comm, MPI_Request *request);
     int (*block)(const coll_data_t *data, MPI_Comm comm); /* its blocking form */

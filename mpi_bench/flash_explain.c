@@ -1,7 +1,7 @@
 /*
  * flash_explain.c: which algorithm serves a call, and what each costs: for flash_info --explain.
  *
- * flash_explain OP BYTES RANKS [node]: OP is allgather, reduce_scatter or allreduce, BYTES the size
+ * flash_explain OP BYTES RANKS [node]: OP is allgather, reduce_scatter, allreduce or alltoall, BYTES the size
  * of all blocks together, or of the vector, with K, M or G behind it or not; `node`: the ranks share
  * one.
  *
@@ -33,9 +33,10 @@ int main(int argc, char **argv)
         printf("%s of %.0f bytes in all, %d ranks on %s\n%s", argv[1], bytes, ranks,
                node ? "one node" : "several nodes", text);
     } else if (rank == 0) {
-        fprintf(stderr, "usage: flash_explain allgather|reduce_scatter|allreduce BYTES[K|M|G] "
-                        "RANKS [node], of two "
-                        "ranks or more\n");
+        fprintf(stderr,
+                "usage: flash_explain allgather|reduce_scatter|allreduce|alltoall BYTES[K|M|G] "
+                "RANKS [node], of two "
+                "ranks or more\n");
     }
     MPI_Finalize();
     return error == MPI_SUCCESS ? 0 : 2;

@@ -292,7 +292,8 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * Explains which algorithm serves a standard call, and what the call costs by each algorithm.
  *
  * call      "allgather", for MPI_Iallgather(v), "reduce_scatter", for
- *           MPI_Ireduce_scatter(_block), or "allreduce", for MPI_Iallreduce
+ *           MPI_Ireduce_scatter(_block), "allreduce" or "alltoall", for MPI_Iallreduce and
+ *           MPI_Ialltoall
  * bytes     the size of all ranks' blocks together, or of an allreduce's vector
  * ranks     of the communicator, from 2 to 2097152; this job need not have as many
  * node      not 0: all ranks share a node

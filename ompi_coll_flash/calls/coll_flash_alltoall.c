@@ -1,12 +1,17 @@
 /*
- * coll_flash_alltoall.c: MPI's arguments to an all-to-all's, and whom it goes to.
+ * coll_flash_alltoall.c: MPI's all-to-alls: which algorithm serves each, and its arguments as an
+ * operation's.
  *
  * A ring's neighbours are two, an all-to-all's are all. What a communicator needs to know of them
  * is made with its first one, and stays.
  *
+ * Ranks may describe the same data by different types, as long as the signatures agree, so that a
+ * standard call exchanges bytes: a side whose type has gaps is packed, as in an allgather. The calls
+ * of the extension exchange elements, of types without gaps.
+ *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "calls/coll_flash_calls.h"
+#include "calls/coll_flash_packed.h"
 
 #include <stdlib.h>
 
@@ -115,4 +120,195 @@ int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, mca_coll_flas
         return mca_coll_flash_request_refuse(made, rc, request);
     }
     return mca_coll_flash_request_start(made, &params, request);
+}
+
+/* ------------------------------------------------------------- MPI's function */
+
+typedef mca_coll_flash_arguments_t arguments_t;
+
+static mca_coll_flash_layout_t layout_of(MPI_Datatype type, flash_count_t count)
+{
+    mca_coll_flash_layout_t layout = {.type = type, .count = count};
+
+    mca_coll_flash_read_type(type, &layout.size, &layout.extent, &layout.true_lb);
+    return layout;
+}
+
+static size_t block_bytes(const mca_coll_flash_layout_t *layout)
+{
+    return (size_t) layout->count * layout->size;
+}
+
+/* Whether the blocks lie in memory as their packed form does: there are two at least. */
+static bool is_packed(const mca_coll_flash_layout_t *layout)
+{
+    return mca_coll_flash_is_dense(layout->type, 2);
+}
+
+/* Of a side that is not empty: whether it is in a device's memory, where nothing is packed. */
+static int find_side(const mca_coll_flash_layout_t *layout, const void *buffer,
+                     const void **on_device)
+{
+    const char *first = (const char *) buffer + layout->true_lb;
+
+    if (mca_coll_flash_check_buffer(first) != MPI_SUCCESS) {
+        return MPI_ERR_BUFFER;
+    }
+    *on_device = mca_coll_flash_is_on_device(first) ? first : NULL;
+    return *on_device != NULL && !is_packed(layout) ? mca_coll_flash_refuse_gaps() : MPI_SUCCESS;
+}
+
+static int pack_blocks(const mca_coll_flash_layout_t *layout, const char *blocks, int ranks,
+                       char *packed)
+{
+    int rc = MPI_SUCCESS;
+
+    for (int rank = 0; rank < ranks && rc == MPI_SUCCESS; rank++) {
+        rc = mca_coll_flash_pack(blocks, layout->count, layout->type, packed);
+        blocks += layout->count * layout->extent;
+        packed += block_bytes(layout);
+    }
+    return rc;
+}
+
+/* What leaves: as it is; or packed, if its type has gaps, or if what arrives comes to its place. */
+static int place_sent(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
+                      const void *buffer, bool in_place, flash_op_params_t *params,
+                      const void **on_device)
+{
+    int ranks = ompi_comm_size(request->module->comm);
+    int rc = find_side(layout, buffer, on_device);
+
+    params->input = (const char *) buffer + layout->true_lb;
+    if (rc != MPI_SUCCESS || (is_packed(layout) && !in_place)) {
+        return rc;
+    }
+    request->packed = malloc((size_t) ranks * block_bytes(layout));
+    if (request->packed == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    params->input = request->packed;
+    return *on_device != NULL ? MPI_SUCCESS /* copied when there is what copies */
+                              : pack_blocks(layout, buffer, ranks, request->packed);
+}
+
+/* What arrives, which is unpacked at the end if its type has gaps. */
+static int place_received(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
+                          void *buffer, flash_op_params_t *params, const void **on_device)
+{
+    int rc = find_side(layout, buffer, on_device);
+
+    params->output = (char *) buffer + layout->true_lb;
+    return rc != MPI_SUCCESS || is_packed(layout)
+               ? rc
+               : mca_coll_flash_place_packed(request, layout, buffer, params);
+}
+
+static int stage(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
+                 bool in_place, const void *input, const void *output)
+{
+    size_t bytes = (size_t) ompi_comm_size(request->module->comm) * block_bytes(layout);
+    int rc = mca_coll_flash_stage(request, in_place ? NULL : input, output, false, false);
+
+    return rc == MPI_SUCCESS && in_place && input != NULL
+               ? mca_coll_flash_copy_back(request, request->packed, input, bytes)
+               : rc;
+}
+
+static int place_bytes(mca_coll_flash_request_t *request, const arguments_t *a,
+                       flash_op_params_t *params)
+{
+    bool in_place = a->sendbuf == MPI_IN_PLACE;
+    mca_coll_flash_layout_t received = layout_of(a->recvtype, a->recvcount);
+    mca_coll_flash_layout_t sent = in_place ? received : layout_of(a->sendtype, a->sendcount);
+    const void *device_input = NULL, *device_output = NULL;
+    int rc;
+
+    params->element = 1;
+    params->schedule.blocks.count = params->schedule.out.count = block_bytes(&received);
+    if (block_bytes(&sent) != block_bytes(&received)) {
+        return MPI_ERR_TRUNCATE;
+    }
+    if (block_bytes(&sent) == 0) {
+        return MPI_SUCCESS;
+    }
+    rc = place_sent(request, &sent, in_place ? a->recvbuf : a->sendbuf, in_place, params,
+                    &device_input);
+    if (rc == MPI_SUCCESS) {
+        rc = place_received(request, &received, a->recvbuf, params, &device_output);
+    }
+    return rc == MPI_SUCCESS ? stage(request, &received, in_place, device_input, device_output)
+                             : rc;
+}
+
+static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                 const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
+{
+    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, ticket, FLASH_ALLTOALL);
+    flash_op_params_t params = {.input = NULL};
+    int rc;
+
+    (void) path;
+    if (made == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    rc = place_bytes(made, a, &params);
+    return rc != MPI_SUCCESS ? mca_coll_flash_request_refuse(made, rc, request)
+                             : mca_coll_flash_request_start(made, &params, request);
+}
+
+static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_request_t **request)
+{
+    return module->previous.ialltoall(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                                      a->recvcount, a->recvtype, module->comm, request,
+                                      module->previous.ialltoall_module);
+}
+
+static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
+                             struct ompi_info_t *info, ompi_request_t **request)
+{
+    return module->previous.alltoall_init(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                                          a->recvcount, a->recvtype, module->comm, info, request,
+                                          module->previous.alltoall_init_module);
+}
+
+static const mca_coll_flash_collective_t collective = {
+    .start = start, .pass_on = pass_on, .init = pass_on_each_time};
+
+static arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                                void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype)
+{
+    return (arguments_t){.kind = FLASH_ALLTOALL,
+                         .sendbuf = sendbuf,
+                         .sendcount = sendcount,
+                         .sendtype = sendtype,
+                         .recvbuf = recvbuf,
+                         .recvcount = recvcount,
+                         .recvtype = recvtype};
+}
+
+int mca_coll_flash_ialltoall(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                             void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                             ompi_communicator_t *comm, ompi_request_t **request,
+                             mca_coll_base_module_t *base)
+{
+    arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+
+    (void) comm;
+    return mca_coll_flash_start_call(&collective, "Ialltoall", &arguments, base, request);
+}
+
+int mca_coll_flash_alltoall_init(const void *sendbuf, flash_count_t sendcount,
+                                 MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
+                                 MPI_Datatype recvtype, ompi_communicator_t *comm,
+                                 struct ompi_info_t *info, ompi_request_t **request,
+                                 mca_coll_base_module_t *base)
+{
+    arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+
+    (void) comm;
+    return mca_coll_flash_make_persistent(&collective, "Alltoall_init", &arguments, info, base,
+                                          request);
 }

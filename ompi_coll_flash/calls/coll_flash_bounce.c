@@ -97,6 +97,11 @@ static sides_t sides_of(const mca_coll_flash_arguments_t *a, ompi_communicator_t
         sides.received = is_in_place(a) ? all_blocks(a, a->recvbuf, ranks)
                                         : one_block(a->recvbuf, own, a->recvtype);
         break;
+    case FLASH_ALLTOALL:
+        sides.sent = (side_t){
+            .buffer = a->sendbuf, .type = a->sendtype, .blocks = ranks, .count = a->sendcount};
+        sides.received = all_blocks(a, a->recvbuf, ranks);
+        break;
     default:
         sides.sent = one_block(a->sendbuf, a->recvcount, a->recvtype);
         sides.received = one_block(a->recvbuf, a->recvcount, a->recvtype);
@@ -169,7 +174,7 @@ static flash_host_bounce_part_t part_of(const side_t *side, const void *host, pt
                                       .sent = sent};
 }
 
-/* What the call reads in place: an allgather the own block, a reduction everything. */
+/* What the call reads in place: an allgather the own block, all others everything. */
 static flash_host_bounce_part_t read_in_place(flash_kind_t kind, const side_t *side,
                                               const void *host, int rank)
 {

@@ -66,7 +66,7 @@ int mca_coll_flash_start_allreduce(mca_coll_flash_module_t *module, mca_coll_fla
 /* Which of `count` elements are the block of a rank. */
 flash_range_t mca_coll_flash_allreduce_block(size_t count, size_t row, int ranks, int rank);
 
-/* An all-to-all's, both of whose types have no gaps and the same size. */
+/* The extension's all-to-all's, both of whose types have no gaps and the same size. */
 typedef struct mca_coll_flash_alltoall {
     void *sendbuf;
     flash_count_t sendcount;
@@ -95,7 +95,7 @@ int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,
 
 /* The arguments of a call, as MPI gives them. */
 typedef struct mca_coll_flash_arguments {
-    flash_kind_t kind; /* FLASH_ALLGATHER, FLASH_REDUCE_SCATTER, FLASH_ALLREDUCE */
+    flash_kind_t kind; /* one of those that have costs */
     const void *sendbuf;
     flash_count_t sendcount;
     MPI_Datatype sendtype; /* not used in place, nor by reductions */
@@ -217,6 +217,10 @@ int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
 int mca_coll_flash_iallreduce(const void *sendbuf, void *recvbuf, flash_count_t count,
                               MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
                               ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_flash_ialltoall(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                             void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                             ompi_communicator_t *comm, ompi_request_t **request,
+                             mca_coll_base_module_t *module);
 int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
                                   MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
                                   MPI_Datatype recvtype, ompi_communicator_t *comm,
@@ -240,6 +244,11 @@ int mca_coll_flash_allreduce_init(const void *sendbuf, void *recvbuf, flash_coun
                                   MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
                                   struct ompi_info_t *info, ompi_request_t **request,
                                   mca_coll_base_module_t *module);
+int mca_coll_flash_alltoall_init(const void *sendbuf, flash_count_t sendcount,
+                                 MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
+                                 MPI_Datatype recvtype, ompi_communicator_t *comm,
+                                 struct ompi_info_t *info, ompi_request_t **request,
+                                 mca_coll_base_module_t *module);
 
 #if FLASH_LARGE_COUNTS
 /* In place of these, see coll_flash_ompi6.c. */

@@ -13,8 +13,9 @@
 #include "shm/coll_flash_shm.h"
 
 /*
- * Ranks of a communicator up to which a reduce-scatter is pairwise by its cost. Each rank then has
- * an endpoint to each other one, and nothing beyond eight ranks was measured.
+ * Ranks of a communicator up to which a reduce-scatter is pairwise by its cost, and an all-to-all is
+ * served by its cost. Each rank then has an endpoint to each other one, and nothing beyond eight
+ * ranks was measured.
  */
 #define PAIRWISE_RANKS 16
 
@@ -67,16 +68,22 @@ static bool fallback_can(const mca_coll_flash_call_t *call, const place_t *place
     return true;
 }
 
-static bool ring_can(const mca_coll_flash_call_t *call, const place_t *place)
-{
-    (void) call;
-    return place->settings->algorithm == FLASH_RING || !keeps_off(place);
-}
-
 /* A message's step, which is told modulo that many, is all that tells its senders apart. */
 static bool may_exchange(uint32_t ranks)
 {
     return ranks <= UINT32_C(1) << FLASH_TAG_STEP_BITS;
+}
+
+/* An all-to-all goes to each other rank, as what is pairwise. */
+static bool ring_can(const mca_coll_flash_call_t *call, const place_t *place)
+{
+    bool wanted = place->settings->algorithm == FLASH_RING;
+
+    if (call->kind == FLASH_ALLTOALL &&
+        (!may_exchange(place->ranks) || (!wanted && place->ranks > PAIRWISE_RANKS))) {
+        return false;
+    }
+    return wanted || !keeps_off(place);
 }
 
 bool mca_coll_flash_may_exchange(ompi_communicator_t *comm)
@@ -225,7 +232,7 @@ static mca_coll_flash_path_t cheapest(const mca_coll_flash_call_t *call, const p
 static mca_coll_flash_reason_t why_no_ring(const mca_coll_flash_call_t *call, const place_t *place)
 {
     if (!ring_can(call, place)) {
-        return FLASH_ON_ONE_NODE;
+        return keeps_off(place) ? FLASH_ON_ONE_NODE : FLASH_TOO_MANY_RANKS;
     }
     return cost_of(FLASH_RING, call, place) == FLASH_NO_COST ? FLASH_COST_UNKNOWN
                                                              : FLASH_COSTS_MORE;

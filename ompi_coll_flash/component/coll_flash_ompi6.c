@@ -265,6 +265,40 @@ int mca_coll_flash_large_allreduce_init(const void *sendbuf, void *recvbuf,
                                          request, module);
 }
 
+int mca_coll_flash_large_ialltoall(const void *sendbuf, flash_large_count_t sendcount,
+                                   MPI_Datatype sendtype, void *recvbuf,
+                                   flash_large_count_t recvcount, MPI_Datatype recvtype,
+                                   ompi_communicator_t *comm, ompi_request_t **request,
+                                   mca_coll_base_module_t *module)
+{
+    if (!block_fits("Ialltoall", recvcount, recvtype, module)) {
+        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : previous(module)->ialltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                                 recvtype, comm, request,
+                                                 previous(module)->ialltoall_module);
+    }
+    return mca_coll_flash_ialltoall(sendbuf, small(sendcount), sendtype, recvbuf, small(recvcount),
+                                    recvtype, comm, request, module);
+}
+
+int mca_coll_flash_large_alltoall_init(const void *sendbuf, flash_large_count_t sendcount,
+                                       MPI_Datatype sendtype, void *recvbuf,
+                                       flash_large_count_t recvcount, MPI_Datatype recvtype,
+                                       ompi_communicator_t *comm, struct ompi_info_t *info,
+                                       ompi_request_t **request, mca_coll_base_module_t *module)
+{
+    if (!block_fits("Alltoall_init", recvcount, recvtype, module)) {
+        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : previous(module)->alltoall_init(sendbuf, sendcount, sendtype, recvbuf,
+                                                     recvcount, recvtype, comm, info, request,
+                                                     previous(module)->alltoall_init_module);
+    }
+    return mca_coll_flash_alltoall_init(sendbuf, small(sendcount), sendtype, recvbuf,
+                                        small(recvcount), recvtype, comm, info, request, module);
+}
+
 /* Of what nobody took over since: modules are disabled in the reverse order. */
 int mca_coll_flash_give_back(mca_coll_base_module_t *module, ompi_communicator_t *comm)
 {

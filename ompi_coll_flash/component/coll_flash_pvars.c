@@ -108,11 +108,11 @@ static void register_calls(void)
     register_count("recdbl_bytes", FLASH_COUNT_RECDBL_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count("fallback_calls", FLASH_COUNT_FALLBACKS,
-                   "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block), MPI_Iallreduce and "
-                   "their persistent forms on communicators that flash serves, which Open MPI's "
-                   "next component has served; coll_flash_verbose 2 says why of each. Not those of "
-                   "MPI_Iallreduce of one MPI_INT by MPI_MAX or MPI_MIN, which Open MPI itself "
-                   "makes for each new communicator");
+                   "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block), MPI_Iallreduce, "
+                   "MPI_Ialltoall and their persistent forms on communicators that flash serves, "
+                   "which Open MPI's next component has served; coll_flash_verbose 2 says why of "
+                   "each. Not those of MPI_Iallreduce of one MPI_INT by MPI_MAX or MPI_MIN, which "
+                   "Open MPI itself makes for each new communicator");
     register_count("fallback_bytes", FLASH_COUNT_FALLBACK_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count("plain_calls", FLASH_COUNT_PLAIN,
@@ -134,8 +134,10 @@ static void register_reasons(void)
                    "Likewise, because a ring cannot reduce by that operation, or not on that type");
     register_count("fallbacks_persistent", FLASH_COUNT_PERSISTENT,
                    "Likewise, because the communicator had 8192 persistent requests");
-    register_count("fallbacks_ranks", FLASH_COUNT_RANKS,
-                   "Likewise, because more than 4096 ranks were to exchange with each other");
+    register_count(
+        "fallbacks_ranks", FLASH_COUNT_RANKS,
+        "Likewise, because more than 4096 ranks were to exchange with each other, or more than 16 "
+        "in MPI_Ialltoall where coll_flash_algorithm does not name the ring");
     register_count("fallbacks_merged", FLASH_COUNT_MERGED,
                    "Likewise, because callbacks could take all ranks' blocks at once (the hint "
                    "merge), and the ring costs more");

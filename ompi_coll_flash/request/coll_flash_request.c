@@ -84,6 +84,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->counts = NULL;
     request->displs = NULL;
     request->scratch = NULL;
+    request->packed = NULL;
     request->stager = NULL;
     request->prepare = NULL;
     request->finish = NULL;
@@ -133,10 +134,12 @@ static void release_memory(mca_coll_flash_request_t *request)
     free(request->counts);
     free(request->displs);
     free(request->scratch);
+    free(request->packed);
     flash_stager_close(request->stager);
     request->counts = NULL;
     request->displs = NULL;
     request->scratch = NULL;
+    request->packed = NULL;
     request->stager = NULL;
 }
 
@@ -190,6 +193,7 @@ void mca_coll_flash_request_ended(mca_coll_flash_request_t *request, int status,
     if (has_orphans) { /* its memory stays: see flash_op_has_orphans() */
         flash_stager_abandon(request->stager);
         request->scratch = NULL;
+        request->packed = NULL;
         request->stager = NULL;
     }
     release_memory(request);

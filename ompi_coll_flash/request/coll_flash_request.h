@@ -56,6 +56,7 @@ typedef struct mca_coll_flash_request {
     size_t *counts;              /* blocks, if unequal; owned */
     ptrdiff_t *displs;           /* owned */
     void *scratch;               /* owned: packed blocks, or the result of a call in place */
+    void *packed;                /* owned: an all-to-all's blocks that leave, or NULL */
     struct flash_stager *stager; /* owned: of buffers in a device's memory; or NULL */
     /* What comes before the callback for a piece: puts it where the user looks for it; or NULL. */
     int (*prepare)(const struct mca_coll_flash_request *request, const flash_piece_t *piece,

@@ -32,7 +32,8 @@ static const char *const place_names[] = {"network", "node"};
 const char *const mca_coll_flash_kind_names[FLASH_COST_KINDS] = {[FLASH_ALLGATHER] = "allgather",
                                                                  [FLASH_REDUCE_SCATTER] =
                                                                      "reduce_scatter",
-                                                                 [FLASH_ALLREDUCE] = "allreduce"};
+                                                                 [FLASH_ALLREDUCE] = "allreduce",
+                                                                 [FLASH_ALLTOALL] = "alltoall"};
 
 typedef struct cost {
     bool known;
@@ -53,8 +54,11 @@ typedef cost_t table_t[2][FLASH_COST_KINDS][FLASH_PATHS];
  *
  * An allreduce's rows were not fitted. Its ring makes the steps of an allgather's and of a
  * reduce-scatter's, and has the sum of their rows; what falls back has an allgather's time for a byte,
- * and a reduce-scatter's for a doubling. Within a node its ring has no row, so that the choice never
- * is that: the row of what falls back is there to be told.
+ * and a reduce-scatter's for a doubling. Nor were an all-to-all's: what falls back has an allgather's
+ * time for a byte and none for a doubling, since Open MPI sends to all ranks at once; the exchange has
+ * an allgather's fixed time, and twice its time for each other rank, to which there is a connection.
+ * Within a node the ring of both has no row, so that the choice never
+ * is that: the rows of what falls back are there to be told.
  */
 static const table_t built_in = {
     {{[FLASH_FALLBACK] = {true, 0, 0, 46000, 4000},
@@ -64,14 +68,16 @@ static const table_t built_in = {
       [FLASH_RING] = {true, 900000, 300000, 0, 0},
       [FLASH_RECDBL] = {true, 0, 0, 30000, 4000},
       [FLASH_PAIRWISE] = {true, 106000, 22000, 0, 3000}},
-     {[FLASH_FALLBACK] = {true, 0, 0, 92000, 4000}, [FLASH_RING] = {true, 1800000, 600000, 0, 0}}},
+     {[FLASH_FALLBACK] = {true, 0, 0, 92000, 4000}, [FLASH_RING] = {true, 1800000, 600000, 0, 0}},
+     {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 900000, 600000, 0, 0}}},
     {{[FLASH_FALLBACK] = {true, 0, 3800, 0, 260},
       [FLASH_RING] = {true, 0, 17000, 0, 186},
       [FLASH_SHM] = {true, 0, 1700, 0, 215}},
      {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900},
       [FLASH_RING] = {true, 0, 41000, 0, 0},
       [FLASH_SHM] = {true, 0, 2000, 0, 160}},
-     {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900}}}};
+     {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900}},
+     {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}}}};
 
 /*
  * Reduce-scatters of three ranks between nodes have no pairwise cost below these bytes, all blocks

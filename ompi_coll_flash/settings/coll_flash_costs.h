@@ -37,8 +37,8 @@ typedef enum mca_coll_flash_path {
 /* "fallback", "ring", ...; of FLASH_AUTO "auto". */
 extern const char *const mca_coll_flash_path_names[FLASH_PATHS + 1];
 
-/* The kinds of calls that have costs: up to FLASH_ALLREDUCE. */
-#define FLASH_COST_KINDS (FLASH_ALLREDUCE + 1)
+/* The kinds of calls that have costs: up to FLASH_ALLTOALL. */
+#define FLASH_COST_KINDS (FLASH_ALLTOALL + 1)
 
 /* "allgather", ... */
 extern const char *const mca_coll_flash_kind_names[FLASH_COST_KINDS];

@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/benchmarks.bash"
 short=(-i 2 -x 1)
 
 # A row for each size, by the path that costs least.
-for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block iallreduce; do
+for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block iallreduce ialltoall; do
     beside point "np 2 flash_$name: large sizes by the ring" \
         measures 2 '  ring$' 2 "flash_$name" -m 1M:2M "${short[@]}"
     beside long point "np 3 flash_$name: large sizes by the ring" \
@@ -21,7 +21,7 @@ for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block iallred
     [[ $name != ireduce* ]] || path=pairwise
     beside point "np 2 flash_$name: small sizes by no ring" \
         measures 3 "  $path\$" 2 "flash_$name" -m 64K:256K "${short[@]}" -t 3 -f --compute=sleep
-    [[ $name == iallreduce ]] || algorithm=recdbl long point "np 2 flash_$name: smaller ones by recursive doubling" \
+    [[ $name == iall[rt]* ]] || algorithm=recdbl long point "np 2 flash_$name: smaller ones by recursive doubling" \
         measures 3 '  recdbl$' 2 "flash_$name" -m 64:256 "${short[@]}"
     beside point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
 done
@@ -57,6 +57,7 @@ if [[ -e $top_builddir/cuda/.libs/flash_cuda.so ]]; then
             on_device 2 '  recdbl$' 2 "flash_$name" -m 64:128 "${short[@]}" -d cuda
     done
     long point 'np 3 flash_iallreduce -d cuda' on_device 2 '  ring$' 3 flash_iallreduce -m 1M:2M "${short[@]}" -d cuda
+    long point 'np 3 flash_ialltoall -d cuda' on_device 2 '  ring$' 3 flash_ialltoall -m 1M:2M "${short[@]}" -d cuda
     point 'np 2 flash_iallgather -d cuda' on_device 2 '  ring$' 2 flash_iallgather -m 1M:2M "${short[@]}" -d cuda
     options
 else

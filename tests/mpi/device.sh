@@ -10,7 +10,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/device.bash"
 
-all=(allgather reduce_scatter allreduce many users_operation two_devices)
+all=(allgather reduce_scatter allreduce alltoall many users_operation two_devices)
 streams=(allgather reduce_scatter default_stream many own)
 options --mca coll_flash_algorithm ring --mca coll_flash_cuda_plugin "$plugin"
 everything() { # NP

@@ -104,6 +104,20 @@ static int start_everywhere(job_t *job)
     return error == MPI_SUCCESS ? MPI_Start(&job->request) : error;
 }
 
+static int start_exchange(job_t *job)
+{
+    const void *send = job->form == IN_PLACE ? MPI_IN_PLACE : job->send.data;
+    int own = job_own_count(job), error;
+
+    if (job->form != PERSISTENT) {
+        return MPI_Ialltoall(send, own, MPI_INT64_T, job->recv.data, own, MPI_INT64_T, job->comm,
+                             &job->request);
+    }
+    error = MPI_Alltoall_init(send, own, MPI_INT64_T, job->recv.data, own, MPI_INT64_T, job->comm,
+                              MPI_INFO_NULL, &job->request);
+    return error == MPI_SUCCESS ? MPI_Start(&job->request) : error;
+}
+
 static int start_scatter(job_t *job)
 {
     const void *send = job->form == IN_PLACE ? MPI_IN_PLACE : job->send.data;
@@ -148,6 +162,7 @@ int job_begin(job_t *job)
 {
     return job->gather       ? start_gather(job)
            : job->everywhere ? start_everywhere(job)
+           : job->exchanges  ? start_exchange(job)
                              : start_scatter(job);
 }
 

@@ -1,5 +1,5 @@
 /*
- * device_job.h: an allgather, reduce-scatter or allreduce on buffers in memory of any kind, in all forms that
+ * device_job.h: a collective that flash serves on buffers in memory of any kind, in all forms that
  * there are, checked against what the ranks contribute.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -19,6 +19,7 @@ typedef struct job {
     bool unequal; /* one for each rank more, and none in each third */
     bool gather;
     bool everywhere; /* of a reduction: an allreduce, by all forms but those with callbacks */
+    bool exchanges;  /* an all-to-all, likewise, of equal blocks */
     bool slow;       /* its callbacks leave much work in the stream */
     place_t send_place, recv_place;
     int pieces;     /* to a block; 0: one */
@@ -53,8 +54,9 @@ void jobs_run(job_t *jobs, int count);
 
 /* Each kind of memory to each, and on each rank another one, in forms `first` to `last`. */
 void all_places(bool gather, form_t first, form_t last);
-/* The same of allreduces. */
+/* The same of allreduces, and of all-to-alls. */
 void all_places_everywhere(form_t first, form_t last);
+void all_places_exchanged(form_t first, form_t last);
 /* Of what the driver gave flash. */
 void nothing_left(void);
 /* Once MPI is gone: what the driver gave is given back. */

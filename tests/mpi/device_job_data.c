@@ -75,8 +75,9 @@ void job_make_scatter(job_t *job)
         buffer_write(&job->recv, all);
     } else {
         job->recv =
-            buffer_make(job->recv_place,
-                        job->everywhere ? bytes : (size_t) job_own_count(job) * sizeof(int64_t));
+            buffer_make(job->recv_place, job->everywhere || job->exchanges
+                                             ? bytes
+                                             : (size_t) job_own_count(job) * sizeof(int64_t));
         job->send = buffer_make(job->send_place, bytes);
         buffer_write(&job->send, all);
     }
@@ -131,7 +132,16 @@ void job_check_scatter(const job_t *job)
     for (int block = 0; job->everywhere && block < world_size; block++) {
         check_sums(job, block, own + job->displs[block]);
     }
-    if (!job->everywhere) {
+    for (int k = 0; job->exchanges && k < job_all_count(job); k++) {
+        int from = k / job->count, i = k % job->count;
+
+        if (!check(own[k] == contribution(from, world_rank, i),
+                   "%s of %d, %d to %d: element %d of %d", form_names[job->form], job->count,
+                   job->send_place, job->recv_place, i, from)) {
+            break;
+        }
+    }
+    if (!job->everywhere && !job->exchanges) {
         check_sums(job, world_rank, own);
     }
     if (job->own) {

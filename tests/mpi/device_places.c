@@ -28,7 +28,7 @@ static void all_places_of(const job_t *like, form_t first, form_t last)
     void *stream = stream_make(0);
 
     for (form_t form = first; form <= last; form++) {
-        for (size_t k = 0; k < 2 * LENGTH(counts); k++) {
+        for (size_t k = 0; k < 2 * LENGTH(counts); k += like->exchanges ? 2 : 1) {
             bool longest = k / 2 == LENGTH(counts) - 1;
 
             for (int turn = first_pair(form, longest, k % 2 == 1); turn < PLACES * PLACES;
@@ -39,6 +39,7 @@ static void all_places_of(const job_t *like, form_t first, form_t last)
                              .unequal = k % 2 == 1,
                              .gather = like->gather,
                              .everywhere = like->everywhere,
+                             .exchanges = like->exchanges,
                              .send_place = (place_t) (where % PLACES),
                              .recv_place = (place_t) (where / PLACES % PLACES),
                              .pieces = turn % 4,
@@ -61,4 +62,9 @@ void all_places(bool gather, form_t first, form_t last)
 void all_places_everywhere(form_t first, form_t last)
 {
     all_places_of(&(job_t){.everywhere = true}, first, last);
+}
+
+void all_places_exchanged(form_t first, form_t last)
+{
+    all_places_of(&(job_t){.exchanges = true}, first, last);
 }

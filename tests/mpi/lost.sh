@@ -79,6 +79,10 @@ for call in gather reduce; do
     done
 done
 dies 3 reduce_all
+dies 3 exchange
+long dies 2 exchange
+long dies 4 exchange
+long absent 4 exchange
 long dies 2 reduce_all
 long absent 4 reduce_all
 dies 4 reduce_all_init

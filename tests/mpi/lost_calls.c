@@ -62,6 +62,12 @@ static int reduce_all(MPI_Request *request)
                           MPI_COMM_WORLD, request);
 }
 
+static int exchange(MPI_Request *request)
+{
+    return MPI_Ialltoall(lost_send, count, MPI_INT64_T, lost_recv, count, MPI_INT64_T,
+                         MPI_COMM_WORLD, request);
+}
+
 /* A request that lasts, until it ends with an error: Open MPI frees it then. */
 static MPI_Request persistent;
 
@@ -122,6 +128,7 @@ static const lost_call_t calls[] = {
     {.name = "reducev", .post = reducev},
     {.name = "reduce_all", .post = reduce_all},
     {.name = "reduce_all_init", .post = reduce_all_init, .lasts = true},
+    {.name = "exchange", .post = exchange, .gathers = true},
     {.name = "gather_init", .post = gather_init, .gathers = true, .lasts = true},
     {.name = "reduce_init", .post = reduce_init, .lasts = true},
     {.name = "gather_compute", .post = lost_gather_compute, .gathers = true},

@@ -123,6 +123,21 @@ static int reduce_all_in_place(MPI_Comm comm, MPI_Request *request)
     return MPI_Iallreduce(MPI_IN_PLACE, recv, world_size * block, MPI_INT, MPI_SUM, comm, request);
 }
 
+static int exchange(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Ialltoall(send, block, MPI_INT, recv, block, MPI_INT, comm, request);
+}
+
+static int exchange_gaps(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Ialltoall(send, block, gaps, recv, block, gaps, comm, request);
+}
+
+static int exchange_in_place(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Ialltoall(MPI_IN_PLACE, 0, MPI_INT, recv, block, MPI_INT, comm, request);
+}
+
 /* ----------------------------------------------------------- the extension's */
 
 static int compute(const MPIX_Flash_block *piece, void *arg)
@@ -215,6 +230,11 @@ static int make_reduce_all(MPI_Comm comm, MPI_Request *request)
                               MPI_INFO_NULL, request);
 }
 
+static int make_exchange(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Alltoall_init(send, block, gaps, recv, block, gaps, comm, MPI_INFO_NULL, request);
+}
+
 const memory_call_t memory_plain[MEMORY_PLAIN] = {
     {.name = "Iallgather", .start = gather},
     {.name = "Iallgather into gaps", .start = gather_into_gaps},
@@ -226,6 +246,9 @@ const memory_call_t memory_plain[MEMORY_PLAIN] = {
     {.name = "Ireduce_scatter in place", .start = reduce_unequal_in_place, .reduces = true},
     {.name = "Iallreduce", .start = reduce_all, .reduces = true},
     {.name = "Iallreduce in place", .start = reduce_all_in_place, .reduces = true},
+    {.name = "Ialltoall", .start = exchange},
+    {.name = "Ialltoall of gaps", .start = exchange_gaps},
+    {.name = "Ialltoall in place", .start = exchange_in_place},
     {.name = "Iallgather_compute", .start = consume},
     {.name = "Allgather_compute into gaps", .start = consume_gaps},
     {.name = "Iallgatherv_compute", .start = consume_unequal},
@@ -240,6 +263,7 @@ const memory_call_t memory_persistent[MEMORY_PERSISTENT] = {
     {.name = "Reduce_scatter_block_init", .start = make_reduce},
     {.name = "Reduce_scatter_init in place", .start = make_reduce_unequal},
     {.name = "Allreduce_init in place", .start = make_reduce_all},
+    {.name = "Alltoall_init of gaps", .start = make_exchange},
 };
 
 const memory_call_t memory_no_ring[MEMORY_NO_RING] = {

@@ -43,7 +43,7 @@ for np in 1 2 5; do
 done
 select_coll flash
 
-# takes_path COUNT PATH MPIRUN-ARGUMENT...: each of the five forms says so many times which path.
+# takes_path COUNT PATH MPIRUN-ARGUMENT...: each of the six forms says so many times which path.
 takes_path() {
     local count=$1 path=$2 name found
     shift 2
@@ -52,7 +52,7 @@ takes_path() {
         return 1
     }
     for name in Allgather_init Allgatherv_init Reduce_scatter_init Reduce_scatter_block_init \
-        Allreduce_init; do
+        Allreduce_init Alltoall_init; do
         found=$(grep -c "flash: $name of [0-9]* bytes on communicator [0-9]*: $path" \
             "$log" || :)
         if ((found != count)); then

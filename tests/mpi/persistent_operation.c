@@ -5,13 +5,20 @@
  */
 #include "persistent_operation.h"
 
-static const char *const names[] = {"Allgather_init", "Allgatherv_init", "Reduce_scatter_init",
-                                    "Reduce_scatter_block_init", "Allreduce_init"};
+static const char *const names[] = {"Allgather_init",      "Allgatherv_init",
+                                    "Reduce_scatter_init", "Reduce_scatter_block_init",
+                                    "Allreduce_init",      "Alltoall_init"};
 enum { CANARY = -77 };
 
 static bool is_gather(const operation_t *operation)
 {
     return operation->kind == ALLGATHER || operation->kind == ALLGATHERV;
+}
+
+/* Each rank has another block for each. */
+static bool exchanges(const operation_t *operation)
+{
+    return operation->kind == ALLTOALL;
 }
 
 /* What `rank` contributes at an element of its block, or of all blocks, in the start `round`. */
@@ -68,9 +75,13 @@ static void make_request(operation_t *operation)
         MPI_Reduce_scatter_block_init(send, recv, own, MPI_INT64_T, op, operation->comm,
                                       MPI_INFO_NULL, &operation->request);
         break;
-    default:
+    case ALLREDUCE:
         MPI_Allreduce_init(send, recv, own, MPI_INT64_T, op, operation->comm, MPI_INFO_NULL,
                            &operation->request);
+        break;
+    default:
+        MPI_Alltoall_init(send, own, MPI_INT64_T, recv, own, MPI_INT64_T, operation->comm,
+                          MPI_INFO_NULL, &operation->request);
     }
 }
 
@@ -123,7 +134,10 @@ void operation_fill(operation_t *operation, int round)
             operation->wanted[operation->displs[block] + k] = contribution(block, k, round);
         }
     }
-    for (int k = 0; !is_gather(operation) && k < own; k++) {
+    for (int k = 0; exchanges(operation) && k < operation->length; k++) {
+        operation->wanted[k] = contribution(k / own, operation->displs[rank] + k % own, round);
+    }
+    for (int k = 0; !is_gather(operation) && !exchanges(operation) && k < own; k++) {
         operation->wanted[k] = 0;
         for (int other = 0; other < size; other++) {
             operation->wanted[k] += contribution(other, operation->displs[rank] + k, round);
@@ -139,7 +153,7 @@ void operation_fill(operation_t *operation, int round)
 
 static int result_length(const operation_t *operation)
 {
-    bool partly = operation->in_place && !is_gather(operation);
+    bool partly = operation->in_place && !is_gather(operation) && !exchanges(operation);
 
     return partly ? operation->counts[operation->rank] : operation->length;
 }

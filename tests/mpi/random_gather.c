@@ -1,5 +1,5 @@
 /*
- * random_gather.c: random allgathers.
+ * random_gather.c: random allgathers and all-to-alls.
  *
  * Each rank describes the blocks in its own way: other types with the same signature, other
  * displacements, other order.
@@ -109,32 +109,49 @@ static int send_count(const operation_t *operation)
     return operation->blocks[operation->rank] * operation->send_type.per_unit;
 }
 
+/* Whose pattern a block holds that goes from a rank to another one. */
+static int owner_of(const operation_t *operation, int from, int to)
+{
+    return operation->exchanges ? 64 * from + to : from;
+}
+
+static void make_send_image(operation_t *operation)
+{
+    const typed_t *send = &operation->send_type;
+    size_t count = (size_t) send_count(operation);
+    int blocks = operation->exchanges ? operation->size : 1;
+
+    make_image(&operation->send, typed_margin(send),
+               (size_t) blocks * count * (size_t) send->extent, typed_margin(send),
+               operation->salt + 1);
+    for (int k = 0; k < blocks; k++) {
+        typed_write(send, operation->send.buffer + (ptrdiff_t) ((size_t) k * count) * send->extent,
+                    count, owner_of(operation, operation->rank, k), operation->salt);
+    }
+    memcpy(operation->send.wanted, operation->send.memory, operation->send.bytes);
+}
+
 /* What the send buffer is, and what becomes of the receive buffer. */
 static void make_images(operation_t *operation)
 {
-    const typed_t *send = &operation->send_type, *recv = &operation->recv_type;
+    const typed_t *recv = &operation->recv_type;
     int rank = operation->rank, origin = 0;
     size_t elements =
         operation->unequal ? place_blocks(operation, &origin) : place_in_a_row(operation);
     size_t before = typed_margin(recv) + (size_t) origin * (size_t) recv->extent;
 
-    make_image(&operation->send, typed_margin(send),
-               (size_t) send_count(operation) * (size_t) send->extent, typed_margin(send),
-               operation->salt + 1);
-    typed_write(send, operation->send.buffer, (size_t) send_count(operation), rank,
-                operation->salt);
-    memcpy(operation->send.wanted, operation->send.memory, operation->send.bytes);
+    make_send_image(operation);
     make_image(&operation->recv, before, (elements - (size_t) origin) * (size_t) recv->extent,
                typed_margin(recv), operation->salt + 2);
     for (int k = 0; k < operation->size; k++) {
         ptrdiff_t place = operation->displs[k] * recv->extent;
         ptrdiff_t wanted = operation->recv.buffer - operation->recv.memory + place;
 
-        typed_write(recv, operation->recv.wanted + wanted, (size_t) operation->counts[k], k,
-                    operation->salt);
-        if (operation->in_place && k == rank) {
-            typed_write(recv, operation->recv.buffer + place, (size_t) operation->counts[k], k,
-                        operation->salt);
+        typed_write(recv, operation->recv.wanted + wanted, (size_t) operation->counts[k],
+                    owner_of(operation, k, rank), operation->salt);
+        if (operation->in_place && (k == rank || operation->exchanges)) {
+            typed_write(recv, operation->recv.buffer + place, (size_t) operation->counts[k],
+                        owner_of(operation, rank, k), operation->salt);
         }
     }
 }
@@ -166,6 +183,7 @@ static void shorten_blocks(operation_t *operation, size_t unit)
 
 void draw_gather(operation_t *operation, uint64_t *all)
 {
+    static const char *const names_of_exchanges[] = {"MPI_Ialltoall", "MPI_Alltoall_init"};
     static const char *const names[3][2] = {{"MPI_Iallgather", "MPI_Iallgatherv"},
                                             {"MPIX_Iallgather_compute", "MPIX_Iallgatherv_compute"},
                                             {"MPI_Allgather_init", "MPI_Allgatherv_init"}};
@@ -178,7 +196,8 @@ void draw_gather(operation_t *operation, uint64_t *all)
     operation->ring = takes_ring(operation, total_bytes(operation, unit));
     operation->persistent &= may_persist(operation);
     form = operation->persistent ? 2 : operation->compute;
-    operation->name = names[form][operation->unequal];
+    operation->name = operation->exchanges ? names_of_exchanges[operation->persistent]
+                                           : names[form][operation->unequal];
     if (!operation->ring) {
         shorten_blocks(operation, unit);
         operation->recdbl = goes_recdbl(operation, total_bytes(operation, unit));
@@ -242,6 +261,16 @@ static int start_compute(operation_t *o, const void *send, int count, MPI_Reques
                                          consume, o, hints_of(o), o->comm, request);
 }
 
+static int start_exchange(operation_t *o, const void *send, int count, MPI_Request *request)
+{
+    MPI_Datatype from = o->send_type.type, to = o->recv_type.type;
+
+    return o->persistent ? MPI_Alltoall_init(send, count, from, o->recv.buffer, o->counts[0], to,
+                                             o->comm, MPI_INFO_NULL, request)
+                         : MPI_Ialltoall(send, count, from, o->recv.buffer, o->counts[0], to,
+                                         o->comm, request);
+}
+
 static int init_gather(operation_t *o, const void *send, int count, MPI_Request *request)
 {
     MPI_Datatype from = o->send_type.type, to = o->recv_type.type;
@@ -260,6 +289,9 @@ int start_gather(operation_t *o, MPI_Request *request)
 
     if (o->compute) {
         return start_compute(o, send, count, request);
+    }
+    if (o->exchanges) {
+        return start_exchange(o, send, count, request);
     }
     if (o->persistent) {
         return init_gather(o, send, count, request);

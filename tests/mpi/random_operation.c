@@ -46,7 +46,8 @@ void draw_blocks(operation_t *operation, uint64_t *all, size_t most)
 
 static const char *call_of(const operation_t *operation)
 {
-    return operation->gathers      ? "allgather"
+    return operation->exchanges    ? "alltoall"
+           : operation->gathers    ? "allgather"
            : operation->everywhere ? "allreduce"
                                    : "reduce_scatter";
 }
@@ -131,6 +132,8 @@ static operation_t *draw_operation(sequence_t *sequence, const slot_t *slot)
     operation->persistent = !operation->compute && prng_percent(&all, 20);
     operation->starts = 1 + (int) prng_below(&all, 3);
     operation->everywhere = prng_percent(&all, 40) && !operation->gathers && !operation->compute;
+    operation->exchanges = prng_percent(&all, 40) && operation->gathers && !operation->compute;
+    operation->unequal &= !operation->exchanges;
     operation->free_early = prng_percent(&operation->own, 50);
     operation->blocks = get_memory(size * sizeof(int));
     operation->counts = get_memory(size * sizeof(int));

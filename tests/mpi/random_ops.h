@@ -7,7 +7,7 @@
  *   random_pending.c    calls under way, and the ways to complete them
  *   random_operation.c  what all calls share: what is drawn, memory with guards, pieces
  *   random_paths.c      which way the calls took
- *   random_gather.c     allgathers
+ *   random_gather.c     allgathers and all-to-alls
  *   random_reduce.c     reduce-scatters and allreduces
  *
  * Everything that is drawn is a function of the seed, the thread and the operation's number (of the
@@ -90,6 +90,7 @@ struct operation {
     const char *name;
     bool gathers, compute, unequal, in_place, blocking, free_early;
     bool everywhere; /* an allreduce, whose vector is all blocks */
+    bool exchanges;  /* an all-to-all, of equal blocks: it gathers others on each rank */
     bool persistent;
     int starts;    /* of a persistent request: all but the last are waited for at once */
     bool ring;     /* flash serves it, */

@@ -12,7 +12,7 @@
 
 enum { MANY = 60, COUNT = 400 };
 
-/* An allgather, reduce-scatter or allreduce of int64_t. The number tells operations apart. */
+/* An allgather, reduce-scatter, allreduce or all-to-all of int64_t. The number tells operations apart. */
 typedef struct operation {
     MPI_Comm comm;
     int number, rank, size;

@@ -15,6 +15,11 @@ static bool is_allreduce(const operation_t *operation)
     return operation->number % 4 == 3 && !passes_others_on();
 }
 
+static bool is_exchange(const operation_t *operation)
+{
+    return operation->number % 8 == 5;
+}
+
 void requests_post(operation_t *operation, MPI_Comm comm, int number, MPI_Request *request)
 {
     size_t blocks, elements;
@@ -34,6 +39,9 @@ void requests_post(operation_t *operation, MPI_Comm comm, int number, MPI_Reques
     if (is_gather(operation)) {
         MPI_Iallgather(operation->send, COUNT, MPI_INT64_T, operation->recv, COUNT, MPI_INT64_T,
                        comm, request);
+    } else if (is_exchange(operation)) {
+        MPI_Ialltoall(operation->send, COUNT, MPI_INT64_T, operation->recv, COUNT, MPI_INT64_T,
+                      comm, request);
     } else if (is_allreduce(operation)) {
         MPI_Iallreduce(operation->send, operation->recv, COUNT * operation->size, MPI_INT64_T,
                        MPI_SUM, comm, request);
@@ -51,13 +59,16 @@ static int64_t wanted(const operation_t *operation, int k)
     if (is_gather(operation)) {
         return 1000 * operation->number + 7 * (k / COUNT) + k % COUNT;
     }
+    if (is_exchange(operation)) {
+        return 1000 * operation->number + 7 * (k / COUNT) + first + k % COUNT;
+    }
     return (int64_t) size * (1000 * operation->number + first + k) + 7 * size * (size - 1) / 2;
 }
 
 /* Whatever was read too early is read again. */
 LOOKS_AHEAD bool requests_has_arrived(const operation_t *operation)
 {
-    bool all = is_gather(operation) || is_allreduce(operation);
+    bool all = is_gather(operation) || is_allreduce(operation) || is_exchange(operation);
     int count = all ? operation->size * COUNT : COUNT;
 
     for (int k = 0; k < count; k++) {

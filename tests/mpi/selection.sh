@@ -203,6 +203,8 @@ point 'four ranks, likewise' chooses recdbl reduce_scatter 32K 4
 point 'two ranks, an allreduce: falls back' chooses 'falls back' allreduce 512K 2
 point 'two ranks, a large one: the ring' chooses ring allreduce 1M 2
 point 'an allreduce within a node: falls back' chooses 'falls back' allreduce 64M 4 node
+point 'four ranks, a large all-to-all: the ring' chooses ring alltoall 4M 4
+point 'more than 16 ranks, likewise: falls back' chooses 'falls back (too many ranks' alltoall 4M 17
 point 'coll_flash_verbose 2: reductions around the ring' \
     says 10 'Ireduce_scatter_block of .* bytes .*: ring' 2 \
     --mca coll_flash_verbose 2 --mca coll_flash_algorithm ring -- test_reduce_scatter same_bits

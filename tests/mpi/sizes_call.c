@@ -17,6 +17,12 @@ static bool gathers(const call_t *call)
     return call->kind == ALLGATHER || call->kind == ALLGATHERV;
 }
 
+/* Whether what arrives is a block of each rank. */
+static bool has_blocks(const call_t *call)
+{
+    return gathers(call) || call->kind == ALLTOALL;
+}
+
 /* What a rank contributes to an element of a block, which for an allgather is its own. */
 static int64_t contribution(int rank, int block, int element)
 {
@@ -58,8 +64,11 @@ static int make_plain(call_t *c, int64_t *recv, int own)
     case REDUCE_SCATTER:
         return MPI_Ireduce_scatter(c->send, recv, c->counts, MPI_INT64_T, MPI_SUM, c->comm,
                                    &c->request);
-    default:
+    case ALLREDUCE:
         return MPI_Iallreduce(c->send, recv, own, MPI_INT64_T, MPI_SUM, c->comm, &c->request);
+    default:
+        return MPI_Ialltoall(c->send, own, MPI_INT64_T, recv, own, MPI_INT64_T, c->comm,
+                             &c->request);
     }
 }
 
@@ -78,9 +87,12 @@ static int make_persistent(call_t *c, int64_t *recv, int own)
     case REDUCE_SCATTER:
         return MPI_Reduce_scatter_init(c->send, recv, c->counts, MPI_INT64_T, MPI_SUM, c->comm,
                                        MPI_INFO_NULL, &c->request);
-    default:
+    case ALLREDUCE:
         return MPI_Allreduce_init(c->send, recv, own, MPI_INT64_T, MPI_SUM, c->comm, MPI_INFO_NULL,
                                   &c->request);
+    default:
+        return MPI_Alltoall_init(c->send, own, MPI_INT64_T, recv, own, MPI_INT64_T, c->comm,
+                                 MPI_INFO_NULL, &c->request);
     }
 }
 
@@ -99,6 +111,9 @@ static int make_compute(call_t *c, int64_t *recv, int own)
     case REDUCE_SCATTER:
         return MPIX_Ireduce_scatter_compute(produce, c, NULL, recv, c->counts, MPI_INT64_T, MPI_SUM,
                                             c->comm, &c->request);
+    case ALLTOALL:
+        return MPIX_Ialltoall_compute(c->send, own, MPI_INT64_T, recv, own, MPI_INT64_T, NULL, NULL,
+                                      consume, NULL, NULL, c->comm, &c->request);
     default:
         return MPIX_Iallreduce_compute(produce, c, NULL, NULL, NULL, recv, own, MPI_INT64_T,
                                        MPI_SUM, c->comm, &c->request);
@@ -115,7 +130,7 @@ static void place_blocks(call_t *call)
         call->displs[block] = next;
         next += call->counts[block] + gap;
     }
-    call->length = GUARD + (gathers(call) ? next : call->counts[world_rank]) + GUARD;
+    call->length = GUARD + (has_blocks(call) ? next : call->counts[world_rank]) + GUARD;
 }
 
 static void fill_send(call_t *call)
@@ -170,9 +185,11 @@ void sizes_free(call_t *call)
 static bool block_is_right(const call_t *call, int block, const int64_t *data)
 {
     for (int k = 0; k < call->counts[block]; k++) {
-        int64_t wanted = gathers(call) ? contribution(block, block, k) : 0;
+        int64_t wanted = gathers(call)      ? contribution(block, block, k)
+                         : has_blocks(call) ? contribution(block, world_rank, k)
+                                            : 0;
 
-        for (int rank = 0; !gathers(call) && rank < world_size; rank++) {
+        for (int rank = 0; !has_blocks(call) && rank < world_size; rank++) {
             wanted += contribution(rank, block, k);
         }
         if (data[k] != wanted) {
@@ -184,7 +201,7 @@ static bool block_is_right(const call_t *call, int block, const int64_t *data)
 
 bool sizes_are_right(const call_t *call)
 {
-    if (!gathers(call)) {
+    if (!has_blocks(call)) {
         return block_is_right(call, call->kind == ALLREDUCE ? 0 : world_rank, call->recv + GUARD);
     }
     for (int block = 0; block < world_size; block++) {
@@ -198,12 +215,12 @@ bool sizes_are_right(const call_t *call)
 /* From the end of one block to the beginning of the next. */
 bool sizes_guards_are_intact(const call_t *call)
 {
-    int next = 0, first = gathers(call) ? 0 : world_rank;
-    int last = gathers(call) ? world_size - 1 : world_rank;
+    int next = 0, first = has_blocks(call) ? 0 : world_rank;
+    int last = has_blocks(call) ? world_size - 1 : world_rank;
     bool intact = true;
 
     for (int block = first; block <= last; block++) {
-        int begin = GUARD + (gathers(call) ? call->displs[block] : 0);
+        int begin = GUARD + (has_blocks(call) ? call->displs[block] : 0);
 
         while (next < begin) {
             intact &= call->recv[next++] == CANARY;

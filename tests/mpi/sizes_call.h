@@ -21,6 +21,7 @@ typedef enum kind {
     REDUCE_SCATTER_BLOCK,
     REDUCE_SCATTER,
     ALLREDUCE, /* of one block's length */
+    ALLTOALL,
     KINDS
 } kind_t;
 typedef enum form { PLAIN, PERSISTENT, COMPUTE, FORMS } form_t;

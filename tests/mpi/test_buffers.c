@@ -12,11 +12,13 @@ enum {
     PLAIN_ALLGATHER,
     PLAIN_REDUCE_SCATTER,
     PLAIN_ALLREDUCE,
+    PLAIN_ALLTOALL,
     COMPUTE_ALLGATHER,
     COMPUTE_REDUCE_SCATTER,
     CALLS
 };
-static const char *const call_names[] = {"Iallgather", "Ireduce_scatter_block", "Iallreduce",
+static const char *const call_names[] = {"Iallgather",         "Ireduce_scatter_block",
+                                         "Iallreduce",         "Ialltoall",
                                          "Iallgather_compute", "Ireduce_scatter_block_compute"};
 
 static int ignore(const MPIX_Flash_block *block, void *arg)
@@ -43,6 +45,8 @@ static int start(int call, int count, int64_t *send, void *recv, MPI_Comm comm,
         return MPI_Ireduce_scatter_block(send, recv, count, MPI_INT64_T, MPI_SUM, comm, request);
     case PLAIN_ALLREDUCE:
         return MPI_Iallreduce(send, recv, count, MPI_INT64_T, MPI_SUM, comm, request);
+    case PLAIN_ALLTOALL:
+        return MPI_Ialltoall(send, count, MPI_INT64_T, recv, count, MPI_INT64_T, comm, request);
     case COMPUTE_ALLGATHER:
         return MPIX_Iallgather_compute(send, count, MPI_INT64_T, recv, count, MPI_INT64_T, look,
                                        NULL, NULL, comm, request);

@@ -40,7 +40,10 @@ static void collect(coll_data_t *data)
 
         coll_data_fill(&other, ROUND);
         if (!coll_operation.reduces) {
-            memcpy((char *) data->recv + data->displs[rank], other.send, (size_t) other.count);
+            memcpy((char *) data->recv + data->displs[rank],
+                   (char *) other.send +
+                       (coll_operation.exchanges ? (size_t) data->displs[data->rank] : 0),
+                   (size_t) other.count);
         }
         for (int i = 0; coll_operation.reduces && i < elements_of(data); i++) {
             int first = coll_operation.everywhere ? 0 : data->displs[data->rank];
@@ -77,6 +80,13 @@ static void gather(void)
     check_all(2);
 }
 
+static void exchange(void)
+{
+    coll_operation = (coll_operation_t){.exchanges = true};
+    check_all(0);
+    check_all(3);
+}
+
 static void reduce(void)
 {
     coll_operation = (coll_operation_t){.reduces = true};
@@ -93,6 +103,6 @@ static void reduce_everywhere(void)
     check_all(4);
 }
 
-TEST_PROGRAM(test_coll_data, MPI_THREAD_SINGLE, {"gather", gather}, {"reduce", reduce},
-             {"reduce_everywhere", reduce_everywhere});
+TEST_PROGRAM(test_coll_data, MPI_THREAD_SINGLE, {"gather", gather}, {"exchange", exchange},
+             {"reduce", reduce}, {"reduce_everywhere", reduce_everywhere});
 TEST_MAIN(test_coll_data)

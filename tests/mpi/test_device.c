@@ -32,6 +32,12 @@ static void allreduce(void)
     all_places_everywhere(PERSISTENT, PERSISTENT);
 }
 
+static void alltoall(void)
+{
+    all_places_exchanged(PLAIN, IN_PLACE);
+    all_places_exchanged(PERSISTENT, PERSISTENT);
+}
+
 /* A type with padding, which is nobody's. */
 static void reduce_pairs(void)
 {
@@ -95,6 +101,7 @@ static void bounced(void)
     all_places(true, PLAIN, STREAM);
     all_places(false, PLAIN, STREAM);
     all_places_everywhere(PLAIN, IN_PLACE);
+    all_places_exchanged(PLAIN, IN_PLACE);
     reduce_pairs();
     send_gaps();
     nothing_left();
@@ -222,6 +229,7 @@ static void direct(void)
     allgather();
     reduce_scatter();
     allreduce();
+    alltoall();
     check(device_ucx_carried() > before || !device_ucx_is_for_cuda(),
           "UCX has carried nothing of a device's memory");
 }
@@ -385,6 +393,7 @@ static void without_store(void)
 
 DEVICE_PROGRAM(test_device, {"allgather", allgather}, {"bounded", bounded},
                {"without_store", without_store}, {"reduce_scatter", reduce_scatter},
-               {"allreduce", allreduce}, {"many", many}, {"users_operation", users_operation},
-               {"bounced", bounced}, {"two_devices", two_devices}, {"steady", steady},
-               {"direct", direct}, {"pinned_near", pinned_near});
+               {"allreduce", allreduce}, {"alltoall", alltoall}, {"many", many},
+               {"users_operation", users_operation}, {"bounced", bounced},
+               {"two_devices", two_devices}, {"steady", steady}, {"direct", direct},
+               {"pinned_near", pinned_near});

@@ -157,7 +157,7 @@ static void user_sum(void *in, void *inout, int *count, MPI_Datatype *type)
 static void users_operation(void)
 {
     for (int commutes = 0; commutes <= 1; commutes++) {
-        for (int kind = REDUCE_SCATTER; kind < KINDS; kind++) {
+        for (int kind = REDUCE_SCATTER; kind <= ALLREDUCE; kind++) {
             operation_t made_like = like(kind, false, places_of(0));
 
             MPI_Op_create(user_sum, commutes, &made_like.op);

@@ -9,7 +9,7 @@
 
 enum { COUNT = 9, EXTENT = 8 };
 
-enum { ALLGATHER, ALLGATHERV, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, ALLREDUCE, KINDS };
+enum { ALLGATHER, ALLGATHERV, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, ALLREDUCE, ALLTOALL, KINDS };
 
 /* What all calls get. */
 static struct arguments {
@@ -78,8 +78,11 @@ static int post(int kind, const void *send, MPI_Request *request)
     case REDUCE_SCATTER_BLOCK:
         return MPI_Ireduce_scatter_block(send, use.recv, COUNT, use.none, use.op, MPI_COMM_WORLD,
                                          request);
-    default:
+    case ALLREDUCE:
         return MPI_Iallreduce(send, use.recv, COUNT, use.none, use.op, MPI_COMM_WORLD, request);
+    default:
+        return MPI_Ialltoall(send, COUNT, use.none, use.recv, COUNT, use.none, MPI_COMM_WORLD,
+                             request);
     }
 }
 
@@ -98,9 +101,12 @@ static int make_lasting(int kind, const void *send, MPI_Request *request)
     case REDUCE_SCATTER_BLOCK:
         return MPI_Reduce_scatter_block_init(send, use.recv, COUNT, use.none, use.op,
                                              MPI_COMM_WORLD, MPI_INFO_NULL, request);
-    default:
+    case ALLREDUCE:
         return MPI_Allreduce_init(send, use.recv, COUNT, use.none, use.op, MPI_COMM_WORLD,
                                   MPI_INFO_NULL, request);
+    default:
+        return MPI_Alltoall_init(send, COUNT, use.none, use.recv, COUNT, use.none, MPI_COMM_WORLD,
+                                 MPI_INFO_NULL, request);
     }
 }
 

@@ -11,8 +11,8 @@
 #include "mpitest.h"
 #include "sizes_call.h"
 
-static const char *const kind_names[] = {"allgather", "allgatherv", "reduce-scatter-block",
-                                         "reduce-scatter", "allreduce"};
+static const char *const kind_names[] = {"allgather",      "allgatherv", "reduce-scatter-block",
+                                         "reduce-scatter", "allreduce",  "all-to-all"};
 static const char *const form_names[] = {"plain", "persistent", "with callbacks"};
 
 /* ------------------------------------------------------ sizes that disagree */
