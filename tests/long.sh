@@ -24,7 +24,7 @@ orders-3        likewise
 orders-4        likewise
 devices         the memory of devices, on further ranks and with further settings
 layers          the benchmarks and layers, on further ranks, types and sizes
-rings           allgathers and reduce-scatters: all types and operations on up to 8 ranks
+rings           allgathers, reduce-scatters, allreduces, all-to-alls: all types and operations on up to 8 ranks
 shm             calls through shared memory and by reading, likewise
 recdbl          calls by recursive doubling and pairwise ones, likewise
 extension       the calls of <mpix_flash.h>, on further ranks
@@ -137,7 +137,7 @@ run_slice() {
     orders-*) FLASH_TEST_PART=${1#*-}/5 all_of unit test_engine_interleavings ;;
     devices) all_of mpi device.sh device_failures.sh device_paths.sh device_scratch.sh ;;
     layers) all_of mpi benchmarks.sh device_layers.sh layers.sh && all_of mpi install.sh ;;
-    rings) all_of mpi allgather.sh merge.sh reduce_scatter.sh ;;
+    rings) all_of mpi allgather.sh allreduce.sh alltoall.sh merge.sh reduce_scatter.sh ;;
     shm) all_of mpi shm.sh shm_requests.sh read.sh rights.sh ;;
     recdbl) all_of mpi pairwise.sh pairwise_small.sh recdbl.sh recdbl_requests.sh ;;
     extension) all_of mpi callback_thread.sh extension.sh fallback.sh pending.sh ;;
