@@ -35,49 +35,77 @@ static void close_counters(unsigned ring, unsigned fallback, const char *what)
     pvar_free(&fallbacks);
 }
 
-static MPI_Request small_request(int recv[], MPI_Comm comm)
-{
-    MPI_Request request;
+/* Several requests, what they send, and where they receive; each has numbers of its own to send. */
+typedef struct batch {
+    int count, first;
+    MPI_Request *requests;
+    int *send, *recv;
+} batch_t;
 
-    MPI_Allgather_init(&world_rank, 1, MPI_INT, recv, 1, MPI_INT, comm, MPI_INFO_NULL, &request);
-    return request;
+static int number(const batch_t *batch, int k, int rank)
+{
+    return 1000 * (batch->first + k) + rank;
 }
 
-static void check_small(const int recv[], int requests, const char *what)
+static void batch_check(const batch_t *batch, int from, int to, const char *what)
 {
-    for (int k = 0; k < requests * world_size; k++) {
-        check(recv[k] == k % world_size, "%s: element %d is %d", what, k, recv[k]);
+    for (int k = from; k < to; k++) {
+        for (int rank = 0; rank < world_size; rank++) {
+            int is = batch->recv[k * world_size + rank];
+
+            check(is == number(batch, k, rank), "%s: request %d, rank %d: %d instead of %d", what,
+                  k, rank, is, number(batch, k, rank));
+        }
     }
 }
 
-/* Several requests, and where they receive. */
-typedef struct batch {
-    int count;
-    MPI_Request *requests;
-    int *recv;
-} batch_t;
-
 static batch_t batch_make(int count, MPI_Comm comm)
 {
+    static int made;
     batch_t batch = {.count = count,
+                     .first = made,
                      .requests = get_memory((size_t) count * sizeof(MPI_Request)),
+                     .send = get_memory((size_t) count * sizeof(int)),
                      .recv = get_memory((size_t) (count * world_size) * sizeof(int))};
 
+    made += count;
     for (int k = 0; k < count; k++) {
-        batch.requests[k] = small_request(batch.recv + k * world_size, comm);
+        batch.send[k] = number(&batch, k, world_rank);
+        MPI_Allgather_init(&batch.send[k], 1, MPI_INT, batch.recv + k * world_size, 1, MPI_INT,
+                           comm, MPI_INFO_NULL, &batch.requests[k]);
     }
     return batch;
 }
 
+/* Of another one, which owns all. */
+static batch_t batch_part(const batch_t *batch, int from, int count)
+{
+    return (batch_t){.count = count,
+                     .first = batch->first + from,
+                     .requests = batch->requests + from,
+                     .send = batch->send + from,
+                     .recv = batch->recv + from * world_size};
+}
+
 /* From one end, or on every other rank from the other one. */
-static void batch_run(batch_t *batch, const char *what)
+static void batch_start(batch_t *batch)
 {
     memset(batch->recv, 0xff, (size_t) (batch->count * world_size) * sizeof(int));
     for (int k = 0; k < batch->count; k++) {
         MPI_Start(&batch->requests[world_rank % 2 == 0 ? k : batch->count - 1 - k]);
     }
+}
+
+static void batch_wait(batch_t *batch, const char *what)
+{
     MPI_Waitall(batch->count, batch->requests, MPI_STATUSES_IGNORE);
-    check_small(batch->recv, batch->count, what);
+    batch_check(batch, 0, batch->count, what);
+}
+
+static void batch_run(batch_t *batch, const char *what)
+{
+    batch_start(batch);
+    batch_wait(batch, what);
 }
 
 /* Every `step`th, in orders of the ranks' own; a request that is freed counts no more. */
@@ -96,6 +124,7 @@ static void batch_free(batch_t *batch)
 {
     batch_free_some(batch, 1);
     free(batch->recv);
+    free(batch->send);
     free(batch->requests);
 }
 
@@ -120,25 +149,20 @@ static void one_after_another(void)
 {
     enum { REQUESTS = 20000 };
     int every = world_size > 2 ? 16 : 4;
-    int *recv = get_memory((size_t) world_size * sizeof(int));
     MPI_Comm comm;
 
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     open_counters();
     for (int k = 0; k < REQUESTS; k++) {
-        MPI_Request request = small_request(recv, comm);
+        batch_t one = batch_make(1, comm);
 
         if (k % every == 0) {
-            memset(recv, 0xff, (size_t) world_size * sizeof(int));
-            MPI_Start(&request);
-            MPI_Wait(&request, MPI_STATUS_IGNORE);
-            check_small(recv, 1, "one after another");
+            batch_run(&one, "one after another");
         }
-        MPI_Request_free(&request);
+        batch_free(&one);
     }
     close_counters(REQUESTS, 0, "one after another");
     MPI_Comm_free(&comm);
-    free(recv);
 }
 
 /* As many as there are ids, and some more, which fall back. */
@@ -160,9 +184,9 @@ static void beyond(void)
         MPI_Start(&all.requests[world_rank % 2 == 0 ? IDS - 1 : 0]);
         MPI_Waitall(MORE, more.requests, MPI_STATUSES_IGNORE);
         MPI_Waitall(IDS, all.requests, MPI_STATUSES_IGNORE);
-        check_small(more.recv, MORE, "beyond the ids");
-        check_small(all.recv, 1, "the first id");
-        check_small(all.recv + (IDS - 1) * world_size, 1, "the last id");
+        batch_check(&more, 0, MORE, "beyond the ids");
+        batch_check(&all, 0, 1, "the first id");
+        batch_check(&all, IDS - 1, IDS, "the last id");
     }
     batch_free(&all);
     open_counters();
@@ -177,14 +201,14 @@ static void beyond(void)
 /*
  * Some requests stay, with ids between those of others, which ranks free in different orders; the
  * last rank frees more than the others do. Those that stay on all ranks, and the new ones, are
- * started together.
+ * started together; and so are the new ones and others that are made when the old ones are freed.
  */
 static void between(void)
 {
     enum { STEP = 7, LATER = 1000 };
     bool frees_more = world_rank == world_size - 1;
     MPI_Comm comm;
-    batch_t old, new;
+    batch_t old, new, newer, part;
 
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     old = batch_make(IDS, comm);
@@ -204,11 +228,19 @@ static void between(void)
     for (int k = 1; k < LATER; k += 2) {
         if (k % STEP != 0) {
             MPI_Wait(&old.requests[k], MPI_STATUS_IGNORE);
-            check_small(old.recv + k * world_size, 1, "others");
+            batch_check(&old, k, k + 1, "others");
         }
     }
-    batch_free(&new);
     batch_free(&old);
+    newer = batch_make(IDS - LATER, comm);
+    /* Had ids been free that the last rank alone had given back, these would have them again. */
+    part = batch_part(&newer, IDS / 2 - LATER, LATER);
+    batch_start(world_rank % 2 == 0 ? &new : &part);
+    batch_start(world_rank % 2 == 0 ? &part : &new);
+    batch_wait(&new, "beside newer ones");
+    batch_wait(&part, "beside older ones");
+    batch_free(&newer);
+    batch_free(&new);
     MPI_Comm_free(&comm);
 }
 
