@@ -210,6 +210,8 @@ function generated(words, count, k) {
         special_table()
     } else if (words[1] == "gains") {
         gain_table()
+    } else if (words[1] == "needs") {
+        needs(words[2], words[3])
     } else if (words[1] == "gpu") {
         gpu(words[2])
     } else if (words[1] == "parameters") {

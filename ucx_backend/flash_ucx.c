@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -29,22 +30,20 @@ static bool has_rdma_device(void)
     return entry != NULL;
 }
 
-static int open_context_for(flash_ucx_t *ucx, flash_ucx_devices_t devices,
-                            const flash_ucx_surroundings_t *around, char *reason)
+int flash_ucx_open_context(const flash_ucx_t *ucx, flash_ucx_devices_t devices, unsigned endpoints,
+                           ucp_context_h *context, char *reason)
 {
-    /* A ring has two neighbours: this tells UCX to choose transports for few endpoints. All-to-alls
-       have more: UCX_FLASH_NUM_EPS in the environment says otherwise. */
     ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES |
                                          UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME,
                            .features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP,
-                           .estimated_num_eps = 2,
+                           .estimated_num_eps = endpoints,
                            .name = "flash"};
     ucp_config_t *config;
     ucs_status_t status;
-    int rc = flash_ucx_configure(devices, around, &config, reason);
+    int rc = flash_ucx_configure(devices, &ucx->around, &config, reason);
 
     if (rc == FLASH_OK) {
-        status = ucp_init(&params, config, &ucx->context);
+        status = ucp_init(&params, config, context);
         ucp_config_release(config);
         rc = status == UCS_OK ? FLASH_OK
                               : flash_ucx_fail(reason, "UCX cannot be initialised", status);
@@ -89,20 +88,23 @@ static bool can_lock_memory(ucp_context_h context)
  * alone. Such a context, and one that may not lock memory for its devices, is opened anew with the
  * protocols for TCP.
  */
-static int open_context(flash_ucx_t *ucx, const flash_ucx_surroundings_t *around, char *reason)
+static int open_context(flash_ucx_t *ucx, char *reason)
 {
     flash_ucx_devices_t devices = has_rdma_device() ? FLASH_UCX_RDMA : FLASH_UCX_TCP;
-    int rc = open_context_for(ucx, devices, around, reason);
+    const unsigned endpoints = FLASH_UCX_RING_ENDPOINTS;
+    int rc = flash_ucx_open_context(ucx, devices, endpoints, &ucx->context, reason);
+    flash_ucx_ways_t ways;
 
-    if (rc == FLASH_OK && devices == FLASH_UCX_RDMA && around->across_nodes) {
-        if (flash_ucx_has_tcp_alone(ucx->context)) {
+    if (rc == FLASH_OK && devices == FLASH_UCX_RDMA && ucx->around.across_nodes) {
+        flash_ucx_find(ucx->context, &ways);
+        if (ways.tcp && !ways.faster) {
             devices = FLASH_UCX_TCP;
         } else if (!can_lock_memory(ucx->context)) {
             devices = FLASH_UCX_WITHOUT_IB;
         }
         if (devices != FLASH_UCX_RDMA) {
             ucp_cleanup(ucx->context);
-            rc = open_context_for(ucx, devices, around, reason);
+            rc = flash_ucx_open_context(ucx, devices, endpoints, &ucx->context, reason);
         }
     }
     ucx->rdma = devices == FLASH_UCX_RDMA;
@@ -178,13 +180,18 @@ static flash_transport_t *create(const flash_ucx_surroundings_t *around,
     }
     ucx->super.ops = &flash_ucx_ops;
     ucx->retries_tail = &ucx->retries;
-    if (open_context(ucx, around, reason) != FLASH_OK) {
+    ucx->around = *around;
+    if (around->networks != NULL) {
+        ucx->around.networks = ucx->networks = strdup(around->networks);
+    }
+    if (open_context(ucx, reason) != FLASH_OK) {
         goto free_ucx;
     }
     if (open_worker(ucx, reason) != FLASH_OK) {
         goto cleanup_context;
     }
     ucx->super.event_fd = wakeup_fd(ucx);
+    flash_ucx_set_exchanges(ucx, around->peers);
     ucx->super.reaches_devices = knows_cuda(ucx);
     /* Eager messages, see flash_ucx_config.c, would have UCX wait for a copy of each fragment. */
     ucx->super.prefers_devices = ucx->super.reaches_devices && (!around->across_nodes || ucx->rdma);
@@ -193,6 +200,7 @@ static flash_transport_t *create(const flash_ucx_surroundings_t *around,
 cleanup_context:
     ucp_cleanup(ucx->context);
 free_ucx:
+    free(ucx->networks);
     free(ucx);
     return NULL;
 }
@@ -217,7 +225,9 @@ static void destroy(flash_transport_t *transport)
 
     flash_ucx_end_probes(transport);
     ucp_worker_release_address(ucx->worker, ucx->address);
-    ucp_worker_destroy(ucx->worker); /* with its endpoints */
+    flash_ucx_close(ucx);
+    flash_ucx_end_exchanges(ucx, held);
+    ucp_worker_destroy(ucx->worker); /* with what is left of its endpoints */
     flash_ucx_free_messages(ucx);
     flash_ucx_free_peers(ucx);
     if (held) {
@@ -225,6 +235,7 @@ static void destroy(flash_transport_t *transport)
     } else {
         ucp_cleanup(ucx->context);
     }
+    free(ucx->networks);
     free(ucx);
 }
 
@@ -238,11 +249,13 @@ static const void *address_of(const flash_transport_t *transport, size_t *length
 
 /* ----------------------------------------------------------------- the table */
 
-__attribute__((visibility("default"))) const flash_ucx_calls_t flash_ucx_calls_4 = {
+__attribute__((visibility("default"))) const flash_ucx_calls_t flash_ucx_calls_5 = {
     .create = create,
+    .flush = flash_ucx_flush,
     .destroy = destroy,
     .address = address_of,
     .peer = flash_ucx_peer,
+    .exchange_peer = flash_ucx_exchange_peer,
     .is_connected = flash_ucx_is_connected,
     .connect = flash_ucx_connect,
     .ways = flash_ucx_ways,

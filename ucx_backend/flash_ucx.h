@@ -23,13 +23,14 @@
 #include "engine/flash_transport.h"
 #include "flash_ucx_ways.h"
 
-#define FLASH_UCX_NETWORKS_MAX 1024
-#define FLASH_UCX_REASON_MAX   256 /* bytes for the text that says why something failed */
+#define FLASH_UCX_REASON_MAX 256 /* bytes for the text that says why something failed */
 
 /* What UCX is opened for. */
 typedef struct flash_ucx_surroundings {
     bool across_nodes; /* some peers are on other nodes: for the choice of protocols */
     unsigned on_node;  /* ranks of the job on this one */
+    unsigned peers;    /* the most other ranks that this one exchanges messages with */
+    bool outlives;     /* the job is to go on when one of its processes has died */
     /* The interfaces to use, with commas, of a host without RDMA and where the environment says
        nothing of UCX's; NULL: all. */
     const char *networks;
@@ -43,6 +44,12 @@ typedef struct flash_ucx_calls {
     flash_transport_t *(*create)(const flash_ucx_surroundings_t *around,
                                  char reason[FLASH_UCX_REASON_MAX]);
 
+    /*
+     * Waits until what this process has sent has arrived, some seconds at most. Before any process
+     * of the job destroys its transport. False: some of it has not.
+     */
+    bool (*flush)(flash_transport_t *transport);
+
     /* Closes the endpoints and the worker. No transfer may be under way; nothing is sent any more.
        */
     void (*destroy)(flash_transport_t *transport);
@@ -55,6 +62,13 @@ typedef struct flash_ucx_calls {
      * transport. NULL if there is no memory.
      */
     flash_peer_t *(*peer)(flash_transport_t *transport);
+
+    /*
+     * The same process, to exchange messages with in operations in which each rank sends to all
+     * others: `peer` itself, or one that goes by other transports, and that is lost with `peer`.
+     * NULL if there is no memory.
+     */
+    flash_peer_t *(*exchange_peer)(flash_peer_t *peer);
 
     /* Whether there is an endpoint to it. */
     bool (*is_connected)(const flash_peer_t *peer);
@@ -73,9 +87,10 @@ typedef struct flash_ucx_calls {
 
     /*
      * Has UCX look whether the peer's process, of that address, is there. Looking at what came of
-     * it loses the peers that have gone; to be done again and again.
+     * it loses the peers that have gone; to be done again and again. False: UCX has no way to look,
+     * for the reason given.
      */
-    void (*probe)(flash_peer_t *peer, const void *address);
+    bool (*probe)(flash_peer_t *peer, const void *address, const char **reason);
     void (*look_at_probes)(flash_transport_t *transport);
     /*
      * Nobody is silent any more: closes what probes of both kinds have opened, which cost memory
@@ -109,7 +124,7 @@ typedef struct flash_ucx_calls {
 } flash_ucx_calls_t;
 
 /* What the plugin exports; another table gets another name. */
-#define FLASH_UCX_SYMBOL "flash_ucx_calls_4"
-extern const flash_ucx_calls_t flash_ucx_calls_4;
+#define FLASH_UCX_SYMBOL "flash_ucx_calls_5"
+extern const flash_ucx_calls_t flash_ucx_calls_5;
 
 #endif /* FLASH_UCX_H */

@@ -24,7 +24,7 @@ extern char **environ;
 /*
  * What the environment says of a setting, in the order in which it counts; `otherwise` if nothing.
  */
-static const char *set_to(const char *name, const char *otherwise)
+const char *flash_ucx_set_to(const char *name, const char *otherwise)
 {
     static const char *const prefixes[] = {ENV_PREFIX, UCX_OWN_PREFIX "_UCX_", "UCX_"};
     char variable[64];
@@ -42,7 +42,7 @@ static int set_default(ucp_config_t *config, const char *name, const char *value
 {
     ucs_status_t status;
 
-    if (set_to(name, NULL) != NULL) {
+    if (flash_ucx_set_to(name, NULL) != NULL) {
         return FLASH_OK;
     }
     status = ucp_config_modify(config, name, value);
@@ -63,7 +63,8 @@ static void set_tcp_buffers(ucp_config_t *config)
     unsigned major, minor, release;
     bool prefixed; /* the names of a transport's settings are */
 
-    if (set_to("TCP_TX_SEG_SIZE", NULL) != NULL || set_to("TCP_RX_SEG_SIZE", NULL) != NULL) {
+    if (flash_ucx_set_to("TCP_TX_SEG_SIZE", NULL) != NULL ||
+        flash_ucx_set_to("TCP_RX_SEG_SIZE", NULL) != NULL) {
         return;
     }
     ucp_get_version(&major, &minor, &release);
@@ -103,8 +104,10 @@ static bool uses_memory(const char *transports)
  */
 static void set_memory_buffers(ucp_config_t *config)
 {
-    if (set_to("POSIX_RX_BUFS_GROW", NULL) == NULL && set_to("SYSV_RX_BUFS_GROW", NULL) == NULL &&
-        set_to("MM_RX_BUFS_GROW", NULL) == NULL && uses_memory(set_to("TLS", "all"))) {
+    if (flash_ucx_set_to("POSIX_RX_BUFS_GROW", NULL) == NULL &&
+        flash_ucx_set_to("SYSV_RX_BUFS_GROW", NULL) == NULL &&
+        flash_ucx_set_to("MM_RX_BUFS_GROW", NULL) == NULL &&
+        uses_memory(flash_ucx_set_to("TLS", "all"))) {
         (void) ucp_config_modify(config, "MM_RX_BUFS_GROW", "64");
     }
 }
@@ -275,13 +278,19 @@ static int avoid_transports(ucp_config_t *config, flash_ucx_devices_t devices, u
     if (!avoided.cma && !avoided.posix && !avoided.ib) {
         return FLASH_OK;
     }
-    if (!remove_from(set_to("TLS", "all"), avoided, list)) {
+    if (!remove_from(flash_ucx_set_to("TLS", "all"), avoided, list)) {
         snprintf(reason, FLASH_UCX_REASON_MAX, "the list of transports in UCX_TLS is too long");
         return FLASH_ERR_TRANSPORT;
     }
     status = ucp_config_modify(config, "TLS", list);
     return status == UCS_OK ? FLASH_OK
                             : flash_ucx_fail(reason, "UCX refuses to avoid a transport", status);
+}
+
+/* How often probes ask (flash_ucx_probe.c). There are none until a peer falls silent. */
+static int set_keepalive(ucp_config_t *config, char *reason)
+{
+    return set_default(config, "KEEPALIVE_INTERVAL", "2s", reason);
 }
 
 static int apply(ucp_config_t *config, flash_ucx_devices_t devices,
@@ -295,8 +304,7 @@ static int apply(ucp_config_t *config, flash_ucx_devices_t devices,
         rc = set_default(config, "NET_DEVICES", around->networks, reason);
     }
     if (rc == FLASH_OK) {
-        /* How often probes ask (flash_ucx_probe.c). There are none until a peer falls silent. */
-        rc = set_default(config, "KEEPALIVE_INTERVAL", "2s", reason);
+        rc = set_keepalive(config, reason);
     }
     if (rc == FLASH_OK) {
         rc = apply_environment(config, reason);
@@ -314,6 +322,48 @@ int flash_ucx_configure(flash_ucx_devices_t devices, const flash_ucx_surrounding
         return flash_ucx_fail(reason, "UCX cannot read its configuration", status);
     }
     rc = apply(*config, devices, around, reason);
+    if (rc != FLASH_OK) {
+        ucp_config_release(*config);
+    }
+    return rc;
+}
+
+/*
+ * Not to wait for a connection: the lock is held, and UCX does not tell of one that is refused
+ * meanwhile from one that it has no way for. Only UCX up to 1.13 gets such a context: the setting's
+ * name has no prefix there.
+ */
+static int apply_probes(ucp_config_t *config, const char *devices, char *reason)
+{
+    int rc = set_keepalive(config, reason);
+    ucs_status_t status;
+
+    if (rc == FLASH_OK) {
+        rc = apply_environment(config, reason);
+    }
+    if (rc != FLASH_OK) {
+        return rc;
+    }
+    status = ucp_config_modify(config, "TLS", "tcp");
+    if (status == UCS_OK) {
+        status = ucp_config_modify(config, "NET_DEVICES", devices);
+    }
+    if (status == UCS_OK) {
+        status = ucp_config_modify(config, "CONN_NB", "y");
+    }
+    return status == UCS_OK ? FLASH_OK
+                            : flash_ucx_fail(reason, "UCX refuses TCP for probes", status);
+}
+
+int flash_ucx_configure_probes(const char *devices, ucp_config_t **config, char *reason)
+{
+    ucs_status_t status = ucp_config_read(UCX_OWN_PREFIX, NULL, config);
+    int rc;
+
+    if (status != UCS_OK) {
+        return flash_ucx_fail(reason, "UCX cannot read its configuration", status);
+    }
+    rc = apply_probes(*config, devices, reason);
     if (rc != FLASH_OK) {
         ucp_config_release(*config);
     }

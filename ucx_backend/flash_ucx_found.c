@@ -39,10 +39,7 @@ void flash_ucx_ways(const flash_peer_t *peer, flash_ucx_ways_t *ways)
     }
 }
 
-bool flash_ucx_has_tcp_alone(ucp_context_h context)
+void flash_ucx_find(ucp_context_h context, flash_ucx_ways_t *ways)
 {
-    flash_ucx_ways_t ways;
-
-    find(NULL, context, &ways);
-    return ways.tcp && !ways.faster;
+    find(NULL, context, ways);
 }

@@ -3,9 +3,12 @@
  *
  *   flash_ucx_config.c how the context is configured
  *   flash_ucx.c        opening and closing: context, worker
+ *   flash_ucx_exchange.c  what exchanges with all ranks are sent by
  *   flash_ucx_peer.c   peers: connecting, losing them, giving them up
  *   flash_ucx_found.c  the ways to others that UCX has found
  *   flash_ucx_probe.c  whether they are there, and whether what they send comes in
+ *   flash_ucx_prober.c the worker that asks whether they are there
+ *   flash_ucx_close.c  the end of endpoints
  *   flash_ucx_messages.c  messages under way
  *   flash_ucx_send.c   messages: sending, receiving, progress
  *
@@ -22,6 +25,9 @@
 #include "flash_ucx.h"
 
 typedef struct flash_ucx flash_ucx_t;
+
+#define FLASH_UCX_RING_ENDPOINTS 2   /* a neighbour on either side */
+#define FLASH_UCX_RC_ENDPOINTS   256 /* UCX's default for the most that have a queue pair each */
 
 /*
  * One send or receive in UCX's hands. Apart from the engine's transfer, because UCX has no way to
@@ -45,10 +51,14 @@ typedef struct flash_message {
 struct flash_peer {
     flash_ucx_t *ucx;
     flash_peer_t *next;
-    ucp_ep_h ep;    /* NULL before the first send */
-    uint64_t id;    /* of its process, see flash_ucx_id() */
-    ucp_ep_h probe; /* NULL before somebody doubts that the process is alive */
-    bool failing;   /* the endpoint failed: to be lost */
+    flash_peer_t *twin; /* the same process, of the other kind; NULL: there is none */
+    bool exchanges;     /* sent to by the worker of exchanges */
+    ucp_ep_h ep;        /* NULL before the first send */
+    bool used;          /* a message has gone to the peer, or has come from it */
+    void *flush;        /* UCX's request, while the endpoint is flushed or closed */
+    uint64_t id;        /* of its process, see flash_ucx_id() */
+    ucp_ep_h probe;     /* NULL before somebody doubts that the process is alive */
+    bool failing;       /* the endpoint failed: to be lost */
     bool probe_failed;
     unsigned failed_probes; /* in this silence */
     bool lost;
@@ -61,13 +71,20 @@ struct flash_ucx {
     ucp_context_h context;
     bool rdma; /* as far as is known, it can use such a device */
     ucp_worker_h worker;
-    ucp_worker_h prober;          /* NULL before the first probe */
-    ucp_worker_h loopback_worker; /* NULL before the first loopback probe */
-    ucp_ep_h loopback_ep;         /* its endpoint to the worker, or NULL */
-    bool loopback_failed;         /* it is of no use any more */
-    uint64_t loopbacks_sent;      /* the number of the latest; stays while UCX sends it */
-    uint64_t loopback_arrived;    /* the number of the latest that has come in */
-    unsigned overdue;             /* times in a row that the latest was missing */
+    flash_ucx_surroundings_t around;
+    char *networks;                 /* those of `around`, or NULL */
+    ucp_context_h exchange_context; /* NULL before the first exchange that goes by it */
+    ucp_worker_h exchange_worker;   /* likewise */
+    unsigned exchange_peers;        /* 0: exchanges go as rings do */
+    int both_fd;                    /* readable if a worker's descriptor is; -1: there is none */
+    ucp_context_h probe_context;    /* by TCP alone; NULL: not open, or probes go by `context` */
+    ucp_worker_h prober;            /* NULL before the first probe */
+    ucp_worker_h loopback_worker;   /* NULL before the first loopback probe */
+    ucp_ep_h loopback_ep;           /* its endpoint to the worker, or NULL */
+    bool loopback_failed;           /* it is of no use any more */
+    uint64_t loopbacks_sent;        /* the number of the latest; stays while UCX sends it */
+    uint64_t loopback_arrived;      /* the number of the latest that has come in */
+    unsigned overdue;               /* times in a row that the latest was missing */
     ucp_address_t *address;
     size_t address_length;
     uint64_t own_id; /* by which peers know this process; stays while UCX sends it */
@@ -86,6 +103,12 @@ struct flash_ucx {
     time_t refused_since;                     /* seconds of CLOCK_MONOTONIC */
 };
 
+/* The worker whose endpoints lead to the peer. */
+static inline ucp_worker_h flash_ucx_sender(const flash_peer_t *peer)
+{
+    return peer->exchanges ? peer->ucx->exchange_worker : peer->ucx->worker;
+}
+
 static inline flash_ucx_t *flash_ucx_of(flash_transport_t *transport)
 {
     return (flash_ucx_t *) transport;
@@ -99,17 +122,19 @@ extern const flash_transport_ops_t flash_ucx_ops;
 
 /* Of the plugin's table, see flash_ucx.h. */
 flash_peer_t *flash_ucx_peer(flash_transport_t *transport);
+flash_peer_t *flash_ucx_exchange_peer(flash_peer_t *peer);
 bool flash_ucx_is_connected(const flash_peer_t *peer);
 int flash_ucx_connect(flash_peer_t *peer, const void *address, size_t length,
                       char reason[FLASH_UCX_REASON_MAX]);
 void flash_ucx_ways(const flash_peer_t *peer, flash_ucx_ways_t *ways);
-void flash_ucx_probe(flash_peer_t *peer, const void *address);
+bool flash_ucx_probe(flash_peer_t *peer, const void *address, const char **reason);
 void flash_ucx_look_at_probes(flash_transport_t *transport);
 void flash_ucx_end_probes(flash_transport_t *transport);
 bool flash_ucx_loopback(flash_transport_t *transport);
 unsigned flash_ucx_progress_loopback(flash_transport_t *transport);
 uint64_t flash_ucx_loopback_arrived(const flash_transport_t *transport);
 uint64_t flash_ucx_next_loopback(const flash_transport_t *transport);
+bool flash_ucx_flush(flash_transport_t *transport);
 bool flash_ucx_is_probed(const flash_peer_t *peer);
 bool flash_ucx_is_lost(const flash_peer_t *peer);
 void flash_ucx_lose(flash_peer_t *peer);
@@ -124,8 +149,20 @@ typedef enum flash_ucx_devices {
 /* The configuration of such a context; to be released. FLASH_OK or FLASH_ERR_*. */
 int flash_ucx_configure(flash_ucx_devices_t devices, const flash_ucx_surroundings_t *around,
                         ucp_config_t **config, char *reason);
-/* Whether TCP alone leads from the context to other hosts. */
-bool flash_ucx_has_tcp_alone(ucp_context_h context);
+/* A context that is told of so many endpoints. FLASH_OK or FLASH_ERR_*. */
+int flash_ucx_open_context(const flash_ucx_t *ucx, flash_ucx_devices_t devices, unsigned endpoints,
+                           ucp_context_h *context, char *reason);
+/*
+ * What the environment says of a setting, in the order in which it counts; `otherwise` if nothing.
+ */
+const char *flash_ucx_set_to(const char *name, const char *otherwise);
+/* Exchanges go by a context of their own if that number of peers needs one. */
+void flash_ucx_set_exchanges(flash_ucx_t *ucx, unsigned peers);
+void flash_ucx_end_exchanges(flash_ucx_t *ucx, bool held);
+/* The configuration of a context for probes by TCP over those devices, with commas. */
+int flash_ucx_configure_probes(const char *devices, ucp_config_t **config, char *reason);
+/* The ways that lead from the context to other processes. */
+void flash_ucx_find(ucp_context_h context, flash_ucx_ways_t *ways);
 
 /* Ends all that is under way with the peer; what UCX cannot give back becomes an orphan. */
 void flash_ucx_end_messages(flash_peer_t *peer);
@@ -156,6 +193,15 @@ ucs_status_t flash_ucx_hear_given_up(void *arg, const void *header, size_t heade
                                      void *data, size_t length, const ucp_am_recv_param_t *param);
 ucs_status_t flash_ucx_hear_loopback(void *arg, const void *header, size_t header_length,
                                      void *data, size_t length, const ucp_am_recv_param_t *param);
+
+/* Closes the endpoints, which have been flushed. */
+void flash_ucx_close(flash_ucx_t *ucx);
+
+/* A worker of the context's; NULL: there is none. */
+ucp_worker_h flash_ucx_new_worker(ucp_context_h context);
+/* The worker of probes, unless it is open. False: there is none, for that reason. */
+bool flash_ucx_open_prober(flash_ucx_t *ucx, const char **reason);
+void flash_ucx_close_prober(flash_ucx_t *ucx);
 
 /* Tells those that could not be told so far that they have been given up. */
 void flash_ucx_tell(flash_ucx_t *ucx);

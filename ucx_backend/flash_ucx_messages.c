@@ -36,6 +36,7 @@ void flash_ucx_finish(flash_message_t *message, int status, uint64_t tag, size_t
     if (message->peer->ucx->posting == message) {
         message->peer->ucx->posting = NULL;
     }
+    message->peer->used |= status == FLASH_OK;
     unlink_message(message);
     flash_ucx_link(&message->peer->ucx->spare, message);
     message->peer->ucx->messages += transfer == NULL;

@@ -94,7 +94,7 @@ int flash_ucx_connect(flash_peer_t *peer, const void *address, size_t length,
     if (flash_ucx_is_connected(peer)) {
         return FLASH_OK;
     }
-    status = ucp_ep_create(peer->ucx->worker, &params, &peer->ep);
+    status = ucp_ep_create(flash_ucx_sender(peer), &params, &peer->ep);
     if (status != UCS_OK) {
         peer->ep = NULL;
         return flash_ucx_fail(reason, "no UCX transport reaches the peer", status);
@@ -127,11 +127,19 @@ void flash_ucx_lose_failing(flash_ucx_t *ucx)
     }
 }
 
-void flash_ucx_lose(flash_peer_t *peer)
+static void lose(flash_peer_t *peer)
 {
     if (!peer->lost) {
         peer->lost = true;
         flash_ucx_end_messages(peer);
+    }
+}
+
+void flash_ucx_lose(flash_peer_t *peer)
+{
+    lose(peer);
+    if (peer->twin != NULL) {
+        lose(peer->twin);
     }
 }
 
@@ -199,8 +207,10 @@ void flash_ucx_tell(flash_ucx_t *ucx)
 
 void flash_ucx_give_up(flash_peer_t *peer)
 {
-    if (!peer->lost && peer->ep != NULL) {
-        tell(peer);
+    flash_peer_t *told = peer->ep == NULL && peer->twin != NULL ? peer->twin : peer;
+
+    if (!peer->lost && told->ep != NULL) {
+        tell(told);
     }
     flash_ucx_lose(peer);
 }

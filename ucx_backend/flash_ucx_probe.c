@@ -26,15 +26,13 @@
  */
 #define MISSED_LOOKS 3
 
-static bool open_worker(flash_ucx_t *ucx, ucp_worker_h *worker)
+ucp_worker_h flash_ucx_new_worker(ucp_context_h context)
 {
     ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
                                   .thread_mode = UCS_THREAD_MODE_SERIALIZED};
+    ucp_worker_h worker;
 
-    if (*worker == NULL && ucp_worker_create(ucx->context, &params, worker) != UCS_OK) {
-        *worker = NULL;
-    }
-    return *worker != NULL;
+    return ucp_worker_create(context, &params, &worker) == UCS_OK ? worker : NULL;
 }
 
 /* UCX looks after a worker's endpoints in one of 32 calls only. */
@@ -64,7 +62,7 @@ static bool tells_of_peer(ucs_status_t status)
            status == UCS_ERR_NOT_CONNECTED || status == UCS_ERR_ENDPOINT_TIMEOUT;
 }
 
-void flash_ucx_probe(flash_peer_t *peer, const void *address)
+bool flash_ucx_probe(flash_peer_t *peer, const void *address, const char **reason)
 {
     ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
                                             UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
@@ -75,14 +73,18 @@ void flash_ucx_probe(flash_peer_t *peer, const void *address)
     flash_ucx_t *ucx = peer->ucx;
     ucs_status_t status;
 
-    if (peer->probe != NULL || peer->lost || !open_worker(ucx, &ucx->prober)) {
-        return;
+    if (peer->probe != NULL || peer->lost) {
+        return true;
+    }
+    if (!flash_ucx_open_prober(ucx, reason)) {
+        return false;
     }
     status = ucp_ep_create(ucx->prober, &params, &peer->probe);
     if (status != UCS_OK) {
         peer->probe = NULL;
         peer->probe_failed = tells_of_peer(status);
     }
+    return true;
 }
 
 static void close_probe(flash_peer_t *peer)
@@ -143,13 +145,12 @@ void flash_ucx_end_probes(flash_transport_t *transport)
     if (ucx->prober == NULL) {
         return;
     }
-    ucp_worker_destroy(ucx->prober); /* with its endpoints; the peers drop theirs */
-    ucx->prober = NULL;
     for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
-        peer->probe = NULL;
+        close_probe(peer);
         peer->probe_failed = false;
         peer->failed_probes = 0;
     }
+    flash_ucx_close_prober(ucx);
 }
 
 /* -------------------------------------------------------------- loopback probes */
@@ -196,7 +197,10 @@ static bool open_loopback(flash_ucx_t *ucx)
                               .address = ucx->address,
                               .err_handler = {.cb = loopback_failed, .arg = ucx}};
 
-    if (open_worker(ucx, &ucx->loopback_worker) && ucx->loopback_ep == NULL &&
+    if (ucx->loopback_worker == NULL) {
+        ucx->loopback_worker = flash_ucx_new_worker(ucx->context);
+    }
+    if (ucx->loopback_worker != NULL && ucx->loopback_ep == NULL &&
         ucp_ep_create(ucx->loopback_worker, &params, &ucx->loopback_ep) != UCS_OK) {
         ucx->loopback_ep = NULL;
     }

@@ -242,7 +242,8 @@ static void cancel(flash_message_t *message)
     flash_ucx_t *ucx = message->peer->ucx;
 
     if (message->request != NULL) {
-        ucp_request_cancel(ucx->worker, message->request);
+        ucp_request_cancel(message->sends ? flash_ucx_sender(message->peer) : ucx->worker,
+                           message->request);
     } else {
         forget_retry(ucx, message);
         flash_ucx_finish(message, FLASH_ERR_CANCELED, 0, 0);
@@ -282,6 +283,9 @@ static unsigned ucx_progress(flash_transport_t *transport)
     flash_ucx_t *ucx = flash_ucx_of(transport);
     unsigned happened = ucp_worker_progress(ucx->worker);
 
+    if (ucx->exchange_worker != NULL) {
+        happened += ucp_worker_progress(ucx->exchange_worker);
+    }
     flash_ucx_lose_failing(ucx);
     if (ucx->untold) {
         flash_ucx_tell(ucx);
@@ -293,7 +297,10 @@ static int ucx_arm(flash_transport_t *transport)
 {
     flash_ucx_t *ucx = flash_ucx_of(transport);
 
-    return ucx->retries == NULL && ucp_worker_arm(ucx->worker) == UCS_OK ? FLASH_OK : FLASH_BUSY;
+    return ucx->retries == NULL && ucp_worker_arm(ucx->worker) == UCS_OK &&
+                   (ucx->exchange_worker == NULL || ucp_worker_arm(ucx->exchange_worker) == UCS_OK)
+               ? FLASH_OK
+               : FLASH_BUSY;
 }
 
 const flash_transport_ops_t flash_ucx_ops = {.reserve = flash_ucx_reserve,

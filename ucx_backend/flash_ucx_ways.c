@@ -61,6 +61,43 @@ static void add(const way_t *way, char names[FLASH_UCX_WAYS_MAX])
     }
 }
 
+static bool has_word(const char *list, const char *word, size_t length)
+{
+    for (; *list != '\0'; list += strcspn(list, ","), list += *list == ',') {
+        if (strcspn(list, ",") == length && strncmp(list, word, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Each word once. A word that has no room is left out. */
+static void append(char list[FLASH_UCX_NETWORKS_MAX], const char *word, size_t length)
+{
+    size_t used = strlen(list);
+
+    if (!has_word(list, word, length) && used + length + 2 <= FLASH_UCX_NETWORKS_MAX) {
+        sprintf(list + used, "%s%.*s", used == 0 ? "" : ",", (int) length, word);
+    }
+}
+
+void flash_ucx_ways_choose(const char *devices, const char *networks,
+                           char chosen[FLASH_UCX_NETWORKS_MAX])
+{
+    chosen[0] = '\0';
+    for (const char *word = devices; networks != NULL && *word != '\0';) {
+        size_t length = strcspn(word, ",");
+
+        if (has_word(networks, word, length)) {
+            append(chosen, word, length);
+        }
+        word += length + (word[length] == ',');
+    }
+    if (chosen[0] == '\0') {
+        snprintf(chosen, FLASH_UCX_NETWORKS_MAX, "%s", devices);
+    }
+}
+
 void flash_ucx_ways_read(char *printed, flash_ucx_ways_t *ways)
 {
     char *rest, *line;
@@ -74,6 +111,9 @@ void flash_ucx_ways_read(char *printed, flash_ucx_ways_t *ways)
             ways->tcp |= tcp;
             ways->faster |= !tcp;
             add(&way, ways->names);
+            if (tcp) {
+                append(ways->tcp_devices, way.device, strlen(way.device));
+            }
         }
     }
 }

@@ -64,6 +64,8 @@ int mca_coll_flash_register(void)
     return rc;
 }
 
+static ompi_hook_base_component_t hooks = {.hookm_mpi_finalize_top = mca_coll_flash_job_flush};
+
 int mca_coll_flash_open(void)
 {
     mca_coll_flash_output = opal_output_open(NULL);
@@ -71,6 +73,7 @@ int mca_coll_flash_open(void)
     mca_coll_flash_agree_anew();
     mca_coll_flash_algorithms_open(algorithms, sizeof(algorithms) / sizeof(algorithms[0]));
     mca_coll_flash_job_open();
+    flash_compat_hook(&hooks);
     if (flash_compat_job_size() > 1) {
         mca_coll_flash_shm_open();
         /* Before MPI_Init commits, and exchanges, what was published. */
@@ -93,6 +96,7 @@ int mca_coll_flash_close(void)
     mca_coll_flash_algorithms_close();
     flash_fallback_close();
     mca_coll_flash_summary_close();
+    flash_compat_unhook(&hooks);
     mca_coll_flash_job_close();
     mca_coll_flash_shm_close();
     mca_coll_flash_recdbl_close();

@@ -64,6 +64,21 @@ void mca_coll_flash_job_open(void)
     }
 }
 
+void mca_coll_flash_job_flush(void)
+{
+    bool flushed;
+
+    if (job.progress == NULL) {
+        return;
+    }
+    flash_progress_lock(job.progress);
+    flushed = mca_coll_flash_ucx()->flush(job.transport);
+    flash_progress_unlock(job.progress);
+    if (!flushed) {
+        FLASH_VERBOSE(1, "coll:flash: some of what this process has sent has not arrived");
+    }
+}
+
 void mca_coll_flash_job_close(void)
 {
     const flash_context_t *context = NULL;

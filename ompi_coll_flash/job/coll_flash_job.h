@@ -60,6 +60,8 @@ void mca_coll_flash_trace_close(void);
 
 /* Opens UCX; a failure is kept, for the agreement to find. */
 void mca_coll_flash_job_open(void);
+/* At the begin of MPI_Finalize: what this process has sent arrives, while all others are there. */
+void mca_coll_flash_job_flush(void);
 void mca_coll_flash_job_close(void);
 
 /* Whether UCX is open in this process, and connects it to that rank. */
@@ -119,6 +121,8 @@ bool mca_coll_flash_peers_init(void);
 void mca_coll_flash_peers_fini(void);
 /* A process of this job as a peer; NULL if there is no memory. */
 flash_peer_t *mca_coll_flash_peer_of(opal_process_name_t name);
+/* See `exchange_peer` in flash_ucx.h. */
+flash_peer_t *mca_coll_flash_peer_to_exchange(flash_peer_t *peer);
 /* Connects to it. FLASH_OK, or FLASH_ERR_* and the reason, FLASH_UCX_REASON_MAX bytes at most. */
 int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char *reason);
 /* Makes it possible to send to it, or says why it is not. MPI_SUCCESS or MPI_ERR_*. */

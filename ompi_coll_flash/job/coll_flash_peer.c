@@ -13,6 +13,7 @@
 #include "job/coll_flash_modex.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -158,6 +159,16 @@ flash_peer_t *mca_coll_flash_peer_of(opal_process_name_t name)
     return known == NULL ? NULL : known->peer;
 }
 
+flash_peer_t *mca_coll_flash_peer_to_exchange(flash_peer_t *peer)
+{
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+
+    flash_progress_lock(progress);
+    peer = mca_coll_flash_ucx()->exchange_peer(peer);
+    flash_progress_unlock(progress);
+    return peer;
+}
+
 void mca_coll_flash_peer_lose(flash_peer_t *peer)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
@@ -205,6 +216,26 @@ static bool lose_if_gone(opal_process_name_t name, flash_peer_t *peer)
     return gone;
 }
 
+/* Once, of exchanges that do not go as rings do; within a node there is nothing to tell. */
+static void tell_ways(const flash_peer_t *peer)
+{
+    static atomic_bool told; /* by one of the application's threads, or by two: relaxed */
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    flash_ucx_ways_t ways;
+
+    if (atomic_load_explicit(&told, memory_order_relaxed)) {
+        return;
+    }
+    flash_progress_lock(progress);
+    mca_coll_flash_ucx()->ways(peer, &ways);
+    flash_progress_unlock(progress);
+    if (ways.names[0] != '\0') {
+        atomic_store_explicit(&told, true, memory_order_relaxed);
+        FLASH_VERBOSE(1, "coll:flash: exchanges with all ranks reach other nodes by %s",
+                      ways.names);
+    }
+}
+
 /*
  * A neighbour that is gone counts as connected, and lost: operations begin, and end with an error
  * that names it, on the other ranks, too. To refuse them would need a connection.
@@ -220,6 +251,8 @@ int mca_coll_flash_peer_connect(opal_process_name_t name, flash_peer_t *peer)
     if (rc != FLASH_OK) {
         FLASH_HELP("no-connection", opal_process_info.nodename, (int) getpid(), (int) name.vpid,
                    reason);
+    } else if (mca_coll_flash_peer_of(name) != peer) {
+        tell_ways(peer);
     }
     return mca_coll_flash_error(rc);
 }
@@ -235,11 +268,25 @@ static bool is_probed(const flash_peer_t *peer)
     return probed;
 }
 
+/* Once: what is missing now will be missing. By whichever thread waits inside MPI. */
+static void tell_blindness(opal_process_name_t name, const char *reason)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+
+    if (!atomic_flag_test_and_set_explicit(&told, memory_order_relaxed)) {
+        FLASH_VERBOSE(1,
+                      "coll:flash: rank %u is silent, and UCX cannot ask whether its process is "
+                      "there: %s",
+                      name.vpid, reason);
+    }
+}
+
 void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
     flash_process_t process = process_of(name);
     mca_coll_flash_modex_t *modex;
+    bool can;
 
     if (is_near(&process)) {
         lose_if_gone(name, peer);
@@ -247,9 +294,14 @@ void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer)
     }
     modex = is_probed(peer) ? NULL : mca_coll_flash_modex_fetch(name);
     if (modex != NULL && modex->address_bytes > 0) {
+        const char *reason = NULL;
+
         flash_progress_lock(progress);
-        mca_coll_flash_ucx()->probe(peer, modex + 1);
+        can = mca_coll_flash_ucx()->probe(peer, modex + 1, &reason);
         flash_progress_unlock(progress);
+        if (!can) {
+            tell_blindness(name, reason);
+        }
     }
     free(modex);
 }

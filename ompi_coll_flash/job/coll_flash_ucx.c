@@ -25,6 +25,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compat/coll_flash_compat.h"
+#include "engine/flash_engine.h"
+
 static const flash_ucx_calls_t *calls;
 
 /* ------------------------------------------------------------ the program's signals */
@@ -177,6 +180,35 @@ static const flash_ucx_calls_t *load_quietly(char *reason)
     return found;
 }
 
+/*
+ * Whether the user wants the job to go on when one of its processes has died: by mpirun's
+ * --enable-recovery, of which Open MPI 4 tells by a parameter, or by asking for probes.
+ */
+static bool outlives_processes(void)
+{
+    int recovery = mca_base_var_find("orte", "orte", NULL, "enable_recovery");
+    int probes = mca_base_var_find("ompi", "coll", "flash", "probe_seconds");
+    mca_base_var_source_t source = MCA_BASE_VAR_SOURCE_DEFAULT;
+    const bool *recovers = NULL;
+    const unsigned *seconds = NULL;
+
+    if (recovery >= 0 && mca_base_var_get_value(recovery, &recovers, NULL, NULL) == OPAL_SUCCESS &&
+        recovers != NULL && *recovers) {
+        return true;
+    }
+    return probes >= 0 && mca_base_var_get_value(probes, &seconds, &source, NULL) == OPAL_SUCCESS &&
+           source != MCA_BASE_VAR_SOURCE_DEFAULT;
+}
+
+/* Larger communicators exchange no messages of flash's. */
+static unsigned most_peers(void)
+{
+    const uint32_t most = UINT32_C(1) << FLASH_TAG_STEP_BITS;
+    uint32_t ranks = flash_compat_job_size();
+
+    return (ranks < most ? ranks : most) - 1;
+}
+
 flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, unsigned on_node,
                                            char reason[FLASH_UCX_REASON_MAX])
 {
@@ -192,7 +224,10 @@ flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, unsigned on_node,
         calls = load_quietly(reason);
     }
     if (calls != NULL) {
-        flash_ucx_surroundings_t around = {.across_nodes = across_nodes, .on_node = on_node};
+        flash_ucx_surroundings_t around = {.across_nodes = across_nodes,
+                                           .on_node = on_node,
+                                           .peers = most_peers(),
+                                           .outlives = outlives_processes()};
 
         if (mca_coll_flash_interfaces(networks, sizeof(networks))) {
             around.networks = networks;

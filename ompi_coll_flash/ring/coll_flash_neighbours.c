@@ -5,12 +5,16 @@
  */
 #include "ring/coll_flash_ring.h"
 
-static int find_neighbour(mca_coll_flash_module_t *module, uint32_t ahead, flash_peer_t **peer)
+static int find_neighbour(mca_coll_flash_module_t *module, uint32_t ahead, bool exchanges,
+                          flash_peer_t **peer)
 {
     int rank = (int) flash_ring_rank(&module->ring, ahead);
     opal_process_name_t name = ompi_group_get_proc_name(module->comm->c_local_group, rank);
 
     *peer = mca_coll_flash_peer_of(name);
+    if (*peer != NULL && exchanges) {
+        *peer = mca_coll_flash_peer_to_exchange(*peer);
+    }
     return *peer == NULL ? MPI_ERR_NO_MEM : mca_coll_flash_peer_connect(name, *peer);
 }
 
@@ -25,9 +29,9 @@ static int find_neighbours(mca_coll_flash_module_t *module)
     int rc;
 
     if (module->right == NULL) {
-        rc = find_neighbour(module, module->ring.nranks - 1, &module->left);
+        rc = find_neighbour(module, module->ring.nranks - 1, false, &module->left);
         if (rc == MPI_SUCCESS) {
-            rc = find_neighbour(module, 1, &right);
+            rc = find_neighbour(module, 1, false, &right);
         }
         if (rc != MPI_SUCCESS) {
             return rc;
@@ -45,7 +49,7 @@ static flash_peer_t *find_or_lose(mca_coll_flash_module_t *module, uint32_t ahea
 {
     flash_peer_t *peer;
 
-    if (find_neighbour(module, ahead, &peer) != MPI_SUCCESS && peer != NULL) {
+    if (find_neighbour(module, ahead, true, &peer) != MPI_SUCCESS && peer != NULL) {
         mca_coll_flash_peer_lose(peer);
     }
     return peer;

@@ -18,6 +18,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include "fault_endpoints.h"
 #include "fault_memory.h"
 
 typedef struct fault {
@@ -175,7 +176,7 @@ __attribute__((constructor)) static void arm_from_environment(void)
 }
 
 /* Open MPI and UCX call the same functions. */
-static bool is_flash(const void *caller)
+bool fault_is_flash(const void *caller)
 {
     if (is_in(caller, &library)) {
         return true;
@@ -191,7 +192,7 @@ static bool fails(int which, const void *caller)
     fault_t *fault = &faults[which];
     int left = atomic_load(&fault->left);
 
-    if (left == 0 || (left < 0 && !fault->lasts) || !is_flash(caller)) {
+    if (left == 0 || (left < 0 && !fault->lasts) || !fault_is_flash(caller)) {
         return false;
     }
     if (left > 0) {
@@ -230,9 +231,18 @@ static ucs_status_t status_of(int which)
         return FAILS(which) ? status_of(which) : next arguments; \
     }
 
-STATUS_FUNCTION(EP_CREATE, ucp_ep_create,
-                (ucp_worker_h worker, const ucp_ep_params_t *params, ucp_ep_h *ep),
-                (worker, params, ep))
+ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, ucp_ep_h *ep)
+{
+    ucs_status_t (*const next)(ucp_worker_h, const ucp_ep_params_t *, ucp_ep_h *) =
+        real("ucp_ep_create");
+
+    if (FAILS(EP_CREATE)) {
+        return status_of(EP_CREATE);
+    }
+    fault_endpoints_made += fault_is_flash(__builtin_return_address(0));
+    return next(worker, params, ep);
+}
+
 STATUS_FUNCTION(CONFIG_READ, ucp_config_read,
                 (const char *prefix, const char *file, ucp_config_t **config),
                 (prefix, file, config))
@@ -336,7 +346,7 @@ extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_real
 /* What came of an allocation, noted if it is flash's. */
 static void *noted(void *memory, const void *caller)
 {
-    if (is_flash(caller)) {
+    if (fault_is_flash(caller)) {
         fault_memory_add(memory);
     }
     return memory;

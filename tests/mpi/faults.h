@@ -10,6 +10,9 @@
  * FLASH_TEST_FAULT=FUNCTION in the environment: the first call of FUNCTION fails, in MPI_Init, too,
  * or call number FLASH_TEST_FAULT_CALL.
  *
+ * FLASH_TEST_ENDPOINTS in the environment: a line says how many endpoints flash has made, and how
+ * many of them it has closed, when it destroys their worker.
+ *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #ifndef FAULTS_H

@@ -72,6 +72,13 @@ mpi 2 --mca coll_flash_progress off -- test_faults callback_thread
 mpi 3 --mca coll_flash_callback_thread 1 -x FLASH_TEST_CALLBACK_THREAD=1 \
     -x FLASH_TEST_FAULT=ucp_worker_get_efd -- test_faults works # UCX for one thread
 
+# To both neighbours; a process that uses no ring has one to the next rank, by which nothing has gone.
+point 'the endpoints are closed before their worker is destroyed' \
+    says 3 'endpoints: 2 made, 2 closed before their worker' 3 -x FLASH_TEST_ENDPOINTS=1 -- test_faults works
+point 'no progress thread: the endpoints are closed likewise' \
+    says 3 'endpoints: 2 made, 2 closed before their worker' 3 --mca coll_flash_progress off \
+    -x FLASH_TEST_ENDPOINTS=1 -- test_faults works
+
 # In MPI_Init, on one rank: none uses flash.
 for function in ucp_config_read ucp_init_version ucp_worker_create ucp_worker_get_address \
     ucp_ep_create; do

@@ -10,20 +10,26 @@
 /* What UCX does next, and what it was asked for. */
 static struct {
     ucs_status_t ep_create, send;
-    int endpoints, closed, sent, workers;
+    int endpoints, closed, sent;
+    int workers, contexts;     /* open */
+    ucp_context_h context;     /* the last worker's */
     ucp_err_handler_t handler; /* the last endpoint's */
+    unsigned minor;            /* of UCX's version */
+    const char *tcp_devices;   /* of flash's context; NULL: none */
+    char probe_devices[64];    /* of the context for probes */
 } fake;
 
-static int endpoint, worker; /* for their addresses */
+static int endpoint, worker, context, probe_context, config; /* for their addresses */
 
 /* ---------------------------------------------------------------------- UCX */
 
-ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params,
+ucs_status_t ucp_worker_create(ucp_context_h of, const ucp_worker_params_t *params,
                                ucp_worker_h *made)
 {
-    (void) context, (void) params;
-    *made = (ucp_worker_h) (void *) &worker;
+    (void) params;
+    fake.context = of;
     fake.workers++;
+    *made = (ucp_worker_h) (void *) &worker;
     return UCS_OK;
 }
 
@@ -31,6 +37,33 @@ void ucp_worker_destroy(ucp_worker_h gone)
 {
     (void) gone;
     fake.workers--;
+}
+
+void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release)
+{
+    *major = 1;
+    *minor = fake.minor;
+    *release = 0;
+}
+
+ucs_status_t ucp_init_version(unsigned major, unsigned minor, const ucp_params_t *params,
+                              const ucp_config_t *with, ucp_context_h *made)
+{
+    (void) major, (void) minor, (void) params, (void) with;
+    fake.contexts++;
+    *made = (ucp_context_h) (void *) &probe_context;
+    return UCS_OK;
+}
+
+void ucp_cleanup(ucp_context_h gone)
+{
+    (void) gone;
+    fake.contexts--;
+}
+
+void ucp_config_release(ucp_config_t *gone)
+{
+    (void) gone;
 }
 
 unsigned ucp_worker_progress(ucp_worker_h with)
@@ -71,6 +104,25 @@ void ucp_request_free(void *request)
     (void) request;
 }
 
+/* Of flash_ucx_config.c. */
+int flash_ucx_configure_probes(const char *devices, ucp_config_t **made, char *reason)
+{
+    (void) reason;
+    snprintf(fake.probe_devices, sizeof(fake.probe_devices), "%s", devices);
+    *made = (ucp_config_t *) (void *) &config;
+    return FLASH_OK;
+}
+
+/* Of flash_ucx_found.c. */
+void flash_ucx_find(ucp_context_h of, flash_ucx_ways_t *ways)
+{
+    (void) of;
+    *ways = (flash_ucx_ways_t){.tcp = fake.tcp_devices != NULL, .faster = true};
+    if (ways->tcp) {
+        snprintf(ways->tcp_devices, sizeof(ways->tcp_devices), "%s", fake.tcp_devices);
+    }
+}
+
 /* Of flash_ucx_peer.c. */
 void flash_ucx_lose(flash_peer_t *peer)
 {
@@ -88,6 +140,8 @@ static void set_up(rig_t *rig)
 {
     memset(rig, 0, sizeof(*rig));
     memset(&fake, 0, sizeof(fake));
+    fake.minor = 13;
+    rig->ucx.context = (ucp_context_h) (void *) &context;
     rig->peer.ucx = &rig->ucx;
     rig->ucx.peers = &rig->peer;
 }
@@ -95,7 +149,9 @@ static void set_up(rig_t *rig)
 /* One look at a silent peer, whose endpoint fails meanwhile, if there is one. */
 static void look(rig_t *rig)
 {
-    flash_ucx_probe(&rig->peer, "address");
+    const char *reason;
+
+    (void) flash_ucx_probe(&rig->peer, "address", &reason);
     if (rig->peer.probe != NULL) {
         fake.handler.cb(fake.handler.arg, rig->peer.probe, UCS_ERR_CONNECTION_RESET);
     }
@@ -146,6 +202,59 @@ static void probes_that_cannot_be_opened(void)
     ok(is_lost_by(UCS_ERR_REJECTED) && is_lost_by(UCS_ERR_CONNECTION_RESET) &&
            is_lost_by(UCS_ERR_NOT_CONNECTED) && is_lost_by(UCS_ERR_ENDPOINT_TIMEOUT),
        "one that the other host refuses does");
+}
+
+/* ---------------------------------------------------------- what probes go by */
+
+/* Whether the probe is made: from a worker of that context. */
+static bool goes_by(rig_t *rig, void *expected)
+{
+    const char *reason = NULL;
+
+    return flash_ucx_probe(&rig->peer, "address", &reason) && reason == NULL &&
+           fake.endpoints == 1 && fake.workers == 1 && (void *) fake.context == expected;
+}
+
+/* Whether there is none, for a reason, and nothing is open. */
+static bool goes_by_nothing(rig_t *rig)
+{
+    const char *reason = NULL;
+
+    return !flash_ucx_probe(&rig->peer, "address", &reason) && reason != NULL &&
+           fake.endpoints == 0 && fake.workers == 0 && fake.contexts == 0;
+}
+
+static void set_up_rdma(rig_t *rig, unsigned minor, const char *tcp_devices)
+{
+    set_up(rig);
+    fake.minor = minor;
+    fake.tcp_devices = tcp_devices;
+    rig->ucx.rdma = rig->ucx.around.outlives = true;
+}
+
+static void what_probes_go_by(void)
+{
+    rig_t rig;
+
+    set_up(&rig);
+    ok(goes_by(&rig, &context) && fake.contexts == 0, "without RDMA: as messages go");
+    set_up_rdma(&rig, 14, "eth0");
+    ok(goes_by(&rig, &context) && fake.contexts == 0, "RDMA, UCX 1.14: as messages go");
+    set_up_rdma(&rig, 13, "lo,eth0,eth1");
+    ok(goes_by(&rig, &probe_context) && strcmp(fake.probe_devices, "lo,eth0,eth1") == 0,
+       "RDMA, UCX 1.13: by TCP");
+    flash_ucx_end_probes(&rig.ucx.super);
+    ok(fake.workers == 0 && fake.contexts == 0 && fake.closed == 1, "nothing of it stays open");
+    set_up_rdma(&rig, 13, "lo,eth0,eth1");
+    rig.ucx.around.networks = "eth1,eth2";
+    ok(goes_by(&rig, &probe_context) && strcmp(fake.probe_devices, "eth1") == 0,
+       "by the interfaces that Open MPI uses");
+    flash_ucx_end_probes(&rig.ucx.super);
+    set_up_rdma(&rig, 13, NULL);
+    ok(goes_by_nothing(&rig), "RDMA, UCX 1.13, no TCP: not at all, for a reason");
+    set_up_rdma(&rig, 13, "eth0");
+    rig.ucx.around.outlives = false;
+    ok(goes_by_nothing(&rig), "RDMA, UCX 1.13, a job that outlives no process: likewise");
 }
 
 /* ---------------------------------------------------------- loopback probes */
@@ -227,6 +336,7 @@ int main(void)
     one_failed_probe_is_not_enough();
     silences_are_counted_apart();
     probes_that_cannot_be_opened();
+    what_probes_go_by();
     loopback_probes();
     loopback_probes_that_come_late();
     loopback_probes_that_cannot_be_sent();

@@ -61,6 +61,31 @@ static void contexts(void)
           true, true, "tcp (eth0), ud_verbs (rxe0:1)");
 }
 
+static void chooses(const char *what, const char *devices, const char *networks,
+                    const char *expected)
+{
+    char chosen[FLASH_UCX_NETWORKS_MAX];
+
+    flash_ucx_ways_choose(devices, networks, chosen);
+    if (!ok(strcmp(chosen, expected) == 0, "%s", what)) {
+        diag("\"%s\"", chosen);
+    }
+}
+
+static void devices(void)
+{
+    char text[] = "#      resource 1  :  md 1  dev 1  flags -- tcp/eth0\n"
+                  "#      resource 2  :  md 1  dev 2  flags -- tcp/ib0\n"
+                  "#      resource 3  :  md 4  dev 12 flags a- ud_verbs/rxe0:1\n";
+    flash_ucx_ways_t ways;
+
+    flash_ucx_ways_read(text, &ways);
+    ok(strcmp(ways.tcp_devices, "eth0,ib0") == 0, "the devices by TCP");
+    chooses("all, where nothing is said of them", "eth0,ib0", NULL, "eth0,ib0");
+    chooses("those that both lists have", "lo,eth0,eth01,ib0", "ib0,eth0,eth1", "eth0,ib0");
+    chooses("all, where the lists have none in common", "eth0,ib0", "eth00,ib", "eth0,ib0");
+}
+
 static void others(void)
 {
     char text[TEXT_MAX] = "";
@@ -83,6 +108,7 @@ int main(void)
 {
     endpoints();
     contexts();
+    devices();
     others();
     return tap_done();
 }

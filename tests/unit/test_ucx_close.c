@@ -1,0 +1,156 @@
+/*
+ * test_ucx_close.c: the end of endpoints, over UCX calls of this file's own: which are flushed and
+ * closed, and that nothing waits for good.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "flash_ucx_internal.h"
+#include "tap.h"
+
+enum { PEERS = 4 };
+
+/* What UCX does, and what it was asked for. */
+static struct {
+    int flushed[PEERS], closed[PEERS]; /* calls, by endpoint */
+    int progressed, freed;
+    int takes; /* as many calls of progress are needed until a request is done; -1: it never is */
+} fake;
+
+static char places[PEERS]; /* for the addresses of endpoints */
+static char request;
+
+static size_t number_of(ucp_ep_h ep)
+{
+    return (size_t) ((char *) ep - places);
+}
+
+static ucs_status_ptr_t begin(void)
+{
+    return fake.takes == 0 ? NULL : &request;
+}
+
+ucs_status_ptr_t ucp_ep_flush_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
+{
+    (void) param;
+    fake.flushed[number_of(ep)]++;
+    return begin();
+}
+
+ucs_status_ptr_t ucp_ep_close_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
+{
+    (void) param;
+    fake.closed[number_of(ep)]++;
+    return begin();
+}
+
+unsigned ucp_worker_progress(ucp_worker_h worker)
+{
+    (void) worker;
+    fake.progressed++;
+    return 0;
+}
+
+ucs_status_t ucp_request_check_status(void *of)
+{
+    (void) of;
+    return fake.takes >= 0 && fake.progressed >= fake.takes ? UCS_OK : UCS_INPROGRESS;
+}
+
+void ucp_request_free(void *gone)
+{
+    (void) gone;
+    fake.freed++;
+}
+
+/* A millisecond passes with each look at the clock. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static long looks;
+
+    (void) clock;
+    looks++;
+    now->tv_sec = looks / 1000;
+    now->tv_nsec = looks % 1000 * 1000000;
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------- */
+
+typedef struct rig {
+    flash_ucx_t ucx;
+    flash_peer_t peers[PEERS];
+} rig_t;
+
+/* All have an endpoint that has been used. */
+static void set_up(rig_t *rig, int takes)
+{
+    memset(rig, 0, sizeof(*rig));
+    memset(&fake, 0, sizeof(fake));
+    fake.takes = takes;
+    for (int k = 0; k < PEERS; k++) {
+        rig->peers[k].ucx = &rig->ucx;
+        rig->peers[k].ep = (ucp_ep_h) (void *) &places[k];
+        rig->peers[k].used = true;
+        rig->peers[k].next = rig->ucx.peers;
+        rig->ucx.peers = &rig->peers[k];
+    }
+}
+
+static bool is_each(const int calls[PEERS], int expected)
+{
+    bool all = true;
+
+    for (int k = 0; k < PEERS; k++) {
+        all &= calls[k] == expected;
+    }
+    return all;
+}
+
+static void all_that_were_used(void)
+{
+    rig_t rig;
+
+    set_up(&rig, 0);
+    ok(flash_ucx_flush(&rig.ucx.super) && is_each(fake.flushed, 1) && is_each(fake.closed, 0),
+       "each endpoint is flushed");
+    flash_ucx_close(&rig.ucx);
+    ok(is_each(fake.flushed, 1) && is_each(fake.closed, 1) && fake.progressed == 0,
+       "each is closed, and nothing else happens meanwhile");
+    set_up(&rig, 3);
+    ok(flash_ucx_flush(&rig.ucx.super) && fake.progressed == 3 && fake.freed == PEERS,
+       "what takes time is waited for");
+}
+
+static void not_these(void)
+{
+    rig_t rig;
+
+    set_up(&rig, 0);
+    rig.peers[0].lost = true;
+    rig.peers[1].failing = true;
+    rig.peers[2].used = false;
+    rig.peers[3].ep = NULL;
+    ok(flash_ucx_flush(&rig.ucx.super) && is_each(fake.flushed, 0),
+       "none to a peer that is lost, or fails, or has sent and got nothing, or has no endpoint");
+    flash_ucx_close(&rig.ucx);
+    ok(is_each(fake.closed, 0), "nor are these closed");
+}
+
+static void not_for_good(void)
+{
+    rig_t rig;
+
+    set_up(&rig, -1);
+    ok(!flash_ucx_flush(&rig.ucx.super) && fake.freed == PEERS,
+       "what never arrives is not waited for for good, and is told");
+    flash_ucx_close(&rig.ucx);
+    ok(is_each(fake.closed, 1) && fake.freed == 2 * PEERS, "nor is what never closes");
+}
+
+int main(void)
+{
+    all_that_were_used();
+    not_these();
+    not_for_good();
+    return tap_done();
+}
