@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "engine/flash_engine.h"
+#include "engine/flash_segments.h"
 
 typedef struct model_rank model_rank_t;
 
@@ -92,9 +93,6 @@ static bool make_rank(model_rank_t *rank, const model_ring_t *ring, model_networ
                      .ring = {.nranks = ring->nranks, .place = place},
                      .pieces = ring->pieces,
                      .row = 1,
-                     .segment_elements =
-                         ring->segment_bytes == 0 ? FLASH_USUAL_SEGMENT : ring->segment_bytes,
-                     .longest_segment = ring->segment_bytes == 0 ? FLASH_LONGEST_SEGMENT : 0,
                      .blocks = {.count = ring->block_bytes}},
         .element = 1,
         .left = model_network_peer(network, (place + ring->places - 1) % ring->places),
@@ -106,6 +104,11 @@ static bool make_rank(model_rank_t *rank, const model_ring_t *ring, model_networ
         .combine = combine,
         .user = rank};
 
+    if (ring->segment_bytes == 0) {
+        flash_segments_cut(&params.schedule, params.element, NULL);
+    } else {
+        flash_segments_cut_equal(&params.schedule, params.element, ring->segment_bytes);
+    }
     if (ring->block_seconds > 0 && ring->allgather) {
         params.consume = compute;
     } else if (ring->block_seconds > 0) {

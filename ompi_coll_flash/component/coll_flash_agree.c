@@ -47,7 +47,18 @@ static bool wants_on_node(void)
  * which the smallest is that of the largest value; and what else is agreed on.
  */
 enum { PRIORITY, SEGMENT_BYTES, ALGORITHM, COSTS, BUILT_IN, SHM_ASKED, SHARED };
-enum { USABLE = 2 * SHARED, FABRIC, THREAD, ON_NODE, SHM, READABLE, RECDBL, NO_SUMMARY, VALUES };
+enum {
+    USABLE = 2 * SHARED,
+    FABRIC,
+    RDMA,
+    THREAD,
+    ON_NODE,
+    SHM,
+    READABLE,
+    RECDBL,
+    NO_SUMMARY,
+    VALUES
+};
 
 /* As far as ranks can compare. */
 static int64_t comparable(size_t bytes)
@@ -77,7 +88,11 @@ static size_t segment_of(int64_t value)
 static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next, bool usable)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
+    mca_coll_flash_fabric_t fabric = {.suits = true};
 
+    if (usable) {
+        fabric = mca_coll_flash_fabric_look(world, next);
+    }
     mine[PRIORITY] = params->priority;
     mine[SEGMENT_BYTES] = segment_bytes();
     mine[ALGORITHM] = params->algorithm;
@@ -88,7 +103,8 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next,
         mine[SHARED + k] = -mine[k];
     }
     mine[USABLE] = usable;
-    mine[FABRIC] = !usable || mca_coll_flash_fabric_suits(world, next);
+    mine[FABRIC] = fabric.suits;
+    mine[RDMA] = fabric.rdma;
     mine[THREAD] = !usable || mca_coll_flash_job_may_progress();
     mine[ON_NODE] = wants_on_node();
     mine[SHM] = mca_coll_flash_shm_meet(world) ? params->shm : FLASH_SHM_NO;
@@ -157,6 +173,7 @@ static void set_choices(const int64_t least[VALUES])
     params->shm_readable = params->shm >= FLASH_SHM_AUTO && least[READABLE];
     params->recdbl = least[RECDBL];
     params->segment_bytes = segment_of(least[SEGMENT_BYTES]);
+    params->rdma = least[RDMA];
 }
 
 /* Once all know how long segments are. Each rank has its own. */
@@ -181,12 +198,13 @@ static void tell_outcome(const int64_t least[VALUES])
     }
     FLASH_VERBOSE(1,
                   "coll:flash: %s this job (algorithm %s, costs %s, segment_bytes %zu, on_node %s, "
-                  "shm %s%s%s%s)",
+                  "shm %s%s%s%s%s)",
                   serves(least) ? "serves" : "does not serve",
                   mca_coll_flash_path_names[params->algorithm], mca_coll_flash_costs_source(),
                   params->segment_bytes, least[ON_NODE] ? "yes" : "no",
                   mca_coll_flash_shm_names[params->shm],
                   params->shm >= FLASH_SHM_AUTO && !params->shm_readable ? " without reading" : "",
+                  params->rdma && params->segment_bytes == 0 ? ", segments for RDMA" : "",
                   params->recdbl ? "" : ", without recdbl",
                   least[THREAD] ? "" : ", without a progress thread on some rank");
 }

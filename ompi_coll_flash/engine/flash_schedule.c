@@ -202,16 +202,41 @@ static size_t part_begin(size_t total, uint32_t parts, uint32_t k)
     return whole * k + (k < rest ? k : rest);
 }
 
+/* The least whole number whose square is not less than the product; or `most`, where that is less. */
+static size_t square_root(size_t one, size_t other, size_t most)
+{
+    size_t below = 0, root = most;
+
+    if (other > most || one > most / other * most) {
+        return most;
+    }
+    while (root - below > 1) {
+        size_t middle = below + (root - below) / 2;
+
+        if (middle * middle < one * other) {
+            below = middle;
+        } else {
+            root = middle;
+        }
+    }
+    return root;
+}
+
 /*
  * A piece of more elements never wants shorter segments: flash_schedule_max_segment() relies on
  * that.
  */
 static size_t wanted_segment(const flash_schedule_t *schedule, size_t piece)
 {
-    size_t eighth = divide_up(piece, 8), longest = schedule->longest_segment;
-    size_t wanted = eighth < longest ? eighth : longest;
+    size_t least = schedule->segment_elements, longest = schedule->longest_segment, wanted;
 
-    return wanted > schedule->segment_elements ? wanted : schedule->segment_elements;
+    if (longest <= least) {
+        return least;
+    }
+    wanted = schedule->square > 0 ? square_root(piece, schedule->square, longest)
+                                  : divide_up(piece, schedule->parts);
+    wanted = wanted < longest ? wanted : longest;
+    return wanted > least ? wanted : least;
 }
 
 flash_split_t flash_schedule_split(const flash_schedule_t *schedule, uint32_t block)

@@ -45,9 +45,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where none is asked for: bytes of segments, and of long ones. */
+/* Where none is asked for: bytes of segments, and of long ones, and how many a long piece has. */
 #define FLASH_USUAL_SEGMENT   ((size_t) 256 << 10)
 #define FLASH_LONGEST_SEGMENT ((size_t) 4 << 20)
+#define FLASH_USUAL_PARTS     8
 
 typedef enum flash_kind {
     FLASH_ALLGATHER,
@@ -88,9 +89,11 @@ typedef struct flash_schedule {
     flash_ring_t ring;
     uint32_t pieces;         /* wanted pieces to a block, at least 1 */
     size_t row;              /* elements that no piece separates, at least 1 */
-    size_t segment_elements; /* wanted elements in a segment, at least 1 */
-    size_t longest_segment;  /* a long piece's segments have an eighth of it, but no more elements
-                                than this, and no fewer than the above */
+    size_t segment_elements; /* least elements in a segment, at least 1 */
+    size_t
+        longest_segment; /* most elements; if it is not more than the above, that holds for all */
+    uint32_t parts;      /* between these two, a piece has so many segments, at least 1, or, */
+    size_t square;       /* if this is not 0, segments whose square is this times the piece */
     flash_blocks_t blocks;
     flash_blocks_t out; /* of an all-to-all: those that go to the ranks */
 } flash_schedule_t;

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "job/coll_flash_ucx.h"
 
@@ -97,7 +98,16 @@ static bool own_is_faster(ompi_proc_t *neighbour, char name[NAME_MAX_BYTES])
     return !before && strcmp(pml, "ucx") != 0;
 }
 
-bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int next)
+/*
+ * Whether buffers of this node's ranks may lie in a GPU's memory, whose copies to and from the host
+ * overlap with messages as long as a block has several segments.
+ */
+static bool has_gpu(void)
+{
+    return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+}
+
+mca_coll_flash_fabric_t mca_coll_flash_fabric_look(ompi_communicator_t *world, int next)
 {
     ompi_proc_t *neighbour = ompi_comm_peer_lookup(world, next);
     flash_progress_t *progress = mca_coll_flash_job_progress();
@@ -107,7 +117,7 @@ bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int next)
     bool faster;
 
     if (neighbour == NULL || OPAL_PROC_ON_LOCAL_NODE(neighbour->super.proc_flags)) {
-        return true;
+        return (mca_coll_flash_fabric_t){.suits = true, .rdma = true};
     }
     peer = mca_coll_flash_peer_of(neighbour->super.proc_name);
     flash_progress_lock(progress);
@@ -116,5 +126,7 @@ bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int next)
     faster = own_is_faster(neighbour, own);
     FLASH_VERBOSE(1, "coll:flash: UCX reaches other nodes by %s, Open MPI by %s",
                   ways.names[0] == '\0' ? "what it does not tell" : ways.names, own);
-    return !faster || !ways.tcp || ways.faster || mca_coll_flash_params.any_fabric;
+    return (mca_coll_flash_fabric_t){.suits = !faster || !ways.tcp || ways.faster ||
+                                              mca_coll_flash_params.any_fabric,
+                                     .rdma = ways.faster && !has_gpu()};
 }

@@ -69,11 +69,16 @@ bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int rank);
 /* Why it could not. */
 const char *mca_coll_flash_job_reason(void);
 
-/*
- * Once this rank could take part: false if Open MPI's own messages reach the next rank, on another
- * node, by a faster fabric than UCX does, and coll_flash_any_fabric does not say otherwise.
- */
-bool mca_coll_flash_fabric_suits(ompi_communicator_t *world, int next);
+/* By what a rank reaches the next one; both true if that is on this node. */
+typedef struct mca_coll_flash_fabric {
+    /* False: Open MPI's own messages go by a faster fabric than UCX's, and coll_flash_any_fabric
+       does not say otherwise. */
+    bool suits;
+    bool rdma; /* UCX goes by RDMA devices, and between the memories of hosts alone */
+} mca_coll_flash_fabric_t;
+
+/* Once this rank could take part. */
+mca_coll_flash_fabric_t mca_coll_flash_fabric_look(ompi_communicator_t *world, int next);
 
 /* The engine's owner; NULL if UCX could not be opened. */
 flash_progress_t *mca_coll_flash_job_progress(void);

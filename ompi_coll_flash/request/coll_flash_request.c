@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "device/flash_stager.h"
+#include "engine/flash_segments.h"
 
 static opal_free_list_t requests;
 static bool requests_made;
@@ -274,10 +275,13 @@ static bool calls_on_thread(const mca_coll_flash_request_t *request)
 static void fill_segments(const mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
     size_t wanted = request->settings->segment_bytes;
-    size_t elements = (wanted == 0 ? FLASH_USUAL_SEGMENT : wanted) / params->element;
+    bool far = mca_coll_flash_params.rdma && !request->module->on_node;
 
-    params->schedule.segment_elements = elements == 0 ? 1 : elements;
-    params->schedule.longest_segment = wanted == 0 ? FLASH_LONGEST_SEGMENT / params->element : 0;
+    if (wanted > 0) {
+        flash_segments_cut_equal(&params->schedule, params->element, wanted);
+    } else {
+        flash_segments_cut(&params->schedule, params->element, far ? &flash_link_rdma : NULL);
+    }
 }
 
 static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *params)

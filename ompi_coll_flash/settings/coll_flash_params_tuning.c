@@ -67,7 +67,11 @@ static void register_segments(void)
         "Size in bytes of the segments into which a block is cut on its way around "
         "the ring: one is reduced or sent on while the next arrives. 0: flash chooses, 256 KiB for "
         "blocks, or pieces that callbacks see, up to 2 MiB, an eighth of longer ones, at most 4 "
-        "MiB: each segment costs messages and, of a device's memory, copies. Where ranks were "
+        "MiB: each segment costs messages and, of a device's memory, copies. Between nodes that "
+        "RDMA "
+        "devices join, and that have no GPU, an allgather's blocks are whole up to 4 MiB, and a "
+        "reduction's segments as long as the square root of the block's length says. Where ranks "
+        "were "
         "given different values, all use the smallest that is not 0. Less than 64, but for 0, "
         "counts as 64");
     mca_coll_flash_register_variable(

@@ -129,6 +129,7 @@ void sim_instance_create(sim_t *sim, uint32_t rank, uint32_t spec)
                                       .row = shape->row,
                                       .segment_elements = shape->segment,
                                       .longest_segment = shape->longest,
+                                      .parts = FLASH_USUAL_PARTS,
                                       .blocks = blocks_by(&in->in_layout, shape),
                                       .out = blocks_by(&in->out_layout, shape)};
     create_buffers(in);

@@ -255,6 +255,7 @@ static void test_long_pieces(void)
 
     schedule.segment_elements = 256;
     schedule.longest_segment = 4096;
+    schedule.parts = FLASH_USUAL_PARTS;
     for (size_t k = 0; k < sizeof(cuts) / sizeof(cuts[0]) && so; k++) {
         flash_split_t split;
 
