@@ -114,8 +114,11 @@ function special_table() {
     special("version: a component that another Open MPI loads declines", \
         "settings/coll_flash_version.c:^(ask_library|print_built_for|mca_coll_flash_version_fits)$")
     special("probe of a process on another host", \
-        "ucx_backend/flash_ucx_probe.c:(probe|^open_worker$|^progress$|^tells_of_peer$) " \
+        "ucx_backend/flash_ucx_probe.c:(probe|^flash_ucx_new_worker$|^progress$|^tells_of_peer$) " \
         "job/coll_flash_peer.c:(probe|peers_judge)")
+    special("probe by TCP beside RDMA devices", "ucx_backend/flash_ucx_prober.c")
+    special("a context for exchanges with all ranks", "ucx_backend/flash_ucx_exchange.c")
+    special("segments for RDMA", "engine/flash_segments.h engine/flash_segments.c")
     special("loopback probe", "ucx_backend/flash_ucx_probe.c:loopback job/coll_flash_job.c:(loopback|^settle$) " \
         "ring/coll_flash_ring_watch.c:blocked_queue")
     special("unblocking", "job/coll_flash_peer.c:(suspect|unblock|^give_up$)")

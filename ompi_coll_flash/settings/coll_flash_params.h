@@ -53,7 +53,7 @@ typedef struct mca_coll_flash_params {
     bool shm_readable; /* agreed on, no parameter: each rank may read another's memory */
     bool recdbl;       /* agreed on, no parameter: each rank has memory for it */
     size_t segment_bytes;
-    bool rdma; /* no parameter: see mca_coll_flash_fabric_t; agreed */
+    bool rdma;            /* no parameter: see mca_coll_flash_fabric_t; agreed */
     bool callback_thread; /* unless a communicator's info key says otherwise */
     unsigned segment_window, max_sends;
     size_t scratch_cache_bytes; /* of scratch memory */

@@ -43,7 +43,8 @@ goes_by_verbs() {
     after=$(packets 1)
     echo "packets: $before before, $after after"
     grep 'UCX reaches other nodes' "$log"
-    holds "$guests" 'UCX reaches other nodes by \(\(rc\|ud\)_verbs (rxe0:1), \)\+Open MPI by' && ((after - before > 1000))
+    holds "$guests" 'serves this job (.*, segments for RDMA' &&
+        holds "$guests" 'UCX reaches other nodes by \(\(rc\|ud\)_verbs (rxe0:1), \)\+Open MPI by' && ((after - before > 1000))
 }
 
 # On each shape.
