@@ -67,7 +67,7 @@ suite_2x1() {
 }
 # exchanges PROGRAM [CASE]...: in a job of more ranks than UCX may have queue pairs for, exchanges go by datagrams.
 exchanges() {
-    says "$((guests * FLASH_LAB_RANKS))" 'exchanges with all ranks reach other nodes by ud_verbs (rxe0:1)$' \
+    says "$((guests * FLASH_LAB_RANKS))" 'exchanges with all ranks reach other nodes by ud_verbs (rxe0:1)' \
         "$((guests * FLASH_LAB_RANKS))" --mca coll_flash_verbose 1 -x UCX_RC_MAX_NUM_EPS=2 -- "$@" &&
         holds + 'UCX reaches other nodes by rc_verbs (rxe0:1), '
 }
