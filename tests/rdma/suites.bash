@@ -4,11 +4,13 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # variables of run.sh and runner.bash
 
-# guests_for GUESTS RANKS: a point: so many guests are up, with so many ranks each. Otherwise the suite is left.
+# guests_for GUESTS RANKS: a point: so many guests are up, with so many ranks each. Otherwise the suite is left. They
+# boot for points of FLASH_TEST_ONLY as well.
 guests_for() {
     guests=$1
     export FLASH_LAB_RANKS=$2
     point "$1 guests boot" "$lab" up "$1"
+    wanted "$1 guests boot" || "$lab" up "$1"
     [[ -e /run/lab/pid.$1 ]]
 }
 
