@@ -317,10 +317,11 @@ static void loopback_probes_that_cannot_be_sent(void)
 
 static void what_probes_open_is_closed(void)
 {
+    const char *reason = NULL;
     rig_t rig;
 
     set_up(&rig);
-    flash_ucx_probe(&rig.peer, "address");
+    (void) flash_ucx_probe(&rig.peer, "address", &reason);
     (void) flash_ucx_loopback(&rig.ucx.super);
     ok(fake.workers == 2, "probes and loopback probes have a worker each");
     (void) is_blocked_at(&rig, 2);
