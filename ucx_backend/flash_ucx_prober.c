@@ -1,15 +1,15 @@
 /*
  * flash_ucx_prober.c: the worker that probes are made from, and what they go by.
  *
- * A probe that goes by the transports of the messages tells of the way that the messages take. Up to
- * UCX 1.13 that is not to be had with RDMA devices: the probe connects by datagrams (UD), and UCX
- * ends this process by an assertion if the dead one does not answer. Probes then go by TCP, from a
- * context that has no other transport.
+ * A probe that goes by the transports of the messages tells of the way that the messages take. With
+ * RDMA devices it connects by datagrams (UD), and up to UCX 1.13 UCX ends this process by an
+ * assertion if a dead one does not answer; the launcher then ends the job. In a job that is to go on
+ * without one of its processes, probes therefore go by TCP, from a context that has no other
+ * transport.
  *
- * TCP may not lead to the other nodes, where the messages go by RDMA: a firewall, or an interface
- * that has the same address on each node, makes a process that is there look like one that has gone.
- * So flash asks by TCP only in a job that is to go on without one of its processes. In any other
- * job the launcher ends all processes when one has died.
+ * In that job only: TCP may not lead to the other nodes, where the messages go by RDMA. A firewall,
+ * or an interface that has the same address on each node, makes a process that is there look like
+ * one that has gone.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -53,15 +53,10 @@ static bool open_tcp(flash_ucx_t *ucx, const char **reason)
 
 bool flash_ucx_open_prober(flash_ucx_t *ucx, const char **reason)
 {
-    bool by_tcp = ucx->rdma && ends_by_datagrams();
+    bool by_tcp = ucx->rdma && ucx->around.outlives && ends_by_datagrams();
 
     if (ucx->prober != NULL) {
         return true;
-    }
-    if (by_tcp && !ucx->around.outlives) {
-        *reason = "up to UCX 1.13 it does that by TCP, and only in a job that is to outlive a "
-                  "process (mpirun --enable-recovery, or coll_flash_probe_seconds is set)";
-        return false;
     }
     if (by_tcp && !open_tcp(ucx, reason)) {
         return false;
