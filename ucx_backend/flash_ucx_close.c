@@ -8,7 +8,7 @@
  *
  * Without error handling, which flash's endpoints do without (flash_ucx_peer.c), UCX closes an
  * endpoint by flushing it, and in no other way. An endpoint to a lost peer, whose messages arrive
- * nowhere, is left to ucp_worker_destroy().
+ * nowhere, is left to ucp_worker_destroy(), and so is one whose flush did not end in time.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -30,7 +30,7 @@ static int64_t milliseconds(void)
 /* An endpoint that has carried no message may not be connected: its flush waits for the other end. */
 static bool may_flush(const flash_peer_t *peer)
 {
-    return peer->ep != NULL && peer->used && !peer->lost && !peer->failing;
+    return peer->ep != NULL && peer->used && !peer->unflushed && !peer->lost && !peer->failing;
 }
 
 /* With each endpoint. Whether there is anything to wait for. */
@@ -87,6 +87,7 @@ static bool end_all(flash_ucx_t *ucx, begin_t begin, int64_t most)
     for (flash_peer_t *peer = ucx->peers; waits && peer != NULL; peer = peer->next) {
         if (peer->flush != NULL) {
             forget(peer);
+            peer->unflushed = true;
         }
     }
     return !waits;

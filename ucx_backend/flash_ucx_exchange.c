@@ -18,6 +18,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -28,7 +29,7 @@ static unsigned most_connections(void)
     if (most == NULL) {
         return FLASH_UCX_RC_ENDPOINTS;
     }
-    return strcmp(most, "inf") == 0 ? UINT_MAX : (unsigned) strtoul(most, NULL, 10);
+    return strcasecmp(most, "inf") == 0 ? UINT_MAX : (unsigned) strtoul(most, NULL, 10);
 }
 
 /* Both workers wake the progress thread by one descriptor, which is there from the begin. */
@@ -39,10 +40,17 @@ static bool watch(const flash_ucx_t *ucx, int fd)
     return epoll_ctl(ucx->both_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+/* Not within a node, nor where the environment has told UCX a number, which holds for both contexts. */
+static bool are_apart(const flash_ucx_t *ucx, unsigned peers)
+{
+    return ucx->rdma && ucx->around.across_nodes && flash_ucx_set_to("NUM_EPS", NULL) == NULL &&
+           peers > most_connections();
+}
+
 void flash_ucx_set_exchanges(flash_ucx_t *ucx, unsigned peers)
 {
     ucx->both_fd = -1;
-    if (!ucx->rdma || peers <= most_connections()) {
+    if (!are_apart(ucx, peers)) {
         return;
     }
     if (ucx->super.event_fd >= 0) {

@@ -72,13 +72,13 @@ static void complete_round(ompi_request_t *request, int error)
     mca_coll_flash_handle_complete(&persistent->handle, error);
 }
 
-static flash_kind_t kind_of(const mca_coll_flash_persistent_t *persistent)
+static flash_kind_t kind_of(const mca_coll_flash_module_t *module,
+                            const mca_coll_flash_settings_t *settings,
+                            const mca_coll_flash_arguments_t *arguments)
 {
-    flash_kind_t kind = persistent->arguments.kind;
-
-    return kind == FLASH_REDUCE_SCATTER
-               ? mca_coll_flash_reduce_scatter_kind(persistent->module, &persistent->settings)
-               : kind;
+    return arguments->kind == FLASH_REDUCE_SCATTER
+               ? mca_coll_flash_reduce_scatter_kind(module, settings)
+               : arguments->kind;
 }
 
 static mca_coll_flash_ticket_t ticket_of(const mca_coll_flash_persistent_t *persistent)
@@ -94,8 +94,9 @@ static mca_coll_flash_ticket_t ticket_of(const mca_coll_flash_persistent_t *pers
  */
 static int refuse_again(mca_coll_flash_persistent_t *persistent, ompi_request_t **ring)
 {
-    mca_coll_flash_request_t *request =
-        mca_coll_flash_request_new(persistent->module, ticket_of(persistent), kind_of(persistent));
+    mca_coll_flash_request_t *request = mca_coll_flash_request_new(
+        persistent->module, ticket_of(persistent),
+        kind_of(persistent->module, &persistent->settings, &persistent->arguments));
 
     return request == NULL ? persistent->refused
                            : mca_coll_flash_request_refuse(request, persistent->refused, ring);
@@ -245,18 +246,19 @@ static mca_coll_flash_persistent_t *make_request(mca_coll_flash_module_t *module
 static int make_ring(mca_coll_flash_module_t *module, const mca_coll_flash_collective_t *collective,
                      const mca_coll_flash_arguments_t *arguments, ompi_request_t **request)
 {
-    /* First of all, for the other ranks take it, too. */
+    /* First of all, for the other ranks take it, and count the tags of this kind, too. */
     uint32_t op_id = mca_coll_flash_persistent_id_take(module);
-    mca_coll_flash_persistent_t *persistent = make_request(module, arguments);
+    mca_coll_flash_persistent_t *persistent;
 
+    /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
+    (void) mca_coll_flash_ring_prepare(module, kind_of(module, &module->settings, arguments));
+    persistent = make_request(module, arguments);
     if (persistent == NULL) {
         return MPI_ERR_NO_MEM;
     }
     persistent->sequence = FLASH_CALL_SEQUENCES | op_id;
     persistent->settings = module->settings;
     persistent->collective = collective;
-    /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
-    (void) mca_coll_flash_ring_prepare(module, kind_of(persistent));
     if (keep_arrays(persistent, ompi_comm_size(module->comm)) != MPI_SUCCESS) {
         mca_coll_flash_handle_leave(&persistent->handle);
         return MPI_ERR_NO_MEM;
@@ -308,15 +310,10 @@ int mca_coll_flash_make_persistent(const mca_coll_flash_collective_t *collective
                                    ompi_request_t **request)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_path_t path;
-    bool has_id;
-    int rc = mca_coll_flash_persistent_id_find(module, &has_id);
+    bool has_id = mca_coll_flash_persistent_id_find(module);
+    mca_coll_flash_path_t path = mca_coll_flash_persistent_path_of(
+        name, arguments, module, has_id ? FLASH_NO_REASON : FLASH_PERSISTENT_OP_IDS);
 
-    if (rc != MPI_SUCCESS) {
-        return rc;
-    }
-    path = mca_coll_flash_persistent_path_of(name, arguments, module,
-                                             has_id ? FLASH_NO_REASON : FLASH_PERSISTENT_OP_IDS);
     return path == FLASH_FALLBACK ? make_below(module, collective, arguments, info, request)
                                   : make_ring(module, collective, arguments, request);
 }

@@ -204,7 +204,9 @@ static void tell_outcome(const int64_t least[VALUES])
                   params->segment_bytes, least[ON_NODE] ? "yes" : "no",
                   mca_coll_flash_shm_names[params->shm],
                   params->shm >= FLASH_SHM_AUTO && !params->shm_readable ? " without reading" : "",
-                  params->rdma && params->segment_bytes == 0 ? ", segments for RDMA" : "",
+                  params->rdma && flash_compat_spans_nodes() && params->segment_bytes == 0
+                      ? ", segments for RDMA"
+                      : "",
                   params->recdbl ? "" : ", without recdbl",
                   least[THREAD] ? "" : ", without a progress thread on some rank");
 }

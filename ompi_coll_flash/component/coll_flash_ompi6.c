@@ -88,10 +88,13 @@ static bool arrays_fit(const char *name, flash_large_counts_t counts,
     return fit;
 }
 
-/* MPI_SUCCESS, or MPI_ERR_BUFFER, which is explained: it would be read by the host. */
-static int refuse_devices(const void *sendbuf, const void *recvbuf)
+/*
+ * MPI_SUCCESS, or MPI_ERR_BUFFER, which is explained: it would be read by the host. Built for such
+ * memory, Open MPI still reduces by the processor in its non-blocking calls. `op`: NULL, no reduction.
+ */
+static int refuse_devices(const void *sendbuf, const void *recvbuf, MPI_Op op)
 {
-    if (!flash_compat_takes_devices() &&
+    if ((op != NULL || !flash_compat_takes_devices()) &&
         (mca_coll_flash_is_on_device(sendbuf) || mca_coll_flash_is_on_device(recvbuf))) {
         return mca_coll_flash_refuse_device("a block of 2 GiB, or an array of large counts");
     }
@@ -105,7 +108,7 @@ int mca_coll_flash_large_iallgather(const void *sendbuf, flash_large_count_t sen
                                     mca_coll_base_module_t *module)
 {
     if (!block_fits("Iallgather", recvcount, recvtype, module)) {
-        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                   recvtype, comm, request,
@@ -122,7 +125,7 @@ int mca_coll_flash_large_iallgatherv(const void *sendbuf, flash_large_count_t se
                                      ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!arrays_fit("Iallgatherv", recvcounts, &displs, recvtype, module)) {
-        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->iallgatherv(sendbuf, sendcount, sendtype, recvbuf,
                                                    recvcounts, displs, recvtype, comm, request,
@@ -139,7 +142,7 @@ int mca_coll_flash_large_ireduce_scatter(const void *sendbuf, void *recvbuf,
                                          ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!arrays_fit("Ireduce_scatter", recvcounts, NULL, datatype, module)) {
-        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->ireduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op,
                                                        comm, request,
@@ -156,7 +159,7 @@ int mca_coll_flash_large_ireduce_scatter_block(const void *sendbuf, void *recvbu
                                                mca_coll_base_module_t *module)
 {
     if (!block_fits("Ireduce_scatter_block", recvcount, datatype, module)) {
-        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->ireduce_scatter_block(
                          sendbuf, recvbuf, recvcount, datatype, op, comm, request,
@@ -173,7 +176,7 @@ int mca_coll_flash_large_allgather_init(const void *sendbuf, flash_large_count_t
                                         ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!block_fits("Allgather_init", recvcount, recvtype, module)) {
-        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->allgather_init(sendbuf, sendcount, sendtype, recvbuf,
                                                       recvcount, recvtype, comm, info, request,
@@ -191,7 +194,7 @@ int mca_coll_flash_large_allgatherv_init(const void *sendbuf, flash_large_count_
                                          ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!arrays_fit("Allgatherv_init", recvcounts, &displs, recvtype, module)) {
-        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->allgatherv_init(
                          sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
@@ -209,7 +212,7 @@ int mca_coll_flash_large_reduce_scatter_init(const void *sendbuf, void *recvbuf,
                                              mca_coll_base_module_t *module)
 {
     if (!arrays_fit("Reduce_scatter_init", recvcounts, NULL, datatype, module)) {
-        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->reduce_scatter_init(
                          sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request,
@@ -225,7 +228,7 @@ int mca_coll_flash_large_reduce_scatter_block_init(
     mca_coll_base_module_t *module)
 {
     if (!block_fits("Reduce_scatter_block_init", recvcount, datatype, module)) {
-        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->reduce_scatter_block_init(
                          sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
@@ -240,7 +243,7 @@ int mca_coll_flash_large_iallreduce(const void *sendbuf, void *recvbuf, flash_la
                                     ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!vector_fits("Iallreduce", count, datatype, module)) {
-        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->iallreduce(sendbuf, recvbuf, count, datatype, op, comm,
                                                   request, previous(module)->iallreduce_module);
@@ -255,7 +258,7 @@ int mca_coll_flash_large_allreduce_init(const void *sendbuf, void *recvbuf,
                                         ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!vector_fits("Allreduce_init", count, datatype, module)) {
-        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->allreduce_init(sendbuf, recvbuf, count, datatype, op, comm,
                                                       info, request,
@@ -272,7 +275,7 @@ int mca_coll_flash_large_ialltoall(const void *sendbuf, flash_large_count_t send
                                    mca_coll_base_module_t *module)
 {
     if (!block_fits("Ialltoall", recvcount, recvtype, module)) {
-        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->ialltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
                                                  recvtype, comm, request,
@@ -289,7 +292,7 @@ int mca_coll_flash_large_alltoall_init(const void *sendbuf, flash_large_count_t 
                                        ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!block_fits("Alltoall_init", recvcount, recvtype, module)) {
-        return refuse_devices(sendbuf, recvbuf) != MPI_SUCCESS
+        return refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : previous(module)->alltoall_init(sendbuf, sendcount, sendtype, recvbuf,
                                                      recvcount, recvtype, comm, info, request,

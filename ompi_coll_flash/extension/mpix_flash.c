@@ -116,7 +116,8 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
                                                displs, recvtype, &compute, request);
     }
     if (error == MPI_SUCCESS) {
-        ompi_coll_base_retain_datatypes(*request, NULL, recvtype);
+        ompi_coll_base_retain_datatypes(*request, sendbuf == MPI_IN_PLACE ? NULL : sendtype,
+                                        recvtype);
     }
     return error;
 }

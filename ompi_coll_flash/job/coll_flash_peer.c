@@ -103,13 +103,14 @@ static void learn_process(opal_process_name_t name, const mca_coll_flash_modex_t
     }
 }
 
+/* A lost peer counts as connected: nothing is sent to it, and UCX would wait for it. */
 static bool is_connected(const flash_peer_t *peer)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
     bool connected;
 
     flash_progress_lock(progress);
-    connected = mca_coll_flash_ucx()->is_connected(peer);
+    connected = mca_coll_flash_ucx()->is_connected(peer) || mca_coll_flash_ucx()->is_lost(peer);
     flash_progress_unlock(progress);
     return connected;
 }

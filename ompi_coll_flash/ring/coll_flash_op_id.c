@@ -122,38 +122,32 @@ static uint32_t first_free_word(const mca_coll_flash_module_t *module)
 }
 
 /* All ids that every rank has got back are free from now on. */
-static int agree_on_free(mca_coll_flash_module_t *module)
+static void agree_on_free(mca_coll_flash_module_t *module)
 {
     uint64_t returned[ID_WORDS];
-    int rc;
 
     mca_coll_flash_free_deferred();
     pthread_mutex_lock(&op_ids_mutex);
     memcpy(returned, module->persistent_returned, sizeof(returned));
     pthread_mutex_unlock(&op_ids_mutex);
-    rc = flash_compat_allreduce(returned, module->persistent_free, ID_WORDS, MPI_UINT64_T, MPI_BAND,
-                                module->comm);
-    if (rc != MPI_SUCCESS) {
-        memset(module->persistent_free, 0, sizeof(module->persistent_free));
-        return rc;
+    if (flash_compat_allreduce(returned, module->persistent_free, ID_WORDS, MPI_UINT64_T, MPI_BAND,
+                               module->comm) != MPI_SUCCESS) {
+        mca_coll_flash_no_memory(
+            module->comm); /* the other ranks may have agreed, or wait for this one */
     }
     pthread_mutex_lock(&op_ids_mutex);
     for (int word = 0; word < ID_WORDS; word++) {
         module->persistent_returned[word] &= ~module->persistent_free[word];
     }
     pthread_mutex_unlock(&op_ids_mutex);
-    return MPI_SUCCESS;
 }
 
-int mca_coll_flash_persistent_id_find(mca_coll_flash_module_t *module, bool *found)
+bool mca_coll_flash_persistent_id_find(mca_coll_flash_module_t *module)
 {
-    int rc = MPI_SUCCESS;
-
     if (first_free_word(module) == ID_WORDS) {
-        rc = agree_on_free(module);
+        agree_on_free(module);
     }
-    *found = first_free_word(module) < ID_WORDS;
-    return rc;
+    return first_free_word(module) < ID_WORDS;
 }
 
 uint32_t mca_coll_flash_persistent_id_take(mca_coll_flash_module_t *module)

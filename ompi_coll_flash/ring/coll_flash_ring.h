@@ -60,10 +60,10 @@ bool mca_coll_flash_op_id_take_or_wait(mca_coll_flash_request_t *request,
 mca_coll_flash_request_t *mca_coll_flash_op_id_leave(const mca_coll_flash_request_t *request);
 /*
  * Whether another persistent request of the communicator can have an operation id; equal on all
- * ranks. Collective, and waits for the other ranks, once no id is known to be free on all of them.
- * MPI_SUCCESS or an error.
+ * ranks. Collective, and waits for the other ranks, once no id is known to be free on all of them;
+ * ends the job where that fails on this one, for the others would wait.
  */
-int mca_coll_flash_persistent_id_find(mca_coll_flash_module_t *module, bool *found);
+bool mca_coll_flash_persistent_id_find(mca_coll_flash_module_t *module);
 /* Takes an id that has been found: the same one on all ranks, from 0. */
 uint32_t mca_coll_flash_persistent_id_take(mca_coll_flash_module_t *module);
 /* Gives it back when this rank's last round has ended without an error. Any thread. */

@@ -13,9 +13,10 @@
 
 /* What UCX does, and what it was asked for. */
 static struct {
-    const char *most; /* UCX_RC_MAX_NUM_EPS; NULL: not set */
-    int status;       /* of opening a context */
-    unsigned told;    /* of so many endpoints */
+    const char *most;   /* UCX_RC_MAX_NUM_EPS; NULL: not set */
+    const char *number; /* UCX_NUM_EPS; likewise */
+    int status;         /* of opening a context */
+    unsigned told;      /* of so many endpoints */
     int contexts, workers, opened;
     int fd; /* the second worker's */
 } fake;
@@ -25,7 +26,11 @@ static flash_peer_t twin;
 
 const char *flash_ucx_set_to(const char *name, const char *otherwise)
 {
-    return fake.most != NULL && strcmp(name, "RC_MAX_NUM_EPS") == 0 ? fake.most : otherwise;
+    const char *set = strcmp(name, "RC_MAX_NUM_EPS") == 0 ? fake.most
+                      : strcmp(name, "NUM_EPS") == 0      ? fake.number
+                                                          : NULL;
+
+    return set != NULL ? set : otherwise;
 }
 
 int flash_ucx_open_context(const flash_ucx_t *ucx, flash_ucx_devices_t devices, unsigned endpoints,
@@ -91,6 +96,7 @@ static void set_up(rig_t *rig, bool rdma, const char *most, unsigned peers)
     rig->fd = eventfd(0, 0);
     rig->ucx.super.event_fd = rig->fd;
     rig->ucx.rdma = rdma;
+    rig->ucx.around.across_nodes = true;
     rig->peer.ucx = &rig->ucx;
     flash_ucx_set_exchanges(&rig->ucx, peers);
 }
@@ -110,6 +116,30 @@ static void together(const char *when, bool rdma, const char *most, unsigned pee
     ok(flash_ucx_exchange_peer(&rig.peer) == &rig.peer && fake.opened == 0 &&
            rig.ucx.super.event_fd == rig.fd,
        "%s: exchanges go as rings do", when);
+    tear_down(&rig);
+}
+
+/* Set up anew: the rig has no context yet. */
+static bool are_together(rig_t *rig)
+{
+    tear_down(rig);
+    rig->ucx.super.event_fd = rig->fd = eventfd(0, 0);
+    fake.fd = eventfd(0, 0);
+    rig->ucx.exchange_peers = 0;
+    flash_ucx_set_exchanges(&rig->ucx, 1000);
+    return flash_ucx_exchange_peer(&rig->peer) == &rig->peer && fake.opened == 0;
+}
+
+static void together_after_all(void)
+{
+    rig_t rig;
+
+    set_up(&rig, true, NULL, 1000);
+    rig.ucx.around.across_nodes = false;
+    ok(are_together(&rig), "1000 peers of one node: exchanges go as rings do");
+    rig.ucx.around.across_nodes = true;
+    fake.number = "1000";
+    ok(are_together(&rig), "1000 peers, and the environment tells UCX of them: likewise");
     tear_down(&rig);
 }
 
@@ -185,7 +215,8 @@ int main(void)
 {
     together("256 peers", true, NULL, 256);
     together("1000 peers without RDMA", false, NULL, 1000);
-    together("1000 peers, and no limit", true, "inf", 1000);
+    together("1000 peers, and no limit", true, "INF", 1000);
+    together_after_all();
     apart("257 peers", NULL, 257);
     apart("3 peers, and a limit of 2", "2", 3);
     both_wake_the_sleeper();
