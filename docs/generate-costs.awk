@@ -2,27 +2,35 @@
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 
-BEGIN {
-    CALLS = 4
-}
-
 # ------------------------------------------------------------ costs
 
 # The rows of the built-in table, in the order of the source: costs[GROUP, ALGORITHM] is "FIXED RANK DOUBLING BYTE".
-function read_costs(line, inside, group, name, row) {
+# A group is of a place and a call, and begins with the fallback's row. Blocking calls are named, all others are four
+# for each place.
+function read_costs(line, inside, name, row, blocking, unnamed, words) {
     if (costs_read++) {
         return
     }
     while ((getline line <(sources "/settings/coll_flash_costs.c")) > 0) {
         inside = inside || line ~ /^static const table_t built_in/
+        if (inside && match(line, /BLOCKING\(FLASH_[A-Z_]+\)/)) {
+            blocking = tolower(substr(line, RSTART + 15, RLENGTH - 16))
+        }
         while (inside && match(line, /\[FLASH_[A-Z]+\] = \{true[^}]*\}/)) {
             row = substr(line, RSTART, RLENGTH)
             line = substr(line, RSTART + RLENGTH)
             name = tolower(substr(row, 8, index(row, "]") - 8))
-            group += name == "fallback"
+            if (name == "fallback") {
+                split("alltoall allgather reduce_scatter allreduce", words, " ")
+                unnamed += blocking == ""
+                groups++
+                place_of[groups] = unnamed <= 4 ? "network" : "node"
+                call_of[groups] = blocking == "" ? words[unnamed % 4 + 1] : "blocking_" blocking
+                blocking = ""
+            }
             gsub(/.*\{true, |[,}]/, "", row)
-            costs[group, name] = row
-            rows_of[group] = rows_of[group] " " name
+            costs[groups, name] = row
+            rows_of[groups] = rows_of[groups] " " name
         }
         if (line ~ /;$/) {
             inside = 0
@@ -39,36 +47,27 @@ function read_costs(line, inside, group, name, row) {
         }
     }
     close(sources "/calls/coll_flash_path.c")
-    if (group != 2 * CALLS || !pairwise_ranks || !pairwise_of_three) {
+    if (unnamed != 8 || !pairwise_ranks || !pairwise_of_three) {
         stop("no table of costs in the sources")
     }
-}
-
-# The groups: which place and call they are of.
-function place_of(group) {
-    return group <= CALLS ? "network" : "node"
-}
-function call_of(group, names) {
-    split("allgather reduce_scatter allreduce alltoall", names, " ")
-    return names[(group - 1) % CALLS + 1]
 }
 
 function cost_rows(group, names, n, k, row) {
     print "| place | call | algorithm | a call, ns | each other rank, ns | each doubling of the ranks, ns | each byte sent, ps |"
     print "| --- | --- | --- | --- | --- | --- | --- |"
-    for (group = 1; group <= 2 * CALLS; group++) {
+    for (group = 1; group <= groups; group++) {
         n = split(rows_of[group], names, " ")
         for (k = 1; k <= n; k++) {
             row = costs[group, names[k]]
             gsub(/ /, " | ", row)
-            print "| " place_of(group) " | " call_of(group) " | " names[k] " | " row " |"
+            print "| " place_of[group] " | " call_of[group] " | " names[k] " | " row " |"
             found++
         }
     }
 }
 
 function cost_of(group, name, ranks, bytes, part, sent, rounds) {
-    sent = (bytes - int(bytes / ranks)) * (call_of(group) == "allreduce" ? 2 : 1)
+    sent = (bytes - int(bytes / ranks)) * (call_of[group] ~ /allreduce$/ ? 2 : 1)
     while (2 ^ rounds < ranks) {
         rounds++
     }
@@ -81,7 +80,7 @@ function cheapest(group, ranks, bytes, names, n, k, cost, low, best) {
     n = split("fallback ring shm recdbl pairwise", names, " ")
     for (k = 1; k <= n; k++) {
         if (!((group, names[k]) in costs) || (names[k] == "recdbl" && (bytes > 2 ^ 20 || ranks == 3)) ||
-            (names[k] == "ring" && call_of(group) == "alltoall" && ranks > pairwise_ranks) ||
+            (names[k] == "ring" && call_of[group] == "alltoall" && ranks > pairwise_ranks) ||
             (names[k] == "pairwise" && (ranks > pairwise_ranks || (ranks == 3 && bytes < pairwise_of_three)))) {
             continue
         }
@@ -132,8 +131,8 @@ function choices_made(group, sizes, n, k, line) {
     }
     print line " |"
     print "| --- | --- | --- | --- | --- | --- | --- | --- |"
-    for (group = 1; group <= 2 * CALLS; group++) {
-        line = "| " place_of(group) " | " call_of(group)
+    for (group = 1; group <= groups; group++) {
+        line = "| " place_of[group] " | " call_of[group]
         for (k = 1; k <= n; k++) {
             line = line " | " changes(group, sizes[k])
         }

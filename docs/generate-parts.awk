@@ -140,8 +140,13 @@ function bytes_of(text, parts) {
     return parts[1] * (parts[2] == "KiB" ? 2 ^ 10 : parts[2] == "MiB" ? 2 ^ 20 : 1)
 }
 
-function group_of(place, call) {
-    return (place == "node" ? CALLS : 0) + (call == "allgather" ? 1 : 2)
+function group_of(place, call, group) {
+    for (group = 1; group <= groups; group++) {
+        if (place_of[group] == place && call_of[group] == (call == "allgather" ? call : "reduce_scatter")) {
+            break
+        }
+    }
+    return group
 }
 
 # gained[WAY, 1...gains[WAY]], in order; way 1: a call alone, 2: under computation.

@@ -58,7 +58,7 @@ static void run_alone(const coll_series_t *series, int side, double times[TIMES]
 
     MPI_Barrier(MPI_COMM_WORLD);
     start = bench_now();
-    if (side == COLL_BLOCKING) {
+    if (side == COLL_BLOCKING || (side == COLL_FLASH && series->options->blocking)) {
         coll_operation.block(&series->data[side], series->comms[side]);
     } else {
         coll_operation.start(&series->data[side], series->comms[side], &request);

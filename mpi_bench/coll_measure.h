@@ -13,7 +13,8 @@
 
 /* Seconds; of the maximum over ranks, over the iterations. */
 typedef struct coll_times {
-    bench_stats_t alone; /* the call and MPI_Wait, or the blocking call */
+    bench_stats_t
+        alone; /* the call and MPI_Wait, or the blocking call (--blocking: flash's, too) */
     /* The call, a computation that takes as long as `alone`, MPI_Wait: all of it, and its parts. */
     bench_stats_t overall, start, test, wait;
     bench_stats_t compute; /* the same computation alone */

@@ -18,6 +18,7 @@ enum { MAX_ITERATIONS = 1000000, MAX_TESTS = 1000000, MAX_MTU = 65536, MAX_TIMES
 
 enum {
     OPT_ALONE = 256,
+    OPT_BLOCKING,
     OPT_COMPUTE,
     OPT_CSV,
     OPT_LINK_RATE,
@@ -40,6 +41,7 @@ static const struct option long_options[] = {
     {"validation", no_argument, NULL, 'c'},
     {"accelerator", required_argument, NULL, 'd'},
     {"alone", no_argument, NULL, OPT_ALONE},
+    {"blocking", no_argument, NULL, OPT_BLOCKING},
     {"compute", required_argument, NULL, OPT_COMPUTE},
     {"csv", required_argument, NULL, OPT_CSV},
     {"link-rate", required_argument, NULL, OPT_LINK_RATE},
@@ -74,6 +76,8 @@ static const char help_text[] =
     "                        for a time, as in the OSU benchmarks; or sleeps, as while an\n"
     "                        accelerator computes\n"
     "      --alone           times the calls alone, and none under computation\n"
+    "      --blocking        times flash's blocking call alone, which is Open MPI's where flash\n"
+    "                        does not serve it (coll_flash_blocking)\n"
     "      --no-own          without Open MPI's own calls, which have buffers of their own\n"
     "      --same-work       these are to hide what flash's hide, a computation as long as its\n"
     "                        call alone, instead of one as long as their own\n"
@@ -251,6 +255,9 @@ static bench_parsed_t parse_option(int option, char **argv, coll_options_t *opti
         return BENCH_RUN;
     case OPT_ALONE:
         options->alone = true;
+        return BENCH_RUN;
+    case OPT_BLOCKING:
+        options->alone = options->blocking = true;
         return BENCH_RUN;
     case OPT_NO_OWN:
         options->own = false;

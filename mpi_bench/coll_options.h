@@ -27,8 +27,9 @@ typedef struct coll_options {
     bool full;
     bool check;
     coll_compute_kind_t compute;
-    bool alone;  /* measures no calls under computation */
-    bool device; /* buffers in the memory of a CUDA device, where Open MPI's own calls are not */
+    bool alone;    /* measures no calls under computation */
+    bool blocking; /* flash's calls are blocking ones; then `alone`, too */
+    bool device;   /* buffers in the memory of a CUDA device, where Open MPI's own calls are not */
     int segments[COLL_SEGMENTS]; /* bytes of flash's, each of which is measured */
     int nsegments;               /* 0: flash's own choice alone */
     int offset;                  /* bytes into a page: there the receive buffer begins */

@@ -99,14 +99,15 @@ static bool shown(const coll_job_t *job, const column_t *column, bool full)
            (column->when < OWN || job->options->own);
 }
 
-static const char *path_of(const coll_row_t *row)
+/* Blocking calls that flash does not serve are not counted. */
+static const char *path_of(const coll_job_t *job, const coll_row_t *row)
 {
-    return row->flash.ring > 0       ? "ring"
-           : row->flash.pairwise > 0 ? "pairwise"
-           : row->flash.shm > 0      ? "shm"
-           : row->flash.recdbl > 0   ? "recdbl"
-           : row->flash.fallback > 0 ? "fallback"
-                                     : "-";
+    return row->flash.ring > 0                                                        ? "ring"
+           : row->flash.pairwise > 0                                                  ? "pairwise"
+           : row->flash.shm > 0                                                       ? "shm"
+           : row->flash.recdbl > 0                                                    ? "recdbl"
+           : row->flash.fallback > 0 || (job->options->blocking && job->flash_serves) ? "fallback"
+                                                                                      : "-";
 }
 
 static const char *const compute_texts[] = {[COLL_WORK] = "is work for the core",
@@ -121,7 +122,7 @@ static void head_table(FILE *table, const coll_job_t *job)
             job->options->device ? " on CUDA devices" : "", job->nranks,
             job->nranks == 1 ? "" : "s", job->hosts, job->hosts == 1 ? "" : "s");
     if (job->options->alone) {
-        fprintf(table, "alone\n");
+        fprintf(table, job->options->blocking ? "flash's blocking calls, alone\n" : "alone\n");
     } else {
         fprintf(table, "computation %s, %d calls of MPI_Test\n",
                 compute_texts[job->options->compute], job->options->tests);
@@ -201,11 +202,11 @@ void coll_report_row(FILE *table, FILE *csv, const coll_job_t *job, const coll_r
         }
     }
     if (table != NULL) {
-        fprintf(table, "  %s%s\n", path_of(row), row->wrong == 0 ? "" : "  WRONG");
+        fprintf(table, "  %s%s\n", path_of(job, row), row->wrong == 0 ? "" : "  WRONG");
         fflush(table);
     }
     if (csv != NULL) {
-        fprintf(csv, ",%s,%ld", path_of(row), row->wrong);
+        fprintf(csv, ",%s,%ld", path_of(job, row), row->wrong);
         if (job->options->nsegments > 0) {
             fprintf(csv, ",%d", job->segment);
         }

@@ -239,6 +239,9 @@ typedef struct MPIX_Flash_hints {
  *                           the parameter coll_flash_segment_bytes
  * mpix_flash_algorithm      which algorithm serves standard calls, "auto", "ring", "pairwise",
  *                           "recdbl", "shm" or "fallback", as the parameter coll_flash_algorithm
+ * mpix_flash_blocking       "auto", "yes" or "no": whether flash serves MPI_Allgather(v),
+ *                           MPI_Reduce_scatter(_block) and MPI_Allreduce, too, as the parameter
+ *                           coll_flash_blocking
  * mpix_flash_on_node        "true": "auto" may choose the ring where all ranks share a node;
  *                           "false": not, as the parameter coll_flash_on_node
  * mpix_flash_shm            "auto", "copy", "read" or "no", as the parameter coll_flash_shm; of no
@@ -254,7 +257,7 @@ typedef struct MPIX_Flash_hints {
  *
  * A value that cannot be is ignored, which is said: what held before still holds, though
  * MPI_Comm_get_info then does not show it. Segments and pieces that differ between ranks fail like
- * sizes that do; with algorithms, or hints' `merge`, that differ, some ranks would use one
+ * sizes that do; with algorithms, mpix_flash_blocking, or hints' `merge`, that differ, some ranks would use one
  * algorithm and others wait for them in another. A persistent request keeps the keys that held when
  * it was made, since ranks start it at times of their own. Open MPI 4.1 hands keys on to a new
  * communicator in MPI_Comm_dup_with_info alone, not in MPI_Comm_dup, _idup, _split or _create.
@@ -293,12 +296,13 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  *
  * call      "allgather", for MPI_Iallgather(v), "reduce_scatter", for
  *           MPI_Ireduce_scatter(_block), "allreduce" or "alltoall", for MPI_Iallreduce and
- *           MPI_Ialltoall
+ *           MPI_Ialltoall; or "blocking_" and one of the first three, for the blocking call
  * bytes     the size of all ranks' blocks together, or of an allreduce's vector
  * ranks     of the communicator, from 2 to 2097152; this job need not have as many
  * node      not 0: all ranks share a node
  * text      OUT: lines that end in a newline, one for each algorithm, with `node` one that says
- *           whether the ring may serve there, and one for the choice; ended by a null character
+ *           whether the ring may serve there, of a blocking call one with coll_flash_blocking, and
+ *           one for the choice; ended by a null character
  * size      of text, in characters; 512 are enough
  *
  * The costs are microseconds that the application loses to the call (coll_flash_costs); the

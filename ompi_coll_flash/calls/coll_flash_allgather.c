@@ -224,6 +224,19 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
                                  module->comm, request, previous->iallgatherv_module);
 }
 
+static int block(mca_coll_flash_module_t *module, const arguments_t *a)
+{
+    const mca_coll_flash_previous_t *previous = &module->previous;
+
+    if (a->recvcounts == NULL) {
+        return previous->allgather(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
+                                   a->recvtype, module->comm, previous->allgather_module);
+    }
+    return previous->allgatherv(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                                FLASH_COUNTS(a->recvcounts), FLASH_DISPLS(a->displs), a->recvtype,
+                                module->comm, previous->allgatherv_module);
+}
+
 static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
                              struct ompi_info_t *info, ompi_request_t **request)
 {
@@ -241,7 +254,30 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
 }
 
 static const mca_coll_flash_collective_t collective = {
-    .start = start, .pass_on = pass_on, .init = pass_on_each_time};
+    .start = start, .pass_on = pass_on, .block = block, .init = pass_on_each_time};
+
+int mca_coll_flash_allgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                             void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                             ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, NULL, NULL, recvtype);
+
+    (void) comm;
+    return mca_coll_flash_block(&collective, "Allgather", &arguments, base);
+}
+
+int mca_coll_flash_allgatherv(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                              void *recvbuf, flash_counts_t recvcounts, flash_displs_t displs,
+                              MPI_Datatype recvtype, ompi_communicator_t *comm,
+                              mca_coll_base_module_t *base)
+{
+    arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, 0, recvcounts, displs, recvtype);
+
+    (void) comm;
+    return mca_coll_flash_block(&collective, "Allgatherv", &arguments, base);
+}
 
 int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
                               void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,

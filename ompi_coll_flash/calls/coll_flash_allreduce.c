@@ -122,6 +122,12 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
                                        module->comm, request, module->previous.iallreduce_module);
 }
 
+static int block(mca_coll_flash_module_t *module, const arguments_t *a)
+{
+    return module->previous.allreduce(a->sendbuf, a->recvbuf, a->recvcount, a->recvtype, a->op,
+                                      module->comm, module->previous.allreduce_module);
+}
+
 static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
                              struct ompi_info_t *info, ompi_request_t **request)
 {
@@ -131,7 +137,18 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
 }
 
 static const mca_coll_flash_collective_t collective = {
-    .start = start, .pass_on = pass_on, .init = pass_on_each_time};
+    .start = start, .pass_on = pass_on, .block = block, .init = pass_on_each_time};
+
+/* Open MPI's own blocking calls, too, come in an order that is the same on all ranks. */
+int mca_coll_flash_allreduce(const void *sendbuf, void *recvbuf, flash_count_t count,
+                             MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                             mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, count, datatype, op);
+
+    (void) comm;
+    return mca_coll_flash_block(&collective, "Allreduce", &arguments, base);
+}
 
 /*
  * While ranks make a communicator, Open MPI agrees on its number by calls of this form, each of which

@@ -81,6 +81,17 @@ mca_coll_flash_path_t mca_coll_flash_path_of(const char *name, const mca_coll_fl
     return mca_coll_flash_choose_path(&call, module);
 }
 
+mca_coll_flash_path_t mca_coll_flash_blocking_path_of(const char *name,
+                                                      const mca_coll_flash_arguments_t *a,
+                                                      const mca_coll_flash_module_t *module,
+                                                      const mca_coll_flash_settings_t *settings)
+{
+    mca_coll_flash_call_t call = call_of(name, a, module->comm);
+
+    call.blocking = true;
+    return mca_coll_flash_choose_blocking_path(&call, module, settings);
+}
+
 mca_coll_flash_path_t mca_coll_flash_persistent_path_of(const char *name,
                                                         const mca_coll_flash_arguments_t *a,
                                                         const mca_coll_flash_module_t *module,

@@ -111,6 +111,11 @@ typedef struct mca_coll_flash_arguments {
 mca_coll_flash_path_t mca_coll_flash_path_of(const char *name,
                                              const mca_coll_flash_arguments_t *arguments,
                                              const mca_coll_flash_module_t *module);
+/* That of a blocking call, see mca_coll_flash_choose_blocking_path(). */
+mca_coll_flash_path_t mca_coll_flash_blocking_path_of(const char *name,
+                                                      const mca_coll_flash_arguments_t *arguments,
+                                                      const mca_coll_flash_module_t *module,
+                                                      const mca_coll_flash_settings_t *settings);
 /* That of a persistent form: the ring or the fallback; `reason`: why it must be the latter. */
 mca_coll_flash_path_t mca_coll_flash_persistent_path_of(const char *name,
                                                         const mca_coll_flash_arguments_t *arguments,
@@ -148,6 +153,8 @@ typedef struct mca_coll_flash_collective {
     /* Gives it to the module below. */
     int (*pass_on)(mca_coll_flash_module_t *module, const mca_coll_flash_arguments_t *arguments,
                    ompi_request_t **request);
+    /* Has that one run the blocking call, whatever its buffers are. */
+    int (*block)(mca_coll_flash_module_t *module, const mca_coll_flash_arguments_t *arguments);
     /* Has that one make a persistent request. */
     int (*init)(mca_coll_flash_module_t *module, const mca_coll_flash_arguments_t *arguments,
                 struct ompi_info_t *info, ompi_request_t **request);
@@ -177,6 +184,10 @@ static inline int mca_coll_flash_start_call(const mca_coll_flash_collective_t *c
                : mca_coll_flash_start_bounced(collective, module, arguments, path, request);
 }
 
+/* A blocking call: by an algorithm of flash's, or by the module below. MPI_SUCCESS or an error. */
+int mca_coll_flash_block(const mca_coll_flash_collective_t *collective, const char *name,
+                         mca_coll_flash_arguments_t *arguments, mca_coll_base_module_t *base);
+
 /* Once, before threads make persistent requests at a time. */
 void mca_coll_flash_persistent_init(void);
 /*
@@ -199,6 +210,22 @@ bool mca_coll_flash_may_write_own(const void *sendbuf, MPI_Datatype sendtype,
 mca_coll_flash_reason_t mca_coll_flash_reduce_reason(MPI_Datatype datatype, MPI_Op op);
 
 /* The functions that the module takes over. */
+int mca_coll_flash_allgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                             void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                             ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int mca_coll_flash_allgatherv(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                              void *recvbuf, flash_counts_t recvcounts, flash_displs_t displs,
+                              MPI_Datatype recvtype, ompi_communicator_t *comm,
+                              mca_coll_base_module_t *module);
+int mca_coll_flash_reduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
+                                  MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                                  mca_coll_base_module_t *module);
+int mca_coll_flash_reduce_scatter_block(const void *sendbuf, void *recvbuf, flash_count_t recvcount,
+                                        MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                                        mca_coll_base_module_t *module);
+int mca_coll_flash_allreduce(const void *sendbuf, void *recvbuf, flash_count_t count,
+                             MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                             mca_coll_base_module_t *module);
 int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
                               void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
                               ompi_communicator_t *comm, ompi_request_t **request,

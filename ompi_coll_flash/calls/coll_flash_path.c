@@ -162,6 +162,7 @@ static const struct {
     [FLASH_COST_UNKNOWN] = {"the ring has no cost", FLASH_COUNT_COST},
     [FLASH_ON_ONE_NODE] = {"on one node, see on_node", FLASH_COUNT_ON_NODE},
     [FLASH_NOT_WANTED] = {"see algorithm", FLASH_COUNT_ALGORITHM},
+    [FLASH_NOT_BLOCKING] = {"see blocking", FLASH_COUNT_ALGORITHM},
     [FLASH_NOT_COMMUTATIVE] = {"not a commutative operation", FLASH_COUNT_OPERATION},
     [FLASH_NOT_OF_REDUCTIONS] = {"not an operation for reductions", FLASH_COUNT_OPERATION},
     [FLASH_NOT_PREDEFINED] = {"not a predefined type", FLASH_COUNT_OPERATION},
@@ -210,8 +211,10 @@ void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_
 static uint64_t cost_of(mca_coll_flash_path_t path, const mca_coll_flash_call_t *call,
                         const place_t *place)
 {
+    size_t row = mca_coll_flash_cost_call(call->kind, call->blocking);
+
     return algorithms[path].can(call, place)
-               ? mca_coll_flash_cost(place->node, call->kind, path, call->bytes, place->ranks)
+               ? mca_coll_flash_cost(place->node, row, path, call->bytes, place->ranks)
                : FLASH_NO_COST;
 }
 
@@ -245,6 +248,10 @@ static mca_coll_flash_path_t choose(const mca_coll_flash_call_t *call, const pla
     mca_coll_flash_path_t wanted = (mca_coll_flash_path_t) place->settings->algorithm, path;
 
     *reason = call->reason;
+    if (*reason == FLASH_NO_REASON && call->blocking &&
+        place->settings->blocking == FLASH_BLOCKING_NO) {
+        *reason = FLASH_NOT_BLOCKING;
+    }
     if (*reason != FLASH_NO_REASON) {
         return FLASH_FALLBACK;
     }
@@ -270,24 +277,67 @@ mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *ca
     return path;
 }
 
+/* ------------------------------------------------------------- blocking calls */
+
+bool mca_coll_flash_may_block(const mca_coll_flash_module_t *module, flash_kind_t kind)
+{
+    const mca_coll_flash_settings_t settings = mca_coll_flash_blocking_settings(&module->settings);
+
+    return settings.blocking != FLASH_BLOCKING_NO && settings.algorithm != FLASH_FALLBACK &&
+           (settings.algorithm != FLASH_AUTO ||
+            mca_coll_flash_has_costs(module->on_node, mca_coll_flash_cost_call(kind, true)));
+}
+
+mca_coll_flash_settings_t
+mca_coll_flash_blocking_settings(const mca_coll_flash_settings_t *settings)
+{
+    mca_coll_flash_settings_t blocking = *settings;
+
+    if (settings->blocking == FLASH_BLOCKING_AUTO && settings->algorithm != FLASH_FALLBACK) {
+        blocking.algorithm = FLASH_AUTO;
+    }
+    return blocking;
+}
+
+mca_coll_flash_path_t mca_coll_flash_choose_blocking_path(const mca_coll_flash_call_t *call,
+                                                          const mca_coll_flash_module_t *module,
+                                                          const mca_coll_flash_settings_t *settings)
+{
+    place_t place = place_of(module);
+    mca_coll_flash_reason_t reason;
+    mca_coll_flash_path_t path;
+
+    place.settings = settings;
+    path = choose(call, &place, &reason);
+    if (path != FLASH_FALLBACK) {
+        tell(call->name, call->bytes, module->comm, told[path], algorithms[path].calls, reason);
+    }
+    return path;
+}
+
+/* -------------------------------------------------------- without a call */
+
 bool mca_coll_flash_merge_pays(flash_kind_t kind, size_t bytes,
                                const mca_coll_flash_module_t *module)
 {
     uint32_t ranks = (uint32_t) ompi_comm_size(module->comm);
+    size_t call = mca_coll_flash_cost_call(kind, false);
     uint64_t fallback;
 
     if (module->settings.algorithm != FLASH_AUTO) {
         return module->settings.algorithm == FLASH_FALLBACK;
     }
-    fallback = mca_coll_flash_cost(module->on_node, kind, FLASH_FALLBACK, bytes, ranks);
+    fallback = mca_coll_flash_cost(module->on_node, call, FLASH_FALLBACK, bytes, ranks);
     return fallback != FLASH_NO_COST &&
-           fallback <= mca_coll_flash_cost(module->on_node, kind, FLASH_RING, bytes, ranks);
+           fallback <= mca_coll_flash_cost(module->on_node, call, FLASH_RING, bytes, ranks);
 }
 
 void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, bool node,
                             FILE *text)
 {
-    const mca_coll_flash_settings_t settings = mca_coll_flash_settings_of_parameters();
+    const mca_coll_flash_settings_t all = mca_coll_flash_settings_of_parameters();
+    const mca_coll_flash_settings_t settings =
+        call->blocking ? mca_coll_flash_blocking_settings(&all) : all;
     const place_t place = {.ranks = ranks, .node = node, .shm = node, .settings = &settings};
     mca_coll_flash_reason_t reason;
     mca_coll_flash_path_t chosen = choose(call, &place, &reason);
@@ -307,6 +357,9 @@ void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, b
     }
     if (node) {
         fprintf(text, "on_node %s\n", settings.on_node ? "yes" : "no");
+    }
+    if (call->blocking) {
+        fprintf(text, "blocking %s\n", mca_coll_flash_blocking_names[settings.blocking]);
     }
     fprintf(text, "%s%s%s%s\n", told[chosen], reason != FLASH_NO_REASON ? " (" : "",
             reason != FLASH_NO_REASON ? reasons[reason].text : "",

@@ -22,7 +22,8 @@ typedef enum mca_coll_flash_reason {
     FLASH_COSTS_MORE,
     FLASH_COST_UNKNOWN,
     FLASH_ON_ONE_NODE,
-    FLASH_NOT_WANTED, /* coll_flash_algorithm */
+    FLASH_NOT_WANTED,   /* coll_flash_algorithm */
+    FLASH_NOT_BLOCKING, /* coll_flash_blocking */
     FLASH_NOT_COMMUTATIVE,
     FLASH_NOT_OF_REDUCTIONS,
     FLASH_NOT_PREDEFINED,
@@ -37,8 +38,9 @@ typedef enum mca_coll_flash_reason {
 
 /* A call, as far as it is equal on all ranks. */
 typedef struct mca_coll_flash_call {
-    const char *name; /* "Iallgather", ... */
+    const char *name; /* "Iallgather", "Allgather", ... */
     flash_kind_t kind;
+    bool blocking;
     size_t bytes; /* of all blocks together */
     /* Bytes that shared memory must not cut. 0: the ring, a named pairwise algorithm or the
        fallback. */
@@ -49,6 +51,22 @@ typedef struct mca_coll_flash_call {
 /* The algorithm that serves the call. Counts it, and says so at coll_flash_verbose 2. */
 mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *call,
                                                  const mca_coll_flash_module_t *module);
+/* Whether an algorithm of flash's may serve the module's blocking calls of that kind: a quick no. */
+bool mca_coll_flash_may_block(const mca_coll_flash_module_t *module, flash_kind_t kind);
+/*
+ * What holds for a blocking call: the module's settings; by costs alone, unless coll_flash_blocking
+ * says that blocking calls go as non-blocking ones do.
+ */
+mca_coll_flash_settings_t
+mca_coll_flash_blocking_settings(const mca_coll_flash_settings_t *settings);
+/*
+ * As mca_coll_flash_choose_path(), of a blocking call, with those settings. A call that falls back is
+ * not counted, and nothing is said of it: many programs make hardly any other calls.
+ */
+mca_coll_flash_path_t
+mca_coll_flash_choose_blocking_path(const mca_coll_flash_call_t *call,
+                                    const mca_coll_flash_module_t *module,
+                                    const mca_coll_flash_settings_t *settings);
 /* Whether a plain collective and one callback cost no more than a ring: see the hint `merge`. */
 bool mca_coll_flash_merge_pays(flash_kind_t kind, size_t bytes,
                                const mca_coll_flash_module_t *module);

@@ -178,6 +178,20 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
                                      previous->ireduce_scatter_module);
 }
 
+static int block(mca_coll_flash_module_t *module, const arguments_t *a)
+{
+    const mca_coll_flash_previous_t *previous = &module->previous;
+
+    if (a->recvcounts == NULL) {
+        return previous->reduce_scatter_block(a->sendbuf, a->recvbuf, a->recvcount, a->recvtype,
+                                              a->op, module->comm,
+                                              previous->reduce_scatter_block_module);
+    }
+    return previous->reduce_scatter(a->sendbuf, a->recvbuf, FLASH_COUNTS(a->recvcounts),
+                                    a->recvtype, a->op, module->comm,
+                                    previous->reduce_scatter_module);
+}
+
 static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
                              struct ompi_info_t *info, ompi_request_t **request)
 {
@@ -194,7 +208,27 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
 }
 
 static const mca_coll_flash_collective_t collective = {
-    .start = start, .pass_on = pass_on, .init = pass_on_each_time};
+    .start = start, .pass_on = pass_on, .block = block, .init = pass_on_each_time};
+
+int mca_coll_flash_reduce_scatter_block(const void *sendbuf, void *recvbuf, flash_count_t recvcount,
+                                        MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                                        mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, recvcount, NULL, datatype, op);
+
+    (void) comm;
+    return mca_coll_flash_block(&collective, "Reduce_scatter_block", &arguments, base);
+}
+
+int mca_coll_flash_reduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
+                                  MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                                  mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, recvbuf, 0, recvcounts, datatype, op);
+
+    (void) comm;
+    return mca_coll_flash_block(&collective, "Reduce_scatter", &arguments, base);
+}
 
 int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
                                          flash_count_t recvcount, MPI_Datatype datatype, MPI_Op op,

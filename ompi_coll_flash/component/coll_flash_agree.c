@@ -46,7 +46,7 @@ static bool wants_on_node(void)
  * Parameters that all ranks go by, the smallest value of each, and behind them their negatives, of
  * which the smallest is that of the largest value; and what else is agreed on.
  */
-enum { PRIORITY, SEGMENT_BYTES, ALGORITHM, COSTS, BUILT_IN, SHM_ASKED, SHARED };
+enum { PRIORITY, SEGMENT_BYTES, ALGORITHM, COSTS, BUILT_IN, SHM_ASKED, BLOCKING, SHARED };
 enum {
     USABLE = 2 * SHARED,
     FABRIC,
@@ -99,6 +99,7 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next,
     mine[COSTS] = mca_coll_flash_costs_hash();
     mine[BUILT_IN] = mca_coll_flash_costs_built_in();
     mine[SHM_ASKED] = params->shm;
+    mine[BLOCKING] = params->blocking;
     for (int k = 0; k < SHARED; k++) {
         mine[SHARED + k] = -mine[k];
     }
@@ -154,6 +155,10 @@ static void tell_differences(const int64_t least[VALUES])
         FLASH_HELP("choices-differ", "coll_flash_shm", mca_coll_flash_shm_names[least[SHM_ASKED]],
                    opal_process_info.nodename);
     }
+    if (differs(least, BLOCKING)) {
+        FLASH_HELP("choices-differ", "coll_flash_blocking",
+                   mca_coll_flash_blocking_names[least[BLOCKING]], opal_process_info.nodename);
+    }
 }
 
 /* If the ranks have different values, all take one that each rank knows. */
@@ -168,6 +173,7 @@ static void set_choices(const int64_t least[VALUES])
     if (differs(least, COSTS) && differs(least, BUILT_IN)) {
         params->algorithm = FLASH_FALLBACK;
     }
+    params->blocking = (int) least[BLOCKING];
     params->on_node = least[ON_NODE] ? FLASH_ON_NODE_YES : FLASH_ON_NODE_NO;
     params->shm = serves(least) ? (int) least[SHM] : FLASH_SHM_NO;
     params->shm_readable = params->shm >= FLASH_SHM_AUTO && least[READABLE];
@@ -188,6 +194,13 @@ static void check_pinned(void)
     }
 }
 
+/* A node's own messages have none. */
+static bool has_rdma_segments(void)
+{
+    return mca_coll_flash_params.rdma && mca_coll_flash_params.segment_bytes == 0 &&
+           flash_compat_spans_nodes();
+}
+
 static void tell_outcome(const int64_t least[VALUES])
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
@@ -196,19 +209,17 @@ static void tell_outcome(const int64_t least[VALUES])
         FLASH_VERBOSE(1, "coll:flash: Open MPI reaches other nodes by a faster fabric than UCX, "
                          "and coll_flash_any_fabric is no");
     }
-    FLASH_VERBOSE(1,
-                  "coll:flash: %s this job (algorithm %s, costs %s, segment_bytes %zu, on_node %s, "
-                  "shm %s%s%s%s%s)",
-                  serves(least) ? "serves" : "does not serve",
-                  mca_coll_flash_path_names[params->algorithm], mca_coll_flash_costs_source(),
-                  params->segment_bytes, least[ON_NODE] ? "yes" : "no",
-                  mca_coll_flash_shm_names[params->shm],
-                  params->shm >= FLASH_SHM_AUTO && !params->shm_readable ? " without reading" : "",
-                  params->rdma && flash_compat_spans_nodes() && params->segment_bytes == 0
-                      ? ", segments for RDMA"
-                      : "",
-                  params->recdbl ? "" : ", without recdbl",
-                  least[THREAD] ? "" : ", without a progress thread on some rank");
+    FLASH_VERBOSE(
+        1,
+        "coll:flash: %s this job (algorithm %s, costs %s, segment_bytes %zu, blocking %s, "
+        "on_node %s, shm %s%s%s%s%s)",
+        serves(least) ? "serves" : "does not serve", mca_coll_flash_path_names[params->algorithm],
+        mca_coll_flash_costs_source(), params->segment_bytes,
+        mca_coll_flash_blocking_names[params->blocking], least[ON_NODE] ? "yes" : "no",
+        mca_coll_flash_shm_names[params->shm],
+        params->shm >= FLASH_SHM_AUTO && !params->shm_readable ? " without reading" : "",
+        has_rdma_segments() ? ", segments for RDMA" : "", params->recdbl ? "" : ", without recdbl",
+        least[THREAD] ? "" : ", without a progress thread on some rank");
 }
 
 /* The next higher rank of this node, behind the highest the lowest; this rank itself, if it is alone. */

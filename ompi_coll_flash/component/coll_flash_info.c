@@ -38,6 +38,7 @@ static const char *const answers[] = {"false", "true"};
 /* Open MPI 4.1 takes no names longer than 27 characters. */
 static const info_key_t keys[] = {
     KEY(algorithm, FLASH_FALLBACK, FLASH_AUTO, mca_coll_flash_path_names, EVERYWHERE),
+    KEY(blocking, FLASH_BLOCKING_NO, FLASH_BLOCKING_YES, mca_coll_flash_blocking_names, EVERYWHERE),
     KEY(on_node, 0, 1, answers, EVERYWHERE),
     {.name = PREFIX "shm",
      .offset = offsetof(mca_coll_flash_settings_t, shm_use),

@@ -4,7 +4,8 @@
  * The functions that the module takes over come with counts that may be larger than an int, and
  * arrays of counts that may hold such. A block of 2 GiB and more falls back, which is equal on all
  * ranks, and so is what comes in arrays of large counts, MPI_Iallgatherv_c for one: its ranks are
- * all to call that. What falls back here is in host memory. And a module gives back what it took.
+ * all to call that. What falls back here is in host memory, but for blocking calls, which are passed
+ * on as they are, and not counted. And a module gives back what it took.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -52,6 +53,12 @@ static bool block_fits(const char *name, size_t count, MPI_Datatype type,
     return fit;
 }
 
+static bool arrays_are_small(flash_large_counts_t counts, const flash_large_displs_t *displs)
+{
+    return !ompi_count_array_is_64bit(counts) &&
+           (displs == NULL || !ompi_disp_array_is_64bit(*displs));
+}
+
 /* Of an allreduce, whose vector is all blocks. */
 static bool vector_fits(const char *name, size_t count, MPI_Datatype type,
                         mca_coll_base_module_t *base)
@@ -76,8 +83,7 @@ static bool arrays_fit(const char *name, flash_large_counts_t counts,
 {
     const mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
     size_t count = 0;
-    bool fit = !ompi_count_array_is_64bit(counts) &&
-               (displs == NULL || !ompi_disp_array_is_64bit(*displs));
+    bool fit = arrays_are_small(counts, displs);
 
     for (int rank = 0; rank < ompi_comm_size(module->comm) && !fit; rank++) {
         count += ompi_count_array_get(counts, (size_t) rank);
@@ -100,6 +106,73 @@ static int refuse_devices(const void *sendbuf, const void *recvbuf, MPI_Op op)
     }
     return MPI_SUCCESS;
 }
+
+/* ------------------------------------------------------------ blocking calls */
+
+int mca_coll_flash_large_allgather(const void *sendbuf, flash_large_count_t sendcount,
+                                   MPI_Datatype sendtype, void *recvbuf,
+                                   flash_large_count_t recvcount, MPI_Datatype recvtype,
+                                   ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+    return fits(recvcount, recvtype)
+               ? mca_coll_flash_allgather(sendbuf, small(sendcount), sendtype, recvbuf,
+                                          small(recvcount), recvtype, comm, module)
+               : previous(module)->allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                             recvtype, comm, previous(module)->allgather_module);
+}
+
+int mca_coll_flash_large_allgatherv(const void *sendbuf, flash_large_count_t sendcount,
+                                    MPI_Datatype sendtype, void *recvbuf,
+                                    flash_large_counts_t recvcounts, flash_large_displs_t displs,
+                                    MPI_Datatype recvtype, ompi_communicator_t *comm,
+                                    mca_coll_base_module_t *module)
+{
+    return arrays_are_small(recvcounts, &displs)
+               ? mca_coll_flash_allgatherv(sendbuf, small(sendcount), sendtype, recvbuf,
+                                           ompi_count_array_ptr(recvcounts),
+                                           ompi_disp_array_ptr(displs), recvtype, comm, module)
+               : previous(module)->allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts,
+                                              displs, recvtype, comm,
+                                              previous(module)->allgatherv_module);
+}
+
+int mca_coll_flash_large_reduce_scatter(const void *sendbuf, void *recvbuf,
+                                        flash_large_counts_t recvcounts, MPI_Datatype datatype,
+                                        MPI_Op op, ompi_communicator_t *comm,
+                                        mca_coll_base_module_t *module)
+{
+    return arrays_are_small(recvcounts, NULL)
+               ? mca_coll_flash_reduce_scatter(sendbuf, recvbuf, ompi_count_array_ptr(recvcounts),
+                                               datatype, op, comm, module)
+               : previous(module)->reduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm,
+                                                  previous(module)->reduce_scatter_module);
+}
+
+int mca_coll_flash_large_reduce_scatter_block(const void *sendbuf, void *recvbuf,
+                                              flash_large_count_t recvcount, MPI_Datatype datatype,
+                                              MPI_Op op, ompi_communicator_t *comm,
+                                              mca_coll_base_module_t *module)
+{
+    return fits(recvcount, datatype)
+               ? mca_coll_flash_reduce_scatter_block(sendbuf, recvbuf, small(recvcount), datatype,
+                                                     op, comm, module)
+               : previous(module)->reduce_scatter_block(
+                     sendbuf, recvbuf, recvcount, datatype, op, comm,
+                     previous(module)->reduce_scatter_block_module);
+}
+
+int mca_coll_flash_large_allreduce(const void *sendbuf, void *recvbuf, flash_large_count_t count,
+                                   MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
+                                   mca_coll_base_module_t *module)
+{
+    return fits(count, datatype)
+               ? mca_coll_flash_allreduce(sendbuf, recvbuf, small(count), datatype, op, comm,
+                                          module)
+               : previous(module)->allreduce(sendbuf, recvbuf, count, datatype, op, comm,
+                                             previous(module)->allreduce_module);
+}
+
+/* -------------------------------------------- non-blocking calls, persistent requests */
 
 int mca_coll_flash_large_iallgather(const void *sendbuf, flash_large_count_t sendcount,
                                     MPI_Datatype sendtype, void *recvbuf,

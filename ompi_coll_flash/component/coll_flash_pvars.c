@@ -83,10 +83,11 @@ static void register_count(const char *name, mca_coll_flash_counter_t counter, c
 
 static void register_calls(void)
 {
-    register_count("ring_calls", FLASH_COUNT_RINGS,
-                   "Calls of this process that the ring has served, and all calls of "
-                   "<mpix_flash.h> that are overlapped; a persistent request counts once, when it "
-                   "is made");
+    register_count(
+        "ring_calls", FLASH_COUNT_RINGS,
+        "Calls of this process that the ring has served, blocking ones included, and all "
+        "calls of <mpix_flash.h> that are overlapped; a persistent request counts once, "
+        "when it is made");
     register_count("ring_bytes", FLASH_COUNT_RING_BYTES,
                    "The bytes of these calls: of all ranks' blocks together, counted once for each "
                    "call");
@@ -94,17 +95,18 @@ static void register_calls(void)
                    "Compute callbacks that have been made for them");
     register_count("pairwise_calls", FLASH_COUNT_PAIRWISE,
                    "Calls of MPI_Ireduce_scatter(_block) that the pairwise algorithm has served, "
-                   "and their persistent forms");
+                   "and their persistent and blocking forms");
     register_count("pairwise_bytes", FLASH_COUNT_PAIRWISE_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count("shm_calls", FLASH_COUNT_SHM,
                    "Calls of MPI_Iallgather(v) and MPI_Ireduce_scatter(_block) that the ranks of a "
-                   "node have served through shared memory, see coll_flash_shm");
+                   "node have served through shared memory, see coll_flash_shm, and their blocking "
+                   "forms");
     register_count("shm_bytes", FLASH_COUNT_SHM_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count("recdbl_calls", FLASH_COUNT_RECDBL,
                    "Calls of MPI_Iallgather(v) and MPI_Ireduce_scatter(_block) that recursive "
-                   "doubling has served");
+                   "doubling has served, and their blocking forms");
     register_count("recdbl_bytes", FLASH_COUNT_RECDBL_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count("fallback_calls", FLASH_COUNT_FALLBACKS,
@@ -112,7 +114,7 @@ static void register_calls(void)
                    "MPI_Ialltoall and their persistent forms on communicators that flash serves, "
                    "which Open MPI's next component has served; coll_flash_verbose 2 says why of "
                    "each. Not those of MPI_Iallreduce of one MPI_INT by MPI_MAX or MPI_MIN, which "
-                   "Open MPI itself makes for each new communicator");
+                   "Open MPI itself makes for each new communicator, and no blocking calls");
     register_count("fallback_bytes", FLASH_COUNT_FALLBACK_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count("plain_calls", FLASH_COUNT_PLAIN,

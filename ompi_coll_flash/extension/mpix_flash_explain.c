@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool find_kind(const char *call, flash_kind_t *kind)
+static bool find_call(const char *name, mca_coll_flash_call_t *call)
 {
-    for (flash_kind_t k = 0; k < FLASH_COST_KINDS; k++) {
-        if (strcmp(call, mca_coll_flash_kind_names[k]) == 0) {
-            *kind = k;
+    for (size_t k = 0; k < FLASH_COST_CALLS; k++) {
+        if (mca_coll_flash_call_names[k] != NULL &&
+            strcmp(name, mca_coll_flash_call_names[k]) == 0) {
+            call->kind = (flash_kind_t) (k % FLASH_COST_KINDS);
+            call->blocking = k >= FLASH_COST_KINDS;
             return true;
         }
     }
@@ -44,7 +46,7 @@ int MPIX_Flash_explain(const char *call, MPI_Count bytes, int ranks, int node, c
     if (!flash_call_has_world()) {
         return MPI_ERR_OTHER;
     }
-    if (call != NULL && find_kind(call, &asked.kind) && bytes >= 0 && ranks >= 2 &&
+    if (call != NULL && find_call(call, &asked) && bytes >= 0 && ranks >= 2 &&
         ranks <= FLASH_COST_RANKS && text != NULL && size >= 1) {
         asked.bytes = (size_t) bytes;
         asked.reason = flash_call_reason(mca_coll_flash_module_of(MPI_COMM_WORLD));

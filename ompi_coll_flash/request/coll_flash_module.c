@@ -76,6 +76,7 @@ mca_coll_flash_settings_t mca_coll_flash_settings_of_parameters(void)
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
 
     return (mca_coll_flash_settings_t){.algorithm = (size_t) params->algorithm,
+                                       .blocking = (size_t) params->blocking,
                                        .on_node = params->on_node == FLASH_ON_NODE_YES,
                                        .shm_use = (size_t) params->shm,
                                        .segment_bytes = params->segment_bytes,

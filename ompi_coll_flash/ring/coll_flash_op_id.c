@@ -132,8 +132,7 @@ static void agree_on_free(mca_coll_flash_module_t *module)
     pthread_mutex_unlock(&op_ids_mutex);
     if (flash_compat_allreduce(returned, module->persistent_free, ID_WORDS, MPI_UINT64_T, MPI_BAND,
                                module->comm) != MPI_SUCCESS) {
-        mca_coll_flash_no_memory(
-            module->comm); /* the other ranks may have agreed, or wait for this one */
+        mca_coll_flash_no_memory(module->comm); /* the others may have agreed, or wait */
     }
     pthread_mutex_lock(&op_ids_mutex);
     for (int word = 0; word < ID_WORDS; word++) {

@@ -40,8 +40,19 @@ extern const char *const mca_coll_flash_path_names[FLASH_PATHS + 1];
 /* The kinds of calls that have costs: up to FLASH_ALLTOALL. */
 #define FLASH_COST_KINDS (FLASH_ALLTOALL + 1)
 
-/* "allgather", ... */
-extern const char *const mca_coll_flash_kind_names[FLASH_COST_KINDS];
+/*
+ * The calls that have rows of their own: those of each kind, and the same kinds' blocking calls. A
+ * blocking call costs its time alone: the application computes nothing meanwhile.
+ */
+#define FLASH_COST_CALLS (2 * FLASH_COST_KINDS)
+
+static inline size_t mca_coll_flash_cost_call(flash_kind_t kind, bool blocking)
+{
+    return (size_t) kind + (blocking ? FLASH_COST_KINDS : 0);
+}
+
+/* "allgather", ..., "blocking_allgather", ..., by mca_coll_flash_cost_call(). */
+extern const char *const mca_coll_flash_call_names[FLASH_COST_CALLS];
 
 /* The most ranks of a call. */
 #define FLASH_COST_RANKS (1 << 21)
@@ -49,9 +60,14 @@ extern const char *const mca_coll_flash_kind_names[FLASH_COST_KINDS];
 /* More than any cost: the table has no row for it, or leaves the call out. */
 #define FLASH_NO_COST UINT64_MAX
 
-/* In nanoseconds; `bytes`: of all ranks' blocks together, or of an allreduce's vector; `node`: all ranks share one. */
-uint64_t mca_coll_flash_cost(bool node, flash_kind_t kind, mca_coll_flash_path_t path, size_t bytes,
+/*
+ * In nanoseconds; `call`: of mca_coll_flash_cost_call(); `bytes`: of all ranks' blocks together, or
+ * of an allreduce's vector; `node`: all ranks share one.
+ */
+uint64_t mca_coll_flash_cost(bool node, size_t call, mca_coll_flash_path_t path, size_t bytes,
                              uint32_t ranks);
+/* Whether some algorithm besides the fallback has a row for the call. */
+bool mca_coll_flash_has_costs(bool node, size_t call);
 
 /*
  * Reads the file that coll_flash_costs names. If it names none, the table is the built-in one;

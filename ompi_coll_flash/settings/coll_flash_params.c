@@ -17,6 +17,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .any_fabric = false,
     .algorithm = FLASH_AUTO,
     .costs = NULL,
+    .blocking = FLASH_BLOCKING_AUTO,
     .shm = FLASH_SHM_AUTO,
     .callback_thread = false,
     .segment_window = 32,
@@ -36,6 +37,8 @@ const char *const mca_coll_flash_shm_names[] = {[FLASH_SHM_NO] = "no",
                                                 [FLASH_SHM_COPY] = "copy",
                                                 [FLASH_SHM_AUTO] = "auto",
                                                 [FLASH_SHM_READ] = "read"};
+const char *const mca_coll_flash_blocking_names[] = {
+    [FLASH_BLOCKING_NO] = "no", [FLASH_BLOCKING_AUTO] = "auto", [FLASH_BLOCKING_YES] = "yes"};
 int mca_coll_flash_output = -1;
 
 int mca_coll_flash_register_variable(const char *name, mca_base_var_type_t type,

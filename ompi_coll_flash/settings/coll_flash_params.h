@@ -23,6 +23,12 @@ enum { FLASH_GPUDIRECT_AUTO, FLASH_GPUDIRECT_YES, FLASH_GPUDIRECT_NO };
 enum { FLASH_SHM_NO, FLASH_SHM_COPY, FLASH_SHM_AUTO, FLASH_SHM_READ };
 
 /*
+ * Blocking calls: Open MPI's; by costs of their own; as non-blocking calls. The smallest holds where
+ * ranks have different values.
+ */
+enum { FLASH_BLOCKING_NO, FLASH_BLOCKING_AUTO, FLASH_BLOCKING_YES };
+
+/*
  * The longest block of an allgather of two ranks that goes through shared memory, two copies,
  * rather than being read, one copy and a wait for all readers: where both took the same time
  * (docs/performance.md).
@@ -48,6 +54,7 @@ typedef struct mca_coll_flash_params {
     bool any_fabric;   /* serve by a slower one than Open MPI's, too */
     int algorithm;     /* mca_coll_flash_path_t, or FLASH_AUTO */
     char *costs;       /* a file, see coll_flash_costs.h; NULL or empty: the built-in table */
+    int blocking;      /* FLASH_BLOCKING_* */
     int on_node;       /* FLASH_ON_NODE_*; agreed on: yes or no */
     int shm;           /* FLASH_SHM_*; agreed on: no where it cannot be used */
     bool shm_readable; /* agreed on, no parameter: each rank may read another's memory */
@@ -71,8 +78,9 @@ typedef struct mca_coll_flash_params {
 } mca_coll_flash_params_t;
 
 extern mca_coll_flash_params_t mca_coll_flash_params;
-/* Of FLASH_SHM_*. */
+/* Of FLASH_SHM_* and of FLASH_BLOCKING_*. */
 extern const char *const mca_coll_flash_shm_names[];
+extern const char *const mca_coll_flash_blocking_names[];
 extern int mca_coll_flash_output; /* stream of the verbose lines */
 
 #define FLASH_VERBOSE(level, ...)                            \

@@ -16,6 +16,13 @@ static mca_base_var_enum_value_t algorithm_values[] = {
     {0, NULL},
 };
 
+static mca_base_var_enum_value_t blocking_values[] = {
+    {FLASH_BLOCKING_AUTO, "auto"},
+    {FLASH_BLOCKING_YES, "yes"},
+    {FLASH_BLOCKING_NO, "no"},
+    {0, NULL},
+};
+
 static mca_base_var_enum_value_t on_node_values[] = {
     {FLASH_ON_NODE_AUTO, "auto"},
     {FLASH_ON_NODE_YES, "yes"},
@@ -69,15 +76,30 @@ static void register_choosing(void)
         "costs", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.costs,
         "File with the costs by which coll_flash_algorithm auto chooses. Each line is: network or "
-        "node; allgather, reduce_scatter, allreduce or alltoall; fallback, ring, pairwise, recdbl "
-        "or shm; and four whole numbers: nanoseconds of a call, nanoseconds for each other rank, "
-        "nanoseconds for each doubling of the ranks, picoseconds for each byte that a rank sends. "
+        "node; allgather, reduce_scatter, allreduce or alltoall, or blocking_ and one of the "
+        "first three; fallback, ring, pairwise, recdbl or shm; and four whole numbers: "
+        "nanoseconds of a call, nanoseconds for each other rank, nanoseconds for each doubling of "
+        "the ranks, picoseconds for each byte that a rank sends. "
         "An algorithm without a line is not chosen. One more line, network reduce_scatter "
         "pairwise_of_three and a number, says from how many bytes in total, 49152 without it, "
         "three ranks may be pairwise: the numbers cannot say that of three. flash_tune writes such "
         "a file from measurements on this machine, flash_info --explain prints what it means. "
         "Empty: built-in costs, which cross where those that were measured over TCP at 2 Gbit/s "
         "and within one node do. If ranks have different costs, all use those");
+}
+
+static void register_blocking(void)
+{
+    mca_coll_flash_register_choice(
+        "blocking", blocking_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.blocking,
+        "Whether flash serves the blocking calls MPI_Allgather(v), MPI_Reduce_scatter(_block) and "
+        "MPI_Allreduce, too. auto: where the costs of blocking calls (coll_flash_costs), which are "
+        "their times alone, say that an algorithm of flash's takes less time than Open MPI's call; "
+        "coll_flash_algorithm does not count, but for fallback. yes: by the algorithm that "
+        "coll_flash_algorithm names, if it can serve the call, otherwise as auto. no: not. Calls "
+        "that flash does not serve go to Open MPI's next component as they are, and are not "
+        "counted. If ranks have different values, all use no if one says no, else auto");
 }
 
 static void register_node(void)
@@ -108,5 +130,6 @@ static void register_node(void)
 void mca_coll_flash_register_paths(void)
 {
     register_choosing();
+    register_blocking();
     register_node();
 }

@@ -92,6 +92,13 @@ alone() {
         holds 1 '^1048576  *-  *-  *[1-9][0-9.]*  *-  *-  *-  ring$'
 }
 beside point 'np 2 flash_iallgather --alone' alone
+# flash's blocking calls: by the ring, or Open MPI's.
+blocking() { # PATH MPIRUN-OPTION...
+    measures 1 '^# MPI_Iallreduce, 2 ranks on 1 host, flash.s blocking calls, alone$' "${@:2}" 2 flash_iallreduce -m 1M:1M \
+        "${short[@]}" --blocking && holds 1 "^1048576  *-  *-  *[1-9][0-9.]* .*  $1\$"
+}
+beside point 'np 2 flash_iallreduce --blocking: Open MPI'"'"'s' blocking fallback
+costs=$costs_folder/blocking beside point 'np 2 flash_iallreduce --blocking: by the ring' blocking ring
 beside point 'flash_iallgather: no segments' refuses 'give up to 8 numbers' flash_iallgather --segment=64K,1
 beside point 'flash_iallgather: sizes that are none' refuses 'MAX not less than MIN' flash_iallgather -m 4:2
 beside point 'flash_iallgather: sizes that do not grow' refuses 'from 2 to' flash_iallgather --times=1

@@ -54,6 +54,12 @@ else
 fi
 programs 3 "${above[@]}" "${monitoring[@]}"
 programs 3 "${below[@]}"
+# Blocking calls by flash, and by others that call flash on communicators of their own.
+for others in above below; do
+    declare -n options_of=$others
+    own_job mpi 3 "${options_of[@]}" --mca coll_flash_blocking yes -- test_blocking among_others communicators window \
+        between_groups
+done
 for np in 2 5; do
     long more_programs $np "${monitoring[@]}"
     for ((k = 0; k < ${#above[@]}; k += 3)); do

@@ -7,7 +7,7 @@
 #include "mpitest.h"
 
 extern const test_program_t test_affinity, test_allgather, test_allreduce, test_alltoall,
-    test_arguments, test_async, test_beside, test_blocks, test_buffers, test_cancel,
+    test_arguments, test_async, test_beside, test_blocking, test_blocks, test_buffers, test_cancel,
     test_empty_types, test_exposed, test_extension, test_extension_ends, test_failures,
     test_float16, test_growth, test_in_turn, test_info, test_keys, test_merge, test_outstanding,
     test_own, test_pairwise, test_pending, test_persistent, test_persistent_ends,
@@ -22,6 +22,7 @@ const test_program_t *const test_programs[] = {&test_affinity,
                                                &test_arguments,
                                                &test_async,
                                                &test_beside,
+                                               &test_blocking,
                                                &test_blocks,
                                                &test_buffers,
                                                &test_cancel,

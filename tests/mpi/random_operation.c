@@ -188,6 +188,7 @@ operation_t *post_operation(sequence_t *sequence, const slot_t *slot, MPI_Reques
     *request = MPI_REQUEST_NULL;
     must((operation->gathers ? start_gather : start_reduce)(operation, request), sequence,
          operation->number, operation->name);
+    operation->blocking = *request == MPI_REQUEST_NULL; /* standard calls, too: see blocking.h */
     if (operation->free_early) {
         free_types(operation);
     }

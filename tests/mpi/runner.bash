@@ -151,7 +151,7 @@ said_in() {
 # ------------------------------------------------------------ points that share a job
 
 # Parameters that a point can set for its communicators, by info keys; all others are its job's.
-keys=' algorithm on_node shm segment_bytes segment_window max_sends pinned_bytes callback_thread '
+keys=' algorithm blocking on_node shm segment_bytes segment_window max_sends pinned_bytes callback_thread '
 # Variables that a job begins with.
 variables=(FLASH_TEST_DRIVER FLASH_TEST_UCX FLASH_TEST_TOPOLOGY LD_LIBRARY_PATH)
 queue_names=() queue_lines=() # of the points that wait for their job

@@ -1,0 +1,97 @@
+/*
+ * blocking_call.c: see blocking_call.h.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "blocking_call.h"
+
+#include "mpitest.h"
+
+const char *const blocking_names[KINDS] = {"MPI_Allgather", "MPI_Allgatherv", "MPI_Reduce_scatter",
+                                           "MPI_Reduce_scatter_block", "MPI_Allreduce"};
+
+static int64_t element(int rank, int index)
+{
+    return 1000003 * (int64_t) rank + index;
+}
+
+static int64_t sum_of(int ranks, int index)
+{
+    return 1000003 * ((int64_t) ranks * (ranks - 1) / 2) + (int64_t) ranks * index;
+}
+
+static bool gathers(const call_t *call)
+{
+    return call->kind < 2;
+}
+
+void blocking_make(call_t *call, int kind, MPI_Comm comm)
+{
+    *call = (call_t){.kind = kind, .comm = comm};
+    MPI_Comm_rank(comm, &call->rank);
+    MPI_Comm_size(comm, &call->ranks);
+    call->counts = get_memory((size_t) call->ranks * sizeof(int));
+    call->displs = get_memory((size_t) call->ranks * sizeof(int));
+    call->send = get_memory((size_t) (call->ranks * COUNT + 1) * sizeof(int64_t));
+    call->recv = get_memory((size_t) call->ranks * COUNT * sizeof(int64_t));
+    for (int rank = 0; rank < call->ranks; rank++) {
+        call->counts[rank] = COUNT;
+        call->displs[rank] = rank * COUNT;
+    }
+    for (int k = 0; k <= call->ranks * COUNT; k++) {
+        call->send[k] = element(call->rank, k);
+    }
+    memset(call->recv, -1, (size_t) call->ranks * COUNT * sizeof(int64_t));
+}
+
+int blocking_run(const call_t *c, int own)
+{
+    switch (c->kind) {
+    case 0:
+        return MPI_Allgather(c->send, own, MPI_INT64_T, c->recv, COUNT, MPI_INT64_T, c->comm);
+    case 1:
+        return MPI_Allgatherv(c->send, own, MPI_INT64_T, c->recv, c->counts, c->displs, MPI_INT64_T,
+                              c->comm);
+    case 2:
+        return MPI_Reduce_scatter(c->send, c->recv, c->counts, MPI_INT64_T, MPI_SUM, c->comm);
+    case 3:
+        return MPI_Reduce_scatter_block(c->send, c->recv, COUNT, MPI_INT64_T, MPI_SUM, c->comm);
+    default:
+        return MPI_Allreduce(c->send, c->recv, c->ranks * COUNT, MPI_INT64_T, MPI_SUM, c->comm);
+    }
+}
+
+void blocking_check(const call_t *call)
+{
+    bool everywhere = call->kind == KINDS - 1;
+    int first = everywhere || gathers(call) ? 0 : call->rank * COUNT;
+    int length = everywhere || gathers(call) ? call->ranks * COUNT : COUNT;
+
+    for (int k = 0; k < length; k++) {
+        int64_t wanted =
+            gathers(call) ? element(k / COUNT, k % COUNT) : sum_of(call->ranks, first + k);
+
+        if (!check(call->recv[k] == wanted, "%s: element %d is %lld, not %lld",
+                   blocking_names[call->kind], k, (long long) call->recv[k], (long long) wanted)) {
+            return;
+        }
+    }
+}
+
+void blocking_free(call_t *call)
+{
+    free(call->counts);
+    free(call->displs);
+    free(call->send);
+    free(call->recv);
+}
+
+void blocking_once(int kind, MPI_Comm comm)
+{
+    call_t call;
+
+    blocking_make(&call, kind, comm);
+    check_class(blocking_run(&call, COUNT), MPI_SUCCESS, blocking_names[kind]);
+    blocking_check(&call);
+    blocking_free(&call);
+}
