@@ -147,6 +147,8 @@ rank_dies_without_tcp() {
 
 # amid ITERATIONS COMMAND...: it breaks something while so many allgathers are sent. Rank 0 ends by itself, with an error
 # or with right results. mpirun may wait for a dead guest's daemon.
+# Between two calls the program waits in Open MPI's own barrier, where flash does not ask whether a dead guest is there: a
+# guest that dies then does not end rank 0.
 amid() {
     local before job breaker started status=0
     before=$(packets 1)
