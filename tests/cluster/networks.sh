@@ -39,7 +39,7 @@ if compgen -G '/sys/class/infiniband/*' >/dev/null; then
     skip '3 hosts, docker0 on each' 'there is an RDMA device: UCX chooses among all networks'
 else
     point '3 hosts, docker0 on each: the networks that are included' other_interfaces 3 1 none
-    point '3 hosts, docker0 on each: the interface that is included' \
+    long point '3 hosts, docker0 on each: the interface that is included' \
         other_interfaces 3 1 none --mca btl_tcp_if_include eth0
     point '3 hosts, docker0 on each: what is not excluded' excluded 3 1 none
 fi

@@ -37,11 +37,13 @@ for test in "${tests[@]}"; do
         says + "flash's thread makes the callbacks" 3 --mca coll_flash_verbose 2 -- "${words[0]}" \
         "${told_by[${words[0]}]}"
 done
-for test in test_own test_two_callbacks; do
-    mpi 3 --mca coll_flash_segment_bytes 4096 -- "$test"
-    mpi 3 --mca coll_flash_algorithm pairwise -- "$test"
-    mpi 3 --mca coll_flash_progress off -- "$test"
-done
+other_settings() { # TEST
+    mpi 3 --mca coll_flash_segment_bytes 4096 -- "$1"
+    mpi 3 --mca coll_flash_algorithm pairwise -- "$1"
+    mpi 3 --mca coll_flash_progress off -- "$1"
+}
+other_settings test_two_callbacks
+long other_settings test_own
 mpi 3 "${multiple[@]}" --mca coll_flash_progress off -- test_extension "${inside[@]}"
 
 # The key has the last word.

@@ -33,7 +33,8 @@ own_job mpi 3 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs
 own_job mpi 3 -- test_device without_store
 point 'a pairwise reduce-scatter of more than may be pinned: said' says + 'staged through ordinary memory' 3 \
     --mca coll_flash_verbose 2 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" --mca coll_flash_cuda_gpudirect no -- test_device bounded
-little 3
+mpi 3 --mca coll_flash_segment_bytes 4096 --mca coll_flash_pinned_bytes 12288 -- test_device many users_operation two_devices
+long little 3
 for np in 2 4 5; do
     long bounded "$np"
     long own_job mpi "$np" --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" -- test_device bounded

@@ -20,8 +20,11 @@ two_callbacks() { # NP
 }
 for np in 1 2 3 5; do
     one_kind "$np"
+done
+for np in 1 3 5; do
     two_callbacks "$np"
 done
+long two_callbacks 2
 for np in 4 6 7 8; do
     long one_kind "$np"
     long two_callbacks "$np"
@@ -29,11 +32,11 @@ done
 other_settings() { # NP
     mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_two_callbacks
     mpi "$1" --mca coll_flash_progress off -- test_two_callbacks
-    mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_own
-    mpi "$1" --mca coll_flash_progress off -- test_own
+    long mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_own
+    long mpi "$1" --mca coll_flash_progress off -- test_own
     mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_extension
     mpi "$1" --mca coll_flash_progress off -- test_extension
-    mpi "$1" --mca coll_flash_progress off -- test_extension_ends
+    long mpi "$1" --mca coll_flash_progress off -- test_extension_ends
 }
 long other_settings 2
 other_settings 3

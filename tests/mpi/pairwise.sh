@@ -36,11 +36,11 @@ further() { # NP
     mpi "$1" -- test_float16
     mpi "$1" --mca coll_flash_segment_bytes 4096 -- test_reduce_scatter
     mpi "$1" --mca coll_flash_progress off -- test_reduce_scatter
-    mpi "$1" -- test_extension_ends
-    mpi "$1" -- test_own
+    long mpi "$1" -- test_extension_ends
+    long mpi "$1" -- test_own
     mpi "$1" -- test_persistent
-    mpi "$1" -- test_persistent_ends
-    mpi "$1" -- test_requests
+    long mpi "$1" -- test_persistent_ends
+    long mpi "$1" -- test_requests
     mpi "$1" -- test_failures produce big
 }
 further 2
