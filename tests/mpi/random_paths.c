@@ -42,7 +42,7 @@ static bool is_empty(const operation_t *operation)
  */
 void expect_path(const operation_t *operation)
 {
-    bool block_init = operation->persistent && !operation->unequal;
+    bool block_init = operation->persistent && !operation->unequal && !operation->everywhere;
     bool seen = operation->gathers || operation->compute || block_init || !is_empty(operation);
 
     if (calls_block() && !operation->compute && !operation->persistent) {
