@@ -103,7 +103,7 @@ static void learn_process(opal_process_name_t name, const mca_coll_flash_modex_t
     }
 }
 
-/* A lost peer counts as connected: nothing is sent to it, and UCX would wait for it. */
+/* A lost peer counts as connected: nothing is sent to it, and UCX might wait for an endpoint to it. */
 static bool is_connected(const flash_peer_t *peer)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();

@@ -3,8 +3,8 @@
  *
  * Shared between threads: `polled` is exchanged by application threads, relaxed: who finds it false
  * has the progress registered, which Open MPI orders. `next_watch` and `watched`, atomic, relaxed:
- * who exchanges one does the watching, and the exchange orders nothing else. The list of algorithms is written in
- * MPI_Init and MPI_Finalize only.
+ * whoever exchanges one does the watching, and the exchange orders nothing else. The list of
+ * algorithms is written in MPI_Init and MPI_Finalize only.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -38,7 +38,7 @@ static bool is_watch_due(void)
                                                    memory_order_relaxed, memory_order_relaxed);
 }
 
-/* And once when nothing is any more: a watch that finds nobody silent closes what one has opened. */
+/* And once when nothing is any more: a watch that finds nobody silent closes what probes opened. */
 static bool is_last_watch_due(void)
 {
     return atomic_load_explicit(&watched, memory_order_relaxed) &&

@@ -15,8 +15,8 @@
  * other (section 6.13: they are nonlocal). An id of a request that failed is never given back:
  * messages of it may still arrive.
  *
- * `op_ids_mutex` protects the modules' `taken`, `waiting` and `persistent_returned`. An id is handed over without being
- * free in between: so nobody overtakes who waits for it.
+ * `op_ids_mutex` protects the modules' `taken`, `waiting` and `persistent_returned`. An id of a call
+ * is handed over without being free in between, so that no later call overtakes one that waits.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -132,7 +132,7 @@ static void agree_on_free(mca_coll_flash_module_t *module)
     pthread_mutex_unlock(&op_ids_mutex);
     if (flash_compat_allreduce(returned, module->persistent_free, ID_WORDS, MPI_UINT64_T, MPI_BAND,
                                module->comm) != MPI_SUCCESS) {
-        mca_coll_flash_no_memory(module->comm); /* the others may have agreed, or wait */
+        mca_coll_flash_no_memory(module->comm); /* the other ranks wait, or have agreed */
     }
     pthread_mutex_lock(&op_ids_mutex);
     for (int word = 0; word < ID_WORDS; word++) {

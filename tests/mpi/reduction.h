@@ -26,6 +26,14 @@ typedef struct reduction {
 /* Each predefined operation on each predefined type that it is for; `*count` of them. */
 const reduction_t *reductions(size_t *count);
 
+/* Buffers of `count` elements, behind which nothing is written. To be freed. */
+unsigned char *reduction_memory(const reduction_t *reduction, size_t count);
+/* Whether nothing was. */
+bool reduction_is_intact(const reduction_t *reduction, const unsigned char *memory, size_t count);
+/* check() that these are the result's elements from number `first` on. */
+void reduction_check(const reduction_t *reduction, const unsigned char *result, size_t first,
+                     size_t count, const char *what);
+
 /* Operations of the user's own: a commutative one; one that is not, on a type without and with
    gaps. */
 enum { USER_MODULO, USER_MAPS, USER_SPACED_MAPS, USER_REDUCTIONS };

@@ -9,28 +9,9 @@
 #include "pvars.h"
 #include "reduction.h"
 
-enum { CANARY = 0x5a, GUARD = 64 };
-
 /* The ways to have an allreduce, each with MPI_IN_PLACE and without. */
 typedef enum way { PLAIN, PERSISTENT, WAYS } way_t;
 static const char *const names[] = {"Iallreduce", "Allreduce_init"};
-
-static bool is_canary(const unsigned char *memory, size_t bytes)
-{
-    unsigned wrong = 0;
-
-    for (size_t k = 0; k < bytes; k++) {
-        wrong |= memory[k] ^ CANARY;
-    }
-    return wrong == 0;
-}
-
-static unsigned char *make_memory(const reduction_t *reduction, int count)
-{
-    size_t bytes = (size_t) count * reduction->extent + GUARD;
-
-    return memset(get_memory(bytes), CANARY, bytes);
-}
 
 /* Other ones in each start of a persistent request. */
 static void contribute(const reduction_t *reduction, unsigned char *memory, int count, int round)
@@ -38,21 +19,6 @@ static void contribute(const reduction_t *reduction, unsigned char *memory, int 
     for (size_t k = 0; k < (size_t) count; k++) {
         reduction->operand(memory + k * reduction->extent, world_rank, k + (size_t) round,
                            reduction->op);
-    }
-}
-
-static void check_result(const reduction_t *reduction, const unsigned char *result, int count,
-                         int round, const char *what)
-{
-    _Alignas(16) unsigned char wanted[REDUCTION_MOST_BYTES] = {0};
-
-    for (size_t k = 0; k < (size_t) count; k++) {
-        reduction->result(wanted, world_size, k + (size_t) round, reduction->op);
-        if (!check(reduction->equal(wanted, result + k * reduction->extent),
-                   "%s of %s, %s: element %zu of %d is wrong", what, reduction->name,
-                   reduction->op_name, k, count)) {
-            return;
-        }
     }
 }
 
@@ -74,24 +40,24 @@ static void start(way_t way, const void *send, void *recv, int count, const redu
 
 static void run(const reduction_t *reduction, int count, way_t way, bool in_place)
 {
-    unsigned char *operands = make_memory(reduction, count), *apart = make_memory(reduction, count);
+    unsigned char *operands = reduction_memory(reduction, (size_t) count);
+    unsigned char *apart = reduction_memory(reduction, (size_t) count);
     unsigned char *result = in_place ? operands : apart;
-    size_t bytes = (size_t) count * reduction->extent;
     MPI_Request request = MPI_REQUEST_NULL;
 
     for (int round = 0; round < (way == PERSISTENT ? 2 : 1); round++) {
         contribute(reduction, operands, count, round);
         start(way, in_place ? MPI_IN_PLACE : operands, result, count, reduction, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
-        check_result(reduction, result, count, round, names[way]);
+        reduction_check(reduction, result, (size_t) round, (size_t) count, names[way]);
     }
     if (request != MPI_REQUEST_NULL) {
         MPI_Request_free(&request);
     }
-    check(is_canary(operands + bytes, GUARD), "%s of %s wrote behind the operands", names[way],
-          reduction->name);
-    check(is_canary(apart + bytes, GUARD), "%s of %s wrote behind the result", names[way],
-          reduction->name);
+    check(reduction_is_intact(reduction, operands, (size_t) count),
+          "%s of %s wrote behind the operands", names[way], reduction->name);
+    check(reduction_is_intact(reduction, apart, (size_t) count), "%s of %s wrote behind the result",
+          names[way], reduction->name);
     free(operands);
     free(apart);
 }
@@ -208,14 +174,14 @@ static void handles_gone(void)
     MPI_Comm comm;
 
     user_reduction_make(&reduction, 0);
-    operands = make_memory(&reduction, COUNT);
-    result = make_memory(&reduction, COUNT);
+    operands = reduction_memory(&reduction, COUNT);
+    result = reduction_memory(&reduction, COUNT);
     contribute(&reduction, operands, COUNT, 0);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Iallreduce(operands, result, COUNT, reduction.type, reduction.op, comm, &request);
     MPI_Comm_free(&comm);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    check_result(&reduction, result, COUNT, 0, "on a communicator that is freed");
+    reduction_check(&reduction, result, 0, COUNT, "on a communicator that is freed");
     user_reduction_free(&reduction);
     free(operands);
     free(result);

@@ -9,8 +9,6 @@
 #include "persistent.h"
 #include "reduction.h"
 
-enum { CANARY = 0x5a, GUARD = 64 };
-
 /* Of each rank's block; counts[world_size] is the sum. */
 static int *make_counts(int base, bool unequal)
 {
@@ -34,41 +32,14 @@ static size_t first_of(const int counts[], int rank)
     return first;
 }
 
-static bool is_canary(const unsigned char *memory, size_t bytes)
-{
-    unsigned wrong = 0;
-
-    for (size_t k = 0; k < bytes; k++) {
-        wrong |= memory[k] ^ CANARY;
-    }
-    return wrong == 0;
-}
-
 static unsigned char *make_operands(const reduction_t *reduction, size_t elements)
 {
-    unsigned char *memory = get_memory(elements * reduction->extent + GUARD);
+    unsigned char *memory = reduction_memory(reduction, elements);
 
-    memset(memory, CANARY, elements * reduction->extent + GUARD);
     for (size_t k = 0; k < elements; k++) {
         reduction->operand(memory + k * reduction->extent, world_rank, k, reduction->op);
     }
     return memory;
-}
-
-static void check_result(const reduction_t *reduction, const unsigned char *result,
-                         const int counts[], const char *what)
-{
-    size_t first = first_of(counts, world_rank), own = (size_t) counts[world_rank];
-    _Alignas(16) unsigned char wanted[REDUCTION_MOST_BYTES] = {0};
-
-    for (size_t k = 0; k < own; k++) {
-        reduction->result(wanted, world_size, first + k, reduction->op);
-        if (!check(reduction->equal(wanted, result + k * reduction->extent),
-                   "%s of %s, %s: element %zu of %zu is wrong", what, reduction->name,
-                   reduction->op_name, k, own)) {
-            return;
-        }
-    }
 }
 
 /* The ways to have a reduce-scatter, each with equal blocks and with unequal ones. */
@@ -129,22 +100,22 @@ static void run(const reduction_t *reduction, const int counts[], way_t way, boo
                 bool in_place)
 {
     size_t total = (size_t) counts[world_size];
-    size_t own_bytes = (size_t) counts[world_rank] * reduction->extent;
+    size_t own = (size_t) counts[world_rank];
     unsigned char *operands = make_operands(reduction, total);
-    unsigned char *apart = get_memory(own_bytes + GUARD), *result = in_place ? operands : apart;
+    unsigned char *apart = reduction_memory(reduction, own);
+    unsigned char *result = in_place ? operands : apart;
     source_t source = {reduction, counts};
     MPI_Request request;
 
-    memset(apart, CANARY, own_bytes + GUARD);
     start(way, block, in_place ? MPI_IN_PLACE : operands, result, &source, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     if (request != MPI_REQUEST_NULL) {
         MPI_Request_free(&request);
     }
-    check_result(reduction, result, counts, names[way][block]);
-    check(is_canary(operands + total * reduction->extent, GUARD),
-          "%s of %s wrote behind the operands", names[way][block], reduction->name);
-    check(is_canary(apart + own_bytes, GUARD), "%s of %s wrote behind the result",
+    reduction_check(reduction, result, first_of(counts, world_rank), own, names[way][block]);
+    check(reduction_is_intact(reduction, operands, total), "%s of %s wrote behind the operands",
+          names[way][block], reduction->name);
+    check(reduction_is_intact(reduction, apart, own), "%s of %s wrote behind the result",
           names[way][block], reduction->name);
     free(operands);
     free(apart);
