@@ -26,11 +26,14 @@ long everything 5
 for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}" \
     'test_device_two_callbacks allreduce alltoall'; do
     read -ra words <<<"$test"
-    mpi 3 --mca coll_flash_segment_bytes 4096 -- "${words[@]}"
     long mpi 4 --mca coll_flash_progress off -- "${words[@]}"
     mpi 2 --mca coll_flash_cuda_reduce 0 -- "${words[@]}"
     long mpi 3 --mca coll_flash_cuda_reduce 0 -- "${words[@]}"
 done
+small=(--mca coll_flash_segment_bytes 4096)
+mpi 3 "${small[@]}" -- test_device "${all[@]}"
+long mpi 3 "${small[@]}" -- test_device_stream "${streams[@]}"
+long mpi 3 "${small[@]}" -- test_device_two_callbacks allreduce alltoall
 multiple() { # TEST
     FLASH_TEST_LEVEL=multiple mpi 2 -- "$@"
 }

@@ -40,7 +40,7 @@ if [[ -e $top_builddir/mpi_bench/layer_kernels.fatbin ]] && stands_in .libs/libc
         long layers "$np" --type=bf16
     done
     long layers 2 --type=bf16
-    layer 3 mlp -m 300 -k 200 -n 150 --pieces=7 # so much that the device is behind the host
+    layer 3 mlp -m 150 -k 200 -n 150 --pieces=7 # so much that the device is behind the host
     long layer 4 block -m 96 -k 48 --heads=4 --groups=4
     options --mca coll_flash_cuda_plugin "$plugin" # no ring for what is so small, but in the extension's calls
     long layers 3

@@ -29,7 +29,7 @@ little() { # NP [OPTION]...
     mpi "$np" "${least[@]}" "$@" -- test_device_two_callbacks allreduce alltoall
 }
 bounded 3
-own_job mpi 3 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" -- test_device bounded
+long own_job mpi 3 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" -- test_device bounded
 own_job mpi 3 -- test_device without_store
 point 'a pairwise reduce-scatter of more than may be pinned: said' says + 'staged through ordinary memory' 3 \
     --mca coll_flash_verbose 2 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" --mca coll_flash_cuda_gpudirect no -- test_device bounded

@@ -13,6 +13,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/benchmarks.bash"
 
+unset OMPI_MCA_mtl # which tests/tap.mk sets; no user does
 pages=(README.md)
 for page in "$top_srcdir"/docs/*.md "$top_srcdir"/docs/internals/*.md; do
     pages+=("${page#"$top_srcdir/"}")

@@ -29,7 +29,7 @@ else
         cmake -S "$top_srcdir/examples" -B "$scratch/examples" -DCMAKE_PREFIX_PATH="$prefix" \
             -DCMAKE_C_FLAGS='-Wall -Wextra -Werror' -DMPI_C_COMPILER="$(command -v "${MPICC:-mpicc}")" \
             -DMPI_Fortran_COMPILER="$(command -v "${MPIFC:-mpifort}")" &&
-            cmake --build "$scratch/examples"
+            cmake --build "$scratch/examples" --parallel 2
     }
     too_new() {
         mkdir "$scratch/new" &&
