@@ -198,17 +198,17 @@ int MPIX_Flash_complete(MPIX_Flash_handle handle, int error);
  * call, which waits for what is pending of it, as a reduce-scatter's does.
  *
  * `merge` is for small operations: what is computed block by block may take longer than at once by
- * more than the transfer that it hides. With it, and where the fallback costs no more than the ring
- * (coll_flash_costs; with coll_flash_algorithm: where that is fallback), an allgather or a
- * reduce-scatter is served as where flash does not serve the communicator, and all that this header
- * says of that holds, though MPIX_Flash_active() does not tell: what is produced, by `own` too, is
- * produced inside the call that starts the operation, which waits for what is pending of it, or for
- * the stream. (Ranks with and without `merge` would wait for each other.) There, and in any call
- * where flash does not serve the communicator or the operation, a callback is made once for all
- * ranks' blocks: block->ranks is their number, block->count their elements together, block->piece 0
- * of 1. But for each piece, as without `merge`, where these do not lie one behind another in the
- * order of the ranks, as those of calls without displs do, or where one
- * in front of others ends in a broken row. `own` is called for each piece in any case.
+ * more than the transfer that it hides. With it, and where the ring does not cost least of the
+ * algorithms by messages (coll_flash_costs; with coll_flash_algorithm: where that is fallback), an
+ * allgather or a reduce-scatter is served as where flash does not serve the communicator, and all
+ * that this header says of that holds, though MPIX_Flash_active() does not tell: what is produced,
+ * by `own` too, is produced inside the call that starts the operation, which waits for what is
+ * pending of it, or for the stream. (Ranks with and without `merge` would wait for each other.)
+ * There, and in any call where flash does not serve the communicator or the operation, a callback
+ * is made once for all ranks' blocks: block->ranks is their number, block->count their elements
+ * together, block->piece 0 of 1. But for each piece, as without `merge`, where these do not lie one
+ * behind another in the order of the ranks, as those of calls without displs do, or where one in
+ * front of others ends in a broken row. `own` is called for each piece in any case.
  */
 typedef struct MPIX_Flash_hints {
     size_t size;   /* sizeof(MPIX_Flash_hints) */

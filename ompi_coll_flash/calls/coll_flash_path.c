@@ -317,19 +317,29 @@ mca_coll_flash_path_t mca_coll_flash_choose_blocking_path(const mca_coll_flash_c
 
 /* -------------------------------------------------------- without a call */
 
-bool mca_coll_flash_merge_pays(flash_kind_t kind, size_t bytes,
+/*
+ * Shared memory is left out: it costs less than the ring at any size, which the computation that the
+ * ring hides would be held against.
+ */
+bool mca_coll_flash_merge_pays(const mca_coll_flash_call_t *call,
                                const mca_coll_flash_module_t *module)
 {
-    uint32_t ranks = (uint32_t) ompi_comm_size(module->comm);
-    size_t call = mca_coll_flash_cost_call(kind, false);
-    uint64_t fallback;
+    const place_t place = place_of(module);
+    size_t row = mca_coll_flash_cost_call(call->kind, false);
+    uint64_t ring = mca_coll_flash_cost(place.node, row, FLASH_RING, call->bytes, place.ranks);
+    bool pays = false;
 
     if (module->settings.algorithm != FLASH_AUTO) {
         return module->settings.algorithm == FLASH_FALLBACK;
     }
-    fallback = mca_coll_flash_cost(module->on_node, call, FLASH_FALLBACK, bytes, ranks);
-    return fallback != FLASH_NO_COST &&
-           fallback <= mca_coll_flash_cost(module->on_node, call, FLASH_RING, bytes, ranks);
+    for (mca_coll_flash_path_t path = FLASH_FALLBACK; path < FLASH_PATHS; path++) {
+        if (path != FLASH_RING && path != FLASH_SHM) {
+            uint64_t cost = cost_of(path, call, &place);
+
+            pays |= cost != FLASH_NO_COST && cost <= ring;
+        }
+    }
+    return pays;
 }
 
 void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, bool node,

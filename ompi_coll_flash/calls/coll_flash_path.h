@@ -67,8 +67,9 @@ mca_coll_flash_path_t
 mca_coll_flash_choose_blocking_path(const mca_coll_flash_call_t *call,
                                     const mca_coll_flash_module_t *module,
                                     const mca_coll_flash_settings_t *settings);
-/* Whether a plain collective and one callback cost no more than a ring: see the hint `merge`. */
-bool mca_coll_flash_merge_pays(flash_kind_t kind, size_t bytes,
+/* Whether a plain collective by messages, but for the ring, costs no more than the ring: see the hint
+   `merge`. */
+bool mca_coll_flash_merge_pays(const mca_coll_flash_call_t *call,
                                const mca_coll_flash_module_t *module);
 /*
  * Prints what such a call would cost by each algorithm on that many ranks, of one node or not, by

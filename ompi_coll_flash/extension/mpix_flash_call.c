@@ -135,9 +135,11 @@ mca_coll_flash_reason_t flash_call_merge_reason(const mca_coll_flash_module_t *m
                                                 flash_kind_t kind, int count, const int counts[],
                                                 MPI_Datatype type)
 {
-    bool merges = compute->merge &&
-                  mca_coll_flash_merge_pays(
-                      kind, mca_coll_flash_bytes(count, counts, type, module->comm), module);
+    const mca_coll_flash_call_t call = {
+        .kind = kind,
+        .bytes = mca_coll_flash_bytes(count, counts, type, module->comm),
+        .element = kind == FLASH_ALLGATHER ? 1 : flash_call_bytes(type, 1)};
+    bool merges = compute->merge && mca_coll_flash_merge_pays(&call, module);
 
     return merges ? FLASH_MERGED : FLASH_NO_REASON;
 }

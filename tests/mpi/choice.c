@@ -58,3 +58,13 @@ bool choice_ring_pays(const char *call, size_t bytes, int ranks)
 
     return ring >= 0 && ring < cost_of("fallback", call, bytes, ranks);
 }
+
+bool choice_ring_leads(const char *call, size_t bytes, int ranks)
+{
+    double ring = cost_of("ring", call, bytes, ranks),
+           recdbl = cost_of("recdbl", call, bytes, ranks),
+           pairwise = cost_of("pairwise", call, bytes, ranks);
+
+    return choice_ring_pays(call, bytes, ranks) && (recdbl < 0 || ring < recdbl) &&
+           (pairwise < 0 || ring < pairwise);
+}

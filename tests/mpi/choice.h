@@ -13,5 +13,7 @@
 bool choice_is(const char *algorithm, const char *call, size_t bytes, int ranks);
 /* Whether a ring costs less than the fallback, as far as a ring may serve such calls here. */
 bool choice_ring_pays(const char *call, size_t bytes, int ranks);
+/* Whether it costs less than all other algorithms by messages. */
+bool choice_ring_leads(const char *call, size_t bytes, int ranks);
 
 #endif /* CHOICE_H */

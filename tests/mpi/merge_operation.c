@@ -138,7 +138,8 @@ bool merge_pays(call_t call, size_t bytes)
     if (algorithm != NULL && strcmp(algorithm, "auto") != 0) {
         return strcmp(algorithm, "fallback") == 0;
     }
-    return !choice_ring_pays(call == ALLGATHER ? "allgather" : "reduce_scatter", bytes, world_size);
+    return !choice_ring_leads(call == ALLGATHER ? "allgather" : "reduce_scatter", bytes,
+                              world_size);
 }
 
 bool merge_is_served(const run_t *run)

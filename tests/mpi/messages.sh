@@ -127,7 +127,7 @@ fi
 # --------------------------------------------------------------------- UCX's own
 
 for transports in tcp,self posix,self '^posix,sysv'; do
-    point "UCX_FLASH_TLS $transports: UCX finds all settings fitting" \
+    beside point "UCX_FLASH_TLS $transports: UCX finds all settings fitting" \
         says 0 'invalid configuration' 2 -x "UCX_FLASH_TLS=$transports" -- test_allgather counts
 done
 
@@ -162,7 +162,7 @@ misspells() {
     holds 2 "$held" && "${@:3}" && holds + " $2\$"
 }
 misspelt() {
-    point "$1 $2: said, and the default holds" misspells "$@"
+    beside point "$1 $2: said, and the default holds" misspells "$@"
 }
 held='serves this job (algorithm auto, .* segment_bytes 0, .*)'
 for value in 1x -5; do
@@ -179,25 +179,26 @@ misspelt coll_flash_segmet_bytes 4096 told parameter-unknown
 too_few_pinned() { # BYTES [MPIRUN OPTION]...
     explains pinned-bytes-too-low 2 --mca coll_flash_pinned_bytes "$@" -- "$linked" && holds 2 'right, flash is active'
 }
-point 'coll_flash_pinned_bytes of less than three segments: said, and the job runs' \
+beside point 'coll_flash_pinned_bytes of less than three segments: said, and the job runs' \
     too_few_pinned 196607 --mca coll_flash_segment_bytes 65536
-point 'coll_flash_pinned_bytes of less than three of the longest segments: likewise' too_few_pinned 12582911
+beside point 'coll_flash_pinned_bytes of less than three of the longest segments: likewise' \
+    too_few_pinned 12582911
 enough_pinned() { # BYTES
     says 2 'right, flash is active' 2 --mca coll_flash_segment_bytes 65536 \
         --mca coll_flash_pinned_bytes "$1" -- "$linked" && holds 0 'three segments'
 }
 for value in 196608 0; do
-    point "coll_flash_pinned_bytes $value: nothing is said" enough_pinned "$value"
+    beside point "coll_flash_pinned_bytes $value: nothing is said" enough_pinned "$value"
 done
 is_taken() {
     says 2 'serves this job (.* segment_bytes 65536,' 2 --mca coll_flash_verbose 1 \
         --mca coll_flash_segment_bytes "$1" -- "$linked" && holds 0 'is ignored'
 }
 for value in 65536 64k; do
-    point "coll_flash_segment_bytes $value: a number" is_taken "$value"
+    beside point "coll_flash_segment_bytes $value: a number" is_taken "$value"
 done
 for value in 64K 64kB 0x10000; do
-    long point "coll_flash_segment_bytes $value: a number" is_taken "$value"
+    beside long point "coll_flash_segment_bytes $value: a number" is_taken "$value"
 done
 
 plan
