@@ -9,9 +9,11 @@
  *   allreduce: as RS, and once all is added, as AG
  *   A2A  [wait for the local contribution] -> [send] -> done, and [receive] -> done
  *   pairwise reduce-scatter: as A2A, but [receive] -> [wait for its turn] -> [combine] -> done
+ *   broadcast: as AG, and reduce: as RS, in one step
  *
- * where the first step of a ring has nothing to receive and the last nothing to send. A window of
- * segments is under way at a time, receives posted ahead.
+ * where the first step of a ring has nothing to receive and the last nothing to send, and the same
+ * is so of the first and the last rank of a chain. A window of segments is under way at a time,
+ * receives posted ahead.
  *
  * The engine only moves data by itself. Everything that takes time is *work* that it hands out:
  * copies to any thread, combining too, or to application threads alone where it is code of the
@@ -122,7 +124,9 @@ typedef struct flash_op_params {
      * Segments under way at a time, at least. The engine takes more where the ring needs it:
      * one block's segments and one, so that a rank that cannot send can still receive and the
      * ring never locks up; twice that with a callback, so that one block arrives while the sums
-     * of the one before it leave. A2A, pairwise: a block's segments each way.
+     * of the one before it leave. A2A, pairwise: a block's segments each way. A chain never locks
+     * up, since its last rank waits for nobody to take anything: it has two, of which one comes
+     * while the other leaves.
      */
     uint32_t depth;
     uint32_t sends; /* messages on their way to the right at a time; 0: no limit */
@@ -169,13 +173,16 @@ typedef struct flash_op_params {
      * RS, allreduce: the contributions to all blocks, placed as blocks.displs says; not used if
      * they are produced.
      * A2A: the base of all blocks that go out, placed as out.displs says; the own one is copied.
+     * Broadcast: the block, which is the output, too. Reduce: the contribution.
      */
     const void *input;
-    bool poisoned; /* AG: it is no good; the other ranks are told so, and their operations fail */
+    /* AG, broadcast: it is no good; the other ranks are told so, and their operations fail. */
+    bool poisoned;
     /*
      * AG, allreduce, A2A: the base of all blocks, placed as blocks.displs says.
-     * RS: the own block's result. Must not overlap the input, but for AG's own block, and but for an
-     * allreduce's without callbacks, which may be the input.
+     * RS: the own block's result. Broadcast: the block. Reduce: the result, at the root alone.
+     * Must not overlap the input, but for AG's own block, a broadcast's, and the result of an
+     * allreduce or a reduce without callbacks, which may be the input.
      */
     void *output;
 

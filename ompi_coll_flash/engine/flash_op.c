@@ -150,7 +150,7 @@ static void count_pieces(flash_op_t *op)
         op->params.consume == NULL ? 0 : flash_schedule_pieces(schedule, FLASH_CONSUMED);
     if (flash_op_reduces(&op->params)) {
         op->other_pieces = contributed - own;
-    } else {
+    } else if (flash_schedule_length(schedule, FLASH_PRODUCED) > 0) {
         op->ready = own; /* so that computing need not wait for sending */
     }
 }
@@ -158,6 +158,8 @@ static void count_pieces(flash_op_t *op)
 void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params_t *params,
                    flash_slot_t *slots)
 {
+    uint32_t own = flash_schedule_own_result(&params->schedule);
+
     op->engine = engine;
     op->params = *params;
     op->depth = flash_op_window(params);
@@ -169,9 +171,7 @@ void flash_op_init(flash_op_t *op, flash_engine_t *engine, const flash_op_params
     flash_slot_queue_init(&op->waiting);
     flash_slot_queue_init(&op->combining);
     STAILQ_INIT(&op->staging);
-    op->uncopied = flash_op_is_in_place(op)
-                       ? 0
-                       : flash_schedule_count(&params->schedule, flash_op_own_rank(op));
+    op->uncopied = flash_op_is_in_place(op) ? 0 : flash_schedule_count(&params->schedule, own);
     op->slots = slots;
     for (uint32_t k = 0; k < op->depth; k++) {
         flash_slot_init(&op->slots[k], op);

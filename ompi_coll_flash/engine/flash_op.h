@@ -166,7 +166,7 @@ struct flash_op {
     uint64_t ready_slots; /* segments before the first one that is not ready */
 
     uint64_t ready;           /* pieces whose segments are all ready, the own ones of an
-                                 allgather or an all-to-all included */
+                                 allgather, an all-to-all or a broadcast included */
     flash_cursor_t produce;   /* the next piece to produce */
     flash_cursor_t consume;   /* and to consume */
     uint64_t produced_pieces; /* in all, with a callback for them */
@@ -267,7 +267,6 @@ uint32_t flash_op_sends_at_a_time(const flash_op_params_t *params);
 /* Elements of an own block that are copied at a time. */
 size_t flash_op_copied_elements(const flash_op_params_t *params);
 /* To whole cache lines. */
-
 static inline size_t flash_op_align(size_t size)
 {
     return (size + 63) / 64 * 64;
@@ -283,10 +282,12 @@ static inline bool flash_op_reduces(const flash_op_params_t *params)
 {
     return flash_schedule_reduces(params->schedule.kind);
 }
-/* Whether an allreduce has its results where its contributions were: it has no callbacks. */
+/* Whether an allreduce, or a reduce's root, has results where its contributions were, no callbacks. */
 static inline bool flash_op_sums_on_input(const flash_op_params_t *params)
 {
-    return params->schedule.kind == FLASH_ALLREDUCE && params->produce == NULL &&
+    flash_kind_t kind = params->schedule.kind;
+
+    return (kind == FLASH_ALLREDUCE || kind == FLASH_REDUCE) && params->produce == NULL &&
            params->consume == NULL && params->input == params->output;
 }
 /* Whether a callback writes what it contributes to memory of the engine's. */
@@ -294,7 +295,7 @@ static inline bool flash_op_lends(const flash_op_params_t *params)
 {
     return flash_op_reduces(params) && params->produce != NULL;
 }
-/* Of what this rank contributes to the block of its own. */
+/* Of what this rank contributes to the block of its own; of a chain, of the one block. */
 static inline flash_split_t flash_op_own_split(const flash_op_params_t *params)
 {
     const flash_schedule_t *schedule = &params->schedule;
@@ -357,7 +358,7 @@ void flash_op_place(flash_op_t *op, flash_slot_t *slot);
 /* Of one that adds: whether it adds nothing: it is first, and has come to where the sum is. */
 bool flash_op_begins_in_place(const flash_op_t *op, const flash_slot_t *slot);
 /*
- * Of an allreduce in place, the step that completes the sum of the own block: whether the partial sum
+ * Of a reduction in place, the step that completes the sum of the own block: whether the partial sum
  * arrives at the scratch, and is added to what is local, which the result replaces. Elsewhere the
  * contribution is added to what has arrived.
  */

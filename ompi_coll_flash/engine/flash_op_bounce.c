@@ -37,7 +37,8 @@ static bool sends_results(const flash_op_params_t *params)
 {
     flash_kind_t kind = params->schedule.kind;
 
-    return params->stage_out && (kind == FLASH_ALLGATHER || kind == FLASH_ALLREDUCE);
+    return params->stage_out &&
+           (kind == FLASH_ALLGATHER || kind == FLASH_ALLREDUCE || kind == FLASH_BCAST);
 }
 
 static bool borrows(const flash_op_params_t *params, flash_bounce_t what)

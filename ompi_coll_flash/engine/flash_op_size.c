@@ -14,6 +14,9 @@ static uint32_t needed_window(const flash_op_params_t *params, uint32_t segments
     if (flash_schedule_exchanges(params->schedule.kind)) {
         return 2 * segments;
     }
+    if (flash_schedule_chains(params->schedule.kind)) {
+        return segments < 2 ? segments : 2;
+    }
     return calls ? 2 * segments + 2 : segments + 1;
 }
 

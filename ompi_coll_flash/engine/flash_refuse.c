@@ -78,6 +78,7 @@ bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params
     flash_refusal_t *refusal = find_unused(engine);
     flash_op_params_t empty = {.schedule = {.kind = params->schedule.kind,
                                             .ring = params->schedule.ring,
+                                            .from_root = params->schedule.from_root,
                                             .pieces = 1,
                                             .row = 1,
                                             .segment_elements = 1},

@@ -27,6 +27,15 @@
  * An all-to-all has two blocks for each rank: the one that comes from it, which has its number, and
  * the one that goes to it, numbered N further on. The own ones do not travel.
  *
+ * Two kinds are chains: they have one block, whose number is 0, and one rank is the root. The block
+ * goes once along the ring, and each rank takes one step, in which its segments follow each other:
+ *
+ *   broadcast                  from the root to the right, as far as to the root's left neighbour
+ *   reduce                     from the root's right neighbour to the root: each rank adds what it
+ *                              contributes to the partial sum of the ranks before it, the root last
+ *
+ * The root is told as a distance, which is the same whatever the places of the ring are called.
+ *
  * A block is cut twice. *Pieces* are what the user's callback sees: a whole number of rows.
  * *Segments* are what travels: each piece is cut into equally many segments of nearly equal
  * length, sized for the wire and the cache, apart from the pieces (as in FLUX, arXiv 2406.06858).
@@ -55,9 +64,11 @@ typedef enum flash_kind {
     FLASH_REDUCE_SCATTER,
     FLASH_ALLREDUCE,
     FLASH_ALLTOALL,
+    FLASH_BCAST,
+    FLASH_REDUCE,
     FLASH_PAIRWISE_REDUCE_SCATTER
 } flash_kind_t;
-#define FLASH_KINDS 5
+#define FLASH_KINDS 7
 
 /* The orders in which an operation goes through blocks. */
 typedef enum flash_walk {
@@ -96,6 +107,8 @@ typedef struct flash_schedule {
     size_t square;       /* if this is not 0, segments whose square is this times the piece */
     flash_blocks_t blocks;
     flash_blocks_t out; /* of an all-to-all: those that go to the ranks */
+    uint32_t from_root; /* of a chain: places from the root to the right as far as this rank; 0: it
+                           is the root */
 } flash_schedule_t;
 
 /* What a rank does with a block in a step. */
@@ -123,9 +136,13 @@ typedef struct flash_range {
 /* The rank that stands `ahead` places to the right: 0 is this one, nranks - 1 its left neighbour.
  */
 uint32_t flash_ring_rank(const flash_ring_t *ring, uint32_t ahead);
+/* How many places to the left a rank stands: 0 is this one. Takes time proportional to the ranks. */
+uint32_t flash_ring_distance(const flash_ring_t *ring, uint32_t rank);
 
 /* Whether each rank exchanges with all others; else, with its neighbours alone. */
 bool flash_schedule_exchanges(flash_kind_t kind);
+/* Whether one block goes along the ring once. */
+bool flash_schedule_chains(flash_kind_t kind);
 bool flash_schedule_reduces(flash_kind_t kind);
 /* Whether a rank's results are its own block alone. */
 bool flash_schedule_scatters(flash_kind_t kind);
@@ -134,9 +151,10 @@ bool flash_schedule_scatters(flash_kind_t kind);
 uint32_t flash_schedule_blocks(const flash_schedule_t *schedule);
 uint32_t flash_schedule_length(const flash_schedule_t *schedule, flash_walk_t walk);
 uint32_t flash_schedule_block(const flash_schedule_t *schedule, flash_walk_t walk, uint32_t at);
-/* The rank whose a block is, or that it goes to. */
+/* The rank whose a block is, or that it goes to; of a chain, the root. */
 uint32_t flash_schedule_rank(const flash_schedule_t *schedule, uint32_t block);
-/* The block of this rank's that it contributes to, and the one that is its result. */
+/* The block of this rank's that it contributes to, and the one that is its result; of a chain, the
+ * one block. */
 uint32_t flash_schedule_own_input(const flash_schedule_t *schedule);
 uint32_t flash_schedule_own_result(const flash_schedule_t *schedule);
 flash_step_t flash_schedule_step(const flash_schedule_t *schedule, uint32_t step);

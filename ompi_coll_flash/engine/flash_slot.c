@@ -66,8 +66,10 @@ static void post_send(flash_slot_t *slot)
     slot->transfer.on_device =
         !slot->poisoned && flash_slot_is_on_device(slot, !slot->way.receives);
     /* Waiting for the receiver's word would double the time of a brief operation. Those of longer
-       blocks do: at a receiver that is late there is a message for each block of others at most. */
-    slot->transfer.leaves = slot->segment == 0 && slot->last_of_step;
+       blocks do: at a receiver that is late there is a message for each block of others at most.
+       So do chains: nothing comes to the first rank, which could be any number of calls ahead. */
+    slot->transfer.leaves = slot->segment == 0 && slot->last_of_step &&
+                            !flash_schedule_chains(op->params.schedule.kind);
     if (slot->poisoned) {
         content = &slot->failed_rank;
         length = flash_slot_failed_rank_bytes(slot);
@@ -361,10 +363,7 @@ static void failed_rank_staged(flash_slot_t *slot, int status)
     act_on_arrival(slot);
 }
 
-/*
- * the operation lets it go on, in flash_engine.c, unless what came to be added to was lost, and it
- * has.
- */
+/* flash_engine.c lets it go on, unless what it was to be added to is lost: then it has gone on. */
 static void local_staged(flash_slot_t *slot)
 {
     slot->staged_in = true;

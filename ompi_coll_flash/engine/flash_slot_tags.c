@@ -35,10 +35,12 @@ flash_pair_t flash_slot_pair(const flash_slot_t *slot)
 /* A message's step, as its sender and its receiver both count. */
 static uint32_t tag_step(const flash_slot_t *slot, bool sending)
 {
-    if (flash_schedule_exchanges(slot->op->params.schedule.kind)) {
+    flash_kind_t kind = slot->op->params.schedule.kind;
+
+    if (flash_schedule_exchanges(kind)) {
         return flash_schedule_distance(&slot->op->params.schedule, slot->step);
     }
-    return slot->step + sending;
+    return slot->step + (sending && !flash_schedule_chains(kind));
 }
 
 uint64_t flash_slot_tag(const flash_slot_t *slot, bool sending)

@@ -140,6 +140,8 @@ static const struct {
                               [FLASH_TRACE_REDUCE_SCATTER] = {"reduce-scatter", NO_LANE},
                               [FLASH_TRACE_ALLREDUCE] = {"allreduce", NO_LANE},
                               [FLASH_TRACE_ALLTOALL] = {"all-to-all", NO_LANE},
+                              [FLASH_TRACE_BCAST] = {"broadcast", NO_LANE},
+                              [FLASH_TRACE_REDUCE] = {"reduce", NO_LANE},
                               [FLASH_TRACE_CALLBACK] = {"callback", CALLBACKS},
                               [FLASH_TRACE_PENDING] = {"callback", CALLBACKS},
                               [FLASH_TRACE_DONE] = {"pending piece", NO_LANE},

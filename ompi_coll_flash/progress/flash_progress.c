@@ -57,14 +57,15 @@ bool flash_progress_move(flash_progress_t *progress)
 
 /* --------------------------------------------------- the application threads */
 
-/* About: as if all blocks were as long as the own one. */
+/* About: as if all blocks were as long as the own one. A chain has no other. */
 static bool is_brief(const flash_op_params_t *params)
 {
     const flash_schedule_t *schedule = &params->schedule;
-    size_t own = flash_schedule_count(schedule, flash_ring_rank(&schedule->ring, 0));
+    size_t own = flash_schedule_count(schedule, flash_schedule_own_result(schedule));
+    size_t blocks = flash_schedule_chains(schedule->kind) ? 1 : schedule->ring.nranks;
 
     return params->produce == NULL && params->consume == NULL &&
-           own * params->element * schedule->ring.nranks < BRIEF_BYTES;
+           own * params->element * blocks < BRIEF_BYTES;
 }
 
 static void count_one(flash_progress_t *progress, bool no_wakeup)

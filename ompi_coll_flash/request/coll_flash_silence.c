@@ -20,6 +20,8 @@ void mca_coll_flash_silence_describe(void *reports, size_t k, const flash_silenc
                                                    [FLASH_REDUCE_SCATTER] = "reduce-scatter",
                                                    [FLASH_ALLREDUCE] = "allreduce",
                                                    [FLASH_ALLTOALL] = "all-to-all",
+                                                   [FLASH_BCAST] = "broadcast",
+                                                   [FLASH_REDUCE] = "reduce",
                                                    [FLASH_PAIRWISE_REDUCE_SCATTER] =
                                                        "pairwise reduce-scatter"};
 

@@ -151,6 +151,11 @@ uint32_t sim_neighbour(const sim_t *sim, uint32_t rank, uint32_t ahead)
     return sim->ring[(sim->places[rank] + ahead) % sim->nranks];
 }
 
+uint32_t sim_root(const sim_t *sim, const sim_spec_t *spec)
+{
+    return spec->root % sim->nranks;
+}
+
 int sim_status(const sim_t *sim, uint32_t rank, uint32_t spec)
 {
     return instance_of(sim, rank, spec)->status;

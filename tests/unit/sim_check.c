@@ -55,6 +55,35 @@ void sim_check_end(sim_t *sim)
     }
 }
 
+/* How many ranks of a chain come before one. */
+static uint32_t ranks_before(const sim_t *sim, const sim_spec_t *spec, uint32_t rank)
+{
+    uint32_t n = sim->nranks, root = sim->places[sim_root(sim, spec)];
+    uint32_t from_root = (sim->places[rank] + n - root) % n;
+
+    return spec->kind == FLASH_REDUCE ? (from_root + n - 1) % n : from_root;
+}
+
+void sim_check_refused(sim_t *sim, uint32_t spec, uint32_t refuser)
+{
+    const sim_spec_t *s = &sim->specs[spec];
+    bool chain = flash_schedule_chains(s->kind);
+
+    for (uint32_t rank = 0; rank < sim->nranks; rank++) {
+        int status = sim_status(sim, rank, spec);
+        bool hears = !chain || ranks_before(sim, s, rank) > ranks_before(sim, s, refuser);
+        bool misses = hears && (s->kind != FLASH_REDUCE || rank == sim_root(sim, s));
+        bool right = rank == refuser ? status == FLASH_ERR_NO_MEMORY
+                     : misses        ? status == FLASH_ERR_PEER
+                                     : status == FLASH_OK || (hears && status == FLASH_ERR_PEER);
+
+        if (!right || (status != FLASH_OK && sim_failed_rank(sim, rank, spec) != refuser)) {
+            sim_complain(sim, "op %u rank %u: status %d by rank %u, and rank %u took no part", spec,
+                         rank, status, sim_failed_rank(sim, rank, spec), refuser);
+        }
+    }
+}
+
 bool sim_runs_well(sim_t *sim)
 {
     bool well;

@@ -11,13 +11,33 @@
 
 #define CANARY 0xc7
 
+bool sim_is_root(const sim_instance_t *in)
+{
+    return in->rank == sim_root(in->sim, in->spec);
+}
+
+uint32_t sim_blocks(const sim_instance_t *in)
+{
+    return flash_schedule_chains(in->spec->kind) ? 1 : in->sim->nranks;
+}
+
 bool sim_contributes(const sim_instance_t *in, uint32_t block)
 {
-    return in->spec->kind != FLASH_ALLGATHER || block == in->rank;
+    switch (in->spec->kind) {
+    case FLASH_ALLGATHER:
+        return block == in->rank;
+    case FLASH_BCAST:
+        return sim_is_root(in);
+    default:
+        return true;
+    }
 }
 
 uint64_t sim_contribution(const sim_instance_t *in, uint32_t rank, uint32_t block, size_t k)
 {
+    if (flash_schedule_chains(in->spec->kind)) {
+        block = 0;
+    }
     return prng_mix(in->sim->seed + ((uint64_t) in->index << 56) + ((uint64_t) rank << 44) +
                     ((uint64_t) block << 32) + k);
 }
@@ -29,19 +49,23 @@ uint64_t sim_combine(bool mix, uint64_t a, uint64_t b)
 
 uint64_t sim_expected(const sim_instance_t *in, uint32_t block, size_t k)
 {
-    uint32_t n = in->sim->nranks;
+    uint32_t n = in->sim->nranks, root = sim_root(in->sim, in->spec);
+    uint32_t last = in->spec->kind == FLASH_REDUCE ? root : block; /* to add what it has */
     uint64_t sum;
 
+    if (in->spec->kind == FLASH_BCAST) {
+        return sim_contribution(in, root, block, k);
+    }
     if (in->spec->kind == FLASH_ALLGATHER) {
         return sim_contribution(in, block, block, k);
     }
     if (in->spec->kind == FLASH_ALLTOALL) {
         return sim_contribution(in, block, in->rank, k);
     }
-    sum = sim_contribution(in, sim_neighbour(in->sim, block, 1), block, k);
+    sum = sim_contribution(in, sim_neighbour(in->sim, last, 1), block, k);
     for (uint32_t i = 2; i <= n; i++) {
         sum = sim_combine(in->spec->mix, sum,
-                          sim_contribution(in, sim_neighbour(in->sim, block, i), block, k));
+                          sim_contribution(in, sim_neighbour(in->sim, last, i), block, k));
     }
     return sum;
 }
@@ -53,11 +77,24 @@ bool sim_is_among(const sim_instance_t *in, unsigned ranks)
     return (ranks >> in->rank % 2 & 1) != 0;
 }
 
-bool sim_is_in_place(const sim_spec_t *spec)
+/* What is broadcast is sent from where the other ranks receive it to. */
+bool sim_is_in_place(const sim_instance_t *in)
 {
-    return spec->in_place && (spec->kind == FLASH_ALLGATHER ||
-                              (spec->kind == FLASH_ALLREDUCE && !sim_spec_calls(spec, true) &&
-                               !sim_spec_calls(spec, false)));
+    const sim_spec_t *spec = in->spec;
+    bool calls = sim_spec_calls(spec, true) || sim_spec_calls(spec, false);
+
+    switch (spec->kind) {
+    case FLASH_BCAST:
+        return true;
+    case FLASH_ALLGATHER:
+        return spec->in_place;
+    case FLASH_ALLREDUCE:
+        return spec->in_place && !calls;
+    case FLASH_REDUCE:
+        return spec->in_place && !calls && sim_is_root(in);
+    default:
+        return false;
+    }
 }
 
 /* The input of a reduction with a callback is what that writes. */
@@ -66,7 +103,7 @@ bool sim_instance_is_on_device(const sim_instance_t *in, bool input)
     if (sim_is_among(in, in->spec->near)) {
         return false;
     }
-    return input && !sim_is_in_place(in->spec) ? in->spec->device_input : in->spec->device_output;
+    return input && !sim_is_in_place(in) ? in->spec->device_input : in->spec->device_output;
 }
 
 uint64_t sim_stored(const sim_instance_t *in, bool input, uint64_t element)
@@ -91,14 +128,14 @@ bool sim_has_device_scratch(const sim_instance_t *in)
 
 uint64_t *sim_input_of(const sim_instance_t *in, uint32_t block)
 {
-    bool one = in->spec->kind == FLASH_ALLGATHER;
+    bool one = in->spec->kind == FLASH_ALLGATHER || flash_schedule_chains(in->spec->kind);
 
     return in->input == NULL || one ? in->input : in->input + in->out_layout.displs[block];
 }
 
 uint64_t *sim_output_of(const sim_instance_t *in, uint32_t block)
 {
-    bool one = flash_schedule_scatters(in->spec->kind);
+    bool one = flash_schedule_scatters(in->spec->kind) || flash_schedule_chains(in->spec->kind);
 
     return one ? in->output : in->output + in->in_layout.displs[block];
 }
@@ -151,7 +188,7 @@ static void check_gaps(sim_instance_t *in)
 {
     const sim_layout_t *layout = &in->in_layout;
 
-    for (uint32_t block = 0; block < in->sim->nranks && layout->gap > 0; block++) {
+    for (uint32_t block = 0; block < sim_blocks(in) && layout->gap > 0; block++) {
         const uint64_t *end = in->output + layout->displs[block] + layout->counts[block];
 
         if (!untouched((const unsigned char *) end, layout->gap * SIM_ELEMENT)) {
@@ -189,6 +226,7 @@ static void check_input(sim_instance_t *in, uint32_t block)
 void sim_instance_check(sim_instance_t *in)
 {
     bool scatters = flash_schedule_scatters(in->spec->kind);
+    bool has_results = in->spec->kind != FLASH_REDUCE || sim_is_root(in);
     bool has_input =
         in->input_memory != NULL && (!sim_spec_calls(in->spec, true) || in->status == FLASH_OK);
 
@@ -196,16 +234,16 @@ void sim_instance_check(sim_instance_t *in)
         (in->input_memory != NULL && !guards_hold(in->input_memory, in->input_count))) {
         sim_complain(in->sim, "op %u rank %u: wrote outside a buffer", in->index, in->rank);
     }
-    if (!scatters) {
+    if (!scatters && has_results) {
         check_gaps(in);
     }
-    for (uint32_t block = 0; block < in->sim->nranks && has_input; block++) {
+    for (uint32_t block = 0; block < sim_blocks(in) && has_input; block++) {
         if (sim_contributes(in, block)) {
             check_input(in, block);
         }
     }
-    for (uint32_t block = 0; block < in->sim->nranks && in->status == FLASH_OK; block++) {
-        if (!scatters || block == in->rank) {
+    for (uint32_t block = 0; block < sim_blocks(in) && in->status == FLASH_OK; block++) {
+        if (scatters ? block == in->rank : has_results) {
             check_result(in, block);
         }
     }

@@ -13,6 +13,8 @@ const char *const sim_kinds[FLASH_KINDS] = {[FLASH_ALLGATHER] = "allgather",
                                             [FLASH_REDUCE_SCATTER] = "reduce-scatter",
                                             [FLASH_ALLREDUCE] = "allreduce",
                                             [FLASH_ALLTOALL] = "all-to-all",
+                                            [FLASH_BCAST] = "broadcast",
+                                            [FLASH_REDUCE] = "reduce",
                                             [FLASH_PAIRWISE_REDUCE_SCATTER] =
                                                 "pairwise reduce-scatter"};
 
@@ -23,6 +25,9 @@ bool sim_spec_calls(const sim_spec_t *spec, bool produces)
 
 uint32_t sim_block(const sim_t *sim, flash_kind_t kind, bool produces, uint32_t rank, uint32_t at)
 {
+    if (flash_schedule_chains(kind)) {
+        return 0;
+    }
     if (produces && kind == FLASH_ALLTOALL) {
         return sim->nranks + sim_neighbour(sim, rank, at + 1);
     }
@@ -70,8 +75,8 @@ static void create_layouts(sim_instance_t *in, const sim_shape_t *shape)
         in->in_layout.counts[rank] = count_of(shape, pairs ? (2 * rank + in->rank) % n : rank);
         in->out_layout.counts[rank] = count_of(shape, pairs ? (2 * in->rank + rank) % n : rank);
     }
-    place_blocks(&in->in_layout, shape, n);
-    place_blocks(&in->out_layout, shape, n);
+    place_blocks(&in->in_layout, shape, sim_blocks(in));
+    place_blocks(&in->out_layout, shape, sim_blocks(in));
 }
 
 static flash_blocks_t blocks_by(const sim_layout_t *layout, const sim_shape_t *shape)
@@ -89,6 +94,17 @@ static flash_blocks_t blocks_by(const sim_layout_t *layout, const sim_shape_t *s
 
 /* --- life --- */
 
+/* Elements of the output, gaps included. */
+static size_t output_count(const sim_instance_t *in)
+{
+    flash_kind_t kind = in->spec->kind;
+
+    if (kind == FLASH_REDUCE && !sim_is_root(in)) {
+        return 0;
+    }
+    return flash_schedule_scatters(kind) ? in->in_layout.counts[in->rank] : in->in_layout.span;
+}
+
 /* Memory, and in it what the rank brings along. */
 static void create_buffers(sim_instance_t *in)
 {
@@ -96,15 +112,15 @@ static void create_buffers(sim_instance_t *in)
     size_t own = in->in_layout.counts[in->rank];
     bool produces = sim_spec_calls(in->spec, true);
 
-    in->output_count = flash_schedule_scatters(kind) ? own : in->in_layout.span;
+    in->output_count = output_count(in);
     in->output_memory = sim_guarded(in->output_count, &in->output);
-    if (sim_is_in_place(in->spec)) {
+    if (sim_is_in_place(in)) {
         in->input = in->output + (kind == FLASH_ALLGATHER ? in->in_layout.displs[in->rank] : 0);
     } else if (!flash_schedule_reduces(kind) || !produces) {
         in->input_count = kind == FLASH_ALLGATHER ? own : in->out_layout.span;
         in->input_memory = sim_guarded(in->input_count, &in->input);
     }
-    for (uint32_t block = 0; block < in->sim->nranks && !produces; block++) {
+    for (uint32_t block = 0; block < sim_blocks(in) && !produces; block++) {
         for (size_t k = 0; k < in->out_layout.counts[block] && sim_contributes(in, block); k++) {
             sim_input_of(in, block)[k] =
                 sim_stored(in, true, sim_contribution(in, in->rank, block, k));
@@ -121,17 +137,20 @@ void sim_instance_create(sim_t *sim, uint32_t rank, uint32_t spec)
     *in = (sim_instance_t){
         .sim = sim, .spec = s, .index = spec, .rank = rank, .status = SIM_UNSTARTED};
     create_layouts(in, shape);
-    in->schedule = (flash_schedule_t){.kind = s->kind,
-                                      .ring = {.nranks = sim->nranks,
-                                               .place = sim->places[rank],
-                                               .ranks = sim->shuffled ? sim->ring : NULL},
-                                      .pieces = shape->pieces,
-                                      .row = shape->row,
-                                      .segment_elements = shape->segment,
-                                      .longest_segment = shape->longest,
-                                      .parts = FLASH_USUAL_PARTS,
-                                      .blocks = blocks_by(&in->in_layout, shape),
-                                      .out = blocks_by(&in->out_layout, shape)};
+    in->schedule = (flash_schedule_t){
+        .kind = s->kind,
+        .ring = {.nranks = sim->nranks,
+                 .place = sim->places[rank],
+                 .ranks = sim->shuffled ? sim->ring : NULL},
+        .pieces = shape->pieces,
+        .row = shape->row,
+        .segment_elements = shape->segment,
+        .longest_segment = shape->longest,
+        .parts = FLASH_USUAL_PARTS,
+        .blocks = blocks_by(&in->in_layout, shape),
+        .out = blocks_by(&in->out_layout, shape),
+        .from_root =
+            (sim->places[rank] + sim->nranks - sim->places[sim_root(sim, s)]) % sim->nranks};
     create_buffers(in);
 }
 

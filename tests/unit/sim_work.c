@@ -13,6 +13,9 @@ static uint32_t blocks(const sim_instance_t *in, bool produces)
     flash_kind_t kind = in->spec->kind;
     bool one = produces ? kind == FLASH_ALLGATHER : flash_schedule_scatters(kind);
 
+    if (flash_schedule_chains(kind)) { /* the root alone, or each rank */
+        return produces == (kind == FLASH_BCAST) ? sim_is_root(in) : 1;
+    }
     return one ? 1 : in->sim->nranks;
 }
 
@@ -46,7 +49,7 @@ bool sim_instance_called(sim_instance_t *in)
 static void check_piece(sim_instance_t *in, const flash_piece_t *piece)
 {
     sim_next_t *next = piece->produces ? &in->produce : &in->consume;
-    uint32_t n = in->sim->nranks, block;
+    uint32_t block, rank;
     flash_split_t split;
     flash_range_t range;
 
@@ -60,13 +63,15 @@ static void check_piece(sim_instance_t *in, const flash_piece_t *piece)
                      in->rank);
     }
     block = sim_block(in->sim, in->spec->kind, piece->produces, in->rank, next->at);
+    rank = flash_schedule_chains(in->spec->kind) ? sim_root(in->sim, in->spec)
+                                                 : block % in->sim->nranks;
     split = flash_schedule_split(&in->schedule, block);
     range = flash_split_piece(&split, next->piece);
-    if (piece->block != block % n || piece->piece != next->piece || piece->pieces != split.pieces ||
+    if (piece->block != rank || piece->piece != next->piece || piece->pieces != split.pieces ||
         piece->offset != range.offset || piece->count != range.count ||
         piece->displ != flash_schedule_displ(&in->schedule, block)) {
         sim_complain(in->sim, "op %u rank %u: callback for %u/%u, expected %u/%u", in->index,
-                     in->rank, piece->block, piece->piece, block % n, next->piece);
+                     in->rank, piece->block, piece->piece, rank, next->piece);
     }
     next->piece++;
 }

@@ -57,7 +57,7 @@ static uint32_t turn_of_call(const sim_t *sim, uint64_t call)
 /* Whether the others need of a rank what it produces of its own block. */
 static bool needs_own_block(flash_kind_t kind)
 {
-    return kind == FLASH_ALLGATHER || kind == FLASH_ALLREDUCE;
+    return kind == FLASH_ALLGATHER || kind == FLASH_ALLREDUCE || kind == FLASH_BCAST;
 }
 
 /* Whether a rank's result lacks what a call was to produce. */
@@ -65,6 +65,9 @@ static bool misses(const sim_t *sim, uint32_t rank, uint64_t call)
 {
     flash_kind_t kind = sim->specs[0].kind;
 
+    if (kind == FLASH_REDUCE) {
+        return rank == sim_root(sim, &sim->specs[0]);
+    }
     return needs_own_block(kind) || turn_of_rank(sim, rank) >= turn_of_call(sim, call);
 }
 
