@@ -34,6 +34,14 @@ flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *m
     return fits ? FLASH_PAIRWISE_REDUCE_SCATTER : FLASH_REDUCE_SCATTER;
 }
 
+uint32_t mca_coll_flash_from_root(const mca_coll_flash_module_t *module,
+                                  const mca_coll_flash_arguments_t *arguments)
+{
+    return flash_schedule_chains(arguments->kind)
+               ? flash_ring_distance(&module->ring, (uint32_t) arguments->root)
+               : 0;
+}
+
 /* Bytes that an algorithm with elements of its own must not cut; 0: it has none of that kind. */
 static size_t element_of(const mca_coll_flash_arguments_t *a)
 {
@@ -54,7 +62,7 @@ static size_t bytes_of(const mca_coll_flash_arguments_t *a, ompi_communicator_t 
 {
     size_t size;
 
-    if (a->kind == FLASH_ALLREDUCE) {
+    if (a->kind == FLASH_ALLREDUCE || flash_schedule_chains(a->kind)) {
         ompi_datatype_type_size(a->recvtype, &size);
         return size * (size_t) a->recvcount;
     }

@@ -85,6 +85,7 @@ static sides_t sides_of(const mca_coll_flash_arguments_t *a, ompi_communicator_t
 {
     int ranks = ompi_comm_size(comm);
     flash_count_t own = a->recvcounts == NULL ? a->recvcount : a->recvcounts[ompi_comm_rank(comm)];
+    bool sends = ompi_comm_rank(comm) == a->root; /* of a broadcast */
     sides_t sides;
 
     switch (a->kind) {
@@ -96,6 +97,10 @@ static sides_t sides_of(const mca_coll_flash_arguments_t *a, ompi_communicator_t
         sides.sent = all_blocks(a, a->sendbuf, ranks);
         sides.received = is_in_place(a) ? all_blocks(a, a->recvbuf, ranks)
                                         : one_block(a->recvbuf, own, a->recvtype);
+        break;
+    case FLASH_BCAST: /* the root sends, and all others receive */
+        sides.sent = one_block(a->sendbuf, a->sendcount, a->sendtype);
+        sides.received = one_block(a->recvbuf, sends ? 0 : a->recvcount, a->recvtype);
         break;
     case FLASH_ALLTOALL:
         sides.sent = (side_t){

@@ -100,12 +100,17 @@ typedef struct mca_coll_flash_arguments {
     flash_count_t sendcount;
     MPI_Datatype sendtype; /* not used in place, nor by reductions */
     void *recvbuf;
-    flash_count_t recvcount;   /* an allreduce's: of the vector */
+    flash_count_t recvcount;   /* an allreduce's: of the vector; a chain's: of its one block */
     flash_counts_t recvcounts; /* NULL: equal blocks of recvcount */
     flash_displs_t displs;
     MPI_Datatype recvtype;
     MPI_Op op; /* NULL: no reduction */
+    int root;  /* of a chain */
 } mca_coll_flash_arguments_t;
+
+/* Of a chain's arguments, what its ticket has; 0 of all others. */
+uint32_t mca_coll_flash_from_root(const mca_coll_flash_module_t *module,
+                                  const mca_coll_flash_arguments_t *arguments);
 
 /* The algorithm that serves the call of these arguments. */
 mca_coll_flash_path_t mca_coll_flash_path_of(const char *name,
@@ -248,6 +253,9 @@ int mca_coll_flash_ialltoall(const void *sendbuf, flash_count_t sendcount, MPI_D
                              void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
                              ompi_communicator_t *comm, ompi_request_t **request,
                              mca_coll_base_module_t *module);
+int mca_coll_flash_ibcast(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
+                          ompi_communicator_t *comm, ompi_request_t **request,
+                          mca_coll_base_module_t *module);
 int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
                                   MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
                                   MPI_Datatype recvtype, ompi_communicator_t *comm,
@@ -276,9 +284,12 @@ int mca_coll_flash_alltoall_init(const void *sendbuf, flash_count_t sendcount,
                                  MPI_Datatype recvtype, ompi_communicator_t *comm,
                                  struct ompi_info_t *info, ompi_request_t **request,
                                  mca_coll_base_module_t *module);
+int mca_coll_flash_bcast_init(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
+                              ompi_communicator_t *comm, struct ompi_info_t *info,
+                              ompi_request_t **request, mca_coll_base_module_t *module);
 
 #if FLASH_LARGE_COUNTS
-/* In place of these, see coll_flash_ompi6.c. */
+/* In place of these, see coll_flash_ompi6.h. */
 #define FLASH_LARGE(name) \
     __typeof__(*(mca_coll_base_module_##name##_fn_t) NULL) mca_coll_flash_large_##name;
 FLASH_EACH_FUNCTION(FLASH_LARGE)

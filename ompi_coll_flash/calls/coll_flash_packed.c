@@ -1,8 +1,9 @@
 /*
- * coll_flash_packed.c: the receive side of an allgather whose datatype has gaps.
+ * coll_flash_packed.c: the receive side of an allgather, an all-to-all or a broadcast whose datatype
+ * has gaps.
  *
  * Ranks may describe the same data by different types, as long as the signatures agree, so that the
- * ring sees bytes. A rank whose receive type has gaps gathers into packed memory of its own, and
+ * ring sees bytes. A rank whose receive type has gaps receives into packed memory of its own, and
  * unpacks at completion, or each piece before its callback; its neighbours do not notice.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -152,5 +153,28 @@ int mca_coll_flash_place_packed(mca_coll_flash_request_t *request,
         request->prepare = unpack_piece;
     }
     params->output = request->deferred.packed;
+    return MPI_SUCCESS;
+}
+
+static int unpack_one(mca_coll_flash_request_t *request)
+{
+    return unpack(request->deferred.packed, request->deferred.recvbuf, request->deferred.recvcount,
+                  request->deferred.recvtype);
+}
+
+int mca_coll_flash_place_packed_block(mca_coll_flash_request_t *request,
+                                      const mca_coll_flash_layout_t *layout, void *recvbuf,
+                                      flash_op_params_t *params)
+{
+    request->scratch = malloc((size_t) layout->count * layout->size + 1);
+    if (request->scratch == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    request->deferred.recvbuf = recvbuf;
+    request->deferred.recvtype = layout->type;
+    request->deferred.recvcount = layout->count;
+    request->deferred.packed = request->scratch;
+    request->finish = unpack_one;
+    params->output = request->scratch;
     return MPI_SUCCESS;
 }

@@ -1,6 +1,6 @@
 /*
- * coll_flash_packed.h: the receive side of an allgather: where its blocks are, and packed memory
- * for those of a datatype with gaps.
+ * coll_flash_packed.h: the receive side of a call: where its blocks are, and packed memory for those
+ * of a datatype with gaps.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -44,5 +44,9 @@ int mca_coll_flash_pack(const void *from, flash_count_t count, MPI_Datatype type
 int mca_coll_flash_place_packed(mca_coll_flash_request_t *request,
                                 const mca_coll_flash_layout_t *layout, void *recvbuf,
                                 flash_op_params_t *params);
+/* The same of a chain, which has one block of layout->count elements. */
+int mca_coll_flash_place_packed_block(mca_coll_flash_request_t *request,
+                                      const mca_coll_flash_layout_t *layout, void *recvbuf,
+                                      flash_op_params_t *params);
 
 #endif /* COLL_FLASH_PACKED_H */

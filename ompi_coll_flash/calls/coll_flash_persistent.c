@@ -94,10 +94,13 @@ static mca_coll_flash_ticket_t ticket_of(const mca_coll_flash_persistent_t *pers
  */
 static int refuse_again(mca_coll_flash_persistent_t *persistent, ompi_request_t **ring)
 {
-    mca_coll_flash_request_t *request = mca_coll_flash_request_new(
-        persistent->module, ticket_of(persistent),
-        kind_of(persistent->module, &persistent->settings, &persistent->arguments));
+    mca_coll_flash_ticket_t ticket = ticket_of(persistent);
+    mca_coll_flash_request_t *request;
 
+    ticket.from_root = mca_coll_flash_from_root(persistent->module, &persistent->arguments);
+    request = mca_coll_flash_request_new(
+        persistent->module, ticket,
+        kind_of(persistent->module, &persistent->settings, &persistent->arguments));
     return request == NULL ? persistent->refused
                            : mca_coll_flash_request_refuse(request, persistent->refused, ring);
 }

@@ -17,7 +17,7 @@
 #include "ompi/util/count_disp_array.h"
 
 #define FLASH_COLL_VERSION MCA_COLL_BASE_VERSION_3_0_0
-/* coll_flash_ompi6.c's. */
+/* coll_flash_ompi6.h's. */
 #define FLASH_LARGE_COUNTS 1
 typedef size_t flash_large_count_t;
 typedef ompi_count_array_t flash_large_counts_t;

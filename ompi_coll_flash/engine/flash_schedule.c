@@ -14,12 +14,12 @@ uint32_t flash_ring_rank(const flash_ring_t *ring, uint32_t ahead)
 
 uint32_t flash_ring_distance(const flash_ring_t *ring, uint32_t rank)
 {
-    uint32_t behind = 0;
+    uint32_t place = ring->ranks == NULL ? rank : 0;
 
-    while (behind + 1 < ring->nranks && flash_ring_rank(ring, ring->nranks - behind) != rank) {
-        behind++;
+    while (ring->ranks != NULL && place + 1 < ring->nranks && ring->ranks[place] != rank) {
+        place++;
     }
-    return behind;
+    return (ring->place + ring->nranks - place) % ring->nranks;
 }
 
 /* ------------------------------------------------------------ which block when */

@@ -136,7 +136,10 @@ typedef struct flash_range {
 /* The rank that stands `ahead` places to the right: 0 is this one, nranks - 1 its left neighbour.
  */
 uint32_t flash_ring_rank(const flash_ring_t *ring, uint32_t ahead);
-/* How many places to the left a rank stands: 0 is this one. Takes time proportional to the ranks. */
+/*
+ * How many places to the left a rank stands: 0 is this one. Takes time proportional to the ranks,
+ * unless each stands at the place of its number.
+ */
 uint32_t flash_ring_distance(const flash_ring_t *ring, uint32_t rank);
 
 /* Whether each rank exchanges with all others; else, with its neighbours alone. */

@@ -34,7 +34,8 @@ typedef struct mca_coll_flash_algorithm {
      */
     void (*begin)(struct mca_coll_flash_request *request, flash_op_params_t *params);
     /* Tells the other ranks that this one has no memory for the request with that operation id. */
-    void (*refuse)(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind);
+    void (*refuse)(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind,
+                   uint32_t from_root);
     /* Moves its requests on, and ends those that are done. Returns 0 if nothing happened. */
     int (*progress)(void);
     /* Whether there are any. */

@@ -68,7 +68,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
 
     mca_coll_flash_free_deferred();
     if (request == NULL) {
-        ticket.algorithm->refuse(module, ticket.sequence, kind);
+        ticket.algorithm->refuse(module, ticket.sequence, kind, ticket.from_root);
         return NULL;
     }
     mca_coll_flash_handle_init(&request->handle, module->comm, false, recycle);
@@ -77,6 +77,7 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->sequence = ticket.sequence;
     request->settings = ticket.settings;
     request->kind = kind;
+    request->from_root = ticket.from_root;
     request->sendtype = NULL;
     request->compute = (mca_coll_flash_compute_t){.produce = NULL};
     request->op = NULL;
@@ -291,6 +292,7 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
 
     params->schedule.kind = request->kind;
     params->schedule.ring = request->module->ring;
+    params->schedule.from_root = request->from_root;
     params->schedule.pieces = compute->pieces > 1 ? (uint32_t) compute->pieces : 1;
     params->schedule.row = compute->row > 1 ? (size_t) compute->row : 1;
     fill_segments(request, params);
@@ -324,7 +326,9 @@ static int prepare(const mca_coll_flash_request_t *request)
 int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
                                   ompi_request_t **started)
 {
-    flash_op_params_t none = {.schedule = {.kind = request->kind, .ring = request->module->ring},
+    flash_op_params_t none = {.schedule = {.kind = request->kind,
+                                           .ring = request->module->ring,
+                                           .from_root = request->from_root},
                               .user = request};
 
     mca_coll_flash_request_fail(request, error);

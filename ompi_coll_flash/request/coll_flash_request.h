@@ -31,6 +31,7 @@ typedef struct mca_coll_flash_ticket {
     const mca_coll_flash_algorithm_t *algorithm;
     uint32_t sequence; /* of its operations on this communicator */
     const mca_coll_flash_settings_t *settings;
+    uint32_t from_root; /* of a chain, see flash_schedule_t */
 } mca_coll_flash_ticket_t;
 
 /*
@@ -49,6 +50,7 @@ typedef struct mca_coll_flash_request {
     bool refused;            /* see mca_coll_flash_request_refuse() */
     bool on_callback_thread; /* a thread of flash's makes its callbacks */
     flash_kind_t kind;
+    uint32_t from_root;               /* of a chain: its ticket's */
     mca_coll_flash_compute_t compute; /* without callbacks: a plain call */
     MPI_Datatype datatype;
     MPI_Datatype sendtype;       /* of what is produced; NULL: the same */
@@ -56,7 +58,7 @@ typedef struct mca_coll_flash_request {
     size_t *counts;              /* blocks, if unequal; owned */
     ptrdiff_t *displs;           /* owned */
     void *scratch;               /* owned: packed blocks, or the result of a call in place */
-    void *packed;                /* owned: an all-to-all's blocks that leave, or NULL */
+    void *packed;                /* owned: packed blocks that leave, or NULL */
     struct flash_stager *stager; /* owned: of buffers in a device's memory; or NULL */
     /* What comes before the callback for a piece: puts it where the user looks for it; or NULL. */
     int (*prepare)(const struct mca_coll_flash_request *request, const flash_piece_t *piece,

@@ -29,13 +29,15 @@ const char *const mca_coll_flash_path_names[] = {
     [FLASH_FALLBACK] = "fallback", [FLASH_RING] = "ring",         [FLASH_SHM] = "shm",
     [FLASH_RECDBL] = "recdbl",     [FLASH_PAIRWISE] = "pairwise", [FLASH_AUTO] = "auto"};
 static const char *const place_names[] = {"network", "node"};
-/* An all-to-all has no blocking form here: its name is NULL. */
+/* An all-to-all, a broadcast and a reduce have no blocking form here: the name is NULL. */
 #define BLOCKING(kind) (FLASH_COST_KINDS + (kind))
 const char *const mca_coll_flash_call_names[FLASH_COST_CALLS] = {
     [FLASH_ALLGATHER] = "allgather",
     [FLASH_REDUCE_SCATTER] = "reduce_scatter",
     [FLASH_ALLREDUCE] = "allreduce",
     [FLASH_ALLTOALL] = "alltoall",
+    [FLASH_BCAST] = "bcast",
+    [FLASH_REDUCE] = "reduce",
     [BLOCKING(FLASH_ALLGATHER)] = "blocking_allgather",
     [BLOCKING(FLASH_REDUCE_SCATTER)] = "blocking_reduce_scatter",
     [BLOCKING(FLASH_ALLREDUCE)] = "blocking_allreduce"};
@@ -65,6 +67,11 @@ typedef cost_t table_t[2][FLASH_COST_CALLS][FLASH_PATHS];
  * Within a node the ring of both has no row, so that the choice never
  * is that: the rows of what falls back are there to be told.
  *
+ * Nor were a broadcast's and a reduce's rows measured. What falls back has the time of sending the
+ * block once, though Open MPI's root may send it to each rank, and no time for a doubling. The chain
+ * has twice an allgather's fixed time, and for each other rank the time of a segment of 256 KiB: so
+ * much later than the rank before it, each rank has the block. Within a node the chain has no row.
+ *
  * Of blocking calls, reduce-scatters alone have rows, between nodes, and these choose the ring for
  * blocks of 4 MiB and more: there its time alone was 0.21 to 0.34 of that of Open MPI's
  * MPI_Reduce_scatter_block, on two and four hosts (docs/results/goals.tsv). All else is Open MPI's:
@@ -80,6 +87,8 @@ static const table_t built_in = {
       [FLASH_PAIRWISE] = {true, 106000, 22000, 0, 3000}},
      {[FLASH_FALLBACK] = {true, 0, 0, 92000, 4000}, [FLASH_RING] = {true, 1800000, 600000, 0, 0}},
      {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 900000, 600000, 0, 0}},
+     {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1100000, 0, 0}},
+     {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1100000, 0, 0}},
      [BLOCKING(FLASH_REDUCE_SCATTER)] =
          {[FLASH_FALLBACK] = {true, 0, 0, 0, 1000}, [FLASH_RING] = {true, 0, 4194303, 0, 0}}},
     {{[FLASH_FALLBACK] = {true, 0, 3800, 0, 260},
@@ -89,7 +98,9 @@ static const table_t built_in = {
       [FLASH_RING] = {true, 0, 41000, 0, 0},
       [FLASH_SHM] = {true, 0, 2000, 0, 160}},
      {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900}},
-     {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}}}};
+     {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}},
+     {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}},
+     {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900}}}};
 
 /*
  * Reduce-scatters of three ranks between nodes have no pairwise cost below these bytes, all blocks
@@ -119,11 +130,17 @@ static uint64_t doublings(uint32_t ranks)
     return rounds;
 }
 
-/* What a rank sends at least, of an allgather and of a reduce-scatter alike, and of both. */
+/*
+ * What a rank sends at least, of an allgather and of a reduce-scatter alike, and of both; of a chain,
+ * the block.
+ */
 static uint64_t sent_bytes(flash_kind_t kind, size_t bytes, uint32_t ranks)
 {
     uint64_t once = bytes - bytes / ranks;
 
+    if (flash_schedule_chains(kind)) {
+        return bytes;
+    }
     return kind == FLASH_ALLREDUCE ? 2 * once : once;
 }
 

@@ -37,8 +37,8 @@ typedef enum mca_coll_flash_path {
 /* "fallback", "ring", ...; of FLASH_AUTO "auto". */
 extern const char *const mca_coll_flash_path_names[FLASH_PATHS + 1];
 
-/* The kinds of calls that have costs: up to FLASH_ALLTOALL. */
-#define FLASH_COST_KINDS (FLASH_ALLTOALL + 1)
+/* The kinds of calls that have costs: up to FLASH_REDUCE. */
+#define FLASH_COST_KINDS (FLASH_REDUCE + 1)
 
 /*
  * The calls that have rows of their own: those of each kind, and the same kinds' blocking calls. A
@@ -62,7 +62,7 @@ extern const char *const mca_coll_flash_call_names[FLASH_COST_CALLS];
 
 /*
  * In nanoseconds; `call`: of mca_coll_flash_cost_call(); `bytes`: of all ranks' blocks together, or
- * of an allreduce's vector; `node`: all ranks share one.
+ * of an allreduce's vector, a broadcast's or a reduce's block; `node`: all ranks share one.
  */
 uint64_t mca_coll_flash_cost(bool node, size_t call, mca_coll_flash_path_t path, size_t bytes,
                              uint32_t ranks);
