@@ -85,7 +85,7 @@ static sides_t sides_of(const mca_coll_flash_arguments_t *a, ompi_communicator_t
 {
     int ranks = ompi_comm_size(comm);
     flash_count_t own = a->recvcounts == NULL ? a->recvcount : a->recvcounts[ompi_comm_rank(comm)];
-    bool sends = ompi_comm_rank(comm) == a->root; /* of a broadcast */
+    bool root = ompi_comm_rank(comm) == a->root;
     sides_t sides;
 
     switch (a->kind) {
@@ -100,7 +100,11 @@ static sides_t sides_of(const mca_coll_flash_arguments_t *a, ompi_communicator_t
         break;
     case FLASH_BCAST: /* the root sends, and all others receive */
         sides.sent = one_block(a->sendbuf, a->sendcount, a->sendtype);
-        sides.received = one_block(a->recvbuf, sends ? 0 : a->recvcount, a->recvtype);
+        sides.received = one_block(a->recvbuf, root ? 0 : a->recvcount, a->recvtype);
+        break;
+    case FLASH_REDUCE: /* the root receives */
+        sides.sent = one_block(a->sendbuf, a->recvcount, a->recvtype);
+        sides.received = one_block(root ? a->recvbuf : NULL, root ? a->recvcount : 0, a->recvtype);
         break;
     case FLASH_ALLTOALL:
         sides.sent = (side_t){

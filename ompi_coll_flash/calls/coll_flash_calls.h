@@ -256,6 +256,9 @@ int mca_coll_flash_ialltoall(const void *sendbuf, flash_count_t sendcount, MPI_D
 int mca_coll_flash_ibcast(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
                           ompi_communicator_t *comm, ompi_request_t **request,
                           mca_coll_base_module_t *module);
+int mca_coll_flash_ireduce(const void *sendbuf, void *recvbuf, flash_count_t count,
+                           MPI_Datatype datatype, MPI_Op op, int root, ompi_communicator_t *comm,
+                           ompi_request_t **request, mca_coll_base_module_t *module);
 int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
                                   MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
                                   MPI_Datatype recvtype, ompi_communicator_t *comm,
@@ -287,6 +290,10 @@ int mca_coll_flash_alltoall_init(const void *sendbuf, flash_count_t sendcount,
 int mca_coll_flash_bcast_init(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
                               ompi_communicator_t *comm, struct ompi_info_t *info,
                               ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_flash_reduce_init(const void *sendbuf, void *recvbuf, flash_count_t count,
+                               MPI_Datatype datatype, MPI_Op op, int root,
+                               ompi_communicator_t *comm, struct ompi_info_t *info,
+                               ompi_request_t **request, mca_coll_base_module_t *module);
 
 #if FLASH_LARGE_COUNTS
 /* In place of these, see coll_flash_ompi6.h. */

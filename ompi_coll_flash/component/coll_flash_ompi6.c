@@ -310,6 +310,44 @@ int mca_coll_flash_large_bcast_init(void *buffer, flash_large_count_t count, MPI
                                      request, module);
 }
 
+/* A receive buffer that is the root's alone. */
+static const void *root_has(const void *recvbuf, int root, ompi_communicator_t *comm)
+{
+    return ompi_comm_rank(comm) == root ? recvbuf : NULL;
+}
+
+int mca_coll_flash_large_ireduce(const void *sendbuf, void *recvbuf, flash_large_count_t count,
+                                 MPI_Datatype datatype, MPI_Op op, int root,
+                                 ompi_communicator_t *comm, ompi_request_t **request,
+                                 mca_coll_base_module_t *module)
+{
+    if (!vector_fits("Ireduce", count, datatype, module)) {
+        return refuse_devices(sendbuf, root_has(recvbuf, root, comm), op) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : flash_previous_of(module)->ireduce(sendbuf, recvbuf, count, datatype, op, root,
+                                                        comm, request,
+                                                        flash_previous_of(module)->ireduce_module);
+    }
+    return mca_coll_flash_ireduce(sendbuf, recvbuf, flash_small_count(count), datatype, op, root,
+                                  comm, request, module);
+}
+
+int mca_coll_flash_large_reduce_init(const void *sendbuf, void *recvbuf, flash_large_count_t count,
+                                     MPI_Datatype datatype, MPI_Op op, int root,
+                                     ompi_communicator_t *comm, struct ompi_info_t *info,
+                                     ompi_request_t **request, mca_coll_base_module_t *module)
+{
+    if (!vector_fits("Reduce_init", count, datatype, module)) {
+        return refuse_devices(sendbuf, root_has(recvbuf, root, comm), op) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : flash_previous_of(module)->reduce_init(
+                         sendbuf, recvbuf, count, datatype, op, root, comm, info, request,
+                         flash_previous_of(module)->reduce_init_module);
+    }
+    return mca_coll_flash_reduce_init(sendbuf, recvbuf, flash_small_count(count), datatype, op,
+                                      root, comm, info, request, module);
+}
+
 /* Of what nobody took over since: modules are disabled in the reverse order. */
 int mca_coll_flash_give_back(mca_coll_base_module_t *module, ompi_communicator_t *comm)
 {
