@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# MPI_Ibcast and MPI_Ireduce: roots, lengths, types, operations, in place; ranks that refuse.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+# Chains for the smallest calls, too.
+options --mca coll_flash_algorithm ring
+bcasts=(roots types signatures big many handles_gone nothing)
+reduces=(roots operations persistent big user_operations same_bits)
+both() {
+    mpi "$@" -- test_bcast "${bcasts[@]}"
+    mpi "$@" -- test_reduce "${reduces[@]}"
+}
+refuse() {
+    mpi "$@" -- test_bcast no_buffer
+    mpi "$@" -- test_reduce no_buffer
+}
+for np in 2 3 5; do
+    both "$np"
+done
+for np in 1 4 6 7 8; do
+    long both "$np"
+done
+for np in 2 3 4; do
+    refuse "$np"
+done
+long refuse 5
+# The local groups of inter-communicators have two ranks.
+mpi 4 -- test_bcast uncounted
+# A block in many segments, and one at a time.
+both 3 --mca coll_flash_segment_bytes 4096
+mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_segment_window 1 -- test_bcast roots many nothing
+mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_segment_window 1 -- test_reduce roots same_bits
+refuse 3 --mca coll_flash_segment_bytes 4096
+both 4 --mca coll_flash_progress off
+long both 3 -x UCX_FLASH_TLS=tcp
+# By their cost, which falls back within a node; and the same by Open MPI alone.
+options
+mpi 4 -- test_bcast roots nothing uncounted
+mpi 4 -- test_reduce roots
+select_coll ^flash
+mpi 3 -- test_bcast roots
+mpi 3 -- test_reduce roots
+
+plan
