@@ -15,6 +15,7 @@ on_node=no
 options --mca coll_flash_cuda_plugin "$plugin"
 without_ring() { # NP
     mpi "$1" -- test_device bounced many users_operation two_devices
+    mpi "$1" -- test_device_chain
 }
 without_ring 2
 long without_ring 3

@@ -46,6 +46,9 @@ void draw_blocks(operation_t *operation, uint64_t *all, size_t most)
 
 static const char *call_of(const operation_t *operation)
 {
+    if (operation->rooted) {
+        return operation->gathers ? "bcast" : "reduce";
+    }
     return operation->exchanges    ? "alltoall"
            : operation->gathers    ? "allgather"
            : operation->everywhere ? "allreduce"
@@ -110,6 +113,16 @@ static void draw_hints(operation_t *operation, uint64_t *all)
     }
 }
 
+/* Of standard calls that are nothing else. */
+static void draw_root(operation_t *operation)
+{
+    uint64_t state = stream(operation->sequence->thread, operation->number, FOR_ROOT);
+
+    operation->rooted = prng_percent(&state, 30) && !operation->compute && !operation->everywhere &&
+                        !operation->exchanges;
+    operation->root = (int) prng_below(&state, (uint32_t) operation->size);
+}
+
 static operation_t *draw_operation(sequence_t *sequence, const slot_t *slot)
 {
     operation_t *operation = calloc(1, sizeof(*operation));
@@ -133,7 +146,8 @@ static operation_t *draw_operation(sequence_t *sequence, const slot_t *slot)
     operation->starts = 1 + (int) prng_below(&all, 3);
     operation->everywhere = prng_percent(&all, 40) && !operation->gathers && !operation->compute;
     operation->exchanges = prng_percent(&all, 40) && operation->gathers && !operation->compute;
-    operation->unequal &= !operation->exchanges;
+    draw_root(operation);
+    operation->unequal &= !operation->exchanges && !(operation->rooted && operation->gathers);
     operation->free_early = prng_percent(&operation->own, 50);
     operation->blocks = get_memory(size * sizeof(int));
     operation->counts = get_memory(size * sizeof(int));

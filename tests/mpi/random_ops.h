@@ -7,8 +7,8 @@
  *   random_pending.c    calls under way, and the ways to complete them
  *   random_operation.c  what all calls share: what is drawn, memory with guards, pieces
  *   random_paths.c      which way the calls took
- *   random_gather.c     allgathers and all-to-alls
- *   random_reduce.c     reduce-scatters and allreduces
+ *   random_gather.c     allgathers, all-to-alls and broadcasts
+ *   random_reduce.c     reduce-scatters, allreduces and reduces
  *
  * Everything that is drawn is a function of the seed, the thread and the operation's number (of the
  * epoch, for communicators), so that a run may begin anywhere. What must be alike on all ranks is
@@ -44,7 +44,7 @@ typedef struct options {
 extern options_t options;
 
 /* What draws are for, apart from ranks: see stream(). */
-enum { FOR_ALL = 1000, FOR_BLOCK = 2000, FOR_EPOCH = 3000, FOR_SLOT = 4000 };
+enum { FOR_ALL = 1000, FOR_BLOCK = 2000, FOR_EPOCH = 3000, FOR_SLOT = 4000, FOR_ROOT = 5000 };
 
 typedef struct operation operation_t;
 
@@ -88,9 +88,12 @@ struct operation {
     int rank, size;
     unsigned salt; /* tells its data from others' */
     const char *name;
-    bool gathers, compute, unequal, in_place, blocking, free_early;
+    bool gathers, compute, unequal, blocking, free_early;
+    bool in_place;   /* equal on all ranks, but for a reduce: its root's */
     bool everywhere; /* an allreduce, whose vector is all blocks */
     bool exchanges;  /* an all-to-all, of equal blocks: it gathers others on each rank */
+    bool rooted;     /* a broadcast, of one block, or a reduce, whose vector is all blocks, */
+    int root;        /* from or to that rank */
     bool persistent;
     int starts;    /* of a persistent request: all but the last are waited for at once */
     bool ring;     /* flash serves it, */

@@ -42,10 +42,11 @@ static bool is_empty(const operation_t *operation)
  */
 void expect_path(const operation_t *operation)
 {
-    bool block_init = operation->persistent && !operation->unequal && !operation->everywhere;
+    bool block_init = operation->persistent && !operation->unequal && !operation->everywhere &&
+                      !operation->rooted;
     bool seen = operation->gathers || operation->compute || block_init || !is_empty(operation);
 
-    if (calls_block() && !operation->compute && !operation->persistent) {
+    if (calls_block() && !operation->compute && !operation->persistent && !operation->rooted) {
         return;
     }
     if (operation->slot->active && seen && !operation->unseen) {

@@ -1,5 +1,5 @@
 /*
- * random_reduce.c: random reduce-scatters and allreduces.
+ * random_reduce.c: random reduce-scatters, allreduces and reduces.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -27,13 +27,17 @@ static size_t first_element(const operation_t *operation, int block)
 /* The elements of the result on this rank: from which on, and how many. */
 static size_t first_of_result(const operation_t *operation)
 {
-    return operation->everywhere ? 0 : first_element(operation, operation->rank);
+    return operation->everywhere || operation->rooted ? 0
+                                                      : first_element(operation, operation->rank);
 }
 
 static size_t count_of_result(const operation_t *operation)
 {
-    return operation->everywhere ? first_element(operation, operation->size)
-                                 : (size_t) operation->blocks[operation->rank];
+    if (operation->rooted && operation->rank != operation->root) {
+        return 0;
+    }
+    return operation->everywhere || operation->rooted ? first_element(operation, operation->size)
+                                                      : (size_t) operation->blocks[operation->rank];
 }
 
 /* Writes this rank's contribution to the elements from `first` on. */
@@ -110,14 +114,24 @@ void free_reduce_types(operation_t *operation)
 static bool is_unseen(const operation_t *operation)
 {
     const reduction_t *reduction = &operation->reduction;
+    bool vector = operation->everywhere || operation->rooted;
 
-    return operation->everywhere && !operation->persistent && count_of_result(operation) == 1 &&
+    return vector && !operation->persistent && first_element(operation, operation->size) == 1 &&
            reduction->type == MPI_INT && (reduction->op == MPI_MAX || reduction->op == MPI_MIN);
+}
+
+/* Of a reduce: at the root; of Open MPI's own, what is usual. */
+static bool may_be_in_place(const operation_t *operation)
+{
+    bool usual = is_commutative(operation) && !operation->persistent;
+
+    return operation->rank == operation->root && (operation->ring || usual);
 }
 
 void draw_reduce(operation_t *operation, uint64_t *all)
 {
     static const char *const names_everywhere[] = {"MPI_Iallreduce", "MPI_Allreduce_init"};
+    static const char *const names_rooted[] = {"MPI_Ireduce", "MPI_Reduce_init"};
     static const char *const names[3][2] = {
         {"MPI_Ireduce_scatter_block", "MPI_Ireduce_scatter"},
         {"MPIX_Ireduce_scatter_block_compute", "MPIX_Ireduce_scatter_compute"},
@@ -133,6 +147,7 @@ void draw_reduce(operation_t *operation, uint64_t *all)
     memcpy(operation->counts, operation->blocks, (size_t) operation->size * sizeof(int));
     MPI_Type_size(operation->reduction.type, &bytes);
     total = first_element(operation, operation->size) * (size_t) bytes;
+    operation->persistent &= !operation->rooted || total > 0; /* as Open MPI lets it be seen */
     operation->ring = is_commutative(operation) && takes_ring(operation, total);
     operation->persistent &= may_persist(operation);
     operation->recdbl =
@@ -143,7 +158,9 @@ void draw_reduce(operation_t *operation, uint64_t *all)
     operation->ring |= operation->pairwise;
     form = operation->persistent ? 2 : operation->compute;
     operation->name = operation->everywhere ? names_everywhere[operation->persistent]
+                      : operation->rooted   ? names_rooted[operation->persistent]
                                             : names[form][operation->unequal];
+    operation->in_place &= !operation->rooted || may_be_in_place(operation);
     operation->unseen = is_unseen(operation);
     operation->ring &= !operation->unseen;
     make_images(operation);
@@ -200,6 +217,18 @@ static int start_everywhere(operation_t *o, const void *send, MPI_Request *reque
                          : MPI_Iallreduce(send, o->recv.buffer, count, type, op, o->comm, request);
 }
 
+static int start_rooted(operation_t *o, const void *send, MPI_Request *request)
+{
+    int count = (int) first_element(o, o->size);
+    MPI_Datatype type = o->reduction.type;
+    MPI_Op op = o->reduction.op;
+
+    return o->persistent
+               ? MPI_Reduce_init(send, o->recv.buffer, count, type, op, o->root, o->comm,
+                                 MPI_INFO_NULL, request)
+               : MPI_Ireduce(send, o->recv.buffer, count, type, op, o->root, o->comm, request);
+}
+
 static int init_reduce(operation_t *o, const void *send, MPI_Request *request)
 {
     MPI_Datatype type = o->reduction.type;
@@ -222,6 +251,9 @@ int start_reduce(operation_t *o, MPI_Request *request)
     }
     if (o->everywhere) {
         return start_everywhere(o, send, request);
+    }
+    if (o->rooted) {
+        return start_rooted(o, send, request);
     }
     if (o->persistent) {
         return init_reduce(o, send, request);

@@ -9,7 +9,18 @@
 
 enum { COUNT = 9, EXTENT = 8 };
 
-enum { ALLGATHER, ALLGATHERV, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, ALLREDUCE, ALLTOALL, KINDS };
+enum {
+    ALLGATHER,
+    ALLGATHERV,
+    REDUCE_SCATTER,
+    REDUCE_SCATTER_BLOCK,
+    ALLREDUCE,
+    BCAST,
+    REDUCE,
+    ALLTOALL,
+    KINDS
+};
+enum { ROOT = 0 };
 
 /* What all calls get. */
 static struct arguments {
@@ -63,6 +74,12 @@ static void check_and_free_arguments(void)
     free(use.recv);
 }
 
+/* In place at the root alone. */
+static const void *reduced(const void *send)
+{
+    return world_rank == ROOT ? send : use.send;
+}
+
 static int post(int kind, const void *send, MPI_Request *request)
 {
     switch (kind) {
@@ -80,6 +97,11 @@ static int post(int kind, const void *send, MPI_Request *request)
                                          request);
     case ALLREDUCE:
         return MPI_Iallreduce(send, use.recv, COUNT, use.none, use.op, MPI_COMM_WORLD, request);
+    case BCAST:
+        return MPI_Ibcast(use.recv, COUNT, use.none, ROOT, MPI_COMM_WORLD, request);
+    case REDUCE:
+        return MPI_Ireduce(reduced(send), use.recv, COUNT, use.none, use.op, ROOT, MPI_COMM_WORLD,
+                           request);
     default:
         return MPI_Ialltoall(send, COUNT, use.none, use.recv, COUNT, use.none, MPI_COMM_WORLD,
                              request);
@@ -104,6 +126,12 @@ static int make_lasting(int kind, const void *send, MPI_Request *request)
     case ALLREDUCE:
         return MPI_Allreduce_init(send, use.recv, COUNT, use.none, use.op, MPI_COMM_WORLD,
                                   MPI_INFO_NULL, request);
+    case BCAST:
+        return MPI_Bcast_init(use.recv, COUNT, use.none, ROOT, MPI_COMM_WORLD, MPI_INFO_NULL,
+                              request);
+    case REDUCE:
+        return MPI_Reduce_init(reduced(send), use.recv, COUNT, use.none, use.op, ROOT,
+                               MPI_COMM_WORLD, MPI_INFO_NULL, request);
     default:
         return MPI_Alltoall_init(send, COUNT, use.none, use.recv, COUNT, use.none, MPI_COMM_WORLD,
                                  MPI_INFO_NULL, request);
