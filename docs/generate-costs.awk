@@ -5,7 +5,7 @@
 # ------------------------------------------------------------ costs
 
 # The rows of the built-in table, in the order of the source: costs[GROUP, ALGORITHM] is "FIXED RANK DOUBLING BYTE".
-# A group is of a place and a call, and begins with the fallback's row. Blocking calls are named, all others are four
+# A group is of a place and a call, and begins with the fallback's row. Blocking calls are named, all others are six
 # for each place.
 function read_costs(line, inside, name, row, blocking, unnamed, words) {
     if (costs_read++) {
@@ -21,11 +21,11 @@ function read_costs(line, inside, name, row, blocking, unnamed, words) {
             line = substr(line, RSTART + RLENGTH)
             name = tolower(substr(row, 8, index(row, "]") - 8))
             if (name == "fallback") {
-                split("alltoall allgather reduce_scatter allreduce", words, " ")
+                split("reduce allgather reduce_scatter allreduce alltoall bcast", words, " ")
                 unnamed += blocking == ""
                 groups++
-                place_of[groups] = unnamed <= 4 ? "network" : "node"
-                call_of[groups] = blocking == "" ? words[unnamed % 4 + 1] : "blocking_" blocking
+                place_of[groups] = unnamed <= 6 ? "network" : "node"
+                call_of[groups] = blocking == "" ? words[unnamed % 6 + 1] : "blocking_" blocking
                 blocking = ""
             }
             gsub(/.*\{true, |[,}]/, "", row)
@@ -47,7 +47,7 @@ function read_costs(line, inside, name, row, blocking, unnamed, words) {
         }
     }
     close(sources "/calls/coll_flash_path.c")
-    if (unnamed != 8 || !pairwise_ranks || !pairwise_of_three) {
+    if (unnamed != 12 || !pairwise_ranks || !pairwise_of_three) {
         stop("no table of costs in the sources")
     }
 }
@@ -68,6 +68,7 @@ function cost_rows(group, names, n, k, row) {
 
 function cost_of(group, name, ranks, bytes, part, sent, rounds) {
     sent = (bytes - int(bytes / ranks)) * (call_of[group] ~ /allreduce$/ ? 2 : 1)
+    sent = call_of[group] ~ /^(bcast|reduce)$/ ? bytes : sent
     while (2 ^ rounds < ranks) {
         rounds++
     }

@@ -295,9 +295,11 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * Explains which algorithm serves a standard call, and what the call costs by each algorithm.
  *
  * call      "allgather", for MPI_Iallgather(v), "reduce_scatter", for
- *           MPI_Ireduce_scatter(_block), "allreduce" or "alltoall", for MPI_Iallreduce and
- *           MPI_Ialltoall; or "blocking_" and one of the first three, for the blocking call
- * bytes     the size of all ranks' blocks together, or of an allreduce's vector
+ *           MPI_Ireduce_scatter(_block), "allreduce", "alltoall", "bcast" or "reduce", for
+ *           MPI_Iallreduce, MPI_Ialltoall, MPI_Ibcast and MPI_Ireduce; or "blocking_" and one of the
+ *           first three, for the blocking call
+ * bytes     the size of all ranks' blocks together, or of the vector of an allreduce, a broadcast
+ *           or a reduce
  * ranks     of the communicator, from 2 to 2097152; this job need not have as many
  * node      not 0: all ranks share a node
  * text      OUT: lines that end in a newline, one for each algorithm, with `node` one that says

@@ -88,9 +88,10 @@ static void register_calls(void)
         "Calls of this process that the ring has served, blocking ones included, and all "
         "calls of <mpix_flash.h> that are overlapped; a persistent request counts once, "
         "when it is made");
-    register_count("ring_bytes", FLASH_COUNT_RING_BYTES,
-                   "The bytes of these calls: of all ranks' blocks together, counted once for each "
-                   "call");
+    register_count(
+        "ring_bytes", FLASH_COUNT_RING_BYTES,
+        "The bytes of these calls: of all ranks' blocks together, or of the one block of "
+        "a broadcast or a reduce, counted once for each call");
     register_count("callbacks", FLASH_COUNT_CALLBACKS,
                    "Compute callbacks that have been made for them");
     register_count("pairwise_calls", FLASH_COUNT_PAIRWISE,
@@ -109,12 +110,14 @@ static void register_calls(void)
                    "doubling has served, and their blocking forms");
     register_count("recdbl_bytes", FLASH_COUNT_RECDBL_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
-    register_count("fallback_calls", FLASH_COUNT_FALLBACKS,
-                   "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block), MPI_Iallreduce, "
-                   "MPI_Ialltoall and their persistent forms on communicators that flash serves, "
-                   "which Open MPI's next component has served; coll_flash_verbose 2 says why of "
-                   "each. Not those of MPI_Iallreduce of one MPI_INT by MPI_MAX or MPI_MIN, which "
-                   "Open MPI itself makes for each new communicator, and no blocking calls");
+    register_count(
+        "fallback_calls", FLASH_COUNT_FALLBACKS,
+        "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block), MPI_Iallreduce, "
+        "MPI_Ialltoall, MPI_Ibcast, MPI_Ireduce and their persistent forms on communicators "
+        "that flash serves, which Open MPI's next component has served; coll_flash_verbose 2 "
+        "says why of each. Not those of MPI_Iallreduce and MPI_Ireduce of one MPI_INT by "
+        "MPI_MAX or MPI_MIN, nor of MPI_Ibcast of as many bytes, which Open MPI itself makes "
+        "for new communicators, and no blocking calls");
     register_count("fallback_bytes", FLASH_COUNT_FALLBACK_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count("plain_calls", FLASH_COUNT_PLAIN,
