@@ -146,6 +146,9 @@ uint64_t flash_schedule_pieces(const flash_schedule_t *schedule, flash_walk_t wa
     uint32_t distinct = alike(schedule) ? 1 : length;
     uint64_t total = 0;
 
+    if (length == 0) {
+        return 0;
+    }
     for (uint32_t at = 0; at < distinct; at++) {
         total += flash_schedule_split(schedule, flash_schedule_block(schedule, walk, at)).pieces;
     }

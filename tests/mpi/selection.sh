@@ -204,6 +204,10 @@ point 'two ranks, an allreduce: falls back' chooses 'falls back' allreduce 512K 
 point 'two ranks, a large one: the ring' chooses ring allreduce 1M 2
 point 'an allreduce within a node: falls back' chooses 'falls back' allreduce 64M 4 node
 point 'four ranks, a large all-to-all: the ring' chooses ring alltoall 4M 4
+point 'four ranks, a broadcast: falls back' chooses 'falls back' bcast 1M 4
+point 'four ranks, a large one: the ring' chooses ring bcast 2M 4
+point 'four ranks, a large reduce: the ring' chooses ring reduce 2M 4
+point 'a broadcast within a node: falls back' chooses 'falls back' bcast 64M 4 node
 point 'more than 16 ranks, likewise: falls back' chooses 'falls back (too many ranks' alltoall 4M 17
 point 'coll_flash_verbose 2: reductions around the ring' \
     says 10 'Ireduce_scatter_block of .* bytes .*: ring' 2 \
