@@ -83,6 +83,14 @@ long dies 4 exchange
 long absent 4 exchange
 long dies 2 reduce_all
 long absent 4 reduce_all
+# Along the ring from rank 0, and to it, by way of rank 1, to which all others are next.
+chain=(--mca coll_flash_ring_order rank)
+dies 3 bcast "${chain[@]}"
+dies 3 reduce_to_root "${chain[@]}"
+long dies 2 bcast "${chain[@]}"
+long dies 2 reduce_to_root "${chain[@]}"
+long dies 3 bcast "${chain[@]}" --mca coll_flash_progress off
+long dies 3 reduce_to_root "${chain[@]}" --mca coll_flash_progress off
 dies 4 reduce_all_init
 long dies 4 reduce_all --mca coll_flash_progress off
 dies 4 reduce_init

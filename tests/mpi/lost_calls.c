@@ -68,6 +68,20 @@ static int exchange(MPI_Request *request)
                          MPI_COMM_WORLD, request);
 }
 
+static int bcast(MPI_Request *request)
+{
+    if (world_rank == 0) {
+        memcpy(lost_recv, lost_send, (size_t) count * sizeof(*lost_recv));
+    }
+    return MPI_Ibcast(lost_recv, count, MPI_INT64_T, 0, MPI_COMM_WORLD, request);
+}
+
+static int reduce_to_root(MPI_Request *request)
+{
+    return MPI_Ireduce(lost_send, lost_recv, count, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD,
+                       request);
+}
+
 /* A request that lasts, until it ends with an error: Open MPI frees it then. */
 static MPI_Request persistent;
 
@@ -129,6 +143,8 @@ static const lost_call_t calls[] = {
     {.name = "reduce_all", .post = reduce_all},
     {.name = "reduce_all_init", .post = reduce_all_init, .lasts = true},
     {.name = "exchange", .post = exchange, .gathers = true},
+    {.name = "bcast", .post = bcast, .gathers = true, .rooted = true},
+    {.name = "reduce_to_root", .post = reduce_to_root, .rooted = true},
     {.name = "gather_init", .post = gather_init, .gathers = true, .lasts = true},
     {.name = "reduce_init", .post = reduce_init, .lasts = true},
     {.name = "gather_compute", .post = lost_gather_compute, .gathers = true},
@@ -149,7 +165,16 @@ const lost_call_t *lost_find_call(const char *name)
 bool lost_is_right(const lost_call_t *call)
 {
     int64_t sum = (int64_t) world_size * (world_size + 1) / 2;
+    bool has_result = call->gathers || world_rank == 0;
 
+    for (int k = 0; k < lost_count && call->rooted && has_result; k++) {
+        if (lost_recv[k] != (call->gathers ? 1 : sum)) {
+            return false;
+        }
+    }
+    if (call->rooted) {
+        return true;
+    }
     for (int k = 0; k < (call->gathers ? world_size * lost_count : lost_count); k++) {
         if (lost_recv[k] != (call->gathers ? k / lost_count + 1 : sum)) {
             return false;

@@ -20,6 +20,7 @@ typedef struct lost_call {
     const char *name;
     int (*post)(MPI_Request *request);
     bool gathers; /* or reduces */
+    bool rooted;  /* a broadcast, or a reduce: from rank 0, or to it */
     bool holds;   /* in the victim's round its callbacks leave their first piece pending */
     bool lasts;   /* its request is persistent */
 } lost_call_t;
