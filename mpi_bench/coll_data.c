@@ -11,6 +11,11 @@
 #include "bench_device.h"
 #include "coll_options.h"
 
+static bool is_broadcast(void)
+{
+    return coll_operation.rooted && !coll_operation.reduces;
+}
+
 static size_t recv_room(const coll_data_t *data, size_t bytes)
 {
     return (coll_operation.reduces ? bytes : (size_t) data->nranks * bytes) + 1;
@@ -86,8 +91,8 @@ bool coll_data_shape(coll_data_t *data, size_t bytes)
         data->displs[i] = next;
         next += data->counts[i];
     }
-    data->total = next;
     data->count = data->counts[data->rank];
+    data->total = is_broadcast() ? data->count : next;
     return next > 0;
 }
 
@@ -136,7 +141,9 @@ void coll_data_fill(coll_data_t *data, int round)
         if (coll_operation.reduces) {
             ((float *) data->host_recv)[i] = -1;
         } else {
-            ((char *) data->host_recv)[i] = 0;
+            bool root = is_broadcast() && data->rank == COLL_ROOT;
+
+            ((char *) data->host_recv)[i] = root ? gathered(COLL_ROOT, i, round) : 0;
         }
     }
     if (data->device) {
@@ -155,6 +162,19 @@ static bool check_sums(const coll_data_t *data, int round)
     }
     for (i = 0; i < received(data); i++) {
         if (recv[i] != (float) weights * reduced(first + i, round)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_broadcast(const coll_data_t *data, int round)
+{
+    const char *recv = data->host_recv;
+    int i;
+
+    for (i = 0; i < data->total; i++) {
+        if (recv[i] != gathered(COLL_ROOT, i, round)) {
             return false;
         }
     }
@@ -180,6 +200,12 @@ bool coll_data_check(const coll_data_t *data, int round)
 {
     if (data->device) {
         bench_device_read(data->host_recv, data->recv, (size_t) received(data) * data->size);
+    }
+    if (is_broadcast()) {
+        return check_broadcast(data, round);
+    }
+    if (coll_operation.rooted && data->rank != COLL_ROOT) {
+        return true; /* has no result */
     }
     return coll_operation.reduces ? check_sums(data, round) : check_blocks(data, round);
 }

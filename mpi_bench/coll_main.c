@@ -1,7 +1,7 @@
 /*
- * coll_main.c: the six programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
- * flash_ireduce_scatter_block, flash_iallreduce and flash_ialltoall: a collective alone and under
- * computation, as the OSU benchmarks measure it, on flash and on Open MPI's own component in one run.
+ * coll_main.c: the eight programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
+ * flash_ireduce_scatter_block, flash_iallreduce, flash_ialltoall, flash_ibcast and flash_ireduce: a
+ * collective alone and under computation, as the OSU benchmarks measure it, on flash and on Open MPI's own component in one run.
  *
  *   mpirun --mca coll flash flash_iallgather -m 64K:4M
  *

@@ -1,9 +1,9 @@
 /*
  * coll_operation.h: the collective that a program measures, and its buffers.
  *
- * The six programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
- * flash_ireduce_scatter_block, flash_iallreduce and flash_ialltoall are the same but for the
- * operation, which each of them defines.
+ * The eight programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
+ * flash_ireduce_scatter_block, flash_iallreduce, flash_ialltoall, flash_ibcast and flash_ireduce are
+ * the same but for the operation, which each of them defines.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -17,14 +17,15 @@
 
 /*
  * For one message size, which counts as in the OSU benchmarks: what a rank contributes to a gather,
- * or has for each rank (MPI_CHAR), what a rank contributes to all blocks of a reduction together (MPI_FLOAT).
+ * has for each rank or broadcasts (MPI_CHAR), what a rank contributes to all blocks of a reduction
+ * together (MPI_FLOAT).
  */
 typedef struct coll_data {
     int rank, nranks;
     MPI_Datatype type;
     size_t size; /* of an element */
     int count;   /* elements of this rank's block */
-    int total;   /* of all blocks */
+    int total;   /* of all blocks; of a broadcast, of its one block */
     int *counts, *displs;
     bool device;
     size_t offset;               /* of `host_recv` in its page */
@@ -37,10 +38,14 @@ typedef struct coll_operation {
     bool reduces;
     bool everywhere; /* a reduction whose result all ranks get: all blocks */
     bool exchanges;  /* a gather to which a rank has another block for each rank */
+    bool rooted;     /* a gather of the root's block alone: a broadcast, in the receive buffer; or a
+                        reduction whose result, all blocks, the root alone gets */
     bool equal;      /* a reduction that has equal blocks: rounds the size down to fit */
     int (*start)(const coll_data_t *data, MPI_Comm comm, MPI_Request *request);
     int (*block)(const coll_data_t *data, MPI_Comm comm); /* its blocking form */
 } coll_operation_t;
+
+enum { COLL_ROOT = 0 };
 
 /* Defined by each program. */
 extern coll_operation_t coll_operation;

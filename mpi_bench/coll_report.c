@@ -30,13 +30,13 @@ typedef struct column {
     }
 
 /*
- * The least that the links take: into some host come the blocks of all ranks that are elsewhere;
- * out of it go their sums.
+ * The least that the links take: into some host come the blocks of all ranks that are elsewhere, or
+ * what is broadcast; out of it go their sums.
  */
 static double wire(const coll_job_t *job, const coll_row_t *row)
 {
     double elsewhere = (double) (job->nranks - job->least_ranks) / job->nranks;
-    double bytes = elsewhere * (double) row->total_bytes;
+    double bytes = (coll_operation.rooted ? 1 : elsewhere) * (double) row->total_bytes;
 
     if (job->hosts < 2 || job->options->link_rate <= 0) {
         return NAN;

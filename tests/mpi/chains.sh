@@ -18,31 +18,36 @@ refuse() {
     mpi "$@" -- test_bcast no_buffer
     mpi "$@" -- test_reduce no_buffer
 }
-for np in 2 3 5; do
-    both "$np"
-done
-for np in 1 4 6 7 8; do
+both 2
+both 3
+mpi 5 -- test_bcast roots signatures many
+mpi 5 -- test_reduce roots big
+for np in 1 4 5 6 7 8; do
     long both "$np"
 done
-for np in 2 3 4; do
-    refuse "$np"
+refuse 3
+for np in 2 4 5; do
+    long refuse "$np"
 done
-long refuse 5
 # The local groups of inter-communicators have two ranks.
 mpi 4 -- test_bcast uncounted
 # A block in many segments, and one at a time.
-both 3 --mca coll_flash_segment_bytes 4096
-mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_segment_window 1 -- test_bcast roots many nothing
-mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_segment_window 1 -- test_reduce roots same_bits
-refuse 3 --mca coll_flash_segment_bytes 4096
-both 4 --mca coll_flash_progress off
+small=(--mca coll_flash_segment_bytes 4096)
+mpi 3 "${small[@]}" -- test_bcast "${bcasts[@]}"
+mpi 3 "${small[@]}" -- test_reduce big same_bits
+long both 5 "${small[@]}"
+long refuse 3 "${small[@]}"
+one=(--mca coll_flash_segment_bytes 64 --mca coll_flash_segment_window 1)
+mpi 3 "${one[@]}" -- test_bcast roots many
+mpi 3 "${one[@]}" -- test_reduce roots
+long both 4 --mca coll_flash_progress off
 long both 3 -x UCX_FLASH_TLS=tcp
 # By their cost, which falls back within a node; and the same by Open MPI alone.
 options
 mpi 4 -- test_bcast roots nothing uncounted
 mpi 4 -- test_reduce roots
 select_coll ^flash
-mpi 3 -- test_bcast roots
-mpi 3 -- test_reduce roots
+long mpi 3 -- test_bcast roots
+long mpi 3 -- test_reduce roots
 
 plan

@@ -32,7 +32,7 @@ for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}" \
     long mpi 3 --mca coll_flash_cuda_reduce 0 -- "${words[@]}"
 done
 small=(--mca coll_flash_segment_bytes 4096)
-mpi 3 "${small[@]}" -- test_device_chain
+long mpi 3 "${small[@]}" -- test_device_chain
 long mpi 4 --mca coll_flash_cuda_reduce 0 -- test_device_chain
 mpi 3 "${small[@]}" -- test_device "${all[@]}"
 long mpi 3 "${small[@]}" -- test_device_stream "${streams[@]}"

@@ -103,6 +103,43 @@ static void reduce_everywhere(void)
     check_all(4);
 }
 
+/* Of ranks that are not the root nothing is asked. */
+static void reduce_to_root(void)
+{
+    coll_data_t data;
+
+    coll_operation = (coll_operation_t){.reduces = true, .everywhere = true, .rooted = true};
+    check_all(COLL_ROOT);
+    data = data_of(3);
+    coll_data_fill(&data, ROUND);
+    check(coll_data_check(&data, ROUND), "a rank that is not the root has to have a result");
+    coll_data_free(&data);
+}
+
+/* The root has what it sends, and all others nothing before. */
+static void broadcast(void)
+{
+    coll_data_t root, other;
+
+    coll_operation = (coll_operation_t){.rooted = true};
+    root = data_of(COLL_ROOT);
+    other = data_of(4);
+    coll_data_fill(&root, ROUND);
+    coll_data_fill(&other, ROUND);
+    check(coll_data_check(&root, ROUND), "the root lacks the block");
+    check(!coll_data_check(&other, ROUND), "an untouched buffer passes");
+    memcpy(other.recv, root.recv, (size_t) root.total);
+    check(coll_data_check(&other, ROUND), "a right result does not pass");
+    for (int i = 0; i < other.total; i++) {
+        ((char *) other.recv)[i] ^= 1;
+        check(!coll_data_check(&other, ROUND), "element %d may be wrong", i);
+        ((char *) other.recv)[i] ^= 1;
+    }
+    coll_data_free(&root);
+    coll_data_free(&other);
+}
+
 TEST_PROGRAM(test_coll_data, MPI_THREAD_SINGLE, {"gather", gather}, {"exchange", exchange},
-             {"reduce", reduce}, {"reduce_everywhere", reduce_everywhere});
+             {"reduce", reduce}, {"reduce_everywhere", reduce_everywhere},
+             {"reduce_to_root", reduce_to_root}, {"broadcast", broadcast});
 TEST_MAIN(test_coll_data)

@@ -9,7 +9,7 @@
 
 enum { CANARY = -5 };
 
-static const int counts[] = {1, 7, 1000, 70001};
+static const int counts[] = {1, 1000, 70001};
 
 typedef struct call {
     int count, root, turn;
@@ -164,7 +164,7 @@ static void bcast(void)
 static void reduce(void)
 {
     for (size_t k = 0; k < LENGTH(counts); k++) {
-        int step = short_tier ? 3 : 1;
+        int step = !short_tier ? 1 : k + 1 == LENGTH(counts) ? 5 : 3;
 
         for (int turn = (int) k % step; turn < PLACES * PLACES; turn += step) {
             call_t call = {.count = counts[k],

@@ -1,0 +1,23 @@
+/*
+ * flash_ibcast.c: MPI_Ibcast, alone and under computation. See coll_main.c.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "coll_operation.h"
+
+static int start(const coll_data_t *data, MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Ibcast(data->recv, data->count, data->type, COLL_ROOT, comm, request);
+}
+
+static int block(const coll_data_t *data, MPI_Comm comm)
+{
+    return MPI_Bcast(data->recv, data->count, data->type, COLL_ROOT, comm);
+}
+
+coll_operation_t coll_operation = {.program = "flash_ibcast",
+                                   .call = "MPI_Ibcast",
+                                   .rooted = true,
+                                   .equal = true,
+                                   .start = start,
+                                   .block = block};
