@@ -273,11 +273,18 @@ static bool calls_on_thread(const mca_coll_flash_request_t *request)
            (compute->produce != NULL || compute->consume != NULL);
 }
 
+/*
+ * While a ring has a long segment of one block under way, others of other blocks are. Along a chain
+ * each rank waits for the first segment as long as that takes: there, all segments are short.
+ */
 static void fill_segments(const mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
     size_t wanted = request->settings->segment_bytes;
     bool far = mca_coll_flash_params.rdma && !request->module->on_node;
 
+    if (wanted == 0 && flash_schedule_chains(request->kind)) {
+        wanted = FLASH_USUAL_SEGMENT;
+    }
     if (wanted > 0) {
         flash_segments_cut_equal(&params->schedule, params->element, wanted);
     } else {

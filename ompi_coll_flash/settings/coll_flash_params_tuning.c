@@ -70,8 +70,8 @@ static void register_segments(void)
         "MiB: each segment costs messages and, of a device's memory, copies. Between nodes that "
         "RDMA "
         "devices join, and that have no GPU, an allgather's blocks are whole up to 4 MiB, and a "
-        "reduction's segments as long as the square root of the block's length says. Where ranks "
-        "were "
+        "reduction's segments as long as the square root of the block's length says. In MPI_Ibcast "
+        "and MPI_Ireduce 256 KiB of blocks of any length. Where ranks were "
         "given different values, all use the smallest that is not 0. Less than 64, but for 0, "
         "counts as 64");
     mca_coll_flash_register_variable(
