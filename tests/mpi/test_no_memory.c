@@ -218,6 +218,80 @@ static void scratch(void)
     MPI_Comm_free(&comm);
 }
 
+/* --------------------------------------------------------- broadcasts and reduces */
+
+static int *vector, *sums; /* of twice as many elements as there are, for a type with gaps */
+static MPI_Datatype gaps;
+
+static int run_chain(bool reduces, int root, int count, MPI_Comm comm, int nth, bool *failed)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    int error;
+
+    fault_arm("malloc", nth, 0);
+    error = reduces ? MPI_Ireduce(vector, sums, count, MPI_INT, MPI_SUM, root, comm, &request)
+                    : MPI_Ibcast(vector, count, gaps, root, comm, &request);
+    *failed = fault_disarm("malloc");
+    return error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
+}
+
+/* Of a broadcast the root has no memory, and all others hear of it; of a reduce, the rank beside the
+   root has none: the root hears of it, and others may. */
+static void check_chain(bool reduces, int victim, int root, int error)
+{
+    const char *name = reduces ? "Ireduce" : "Ibcast";
+    int class;
+
+    MPI_Error_class(error, &class);
+    if (world_rank == victim) {
+        check(class == MPI_ERR_NO_MEM, "%s: class %d on the rank without memory", name, class);
+    } else if (!reduces || world_rank == root) {
+        check(class == MPI_ERR_OTHER, "%s: class %d", name, class);
+    } else {
+        check(class == MPI_SUCCESS || class == MPI_ERR_OTHER, "%s: class %d", name, class);
+    }
+}
+
+static void fail_each_chain(bool reduces, int count, MPI_Comm comm)
+{
+    bool failed = true;
+
+    for (int nth = 1; failed; nth++) {
+        int victim = nth % world_size, root = reduces ? (victim + 1) % world_size : victim;
+        int error = run_chain(reduces, root, count, comm, world_rank == victim ? nth : 0, &failed);
+
+        MPI_Bcast(&failed, 1, MPI_C_BOOL, victim, MPI_COMM_WORLD);
+        check(failed || nth > 1, "%s: no allocation to fail", reduces ? "Ireduce" : "Ibcast");
+        if (failed) {
+            check_chain(reduces, victim, root, error);
+        } else {
+            check_class(error, MPI_SUCCESS, reduces ? "Ireduce" : "Ibcast");
+        }
+    }
+}
+
+static void chains(void)
+{
+    MPI_Comm comm = make_comm();
+
+    vector = calloc(2 * LONG, sizeof(int));
+    sums = calloc(LONG, sizeof(int));
+    MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &gaps);
+    MPI_Type_commit(&gaps);
+    next_works(comm);
+    memory_calls_use_up_pool(comm);
+    for (int reduces = 0; reduces <= 1; reduces++) {
+        fail_each_chain(reduces, COUNT, comm);
+        fail_each_chain(reduces, LONG, comm);
+    }
+    next_works(comm);
+    MPI_Type_free(&gaps);
+    MPI_Comm_free(&comm);
+    free(vector);
+    free(sums);
+}
+
 TEST_PROGRAM(test_no_memory, MPI_THREAD_SINGLE, {"on_all", on_all}, {"on_one", on_one},
-             {"segments", segments}, {"fallback", fallback}, {"scratch", scratch});
+             {"segments", segments}, {"fallback", fallback}, {"scratch", scratch},
+             {"chains", chains});
 TEST_MAIN(test_no_memory)
