@@ -29,13 +29,14 @@ for np in 1 2 3; do
     mpi "$np" -- test_cancel
 done
 
-for np in 2 4; do
-    mpi "$np" -- test_threads
-    mpi "$np" --mca coll_flash_progress off -- test_threads
-    for progress in on off; do
-        mpi "$np" --mca coll_flash_progress "$progress" -- test_in_turn
-    done
-done
+by_threads() { # NP [OPTION]...
+    mpi "$@" -- test_threads
+    mpi "$@" -- test_in_turn
+}
+by_threads 2
+by_threads 4
+by_threads 2 --mca coll_flash_progress off
+long by_threads 4 --mca coll_flash_progress off
 select_coll ^flash
 mpi 1 -- test_cancel
 mpi 2 -- test_cancel
