@@ -67,7 +67,7 @@ mca_coll_flash_path_t
 mca_coll_flash_choose_blocking_path(const mca_coll_flash_call_t *call,
                                     const mca_coll_flash_module_t *module,
                                     const mca_coll_flash_settings_t *settings);
-/* Whether a plain collective by messages, but for the ring, costs no more than the ring: see the hint
+/* Whether an algorithm by messages, other than the ring, costs no more than the ring: see the hint
    `merge`. */
 bool mca_coll_flash_merge_pays(const mca_coll_flash_call_t *call,
                                const mca_coll_flash_module_t *module);

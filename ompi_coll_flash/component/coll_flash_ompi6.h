@@ -1,5 +1,6 @@
 /*
- * coll_flash_ompi6.h: what Open MPI 6 wants and its predecessors do not; compiled, and never run.
+ * coll_flash_ompi6.h: what Open MPI 6 wants and its predecessors do not; never run, and its
+ * newer calls only checked by syntax.
  *
  * The functions that the module takes over come with counts that may be larger than an int, and
  * arrays of counts that may hold such. A block of 2 GiB and more falls back, which is equal on all

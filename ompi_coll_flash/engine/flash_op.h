@@ -282,7 +282,8 @@ static inline bool flash_op_reduces(const flash_op_params_t *params)
 {
     return flash_schedule_reduces(params->schedule.kind);
 }
-/* Whether an allreduce, or a reduce's root, has results where its contributions were, no callbacks. */
+/* Whether an allreduce, or a reduce at its root, has its results where its contributions were: it has
+   no callbacks. */
 static inline bool flash_op_sums_on_input(const flash_op_params_t *params)
 {
     flash_kind_t kind = params->schedule.kind;

@@ -5,20 +5,9 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "prng.h"
+#include "ring_schedule.h"
 #include "sim.h"
 #include "tap.h"
-
-static const uint32_t ring_sizes[] = {2, 3, 4, 5, 7, 8, 16, 31, 64, 100, 1000};
-#define RING_SIZES (sizeof(ring_sizes) / sizeof(ring_sizes[0]))
-
-static flash_schedule_t ring(flash_kind_t kind, uint32_t nranks, uint32_t rank)
-{
-    return (flash_schedule_t){.kind = kind,
-                              .ring = {.nranks = nranks, .place = rank},
-                              .pieces = 1,
-                              .row = 1,
-                              .segment_elements = 1};
-}
 
 /* What one rank of a chain sends, contributes and gets. */
 static bool chain_holds(const flash_schedule_t *schedule)

@@ -5,23 +5,11 @@
  */
 #include <string.h>
 
-#include "engine/flash_schedule.h"
 #include "prng.h"
+#include "ring_schedule.h"
 #include "tap.h"
 
 #define MOST_RANKS 1000
-
-static const uint32_t ring_sizes[] = {2, 3, 4, 5, 7, 8, 16, 31, 64, 100, 1000};
-#define RING_SIZES (sizeof(ring_sizes) / sizeof(ring_sizes[0]))
-
-static flash_schedule_t ring(flash_kind_t kind, uint32_t nranks, uint32_t rank)
-{
-    return (flash_schedule_t){.kind = kind,
-                              .ring = {.nranks = nranks, .place = rank},
-                              .pieces = 1,
-                              .row = 1,
-                              .segment_elements = 1};
-}
 
 /* --- which block in which step --- */
 
