@@ -8,7 +8,7 @@
  *
  * Without error handling, which flash's endpoints do without (flash_ucx_peer.c), UCX closes an
  * endpoint by flushing it, and in no other way. An endpoint to a lost peer, whose messages arrive
- * nowhere, is left to ucp_worker_destroy(), and so is one whose flush did not end in time.
+ * nowhere, is left to ucp_worker_destroy(), and so is one whose flush failed or did not end in time.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -42,14 +42,16 @@ static bool begin_all(flash_ucx_t *ucx, begin_t begin)
     for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
         ucs_status_ptr_t request = may_flush(peer) ? begin(peer->ep, &param) : NULL;
 
+        peer->unflushed |= UCS_PTR_IS_ERR(request);
         peer->flush = UCS_PTR_IS_PTR(request) ? request : NULL;
         waits |= peer->flush != NULL;
     }
     return waits;
 }
 
-static void forget(flash_peer_t *peer)
+static void end(flash_peer_t *peer, ucs_status_t status)
 {
+    peer->unflushed |= status != UCS_OK;
     ucp_request_free(peer->flush); /* by UCX, when it is done */
     peer->flush = NULL;
 }
@@ -60,19 +62,18 @@ static bool look(flash_ucx_t *ucx)
     bool waits = false;
 
     for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
-        if (peer->flush == NULL) {
-            continue;
-        }
-        if (ucp_request_check_status(peer->flush) != UCS_INPROGRESS) {
-            forget(peer);
+        ucs_status_t status = peer->flush != NULL ? ucp_request_check_status(peer->flush) : UCS_OK;
+
+        if (peer->flush != NULL && status != UCS_INPROGRESS) {
+            end(peer, status);
         }
         waits |= peer->flush != NULL;
     }
     return waits;
 }
 
-/* Whether all have arrived in time. Those of processes that have died do not. */
-static bool end_all(flash_ucx_t *ucx, begin_t begin, int64_t most)
+/* Those of processes that have died do not arrive. */
+static void end_all(flash_ucx_t *ucx, begin_t begin, int64_t most)
 {
     bool waits = begin_all(ucx, begin);
     int64_t deadline = milliseconds() + most;
@@ -86,19 +87,24 @@ static bool end_all(flash_ucx_t *ucx, begin_t begin, int64_t most)
     }
     for (flash_peer_t *peer = ucx->peers; waits && peer != NULL; peer = peer->next) {
         if (peer->flush != NULL) {
-            forget(peer);
-            peer->unflushed = true;
+            end(peer, UCS_INPROGRESS);
         }
     }
-    return !waits;
 }
 
 bool flash_ucx_flush(flash_transport_t *transport)
 {
-    return end_all(flash_ucx_of(transport), ucp_ep_flush_nbx, FLUSH_MILLISECONDS);
+    flash_ucx_t *ucx = flash_ucx_of(transport);
+    bool arrived = true;
+
+    end_all(ucx, ucp_ep_flush_nbx, FLUSH_MILLISECONDS);
+    for (const flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
+        arrived &= !peer->unflushed;
+    }
+    return arrived;
 }
 
 void flash_ucx_close(flash_ucx_t *ucx)
 {
-    (void) end_all(ucx, ucp_ep_close_nbx, CLOSE_MILLISECONDS);
+    end_all(ucx, ucp_ep_close_nbx, CLOSE_MILLISECONDS);
 }

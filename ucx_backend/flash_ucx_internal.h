@@ -56,7 +56,7 @@ struct flash_peer {
     ucp_ep_h ep;        /* NULL before the first send */
     bool used;          /* a message has gone to the peer, or has come from it */
     void *flush;        /* UCX's request, while the endpoint is flushed or closed */
-    bool unflushed;     /* that did not end in time */
+    bool unflushed;     /* that failed, or did not end in time */
     uint64_t id;        /* of its process, see flash_ucx_id() */
     ucp_ep_h probe;     /* NULL before somebody doubts that the process is alive */
     bool failing;       /* the endpoint failed: to be lost */

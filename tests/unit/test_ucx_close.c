@@ -14,6 +14,7 @@ static struct {
     int flushed[PEERS], closed[PEERS]; /* calls, by endpoint */
     int progressed, freed;
     int takes; /* as many calls of progress are needed until a request is done; -1: it never is */
+    ucs_status_t status; /* of one that is done, then or at once */
 } fake;
 
 static char places[PEERS]; /* for the addresses of endpoints */
@@ -26,7 +27,7 @@ static size_t number_of(ucp_ep_h ep)
 
 static ucs_status_ptr_t begin(void)
 {
-    return fake.takes == 0 ? NULL : &request;
+    return fake.takes == 0 ? UCS_STATUS_PTR(fake.status) : &request;
 }
 
 ucs_status_ptr_t ucp_ep_flush_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
@@ -53,7 +54,7 @@ unsigned ucp_worker_progress(ucp_worker_h worker)
 ucs_status_t ucp_request_check_status(void *of)
 {
     (void) of;
-    return fake.takes >= 0 && fake.progressed >= fake.takes ? UCS_OK : UCS_INPROGRESS;
+    return fake.takes >= 0 && fake.progressed >= fake.takes ? fake.status : UCS_INPROGRESS;
 }
 
 void ucp_request_free(void *gone)
@@ -150,10 +151,24 @@ static void not_for_good(void)
     ok(is_each(fake.closed, 1) && fake.freed == PEERS, "nor is what never closes waited for");
 }
 
+static void what_fails(int takes)
+{
+    rig_t rig;
+
+    set_up(&rig, takes);
+    fake.status = UCS_ERR_ENDPOINT_TIMEOUT;
+    ok(!flash_ucx_flush(&rig.ucx.super) && fake.freed == (takes > 0 ? PEERS : 0),
+       "what fails %s has not arrived, and is told", takes > 0 ? "in the end" : "at once");
+    flash_ucx_close(&rig.ucx);
+    ok(is_each(fake.closed, 0), "its endpoint is left to the worker");
+}
+
 int main(void)
 {
     all_that_were_used();
     not_these();
     not_for_good();
+    what_fails(0);
+    what_fails(2);
     return tap_done();
 }
