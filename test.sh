@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #
 # test.sh [--all] [CONFIGURE OPTION]...: installs what is missing, builds coll/flash in ./build-test,
-# warnings being errors, and runs its tests, one more at a time than there are cores: some ten minutes on two idle
+# warnings being errors, and runs its tests, two more at a time than there are cores: some ten minutes on two idle
 # ones. With --all, the long ones, too: hours, see tests/long.sh. The last lines say which took longest, and sum
 # up. A test that takes more than a minute of its share of the cores fails, unless FLASH_TEST_LOADED=1 says that the
 # machine has other work.
@@ -15,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 folder=build-test
 # Seconds that a test of the short tier may take: those of one that would take a minute if it had a core for itself.
 cores=$(nproc)
-longest=$((60 * (cores + 1) / cores))
+longest=$((60 * (cores + 2) / cores))
 
 if [[ " $* " == *' --help '* || " $* " == *' -h '* ]]; then
     sed -n '3,/^#$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]##*/}"
@@ -35,7 +35,7 @@ make --directory "$folder" --silent -j"$cores" check TESTS= >/dev/null
 find "$folder/tests" \( -name '*.trs' -o -name '*.log' -o -name '*.time' \) -delete
 checked=0
 SECONDS=0
-make --directory "$folder" --silent --keep-going -j"$((cores + 1))" --file="$PWD/tests/all.mk" || checked=$?
+make --directory "$folder" --silent --keep-going -j"$((cores + 2))" --file="$PWD/tests/all.mk" || checked=$?
 make --directory "$folder/tests/mpi" --silent check TESTS=install.sh || checked=$?
 whole=$SECONDS
 

@@ -41,7 +41,7 @@ else
     point '3 hosts, docker0 on each: the networks that are included' other_interfaces 3 1 none
     long point '3 hosts, docker0 on each: the interface that is included' \
         other_interfaces 3 1 none --mca btl_tcp_if_include eth0
-    point '3 hosts, docker0 on each: what is not excluded' excluded 3 1 none
+    long point '3 hosts, docker0 on each: what is not excluded' excluded 3 1 none
 fi
 # Networks that lead to some of the hosts: flash uses those that Open MPI is told to use, also between ranks that are no
 # neighbours in MPI_COMM_WORLD. Where Open MPI finds its way without being told and UCX would not, flash leaves the job
@@ -95,8 +95,10 @@ rank_dies() {
         holds 0 'called right' && holds + 'Gone:  rank 1 of MPI_COMM_WORLD'
 }
 for call in gather reduce; do
+    more=()
+    [[ $call == gather ]] || more=(long)
     if ((ompi_major < 5)); then
-        point "3 hosts, $call: a rank dies" rank_dies "$call"
+        "${more[@]}" point "3 hosts, $call: a rank dies" rank_dies "$call"
     else
         skip "3 hosts, $call: a rank dies" \
             'Open MPI 5 itself ends a job in which a connection of its own is closed'

@@ -19,7 +19,7 @@ long on_hosts 2 2 --map-by node -- test_allgather
 on_hosts 2 2 --map-by node -- test_reduce_scatter
 on_hosts 2 2 --map-by node -- test_extension
 on_hosts 2 2 --map-by node --mca coll_flash_on_node yes -- test_requests many_communicators come_and_go
-on_hosts 2 2 --map-by node --mca coll_flash_ring_order rank -- test_reduce_scatter
+long on_hosts 2 2 --map-by node --mca coll_flash_ring_order rank -- test_reduce_scatter
 point '2 hosts x 2, in turn: the ring goes by the machine' \
     goes_by 1 'communicator 0 goes by the machine, in the order 0 2 1 3'
 point '2 hosts x 2, in turn: one rank wants the order of ranks, and all have it' \

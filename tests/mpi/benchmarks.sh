@@ -19,11 +19,13 @@ for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block iallred
         measures 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}"
     path=fallback
     [[ $name != ireduce* ]] || path=pairwise
-    beside point "np 2 flash_$name: small sizes by no ring" \
+    more=() # those whose code the others run, too
+    [[ $name != *v && $name != *block && $name != ialltoall ]] || more=(long)
+    beside "${more[@]}" point "np 2 flash_$name: small sizes by no ring" \
         measures 3 "  $path\$" 2 "flash_$name" -m 64K:256K "${short[@]}" -t 3 -f --compute=sleep
     [[ $name == iall[rt]* ]] || algorithm=recdbl long point "np 2 flash_$name: smaller ones by recursive doubling" \
         measures 3 '  recdbl$' 2 "flash_$name" -m 64:256 "${short[@]}"
-    beside point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
+    beside "${more[@]}" point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
 done
 for name in ibcast ireduce; do
     beside point "np 2 flash_$name: large sizes by the chain" \
@@ -62,7 +64,9 @@ if [[ -e $top_builddir/cuda/.libs/flash_cuda.so ]]; then
     options --mca coll_flash_cuda_plugin "$top_builddir/cuda/.libs/flash_cuda.so"
     for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block; do
         long point "np 3 flash_$name -d cuda" on_device 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}" -d cuda
-        algorithm=recdbl point "np 2 flash_$name -d cuda: small sizes" \
+        more=()
+        [[ $name == iallgather ]] || more=(long)
+        algorithm=recdbl "${more[@]}" point "np 2 flash_$name -d cuda: small sizes" \
             on_device 2 '  recdbl$' 2 "flash_$name" -m 64:128 "${short[@]}" -d cuda
     done
     long point 'np 3 flash_iallreduce -d cuda' on_device 2 '  ring$' 3 flash_iallreduce -m 1M:2M "${short[@]}" -d cuda
@@ -129,7 +133,7 @@ if [[ -x $benchmarks/flash_tcp ]]; then
     for np in 2 3; do
         beside point "np $np flash_tcp" works "MPI_Ireduce_scatter_block$(printf '  *[-0-9.]*%.0s' 1 2 3 4)\$" \
             "$np" flash_tcp -m 1 -i 2
-        beside point "np $np flash_tcp -a -f" works 'a plain socket,1,'"$np,$(((np - 1) << 20)),[0-9.]*\$" \
+        beside long point "np $np flash_tcp -a -f" works 'a plain socket,1,'"$np,$(((np - 1) << 20)),[0-9.]*\$" \
             "$np" flash_tcp -m 1 -i 2 -a -f
     done
     beside point 'flash_tcp: no block: said' refuses 'usage: mpirun' flash_tcp -m 0

@@ -50,20 +50,25 @@ algorithm=auto shm=no
 # By the costs of blocking calls: each algorithm has some sizes.
 options "${block[@]:0:2}" --mca coll_flash_costs "$costs_folder/blocking"
 shm=auto
-for np in 2 3; do
-    mpi "$np" -- test_allgather counts types
-    mpi "$np" -- test_reduce_scatter "${reductions[@]}"
-    mpi "$np" -- test_allreduce "${reductions[@]}"
-done
+by_costs() { # NP
+    mpi "$1" -- test_allgather counts types
+    mpi "$1" -- test_reduce_scatter "${reductions[@]}"
+    mpi "$1" -- test_allreduce "${reductions[@]}"
+}
+long by_costs 2
+by_costs 3
 shm=no
 
 # What is counted; order; errors; what Open MPI calls itself.
 options
-for np in 2 3 5; do
-    mpi "$np" --mca coll_flash_algorithm ring --mca coll_flash_blocking yes -- test_blocking served among_others \
+outcomes() { # NP
+    mpi "$1" --mca coll_flash_algorithm ring --mca coll_flash_blocking yes -- test_blocking served among_others \
         beside_idup refused refused_often communicators window file between_groups alone
-    mpi "$np" --mca coll_flash_algorithm ring -- test_blocking passed_on key among_others
-done
+    mpi "$1" --mca coll_flash_algorithm ring -- test_blocking passed_on key among_others
+}
+outcomes 2
+outcomes 3
+long outcomes 5
 mpi 2 --mca coll_flash_algorithm fallback --mca coll_flash_blocking yes -- test_blocking passed_on
 mpi 3 --mca coll_flash_algorithm ring --mca coll_flash_blocking no -- test_blocking passed_on between_groups alone
 mpi 1 --mca coll_flash_blocking yes --mca coll_flash_algorithm ring -- test_blocking file alone

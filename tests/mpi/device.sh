@@ -28,13 +28,15 @@ for test in "test_device ${all[*]}" "test_device_stream ${streams[*]}" \
     'test_device_two_callbacks allreduce alltoall'; do
     read -ra words <<<"$test"
     long mpi 4 --mca coll_flash_progress off -- "${words[@]}"
-    mpi 2 --mca coll_flash_cuda_reduce 0 -- "${words[@]}"
+    long mpi 2 --mca coll_flash_cuda_reduce 0 -- "${words[@]}"
     long mpi 3 --mca coll_flash_cuda_reduce 0 -- "${words[@]}"
 done
+mpi 2 --mca coll_flash_cuda_reduce 0 -- test_device reduce_scatter allreduce users_operation
 small=(--mca coll_flash_segment_bytes 4096)
 long mpi 3 "${small[@]}" -- test_device_chain
 long mpi 4 --mca coll_flash_cuda_reduce 0 -- test_device_chain
-mpi 3 "${small[@]}" -- test_device "${all[@]}"
+mpi 3 "${small[@]}" -- test_device allgather reduce_scatter
+long mpi 3 "${small[@]}" -- test_device "${all[@]}"
 long mpi 3 "${small[@]}" -- test_device_stream "${streams[@]}"
 long mpi 3 "${small[@]}" -- test_device_two_callbacks allreduce alltoall
 multiple() { # TEST
@@ -60,8 +62,10 @@ by_pairwise_schedule() { # NP
     mpi "$1" --mca coll_flash_algorithm pairwise -- test_device "${all[@]}"
     mpi "$1" --mca coll_flash_algorithm pairwise -- test_device_stream "${streams[@]}"
 }
+mpi 3 --mca coll_flash_algorithm pairwise -- test_device reduce_scatter allreduce users_operation
+mpi 3 --mca coll_flash_algorithm pairwise -- test_device_stream reduce_scatter many
 long by_pairwise_schedule 2
-by_pairwise_schedule 3
+long by_pairwise_schedule 3
 long by_pairwise_schedule 4
 for ucx in cuda odd; do
     [[ $FLASH_TEST_DRIVER == "$standin" ]] || continue

@@ -32,9 +32,10 @@ layers() {
         --causal "${@:2}"
 }
 if [[ -e $top_builddir/mpi_bench/layer_kernels.fatbin ]] && stands_in .libs/libcublas.so; then
-    layers 2
+    long layers 2
     layer 3 mlp -m 33 -k 37 -n 53 --slices=2,3 --type=bf16
-    layer 3 block -m 30 -k 36 -n 30 --heads=6 --layers=2 --slices=2,7 --causal --type=bf16
+    layer 2 block -m 20 -k 24 -n 20 --heads=4 --layers=2 --slices=2,7 --causal
+    long layer 3 block -m 30 -k 36 -n 30 --heads=6 --layers=2 --slices=2,7 --causal --type=bf16
     for np in 1 3 4; do
         long layers "$np"
         long layers "$np" --type=bf16

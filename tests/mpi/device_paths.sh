@@ -38,7 +38,7 @@ options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_fo
 persistent() { # NP OPTION...
     mpi "$@" -- test_device_persistent rounds at_a_time inactive handles_gone users_operation
 }
-persistent 2
+long persistent 2
 persistent 3
 long persistent 5
 FLASH_TEST_LEVEL=multiple persistent 2

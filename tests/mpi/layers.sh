@@ -47,13 +47,13 @@ else
             holds + "^flash_behind: rank .'s device has no memory for blocks of 65536 bytes"
     }
     if [[ -e $top_builddir/cuda/.libs/flash_cuda.so && -e $top_builddir/tests/gpu/.libs/libcublasLt.so ]]; then
-        point 'np 3 flash_cublas, fp32' products fp32 1
+        long point 'np 3 flash_cublas, fp32' products fp32 1
         point 'np 3 flash_cublas, bf16, in pieces' products bf16 4
         point 'np 2 flash_cublas: an allgather alone' one_product allgather AG
-        point 'np 2 flash_cublas: a reduce-scatter alone' one_product reduce_scatter RS
+        long point 'np 2 flash_cublas: a reduce-scatter alone' one_product reduce_scatter RS
         point 'np 2 flash_cublas: the call brings nothing' notices call allgather
         point 'np 2 flash_cublas: a product before its rows are there' notices consumer allgather
-        point 'np 2 flash_cublas: sums before their products are there' notices producer reduce_scatter
+        long point 'np 2 flash_cublas: sums before their products are there' notices producer reduce_scatter
         point 'np 2 flash_behind' behind_kernels
         point 'np 2 flash_behind: no memory' without_memory
     fi

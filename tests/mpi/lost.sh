@@ -67,7 +67,7 @@ for call in gather reduce; do
     long dies 4 "$call" --mca coll_flash_progress off
     long absent 2 "$call"
     absent 4 "$call"
-    dies 4 "${call}v"
+    long dies 4 "${call}v"
     for form in "${call}_init" "${call}_pending"; do
         long dies 4 "$form"
     done
@@ -125,14 +125,18 @@ by_reading() {
 # without_rings NP: through shared memory, and by reading.
 without_rings() {
     local np=$1 call
-    for call in gather gatherv; do
-        point "np $np, $call, read: a rank dies" \
-            by_reading survivors_are_told "$np" -- test_lost dies "$call"
-    done
+    point "np $np, gather, read: a rank dies" \
+        by_reading survivors_are_told "$np" -- test_lost dies gather
+    long point "np $np, gatherv, read: a rank dies" \
+        by_reading survivors_are_told "$np" -- test_lost dies gatherv
     point "np $np, gather, read: a rank dies before it takes part" \
         by_reading survivors_are_told "$np" -- test_lost absent gather
-    for call in gather reduce gatherv reducev; do
+    for call in gather reduce; do
         point "np $np, $call, shared memory: a rank dies" \
+            over_shm survivors_are_told "$np" -- test_lost dies "$call"
+    done
+    for call in gatherv reducev; do
+        long point "np $np, $call, shared memory: a rank dies" \
             over_shm survivors_are_told "$np" -- test_lost dies "$call"
     done
     point "np $np, gather, shared memory: a rank dies before it takes part" \

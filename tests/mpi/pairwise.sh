@@ -38,7 +38,7 @@ further() { # NP
     mpi "$1" --mca coll_flash_progress off -- test_reduce_scatter
     long mpi "$1" -- test_extension_ends
     long mpi "$1" -- test_own
-    mpi "$1" -- test_persistent
+    long mpi "$1" -- test_persistent
     long mpi "$1" -- test_persistent_ends
     long mpi "$1" -- test_requests
     mpi "$1" -- test_failures produce big

@@ -13,9 +13,11 @@ both() { # NP [OPTION]...
     mpi "$@" -- test_persistent
     mpi "$@" -- test_persistent_ends
 }
-for np in 2 3 5; do
+for np in 2 3; do
     both "$np"
 done
+mpi 5 -- test_persistent
+long mpi 5 -- test_persistent_ends
 long both 4
 for np in 2 3; do
     mpi "$np" -- test_persistent_ids

@@ -8,19 +8,25 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
 # Between all ranks of a job rings, between some of them not all calls.
 options --mca coll_flash_costs "$costs_folder/small_rings"
-for np in 1 2 3; do
-    mpi "$np" -- test_spawn spawned
-    mpi "$np" -- test_spawn connected
+both() { # NP
+    mpi "$1" -- test_spawn spawned
+    mpi "$1" -- test_spawn connected
+}
+for np in 1 2; do
+    long both "$np"
 done
-for np in 2 3 5; do
+both 3
+for np in 2 5; do
     mpi "$np" -- test_spawn halves create_group
 done
+long mpi 3 -- test_spawn halves create_group
 options
-for progress in on off; do
-    mpi 2 --mca coll_flash_progress "$progress" --mca coll_flash_algorithm ring -- test_spawn spawned
-    mpi 4 --mca coll_flash_progress "$progress" --mca coll_flash_algorithm ring -- \
-        test_spawn halves create_group
-done
+by_rings() { # PROGRESS
+    mpi 2 --mca coll_flash_progress "$1" --mca coll_flash_algorithm ring -- test_spawn spawned
+    mpi 4 --mca coll_flash_progress "$1" --mca coll_flash_algorithm ring -- test_spawn halves create_group
+}
+by_rings on
+long by_rings off
 
 # The test itself, with Open MPI's own.
 select_coll ^flash
