@@ -318,8 +318,8 @@ mca_coll_flash_path_t mca_coll_flash_choose_blocking_path(const mca_coll_flash_c
 /* -------------------------------------------------------- without a call */
 
 /*
- * Shared memory is left out: it costs less than the ring at any size, so that no call would keep its
- * callbacks between the steps of a ring, where they hide the transfer.
+ * Shared memory is left out: within a node it costs less than the ring up to large sizes, so that
+ * few calls would keep their callbacks between the steps of a ring, where they hide the transfer.
  */
 bool mca_coll_flash_merge_pays(const mca_coll_flash_call_t *call,
                                const mca_coll_flash_module_t *module)

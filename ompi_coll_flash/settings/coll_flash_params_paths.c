@@ -87,10 +87,10 @@ static void register_choosing(void)
         "the ranks, picoseconds for each byte that a rank sends. An algorithm without a line is "
         "not chosen. One more line, network reduce_scatter "
         "pairwise_of_three and a number, says from how many bytes in total, 49152 without it, "
-        "three ranks may be pairwise: the numbers cannot say that of three. flash_tune writes such "
+        "three ranks may be pairwise: the four numbers cannot express this. flash_tune writes such "
         "a file from measurements on this machine, flash_info --explain prints what it means. "
         "Empty: built-in costs, which cross where those that were measured over TCP at 2 Gbit/s "
-        "and within one node do. If ranks have different costs, all use those");
+        "and within one node do. If ranks have different costs, all use the built-in ones");
 }
 
 static void register_blocking(void)
