@@ -17,15 +17,15 @@
 
 /*
  * Until WARM, free lists, caches and connections grow as they please. After that, one object lost
- * in each round is 1500 of them, or 4000 in the long tier: of a communicator with its modules, 5 kB
- * each, 7 MB; of a datatype or an operation, 700 kB at least. What is allowed is a hundred bytes a
- * round.
+ * in each round is 600 of them, or 4000 in the long tier: of a communicator with its modules, 5 kB
+ * each, 3 MB; of a datatype or an operation, 280 kB at least. What is allowed is a free list's next
+ * step, and a hundred bytes a round.
  */
-enum { WARM = 1000 };
+enum { WARM = 1000, STEP = 64 << 10 };
 
 static int rounds(void)
 {
-    return short_tier ? 2500 : 5000;
+    return short_tier ? 1600 : 5000;
 }
 
 enum { BLOCK = 20 }; /* pairs of int */
@@ -78,7 +78,7 @@ static void check_marks(const marks_t *marks)
           marks->last_type);
     check(marks->last_op <= marks->op, "operations up to %d, and %d later", marks->op,
           marks->last_op);
-    check(now <= marks->memory + 100 * (size_t) (rounds() - WARM),
+    check(now <= marks->memory + STEP + 100 * (size_t) (rounds() - WARM),
           "%zu bytes more in use after %d rounds", now - marks->memory, rounds() - WARM);
 }
 
