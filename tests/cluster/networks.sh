@@ -100,7 +100,7 @@ for call in gather reduce; do
     if ((ompi_major < 5)); then
         "${more[@]}" point "3 hosts, $call: a rank dies" rank_dies "$call"
     else
-        skip "3 hosts, $call: a rank dies" \
+        "${more[@]}" skip "3 hosts, $call: a rank dies" \
             'Open MPI 5 itself ends a job in which a connection of its own is closed'
     fi
 done

@@ -28,7 +28,8 @@ for np in 5 8; do
     long gather "$np" --mca coll_flash_segment_bytes 4096
 done
 mpi 3 --mca coll_flash_segment_bytes 64 --mca coll_flash_segment_window 1 -- test_allgather types
-mpi 3 --mca coll_flash_segment_window 4294967295 -- test_allgather types
+mpi 3 --mca coll_flash_segment_window 4294967295 -- test_allgather types big
+long mpi 3 --mca coll_flash_segment_window 4294967295 -- test_allgather
 mpi 4 --mca coll_flash_progress off -- test_allgather
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_allgather
 # Some operations around the ring and some passed on, as by default.

@@ -21,7 +21,7 @@ lays() {
 }
 # layer NP LAYER [ARGUMENT]...
 layer() {
-    point "np $1 flash_$2 ${*:3} --compute=cublas" lays "$@"
+    point "np $1 flash_$2 ${*:3} --compute=cublas${label:+, $label}" lays "$@"
 }
 layers() {
     layer "$1" mlp -m $((11 * $1)) -k 37 -n 53 --slices=2,3 "${@:2}"
@@ -34,8 +34,7 @@ layers() {
 if [[ -e $top_builddir/mpi_bench/layer_kernels.fatbin ]] && stands_in .libs/libcublas.so; then
     long layers 2
     layer 3 mlp -m 33 -k 37 -n 53 --slices=2,3 --type=bf16
-    layer 2 block -m 20 -k 24 -n 20 --heads=4 --layers=2 --slices=2,7 --causal
-    long layer 3 block -m 30 -k 36 -n 30 --heads=6 --layers=2 --slices=2,7 --causal --type=bf16
+    layer 3 block -m 30 -k 36 -n 30 --heads=6 --layers=2 --slices=2,7 --causal --type=bf16
     for np in 1 3 4; do
         long layers "$np"
         long layers "$np" --type=bf16
@@ -44,10 +43,13 @@ if [[ -e $top_builddir/mpi_bench/layer_kernels.fatbin ]] && stands_in .libs/libc
     layer 3 mlp -m 150 -k 200 -n 150 --pieces=7 # so much that the device is behind the host
     long layer 4 block -m 96 -k 48 --heads=4 --groups=4
     options --mca coll_flash_cuda_plugin "$plugin" # no ring for what is so small, but in the extension's calls
+    label='few rings'
     long layers 3
-    options --mca coll_flash_cuda_plugin "$plugin" -x UCX_FLASH_TLS=self # no ring at all
+    options --mca coll_flash_cuda_plugin "$plugin" -x UCX_FLASH_TLS=self
+    label='no ring at all'
     layer 2 block -m 20 -k 24 -n 20 --heads=4 --layers=2 --slices=2,7 --causal
     long layers 2
+    label=''
     options --mca coll_flash_algorithm ring --mca coll_flash_cuda_plugin "$plugin"
     point "flash_mlp --compute=cublas: flash gets the device's memory" says + "in a device's memory: " \
         2 --mca coll_flash_verbose 2 -- "$top_builddir/mpi_bench/flash_mlp" -m 22 -k 37 -n 53 --compute=cublas

@@ -37,7 +37,7 @@ beside mpi 5 --mca coll_flash_progress off -- test_faults no_receives
 beside mpi 3 -- test_faults told_later
 for np in 2 3 5; do
     more=()
-    ((np != 2)) || more=(long)
+    ((np == 3)) || more=(long)
     "${more[@]}" beside mpi "$np" -- test_faults no_receives_small
 done
 beside mpi 5 -- test_faults not_connected

@@ -53,7 +53,7 @@ else
         long point 'np 2 flash_cublas: a reduce-scatter alone' one_product reduce_scatter RS
         point 'np 2 flash_cublas: the call brings nothing' notices call allgather
         point 'np 2 flash_cublas: a product before its rows are there' notices consumer allgather
-        long point 'np 2 flash_cublas: sums before their products are there' notices producer reduce_scatter
+        point 'np 2 flash_cublas: sums before their products are there' notices producer reduce_scatter
         point 'np 2 flash_behind' behind_kernels
         point 'np 2 flash_behind: no memory' without_memory
     fi

@@ -21,12 +21,10 @@ for np in 2 5; do
 done
 long mpi 3 -- test_spawn halves create_group
 options
-by_rings() { # PROGRESS
-    mpi 2 --mca coll_flash_progress "$1" --mca coll_flash_algorithm ring -- test_spawn spawned
-    mpi 4 --mca coll_flash_progress "$1" --mca coll_flash_algorithm ring -- test_spawn halves create_group
-}
-by_rings on
-long by_rings off
+mpi 2 --mca coll_flash_progress on --mca coll_flash_algorithm ring -- test_spawn spawned
+mpi 4 --mca coll_flash_progress on --mca coll_flash_algorithm ring -- test_spawn halves create_group
+mpi 2 --mca coll_flash_progress off --mca coll_flash_algorithm ring -- test_spawn spawned
+long mpi 4 --mca coll_flash_progress off --mca coll_flash_algorithm ring -- test_spawn halves create_group
 
 # The test itself, with Open MPI's own.
 select_coll ^flash
