@@ -46,7 +46,8 @@ typedef struct flash_ucx_calls {
 
     /*
      * Waits until what this process has sent has arrived, some seconds at most. Before any process
-     * of the job destroys its transport. False: some of it has not.
+     * of the job destroys its transport. False: some of it has not. What was sent to peers that are
+     * known to be lost does not count.
      */
     bool (*flush)(flash_transport_t *transport);
 
