@@ -198,6 +198,8 @@ static void note_operation(const flash_op_t *op)
         [FLASH_ALLTOALL] = FLASH_TRACE_ALLTOALL,
         [FLASH_BCAST] = FLASH_TRACE_BCAST,
         [FLASH_REDUCE] = FLASH_TRACE_REDUCE,
+        [FLASH_GATHER] = FLASH_TRACE_GATHER,
+        [FLASH_SCATTER] = FLASH_TRACE_SCATTER,
         [FLASH_PAIRWISE_REDUCE_SCATTER] = FLASH_TRACE_REDUCE_SCATTER};
     const flash_schedule_t *schedule = &op->params.schedule;
     size_t own = flash_schedule_count(schedule, flash_schedule_own_result(schedule));

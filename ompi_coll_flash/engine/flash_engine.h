@@ -10,6 +10,7 @@
  *   A2A  [wait for the local contribution] -> [send] -> done, and [receive] -> done
  *   pairwise reduce-scatter: as A2A, but [receive] -> [wait for its turn] -> [combine] -> done
  *   broadcast: as AG, and reduce: as RS, in one step
+ *   gather, scatter: as A2A; the root has one of the two for each other rank, they have the other
  *
  * where the first step of a ring has nothing to receive and the last nothing to send, and the same
  * is so of the first and the last rank of a chain. A window of segments is under way at a time,
@@ -117,7 +118,8 @@ typedef struct flash_op_params {
     uint64_t recv_tag, send_tag;
     /*
      * A2A, pairwise: the neighbours at distances 1 to nranks - 1, in place of `left` and `right`;
-     * the caller's. The tags are completed by the bits of `recv_tag` and `send_tag`.
+     * the caller's. The tags are completed by the bits of `recv_tag` and `send_tag`. Gather,
+     * scatter: likewise, but of a rank that is not the root, the root alone need be there.
      */
     const flash_pair_t *pairs;
     /*
@@ -126,7 +128,9 @@ typedef struct flash_op_params {
      * ring never locks up; twice that with a callback, so that one block arrives while the sums
      * of the one before it leave. A2A, pairwise: a block's segments each way. A chain never locks
      * up, since its last rank waits for nobody to take anything: it has two, of which one comes
-     * while the other leaves.
+     * while the other leaves. Nor does a gather or a scatter: others than the root have two, too. The
+     * root has two blocks' segments, so that a rank which is late keeps one other rank's block at
+     * least from waiting for it.
      */
     uint32_t depth;
     uint32_t sends; /* messages on their way to the right at a time; 0: no limit */
@@ -173,7 +177,9 @@ typedef struct flash_op_params {
      * RS, allreduce: the contributions to all blocks, placed as blocks.displs says; not used if
      * they are produced.
      * A2A: the base of all blocks that go out, placed as out.displs says; the own one is copied.
-     * Broadcast: the block, which is the output, too. Reduce: the contribution.
+     * Broadcast: the block, which is the output, too. Reduce: the contribution. Gather: as AG.
+     * Scatter: the base of all blocks, placed as blocks.displs says, at the root alone, which copies
+     * its own block unless the output is that.
      */
     const void *input;
     /* AG, broadcast: it is no good; the other ranks are told so, and their operations fail. */
@@ -181,8 +187,9 @@ typedef struct flash_op_params {
     /*
      * AG, allreduce, A2A: the base of all blocks, placed as blocks.displs says.
      * RS: the own block's result. Broadcast: the block. Reduce: the result, at the root alone.
-     * Must not overlap the input, but for AG's own block, a broadcast's, and the result of an
-     * allreduce or a reduce without callbacks, which may be the input.
+     * Gather: as AG, at the root alone. Scatter: the own block.
+     * Must not overlap the input, but for AG's, a gather's or a scatter's own block, a broadcast's,
+     * and the result of an allreduce or a reduce without callbacks, which may be the input.
      */
     void *output;
 
@@ -230,6 +237,12 @@ void flash_engine_set_trace(flash_engine_t *engine, flash_trace_t *trace);
 /* NULL for none. */
 flash_trace_t *flash_engine_trace(const flash_engine_t *engine);
 
+/*
+ * Whether what leaves is copied from the input to the scratch first, or what comes is copied from
+ * there to the output. The root of a gather sends nothing, and its own block is copied without the
+ * scratch; the root of a scatter receives nothing.
+ */
+bool flash_op_stages(const flash_op_params_t *params, bool in);
 /* Bytes of scratch memory that an operation will use. */
 size_t flash_op_scratch_size(const flash_op_params_t *params);
 /* Bytes of device memory beside that: sums of a bounded reduction that wait to be sent. */

@@ -54,7 +54,7 @@ static size_t wanted_size(const flash_op_params_t *params)
     size_t received = flash_op_window(params) * flash_op_segment_bytes(params);
 
     if (!flash_op_reduces(params)) {
-        return params->stage_in || params->stage_out ? received : 0;
+        return flash_op_stages(params, true) || flash_op_stages(params, false) ? received : 0;
     }
     return received + (params->stage_in ? received : pieces_ahead(params, 1)) + sum_size(params);
 }

@@ -45,9 +45,9 @@ static bool borrows(const flash_op_params_t *params, flash_bounce_t what)
 {
     switch (what) {
     case FLASH_BOUNCE_ARRIVAL:
-        return params->stage_out;
+        return flash_op_stages(params, false);
     case FLASH_BOUNCE_DEPARTURE:
-        return params->stage_in || sends_results(params);
+        return flash_op_stages(params, true) || sends_results(params);
     default:
         return params->stage_in && sums_by_host(params);
     }

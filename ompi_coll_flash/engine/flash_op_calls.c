@@ -94,12 +94,13 @@ static char *piece_data(const flash_op_t *op, const flash_cursor_t *cursor)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
     uint32_t own = flash_schedule_own_input(schedule);
+    bool has_own = flash_schedule_length(schedule, FLASH_PRODUCED) > 0;
 
     if (cursor->walk == FLASH_PRODUCED) {
         return flash_op_input_block(op, cursor->block);
     }
     /* Nobody waits for the copy of the own block. */
-    return cursor->at == 0 && !flash_op_reduces(&op->params)
+    return cursor->at == 0 && has_own && !flash_op_reduces(&op->params)
                ? flash_op_input_block(op, own)
                : flash_op_output_block(op, cursor->block);
 }

@@ -9,7 +9,7 @@
 char *flash_op_input_block(const flash_op_t *op, uint32_t block)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
-    bool one = schedule->kind == FLASH_ALLGATHER;
+    bool one = flash_schedule_gathers(schedule->kind);
 
     return flash_op_at(op, op->params.input, one ? 0 : flash_schedule_displ(schedule, block), 0);
 }
@@ -33,9 +33,14 @@ static char *own_place(const flash_op_t *op)
     return flash_op_output_block(op, flash_schedule_own_result(&op->params.schedule));
 }
 
+/* The root alone has both, of the kinds with a root. */
 bool flash_op_is_in_place(const flash_op_t *op)
 {
-    return flash_op_reduces(&op->params) || own_input(op) == own_place(op);
+    const flash_schedule_t *schedule = &op->params.schedule;
+    bool both = flash_schedule_length(schedule, FLASH_PRODUCED) > 0 &&
+                flash_schedule_length(schedule, FLASH_CONSUMED) > 0;
+
+    return !both || flash_op_reduces(&op->params) || own_input(op) == own_place(op);
 }
 
 char *flash_op_produce_buffer(const flash_op_t *op, uint64_t piece)

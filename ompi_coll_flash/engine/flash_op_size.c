@@ -11,13 +11,26 @@ static uint32_t needed_window(const flash_op_params_t *params, uint32_t segments
 {
     bool calls = params->produce != NULL || params->consume != NULL;
 
+    if (flash_schedule_has_root(params->schedule.kind) &&
+        flash_schedule_length(&params->schedule, FLASH_STEPS) == 1) {
+        return segments < 2 ? segments : 2;
+    }
     if (flash_schedule_exchanges(params->schedule.kind)) {
         return 2 * segments;
     }
-    if (flash_schedule_chains(params->schedule.kind)) {
-        return segments < 2 ? segments : 2;
-    }
     return calls ? 2 * segments + 2 : segments + 1;
+}
+
+bool flash_op_stages(const flash_op_params_t *params, bool in)
+{
+    flash_kind_t kind = params->schedule.kind;
+    flash_step_t first = flash_schedule_step(&params->schedule, 0);
+    bool one_way = flash_schedule_has_root(kind) && flash_schedule_exchanges(kind);
+
+    if (one_way && (in ? first.receives : first.sends)) {
+        return false;
+    }
+    return in ? params->stage_in : params->stage_out;
 }
 
 /*

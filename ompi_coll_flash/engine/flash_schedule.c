@@ -34,24 +34,43 @@ static bool is_pairwise(const flash_schedule_t *schedule)
     return schedule->kind == FLASH_PAIRWISE_REDUCE_SCATTER;
 }
 
-bool flash_schedule_exchanges(flash_kind_t kind)
-{
-    return kind == FLASH_ALLTOALL || kind == FLASH_PAIRWISE_REDUCE_SCATTER;
-}
-
 bool flash_schedule_chains(flash_kind_t kind)
 {
     return kind == FLASH_BCAST || kind == FLASH_REDUCE;
 }
 
+/* Whether the root exchanges a block with each other rank. */
+static bool is_rooted_exchange(flash_kind_t kind)
+{
+    return kind == FLASH_GATHER || kind == FLASH_SCATTER;
+}
+
+bool flash_schedule_has_root(flash_kind_t kind)
+{
+    return flash_schedule_chains(kind) || is_rooted_exchange(kind);
+}
+
+bool flash_schedule_exchanges(flash_kind_t kind)
+{
+    return kind == FLASH_ALLTOALL || kind == FLASH_PAIRWISE_REDUCE_SCATTER ||
+           is_rooted_exchange(kind);
+}
+
+bool flash_schedule_gathers(flash_kind_t kind)
+{
+    return kind == FLASH_ALLGATHER || kind == FLASH_GATHER;
+}
+
 bool flash_schedule_scatters(flash_kind_t kind)
 {
-    return kind == FLASH_REDUCE_SCATTER || kind == FLASH_PAIRWISE_REDUCE_SCATTER;
+    return kind == FLASH_REDUCE_SCATTER || kind == FLASH_PAIRWISE_REDUCE_SCATTER ||
+           kind == FLASH_SCATTER;
 }
 
 bool flash_schedule_reduces(flash_kind_t kind)
 {
-    return flash_schedule_scatters(kind) || kind == FLASH_ALLREDUCE || kind == FLASH_REDUCE;
+    return kind == FLASH_REDUCE_SCATTER || kind == FLASH_PAIRWISE_REDUCE_SCATTER ||
+           kind == FLASH_ALLREDUCE || kind == FLASH_REDUCE;
 }
 
 uint32_t flash_schedule_blocks(const flash_schedule_t *schedule)
@@ -59,6 +78,11 @@ uint32_t flash_schedule_blocks(const flash_schedule_t *schedule)
     return flash_schedule_chains(schedule->kind)
                ? 1
                : schedule->ring.nranks * (is_alltoall(schedule) ? 2 : 1);
+}
+
+static bool is_root(const flash_schedule_t *schedule)
+{
+    return schedule->from_root == 0;
 }
 
 static uint32_t steps(const flash_schedule_t *schedule)
@@ -74,38 +98,42 @@ static uint32_t steps(const flash_schedule_t *schedule)
     case FLASH_BCAST:
     case FLASH_REDUCE:
         return 1;
+    case FLASH_GATHER:
+    case FLASH_SCATTER:
+        return is_root(schedule) ? n - 1 : 1;
     default:
         return n;
     }
 }
 
-/* Of a chain: whether this rank has the block there. The root alone has what is broadcast, and what
-   a reduce results in; each rank contributes to a reduce, and gets what is broadcast. */
-static bool has_block(const flash_schedule_t *schedule, flash_walk_t walk)
+/* The root alone has what is broadcast or scattered, and what a reduce or a gather results in. Each
+   rank contributes to these, and gets what is broadcast, or its block of what is scattered. */
+static bool is_roots_alone(flash_kind_t kind, flash_walk_t walk)
 {
-    bool of_root = (walk == FLASH_PRODUCED) == (schedule->kind == FLASH_BCAST);
-
-    return !of_root || schedule->from_root == 0;
+    return walk == FLASH_PRODUCED ? kind == FLASH_BCAST || kind == FLASH_SCATTER
+                                  : kind == FLASH_REDUCE || kind == FLASH_GATHER;
 }
 
 uint32_t flash_schedule_length(const flash_schedule_t *schedule, flash_walk_t walk)
 {
-    bool own = walk == FLASH_PRODUCED ? schedule->kind == FLASH_ALLGATHER
-                                      : flash_schedule_scatters(schedule->kind);
+    bool one = flash_schedule_chains(schedule->kind) ||
+               (walk == FLASH_PRODUCED ? flash_schedule_gathers(schedule->kind)
+                                       : flash_schedule_scatters(schedule->kind));
 
     if (walk == FLASH_STEPS) {
         return steps(schedule);
     }
-    if (flash_schedule_chains(schedule->kind)) {
-        return has_block(schedule, walk) ? 1 : 0;
+    if (is_roots_alone(schedule->kind, walk) && !is_root(schedule)) {
+        return 0;
     }
-    return own ? 1 : schedule->ring.nranks;
+    return one ? 1 : schedule->ring.nranks;
 }
 
 /* The block that goes to the rank so many places to the right. */
 static uint32_t out_block(const flash_schedule_t *schedule, uint32_t ahead)
 {
-    return schedule->ring.nranks + flash_ring_rank(&schedule->ring, ahead);
+    return (is_alltoall(schedule) ? schedule->ring.nranks : 0) +
+           flash_ring_rank(&schedule->ring, ahead);
 }
 
 /* The block of the rank so many places to the left. */
@@ -116,11 +144,24 @@ static uint32_t block_behind(const flash_schedule_t *schedule, uint32_t behind)
     return flash_ring_rank(&schedule->ring, n - behind % n);
 }
 
+/* By a step of a gather or a scatter. */
+static uint32_t roots_block(const flash_schedule_t *schedule, uint32_t step)
+{
+    if (!is_root(schedule)) {
+        return flash_schedule_own_result(schedule);
+    }
+    return schedule->kind == FLASH_GATHER ? block_behind(schedule, step + 1)
+                                          : out_block(schedule, step + 1);
+}
+
 /* By a step of those that exchange with each rank in turn. */
 static uint32_t exchanged_block(const flash_schedule_t *schedule, uint32_t step)
 {
     uint32_t turn = step / 2 + 1;
 
+    if (is_rooted_exchange(schedule->kind)) {
+        return roots_block(schedule, step);
+    }
     if (is_pairwise(schedule)) {
         return block_behind(schedule, step % 2 == 0 ? turn : 0);
     }
@@ -132,13 +173,14 @@ uint32_t flash_schedule_block(const flash_schedule_t *schedule, flash_walk_t wal
     if (flash_schedule_chains(schedule->kind)) {
         return 0;
     }
-    if (walk == FLASH_CONSUMED || schedule->kind == FLASH_ALLGATHER) {
-        return block_behind(schedule, at);
-    }
     if (walk == FLASH_STEPS && flash_schedule_exchanges(schedule->kind)) {
         return exchanged_block(schedule, at);
     }
-    return is_alltoall(schedule) ? out_block(schedule, at + 1) : block_behind(schedule, at + 1);
+    if (walk == FLASH_CONSUMED || flash_schedule_gathers(schedule->kind)) {
+        return block_behind(schedule, at);
+    }
+    return flash_schedule_reduces(schedule->kind) ? block_behind(schedule, at + 1)
+                                                  : out_block(schedule, at + 1);
 }
 
 uint32_t flash_schedule_rank(const flash_schedule_t *schedule, uint32_t block)
@@ -159,10 +201,16 @@ uint32_t flash_schedule_own_result(const flash_schedule_t *schedule)
     return flash_schedule_chains(schedule->kind) ? 0 : flash_ring_rank(&schedule->ring, 0);
 }
 
+/* Whether a step of a gather or a scatter sends; else, it receives. */
+static bool roots_step_sends(const flash_schedule_t *schedule)
+{
+    return is_root(schedule) == (schedule->kind == FLASH_SCATTER);
+}
+
 static flash_step_t exchanging_step(const flash_schedule_t *schedule, uint32_t step)
 {
-    bool out = step % 2 == 0, pairwise = is_pairwise(schedule);
-    bool last = pairwise && step == steps(schedule) - 1;
+    bool out = is_rooted_exchange(schedule->kind) ? roots_step_sends(schedule) : step % 2 == 0;
+    bool pairwise = is_pairwise(schedule), last = pairwise && step == steps(schedule) - 1;
 
     return (flash_step_t){.receives = !out,
                           .contributes = out,
@@ -173,7 +221,7 @@ static flash_step_t exchanging_step(const flash_schedule_t *schedule, uint32_t s
 
 static flash_step_t chain_step(const flash_schedule_t *schedule)
 {
-    bool root = schedule->from_root == 0, last = schedule->from_root == schedule->ring.nranks - 1;
+    bool root = is_root(schedule), last = schedule->from_root == schedule->ring.nranks - 1;
 
     if (schedule->kind == FLASH_BCAST) {
         return (flash_step_t){
@@ -201,12 +249,22 @@ flash_step_t flash_schedule_step(const flash_schedule_t *schedule, uint32_t step
                           .delivers = reduces ? step + 1 >= schedule->ring.nranks : step > 0};
 }
 
+/* Of a rank that is not the root: how many places to the right its block goes. */
+static uint32_t way_of_block(const flash_schedule_t *schedule)
+{
+    return schedule->kind == FLASH_GATHER ? schedule->ring.nranks - schedule->from_root
+                                          : schedule->from_root;
+}
+
 uint32_t flash_schedule_distance(const flash_schedule_t *schedule, uint32_t step)
 {
     uint32_t turn = step / 2 + 1;
 
     if (!flash_schedule_exchanges(schedule->kind)) {
         return 1;
+    }
+    if (is_rooted_exchange(schedule->kind)) {
+        return is_root(schedule) ? step + 1 : way_of_block(schedule);
     }
     return is_pairwise(schedule) ? schedule->ring.nranks - turn : turn;
 }

@@ -24,6 +24,16 @@
  * A pairwise reduce-scatter makes the same additions in the same order as a ring, all of them where
  * the result is to be.
  *
+ * Two are halves of an all-to-all: the root alone receives, or the root alone sends. The root takes
+ * N - 1 steps, each other rank one:
+ *
+ *   gather                     step i of the root: it receives from place p - 1 - i; all others send
+ *                              their blocks to the root
+ *   scatter                    step i of the root: it sends to place p + 1 + i; all others receive
+ *                              their blocks from the root
+ *
+ * So each block crosses one link, and what bounds the time is the link of the root.
+ *
  * An all-to-all has two blocks for each rank: the one that comes from it, which has its number, and
  * the one that goes to it, numbered N further on. The own ones do not travel.
  *
@@ -34,7 +44,7 @@
  *   reduce                     from the root's right neighbour to the root: each rank adds what it
  *                              contributes to the partial sum of the ranks before it, the root last
  *
- * The root is told as a distance, which is the same whatever the places of the ring are called.
+ * A root is told as a distance, which is the same whatever the places of the ring are called.
  *
  * A block is cut twice. *Pieces* are what the user's callback sees: a whole number of rows.
  * *Segments* are what travels: each piece is cut into equally many segments of nearly equal
@@ -66,9 +76,11 @@ typedef enum flash_kind {
     FLASH_ALLTOALL,
     FLASH_BCAST,
     FLASH_REDUCE,
+    FLASH_GATHER,
+    FLASH_SCATTER,
     FLASH_PAIRWISE_REDUCE_SCATTER
 } flash_kind_t;
-#define FLASH_KINDS 7
+#define FLASH_KINDS 9
 
 /* The orders in which an operation goes through blocks. */
 typedef enum flash_walk {
@@ -107,8 +119,8 @@ typedef struct flash_schedule {
     size_t square;       /* if this is not 0, segments whose square is this times the piece */
     flash_blocks_t blocks;
     flash_blocks_t out; /* of an all-to-all: those that go to the ranks */
-    uint32_t from_root; /* of a chain: places from the root to the right as far as this rank; 0: it
-                           is the root */
+    uint32_t from_root; /* of a kind with a root: places from the root to the right as far as this
+                           rank; 0: it is the root */
 } flash_schedule_t;
 
 /* What a rank does with a block in a step. */
@@ -142,15 +154,21 @@ uint32_t flash_ring_rank(const flash_ring_t *ring, uint32_t ahead);
  */
 uint32_t flash_ring_distance(const flash_ring_t *ring, uint32_t rank);
 
-/* Whether each rank exchanges with all others; else, with its neighbours alone. */
+/*
+ * Whether ranks exchange with ranks at any distance; else, with their neighbours alone. Each does with
+ * all others, unless there is a root, which does, and with which all others do.
+ */
 bool flash_schedule_exchanges(flash_kind_t kind);
 /* Whether one block goes along the ring once. */
 bool flash_schedule_chains(flash_kind_t kind);
+bool flash_schedule_has_root(flash_kind_t kind);
 bool flash_schedule_reduces(flash_kind_t kind);
-/* Whether a rank's results are its own block alone. */
+/* Whether a rank contributes its own block alone, and whether its results are that. */
+bool flash_schedule_gathers(flash_kind_t kind);
 bool flash_schedule_scatters(flash_kind_t kind);
 
-/* How many blocks there are, and how many a walk comes to. */
+/* How many blocks there are, and how many a walk comes to: 0 where only the root has what it walks
+ * through, and this rank is none. */
 uint32_t flash_schedule_blocks(const flash_schedule_t *schedule);
 uint32_t flash_schedule_length(const flash_schedule_t *schedule, flash_walk_t walk);
 uint32_t flash_schedule_block(const flash_schedule_t *schedule, flash_walk_t walk, uint32_t at);

@@ -142,6 +142,8 @@ static const struct {
                               [FLASH_TRACE_ALLTOALL] = {"all-to-all", NO_LANE},
                               [FLASH_TRACE_BCAST] = {"broadcast", NO_LANE},
                               [FLASH_TRACE_REDUCE] = {"reduce", NO_LANE},
+                              [FLASH_TRACE_GATHER] = {"gather", NO_LANE},
+                              [FLASH_TRACE_SCATTER] = {"scatter", NO_LANE},
                               [FLASH_TRACE_CALLBACK] = {"callback", CALLBACKS},
                               [FLASH_TRACE_PENDING] = {"callback", CALLBACKS},
                               [FLASH_TRACE_DONE] = {"pending piece", NO_LANE},

@@ -25,7 +25,9 @@ typedef enum flash_trace_kind {
     FLASH_TRACE_ALLTOALL,
     FLASH_TRACE_BCAST,
     FLASH_TRACE_REDUCE,
-    FLASH_TRACE_OPERATIONS = FLASH_TRACE_REDUCE, /* the last of these */
+    FLASH_TRACE_GATHER,
+    FLASH_TRACE_SCATTER,
+    FLASH_TRACE_OPERATIONS = FLASH_TRACE_SCATTER, /* the last of these */
     FLASH_TRACE_CALLBACK,
     FLASH_TRACE_PENDING, /* a callback that left its piece pending */
     FLASH_TRACE_DONE,    /* an instant: that piece is done */

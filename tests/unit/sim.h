@@ -47,20 +47,21 @@ typedef struct sim_spec {
     sim_shape_t shape;
     uint32_t depth;
     uint32_t sends;   /* at a time; 0: no limit */
-    bool callback;    /* AG, A2A, broadcast: consumes; reductions: produces */
+    bool callback;    /* reductions: produces; all others: consumes */
     bool other;       /* the other way round; RS: and changes what it consumes */
     uint32_t pending; /* percent of the callbacks that return FLASH_PENDING */
     bool
-        in_place; /* AG: the own block lies in the output; allreduce, reduce's root: the input does */
+        in_place; /* AG, gather's root: the own block lies in the output; scatter's root: in the input;
+                     allreduce, reduce's root: the input lies in the output */
     bool mix;     /* combine by an operation that is commutative but not associative */
-    bool users;   /* which is the user's */
+    bool users;              /* which is the user's */
     bool on_callback_thread; /* callbacks: in a thread of their own */
     /* The memory is a device's: only staging and copies get at what it holds. See
        sim_instance_is_on_device(). */
     bool device_input, device_output;
     bool device_sums; /* both on a device, and not the user's: sums are made there */
     bool wide;        /* pairwise: sums are made in wider elements */
-    uint32_t root;    /* of a chain: modulo the ranks, the rank that is the root */
+    uint32_t root;    /* of a kind that has one: modulo the ranks, the rank that is it */
     /*
      * The scratch is on a device, too, with device sums or without sums: a bit for ranks of equal
      * parity.
@@ -196,10 +197,11 @@ void sim_check_end(sim_t *sim);
 bool sim_exchanges_with_all(const sim_t *sim);
 /*
  * That a rank took no part in an operation, and each other one's status says what it lacks by that,
- * and whose fault it is. Of a reduce, ranks on the way to the root lack nothing, and may have heard.
+ * and whose fault it is. Of a reduce, ranks on the way to the root lack nothing, and may have heard. Of a
+ * gather, the root alone hears of another rank; of a scatter, all others of the root.
  */
 void sim_check_refused(sim_t *sim, uint32_t spec, uint32_t refuser);
-/* Of a chain: the rank that is the root. */
+/* Of a kind that has one: the rank that is the root. */
 uint32_t sim_root(const sim_t *sim, const sim_spec_t *spec);
 /* The rank that stands `ahead` places to the right of `rank`. */
 uint32_t sim_neighbour(const sim_t *sim, uint32_t rank, uint32_t ahead);

@@ -64,14 +64,29 @@ static uint32_t ranks_before(const sim_t *sim, const sim_spec_t *spec, uint32_t 
     return spec->kind == FLASH_REDUCE ? (from_root + n - 1) % n : from_root;
 }
 
+/* Whether the one rank gets what comes from the other, or goes by it. */
+static bool hears_of(const sim_t *sim, const sim_spec_t *spec, uint32_t rank, uint32_t refuser)
+{
+    switch (spec->kind) {
+    case FLASH_BCAST:
+    case FLASH_REDUCE:
+        return ranks_before(sim, spec, rank) > ranks_before(sim, spec, refuser);
+    case FLASH_GATHER:
+        return rank == sim_root(sim, spec);
+    case FLASH_SCATTER:
+        return refuser == sim_root(sim, spec);
+    default:
+        return true;
+    }
+}
+
 void sim_check_refused(sim_t *sim, uint32_t spec, uint32_t refuser)
 {
     const sim_spec_t *s = &sim->specs[spec];
-    bool chain = flash_schedule_chains(s->kind);
 
     for (uint32_t rank = 0; rank < sim->nranks; rank++) {
         int status = sim_status(sim, rank, spec);
-        bool hears = !chain || ranks_before(sim, s, rank) > ranks_before(sim, s, refuser);
+        bool hears = hears_of(sim, s, rank, refuser);
         bool misses = hears && (s->kind != FLASH_REDUCE || rank == sim_root(sim, s));
         bool right = rank == refuser ? status == FLASH_ERR_NO_MEMORY
                      : misses        ? status == FLASH_ERR_PEER

@@ -25,8 +25,10 @@ bool sim_contributes(const sim_instance_t *in, uint32_t block)
 {
     switch (in->spec->kind) {
     case FLASH_ALLGATHER:
+    case FLASH_GATHER:
         return block == in->rank;
     case FLASH_BCAST:
+    case FLASH_SCATTER:
         return sim_is_root(in);
     default:
         return true;
@@ -53,10 +55,10 @@ uint64_t sim_expected(const sim_instance_t *in, uint32_t block, size_t k)
     uint32_t last = in->spec->kind == FLASH_REDUCE ? root : block; /* to add what it has */
     uint64_t sum;
 
-    if (in->spec->kind == FLASH_BCAST) {
+    if (in->spec->kind == FLASH_BCAST || in->spec->kind == FLASH_SCATTER) {
         return sim_contribution(in, root, block, k);
     }
-    if (in->spec->kind == FLASH_ALLGATHER) {
+    if (flash_schedule_gathers(in->spec->kind)) {
         return sim_contribution(in, block, block, k);
     }
     if (in->spec->kind == FLASH_ALLTOALL) {
@@ -88,6 +90,9 @@ bool sim_is_in_place(const sim_instance_t *in)
         return true;
     case FLASH_ALLGATHER:
         return spec->in_place;
+    case FLASH_GATHER:
+    case FLASH_SCATTER:
+        return spec->in_place && sim_is_root(in);
     case FLASH_ALLREDUCE:
         return spec->in_place && !calls;
     case FLASH_REDUCE:
@@ -128,7 +133,7 @@ bool sim_has_device_scratch(const sim_instance_t *in)
 
 uint64_t *sim_input_of(const sim_instance_t *in, uint32_t block)
 {
-    bool one = in->spec->kind == FLASH_ALLGATHER || flash_schedule_chains(in->spec->kind);
+    bool one = flash_schedule_gathers(in->spec->kind) || flash_schedule_chains(in->spec->kind);
 
     return in->input == NULL || one ? in->input : in->input + in->out_layout.displs[block];
 }
@@ -142,7 +147,8 @@ uint64_t *sim_output_of(const sim_instance_t *in, uint32_t block)
 
 uint64_t sim_changed(const sim_instance_t *in, uint64_t sum)
 {
-    bool changes = flash_schedule_scatters(in->spec->kind) && in->spec->other;
+    flash_kind_t kind = in->spec->kind;
+    bool changes = flash_schedule_scatters(kind) && flash_schedule_reduces(kind) && in->spec->other;
 
     return changes ? sum ^ 0x5a5a : sum;
 }
@@ -226,7 +232,8 @@ static void check_input(sim_instance_t *in, uint32_t block)
 void sim_instance_check(sim_instance_t *in)
 {
     bool scatters = flash_schedule_scatters(in->spec->kind);
-    bool has_results = in->spec->kind != FLASH_REDUCE || sim_is_root(in);
+    flash_kind_t kind = in->spec->kind;
+    bool has_results = (kind != FLASH_REDUCE && kind != FLASH_GATHER) || sim_is_root(in);
     bool has_input =
         in->input_memory != NULL && (!sim_spec_calls(in->spec, true) || in->status == FLASH_OK);
 

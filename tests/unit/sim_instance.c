@@ -15,6 +15,8 @@ const char *const sim_kinds[FLASH_KINDS] = {[FLASH_ALLGATHER] = "allgather",
                                             [FLASH_ALLTOALL] = "all-to-all",
                                             [FLASH_BCAST] = "broadcast",
                                             [FLASH_REDUCE] = "reduce",
+                                            [FLASH_GATHER] = "gather",
+                                            [FLASH_SCATTER] = "scatter",
                                             [FLASH_PAIRWISE_REDUCE_SCATTER] =
                                                 "pairwise reduce-scatter"};
 
@@ -28,8 +30,8 @@ uint32_t sim_block(const sim_t *sim, flash_kind_t kind, bool produces, uint32_t 
     if (flash_schedule_chains(kind)) {
         return 0;
     }
-    if (produces && kind == FLASH_ALLTOALL) {
-        return sim->nranks + sim_neighbour(sim, rank, at + 1);
+    if (produces && (kind == FLASH_ALLTOALL || kind == FLASH_SCATTER)) {
+        return (kind == FLASH_ALLTOALL ? sim->nranks : 0) + sim_neighbour(sim, rank, at + 1);
     }
     return sim_neighbour(sim, rank,
                          sim->nranks - (produces && flash_schedule_reduces(kind) ? at + 1 : at));
@@ -99,26 +101,44 @@ static size_t output_count(const sim_instance_t *in)
 {
     flash_kind_t kind = in->spec->kind;
 
-    if (kind == FLASH_REDUCE && !sim_is_root(in)) {
+    if ((kind == FLASH_REDUCE || kind == FLASH_GATHER) && !sim_is_root(in)) {
         return 0;
     }
+    if (kind == FLASH_SCATTER && sim_is_in_place(in)) {
+        return 0; /* it is in the input */
+    }
     return flash_schedule_scatters(kind) ? in->in_layout.counts[in->rank] : in->in_layout.span;
+}
+
+static void create_input(sim_instance_t *in)
+{
+    bool one = flash_schedule_gathers(in->spec->kind);
+
+    in->input_count = one ? in->in_layout.counts[in->rank] : in->out_layout.span;
+    in->input_memory = sim_guarded(in->input_count, &in->input);
 }
 
 /* Memory, and in it what the rank brings along. */
 static void create_buffers(sim_instance_t *in)
 {
     flash_kind_t kind = in->spec->kind;
-    size_t own = in->in_layout.counts[in->rank];
     bool produces = sim_spec_calls(in->spec, true);
 
     in->output_count = output_count(in);
     in->output_memory = sim_guarded(in->output_count, &in->output);
-    if (sim_is_in_place(in)) {
-        in->input = in->output + (kind == FLASH_ALLGATHER ? in->in_layout.displs[in->rank] : 0);
+    if (kind == FLASH_SCATTER) {
+        if (sim_is_root(in)) {
+            create_input(in);
+        }
+        if (sim_is_in_place(in)) {
+            in->output = in->input + in->out_layout.displs[in->rank];
+        }
+    } else if (sim_is_in_place(in)) {
+        bool one = flash_schedule_gathers(kind);
+
+        in->input = in->output + (one ? in->in_layout.displs[in->rank] : 0);
     } else if (!flash_schedule_reduces(kind) || !produces) {
-        in->input_count = kind == FLASH_ALLGATHER ? own : in->out_layout.span;
-        in->input_memory = sim_guarded(in->input_count, &in->input);
+        create_input(in);
     }
     for (uint32_t block = 0; block < sim_blocks(in) && !produces; block++) {
         for (size_t k = 0; k < in->out_layout.counts[block] && sim_contributes(in, block); k++) {

@@ -14,12 +14,12 @@
 bool sim_is_in_place(const sim_instance_t *in);
 /* How many blocks have a place in the input, or in the output. */
 uint32_t sim_blocks(const sim_instance_t *in);
-/* Of a chain: whether this rank is the root. */
+/* Of a kind with a root: whether this rank is it. */
 bool sim_is_root(const sim_instance_t *in);
 /* Whether this rank contributes to a block. */
 bool sim_contributes(const sim_instance_t *in, uint32_t block);
-/* What `rank` contributes to an element. For AG, the block is the rank's own; for A2A, that of the
- * receiver; a chain has one. */
+/* What `rank` contributes to an element. For AG and a gather, the block is the rank's own; for A2A and a
+ * scatter, that of the receiver; a chain has one. */
 uint64_t sim_contribution(const sim_instance_t *in, uint32_t rank, uint32_t block, size_t k);
 /* Commutative, and not idempotent; `mix` is not associative either, so that the order shows. */
 uint64_t sim_combine(bool mix, uint64_t a, uint64_t b);
@@ -31,8 +31,8 @@ uint64_t sim_stored(const sim_instance_t *in, bool input, uint64_t element);
 /* What is made of a sum that is consumed. */
 uint64_t sim_changed(const sim_instance_t *in, uint64_t sum);
 
-/* Where this rank has what it contributes to a block, and the result; AG's input, RS's output and
- * both of a chain are of one block. */
+/* Where this rank has what it contributes to a block, and the result; AG's and a gather's input, RS's and
+ * a scatter's output and both of a chain are of one block. */
 uint64_t *sim_input_of(const sim_instance_t *in, uint32_t block);
 uint64_t *sim_output_of(const sim_instance_t *in, uint32_t block);
 /* Of ranks of which there is a bit for those of equal parity. */

@@ -36,7 +36,7 @@ sim_spec_t sim_random_spec(uint64_t *random, flash_kind_t kind)
         .name = 1 + prng_below(random, 2),
         .odd_rank = SIM_NOBODY,
         .fail_rank = SIM_NOBODY,
-        .root = flash_schedule_chains(kind) ? prng_below(random, 1 << 16) : 0,
+        .root = flash_schedule_has_root(kind) ? prng_below(random, 1 << 16) : 0,
     };
 }
 

@@ -11,10 +11,12 @@
 static uint32_t blocks(const sim_instance_t *in, bool produces)
 {
     flash_kind_t kind = in->spec->kind;
-    bool one = produces ? kind == FLASH_ALLGATHER : flash_schedule_scatters(kind);
+    bool one = flash_schedule_chains(kind) ||
+               (produces ? flash_schedule_gathers(kind) : flash_schedule_scatters(kind));
+    bool comes_from_root = kind == FLASH_BCAST || kind == FLASH_SCATTER;
 
-    if (flash_schedule_chains(kind)) { /* the root alone, or each rank */
-        return produces == (kind == FLASH_BCAST) ? sim_is_root(in) : 1;
+    if (flash_schedule_has_root(kind) && produces == comes_from_root && !sim_is_root(in)) {
+        return 0; /* it is the root's alone */
     }
     return one ? 1 : in->sim->nranks;
 }

@@ -4,10 +4,9 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "prng.h"
 #include "ring_schedule.h"
-#include "sim.h"
 #include "tap.h"
+#include "unattended.h"
 
 /* What one rank of a chain sends, contributes and gets. */
 static bool chain_holds(const flash_schedule_t *schedule)
@@ -73,52 +72,6 @@ static void test_distances(void)
     ok(right, "how far to the left a rank stands");
 }
 
-/*
- * Nobody waits for the end of the refusal, which forgets the order of the ring: what it does depends
- * on how far from the root it stands.
- */
-static bool others_end(flash_kind_t kind, uint64_t seed)
-{
-    uint64_t random = seed;
-    uint32_t nranks = 2 + prng_below(&random, 6), refuser = prng_below(&random, nranks);
-    sim_spec_t spec = sim_random_spec(&random, kind);
-    fake_options_t net = sim_random_net(&random);
-    sim_t *sim = sim_create(nranks, random, &net, &spec, 1);
-    sim_instance_t *in = &sim->instances[refuser];
-    flash_op_params_t params = sim_instance_params(in);
-    bool well;
-
-    params.user = NULL;
-    if (!flash_engine_refuse(sim->engines[refuser], &params)) {
-        sim_complain(sim, "cannot be refused");
-    }
-    in->status = FLASH_ERR_NO_MEMORY;
-    in->failed_rank = refuser;
-    sim->complete++;
-    sim_run_random(sim);
-    for (uint32_t k = 0; k < 1000 * nranks; k++) {
-        sim_progress(sim, k % nranks);
-    }
-    sim_check_end(sim);
-    sim_check_refused(sim, 0, refuser);
-    well = sim->problem[0] == '\0';
-    if (!well) {
-        sim_describe(sim);
-    }
-    sim_destroy(sim);
-    return well;
-}
-
-static void test_unattended(uint64_t seed, flash_kind_t kind)
-{
-    bool well = true;
-
-    for (uint32_t k = 0; k < 500 && well; k += tap_stride()) {
-        well = others_end(kind, seed + 67 * k);
-    }
-    ok(well, "%s: a rank refuses, and nobody waits for that", sim_kinds[kind]);
-}
-
 int main(int argc, char **argv)
 {
     static const flash_kind_t chains[] = {FLASH_BCAST, FLASH_REDUCE};
@@ -126,7 +79,8 @@ int main(int argc, char **argv)
 
     for (size_t k = 0; k < sizeof(chains) / sizeof(chains[0]); k++) {
         test_steps(chains[k], sim_kinds[chains[k]]);
-        test_unattended(seed, chains[k]);
+        ok(unattended_ends_well(seed, chains[k], tap_stride()),
+           "%s: a rank refuses, and nobody waits for that", sim_kinds[chains[k]]);
     }
     test_distances();
     return tap_done();

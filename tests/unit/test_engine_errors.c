@@ -65,7 +65,7 @@ static bool misses(const sim_t *sim, uint32_t rank, uint64_t call)
 {
     flash_kind_t kind = sim->specs[0].kind;
 
-    if (kind == FLASH_REDUCE) {
+    if (kind == FLASH_REDUCE || kind == FLASH_GATHER) {
         return rank == sim_root(sim, &sim->specs[0]);
     }
     return needs_own_block(kind) || turn_of_rank(sim, rank) >= turn_of_call(sim, call);

@@ -57,8 +57,11 @@ static void test_loss(uint64_t seed, flash_kind_t kind, fake_failure_t failure, 
         net.rendezvous = 0; /* see fake_net_lose() */
         net.failure = failure;
         net.fail_rank = prng_below(&random, nranks);
-        /* A chain has one step's messages. */
-        net.fail_nth = 1 + k / 7 % (flash_schedule_chains(kind) ? 2 : 10);
+        if (kind == (failure == FAKE_REFUSE_RECV ? FLASH_GATHER : FLASH_SCATTER)) {
+            net.fail_rank = spec.root % nranks; /* others have no such messages */
+        }
+        /* With a root, most ranks have one step's messages. */
+        net.fail_nth = 1 + k / 7 % (flash_schedule_has_root(kind) ? 2 : 10);
         sim = sim_create(nranks, random, &net, &spec, 1);
         sim->loss = (sim_loss_t){.rank = net.fail_rank, .turn = UINT64_MAX}; /* whenever it is */
         sim_run_random(sim);

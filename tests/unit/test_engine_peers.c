@@ -35,8 +35,8 @@ static void judge_loss(sim_t *sim)
 
 static void test_loss(uint64_t seed, flash_kind_t kind)
 {
-    /* The right neighbour of a chain's last rank needs nothing of it. */
-    unsigned failed = 0, least = flash_schedule_chains(kind) ? 500 : 1000;
+    /* With a root, the right neighbour of many a rank needs nothing of it. */
+    unsigned failed = 0, least = flash_schedule_has_root(kind) ? 500 : 1000;
     bool well = true;
 
     for (uint32_t k = 0; k < 3000 && well; k++) {
@@ -66,7 +66,8 @@ static void test_loss(uint64_t seed, flash_kind_t kind)
 
 /* --- a rank refuses --- */
 
-/* Its own block, or its part of each block, is missing everywhere else; of a chain, behind it. */
+/* Its own block, or its part of each block, is missing everywhere else; where there is a root, see
+   sim_check_refused(). */
 static void judge_refusal(sim_t *sim)
 {
     sim_check_refused(sim, 0, sim->specs[0].fail_rank);
@@ -243,6 +244,60 @@ static void test_chain_silence(flash_kind_t kind)
     sim_destroy(sim);
 }
 
+/* The root of a gather or a scatter waits for one rank after another, and each other rank for it. */
+static void test_root_silence(flash_kind_t kind)
+{
+    sim_spec_t spec = {.kind = kind,
+                       .shape = {.count = 10, .pieces = 1, .row = 1, .segment = 4},
+                       .depth = 1,
+                       .odd_rank = SIM_NOBODY,
+                       .fail_rank = SIM_NOBODY};
+    fake_options_t net = {.rendezvous = 100, .unordered = FLASH_TAG_MARKS};
+    sim_t *sim = sim_create(4, 1, &net, &spec, 1);
+    bool gathers = kind == FLASH_GATHER;
+    uint32_t first = sim_neighbour(sim, 0, gathers ? 3 : 1), second = sim_neighbour(sim, 0, 2);
+    uint32_t third = sim_neighbour(sim, 0, gathers ? 1 : 3);
+    flash_silence_t silence[3];
+    size_t then, others, still;
+
+    sim_start(sim, 0, 0);
+    sim_start(sim, third, 0);
+    for (int k = 0; k < 10; k++) {
+        move_alone(sim, third);
+        move_alone(sim, 0);
+    }
+    flash_engine_watch(sim->engines[third], silence, 3);
+    others = flash_engine_watch(sim->engines[third], silence, 3);
+    ok(others == 1 && silence[0].sending == gathers && silence[0].rank == 0 &&
+           silence[0].step == 0 && silence[0].steps == 1 && silence[0].block == third &&
+           silence[0].peer == fake_net_peer(sim->net, third, 0),
+       "%s: a rank waits for the root, which has two others before it, and it shows",
+       sim_kinds[kind]);
+    flash_engine_watch(sim->engines[0], silence, 3);
+    then = flash_engine_watch(sim->engines[0], silence, 3);
+    ok(then == 2 && silence[0].sending != gathers && silence[0].rank == first &&
+           silence[0].step == 0 && silence[0].steps == 3 && silence[0].block == first &&
+           !silence[0].not_oldest && silence[1].rank == second && silence[1].step == 1 &&
+           silence[1].not_oldest,
+       "%s: the root waits for the first rank, and for the second one beside it", sim_kinds[kind]);
+    sim_start(sim, first, 0);
+    for (int k = 0; k < 10; k++) {
+        move_alone(sim, first);
+        move_alone(sim, third);
+        move_alone(sim, 0);
+    }
+    flash_engine_watch(sim->engines[0], silence, 3);
+    still = flash_engine_watch(sim->engines[0], silence, 3);
+    ok(still == 1 && silence[0].rank == second && silence[0].step == 1 && !silence[0].not_oldest &&
+           flash_engine_active(sim->engines[third]) == 0,
+       "%s: then for the second one, and the third one's block has moved", sim_kinds[kind]);
+    sim_start(sim, second, 0);
+    sim_run_random(sim);
+    sim_check_end(sim);
+    ok(sim->problem[0] == '\0', "%s: it goes on, and ends", sim_kinds[kind]);
+    sim_destroy(sim);
+}
+
 static void test_all(uint64_t seed)
 {
     for (flash_kind_t kind = 0; kind < FLASH_KINDS; kind++) {
@@ -254,10 +309,12 @@ static void test_all(uint64_t seed)
         snprintf(name, sizeof(name), "%s%s", sim_kinds[kind], judge_bound());
         test_loss(seed, kind);
         test_refusal(seed, kind);
-        if (!flash_schedule_chains(kind)) {
+        if (!flash_schedule_has_root(kind)) {
             test_silence(kind, name);
-        } else if (!judge_bounded) {
+        } else if (!judge_bounded && flash_schedule_chains(kind)) {
             test_chain_silence(kind);
+        } else if (!judge_bounded) {
+            test_root_silence(kind);
         }
     }
 }

@@ -71,7 +71,7 @@ static sim_spec_t random_spec(uint64_t *random, uint32_t nranks, flash_kind_t ki
         .name = 5 + index,
         .odd_rank = SIM_NOBODY,
         .fail_rank = SIM_NOBODY,
-        .root = flash_schedule_chains(kind) ? prng_below(random, nranks) : 0,
+        .root = flash_schedule_has_root(kind) ? prng_below(random, nranks) : 0,
     };
 }
 
@@ -231,7 +231,8 @@ static void move_others(sim_t *sim, uint32_t late)
 
 /*
  * At a rank that has not begun there lies one message for each block of others at most, and none of
- * a block that is cut, or of a chain: its neighbours wait until it has taken these.
+ * a block that is cut, or of a kind with a root: others wait until it has taken these. All of a gather
+ * goes to the root.
  */
 static bool piles_up_at_most(uint64_t seed, flash_kind_t kind, size_t segment, size_t most)
 {
@@ -240,7 +241,7 @@ static bool piles_up_at_most(uint64_t seed, flash_kind_t kind, size_t segment, s
     sim_spec_t spec = {.kind = kind,
                        .shape = {.count = BLOCK, .pieces = 1, .row = 1, .segment = segment},
                        .depth = 8,
-                       .root = LATE + 1,
+                       .root = kind == FLASH_GATHER ? LATE : LATE + 1,
                        .odd_rank = SIM_NOBODY,
                        .fail_rank = SIM_NOBODY};
     sim_t *sim = sim_create(RANKS, seed, &net, &spec, 1);
@@ -269,7 +270,7 @@ static void test_late(uint64_t seed, flash_kind_t kind)
 {
     enum { OTHERS = 3, WHOLE = 12, CUT = 1 };
 
-    size_t most = flash_schedule_chains(kind) ? 0 : OTHERS;
+    size_t most = flash_schedule_has_root(kind) ? 0 : OTHERS;
 
     ok(piles_up_at_most(seed, kind, WHOLE, most) && piles_up_at_most(seed, kind, CUT, 0),
        "%s: what piles up at a late rank", sim_kinds[kind]);
