@@ -296,8 +296,9 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  *
  * call      "allgather", for MPI_Iallgather(v), "reduce_scatter", for
  *           MPI_Ireduce_scatter(_block), "allreduce", "alltoall", "bcast" or "reduce", for
- *           MPI_Iallreduce, MPI_Ialltoall, MPI_Ibcast and MPI_Ireduce; or "blocking_" and one of the
- *           first three, for the blocking call
+ *           MPI_Iallreduce, MPI_Ialltoall, MPI_Ibcast and MPI_Ireduce, "gather" or "scatter", for
+ *           MPI_Igather and MPI_Iscatter; or "blocking_" and one of the first three, for the
+ *           blocking call
  * bytes     the size of all ranks' blocks together, or of the vector of an allreduce, a broadcast
  *           or a reduce
  * ranks     of the communicator, from 2 to 2097152; this job need not have as many

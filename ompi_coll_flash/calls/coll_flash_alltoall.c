@@ -126,80 +126,35 @@ int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, mca_coll_flas
 
 typedef mca_coll_flash_arguments_t arguments_t;
 
-static mca_coll_flash_layout_t layout_of(MPI_Datatype type, flash_count_t count)
-{
-    mca_coll_flash_layout_t layout = {.type = type, .count = count};
-
-    mca_coll_flash_read_type(type, &layout.size, &layout.extent, &layout.true_lb);
-    return layout;
-}
-
-static size_t block_bytes(const mca_coll_flash_layout_t *layout)
-{
-    return (size_t) layout->count * layout->size;
-}
-
-/* Whether the blocks lie in memory as their packed form does: there are two at least. */
-static bool is_packed(const mca_coll_flash_layout_t *layout)
-{
-    return mca_coll_flash_is_dense(layout->type, 2);
-}
-
-/* Of a side that is not empty: whether it is in a device's memory, where nothing is packed. */
-static int find_side(const mca_coll_flash_layout_t *layout, const void *buffer,
-                     const void **on_device)
-{
-    const char *first = (const char *) buffer + layout->true_lb;
-
-    if (mca_coll_flash_check_buffer(first) != MPI_SUCCESS) {
-        return MPI_ERR_BUFFER;
-    }
-    *on_device = mca_coll_flash_is_on_device(first) ? first : NULL;
-    return *on_device != NULL && !is_packed(layout) ? mca_coll_flash_refuse_gaps() : MPI_SUCCESS;
-}
-
-static int pack_blocks(const mca_coll_flash_layout_t *layout, const char *blocks, int ranks,
-                       char *packed)
-{
-    int rc = MPI_SUCCESS;
-
-    for (int rank = 0; rank < ranks && rc == MPI_SUCCESS; rank++) {
-        rc = mca_coll_flash_pack(blocks, layout->count, layout->type, packed);
-        blocks += layout->count * layout->extent;
-        packed += block_bytes(layout);
-    }
-    return rc;
-}
-
 /* What leaves: as it is; or packed, if its type has gaps, or if what arrives comes to its place. */
 static int place_sent(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
                       const void *buffer, bool in_place, flash_op_params_t *params,
                       const void **on_device)
 {
     int ranks = ompi_comm_size(request->module->comm);
-    int rc = find_side(layout, buffer, on_device);
+    int rc = mca_coll_flash_find_blocks(layout, buffer, on_device);
 
     params->input = (const char *) buffer + layout->true_lb;
-    if (rc != MPI_SUCCESS || (is_packed(layout) && !in_place)) {
+    if (rc != MPI_SUCCESS || (mca_coll_flash_are_packed(layout) && !in_place)) {
         return rc;
     }
-    request->packed = malloc((size_t) ranks * block_bytes(layout));
+    request->packed = malloc((size_t) ranks * mca_coll_flash_block_bytes(layout));
     if (request->packed == NULL) {
         return MPI_ERR_NO_MEM;
     }
     params->input = request->packed;
     return *on_device != NULL ? MPI_SUCCESS /* copied when there is what copies */
-                              : pack_blocks(layout, buffer, ranks, request->packed);
+                              : mca_coll_flash_pack_blocks(layout, buffer, ranks, request->packed);
 }
 
 /* What arrives, which is unpacked at the end if its type has gaps. */
 static int place_received(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
                           void *buffer, flash_op_params_t *params, const void **on_device)
 {
-    int rc = find_side(layout, buffer, on_device);
+    int rc = mca_coll_flash_find_blocks(layout, buffer, on_device);
 
     params->output = (char *) buffer + layout->true_lb;
-    return rc != MPI_SUCCESS || is_packed(layout)
+    return rc != MPI_SUCCESS || mca_coll_flash_are_packed(layout)
                ? rc
                : mca_coll_flash_place_packed(request, layout, buffer, params);
 }
@@ -207,7 +162,8 @@ static int place_received(mca_coll_flash_request_t *request, const mca_coll_flas
 static int stage(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
                  bool in_place, const void *input, const void *output)
 {
-    size_t bytes = (size_t) ompi_comm_size(request->module->comm) * block_bytes(layout);
+    size_t bytes =
+        (size_t) ompi_comm_size(request->module->comm) * mca_coll_flash_block_bytes(layout);
     int rc = mca_coll_flash_stage(request, in_place ? NULL : input, output, false, false);
 
     return rc == MPI_SUCCESS && in_place && input != NULL
@@ -219,17 +175,19 @@ static int place_bytes(mca_coll_flash_request_t *request, const arguments_t *a,
                        flash_op_params_t *params)
 {
     bool in_place = a->sendbuf == MPI_IN_PLACE;
-    mca_coll_flash_layout_t received = layout_of(a->recvtype, a->recvcount);
-    mca_coll_flash_layout_t sent = in_place ? received : layout_of(a->sendtype, a->sendcount);
+    mca_coll_flash_layout_t received = mca_coll_flash_layout_of(a->recvtype, a->recvcount);
+    mca_coll_flash_layout_t sent =
+        in_place ? received : mca_coll_flash_layout_of(a->sendtype, a->sendcount);
     const void *device_input = NULL, *device_output = NULL;
     int rc;
 
     params->element = 1;
-    params->schedule.blocks.count = params->schedule.out.count = block_bytes(&received);
-    if (block_bytes(&sent) != block_bytes(&received)) {
+    params->schedule.blocks.count = params->schedule.out.count =
+        mca_coll_flash_block_bytes(&received);
+    if (mca_coll_flash_block_bytes(&sent) != mca_coll_flash_block_bytes(&received)) {
         return MPI_ERR_TRUNCATE;
     }
-    if (block_bytes(&sent) == 0) {
+    if (mca_coll_flash_block_bytes(&sent) == 0) {
         return MPI_SUCCESS;
     }
     rc = place_sent(request, &sent, in_place ? a->recvbuf : a->sendbuf, in_place, params,

@@ -37,7 +37,7 @@ flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *m
 uint32_t mca_coll_flash_from_root(const mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments)
 {
-    return flash_schedule_chains(arguments->kind)
+    return flash_schedule_has_root(arguments->kind)
                ? flash_ring_distance(&module->ring, (uint32_t) arguments->root)
                : 0;
 }

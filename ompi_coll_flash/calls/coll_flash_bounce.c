@@ -75,6 +75,13 @@ static side_t all_blocks(const mca_coll_flash_arguments_t *a, const void *buffer
                     .displs = a->displs};
 }
 
+/* Blocks for the ranks, as the send side's arguments describe them. */
+static side_t sent_blocks(const mca_coll_flash_arguments_t *a, int ranks)
+{
+    return (side_t){
+        .buffer = a->sendbuf, .type = a->sendtype, .blocks = ranks, .count = a->sendcount};
+}
+
 static side_t one_block(const void *buffer, flash_count_t count, MPI_Datatype type)
 {
     return (side_t){.buffer = buffer, .type = type, .blocks = 1, .count = count};
@@ -107,9 +114,17 @@ static sides_t sides_of(const mca_coll_flash_arguments_t *a, ompi_communicator_t
         sides.received = one_block(root ? a->recvbuf : NULL, root ? a->recvcount : 0, a->recvtype);
         break;
     case FLASH_ALLTOALL:
-        sides.sent = (side_t){
-            .buffer = a->sendbuf, .type = a->sendtype, .blocks = ranks, .count = a->sendcount};
+        sides.sent = sent_blocks(a, ranks);
         sides.received = all_blocks(a, a->recvbuf, ranks);
+        break;
+    case FLASH_GATHER: /* the root receives */
+        sides.sent = one_block(a->sendbuf, a->sendcount, a->sendtype);
+        sides.received = all_blocks(a, a->recvbuf, root ? ranks : 0);
+        break;
+    case FLASH_SCATTER: /* the root sends */
+        sides.sent = sent_blocks(a, root ? ranks : 0);
+        sides.received =
+            one_block(a->recvbuf, a->recvbuf == MPI_IN_PLACE ? 0 : a->recvcount, a->recvtype);
         break;
     default:
         sides.sent = one_block(a->sendbuf, a->recvcount, a->recvtype);
@@ -183,11 +198,11 @@ static flash_host_bounce_part_t part_of(const side_t *side, const void *host, pt
                                       .sent = sent};
 }
 
-/* What the call reads in place: an allgather the own block, all others everything. */
+/* What the call reads in place: an allgather or a gather the own block, all others everything. */
 static flash_host_bounce_part_t read_in_place(flash_kind_t kind, const side_t *side,
                                               const void *host, int rank)
 {
-    return kind == FLASH_ALLGATHER
+    return flash_schedule_gathers(kind)
                ? part_of(side, host, block_displ(side, rank), block_count(side, rank), false)
                : part_of(side, host, side->first, side->end - side->first, false);
 }

@@ -100,15 +100,17 @@ typedef struct mca_coll_flash_arguments {
     flash_count_t sendcount;
     MPI_Datatype sendtype; /* not used in place, nor by reductions */
     void *recvbuf;
-    flash_count_t recvcount;   /* an allreduce's: of the vector; a chain's: of its one block */
+    /* An allreduce's: of the vector; a chain's: of its one block; a gather's or a scatter's: of each
+       block, on all ranks. */
+    flash_count_t recvcount;
     flash_counts_t recvcounts; /* NULL: equal blocks of recvcount */
     flash_displs_t displs;
     MPI_Datatype recvtype;
     MPI_Op op; /* NULL: no reduction */
-    int root;  /* of a chain */
+    int root;  /* of a kind that has one */
 } mca_coll_flash_arguments_t;
 
-/* Of a chain's arguments, what its ticket has; 0 of all others. */
+/* Of arguments with a root, what the ticket of the call has; 0 of all others. */
 uint32_t mca_coll_flash_from_root(const mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments);
 
@@ -259,6 +261,14 @@ int mca_coll_flash_ibcast(void *buffer, flash_count_t count, MPI_Datatype dataty
 int mca_coll_flash_ireduce(const void *sendbuf, void *recvbuf, flash_count_t count,
                            MPI_Datatype datatype, MPI_Op op, int root, ompi_communicator_t *comm,
                            ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_flash_igather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                           void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype, int root,
+                           ompi_communicator_t *comm, ompi_request_t **request,
+                           mca_coll_base_module_t *module);
+int mca_coll_flash_iscatter(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                            void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype, int root,
+                            ompi_communicator_t *comm, ompi_request_t **request,
+                            mca_coll_base_module_t *module);
 int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
                                   MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
                                   MPI_Datatype recvtype, ompi_communicator_t *comm,
@@ -294,6 +304,14 @@ int mca_coll_flash_reduce_init(const void *sendbuf, void *recvbuf, flash_count_t
                                MPI_Datatype datatype, MPI_Op op, int root,
                                ompi_communicator_t *comm, struct ompi_info_t *info,
                                ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_flash_gather_init(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                               void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                               int root, ompi_communicator_t *comm, struct ompi_info_t *info,
+                               ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_flash_scatter_init(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                                void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                                int root, ompi_communicator_t *comm, struct ompi_info_t *info,
+                                ompi_request_t **request, mca_coll_base_module_t *module);
 
 #if FLASH_LARGE_COUNTS
 /* In place of these, see coll_flash_ompi6.h. */

@@ -1,6 +1,6 @@
 /*
- * coll_flash_packed.c: the receive side of an allgather, an all-to-all or a broadcast whose datatype
- * has gaps.
+ * coll_flash_packed.c: sides of calls that move bytes, and the receive side of those whose datatype has
+ * gaps.
  *
  * Ranks may describe the same data by different types, as long as the signatures agree, so that the
  * ring sees bytes. A rank whose receive type has gaps receives into packed memory of its own, and
@@ -22,6 +22,14 @@ void mca_coll_flash_read_type(MPI_Datatype type, size_t *size, ptrdiff_t *extent
     ompi_datatype_get_true_extent(type, true_lb, &true_extent);
 }
 
+mca_coll_flash_layout_t mca_coll_flash_layout_of(MPI_Datatype type, flash_count_t count)
+{
+    mca_coll_flash_layout_t layout = {.type = type, .count = count};
+
+    mca_coll_flash_read_type(type, &layout.size, &layout.extent, &layout.true_lb);
+    return layout;
+}
+
 bool mca_coll_flash_is_dense(MPI_Datatype type, flash_count_t count)
 {
     size_t size;
@@ -30,6 +38,34 @@ bool mca_coll_flash_is_dense(MPI_Datatype type, flash_count_t count)
     mca_coll_flash_read_type(type, &size, &extent, &true_lb);
     return ompi_datatype_is_contiguous_memory_layout(type, count) &&
            (count <= 1 || extent == (ptrdiff_t) size);
+}
+
+bool mca_coll_flash_are_packed(const mca_coll_flash_layout_t *layout)
+{
+    return mca_coll_flash_is_dense(layout->type, 2);
+}
+
+static int find_side(const void *first, bool packed, const void **on_device)
+{
+    if (mca_coll_flash_check_buffer(first) != MPI_SUCCESS) {
+        return MPI_ERR_BUFFER;
+    }
+    *on_device = mca_coll_flash_is_on_device(first) ? first : NULL;
+    return *on_device != NULL && !packed ? mca_coll_flash_refuse_gaps() : MPI_SUCCESS;
+}
+
+int mca_coll_flash_find_block(const mca_coll_flash_layout_t *layout, const void *buffer,
+                              const void **on_device)
+{
+    return find_side((const char *) buffer + layout->true_lb,
+                     mca_coll_flash_is_dense(layout->type, layout->count), on_device);
+}
+
+int mca_coll_flash_find_blocks(const mca_coll_flash_layout_t *layout, const void *buffer,
+                               const void **on_device)
+{
+    return find_side((const char *) buffer + layout->true_lb, mca_coll_flash_are_packed(layout),
+                     on_device);
 }
 
 /* Of `count` elements at `elements` into `packed`, or back. MPI_Pack ends at 2^31 bytes. */
@@ -65,6 +101,19 @@ static int convert(bool to_packed, char *packed, char *elements, flash_count_t c
 int mca_coll_flash_pack(const void *from, flash_count_t count, MPI_Datatype type, char *to)
 {
     return convert(true, to, (char *) (uintptr_t) from, count, type);
+}
+
+int mca_coll_flash_pack_blocks(const mca_coll_flash_layout_t *layout, const char *blocks, int ranks,
+                               char *packed)
+{
+    int rc = MPI_SUCCESS;
+
+    for (int rank = 0; rank < ranks && rc == MPI_SUCCESS; rank++) {
+        rc = mca_coll_flash_pack(blocks, layout->count, layout->type, packed);
+        blocks += layout->count * layout->extent;
+        packed += mca_coll_flash_block_bytes(layout);
+    }
+    return rc;
 }
 
 static int unpack(const char *from, char *to, flash_count_t count, MPI_Datatype type)

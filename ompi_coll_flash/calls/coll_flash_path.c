@@ -13,9 +13,9 @@
 #include "shm/coll_flash_shm.h"
 
 /*
- * Ranks of a communicator up to which a reduce-scatter is pairwise by its cost, and an all-to-all is
- * served by its cost. Each rank then has an endpoint to each other one, and nothing beyond eight
- * ranks was measured.
+ * Ranks of a communicator up to which a reduce-scatter is pairwise by its cost, and an all-to-all, a
+ * gather or a scatter is served by its cost. Each rank, or the root, then has an endpoint to each other
+ * one, and nothing beyond eight ranks was measured.
  */
 #define PAIRWISE_RANKS 16
 
@@ -74,12 +74,12 @@ static bool may_exchange(uint32_t ranks)
     return ranks <= UINT32_C(1) << FLASH_TAG_STEP_BITS;
 }
 
-/* An all-to-all goes to each other rank, as what is pairwise. */
+/* Some calls go to each other rank, as what is pairwise. */
 static bool ring_can(const mca_coll_flash_call_t *call, const place_t *place)
 {
     bool wanted = place->settings->algorithm == FLASH_RING;
 
-    if (call->kind == FLASH_ALLTOALL &&
+    if (flash_schedule_exchanges(call->kind) &&
         (!may_exchange(place->ranks) || (!wanted && place->ranks > PAIRWISE_RANKS))) {
         return false;
     }
@@ -169,7 +169,7 @@ static const struct {
     [FLASH_TYPE_WITH_GAPS] = {"a non-contiguous type", FLASH_COUNT_OPERATION},
     [FLASH_PERSISTENT_OP_IDS] = {"the communicator has too many persistent requests",
                                  FLASH_COUNT_PERSISTENT},
-    [FLASH_TOO_MANY_RANKS] = {"too many ranks for an all-to-all", FLASH_COUNT_RANKS},
+    [FLASH_TOO_MANY_RANKS] = {"too many ranks to exchange with", FLASH_COUNT_RANKS},
     [FLASH_MERGED] = {"merged", FLASH_COUNT_MERGED},
     [FLASH_NOT_SERVED] = {"flash does not serve it", FLASH_COUNT_COMMUNICATOR},
     [FLASH_COUNTS_TOO_LARGE] = {"a block of 2 GiB, or an array of large counts",

@@ -254,7 +254,8 @@ static int make_ring(mca_coll_flash_module_t *module, const mca_coll_flash_colle
     mca_coll_flash_persistent_t *persistent;
 
     /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
-    (void) mca_coll_flash_ring_prepare(module, kind_of(module, &module->settings, arguments));
+    (void) mca_coll_flash_ring_prepare(module, kind_of(module, &module->settings, arguments),
+                                       mca_coll_flash_from_root(module, arguments));
     persistent = make_request(module, arguments);
     if (persistent == NULL) {
         return MPI_ERR_NO_MEM;

@@ -1,5 +1,5 @@
 /*
- * coll_flash_ompi6.c: non-blocking calls and persistent requests of Open MPI 6, see
+ * coll_flash_ompi6.c: non-blocking calls and persistent requests of Open MPI 6 without a root, see
  * coll_flash_ompi6.h.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
@@ -21,8 +21,8 @@ static void tell(const char *name, size_t count, MPI_Datatype type, mca_coll_bas
                                module);
 }
 
-static bool block_fits(const char *name, size_t count, MPI_Datatype type,
-                       mca_coll_base_module_t *base)
+bool flash_large_block_fits(const char *name, size_t count, MPI_Datatype type,
+                            mca_coll_base_module_t *base)
 {
     const mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
     bool fit = flash_fits_int(count, type);
@@ -33,9 +33,8 @@ static bool block_fits(const char *name, size_t count, MPI_Datatype type,
     return fit;
 }
 
-/* Of an allreduce, whose vector is all blocks, or of a chain, which has one. */
-static bool vector_fits(const char *name, size_t count, MPI_Datatype type,
-                        mca_coll_base_module_t *base)
+bool flash_large_vector_fits(const char *name, size_t count, MPI_Datatype type,
+                             mca_coll_base_module_t *base)
 {
     bool fit = flash_fits_int(count, type);
 
@@ -62,11 +61,8 @@ static bool arrays_fit(const char *name, flash_large_counts_t counts,
     return fit;
 }
 
-/*
- * MPI_SUCCESS, or MPI_ERR_BUFFER, which is explained: it would be read by the host. Built for such
- * memory, Open MPI still reduces by the processor in its non-blocking calls. `op`: NULL, no reduction.
- */
-static int refuse_devices(const void *sendbuf, const void *recvbuf, MPI_Op op)
+/* Built for such memory, Open MPI still reduces by the processor in its non-blocking calls. */
+int flash_large_refuse_devices(const void *sendbuf, const void *recvbuf, MPI_Op op)
 {
     if ((op != NULL || !flash_compat_takes_devices()) &&
         (mca_coll_flash_is_on_device(sendbuf) || mca_coll_flash_is_on_device(recvbuf))) {
@@ -83,8 +79,8 @@ int mca_coll_flash_large_iallgather(const void *sendbuf, flash_large_count_t sen
                                     ompi_communicator_t *comm, ompi_request_t **request,
                                     mca_coll_base_module_t *module)
 {
-    if (!block_fits("Iallgather", recvcount, recvtype, module)) {
-        return refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
+    if (!flash_large_block_fits("Iallgather", recvcount, recvtype, module)) {
+        return flash_large_refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->iallgather(
                          sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
@@ -101,7 +97,7 @@ int mca_coll_flash_large_iallgatherv(const void *sendbuf, flash_large_count_t se
                                      ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!arrays_fit("Iallgatherv", recvcounts, &displs, recvtype, module)) {
-        return refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
+        return flash_large_refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->iallgatherv(
                          sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
@@ -118,7 +114,7 @@ int mca_coll_flash_large_ireduce_scatter(const void *sendbuf, void *recvbuf,
                                          ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!arrays_fit("Ireduce_scatter", recvcounts, NULL, datatype, module)) {
-        return refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
+        return flash_large_refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->ireduce_scatter(
                          sendbuf, recvbuf, recvcounts, datatype, op, comm, request,
@@ -134,8 +130,8 @@ int mca_coll_flash_large_ireduce_scatter_block(const void *sendbuf, void *recvbu
                                                ompi_request_t **request,
                                                mca_coll_base_module_t *module)
 {
-    if (!block_fits("Ireduce_scatter_block", recvcount, datatype, module)) {
-        return refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
+    if (!flash_large_block_fits("Ireduce_scatter_block", recvcount, datatype, module)) {
+        return flash_large_refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->ireduce_scatter_block(
                          sendbuf, recvbuf, recvcount, datatype, op, comm, request,
@@ -151,8 +147,8 @@ int mca_coll_flash_large_allgather_init(const void *sendbuf, flash_large_count_t
                                         ompi_communicator_t *comm, struct ompi_info_t *info,
                                         ompi_request_t **request, mca_coll_base_module_t *module)
 {
-    if (!block_fits("Allgather_init", recvcount, recvtype, module)) {
-        return refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
+    if (!flash_large_block_fits("Allgather_init", recvcount, recvtype, module)) {
+        return flash_large_refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->allgather_init(
                          sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info,
@@ -171,7 +167,7 @@ int mca_coll_flash_large_allgatherv_init(const void *sendbuf, flash_large_count_
                                          ompi_request_t **request, mca_coll_base_module_t *module)
 {
     if (!arrays_fit("Allgatherv_init", recvcounts, &displs, recvtype, module)) {
-        return refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
+        return flash_large_refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->allgatherv_init(
                          sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm,
@@ -189,7 +185,7 @@ int mca_coll_flash_large_reduce_scatter_init(const void *sendbuf, void *recvbuf,
                                              mca_coll_base_module_t *module)
 {
     if (!arrays_fit("Reduce_scatter_init", recvcounts, NULL, datatype, module)) {
-        return refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
+        return flash_large_refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->reduce_scatter_init(
                          sendbuf, recvbuf, recvcounts, datatype, op, comm, info, request,
@@ -204,8 +200,8 @@ int mca_coll_flash_large_reduce_scatter_block_init(
     MPI_Op op, ompi_communicator_t *comm, struct ompi_info_t *info, ompi_request_t **request,
     mca_coll_base_module_t *module)
 {
-    if (!block_fits("Reduce_scatter_block_init", recvcount, datatype, module)) {
-        return refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
+    if (!flash_large_block_fits("Reduce_scatter_block_init", recvcount, datatype, module)) {
+        return flash_large_refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->reduce_scatter_block_init(
                          sendbuf, recvbuf, recvcount, datatype, op, comm, info, request,
@@ -219,8 +215,8 @@ int mca_coll_flash_large_iallreduce(const void *sendbuf, void *recvbuf, flash_la
                                     MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
                                     ompi_request_t **request, mca_coll_base_module_t *module)
 {
-    if (!vector_fits("Iallreduce", count, datatype, module)) {
-        return refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
+    if (!flash_large_vector_fits("Iallreduce", count, datatype, module)) {
+        return flash_large_refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->iallreduce(
                          sendbuf, recvbuf, count, datatype, op, comm, request,
@@ -235,8 +231,8 @@ int mca_coll_flash_large_allreduce_init(const void *sendbuf, void *recvbuf,
                                         ompi_communicator_t *comm, struct ompi_info_t *info,
                                         ompi_request_t **request, mca_coll_base_module_t *module)
 {
-    if (!vector_fits("Allreduce_init", count, datatype, module)) {
-        return refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
+    if (!flash_large_vector_fits("Allreduce_init", count, datatype, module)) {
+        return flash_large_refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->allreduce_init(
                          sendbuf, recvbuf, count, datatype, op, comm, info, request,
@@ -252,8 +248,8 @@ int mca_coll_flash_large_ialltoall(const void *sendbuf, flash_large_count_t send
                                    ompi_communicator_t *comm, ompi_request_t **request,
                                    mca_coll_base_module_t *module)
 {
-    if (!block_fits("Ialltoall", recvcount, recvtype, module)) {
-        return refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
+    if (!flash_large_block_fits("Ialltoall", recvcount, recvtype, module)) {
+        return flash_large_refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->ialltoall(
                          sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request,
@@ -269,8 +265,8 @@ int mca_coll_flash_large_alltoall_init(const void *sendbuf, flash_large_count_t 
                                        ompi_communicator_t *comm, struct ompi_info_t *info,
                                        ompi_request_t **request, mca_coll_base_module_t *module)
 {
-    if (!block_fits("Alltoall_init", recvcount, recvtype, module)) {
-        return refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
+    if (!flash_large_block_fits("Alltoall_init", recvcount, recvtype, module)) {
+        return flash_large_refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->alltoall_init(
                          sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, info,
@@ -279,73 +275,6 @@ int mca_coll_flash_large_alltoall_init(const void *sendbuf, flash_large_count_t 
     return mca_coll_flash_alltoall_init(sendbuf, flash_small_count(sendcount), sendtype, recvbuf,
                                         flash_small_count(recvcount), recvtype, comm, info, request,
                                         module);
-}
-
-int mca_coll_flash_large_ibcast(void *buffer, flash_large_count_t count, MPI_Datatype datatype,
-                                int root, ompi_communicator_t *comm, ompi_request_t **request,
-                                mca_coll_base_module_t *module)
-{
-    if (!vector_fits("Ibcast", count, datatype, module)) {
-        return refuse_devices(buffer, NULL, NULL) != MPI_SUCCESS
-                   ? MPI_ERR_BUFFER
-                   : flash_previous_of(module)->ibcast(buffer, count, datatype, root, comm, request,
-                                                       flash_previous_of(module)->ibcast_module);
-    }
-    return mca_coll_flash_ibcast(buffer, flash_small_count(count), datatype, root, comm, request,
-                                 module);
-}
-
-int mca_coll_flash_large_bcast_init(void *buffer, flash_large_count_t count, MPI_Datatype datatype,
-                                    int root, ompi_communicator_t *comm, struct ompi_info_t *info,
-                                    ompi_request_t **request, mca_coll_base_module_t *module)
-{
-    if (!vector_fits("Bcast_init", count, datatype, module)) {
-        return refuse_devices(buffer, NULL, NULL) != MPI_SUCCESS
-                   ? MPI_ERR_BUFFER
-                   : flash_previous_of(module)->bcast_init(
-                         buffer, count, datatype, root, comm, info, request,
-                         flash_previous_of(module)->bcast_init_module);
-    }
-    return mca_coll_flash_bcast_init(buffer, flash_small_count(count), datatype, root, comm, info,
-                                     request, module);
-}
-
-/* A receive buffer that is the root's alone. */
-static const void *root_has(const void *recvbuf, int root, ompi_communicator_t *comm)
-{
-    return ompi_comm_rank(comm) == root ? recvbuf : NULL;
-}
-
-int mca_coll_flash_large_ireduce(const void *sendbuf, void *recvbuf, flash_large_count_t count,
-                                 MPI_Datatype datatype, MPI_Op op, int root,
-                                 ompi_communicator_t *comm, ompi_request_t **request,
-                                 mca_coll_base_module_t *module)
-{
-    if (!vector_fits("Ireduce", count, datatype, module)) {
-        return refuse_devices(sendbuf, root_has(recvbuf, root, comm), op) != MPI_SUCCESS
-                   ? MPI_ERR_BUFFER
-                   : flash_previous_of(module)->ireduce(sendbuf, recvbuf, count, datatype, op, root,
-                                                        comm, request,
-                                                        flash_previous_of(module)->ireduce_module);
-    }
-    return mca_coll_flash_ireduce(sendbuf, recvbuf, flash_small_count(count), datatype, op, root,
-                                  comm, request, module);
-}
-
-int mca_coll_flash_large_reduce_init(const void *sendbuf, void *recvbuf, flash_large_count_t count,
-                                     MPI_Datatype datatype, MPI_Op op, int root,
-                                     ompi_communicator_t *comm, struct ompi_info_t *info,
-                                     ompi_request_t **request, mca_coll_base_module_t *module)
-{
-    if (!vector_fits("Reduce_init", count, datatype, module)) {
-        return refuse_devices(sendbuf, root_has(recvbuf, root, comm), op) != MPI_SUCCESS
-                   ? MPI_ERR_BUFFER
-                   : flash_previous_of(module)->reduce_init(
-                         sendbuf, recvbuf, count, datatype, op, root, comm, info, request,
-                         flash_previous_of(module)->reduce_init_module);
-    }
-    return mca_coll_flash_reduce_init(sendbuf, recvbuf, flash_small_count(count), datatype, op,
-                                      root, comm, info, request, module);
 }
 
 /* Of what nobody took over since: modules are disabled in the reverse order. */

@@ -8,8 +8,8 @@
  * all to call that. What falls back there is in host memory, but for blocking calls, which are passed
  * on as they are, and not counted. And a module gives back what it took.
  *
- * coll_flash_ompi6.c has non-blocking calls and persistent requests, coll_flash_ompi6_blocking.c
- * blocking calls.
+ * coll_flash_ompi6.c has non-blocking calls and persistent requests, coll_flash_ompi6_rooted.c those that
+ * have a root, coll_flash_ompi6_blocking.c blocking calls.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -41,6 +41,19 @@ static inline bool flash_arrays_are_small(flash_large_counts_t counts,
     return !ompi_count_array_is_64bit(counts) &&
            (displs == NULL || !ompi_disp_array_is_64bit(*displs));
 }
+
+/*
+ * Whether a block is short enough, of blocks of all ranks; or an allreduce's vector, or a chain's one
+ * block. One that is not is told of, and counted.
+ */
+bool flash_large_block_fits(const char *name, size_t count, MPI_Datatype type,
+                            mca_coll_base_module_t *base);
+bool flash_large_vector_fits(const char *name, size_t count, MPI_Datatype type,
+                             mca_coll_base_module_t *base);
+/*
+ * MPI_SUCCESS, or MPI_ERR_BUFFER, which is explained: the host would read it. `op`: NULL, no reduction.
+ */
+int flash_large_refuse_devices(const void *sendbuf, const void *recvbuf, MPI_Op op);
 
 /* More is empty, or does not match the block, which is found out. */
 static inline flash_count_t flash_small_count(size_t count)

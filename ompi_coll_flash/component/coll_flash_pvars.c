@@ -113,7 +113,8 @@ static void register_calls(void)
     register_count(
         "fallback_calls", FLASH_COUNT_FALLBACKS,
         "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block), MPI_Iallreduce, "
-        "MPI_Ialltoall, MPI_Ibcast, MPI_Ireduce and their persistent forms on communicators "
+        "MPI_Ialltoall, MPI_Ibcast, MPI_Ireduce, MPI_Igather, MPI_Iscatter and their persistent "
+        "forms on communicators "
         "that flash serves, which Open MPI's next component has served; coll_flash_verbose 2 "
         "says why of each. Not those of MPI_Iallreduce and MPI_Ireduce of one MPI_INT by "
         "MPI_MAX or MPI_MIN, nor of MPI_Ibcast of as many bytes, which Open MPI itself makes "

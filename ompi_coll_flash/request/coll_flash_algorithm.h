@@ -23,10 +23,11 @@ typedef struct mca_coll_flash_algorithm {
     /* Whether it may give a silent rank up: not where Open MPI's own messages are under way. */
     bool gives_up;
     /*
-     * Before a request of that kind begins, in its call: what the communicator needs for it.
+     * Before a request of that kind begins, in its call: what the communicator needs for it, this rank
+     * being that far from the root, if there is one.
      * MPI_SUCCESS, or an error, of which the other ranks have not heard. NULL: nothing.
      */
-    int (*prepare)(mca_coll_flash_module_t *module, flash_kind_t kind);
+    int (*prepare)(mca_coll_flash_module_t *module, flash_kind_t kind, uint32_t from_root);
     /*
      * Begins the request, in its call, or has it begin later. Of one that is refused
      * (params->element is 0), tells the other ranks. Ends by mca_coll_flash_request_ended(), which

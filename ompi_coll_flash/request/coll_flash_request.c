@@ -326,8 +326,9 @@ static int prepare(const mca_coll_flash_request_t *request)
 {
     const mca_coll_flash_algorithm_t *algorithm = request->algorithm;
 
-    return algorithm->prepare == NULL ? MPI_SUCCESS
-                                      : algorithm->prepare(request->module, request->kind);
+    return algorithm->prepare == NULL
+               ? MPI_SUCCESS
+               : algorithm->prepare(request->module, request->kind, request->from_root);
 }
 
 int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,

@@ -31,7 +31,7 @@ typedef struct mca_coll_flash_ticket {
     const mca_coll_flash_algorithm_t *algorithm;
     uint32_t sequence; /* of its operations on this communicator */
     const mca_coll_flash_settings_t *settings;
-    uint32_t from_root; /* of a chain, see flash_schedule_t */
+    uint32_t from_root; /* of a kind with a root, see flash_schedule_t */
 } mca_coll_flash_ticket_t;
 
 /*
@@ -50,7 +50,7 @@ typedef struct mca_coll_flash_request {
     bool refused;            /* see mca_coll_flash_request_refuse() */
     bool on_callback_thread; /* a thread of flash's makes its callbacks */
     flash_kind_t kind;
-    uint32_t from_root;               /* of a chain: its ticket's */
+    uint32_t from_root;               /* of a kind with a root: its ticket's */
     mca_coll_flash_compute_t compute; /* without callbacks: a plain call */
     MPI_Datatype datatype;
     MPI_Datatype sendtype;       /* of what is produced; NULL: the same */

@@ -22,6 +22,8 @@ void mca_coll_flash_silence_describe(void *reports, size_t k, const flash_silenc
                                                    [FLASH_ALLTOALL] = "all-to-all",
                                                    [FLASH_BCAST] = "broadcast",
                                                    [FLASH_REDUCE] = "reduce",
+                                                   [FLASH_GATHER] = "gather",
+                                                   [FLASH_SCATTER] = "scatter",
                                                    [FLASH_PAIRWISE_REDUCE_SCATTER] =
                                                        "pairwise reduce-scatter"};
 

@@ -42,8 +42,8 @@ static int find_neighbours(mca_coll_flash_module_t *module)
 }
 
 /*
- * Of all others. Who cannot be connected to is lost: the operation goes on with the rest, who
- * would wait, and ends with an error that names it.
+ * Whoever cannot be connected to is lost: the operation goes on with the rest, who would wait, and
+ * ends with an error that names that rank.
  */
 static flash_peer_t *find_or_lose(mca_coll_flash_module_t *module, uint32_t ahead)
 {
@@ -56,33 +56,46 @@ static flash_peer_t *find_or_lose(mca_coll_flash_module_t *module, uint32_t ahea
 }
 
 /*
- * Who has been found stays so, and is not written again: operations may be under way. Half way
- * round, each has been, on the other side.
+ * The rank that stands so many places to the right, and as many fewer than all to the left. Once found
+ * it stays so, and is not written again: operations may be under way.
  */
-static int find_pairs(mca_coll_flash_module_t *module)
+static int find_pair(mca_coll_flash_module_t *module, uint32_t distance)
 {
-    uint32_t ranks = module->ring.nranks;
+    flash_pair_t *pair = &module->pairs[distance - 1];
 
-    mca_coll_flash_pairs_tag(module);
-    for (uint32_t distance = 1; distance < ranks; distance++) {
-        flash_pair_t *pair = &module->pairs[distance - 1];
-        flash_pair_t *opposite = &module->pairs[ranks - distance - 1];
+    if (pair->right == NULL) {
+        flash_peer_t *peer = find_or_lose(module, distance);
 
-        if (pair->right != NULL) {
-            continue;
-        }
-        pair->right = find_or_lose(module, distance);
-        if (pair->right == NULL) {
+        if (peer == NULL) {
             return MPI_ERR_NO_MEM;
         }
-        opposite->left = pair->right;
+        module->pairs[module->ring.nranks - distance - 1].left = peer;
+        pair->right = peer;
     }
     return MPI_SUCCESS;
 }
 
-int mca_coll_flash_ring_prepare(mca_coll_flash_module_t *module, flash_kind_t kind)
+/* Of all others; where there is a root, the others need the root alone. */
+static int find_pairs(mca_coll_flash_module_t *module, flash_kind_t kind, uint32_t from_root)
 {
-    int rc = flash_schedule_exchanges(kind) ? find_pairs(module) : find_neighbours(module);
+    uint32_t ranks = module->ring.nranks;
+    int rc = MPI_SUCCESS;
+
+    mca_coll_flash_pairs_tag(module);
+    if (flash_schedule_has_root(kind) && from_root > 0) {
+        return find_pair(module, ranks - from_root);
+    }
+    for (uint32_t distance = 1; distance < ranks && rc == MPI_SUCCESS; distance++) {
+        rc = find_pair(module, distance);
+    }
+    return rc;
+}
+
+int mca_coll_flash_ring_prepare(mca_coll_flash_module_t *module, flash_kind_t kind,
+                                uint32_t from_root)
+{
+    int rc = flash_schedule_exchanges(kind) ? find_pairs(module, kind, from_root)
+                                            : find_neighbours(module);
 
     if (rc == MPI_SUCCESS) {
         mca_coll_flash_poll();

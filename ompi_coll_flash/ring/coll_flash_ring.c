@@ -94,7 +94,7 @@ static void refuse(mca_coll_flash_module_t *module, uint32_t sequence, flash_kin
     flash_op_params_t params = {.user = NULL};
 
     if (sequence < FLASH_CALL_SEQUENCES &&
-        mca_coll_flash_ring_prepare(module, kind) == MPI_SUCCESS) {
+        mca_coll_flash_ring_prepare(module, kind, from_root) == MPI_SUCCESS) {
         set_messages(module, sequence, kind, from_root, &params);
         if (flash_progress_refuse(mca_coll_flash_job_progress(), &params) &&
             flash_schedule_exchanges(kind)) {

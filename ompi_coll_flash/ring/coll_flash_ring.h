@@ -73,8 +73,12 @@ flash_op_params_t *mca_coll_flash_op_id_waiting(const mca_coll_flash_request_t *
 
 /* -------------------------------------------------------------- neighbours */
 
-/* What the first operation of a kind on a communicator, and of the process, needs. */
-int mca_coll_flash_ring_prepare(mca_coll_flash_module_t *module, flash_kind_t kind);
+/*
+ * What the first operation of a kind on a communicator, and of the process, needs; of a kind with a
+ * root, from which this rank stands that far, the first one with that root.
+ */
+int mca_coll_flash_ring_prepare(mca_coll_flash_module_t *module, flash_kind_t kind,
+                                uint32_t from_root);
 
 /* For the algorithm's table. */
 void mca_coll_flash_ring_watch(void);

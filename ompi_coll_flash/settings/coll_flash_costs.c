@@ -29,7 +29,7 @@ const char *const mca_coll_flash_path_names[] = {
     [FLASH_FALLBACK] = "fallback", [FLASH_RING] = "ring",         [FLASH_SHM] = "shm",
     [FLASH_RECDBL] = "recdbl",     [FLASH_PAIRWISE] = "pairwise", [FLASH_AUTO] = "auto"};
 static const char *const place_names[] = {"network", "node"};
-/* An all-to-all, a broadcast and a reduce have no blocking form here: the name is NULL. */
+/* Kinds from FLASH_ALLTOALL on have no blocking form here: the name is NULL. */
 #define BLOCKING(kind) (FLASH_COST_KINDS + (kind))
 const char *const mca_coll_flash_call_names[FLASH_COST_CALLS] = {
     [FLASH_ALLGATHER] = "allgather",
@@ -38,6 +38,8 @@ const char *const mca_coll_flash_call_names[FLASH_COST_CALLS] = {
     [FLASH_ALLTOALL] = "alltoall",
     [FLASH_BCAST] = "bcast",
     [FLASH_REDUCE] = "reduce",
+    [FLASH_GATHER] = "gather",
+    [FLASH_SCATTER] = "scatter",
     [BLOCKING(FLASH_ALLGATHER)] = "blocking_allgather",
     [BLOCKING(FLASH_REDUCE_SCATTER)] = "blocking_reduce_scatter",
     [BLOCKING(FLASH_ALLREDUCE)] = "blocking_allreduce"};
@@ -72,6 +74,11 @@ typedef cost_t table_t[2][FLASH_COST_CALLS][FLASH_PATHS];
  * has twice an allgather's fixed time, and for each other rank the time of a segment of 256 KiB: so
  * much later than the rank before it, each rank has the block. Within a node the chain has no row.
  *
+ * Nor were a gather's and a scatter's. What falls back has the root's time for the bytes of its link, as
+ * an all-to-all's has; the exchange has twice an allgather's fixed time, and twice an all-to-all's for
+ * each other rank: the root gains its time for these bytes, the others that of one block alone. Within
+ * a node the exchange has no row.
+ *
  * Of blocking calls, reduce-scatters alone have rows, between nodes, and these choose the ring for
  * blocks of 4 MiB and more: there its time alone was 0.21 to 0.34 of that of Open MPI's
  * MPI_Reduce_scatter_block, on two and four hosts (docs/results/goals.tsv). All else is Open MPI's:
@@ -89,6 +96,8 @@ static const table_t built_in = {
      {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 900000, 600000, 0, 0}},
      {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1100000, 0, 0}},
      {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1100000, 0, 0}},
+     {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1200000, 0, 0}},
+     {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1200000, 0, 0}},
      [BLOCKING(FLASH_REDUCE_SCATTER)] =
          {[FLASH_FALLBACK] = {true, 0, 0, 0, 1000}, [FLASH_RING] = {true, 0, 4194303, 0, 0}}},
     {{[FLASH_FALLBACK] = {true, 0, 3800, 0, 260},
@@ -100,7 +109,9 @@ static const table_t built_in = {
      {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900}},
      {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}},
      {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}},
-     {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900}}}};
+     {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900}},
+     {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}},
+     {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}}}};
 
 /*
  * Reduce-scatters of three ranks between nodes have no pairwise cost below these bytes, all blocks
@@ -132,7 +143,7 @@ static uint64_t doublings(uint32_t ranks)
 
 /*
  * What a rank sends at least, of an allgather and of a reduce-scatter alike, and of both; of a chain,
- * the block.
+ * the block; of a gather or a scatter, what the root receives or sends.
  */
 static uint64_t sent_bytes(flash_kind_t kind, size_t bytes, uint32_t ranks)
 {

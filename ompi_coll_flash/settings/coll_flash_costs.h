@@ -37,8 +37,8 @@ typedef enum mca_coll_flash_path {
 /* "fallback", "ring", ...; of FLASH_AUTO "auto". */
 extern const char *const mca_coll_flash_path_names[FLASH_PATHS + 1];
 
-/* The kinds of calls that have costs: up to FLASH_REDUCE. */
-#define FLASH_COST_KINDS (FLASH_REDUCE + 1)
+/* The kinds of calls that have costs: up to FLASH_SCATTER. */
+#define FLASH_COST_KINDS (FLASH_SCATTER + 1)
 
 /*
  * The calls that have rows of their own: those of each kind, and the same kinds' blocking calls. A

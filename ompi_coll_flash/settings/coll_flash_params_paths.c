@@ -62,17 +62,17 @@ static void register_choosing(void)
         "algorithm", algorithm_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.algorithm,
         "Which algorithm serves MPI_Iallgather(v), MPI_Ireduce_scatter(_block), MPI_Iallreduce, "
-        "MPI_Ialltoall, MPI_Ibcast, MPI_Ireduce and their persistent forms. auto: the one with the "
-        "least cost "
+        "MPI_Ialltoall, MPI_Ibcast, MPI_Ireduce, MPI_Igather, MPI_Iscatter and their persistent "
+        "forms. auto: the one with the least cost "
         "(coll_flash_costs) among those that can serve the call. ring: messages to the right "
         "neighbour (MPI_Ialltoall: to each rank in turn; MPI_Ibcast, MPI_Ireduce: from the root, "
-        "or to it, "
-        "once along the ring), moved by the progress thread, also on "
+        "or to it, once along the ring; MPI_Igather, MPI_Iscatter: between the root and each rank "
+        "in turn), moved by the progress thread, also on "
         "one node. pairwise: each rank sends each contribution of a reduce-scatter straight to its "
         "owner, with the progress thread; 16-bit floating-point sums are rounded once. recdbl: "
         "recursive doubling inside MPI calls, up to 1 MiB in total. shm: memory that the ranks of "
-        "a node share; neither of the two serves MPI_Iallreduce, MPI_Ialltoall, MPI_Ibcast or "
-        "MPI_Ireduce. fallback: Open "
+        "a node share; neither of the two serves MPI_Iallreduce, MPI_Ialltoall or a call with a "
+        "root. fallback: Open "
         "MPI's next component. A call that the named algorithm cannot serve is treated as by auto. "
         "The calls of <mpix_flash.h> use the ring; with pairwise, their reduce-scatters are "
         "pairwise. If ranks have different values, all use auto");
@@ -80,8 +80,9 @@ static void register_choosing(void)
         "costs", MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.costs,
         "File with the costs by which coll_flash_algorithm auto chooses. Each line is: network or "
-        "node; allgather, reduce_scatter, allreduce, alltoall, bcast or reduce, or blocking_ and "
-        "one of the "
+        "node; allgather, reduce_scatter, allreduce, alltoall, bcast, reduce, gather or scatter, "
+        "or "
+        "blocking_ and one of the "
         "first three; fallback, ring, pairwise, recdbl or shm; and four whole numbers: "
         "nanoseconds of a call, nanoseconds for each other rank, nanoseconds for each doubling of "
         "the ranks, picoseconds for each byte that a rank sends. An algorithm without a line is "

@@ -1,0 +1,160 @@
+/*
+ * coll_flash_scatter.c: MPI's scatter: which algorithm serves it, and its arguments as those of an
+ * exchange in which the root alone sends.
+ *
+ * As of a gather (coll_flash_gather.c), the bytes of a block are equal on all ranks, and alone decide
+ * about the path. A rank that is not the root may have anything for its send arguments.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "calls/coll_flash_packed.h"
+
+#include <stdlib.h>
+
+typedef mca_coll_flash_arguments_t arguments_t;
+
+/* What leaves the root: as it is, or packed if its type has gaps. */
+static int place_sent(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
+                      const void *buffer, flash_op_params_t *params, const void **on_device)
+{
+    int ranks = ompi_comm_size(request->module->comm);
+    int rc = mca_coll_flash_find_blocks(layout, buffer, on_device);
+
+    params->input = (const char *) buffer + layout->true_lb;
+    if (rc != MPI_SUCCESS || mca_coll_flash_are_packed(layout)) {
+        return rc;
+    }
+    request->packed = malloc((size_t) ranks * mca_coll_flash_block_bytes(layout));
+    if (request->packed == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    params->input = request->packed;
+    return mca_coll_flash_pack_blocks(layout, buffer, ranks, request->packed);
+}
+
+/* The own block, which is unpacked at the end if its type has gaps. */
+static int place_received(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
+                          void *buffer, flash_op_params_t *params, const void **on_device)
+{
+    int rc = mca_coll_flash_find_block(layout, buffer, on_device);
+
+    params->output = (char *) buffer + layout->true_lb;
+    return rc != MPI_SUCCESS || mca_coll_flash_is_dense(layout->type, layout->count)
+               ? rc
+               : mca_coll_flash_place_packed_block(request, layout, buffer, params);
+}
+
+/* In place at the root: the own block stays where it is sent from, so that nothing is copied. */
+static void place_nothing(const mca_coll_flash_request_t *request, flash_op_params_t *params)
+{
+    int rank = ompi_comm_rank(request->module->comm);
+
+    params->output =
+        (char *) (uintptr_t) params->input + (size_t) rank * params->schedule.blocks.count;
+}
+
+static int place(mca_coll_flash_request_t *request, const arguments_t *a, flash_op_params_t *params)
+{
+    bool root = ompi_comm_rank(request->module->comm) == a->root;
+    mca_coll_flash_layout_t sent = mca_coll_flash_layout_of(a->sendtype, a->sendcount);
+    mca_coll_flash_layout_t received = mca_coll_flash_layout_of(a->recvtype, a->recvcount);
+    const void *device_input = NULL, *device_output = NULL;
+    int rc = MPI_SUCCESS;
+
+    params->schedule.blocks.count = mca_coll_flash_block_bytes(&received);
+    if (mca_coll_flash_block_bytes(&sent) != mca_coll_flash_block_bytes(&received)) {
+        return MPI_ERR_TRUNCATE;
+    }
+    if (mca_coll_flash_block_bytes(&sent) == 0) {
+        return MPI_SUCCESS;
+    }
+    if (root) {
+        rc = place_sent(request, &sent, a->sendbuf, params, &device_input);
+    }
+    if (rc == MPI_SUCCESS && a->recvbuf == MPI_IN_PLACE) {
+        place_nothing(request, params);
+    } else if (rc == MPI_SUCCESS) {
+        rc = place_received(request, &received, a->recvbuf, params, &device_output);
+    }
+    return rc == MPI_SUCCESS
+               ? mca_coll_flash_stage(request, device_input, device_output, false, false)
+               : rc;
+}
+
+static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                 const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
+{
+    flash_op_params_t params = {.element = 1};
+    mca_coll_flash_request_t *made;
+    int rc;
+
+    (void) path;
+    ticket.from_root = mca_coll_flash_from_root(module, a);
+    made = mca_coll_flash_request_new(module, ticket, FLASH_SCATTER);
+    if (made == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    rc = place(made, a, &params);
+    return rc != MPI_SUCCESS ? mca_coll_flash_request_refuse(made, rc, request)
+                             : mca_coll_flash_request_start(made, &params, request);
+}
+
+/* ------------------------------------------------------------ MPI's functions */
+
+static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_request_t **request)
+{
+    return module->previous.iscatter(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                                     a->recvcount, a->recvtype, a->root, module->comm, request,
+                                     module->previous.iscatter_module);
+}
+
+static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
+                             struct ompi_info_t *info, ompi_request_t **request)
+{
+    return module->previous.scatter_init(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                                         a->recvcount, a->recvtype, a->root, module->comm, info,
+                                         request, module->previous.scatter_init_module);
+}
+
+static const mca_coll_flash_collective_t collective = {
+    .start = start, .pass_on = pass_on, .init = pass_on_each_time};
+
+/* As of a gather: what a rank may leave undefined is not read, and has the other side's in its place. */
+static arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                                void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                                int root, ompi_communicator_t *comm)
+{
+    bool sends = ompi_comm_rank(comm) == root, in_place = recvbuf == MPI_IN_PLACE;
+
+    return (arguments_t){.kind = FLASH_SCATTER,
+                         .sendbuf = sends ? sendbuf : NULL,
+                         .sendcount = sends ? sendcount : recvcount,
+                         .sendtype = sends ? sendtype : recvtype,
+                         .recvbuf = recvbuf,
+                         .recvcount = in_place ? sendcount : recvcount,
+                         .recvtype = in_place ? sendtype : recvtype,
+                         .root = root};
+}
+
+int mca_coll_flash_iscatter(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                            void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype, int root,
+                            ompi_communicator_t *comm, ompi_request_t **request,
+                            mca_coll_base_module_t *base)
+{
+    arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+
+    return mca_coll_flash_start_call(&collective, "Iscatter", &arguments, base, request);
+}
+
+int mca_coll_flash_scatter_init(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                                void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                                int root, ompi_communicator_t *comm, struct ompi_info_t *info,
+                                ompi_request_t **request, mca_coll_base_module_t *base)
+{
+    arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm);
+
+    return mca_coll_flash_make_persistent(&collective, "Scatter_init", &arguments, info, base,
+                                          request);
+}
