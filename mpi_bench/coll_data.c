@@ -23,7 +23,9 @@ static size_t recv_room(const coll_data_t *data, size_t bytes)
 
 static size_t send_room(const coll_data_t *data, size_t bytes)
 {
-    return (coll_operation.exchanges ? (size_t) data->nranks * bytes : bytes) + 1;
+    bool all = coll_operation.exchanges || coll_operation.deals;
+
+    return (all ? (size_t) data->nranks * bytes : bytes) + 1;
 }
 
 /* From the beginning of a page on, as OSU's, or behind it: by that a copy may take twenty times as
@@ -118,12 +120,16 @@ static int weight(int rank)
 /* Elements of the two buffers. */
 static int sent(const coll_data_t *data)
 {
-    return coll_operation.reduces || coll_operation.exchanges ? data->total : data->count;
+    bool all = coll_operation.reduces || coll_operation.exchanges || coll_operation.deals;
+
+    return all ? data->total : data->count;
 }
 
 static int received(const coll_data_t *data)
 {
-    return coll_operation.reduces && !coll_operation.everywhere ? data->count : data->total;
+    bool own = coll_operation.deals || (coll_operation.reduces && !coll_operation.everywhere);
+
+    return own ? data->count : data->total;
 }
 
 void coll_data_fill(coll_data_t *data, int round)
@@ -168,13 +174,14 @@ static bool check_sums(const coll_data_t *data, int round)
     return true;
 }
 
-static bool check_broadcast(const coll_data_t *data, int round)
+/* What is broadcast, or the own block of what is scattered. */
+static bool check_from_root(const coll_data_t *data, int round)
 {
     const char *recv = data->host_recv;
-    int i;
+    int first = coll_operation.deals ? data->displs[data->rank] : 0, i;
 
-    for (i = 0; i < data->total; i++) {
-        if (recv[i] != gathered(COLL_ROOT, i, round)) {
+    for (i = 0; i < received(data); i++) {
+        if (recv[i] != gathered(COLL_ROOT, first + i, round)) {
             return false;
         }
     }
@@ -201,10 +208,10 @@ bool coll_data_check(const coll_data_t *data, int round)
     if (data->device) {
         bench_device_read(data->host_recv, data->recv, (size_t) received(data) * data->size);
     }
-    if (is_broadcast()) {
-        return check_broadcast(data, round);
+    if (is_broadcast() || coll_operation.deals) {
+        return check_from_root(data, round);
     }
-    if (coll_operation.rooted && data->rank != COLL_ROOT) {
+    if ((coll_operation.rooted || coll_operation.collects) && data->rank != COLL_ROOT) {
         return true; /* has no result */
     }
     return coll_operation.reduces ? check_sums(data, round) : check_blocks(data, round);

@@ -1,9 +1,9 @@
 /*
  * coll_operation.h: the collective that a program measures, and its buffers.
  *
- * The eight programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
- * flash_ireduce_scatter_block, flash_iallreduce, flash_ialltoall, flash_ibcast and flash_ireduce are
- * the same but for the operation, which each of them defines.
+ * The ten programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
+ * flash_ireduce_scatter_block, flash_iallreduce, flash_ialltoall, flash_ibcast, flash_ireduce,
+ * flash_igather and flash_iscatter are the same but for the operation, which each of them defines.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -40,6 +40,8 @@ typedef struct coll_operation {
     bool exchanges;  /* a gather to which a rank has another block for each rank */
     bool rooted;     /* a gather of the root's block alone: a broadcast, in the receive buffer; or a
                         reduction whose result, all blocks, the root alone gets */
+    bool collects;   /* a gather whose result, all blocks, the root alone gets */
+    bool deals;      /* a scatter: the root has a block for each rank */
     bool equal;      /* a reduction that has equal blocks: rounds the size down to fit */
     int (*start)(const coll_data_t *data, MPI_Comm comm, MPI_Request *request);
     int (*block)(const coll_data_t *data, MPI_Comm comm); /* its blocking form */

@@ -1,9 +1,9 @@
 /*
  * flash_explain.c: which algorithm serves a call, and what each costs: for flash_info --explain.
  *
- * flash_explain OP BYTES RANKS [node]: OP is allgather, reduce_scatter, allreduce, alltoall, bcast or
- * reduce, or blocking_ and one of the first three, BYTES the size of all blocks together, or of the
- * vector, with K, M or G behind it or not; `node`: the ranks share one.
+ * flash_explain OP BYTES RANKS [node]: OP is allgather, reduce_scatter, allreduce, alltoall, bcast,
+ * reduce, gather or scatter, or blocking_ and one of the first three, BYTES the size of all blocks
+ * together, or of the vector, with K, M or G behind it or not; `node`: the ranks share one.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     } else if (rank == 0) {
         fprintf(stderr,
                 "usage: flash_explain [blocking_]allgather|reduce_scatter|allreduce|alltoall|bcast|"
-                "reduce BYTES[K|M|G] RANKS [node], of two ranks or more\n");
+                "reduce|gather|scatter BYTES[K|M|G] RANKS [node], of two ranks or more\n");
     }
     MPI_Finalize();
     return error == MPI_SUCCESS ? 0 : 2;
