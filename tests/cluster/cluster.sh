@@ -25,6 +25,8 @@ on_hosts 2 2 -- test_requests many_communicators free_communicators leak
 on_hosts 2 1 --mca coll_flash_progress on -- test_async
 on_hosts 2 2 --mca coll_flash_progress on -- test_async
 on_hosts 3 1 --mca coll_flash_progress off -- test_extension
+long on_hosts 3 1 -- test_gather roots signatures big many
+long on_hosts 2 2 -- test_gather roots big no_buffer
 # HAN, which makes communicators of its own where there are several nodes, above flash and below it.
 if "$OMPI_INFO" --parsable 2>/dev/null | grep -c '^mca:coll:han:version' >/dev/null; then
     on_hosts 2 2 --mca coll_han_priority 99 -- test_beside

@@ -36,6 +36,15 @@ for name in ibcast ireduce; do
         measures 3 '  fallback$' 2 "flash_$name" -m 64K:256K "${short[@]}" -t 3 -f --compute=sleep
     beside long point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
 done
+for name in igather iscatter; do
+    beside point "np 2 flash_$name: large sizes by flash" \
+        measures 2 '  ring$' 2 "flash_$name" -m 1M:2M "${short[@]}"
+    beside long point "np 3 flash_$name: large sizes by flash" \
+        measures 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}"
+    beside long point "np 2 flash_$name: small sizes by none" \
+        measures 3 '  fallback$' 2 "flash_$name" -m 64K:256K "${short[@]}" -t 3 -f --compute=sleep
+    beside long point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
+done
 algorithm=recdbl point 'np 2 flash_ireduce_scatter: by recursive doubling' \
     measures 3 '  recdbl$' 2 flash_ireduce_scatter -m 64:256 "${short[@]}"
 # What does not divide: rows for sizes with an element at least.

@@ -1,5 +1,5 @@
 /*
- * chain.h: what test_bcast and test_reduce share: ranks that lack a buffer.
+ * chain.h: what test_bcast, test_reduce and test_gather share: ranks that lack a buffer.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

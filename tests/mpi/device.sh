@@ -18,6 +18,7 @@ everything() { # NP
     mpi "$1" -- test_device_stream "${streams[@]}"
     mpi "$1" -- test_device_two_callbacks allreduce alltoall
     mpi "$1" -- test_device_chain
+    mpi "$1" -- test_device_gather
     mpi "$1" -- test_device_errors gaps freed streams
 }
 everything 2
@@ -34,6 +35,7 @@ done
 mpi 2 --mca coll_flash_cuda_reduce 0 -- test_device reduce_scatter allreduce users_operation
 small=(--mca coll_flash_segment_bytes 4096)
 long mpi 3 "${small[@]}" -- test_device_chain
+long mpi 3 "${small[@]}" -- test_device_gather
 long mpi 4 --mca coll_flash_cuda_reduce 0 -- test_device_chain
 mpi 3 "${small[@]}" -- test_device allgather reduce_scatter
 long mpi 3 "${small[@]}" -- test_device "${all[@]}"

@@ -16,6 +16,7 @@ options --mca coll_flash_cuda_plugin "$plugin"
 without_ring() { # NP
     mpi "$1" -- test_device bounced many users_operation two_devices
     mpi "$1" -- test_device_chain
+    mpi "$1" -- test_device_gather
 }
 without_ring 2
 long without_ring 3

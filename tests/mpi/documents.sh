@@ -86,13 +86,13 @@ leads_somewhere() {
 point 'links lead somewhere' leads_somewhere
 
 # Files of the sources that a page names, from the top, or from the library's or the benchmarks' folder on. include/ is
-# the installation's, and coll_flash_gather.c an example of a file to be written.
+# the installation's, and coll_flash_alltoallv.c an example of a file to be written.
 names_files() {
     local page file missing=0
     for page in "${pages[@]}"; do
         while read -r file; do
             [[ -e $top_srcdir/$file || -e $top_srcdir/ompi_coll_flash/$file || -e $top_srcdir/mpi_bench/$file ]] && continue
-            [[ $file != include/* && ${file##*/} != coll_flash_gather.c ]] || continue
+            [[ $file != include/* && ${file##*/} != coll_flash_alltoallv.c ]] || continue
             echo "$page: there is no $file"
             missing=1
         done < <(grep -o -E '`[a-z_]+/[A-Za-z0-9_/.-]+\.(awk|bash|c|cu|h|py|sh|tsv)`' "$top_srcdir/$page" | tr -d '`' | sort -u)

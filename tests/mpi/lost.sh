@@ -91,6 +91,24 @@ long dies 2 bcast "${chain[@]}"
 long dies 2 reduce_to_root "${chain[@]}"
 long dies 3 bcast "${chain[@]}" --mca coll_flash_progress off
 long dies 3 reduce_to_root "${chain[@]}" --mca coll_flash_progress off
+# Between rank 0 and each other rank: the others hear nothing of rank 1, until rank 0 ends for its sake.
+root_is_told() {
+    local np=$1
+    shift
+    run "$np" --enable-recovery --mca coll_flash_probe_seconds 1 "$@" >"$log" 2>&1 || :
+    holds 1 'rank 0, pid [0-9]*: at last: MPI_ERR_OTHER' && holds $((np - 1)) ': at last: ' &&
+        holds 0 'called right' && holds + ': *rank 1 of MPI_COMM_WORLD'
+}
+root_loses() { # NP CALL [OPTION]...
+    point "np $1, $2${3:+, ${*:3}}: a rank dies, and the root is told" root_is_told "$1" "${@:3}" -- test_lost dies "$2"
+}
+dies 2 scatter
+root_loses 3 gather_to_root
+long dies 2 gather_to_root
+long root_loses 4 gather_to_root
+long root_loses 3 scatter
+long root_loses 3 scatter --mca coll_flash_progress off
+long absent 2 gather_to_root
 dies 4 reduce_all_init
 long dies 4 reduce_all --mca coll_flash_progress off
 dies 4 reduce_init

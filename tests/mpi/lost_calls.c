@@ -82,6 +82,19 @@ static int reduce_to_root(MPI_Request *request)
                        request);
 }
 
+static int gather_to_root(MPI_Request *request)
+{
+    return MPI_Igather(lost_send, count, MPI_INT64_T, lost_recv, count, MPI_INT64_T, 0,
+                       MPI_COMM_WORLD, request);
+}
+
+/* The root sends what it has to all others: each has a part of it. */
+static int scatter(MPI_Request *request)
+{
+    return MPI_Iscatter(lost_send, count, MPI_INT64_T, lost_recv, count, MPI_INT64_T, 0,
+                        MPI_COMM_WORLD, request);
+}
+
 /* A request that lasts, until it ends with an error: Open MPI frees it then. */
 static MPI_Request persistent;
 
@@ -145,6 +158,8 @@ static const lost_call_t calls[] = {
     {.name = "exchange", .post = exchange, .gathers = true},
     {.name = "bcast", .post = bcast, .gathers = true, .rooted = true},
     {.name = "reduce_to_root", .post = reduce_to_root, .rooted = true},
+    {.name = "gather_to_root", .post = gather_to_root, .gathers = true, .to_root = true},
+    {.name = "scatter", .post = scatter, .gathers = true, .rooted = true},
     {.name = "gather_init", .post = gather_init, .gathers = true, .lasts = true},
     {.name = "reduce_init", .post = reduce_init, .lasts = true},
     {.name = "gather_compute", .post = lost_gather_compute, .gathers = true},
@@ -172,7 +187,7 @@ bool lost_is_right(const lost_call_t *call)
             return false;
         }
     }
-    if (call->rooted) {
+    if (call->rooted || (call->to_root && world_rank != 0)) {
         return true;
     }
     for (int k = 0; k < (call->gathers ? world_size * lost_count : lost_count); k++) {

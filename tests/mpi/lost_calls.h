@@ -20,7 +20,8 @@ typedef struct lost_call {
     const char *name;
     int (*post)(MPI_Request *request);
     bool gathers; /* or reduces */
-    bool rooted;  /* a broadcast, or a reduce: from rank 0, or to it */
+    bool rooted;  /* each rank's result is one block of rank 0's, or rank 0's is one sum */
+    bool to_root; /* rank 0 alone has a result, which is all blocks */
     bool holds;   /* in the victim's round its callbacks leave their first piece pending */
     bool lasts;   /* its request is persistent */
 } lost_call_t;

@@ -16,9 +16,11 @@
 #define MPI_Allreduce_init            MPIX_Allreduce_init
 #define MPI_Alltoall_init             MPIX_Alltoall_init
 #define MPI_Bcast_init                MPIX_Bcast_init
+#define MPI_Gather_init               MPIX_Gather_init
 #define MPI_Reduce_init               MPIX_Reduce_init
 #define MPI_Reduce_scatter_init       MPIX_Reduce_scatter_init
 #define MPI_Reduce_scatter_block_init MPIX_Reduce_scatter_block_init
+#define MPI_Scatter_init              MPIX_Scatter_init
 #endif
 
 #endif /* PERSISTENT_H */

@@ -1,5 +1,5 @@
 /*
- * random_gather.c: random allgathers, all-to-alls and broadcasts.
+ * random_gather.c: random allgathers and all-to-alls.
  *
  * Each rank describes the blocks in its own way: other types with the same signature, other
  * displacements, other order.
@@ -156,23 +156,6 @@ static void make_images(operation_t *operation)
     }
 }
 
-/* A broadcast's block, which the root has, and all ranks have in the end. */
-static void make_block_image(operation_t *operation)
-{
-    const typed_t *recv = &operation->recv_type;
-    image_t *image = &operation->recv;
-    size_t count = (size_t) operation->counts[0];
-    ptrdiff_t place;
-
-    make_image(image, typed_margin(recv), count * (size_t) recv->extent, typed_margin(recv),
-               operation->salt + 2);
-    place = image->buffer - image->memory;
-    typed_write(recv, image->wanted + place, count, operation->root, operation->salt);
-    if (operation->rank == operation->root) {
-        typed_write(recv, image->buffer, count, operation->root, operation->salt);
-    }
-}
-
 static size_t total_bytes(const operation_t *operation, size_t unit)
 {
     size_t total = 0;
@@ -187,7 +170,7 @@ static size_t total_bytes(const operation_t *operation, size_t unit)
  * Open MPI 4.1.4 sends wrong bytes from types that have a gap at their end alone, where a message
  * longer than 64 KiB is packed in parts (flash packs a block at once). What it gets stays short.
  */
-static void shorten_blocks(operation_t *operation, size_t unit)
+void shorten_blocks(operation_t *operation, size_t unit)
 {
     enum { SHORT = 4096 };
 
@@ -196,27 +179,6 @@ static void shorten_blocks(operation_t *operation, size_t unit)
             operation->blocks[rank] = (int) (SHORT / unit);
         }
     }
-}
-
-/* Open MPI and flash see nothing of a broadcast without data; of an int's, see coll_flash_bcast.c. */
-static void draw_bcast(operation_t *operation, size_t unit)
-{
-    static const char *const names[] = {"MPI_Ibcast", "MPI_Bcast_init"};
-    size_t bytes = (size_t) operation->blocks[0] * unit;
-
-    operation->in_place = false;
-    operation->persistent &= bytes > 0;
-    operation->ring = takes_ring(operation, bytes);
-    operation->persistent &= may_persist(operation);
-    if (!operation->ring) {
-        shorten_blocks(operation, unit);
-        bytes = (size_t) operation->blocks[0] * unit;
-    }
-    operation->name = names[operation->persistent];
-    operation->unseen = !operation->persistent && (bytes == 0 || bytes == sizeof(int));
-    operation->ring &= !operation->unseen;
-    operation->counts[0] = operation->blocks[0] * operation->recv_type.per_unit;
-    make_block_image(operation);
 }
 
 void draw_gather(operation_t *operation, uint64_t *all)
@@ -232,7 +194,7 @@ void draw_gather(operation_t *operation, uint64_t *all)
     unit = typed_unit_bytes(&operation->recv_type);
     draw_blocks(operation, all, options.most / (unit > 0 ? unit : 8));
     if (operation->rooted) {
-        draw_bcast(operation, unit);
+        draw_with_root(operation, unit);
         return;
     }
     operation->ring = takes_ring(operation, total_bytes(operation, unit));
@@ -313,16 +275,6 @@ static int start_exchange(operation_t *o, const void *send, int count, MPI_Reque
                                          o->comm, request);
 }
 
-static int start_bcast(operation_t *o, MPI_Request *request)
-{
-    void *buffer = o->recv.buffer;
-    MPI_Datatype type = o->recv_type.type;
-
-    return o->persistent ? MPI_Bcast_init(buffer, o->counts[0], type, o->root, o->comm,
-                                          MPI_INFO_NULL, request)
-                         : MPI_Ibcast(buffer, o->counts[0], type, o->root, o->comm, request);
-}
-
 static int init_gather(operation_t *o, const void *send, int count, MPI_Request *request)
 {
     MPI_Datatype from = o->send_type.type, to = o->recv_type.type;
@@ -343,7 +295,7 @@ int start_gather(operation_t *o, MPI_Request *request)
         return start_compute(o, send, count, request);
     }
     if (o->rooted) {
-        return start_bcast(o, request);
+        return start_with_root(o, request);
     }
     if (o->exchanges) {
         return start_exchange(o, send, count, request);

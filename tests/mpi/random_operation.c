@@ -47,7 +47,10 @@ void draw_blocks(operation_t *operation, uint64_t *all, size_t most)
 static const char *call_of(const operation_t *operation)
 {
     if (operation->rooted) {
-        return operation->gathers ? "bcast" : "reduce";
+        return !operation->gathers   ? "reduce"
+               : operation->collects ? "gather"
+               : operation->deals    ? "scatter"
+                                     : "bcast";
     }
     return operation->exchanges    ? "alltoall"
            : operation->gathers    ? "allgather"
@@ -121,6 +124,9 @@ static void draw_root(operation_t *operation)
     operation->rooted = prng_percent(&state, 30) && !operation->compute && !operation->everywhere &&
                         !operation->exchanges;
     operation->root = (int) prng_below(&state, (uint32_t) operation->size);
+    operation->collects = prng_percent(&state, 35) && operation->rooted && operation->gathers;
+    operation->deals =
+        prng_percent(&state, 50) && operation->rooted && operation->gathers && !operation->collects;
 }
 
 static operation_t *draw_operation(sequence_t *sequence, const slot_t *slot)

@@ -7,7 +7,8 @@
  *   random_pending.c    calls under way, and the ways to complete them
  *   random_operation.c  what all calls share: what is drawn, memory with guards, pieces
  *   random_paths.c      which way the calls took
- *   random_gather.c     allgathers, all-to-alls and broadcasts
+ *   random_gather.c     allgathers and all-to-alls
+ *   random_rooted.c     broadcasts, gathers and scatters
  *   random_reduce.c     reduce-scatters, allreduces and reduces
  *
  * Everything that is drawn is a function of the seed, the thread and the operation's number (of the
@@ -89,10 +90,12 @@ struct operation {
     unsigned salt; /* tells its data from others' */
     const char *name;
     bool gathers, compute, unequal, blocking, free_early;
-    bool in_place;   /* equal on all ranks, but for a reduce: its root's */
+    bool in_place;   /* equal on all ranks, but for a reduce, a gather or a scatter: its root's */
     bool everywhere; /* an allreduce, whose vector is all blocks */
     bool exchanges;  /* an all-to-all, of equal blocks: it gathers others on each rank */
     bool rooted;     /* a broadcast, of one block, or a reduce, whose vector is all blocks, */
+    bool collects;   /* or a gather, of equal blocks, */
+    bool deals;      /* or a scatter, likewise, */
     int root;        /* from or to that rank */
     bool persistent;
     int starts;    /* of a persistent request: all but the last are waited for at once */
@@ -189,12 +192,18 @@ int now_or_later(operation_t *operation, const MPIX_Flash_block *block, later_fn
 /* Before MPI_Finalize, with no operation left. */
 void end_later(void);
 
-/* --------------------------------------- random_gather.c, random_reduce.c */
+/* --------------------------------------- random_gather.c, random_rooted.c, random_reduce.c */
 
 void draw_gather(operation_t *operation, uint64_t *all);
 int start_gather(operation_t *operation, MPI_Request *request);
 void check_gather(operation_t *operation);
 void free_gather_types(operation_t *operation);
+/* Of a call that falls back. */
+void shorten_blocks(operation_t *operation, size_t unit);
+
+/* Of draw_gather() and start_gather(): of a unit of so many bytes. */
+void draw_with_root(operation_t *operation, size_t unit);
+int start_with_root(operation_t *operation, MPI_Request *request);
 
 void draw_reduce(operation_t *operation, uint64_t *all);
 int start_reduce(operation_t *operation, MPI_Request *request);

@@ -107,7 +107,7 @@ wrong_costs() { # CAUSE FILE
     explains costs-ignored says + "Cause: *$1" 3 --mca coll_flash_costs "$2" -- test_others own
 }
 for line in 'node allgather ring 1 2 3' 'node allgather ring 1 2 3 4 5' 'node allgather rign 1 2 3 4' \
-    'nod allgather ring 1 2 3 4' 'node gather ring 1 2 3 4' 'node allgather ring -1 2 3 4' 'node allgather ring 1 2 3 x' \
+    'nod allgather ring 1 2 3 4' 'node gatherv ring 1 2 3 4' 'node allgather ring -1 2 3 4' 'node allgather ring 1 2 3 x' \
     'node allgather ring 1 2 3 1000000000001'; do
     printf '# costs\n\n%s\n' "$line" >"$scratch/wrong_costs"
     point "costs, $line: said, with cause and remedy" wrong_costs 'line 3 is no row' "$scratch/wrong_costs"
@@ -208,6 +208,10 @@ point 'four ranks, a broadcast: falls back' chooses 'falls back' bcast 1M 4
 point 'four ranks, a large one: the ring' chooses ring bcast 2M 4
 point 'four ranks, a large reduce: the ring' chooses ring reduce 2M 4
 point 'a broadcast within a node: falls back' chooses 'falls back' bcast 64M 4 node
+point 'four ranks, a gather: falls back' chooses 'falls back' gather 1M 4
+point 'four ranks, a large one: the ring' chooses ring gather 4M 4
+point 'four ranks, a large scatter: the ring' chooses ring scatter 4M 4
+point 'a gather of more than 16 ranks: falls back' chooses 'falls back (too many ranks' gather 64M 17
 point 'more than 16 ranks, likewise: falls back' chooses 'falls back (too many ranks' alltoall 4M 17
 point 'coll_flash_verbose 2: reductions around the ring' \
     says 10 'Ireduce_scatter_block of .* bytes .*: ring' 2 \

@@ -29,7 +29,9 @@ static coll_data_t data_of(int rank)
 /* Of the result. */
 static int elements_of(const coll_data_t *data)
 {
-    return coll_operation.reduces && !coll_operation.everywhere ? data->count : data->total;
+    bool own = coll_operation.deals || (coll_operation.reduces && !coll_operation.everywhere);
+
+    return own ? data->count : data->total;
 }
 
 /* What the collective leaves, from all ranks' own data. */
@@ -39,7 +41,10 @@ static void collect(coll_data_t *data)
         coll_data_t other = data_of(rank);
 
         coll_data_fill(&other, ROUND);
-        if (!coll_operation.reduces) {
+        if (coll_operation.deals && rank == COLL_ROOT) {
+            memcpy(data->recv, (char *) other.send + data->displs[data->rank],
+                   (size_t) data->count);
+        } else if (!coll_operation.reduces && !coll_operation.deals) {
             memcpy((char *) data->recv + data->displs[rank],
                    (char *) other.send +
                        (coll_operation.exchanges ? (size_t) data->displs[data->rank] : 0),
@@ -104,16 +109,34 @@ static void reduce_everywhere(void)
 }
 
 /* Of ranks that are not the root nothing is asked. */
-static void reduce_to_root(void)
+static void check_root(void)
 {
     coll_data_t data;
 
-    coll_operation = (coll_operation_t){.reduces = true, .everywhere = true, .rooted = true};
     check_all(COLL_ROOT);
     data = data_of(3);
     coll_data_fill(&data, ROUND);
     check(coll_data_check(&data, ROUND), "a rank that is not the root has to have a result");
     coll_data_free(&data);
+}
+
+static void reduce_to_root(void)
+{
+    coll_operation = (coll_operation_t){.reduces = true, .everywhere = true, .rooted = true};
+    check_root();
+}
+
+static void gather_to_root(void)
+{
+    coll_operation = (coll_operation_t){.collects = true};
+    check_root();
+}
+
+static void scatter(void)
+{
+    coll_operation = (coll_operation_t){.deals = true};
+    check_all(COLL_ROOT);
+    check_all(4);
 }
 
 /* The root has what it sends, and all others nothing before. */
@@ -141,5 +164,6 @@ static void broadcast(void)
 
 TEST_PROGRAM(test_coll_data, MPI_THREAD_SINGLE, {"gather", gather}, {"exchange", exchange},
              {"reduce", reduce}, {"reduce_everywhere", reduce_everywhere},
-             {"reduce_to_root", reduce_to_root}, {"broadcast", broadcast});
+             {"reduce_to_root", reduce_to_root}, {"broadcast", broadcast},
+             {"gather_to_root", gather_to_root}, {"scatter", scatter});
 TEST_MAIN(test_coll_data)

@@ -17,6 +17,8 @@ enum {
     ALLREDUCE,
     BCAST,
     REDUCE,
+    GATHER,
+    SCATTER,
     ALLTOALL,
     KINDS
 };
@@ -75,9 +77,14 @@ static void check_and_free_arguments(void)
 }
 
 /* In place at the root alone. */
-static const void *reduced(const void *send)
+static const void *roots(const void *send)
 {
     return world_rank == ROOT ? send : use.send;
+}
+
+static void *scattered_to(const void *send)
+{
+    return world_rank == ROOT && send == MPI_IN_PLACE ? MPI_IN_PLACE : use.recv;
 }
 
 static int post(int kind, const void *send, MPI_Request *request)
@@ -100,8 +107,14 @@ static int post(int kind, const void *send, MPI_Request *request)
     case BCAST:
         return MPI_Ibcast(use.recv, COUNT, use.none, ROOT, MPI_COMM_WORLD, request);
     case REDUCE:
-        return MPI_Ireduce(reduced(send), use.recv, COUNT, use.none, use.op, ROOT, MPI_COMM_WORLD,
+        return MPI_Ireduce(roots(send), use.recv, COUNT, use.none, use.op, ROOT, MPI_COMM_WORLD,
                            request);
+    case GATHER:
+        return MPI_Igather(roots(send), COUNT, use.none, use.recv, COUNT, use.none, ROOT,
+                           MPI_COMM_WORLD, request);
+    case SCATTER:
+        return MPI_Iscatter(use.send, COUNT, use.none, scattered_to(send), COUNT, use.none, ROOT,
+                            MPI_COMM_WORLD, request);
     default:
         return MPI_Ialltoall(send, COUNT, use.none, use.recv, COUNT, use.none, MPI_COMM_WORLD,
                              request);
@@ -130,8 +143,14 @@ static int make_lasting(int kind, const void *send, MPI_Request *request)
         return MPI_Bcast_init(use.recv, COUNT, use.none, ROOT, MPI_COMM_WORLD, MPI_INFO_NULL,
                               request);
     case REDUCE:
-        return MPI_Reduce_init(reduced(send), use.recv, COUNT, use.none, use.op, ROOT,
+        return MPI_Reduce_init(roots(send), use.recv, COUNT, use.none, use.op, ROOT, MPI_COMM_WORLD,
+                               MPI_INFO_NULL, request);
+    case GATHER:
+        return MPI_Gather_init(roots(send), COUNT, use.none, use.recv, COUNT, use.none, ROOT,
                                MPI_COMM_WORLD, MPI_INFO_NULL, request);
+    case SCATTER:
+        return MPI_Scatter_init(use.send, COUNT, use.none, scattered_to(send), COUNT, use.none,
+                                ROOT, MPI_COMM_WORLD, MPI_INFO_NULL, request);
     default:
         return MPI_Alltoall_init(send, COUNT, use.none, use.recv, COUNT, use.none, MPI_COMM_WORLD,
                                  MPI_INFO_NULL, request);
