@@ -5,7 +5,7 @@
 # ------------------------------------------------------------ costs
 
 # The rows of the built-in table, in the order of the source: costs[GROUP, ALGORITHM] is "FIXED RANK DOUBLING BYTE".
-# A group is of a place and a call, and begins with the fallback's row. Blocking calls are named, all others are six
+# A group is of a place and a call, and begins with the fallback's row. Blocking calls are named, all others are eight
 # for each place.
 function read_costs(line, inside, name, row, blocking, unnamed, words) {
     if (costs_read++) {
@@ -21,11 +21,11 @@ function read_costs(line, inside, name, row, blocking, unnamed, words) {
             line = substr(line, RSTART + RLENGTH)
             name = tolower(substr(row, 8, index(row, "]") - 8))
             if (name == "fallback") {
-                split("reduce allgather reduce_scatter allreduce alltoall bcast", words, " ")
+                split("scatter allgather reduce_scatter allreduce alltoall bcast reduce gather", words, " ")
                 unnamed += blocking == ""
                 groups++
-                place_of[groups] = unnamed <= 6 ? "network" : "node"
-                call_of[groups] = blocking == "" ? words[unnamed % 6 + 1] : "blocking_" blocking
+                place_of[groups] = unnamed <= 8 ? "network" : "node"
+                call_of[groups] = blocking == "" ? words[unnamed % 8 + 1] : "blocking_" blocking
                 blocking = ""
             }
             gsub(/.*\{true, |[,}]/, "", row)
@@ -47,7 +47,7 @@ function read_costs(line, inside, name, row, blocking, unnamed, words) {
         }
     }
     close(sources "/calls/coll_flash_path.c")
-    if (unnamed != 12 || !pairwise_ranks || !pairwise_of_three) {
+    if (unnamed != 16 || !pairwise_ranks || !pairwise_of_three) {
         stop("no table of costs in the sources")
     }
 }
