@@ -26,7 +26,6 @@ all 2
 all 3
 mpi 5 -- test_bcast roots signatures many
 mpi 5 -- test_reduce roots big
-mpi 5 -- test_gather roots signatures
 for np in 1 4 5 6 7 8; do
     long all "$np"
 done

@@ -102,9 +102,9 @@ root_is_told() {
 root_loses() { # NP CALL [OPTION]...
     point "np $1, $2${3:+, ${*:3}}: a rank dies, and the root is told" root_is_told "$1" "${@:3}" -- test_lost dies "$2"
 }
-dies 2 scatter
 root_loses 3 gather_to_root
 long dies 2 gather_to_root
+long dies 2 scatter
 long root_loses 4 gather_to_root
 long root_loses 3 scatter
 long root_loses 3 scatter --mca coll_flash_progress off

@@ -26,7 +26,7 @@ ends_with() {
 }
 told_of_served() {
     informs "${by_mpirun[@]}" && holds 1 'Open MPI *Open MPI v[45]' && holds 1 '2 serves this job' &&
-        holds 10 'flash_.*: right' && ends_with 'go: 2 ranks on one node'
+        holds 8 'flash_.*: right' && ends_with 'go: 2 ranks on one node'
 }
 # A launcher that is no mpirun to flash_info, and one that keeps the parameters from the ranks.
 told_by_launcher() {
