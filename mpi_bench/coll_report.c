@@ -30,13 +30,15 @@ typedef struct column {
     }
 
 /*
- * The least that the links take: into some host come the blocks of all ranks that are elsewhere, or
- * what is broadcast; out of it go their sums.
+ * The least that links take of which each sends at that rate: into some host come the blocks of all
+ * ranks that are elsewhere, or what is broadcast; out of it go their sums. Of a gather each host sends
+ * its own blocks alone, at the same time as all others: an emulated host receives at any rate.
  */
 static double wire(const coll_job_t *job, const coll_row_t *row)
 {
-    double elsewhere = (double) (job->nranks - job->least_ranks) / job->nranks;
-    double bytes = (coll_operation.rooted ? 1 : elsewhere) * (double) row->total_bytes;
+    double here = (double) job->least_ranks / job->nranks;
+    double part = coll_operation.rooted ? 1 : coll_operation.collects ? here : 1 - here;
+    double bytes = part * (double) row->total_bytes;
 
     if (job->hosts < 2 || job->options->link_rate <= 0) {
         return NAN;
