@@ -17,7 +17,7 @@ goes_by() {
 on_hosts 2 2 --map-by node -- test_allgather types signatures big
 long on_hosts 2 2 --map-by node -- test_allgather
 on_hosts 2 2 --map-by node -- test_reduce_scatter
-on_hosts 2 2 --map-by node -- test_extension
+long on_hosts 2 2 --map-by node -- test_extension
 on_hosts 2 2 --map-by node --mca coll_flash_on_node yes -- test_requests many_communicators come_and_go
 long on_hosts 2 2 --map-by node --mca coll_flash_ring_order rank -- test_reduce_scatter
 point '2 hosts x 2, in turn: the ring goes by the machine' \

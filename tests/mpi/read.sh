@@ -49,7 +49,7 @@ rights_are_lost() { # NP
     mpi "$1" -- test_rights each all
     own_job mpi "$1" -- test_rights filter
 }
-rights_are_lost 2
+long rights_are_lost 2
 rights_are_lost 3
 long rights_are_lost 4
 point 'a right that is lost: said once by each rank' says 2 'cannot be read: such blocks are copied' 2 \

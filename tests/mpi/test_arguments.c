@@ -274,7 +274,7 @@ static void explanations(void)
     check(strstr(text, "<- chosen") != NULL && strlen(text) < 512, "explain says: %s", text);
     check_class(MPIX_Flash_explain("reduce_scatter", 0, RANKS, 1, text, SIZE), MPI_SUCCESS,
                 "explain: no bytes");
-    check_class(MPIX_Flash_explain("gather", 1, RANKS, 0, text, SIZE), MPI_ERR_ARG,
+    check_class(MPIX_Flash_explain("gatherv", 1, RANKS, 0, text, SIZE), MPI_ERR_ARG,
                 "explain: no such call");
     check_class(MPIX_Flash_explain(NULL, 1, RANKS, 0, text, SIZE), MPI_ERR_ARG, "explain: no call");
     check_class(MPIX_Flash_explain("allgather", -1, RANKS, 0, text, SIZE), MPI_ERR_ARG,

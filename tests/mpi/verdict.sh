@@ -53,7 +53,7 @@ explains_calls() {
 }
 point 'flash_info --explain: what a call costs, and the choice' explains_calls
 point 'flash_info: go' told_of_served
-point 'flash_info: go, by another launcher and without a progress thread' told_by_launcher
+long point 'flash_info: go, by another launcher and without a progress thread' told_by_launcher
 point 'flash_info: no, the launcher passes no parameters on' told_of_silence
 point 'flash_info: no, flash is switched off' no_go 'flash does not serve this job' "${by_mpirun[@]}" \
     --mca coll_flash_priority -1

@@ -93,7 +93,7 @@ static inline uint32_t tap_given_stride(void)
  */
 static inline uint32_t tap_stride(void)
 {
-    return tap_given_stride() > 1 ? tap_given_stride() : tap_is_short() ? 13 : 1;
+    return tap_given_stride() > 1 ? tap_given_stride() : tap_is_short() ? 19 : 1;
 }
 
 /*
