@@ -83,7 +83,7 @@ not_served() {
         >"$log" 2>&1 && holds 2 'FAILED: # NOTE: flash does not serve'
 }
 if command -v python3 >/dev/null; then
-    long point 'flash_compare' compares
+    point 'flash_compare' compares
     if [[ ${FLASH_SANITIZER-} == thread ]]; then
         skip 'flash_compare: own-ucx' "Open MPI's pml ucx crashes with ThreadSanitizer, without flash"
     fi
