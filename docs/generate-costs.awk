@@ -5,8 +5,8 @@
 # ------------------------------------------------------------ costs
 
 # The rows of the built-in table, in the order of the source: costs[GROUP, ALGORITHM] is "FIXED RANK DOUBLING BYTE".
-# A group is of a place and a call, and begins with the fallback's row. Blocking calls are named, all others are eight
-# for each place.
+# A group is of a place and a call, and begins with the fallback's row. The groups of blocking calls are told by their
+# name, all others by their order, which is that of the kinds: eight for each place.
 function read_costs(line, inside, name, row, blocking, unnamed, words) {
     if (costs_read++) {
         return

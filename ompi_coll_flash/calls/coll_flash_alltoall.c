@@ -13,8 +13,6 @@
  */
 #include "calls/coll_flash_packed.h"
 
-#include <stdlib.h>
-
 mca_coll_flash_reason_t mca_coll_flash_alltoall_reason(ompi_communicator_t *comm)
 {
     return mca_coll_flash_may_exchange(comm) ? FLASH_NO_REASON : FLASH_TOO_MANY_RANKS;
@@ -126,39 +124,6 @@ int mca_coll_flash_start_alltoall(mca_coll_flash_module_t *module, mca_coll_flas
 
 typedef mca_coll_flash_arguments_t arguments_t;
 
-/* What leaves: as it is; or packed, if its type has gaps, or if what arrives comes to its place. */
-static int place_sent(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
-                      const void *buffer, bool in_place, flash_op_params_t *params,
-                      const void **on_device)
-{
-    int ranks = ompi_comm_size(request->module->comm);
-    int rc = mca_coll_flash_find_blocks(layout, buffer, on_device);
-
-    params->input = (const char *) buffer + layout->true_lb;
-    if (rc != MPI_SUCCESS || (mca_coll_flash_are_packed(layout) && !in_place)) {
-        return rc;
-    }
-    request->packed = malloc((size_t) ranks * mca_coll_flash_block_bytes(layout));
-    if (request->packed == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    params->input = request->packed;
-    return *on_device != NULL ? MPI_SUCCESS /* copied when there is what copies */
-                              : mca_coll_flash_pack_blocks(layout, buffer, ranks, request->packed);
-}
-
-/* What arrives, which is unpacked at the end if its type has gaps. */
-static int place_received(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
-                          void *buffer, flash_op_params_t *params, const void **on_device)
-{
-    int rc = mca_coll_flash_find_blocks(layout, buffer, on_device);
-
-    params->output = (char *) buffer + layout->true_lb;
-    return rc != MPI_SUCCESS || mca_coll_flash_are_packed(layout)
-               ? rc
-               : mca_coll_flash_place_packed(request, layout, buffer, params);
-}
-
 static int stage(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
                  bool in_place, const void *input, const void *output)
 {
@@ -181,7 +146,6 @@ static int place_bytes(mca_coll_flash_request_t *request, const arguments_t *a,
     const void *device_input = NULL, *device_output = NULL;
     int rc;
 
-    params->element = 1;
     params->schedule.blocks.count = params->schedule.out.count =
         mca_coll_flash_block_bytes(&received);
     if (mca_coll_flash_block_bytes(&sent) != mca_coll_flash_block_bytes(&received)) {
@@ -190,10 +154,10 @@ static int place_bytes(mca_coll_flash_request_t *request, const arguments_t *a,
     if (mca_coll_flash_block_bytes(&sent) == 0) {
         return MPI_SUCCESS;
     }
-    rc = place_sent(request, &sent, in_place ? a->recvbuf : a->sendbuf, in_place, params,
-                    &device_input);
+    rc = mca_coll_flash_place_sent(request, &sent, in_place ? a->recvbuf : a->sendbuf, in_place,
+                                   params, &device_input);
     if (rc == MPI_SUCCESS) {
-        rc = place_received(request, &received, a->recvbuf, params, &device_output);
+        rc = mca_coll_flash_place_received(request, &received, a->recvbuf, params, &device_output);
     }
     return rc == MPI_SUCCESS ? stage(request, &received, in_place, device_input, device_output)
                              : rc;
@@ -202,17 +166,8 @@ static int place_bytes(mca_coll_flash_request_t *request, const arguments_t *a,
 static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
                  const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
 {
-    mca_coll_flash_request_t *made = mca_coll_flash_request_new(module, ticket, FLASH_ALLTOALL);
-    flash_op_params_t params = {.input = NULL};
-    int rc;
-
     (void) path;
-    if (made == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    rc = place_bytes(made, a, &params);
-    return rc != MPI_SUCCESS ? mca_coll_flash_request_refuse(made, rc, request)
-                             : mca_coll_flash_request_start(made, &params, request);
+    return mca_coll_flash_start_bytes(module, ticket, a, place_bytes, request);
 }
 
 static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_request_t **request)

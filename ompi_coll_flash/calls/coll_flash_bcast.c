@@ -81,19 +81,8 @@ static int place(mca_coll_flash_request_t *request, const arguments_t *a, flash_
 static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
                  const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
 {
-    flash_op_params_t params = {.element = 1};
-    mca_coll_flash_request_t *made;
-    int rc;
-
     (void) path;
-    ticket.from_root = mca_coll_flash_from_root(module, a);
-    made = mca_coll_flash_request_new(module, ticket, FLASH_BCAST);
-    if (made == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    rc = place(made, a, &params);
-    return rc != MPI_SUCCESS ? mca_coll_flash_request_refuse(made, rc, request)
-                             : mca_coll_flash_request_start(made, &params, request);
+    return mca_coll_flash_start_bytes(module, ticket, a, place, request);
 }
 
 /* ------------------------------------------------------------ MPI's functions */

@@ -15,18 +15,6 @@
 
 typedef mca_coll_flash_arguments_t arguments_t;
 
-/* What arrives at the root, which unpacks it at the end if its type has gaps. */
-static int place_received(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
-                          void *buffer, flash_op_params_t *params, const void **on_device)
-{
-    int rc = mca_coll_flash_find_blocks(layout, buffer, on_device);
-
-    params->output = (char *) buffer + layout->true_lb;
-    return rc != MPI_SUCCESS || mca_coll_flash_are_packed(layout)
-               ? rc
-               : mca_coll_flash_place_packed(request, layout, buffer, params);
-}
-
 /* Where the root has its own block in the end, or its packed form. */
 static char *own_place(const mca_coll_flash_request_t *request, const flash_op_params_t *params)
 {
@@ -103,7 +91,7 @@ static int place(mca_coll_flash_request_t *request, const arguments_t *a, flash_
         return MPI_SUCCESS;
     }
     if (root) {
-        rc = place_received(request, &received, a->recvbuf, params, &device_output);
+        rc = mca_coll_flash_place_received(request, &received, a->recvbuf, params, &device_output);
     }
     if (rc == MPI_SUCCESS) {
         rc = in_place ? place_own(request, &received, a->recvbuf, params)
@@ -118,19 +106,8 @@ static int place(mca_coll_flash_request_t *request, const arguments_t *a, flash_
 static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
                  const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
 {
-    flash_op_params_t params = {.element = 1};
-    mca_coll_flash_request_t *made;
-    int rc;
-
     (void) path;
-    ticket.from_root = mca_coll_flash_from_root(module, a);
-    made = mca_coll_flash_request_new(module, ticket, FLASH_GATHER);
-    if (made == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    rc = place(made, a, &params);
-    return rc != MPI_SUCCESS ? mca_coll_flash_request_refuse(made, rc, request)
-                             : mca_coll_flash_request_start(made, &params, request);
+    return mca_coll_flash_start_bytes(module, ticket, a, place, request);
 }
 
 /* ------------------------------------------------------------ MPI's functions */

@@ -40,7 +40,8 @@ bool mca_coll_flash_is_dense(MPI_Datatype type, flash_count_t count)
            (count <= 1 || extent == (ptrdiff_t) size);
 }
 
-bool mca_coll_flash_are_packed(const mca_coll_flash_layout_t *layout)
+/* Whether the blocks lie in memory as their packed form does: there are two at least. */
+static bool are_packed(const mca_coll_flash_layout_t *layout)
 {
     return mca_coll_flash_is_dense(layout->type, 2);
 }
@@ -61,11 +62,10 @@ int mca_coll_flash_find_block(const mca_coll_flash_layout_t *layout, const void 
                      mca_coll_flash_is_dense(layout->type, layout->count), on_device);
 }
 
-int mca_coll_flash_find_blocks(const mca_coll_flash_layout_t *layout, const void *buffer,
-                               const void **on_device)
+static int find_blocks(const mca_coll_flash_layout_t *layout, const void *buffer,
+                       const void **on_device)
 {
-    return find_side((const char *) buffer + layout->true_lb, mca_coll_flash_are_packed(layout),
-                     on_device);
+    return find_side((const char *) buffer + layout->true_lb, are_packed(layout), on_device);
 }
 
 /* Of `count` elements at `elements` into `packed`, or back. MPI_Pack ends at 2^31 bytes. */
@@ -103,8 +103,9 @@ int mca_coll_flash_pack(const void *from, flash_count_t count, MPI_Datatype type
     return convert(true, to, (char *) (uintptr_t) from, count, type);
 }
 
-int mca_coll_flash_pack_blocks(const mca_coll_flash_layout_t *layout, const char *blocks, int ranks,
-                               char *packed)
+/* Of equal blocks, one behind another. */
+static int pack_blocks(const mca_coll_flash_layout_t *layout, const char *blocks, int ranks,
+                       char *packed)
 {
     int rc = MPI_SUCCESS;
 
@@ -226,4 +227,56 @@ int mca_coll_flash_place_packed_block(mca_coll_flash_request_t *request,
     request->finish = unpack_one;
     params->output = request->scratch;
     return MPI_SUCCESS;
+}
+
+/* ---------------------------------------------------------------- calls of bytes */
+
+int mca_coll_flash_place_sent(mca_coll_flash_request_t *request,
+                              const mca_coll_flash_layout_t *layout, const void *buffer,
+                              bool copies, flash_op_params_t *params, const void **on_device)
+{
+    int ranks = ompi_comm_size(request->module->comm);
+    int rc = find_blocks(layout, buffer, on_device);
+
+    params->input = (const char *) buffer + layout->true_lb;
+    if (rc != MPI_SUCCESS || (are_packed(layout) && !copies)) {
+        return rc;
+    }
+    request->packed = malloc((size_t) ranks * mca_coll_flash_block_bytes(layout));
+    if (request->packed == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    params->input = request->packed;
+    return *on_device != NULL ? MPI_SUCCESS /* copied when there is what copies */
+                              : pack_blocks(layout, buffer, ranks, request->packed);
+}
+
+int mca_coll_flash_place_received(mca_coll_flash_request_t *request,
+                                  const mca_coll_flash_layout_t *layout, void *buffer,
+                                  flash_op_params_t *params, const void **on_device)
+{
+    int rc = find_blocks(layout, buffer, on_device);
+
+    params->output = (char *) buffer + layout->true_lb;
+    return rc != MPI_SUCCESS || are_packed(layout)
+               ? rc
+               : mca_coll_flash_place_packed(request, layout, buffer, params);
+}
+
+int mca_coll_flash_start_bytes(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                               const mca_coll_flash_arguments_t *arguments,
+                               mca_coll_flash_place_t place, ompi_request_t **request)
+{
+    flash_op_params_t params = {.element = 1};
+    mca_coll_flash_request_t *made;
+    int rc;
+
+    ticket.from_root = mca_coll_flash_from_root(module, arguments);
+    made = mca_coll_flash_request_new(module, ticket, arguments->kind);
+    if (made == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    rc = place(made, arguments, &params);
+    return rc != MPI_SUCCESS ? mca_coll_flash_request_refuse(made, rc, request)
+                             : mca_coll_flash_request_start(made, &params, request);
 }

@@ -41,22 +41,15 @@ static inline size_t mca_coll_flash_block_bytes(const mca_coll_flash_layout_t *l
 }
 /* Whether `count` elements lie in memory as their packed form does. */
 bool mca_coll_flash_is_dense(MPI_Datatype type, flash_count_t count);
-/* The same of equal blocks, of which there are two at least. */
-bool mca_coll_flash_are_packed(const mca_coll_flash_layout_t *layout);
 /*
- * Of a side that is not empty, and has one block or all ranks': where its first data lie, if in a
- * device's memory, or NULL. MPI_SUCCESS, or MPI_ERR_BUFFER: there is no buffer, or it would have to
- * be packed there, which is explained.
+ * `on_device` gets the address of the first data of a block that is not empty, if a device's memory
+ * has them; else NULL. MPI_SUCCESS, or MPI_ERR_BUFFER: there is no buffer, or the block would have to
+ * be packed in a device's memory, which is explained.
  */
 int mca_coll_flash_find_block(const mca_coll_flash_layout_t *layout, const void *buffer,
                               const void **on_device);
-int mca_coll_flash_find_blocks(const mca_coll_flash_layout_t *layout, const void *buffer,
-                               const void **on_device);
 /* MPI_Pack, beyond 2^31 bytes, too. MPI_SUCCESS or MPI_ERR_INTERN. */
 int mca_coll_flash_pack(const void *from, flash_count_t count, MPI_Datatype type, char *to);
-/* Of equal blocks, one behind another. */
-int mca_coll_flash_pack_blocks(const mca_coll_flash_layout_t *layout, const char *blocks, int ranks,
-                               char *packed);
 /*
  * Gives the request packed blocks as its output, which it unpacks to `recvbuf`. MPI_SUCCESS or
  * MPI_ERR_NO_MEM.
@@ -68,5 +61,30 @@ int mca_coll_flash_place_packed(mca_coll_flash_request_t *request,
 int mca_coll_flash_place_packed_block(mca_coll_flash_request_t *request,
                                       const mca_coll_flash_layout_t *layout, void *recvbuf,
                                       flash_op_params_t *params);
+
+/*
+ * All ranks' blocks that this rank sends, as the input: in place, or packed if the type has gaps or
+ * `copies` says that what arrives takes their place. Blocks in a device's memory are not copied, but
+ * told by `on_device`. MPI_SUCCESS, MPI_ERR_BUFFER or MPI_ERR_NO_MEM.
+ */
+int mca_coll_flash_place_sent(mca_coll_flash_request_t *request,
+                              const mca_coll_flash_layout_t *layout, const void *buffer,
+                              bool copies, flash_op_params_t *params, const void **on_device);
+/* All ranks' blocks that this rank receives, as the output; the request unpacks those of a type with
+   gaps at its end. The same errors. */
+int mca_coll_flash_place_received(mca_coll_flash_request_t *request,
+                                  const mca_coll_flash_layout_t *layout, void *buffer,
+                                  flash_op_params_t *params, const void **on_device);
+
+/*
+ * Starts a call whose bytes travel, because ranks may describe its blocks by different types. `place`
+ * says of what length the blocks are, and where they lie; its error refuses the request.
+ */
+typedef int (*mca_coll_flash_place_t)(mca_coll_flash_request_t *request,
+                                      const mca_coll_flash_arguments_t *arguments,
+                                      flash_op_params_t *params);
+int mca_coll_flash_start_bytes(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                               const mca_coll_flash_arguments_t *arguments,
+                               mca_coll_flash_place_t place, ompi_request_t **request);
 
 #endif /* COLL_FLASH_PACKED_H */

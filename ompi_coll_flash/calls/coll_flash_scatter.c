@@ -9,28 +9,7 @@
  */
 #include "calls/coll_flash_packed.h"
 
-#include <stdlib.h>
-
 typedef mca_coll_flash_arguments_t arguments_t;
-
-/* What leaves the root: as it is, or packed if its type has gaps. */
-static int place_sent(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
-                      const void *buffer, flash_op_params_t *params, const void **on_device)
-{
-    int ranks = ompi_comm_size(request->module->comm);
-    int rc = mca_coll_flash_find_blocks(layout, buffer, on_device);
-
-    params->input = (const char *) buffer + layout->true_lb;
-    if (rc != MPI_SUCCESS || mca_coll_flash_are_packed(layout)) {
-        return rc;
-    }
-    request->packed = malloc((size_t) ranks * mca_coll_flash_block_bytes(layout));
-    if (request->packed == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    params->input = request->packed;
-    return mca_coll_flash_pack_blocks(layout, buffer, ranks, request->packed);
-}
 
 /* The own block, which is unpacked at the end if its type has gaps. */
 static int place_received(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
@@ -69,7 +48,7 @@ static int place(mca_coll_flash_request_t *request, const arguments_t *a, flash_
         return MPI_SUCCESS;
     }
     if (root) {
-        rc = place_sent(request, &sent, a->sendbuf, params, &device_input);
+        rc = mca_coll_flash_place_sent(request, &sent, a->sendbuf, false, params, &device_input);
     }
     if (rc == MPI_SUCCESS && a->recvbuf == MPI_IN_PLACE) {
         place_nothing(request, params);
@@ -84,19 +63,8 @@ static int place(mca_coll_flash_request_t *request, const arguments_t *a, flash_
 static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
                  const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
 {
-    flash_op_params_t params = {.element = 1};
-    mca_coll_flash_request_t *made;
-    int rc;
-
     (void) path;
-    ticket.from_root = mca_coll_flash_from_root(module, a);
-    made = mca_coll_flash_request_new(module, ticket, FLASH_SCATTER);
-    if (made == NULL) {
-        return MPI_ERR_NO_MEM;
-    }
-    rc = place(made, a, &params);
-    return rc != MPI_SUCCESS ? mca_coll_flash_request_refuse(made, rc, request)
-                             : mca_coll_flash_request_start(made, &params, request);
+    return mca_coll_flash_start_bytes(module, ticket, a, place, request);
 }
 
 /* ------------------------------------------------------------ MPI's functions */

@@ -76,8 +76,9 @@ int mca_coll_flash_large_reduce_init(const void *sendbuf, void *recvbuf, flash_l
 }
 
 /*
- * Of a gather or a scatter: whether a block is short enough. `receives`: the side that this rank
- * surely has is the one that is received.
+ * Whether a block of a gather or a scatter is short enough, by the side that MPI defines on this rank:
+ * the one that is received, if `receives`, or the one that is sent. The rank may leave the other one
+ * undefined.
  */
 static bool side_fits(const char *name, bool receives, size_t sendcount, MPI_Datatype sendtype,
                       size_t recvcount, MPI_Datatype recvtype, mca_coll_base_module_t *module)

@@ -86,34 +86,38 @@ typedef cost_t table_t[2][FLASH_COST_CALLS][FLASH_PATHS];
  * its allgathers took as long on two hosts, and allreduces were not measured.
  */
 static const table_t built_in = {
-    {{[FLASH_FALLBACK] = {true, 0, 0, 46000, 4000},
-      [FLASH_RING] = {true, 900000, 300000, 0, 0},
-      [FLASH_RECDBL] = {true, 8000, 0, 30000, 4500}},
-     {[FLASH_FALLBACK] = {true, 0, 0, 92000, 8000},
-      [FLASH_RING] = {true, 900000, 300000, 0, 0},
-      [FLASH_RECDBL] = {true, 0, 0, 30000, 4000},
-      [FLASH_PAIRWISE] = {true, 106000, 22000, 0, 3000}},
-     {[FLASH_FALLBACK] = {true, 0, 0, 92000, 4000}, [FLASH_RING] = {true, 1800000, 600000, 0, 0}},
-     {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 900000, 600000, 0, 0}},
-     {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1100000, 0, 0}},
-     {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1100000, 0, 0}},
+    {[FLASH_ALLGATHER] = {[FLASH_FALLBACK] = {true, 0, 0, 46000, 4000},
+                          [FLASH_RING] = {true, 900000, 300000, 0, 0},
+                          [FLASH_RECDBL] = {true, 8000, 0, 30000, 4500}},
+     [FLASH_REDUCE_SCATTER] = {[FLASH_FALLBACK] = {true, 0, 0, 92000, 8000},
+                               [FLASH_RING] = {true, 900000, 300000, 0, 0},
+                               [FLASH_RECDBL] = {true, 0, 0, 30000, 4000},
+                               [FLASH_PAIRWISE] = {true, 106000, 22000, 0, 3000}},
+     [FLASH_ALLREDUCE] = {[FLASH_FALLBACK] = {true, 0, 0, 92000, 4000},
+                          [FLASH_RING] = {true, 1800000, 600000, 0, 0}},
+     [FLASH_ALLTOALL] =
+         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 900000, 600000, 0, 0}},
+     [FLASH_BCAST] =
+         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1100000, 0, 0}},
+     [FLASH_REDUCE] =
+         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1100000, 0, 0}},
      [FLASH_GATHER] = {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}},
      [FLASH_SCATTER] =
          {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1200000, 0, 0}},
      [BLOCKING(FLASH_REDUCE_SCATTER)] =
          {[FLASH_FALLBACK] = {true, 0, 0, 0, 1000}, [FLASH_RING] = {true, 0, 4194303, 0, 0}}},
-    {{[FLASH_FALLBACK] = {true, 0, 3800, 0, 260},
-      [FLASH_RING] = {true, 0, 17000, 0, 186},
-      [FLASH_SHM] = {true, 0, 1700, 0, 215}},
-     {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900},
-      [FLASH_RING] = {true, 0, 41000, 0, 0},
-      [FLASH_SHM] = {true, 0, 2000, 0, 160}},
-     {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900}},
-     {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}},
-     {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}},
-     {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900}},
-     {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}},
-     {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}}}};
+    {[FLASH_ALLGATHER] = {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260},
+                          [FLASH_RING] = {true, 0, 17000, 0, 186},
+                          [FLASH_SHM] = {true, 0, 1700, 0, 215}},
+     [FLASH_REDUCE_SCATTER] = {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900},
+                               [FLASH_RING] = {true, 0, 41000, 0, 0},
+                               [FLASH_SHM] = {true, 0, 2000, 0, 160}},
+     [FLASH_ALLREDUCE] = {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900}},
+     [FLASH_ALLTOALL] = {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}},
+     [FLASH_BCAST] = {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}},
+     [FLASH_REDUCE] = {[FLASH_FALLBACK] = {true, 0, 7700, 0, 900}},
+     [FLASH_GATHER] = {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}},
+     [FLASH_SCATTER] = {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260}}}};
 
 /*
  * Reduce-scatters of three ranks between nodes have no pairwise cost below these bytes, all blocks

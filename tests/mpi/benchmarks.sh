@@ -27,21 +27,13 @@ for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block iallred
         measures 3 '  recdbl$' 2 "flash_$name" -m 64:256 "${short[@]}"
     beside "${more[@]}" point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
 done
-for name in ibcast ireduce; do
-    beside point "np 2 flash_$name: large sizes by the chain" \
+for name in ibcast ireduce igather iscatter; do
+    way=chain more=()
+    [[ $name != i[gs]* ]] || way=exchange
+    [[ $name != iscatter ]] || more=(long)
+    beside "${more[@]}" point "np 2 flash_$name: large sizes by the $way" \
         measures 2 '  ring$' 2 "flash_$name" -m 1M:2M "${short[@]}"
-    beside long point "np 3 flash_$name: large sizes by the chain" \
-        measures 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}"
-    beside long point "np 2 flash_$name: small sizes by none" \
-        measures 3 '  fallback$' 2 "flash_$name" -m 64K:256K "${short[@]}" -t 3 -f --compute=sleep
-    beside long point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
-done
-beside point 'np 2 flash_igather: large sizes by flash' \
-    measures 2 '  ring$' 2 flash_igather -m 1M:2M "${short[@]}"
-beside long point 'np 2 flash_iscatter: large sizes by flash' \
-    measures 2 '  ring$' 2 flash_iscatter -m 1M:2M "${short[@]}"
-for name in igather iscatter; do
-    beside long point "np 3 flash_$name: large sizes by flash" \
+    beside long point "np 3 flash_$name: large sizes by the $way" \
         measures 2 '  ring$' 3 "flash_$name" -m 1M:2M "${short[@]}"
     beside long point "np 2 flash_$name: small sizes by none" \
         measures 3 '  fallback$' 2 "flash_$name" -m 64K:256K "${short[@]}" -t 3 -f --compute=sleep
