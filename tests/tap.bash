@@ -1,6 +1,7 @@
 # tap.bash: sourced by tests in shell: points of TAP.
 #
-#   point NAME COMMAND...   a point: COMMAND ends with 0; what it prints is in "$output"
+#   point NAME COMMAND...   a point: COMMAND ends with 0; what it prints is in "$output". A line `note: ...` of it is
+#                           printed where the point holds, too
 #   skip NAME REASON        a point that is not tried here
 #   long COMMAND...         the points of COMMAND are of the long tier
 #   beside COMMAND...       the points of COMMAND, which mostly wait, run beside each other until the plan
@@ -65,6 +66,7 @@ why() {
 judge() {
     if (($2 == 0)); then
         say ok "$1"
+        sed -n 's/^note: /# /p' "$3"
         return
     fi
     fail "$1" why "$3"

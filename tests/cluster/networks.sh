@@ -7,6 +7,8 @@
 set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/run_on.bash"
+# shellcheck source=/dev/null
+source "$top_srcdir/tests/mpi/survivors.bash"
 
 # UCX warns of what it does not know; the names of its settings have changed.
 settings_are_known() {
@@ -88,10 +90,9 @@ else
 fi
 # A rank dies when what its neighbour sends it no longer fits into the connection.
 rank_dies() {
-    run_on 3 1 200mbit --enable-recovery -x UCX_TCP_SNDBUF=32K \
-        -x UCX_TCP_RCVBUF=32K --mca coll_flash_probe_seconds 1 -- test_lost dies "$1" \
-        >"$log" 2>&1 || :
-    holds 2 'at last: MPI_ERR_OTHER' && holds 2 'once more: MPI_ERR_OTHER' &&
+    ranks_end run_on 3 1 200mbit --enable-recovery -x UCX_TCP_SNDBUF=32K \
+        -x UCX_TCP_RCVBUF=32K --mca coll_flash_probe_seconds 1 -- test_lost dies "$1" &&
+        holds 2 'at last: MPI_ERR_OTHER' && holds 2 'once more: MPI_ERR_OTHER' &&
         holds 0 'called right' && holds + 'Gone:  rank 1 of MPI_COMM_WORLD'
 }
 for call in gather reduce; do

@@ -26,7 +26,7 @@ run_on() {
     executable=$(executable_of "$1")
     [[ $executable == "$1" ]] && shift
     [[ $executable == */* ]] || executable=$programs/$executable
-    folder=$(mktemp -d "$scratch/ranks.XXXXXX")
+    folder=${ranks_folder:-$(mktemp -d "$scratch/ranks.XXXXXX")}
     timeout --kill-after=10 $((5 * FLASH_TEST_TIMEOUT)) "$hosts" -n "$number" -p "$ranks" -r "$rate" "${hosts_options[@]}" \
         --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" --mca coll flash \
         --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" --mca coll_flash_algorithm ring \

@@ -6,6 +6,8 @@
 set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+# shellcheck source=/dev/null
+source "$top_srcdir/tests/mpi/survivors.bash"
 
 # shellcheck disable=SC2034 # the runner's
 is_beside=yes # all points, which mostly wait
@@ -38,9 +40,8 @@ names_the_dead() {
 survivors_are_told() {
     local np=$1
     shift
-    run "$np" --enable-recovery --mca coll_flash_probe_seconds 1 \
-        "$@" >"$log" 2>&1 || :
-    holds $((np - 1)) 'at last: MPI_ERR_OTHER' && holds $((np - 1)) 'once more: MPI_ERR_OTHER' &&
+    ranks_end run "$np" --enable-recovery --mca coll_flash_probe_seconds 1 "$@" &&
+        holds $((np - 1)) 'at last: MPI_ERR_OTHER' && holds $((np - 1)) 'once more: MPI_ERR_OTHER' &&
         holds 0 'called right' && holds 0 'ended with a piece pending' && names_the_dead &&
         { told peer-lost >/dev/null || told transport-failed >/dev/null || told peer-lost; }
 }
@@ -95,8 +96,8 @@ long dies 3 reduce_to_root "${chain[@]}" --mca coll_flash_progress off
 root_is_told() {
     local np=$1
     shift
-    run "$np" --enable-recovery --mca coll_flash_probe_seconds 1 "$@" >"$log" 2>&1 || :
-    holds 1 'rank 0, pid [0-9]*: at last: MPI_ERR_OTHER' && holds $((np - 1)) ': at last: ' &&
+    ranks_end run "$np" --enable-recovery --mca coll_flash_probe_seconds 1 "$@" &&
+        holds 1 'rank 0, pid [0-9]*: at last: MPI_ERR_OTHER' && holds $((np - 1)) ': at last: ' &&
         holds 0 'called right' && holds + ': *rank 1 of MPI_COMM_WORLD'
 }
 root_loses() { # NP CALL [OPTION]...
@@ -172,10 +173,10 @@ sizes_are_apart() {
     printf 'node %s %s\n' allgather 'fallback 0 0 0 1000' allgather 'ring 2000000 0 0 0' \
         reduce_scatter 'fallback 0 0 0 1000' reduce_scatter 'pairwise 0 0 0 500' \
         reduce_scatter 'ring 1000000 0 0 0' >"$scratch/apart"
-    run 2 --enable-recovery --mca coll_flash_costs "$scratch/apart" \
+    ranks_end run 2 --enable-recovery --mca coll_flash_costs "$scratch/apart" \
         --mca coll_flash_stall_seconds 1 --mca coll_flash_stall_error 1 -- \
-        test_lost apart "$1" >"$log" 2>&1 || :
-    holds 1 'rank 0, .*: at last: MPI_ERR_OTHER' && holds 0 'at last: success' &&
+        test_lost apart "$1" &&
+        holds 1 'rank 0, .*: at last: MPI_ERR_OTHER' && holds 0 'at last: success' &&
         holds 0 'called right' && holds "$2" 'rank 1, .*: at last: MPI_ERR_OTHER' &&
         holds + 'has done so for 1 seconds' && told stalled &&
         holds + 'algorithms differ where sizes differ'
@@ -209,18 +210,18 @@ echoes_come_in() {
 }
 # Nor does it pass for one that a dead rank has blocked: what it sent before came in behind all of that.
 late_beside_the_dead() {
-    run 4 --enable-recovery --mca coll_flash_probe_seconds 1 -- \
-        test_lost beside "$1" >"$log" 2>&1 || :
-    holds 3 'at last: success' && holds 0 'called right' && holds 0 'Nothing comes in' && holds 0 'Gone:'
+    ranks_end run 4 --enable-recovery --mca coll_flash_probe_seconds 1 -- \
+        test_lost beside "$1" &&
+        holds 3 'at last: success' && holds 0 'called right' && holds 0 'Nothing comes in' && holds 0 'Gone:'
 }
 for call in gather reduce; do
     point "np 4, $call: a rank is late for others than the dead" late_beside_the_dead "$call"
 done
 # Given up: each rank ends with an error, the late one included, which comes when both others have theirs.
 late_rank_is_given_up() {
-    FLASH_TEST_UNTIL='at last: ' run 3 --enable-recovery --mca coll_flash_stall_seconds 2 \
-        --mca coll_flash_stall_error 1 "$@" >"$log" 2>&1 || :
-    holds 3 'at last: MPI_ERR_OTHER' && holds 3 'once more: MPI_ERR_OTHER' &&
+    FLASH_TEST_UNTIL='at last: ' ranks_end run 3 --enable-recovery --mca coll_flash_stall_seconds 2 \
+        --mca coll_flash_stall_error 1 "$@" &&
+        holds 3 'at last: MPI_ERR_OTHER' && holds 3 'once more: MPI_ERR_OTHER' &&
         holds 0 'called right' && holds + 'That rank is given up'
 }
 late_for_shm() {
