@@ -68,10 +68,10 @@ function cost_rows(group, names, n, k, row) {
 
 function cost_of(group, name, ranks, bytes, part, sent, rounds) {
     sent = (bytes - int(bytes / ranks)) * (call_of[group] ~ /allreduce$/ ? 2 : 1)
-    sent = call_of[group] ~ /^(bcast|reduce)$/ ? bytes : sent
     while (2 ^ rounds < ranks) {
         rounds++
     }
+    sent = call_of[group] ~ /^(bcast|reduce)$/ ? bytes * rounds : sent
     split(costs[group, name], part, " ")
     return part[1] + part[2] * (ranks - 1) + part[3] * rounds + int(sent * part[4] / 1000)
 }
@@ -81,7 +81,7 @@ function cheapest(group, ranks, bytes, names, n, k, cost, low, best) {
     n = split("fallback ring shm recdbl pairwise", names, " ")
     for (k = 1; k <= n; k++) {
         if (!((group, names[k]) in costs) || (names[k] == "recdbl" && (bytes > 2 ^ 20 || ranks == 3)) ||
-            (names[k] == "ring" && call_of[group] == "alltoall" && ranks > pairwise_ranks) ||
+            (names[k] == "ring" && call_of[group] ~ /^(alltoall|gather|scatter)$/ && ranks > pairwise_ranks) ||
             (names[k] == "pairwise" && (ranks > pairwise_ranks || (ranks == 3 && bytes < pairwise_of_three)))) {
             continue
         }

@@ -61,29 +61,17 @@ typedef cost_t table_t[2][FLASH_COST_CALLS][FLASH_PATHS];
  * with two hardware threads for each rank was measured. For two ranks they cross shared memory's
  * rows at 1 MiB and 512 KiB.
  *
- * An allreduce's rows were not fitted. Its ring makes the steps of an allgather's and of a
- * reduce-scatter's, and has the sum of their rows; what falls back has an allgather's time for a byte,
- * and a reduce-scatter's for a doubling. Nor were an all-to-all's: what falls back has an allgather's
- * time for a byte and none for a doubling, since Open MPI sends to all ranks at once; the exchange has
- * an allgather's fixed time, and twice its time for each other rank, to which there is a connection.
- * Within a node the ring of both has no row, so that the choice never
- * is that: the rows of what falls back are there to be told.
+ * The ring of other calls than allgathers and reduce-scatters has no row within a node, where it was not
+ * measured, so that the choice never is that: the rows of what falls back are there to be told. A
+ * gather's has none between nodes either, since it gained on two hosts, and lost on eight.
  *
- * Nor were a broadcast's and a reduce's rows measured. What falls back has the time of sending the
- * block once, though Open MPI's root may send it to each rank, and no time for a doubling. The chain
- * has twice an allgather's fixed time, and for each other rank the time of a segment of 256 KiB: so
- * much later than the rank before it, each rank has the block. Within a node the chain has no row.
+ * On more ranks than eight nothing was measured. The rows of chains, and of what has a root, there choose
+ * the ring for larger blocks than what was measured would: on a chain each rank has the block later
+ * than the rank before it, and of a scatter the root gains the time of all blocks, the others that of
+ * one alone.
  *
- * Nor were a scatter's. What falls back has the root's time for the bytes of its link, as an
- * all-to-all's has; the exchange has twice an allgather's fixed time, and twice an all-to-all's for
- * each other rank: the root gains its time for these bytes, the others that of one block alone. Within
- * a node the exchange has no row. A gather's has none anywhere: beside a computation on the cores of
- * four emulated hosts it took as long as Open MPI's call, and hid next to nothing.
- *
- * Of blocking calls, reduce-scatters alone have rows, between nodes, and these choose the ring for
- * blocks of 4 MiB and more: there its time alone was 0.21 to 0.34 of that of Open MPI's
- * MPI_Reduce_scatter_block, on two and four hosts (docs/results/goals.tsv). All else is Open MPI's:
- * its allgathers took as long on two hosts, and allreduces were not measured.
+ * Blocking calls have rows between nodes alone. Allgathers and allreduces of two hosts took as long by
+ * the ring as by Open MPI's calls.
  */
 static const table_t built_in = {
     {[FLASH_ALLGATHER] = {[FLASH_FALLBACK] = {true, 0, 0, 46000, 4000},
@@ -96,16 +84,21 @@ static const table_t built_in = {
      [FLASH_ALLREDUCE] = {[FLASH_FALLBACK] = {true, 0, 0, 92000, 4000},
                           [FLASH_RING] = {true, 1800000, 600000, 0, 0}},
      [FLASH_ALLTOALL] =
-         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 900000, 600000, 0, 0}},
+         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 0, 1900000, 0, 0}},
      [FLASH_BCAST] =
-         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1100000, 0, 0}},
+         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1600000, 400000, 0, 0}},
      [FLASH_REDUCE] =
-         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1100000, 0, 0}},
+         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1600000, 400000, 0, 0}},
      [FLASH_GATHER] = {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}},
      [FLASH_SCATTER] =
-         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1800000, 1200000, 0, 0}},
-     [BLOCKING(FLASH_REDUCE_SCATTER)] =
-         {[FLASH_FALLBACK] = {true, 0, 0, 0, 1000}, [FLASH_RING] = {true, 0, 4194303, 0, 0}}},
+         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1200000, 500000, 0, 0}},
+     [BLOCKING(FLASH_ALLGATHER)] =
+         {[FLASH_FALLBACK] = {true, 0, 0, 0, 1000}, [FLASH_RING] = {true, 0, 400000, 0, 0}},
+     [BLOCKING(FLASH_REDUCE_SCATTER)] = {[FLASH_FALLBACK] = {true, 0, 0, 0, 8000},
+                                         [FLASH_RING] = {true, 200000, 600000, 0, 3500},
+                                         [FLASH_PAIRWISE] = {true, 200000, 100000, 0, 4000}},
+     [BLOCKING(FLASH_ALLREDUCE)] =
+         {[FLASH_FALLBACK] = {true, 0, 0, 0, 1000}, [FLASH_RING] = {true, 0, 900000, 0, 0}}},
     {[FLASH_ALLGATHER] = {[FLASH_FALLBACK] = {true, 0, 3800, 0, 260},
                           [FLASH_RING] = {true, 0, 17000, 0, 186},
                           [FLASH_SHM] = {true, 0, 1700, 0, 215}},
@@ -148,15 +141,16 @@ static uint64_t doublings(uint32_t ranks)
 }
 
 /*
- * What a rank sends at least, of an allgather and of a reduce-scatter alike, and of both; of a chain,
- * the block; of a gather or a scatter, what the root receives or sends.
+ * What a rank sends at least, of an allgather and of a reduce-scatter alike, and of both; of a gather or
+ * a scatter, what the root receives or sends. Of a broadcast or a reduce, what the root of a binomial
+ * tree sends or receives, the block for each doubling.
  */
 static uint64_t sent_bytes(flash_kind_t kind, size_t bytes, uint32_t ranks)
 {
     uint64_t once = bytes - bytes / ranks;
 
     if (flash_schedule_chains(kind)) {
-        return bytes;
+        return bytes * doublings(ranks);
     }
     return kind == FLASH_ALLREDUCE ? 2 * once : once;
 }

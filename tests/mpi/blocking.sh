@@ -117,8 +117,10 @@ point 'flash_explain: another algorithm that is named counts for nothing' \
     --mca coll_flash_algorithm recdbl -- blocking_allgather 1M 2 node
 costs= point 'built-in costs: a reduce-scatter of large blocks between nodes' \
     explains_as '^ring$' -- blocking_reduce_scatter 256M 4
-costs= point 'built-in costs: one of small blocks' explains_as '^falls back (the ring costs more)$' -- \
+costs= point 'built-in costs: one of blocks of 256 KiB' explains_as '^pairwise (the ring costs more)$' -- \
     blocking_reduce_scatter 1M 4
+costs= point 'built-in costs: one of small blocks' explains_as '^falls back (the ring costs more)$' -- \
+    blocking_reduce_scatter 64K 4
 costs= point 'built-in costs: within a node' explains_as '^falls back (the ring has no cost)$' -- \
     blocking_reduce_scatter 256M 4 node
 point 'flash_explain: one without costs' explains_as '^falls back (the ring has no cost)' -- blocking_allgather 1M 4 node

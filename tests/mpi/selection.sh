@@ -204,12 +204,13 @@ point 'two ranks, an allreduce: falls back' chooses 'falls back' allreduce 512K 
 point 'two ranks, a large one: the ring' chooses ring allreduce 1M 2
 point 'an allreduce within a node: falls back' chooses 'falls back' allreduce 64M 4 node
 point 'four ranks, a large all-to-all: the ring' chooses ring alltoall 4M 4
-point 'four ranks, a broadcast: falls back' chooses 'falls back' bcast 1M 4
+point 'two ranks, a broadcast: falls back' chooses 'falls back' bcast 400K 2
+point 'four ranks, the same, which a root sends twice: the ring' chooses ring bcast 400K 4
 point 'four ranks, a large one: the ring' chooses ring bcast 2M 4
 point 'four ranks, a large reduce: the ring' chooses ring reduce 2M 4
 point 'a broadcast within a node: falls back' chooses 'falls back' bcast 64M 4 node
 point 'four ranks, a large gather: falls back' chooses 'falls back (the ring has no cost' gather 64M 4
-point 'four ranks, a scatter: falls back' chooses 'falls back' scatter 1M 4
+point 'four ranks, a scatter: falls back' chooses 'falls back' scatter 768K 4
 point 'four ranks, a large one, a scatter: the ring' chooses ring scatter 4M 4
 point 'a scatter of more than 16 ranks: falls back' chooses 'falls back (too many ranks' scatter 64M 17
 point 'more than 16 ranks, likewise: falls back' chooses 'falls back (too many ranks' alltoall 4M 17

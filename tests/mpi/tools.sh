@@ -116,7 +116,7 @@ fits() {
                 doublings++
                 for (size = 4096; size <= 4194304; size *= 32) {
                     cost = fixed + rank * (ranks - 1) + doubling * doublings
-                    sent = call == "bcast" ? size : (size - size / ranks) * (call ~ /allreduce$/ ? 2 : 1)
+                    sent = call == "bcast" ? size * doublings : (size - size / ranks) * (call ~ /allreduce$/ ? 2 : 1)
                     cost += byte * sent / 1000
                     wrong = cost / 500
                     print place, call, algorithm, ranks, size, algorithm, call ~ /^blocking/ ? cost / 1000 : wrong,
