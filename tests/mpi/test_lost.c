@@ -174,7 +174,7 @@ static void say_threads(void)
 int main(int argc, char **argv)
 {
     const lost_call_t *call = argc > 2 ? lost_find_call(argv[2]) : NULL;
-    bool beside;
+    bool beside, one_dies;
     int error;
 
     if (call == NULL) {
@@ -200,15 +200,17 @@ int main(int argc, char **argv)
         }
     }
     beside = strcmp(argv[1], "beside") == 0;
+    one_dies = strcmp(argv[1], "late") != 0 && strcmp(argv[1], "apart") != 0;
     error = beside ? go_beside(call) : go_rounds(call, argv[1]);
     say_outcome("at last", error);
-    if (beside) {
-        _exit(0); /* MPI_Finalize waits for the dead */
-    }
-    if (error != MPI_SUCCESS) {
+    if (!beside && error != MPI_SUCCESS) {
         say_outcome("once more", go_round(call, false));
         lost_release();
         _exit(0);
+    }
+    if (one_dies) {
+        _exit(
+            0); /* MPI_Finalize waits for the dead, also where the rounds of this rank needed nothing of theirs */
     }
     lost_free_buffers();
     MPI_Finalize();
