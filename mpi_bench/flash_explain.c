@@ -2,7 +2,7 @@
  * flash_explain.c: which algorithm serves a call, and what each costs: for flash_info --explain.
  *
  * flash_explain OP BYTES RANKS [node]: OP is allgather, reduce_scatter, allreduce, alltoall, bcast,
- * reduce, gather or scatter, or blocking_ and one of the first three, BYTES the size of all blocks
+ * reduce, gather or scatter, or blocking_ and one of the first five, BYTES the size of all blocks
  * together, or of the vector, with K, M or G behind it or not; `node`: the ranks share one.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.

@@ -240,8 +240,8 @@ typedef struct MPIX_Flash_hints {
  * mpix_flash_algorithm      which algorithm serves standard calls, "auto", "ring", "pairwise",
  *                           "recdbl", "shm" or "fallback", as the parameter coll_flash_algorithm
  * mpix_flash_blocking       "auto", "yes" or "no": whether flash serves MPI_Allgather(v),
- *                           MPI_Reduce_scatter(_block) and MPI_Allreduce, too, as the parameter
- *                           coll_flash_blocking
+ *                           MPI_Reduce_scatter(_block), MPI_Allreduce, MPI_Alltoall and MPI_Bcast,
+ *                           too, as the parameter coll_flash_blocking
  * mpix_flash_on_node        "true": "auto" may choose the ring where all ranks share a node;
  *                           "false": not, as the parameter coll_flash_on_node
  * mpix_flash_shm            "auto", "copy", "read" or "no", as the parameter coll_flash_shm; of no
@@ -297,7 +297,7 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * call      "allgather", for MPI_Iallgather(v), "reduce_scatter", for
  *           MPI_Ireduce_scatter(_block), "allreduce", "alltoall", "bcast" or "reduce", for
  *           MPI_Iallreduce, MPI_Ialltoall, MPI_Ibcast and MPI_Ireduce, "gather" or "scatter", for
- *           MPI_Igather and MPI_Iscatter; or "blocking_" and one of the first three, for the
+ *           MPI_Igather and MPI_Iscatter; or "blocking_" and one of the first five, for the
  *           blocking call
  * bytes     the size of all ranks' blocks together, or of the vector of an allreduce, a broadcast
  *           or a reduce

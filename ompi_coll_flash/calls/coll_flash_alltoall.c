@@ -177,6 +177,13 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
                                       module->previous.ialltoall_module);
 }
 
+static int block(mca_coll_flash_module_t *module, const arguments_t *a)
+{
+    return module->previous.alltoall(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                                     a->recvcount, a->recvtype, module->comm,
+                                     module->previous.alltoall_module);
+}
+
 static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
                              struct ompi_info_t *info, ompi_request_t **request)
 {
@@ -186,7 +193,7 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
 }
 
 static const mca_coll_flash_collective_t collective = {
-    .start = start, .pass_on = pass_on, .init = pass_on_each_time};
+    .start = start, .pass_on = pass_on, .block = block, .init = pass_on_each_time};
 
 static arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
                                 void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype)
@@ -198,6 +205,17 @@ static arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount, MP
                          .recvbuf = recvbuf,
                          .recvcount = recvcount,
                          .recvtype = recvtype};
+}
+
+int mca_coll_flash_alltoall(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                            void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                            ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    arguments_t arguments =
+        arguments_of(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+
+    (void) comm;
+    return mca_coll_flash_block(&collective, "Alltoall", &arguments, base);
 }
 
 int mca_coll_flash_ialltoall(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,

@@ -93,6 +93,12 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
                                    module->comm, request, module->previous.ibcast_module);
 }
 
+static int block(mca_coll_flash_module_t *module, const arguments_t *a)
+{
+    return module->previous.bcast(buffer_of(a, module->comm), a->recvcount, a->recvtype, a->root,
+                                  module->comm, module->previous.bcast_module);
+}
+
 static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
                              struct ompi_info_t *info, ompi_request_t **request)
 {
@@ -102,7 +108,7 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
 }
 
 static const mca_coll_flash_collective_t collective = {
-    .start = start, .pass_on = pass_on, .init = pass_on_each_time};
+    .start = start, .pass_on = pass_on, .block = block, .init = pass_on_each_time};
 
 /* The root has a side that is sent, and all others one that is received. */
 static arguments_t arguments_of(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
@@ -134,18 +140,32 @@ static bool may_be_open_mpis_own(size_t bytes)
  * Open MPI ends a call whose count is 0 before it comes here. Another rank may have elements without
  * data, and come here: nothing may depend on that, so that the call ends at once here, too.
  */
+static bool is_empty(flash_count_t count, MPI_Datatype datatype)
+{
+    return signature_bytes(count, datatype) == 0;
+}
+
+/* Open MPI's own blocking calls, too, come in an order that is the same on all ranks. */
+int mca_coll_flash_bcast(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
+                         ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(buffer, count, datatype, root, comm);
+
+    return is_empty(count, datatype) ? MPI_SUCCESS
+                                     : mca_coll_flash_block(&collective, "Bcast", &arguments, base);
+}
+
 int mca_coll_flash_ibcast(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
                           ompi_communicator_t *comm, ompi_request_t **request,
                           mca_coll_base_module_t *base)
 {
     arguments_t arguments = arguments_of(buffer, count, datatype, root, comm);
-    size_t bytes = signature_bytes(count, datatype);
 
-    if (bytes == 0) {
+    if (is_empty(count, datatype)) {
         *request = &ompi_request_empty;
         return MPI_SUCCESS;
     }
-    return may_be_open_mpis_own(bytes)
+    return may_be_open_mpis_own(signature_bytes(count, datatype))
                ? mca_coll_flash_start_bounced(&collective, (mca_coll_flash_module_t *) base,
                                               &arguments, FLASH_FALLBACK, request)
                : mca_coll_flash_start_call(&collective, "Ibcast", &arguments, base, request);

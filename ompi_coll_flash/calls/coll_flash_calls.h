@@ -233,6 +233,11 @@ int mca_coll_flash_reduce_scatter_block(const void *sendbuf, void *recvbuf, flas
 int mca_coll_flash_allreduce(const void *sendbuf, void *recvbuf, flash_count_t count,
                              MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
                              mca_coll_base_module_t *module);
+int mca_coll_flash_alltoall(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
+                            void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
+                            ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int mca_coll_flash_bcast(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
+                         ompi_communicator_t *comm, mca_coll_base_module_t *module);
 int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
                               void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
                               ompi_communicator_t *comm, ompi_request_t **request,

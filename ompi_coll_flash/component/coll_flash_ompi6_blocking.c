@@ -72,4 +72,27 @@ int mca_coll_flash_large_allreduce(const void *sendbuf, void *recvbuf, flash_lar
                                                       flash_previous_of(module)->allreduce_module);
 }
 
+int mca_coll_flash_large_alltoall(const void *sendbuf, flash_large_count_t sendcount,
+                                  MPI_Datatype sendtype, void *recvbuf,
+                                  flash_large_count_t recvcount, MPI_Datatype recvtype,
+                                  ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+    return flash_fits_int(recvcount, recvtype)
+               ? mca_coll_flash_alltoall(sendbuf, flash_small_count(sendcount), sendtype, recvbuf,
+                                         flash_small_count(recvcount), recvtype, comm, module)
+               : flash_previous_of(module)->alltoall(sendbuf, sendcount, sendtype, recvbuf,
+                                                     recvcount, recvtype, comm,
+                                                     flash_previous_of(module)->alltoall_module);
+}
+
+int mca_coll_flash_large_bcast(void *buffer, flash_large_count_t count, MPI_Datatype datatype,
+                               int root, ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+    return flash_fits_int(count, datatype)
+               ? mca_coll_flash_bcast(buffer, flash_small_count(count), datatype, root, comm,
+                                      module)
+               : flash_previous_of(module)->bcast(buffer, count, datatype, root, comm,
+                                                  flash_previous_of(module)->bcast_module);
+}
+
 #endif

@@ -9,14 +9,15 @@
 #include "job/coll_flash_job.h"
 
 /* The functions of Open MPI's that flash takes over, by the names that they have there. */
-#define FLASH_EACH_FUNCTION(each)                                                                \
-    each(allgather) each(allgatherv) each(reduce_scatter) each(reduce_scatter_block)             \
-        each(allreduce) each(iallgather) each(iallgatherv) each(ireduce_scatter)                 \
-            each(ireduce_scatter_block) each(iallreduce) each(ialltoall) each(ibcast)            \
-                each(ireduce) each(igather) each(iscatter) each(gather_init) each(scatter_init)  \
-                    each(allgather_init) each(allgatherv_init) each(reduce_scatter_init)         \
-                        each(reduce_scatter_block_init) each(allreduce_init) each(alltoall_init) \
-                            each(bcast_init) each(reduce_init)
+#define FLASH_EACH_FUNCTION(each)                                                              \
+    each(allgather) each(allgatherv) each(reduce_scatter) each(reduce_scatter_block)           \
+        each(allreduce) each(alltoall) each(bcast) each(iallgather) each(iallgatherv)          \
+            each(ireduce_scatter) each(ireduce_scatter_block) each(iallreduce) each(ialltoall) \
+                each(ibcast) each(ireduce) each(igather) each(iscatter) each(gather_init)      \
+                    each(scatter_init) each(allgather_init) each(allgatherv_init)              \
+                        each(reduce_scatter_init) each(reduce_scatter_block_init)              \
+                            each(allreduce_init) each(alltoall_init) each(bcast_init)          \
+                                each(reduce_init)
 
 /* The functions that the communicator had before, with their modules; for what falls back. */
 typedef struct mca_coll_flash_previous {

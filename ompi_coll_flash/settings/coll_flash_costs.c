@@ -29,7 +29,7 @@ const char *const mca_coll_flash_path_names[] = {
     [FLASH_FALLBACK] = "fallback", [FLASH_RING] = "ring",         [FLASH_SHM] = "shm",
     [FLASH_RECDBL] = "recdbl",     [FLASH_PAIRWISE] = "pairwise", [FLASH_AUTO] = "auto"};
 static const char *const place_names[] = {"network", "node"};
-/* Kinds from FLASH_ALLTOALL on have no blocking form here: the name is NULL. */
+/* Some kinds have no blocking form here: the name is NULL. */
 #define BLOCKING(kind) (FLASH_COST_KINDS + (kind))
 const char *const mca_coll_flash_call_names[FLASH_COST_CALLS] = {
     [FLASH_ALLGATHER] = "allgather",
@@ -42,7 +42,9 @@ const char *const mca_coll_flash_call_names[FLASH_COST_CALLS] = {
     [FLASH_SCATTER] = "scatter",
     [BLOCKING(FLASH_ALLGATHER)] = "blocking_allgather",
     [BLOCKING(FLASH_REDUCE_SCATTER)] = "blocking_reduce_scatter",
-    [BLOCKING(FLASH_ALLREDUCE)] = "blocking_allreduce"};
+    [BLOCKING(FLASH_ALLREDUCE)] = "blocking_allreduce",
+    [BLOCKING(FLASH_ALLTOALL)] = "blocking_alltoall",
+    [BLOCKING(FLASH_BCAST)] = "blocking_bcast"};
 
 typedef struct cost {
     bool known;

@@ -81,9 +81,8 @@ static void register_choosing(void)
         &mca_coll_flash_params.costs,
         "File with the costs by which coll_flash_algorithm auto chooses. Each line is: network or "
         "node; allgather, reduce_scatter, allreduce, alltoall, bcast, reduce, gather or scatter, "
-        "or "
-        "blocking_ and one of the "
-        "first three; fallback, ring, pairwise, recdbl or shm; and four whole numbers: "
+        "or blocking_ and one of the first five; fallback, ring, pairwise, recdbl or shm; and four "
+        "whole numbers: "
         "nanoseconds of a call, nanoseconds for each other rank, nanoseconds for each doubling of "
         "the ranks, picoseconds for each byte that a rank sends. An algorithm without a line is "
         "not chosen. One more line, network reduce_scatter "
@@ -99,8 +98,9 @@ static void register_blocking(void)
     mca_coll_flash_register_choice(
         "blocking", blocking_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.blocking,
-        "Whether flash serves the blocking calls MPI_Allgather(v), MPI_Reduce_scatter(_block) and "
-        "MPI_Allreduce, too. auto: where the costs of blocking calls (coll_flash_costs), which are "
+        "Whether flash serves the blocking calls MPI_Allgather(v), MPI_Reduce_scatter(_block), "
+        "MPI_Allreduce, MPI_Alltoall and MPI_Bcast, too. auto: where the costs of blocking calls "
+        "(coll_flash_costs), which are "
         "their times alone, say that an algorithm of flash's takes less time than Open MPI's call; "
         "coll_flash_algorithm does not count, but for fallback. yes: by the algorithm that "
         "coll_flash_algorithm names, if it can serve the call, otherwise as auto. no: not. Calls "

@@ -65,3 +65,20 @@ int MPI_Iallreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype d
     return calls_block() ? done(MPI_Allreduce(sendbuf, recvbuf, count, datatype, op, comm), request)
                          : PMPI_Iallreduce(sendbuf, recvbuf, count, datatype, op, comm, request);
 }
+
+int MPI_Ibcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm,
+               MPI_Request *request)
+{
+    return calls_block() ? done(MPI_Bcast(buffer, count, datatype, root, comm), request)
+                         : PMPI_Ibcast(buffer, count, datatype, root, comm, request);
+}
+
+int MPI_Ialltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+                  int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request *request)
+{
+    return calls_block() ? done(MPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                             recvtype, comm),
+                                request)
+                         : PMPI_Ialltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                          recvtype, comm, request);
+}

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 /*
- * Whether FLASH_TEST_BLOCKING is in the environment. Then a non-blocking collective that flash serves
- * is its blocking form, which returns the error; its request is MPI_REQUEST_NULL.
+ * Whether FLASH_TEST_BLOCKING is in the environment. Then a non-blocking collective whose
+ * blocking form flash serves is that one, which returns the error; its request is MPI_REQUEST_NULL.
  */
 bool calls_block(void);
 

@@ -18,6 +18,9 @@ options "${block[@]}"
 mpi_on_many -- test_allgather
 mpi_on_many -- test_reduce_scatter "${reductions[@]}" shifted_type
 mpi_on_many -- test_allreduce "${reductions[@]}"
+mpi_on_many -- test_alltoall
+mpi_on_many -- test_bcast roots types signatures big many handles_gone nothing
+mpi 3 -- test_bcast no_buffer
 mpi 3 --mca coll_flash_segment_bytes 4096 -- test_allreduce "${reductions[@]}"
 mpi 3 --mca coll_flash_progress off -- test_reduce_scatter "${reductions[@]}"
 long mpi 4 --mca coll_flash_progress off -- test_allgather
@@ -54,6 +57,8 @@ by_costs() { # NP
     mpi "$1" -- test_allgather counts types
     mpi "$1" -- test_reduce_scatter "${reductions[@]}"
     mpi "$1" -- test_allreduce "${reductions[@]}"
+    mpi "$1" -- test_alltoall counts big
+    mpi "$1" -- test_bcast roots big
 }
 long by_costs 2
 by_costs 3

@@ -7,8 +7,11 @@
 
 #include "mpitest.h"
 
-const char *const blocking_names[KINDS] = {"MPI_Allgather", "MPI_Allgatherv", "MPI_Reduce_scatter",
-                                           "MPI_Reduce_scatter_block", "MPI_Allreduce"};
+const char *const blocking_names[KINDS] = {
+    "MPI_Allgather", "MPI_Allgatherv", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
+    "MPI_Alltoall",  "MPI_Bcast",      "MPI_Allreduce"};
+
+enum { ALLTOALL = 4, BCAST };
 
 static int64_t element(int rank, int index)
 {
@@ -23,6 +26,12 @@ static int64_t sum_of(int ranks, int index)
 static bool gathers(const call_t *call)
 {
     return call->kind < 2;
+}
+
+/* The last rank's, which is no neighbour of the first one's on a longer ring. */
+static int root_of(const call_t *call)
+{
+    return call->ranks - 1;
 }
 
 void blocking_make(call_t *call, int kind, MPI_Comm comm)
@@ -42,6 +51,9 @@ void blocking_make(call_t *call, int kind, MPI_Comm comm)
         call->send[k] = element(call->rank, k);
     }
     memset(call->recv, -1, (size_t) call->ranks * COUNT * sizeof(int64_t));
+    if (kind == BCAST && call->rank == root_of(call)) {
+        memcpy(call->recv, call->send, (size_t) call->ranks * COUNT * sizeof(int64_t));
+    }
 }
 
 int blocking_run(const call_t *c, int own)
@@ -56,20 +68,31 @@ int blocking_run(const call_t *c, int own)
         return MPI_Reduce_scatter(c->send, c->recv, c->counts, MPI_INT64_T, MPI_SUM, c->comm);
     case 3:
         return MPI_Reduce_scatter_block(c->send, c->recv, COUNT, MPI_INT64_T, MPI_SUM, c->comm);
+    case ALLTOALL:
+        return MPI_Alltoall(c->send, COUNT, MPI_INT64_T, c->recv, COUNT, MPI_INT64_T, c->comm);
+    case BCAST:
+        return MPI_Bcast(c->recv, c->ranks * COUNT, MPI_INT64_T, root_of(c), c->comm);
     default:
         return MPI_Allreduce(c->send, c->recv, c->ranks * COUNT, MPI_INT64_T, MPI_SUM, c->comm);
     }
 }
 
+static int64_t wanted_of(const call_t *call, int index)
+{
+    return gathers(call)            ? element(index / COUNT, index % COUNT)
+           : call->kind == ALLTOALL ? element(index / COUNT, call->rank * COUNT + index % COUNT)
+           : call->kind == BCAST    ? element(root_of(call), index)
+                                    : sum_of(call->ranks, index);
+}
+
 void blocking_check(const call_t *call)
 {
-    bool everywhere = call->kind == KINDS - 1;
-    int first = everywhere || gathers(call) ? 0 : call->rank * COUNT;
-    int length = everywhere || gathers(call) ? call->ranks * COUNT : COUNT;
+    bool whole = call->kind >= ALLTOALL || gathers(call);
+    int first = whole ? 0 : call->rank * COUNT;
+    int length = whole ? call->ranks * COUNT : COUNT;
 
     for (int k = 0; k < length; k++) {
-        int64_t wanted =
-            gathers(call) ? element(k / COUNT, k % COUNT) : sum_of(call->ranks, first + k);
+        int64_t wanted = wanted_of(call, first + k);
 
         if (!check(call->recv[k] == wanted, "%s: element %d is %lld, not %lld",
                    blocking_names[call->kind], k, (long long) call->recv[k], (long long) wanted)) {

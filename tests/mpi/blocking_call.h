@@ -10,12 +10,13 @@
 
 #include <mpi.h>
 
-/* Elements of a block, MPI_INT64_T; and kinds of calls, of which the first two gather. */
-enum { COUNT = 3000, KINDS = 5 };
+/* Elements of a block, MPI_INT64_T; and kinds of calls, of which the first two gather
+   and the last one is an allreduce. */
+enum { COUNT = 3000, KINDS = 7 };
 
 extern const char *const blocking_names[KINDS];
 
-/* An allreduce is of as many elements as all ranks' blocks. */
+/* An allreduce, and a broadcast, is of as many elements as all ranks' blocks. */
 typedef struct call {
     int kind, rank, ranks;
     MPI_Comm comm;

@@ -35,6 +35,15 @@ static bool is_empty(const operation_t *operation)
     return true;
 }
 
+/* The call is the blocking form, where that is asked for. */
+static bool may_block(const operation_t *operation)
+{
+    bool form =
+        !operation->rooted || (operation->gathers && !operation->collects && !operation->deals);
+
+    return form && !operation->compute && !operation->persistent;
+}
+
 /*
  * A call with callbacks that gets no ring makes a plain one, which is passed on. Open MPI lets no
  * component see plain reduce-scatters of no elements, but for those, and one of the persistent forms.
@@ -46,7 +55,7 @@ void expect_path(const operation_t *operation)
                       !operation->rooted;
     bool seen = operation->gathers || operation->compute || block_init || !is_empty(operation);
 
-    if (calls_block() && !operation->compute && !operation->persistent && !operation->rooted) {
+    if (calls_block() && may_block(operation)) {
         return;
     }
     if (operation->slot->active && seen && !operation->unseen) {
