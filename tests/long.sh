@@ -30,6 +30,7 @@ recdbl          calls by recursive doubling and pairwise ones, likewise
 extension       the calls of <mpix_flash.h>, on further ranks
 requests        requests and memory, likewise
 waits           deaths and faults, which are noticed after seconds; emulated hosts
+programs        PETSc, Quantum ESPRESSO and CP2K, with flash and without: 200 MB of packages
 launchers       Slurm on emulated hosts; ranks in containers of all kinds: a job for each
 random-0        100,000 random operations
 random-1        another 100,000
@@ -147,6 +148,11 @@ run_slice() {
         # Without the right to install Slurm, its script skips what it cannot start.
         ./install-deps.sh munge slurmctld slurmd slurm-client || :
         all_of cluster slurm.sh && all_of mpi containers.sh
+        ;;
+    programs)
+        # Without the right to install packages, its script skips what is not there.
+        ./install-deps.sh python3-petsc4py quantum-espresso quantum-espresso-data cp2k || :
+        all_of mpi programs.sh
         ;;
     rdma-*) tests/rdma/run.sh --build "$folder" "${1#*-}" ;;
     random-*) FLASH_RANDOM_OPERATIONS=100000 FLASH_TEST_SEED=2026112${1#*-} all_of mpi random.sh ;;
