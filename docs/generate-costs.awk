@@ -38,6 +38,9 @@ function read_costs(line, inside, name, row, blocking, unnamed, words) {
         if (match(line, /^#define PAIRWISE_OF_THREE \(\(size_t\) /)) {
             pairwise_of_three = substr(line, RLENGTH + 1) * 2 ^ 10
         }
+        if (line ~ /^#define BLOCKING_EXCHANGE_RANKS /) {
+            blocking_exchange_ranks = substr(line, length("#define BLOCKING_EXCHANGE_RANKS ") + 1) + 0
+        }
     }
     close(sources "/settings/coll_flash_costs.c")
     while ((getline line <(sources "/calls/coll_flash_path.c")) > 0) {
@@ -47,7 +50,7 @@ function read_costs(line, inside, name, row, blocking, unnamed, words) {
         }
     }
     close(sources "/calls/coll_flash_path.c")
-    if (unnamed != 16 || !pairwise_ranks || !pairwise_of_three) {
+    if (unnamed != 16 || !pairwise_ranks || !pairwise_of_three || !blocking_exchange_ranks) {
         stop("no table of costs in the sources")
     }
 }
@@ -71,7 +74,7 @@ function cost_of(group, name, ranks, bytes, part, sent, rounds) {
     while (2 ^ rounds < ranks) {
         rounds++
     }
-    sent = call_of[group] ~ /^(bcast|reduce)$/ ? bytes * rounds : sent
+    sent = call_of[group] ~ /^((blocking_)?bcast|reduce)$/ ? bytes * rounds : sent
     split(costs[group, name], part, " ")
     return part[1] + part[2] * (ranks - 1) + part[3] * rounds + int(sent * part[4] / 1000)
 }
@@ -82,6 +85,8 @@ function cheapest(group, ranks, bytes, names, n, k, cost, low, best) {
     for (k = 1; k <= n; k++) {
         if (!((group, names[k]) in costs) || (names[k] == "recdbl" && (bytes > 2 ^ 20 || ranks == 3)) ||
             (names[k] == "ring" && call_of[group] ~ /^(alltoall|gather|scatter)$/ && ranks > pairwise_ranks) ||
+            (names[k] == "ring" && call_of[group] == "blocking_bcast" && ranks == 2) ||
+            (names[k] == "ring" && call_of[group] == "blocking_alltoall" && ranks > blocking_exchange_ranks) ||
             (names[k] == "pairwise" && (ranks > pairwise_ranks || (ranks == 3 && bytes < pairwise_of_three)))) {
             continue
         }

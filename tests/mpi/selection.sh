@@ -214,6 +214,12 @@ point 'four ranks, a scatter: falls back' chooses 'falls back' scatter 768K 4
 point 'four ranks, a large one, a scatter: the ring' chooses ring scatter 4M 4
 point 'a scatter of more than 16 ranks: falls back' chooses 'falls back (too many ranks' scatter 64M 17
 point 'more than 16 ranks, likewise: falls back' chooses 'falls back (too many ranks' alltoall 4M 17
+point 'three ranks, a large blocking broadcast: the ring' chooses ring blocking_bcast 2M 3
+point 'two ranks, one of any size: falls back' chooses 'falls back (the ring has no cost' blocking_bcast 256M 2
+point 'four ranks, a large blocking all-to-all: the ring' chooses ring blocking_alltoall 8M 4
+point 'more than four ranks, one of any size: falls back' chooses 'falls back (the ring has no cost' blocking_alltoall 256M 5
+of_file=$costs_folder/blocking point 'a file of costs, two ranks, a blocking broadcast: the ring' \
+    chooses ring blocking_bcast 1M 2 node
 point 'coll_flash_verbose 2: reductions around the ring' \
     says 10 'Ireduce_scatter_block of .* bytes .*: ring' 2 \
     --mca coll_flash_verbose 2 --mca coll_flash_algorithm ring -- test_reduce_scatter same_bits
