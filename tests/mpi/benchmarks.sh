@@ -131,6 +131,11 @@ beside point 'flash_iallgather: an offset that no element has' refuses 'give a m
 beside point 'flash_iallgather: no such option' refuses 'no option of this program' flash_iallgather -z
 beside point 'flash_iallgather: no such folder' refuses 'cannot write' flash_iallgather --csv=/nowhere/a.csv
 
+# Panels, which arrive whole in each way.
+algorithm=ring beside point 'np 3 flash_panels' works '0 wrong bytes$' 3 flash_panels -m 64K -p 4 -n 4 -i 1
+beside long point 'np 2 flash_panels -c sleep' works '0 wrong bytes$' 2 flash_panels -m 1M -p 8 -n 3 -i 1 -c sleep -r 0.5
+beside point 'flash_panels: more pieces than it has requests for: said' refuses 'usage: flash_panels' flash_panels -p 65
+
 # What a plain socket gives.
 if [[ -x $benchmarks/flash_tcp ]]; then
     for np in 2 3; do
