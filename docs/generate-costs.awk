@@ -85,7 +85,7 @@ function cheapest(group, ranks, bytes, names, n, k, cost, low, best) {
     for (k = 1; k <= n; k++) {
         if (!((group, names[k]) in costs) || (names[k] == "recdbl" && (bytes > 2 ^ 20 || ranks == 3)) ||
             (names[k] == "ring" && call_of[group] ~ /^(alltoall|gather|scatter)$/ && ranks > pairwise_ranks) ||
-            (names[k] == "ring" && call_of[group] == "blocking_bcast" && ranks == 2) ||
+            (names[k] == "ring" && call_of[group] ~ /^blocking_(allgather|allreduce|bcast)$/ && ranks == 2) ||
             (names[k] == "ring" && call_of[group] == "blocking_alltoall" && ranks > blocking_exchange_ranks) ||
             (names[k] == "pairwise" && (ranks > pairwise_ranks || (ranks == 3 && bytes < pairwise_of_three)))) {
             continue

@@ -72,8 +72,7 @@ typedef cost_t table_t[2][FLASH_COST_CALLS][FLASH_PATHS];
  * than the rank before it, and of a scatter the root gains the time of all blocks, the others that of
  * one alone.
  *
- * Blocking calls have rows between nodes alone. Allgathers and allreduces of two hosts took as long by
- * the ring as by Open MPI's calls. Of broadcasts and all-to-alls see is_left_out().
+ * Blocking calls have rows between nodes alone, and see is_left_out().
  */
 static const table_t built_in = {
     {[FLASH_ALLGATHER] = {[FLASH_FALLBACK] = {true, 0, 0, 46000, 4000},
@@ -138,8 +137,8 @@ static bool from_file;
 
 /*
  * Whether the algorithm is left out, although there may be a row of it, whose formula cannot say so. A
- * blocking broadcast of two ranks is one message, whatever serves it. The rows of a file are those of a
- * site that has measured.
+ * blocking allgather, allreduce or broadcast of two ranks takes as long, whatever serves it. The rows of
+ * a file are those of a site that has measured.
  */
 static bool is_left_out(bool node, size_t call, mca_coll_flash_path_t path, size_t bytes,
                         uint32_t ranks)
@@ -148,7 +147,8 @@ static bool is_left_out(bool node, size_t call, mca_coll_flash_path_t path, size
         return !node && ranks == 3 && bytes < pairwise_of_three;
     }
     return !from_file && path == FLASH_RING &&
-           ((call == BLOCKING(FLASH_BCAST) && ranks == 2) ||
+           ((ranks == 2 && (call == BLOCKING(FLASH_ALLGATHER) ||
+                            call == BLOCKING(FLASH_ALLREDUCE) || call == BLOCKING(FLASH_BCAST))) ||
             (call == BLOCKING(FLASH_ALLTOALL) && ranks > BLOCKING_EXCHANGE_RANKS));
 }
 

@@ -216,6 +216,8 @@ point 'a scatter of more than 16 ranks: falls back' chooses 'falls back (too man
 point 'more than 16 ranks, likewise: falls back' chooses 'falls back (too many ranks' alltoall 4M 17
 point 'three ranks, a large blocking broadcast: the ring' chooses ring blocking_bcast 2M 3
 point 'two ranks, one of any size: falls back' chooses 'falls back (the ring has no cost' blocking_bcast 256M 2
+point 'two ranks, a blocking allreduce of any size: falls back' \
+    chooses 'falls back (the ring has no cost' blocking_allreduce 256M 2
 point 'four ranks, a large blocking all-to-all: the ring' chooses ring blocking_alltoall 8M 4
 point 'more than four ranks, one of any size: falls back' chooses 'falls back (the ring has no cost' blocking_alltoall 256M 5
 of_file=$costs_folder/blocking point 'a file of costs, two ranks, a blocking broadcast: the ring' \
