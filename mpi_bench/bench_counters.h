@@ -10,7 +10,8 @@
 typedef struct bench_counters {
     unsigned long long ring, pairwise, shm, recdbl, fallback; /* calls, by algorithm */
     unsigned long long wakeups;                               /* of the progress thread */
-    double thread_seconds;                                    /* CPU time of the progress thread */
+    unsigned long long switches; /* of its context, by the kernel's count */
+    double thread_seconds;       /* CPU time of the progress thread */
 } bench_counters_t;
 
 /* Between MPI_Init() and MPI_Finalize(), both. */

@@ -102,6 +102,7 @@ static void count(bench_counters_t *sum, bench_counters_t before, bench_counters
     sum->recdbl += after.recdbl - before.recdbl;
     sum->fallback += after.fallback - before.fallback;
     sum->wakeups += after.wakeups - before.wakeups;
+    sum->switches += after.switches - before.switches;
     sum->thread_seconds += after.thread_seconds - before.thread_seconds;
 }
 

@@ -64,6 +64,7 @@ COLUMN(alone_max, us * flash->alone.max)
 COLUMN(overlap, coll_overlap(flash))
 COLUMN(exposed, us *(flash->overall.median - flash->compute.median))
 COLUMN(wakeups, (double) row->flash.wakeups / calls(job, row))
+COLUMN(switches, (double) row->flash.switches / calls(job, row))
 COLUMN(thread_time, us * row->flash.thread_seconds / calls(job, row))
 COLUMN(own_overall, us * own->overall.median)
 COLUMN(own_compute, us * own->compute.median)
@@ -73,25 +74,16 @@ COLUMN(own_blocking, us * row->times[COLL_BLOCKING].alone.median)
 COLUMN(ratio, flash->alone.median / fmin(own->alone.median, row->times[COLL_BLOCKING].alone.median))
 
 static const column_t columns[] = {
-    {"Overall(us)", ALWAYS, overall},
-    {"Compute(us)", ALWAYS, computation},
-    {"Coll. Init(us)", FULL, starting},
-    {"MPI_Test(us)", FULL, testing},
-    {"MPI_Wait(us)", FULL, waiting},
-    {"Pure Comm.(us)", ALWAYS, alone},
-    {"Least Comm.(us)", FULL, alone_min},
-    {"Most Comm.(us)", FULL, alone_max},
-    {"Overlap(%)", ALWAYS, overlap},
-    {"Exposed(us)", ALWAYS, exposed},
-    {"Wire(us)", ALWAYS, wire},
-    {"Wake-ups", FULL, wakeups},
-    {"Thread(us)", FULL, thread_time},
-    {"Own overall", OWN, own_overall},
-    {"Own compute", OWN_FULL, own_compute},
-    {"Own overlap", OWN, own_overlap},
-    {"Own comm.", OWN, own_alone},
-    {"Own blocking", OWN, own_blocking},
-    {"Comm./own", OWN, ratio},
+    {"Overall(us)", ALWAYS, overall},     {"Compute(us)", ALWAYS, computation},
+    {"Coll. Init(us)", FULL, starting},   {"MPI_Test(us)", FULL, testing},
+    {"MPI_Wait(us)", FULL, waiting},      {"Pure Comm.(us)", ALWAYS, alone},
+    {"Least Comm.(us)", FULL, alone_min}, {"Most Comm.(us)", FULL, alone_max},
+    {"Overlap(%)", ALWAYS, overlap},      {"Exposed(us)", ALWAYS, exposed},
+    {"Wire(us)", ALWAYS, wire},           {"Wake-ups", FULL, wakeups},
+    {"Switches", FULL, switches},         {"Thread(us)", FULL, thread_time},
+    {"Own overall", OWN, own_overall},    {"Own compute", OWN_FULL, own_compute},
+    {"Own overlap", OWN, own_overlap},    {"Own comm.", OWN, own_alone},
+    {"Own blocking", OWN, own_blocking},  {"Comm./own", OWN, ratio},
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
