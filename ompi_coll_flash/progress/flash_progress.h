@@ -3,8 +3,9 @@
  * application threads that wait.
  *
  * One lock orders the engine and the transport. The progress thread sleeps in poll() on the
- * transport's event descriptor, wakes for each arrival, moves data, combines, and sleeps again;
- * with nothing in flight it takes no time at all. An application thread that waits inside MPI
+ * transport's event descriptor, wakes for each arrival, moves data, combines, and sleeps again. As
+ * long as operations are in flight it also wakes now and then without an event, in case the
+ * transport missed one; with nothing in flight it takes no time at all. An application thread that waits inside MPI
  * moves the data itself, at polling latency, and keeps putting the thread's timer off: the thread
  * comes back as soon as an operation completes or a callback begins, and a moment after the
  * application has stopped asking.

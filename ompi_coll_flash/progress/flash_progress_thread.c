@@ -12,8 +12,9 @@
 #include "engine/flash_trace.h"
 
 /*
- * How often the thread looks after operations without a wake-up: for ranks that wait for the rest
- * of it while this one's application stays out of MPI.
+ * How often the thread looks after operations when no event comes: after those without a wake-up,
+ * since ranks wait for the rest of such an operation while this one's application stays out of MPI;
+ * and after all others, since an event that the transport misses would otherwise delay them as long.
  */
 #define LOOK_NS INT64_C(20000000)
 
@@ -131,6 +132,12 @@ static void wait_a_moment(flash_progress_t *progress)
     }
 }
 
+/* With nothing in flight there is nothing to miss. */
+static int64_t longest_sleep(const flash_progress_t *progress)
+{
+    return flash_engine_active(progress->engine) > 0 ? LOOK_NS : -1;
+}
+
 static void sleep_until_event(flash_progress_t *progress)
 {
     if (progress->transport->ops->arm(progress->transport) != FLASH_OK) {
@@ -143,7 +150,7 @@ static void sleep_until_event(flash_progress_t *progress)
         return;
     }
     progress->napped = false;
-    if (sleep_on(progress, progress->transport->event_fd, -1)) {
+    if (sleep_on(progress, progress->transport->event_fd, longest_sleep(progress))) {
         progress->vain_events++;
     } else {
         progress->vain_events = 0;

@@ -20,6 +20,10 @@ done
 for tls in all tcp; do
     mpi 3 --mca coll_flash_segment_bytes 4096 -x UCX_FLASH_TLS=$tls -- test_async late
 done
+# An event that UCX misses: the thread looks without one.
+for tls in all tcp; do
+    point "np 2, UCX_FLASH_TLS=$tls: without events" deaf 2 -x UCX_FLASH_TLS=$tls -- test_async allgather reduce_scatter
+done
 # No operation, no thread.
 own_job mpi 2 --mca coll_flash_progress on -x FLASH_TEST_THREAD=0 -- test_async idle
 

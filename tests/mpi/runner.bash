@@ -6,6 +6,7 @@
 #   own_job mpi ...            but this one
 #   mpi_on_many [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   a point on 2, 3 and 5 ranks, in the long tier on 1 to 8
 #   run NP [MPIRUN OPTION]... -- PROGRAM [ARGUMENT]...   no point: the exit status
+#   deaf NP ...                                          likewise; UCX's events wake no progress thread (deaf.c)
 #   says COUNT TEXT NP ...                               likewise, and whether TEXT is told so often
 #   explains TOPIC NP ...                                likewise, a message of flash's, as a whole
 #   explains TOPIC says COUNT TEXT NP ...                both of the same run
@@ -136,6 +137,12 @@ run() {
 # shellcheck disable=SC2016 # expanded by the inner shell
 own_files=(/bin/sh -c 'exec >"$1/$OMPI_COMM_WORLD_RANK.out" 2>"$1/$OMPI_COMM_WORLD_RANK.err"
     export LD_PRELOAD="$0"; shift; exec "$@"' "$programs/.libs/libmessages.so")
+
+deaf() {
+    # shellcheck disable=SC2034 # run's
+    local tool=(env "LD_PRELOAD=$programs/.libs/libmessages.so:$programs/.libs/libdeaf.so")
+    run "$@"
+}
 
 # said_in FOLDER: what the `np` ranks wrote there, one behind the other.
 said_in() {

@@ -253,6 +253,48 @@ static void await_idle(void)
     pvar_free(&seconds);
 }
 
+/*
+ * Rank 0 is late, and all others have computations: their threads sleep meanwhile, and look now and
+ * then. One that polls would take most of that time.
+ */
+static void await_late_rank(void)
+{
+    enum { LATE_MS = 500 };
+    MPI_T_pvar_handle seconds =
+        pvar_of("coll_flash_thread_seconds", MPI_T_PVAR_CLASS_TIMER, MPI_DOUBLE);
+    size_t elements = (size_t) world_size * COUNT;
+    int64_t *send = get_memory(COUNT * sizeof(int64_t));
+    int64_t *recv = get_memory(elements * sizeof(int64_t));
+    MPI_Request request;
+
+    memset(send, 1, COUNT * sizeof(int64_t));
+    for (int round = 0; round < 2; round++) { /* the first one connects */
+        double before, used;
+
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (world_rank == 0) {
+            sleep_ms(LATE_MS);
+        }
+        before = pvar_seconds(seconds);
+        MPI_Iallgather(send, COUNT, MPI_INT64_T, recv, COUNT, MPI_INT64_T, MPI_COMM_WORLD,
+                       &request);
+        if (world_rank != 0) {
+            sleep_ms(LATE_MS);
+        }
+        used = pvar_seconds(seconds) - before;
+        check(round == 0 || used < 1e-3 * LATE_MS / 2, "the thread takes %g s", used);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    free(send);
+    free(recv);
+    pvar_free(&seconds);
+}
+
+static void waits(void)
+{
+    pvars_with(await_late_rank);
+}
+
 static void idle(void)
 {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -260,4 +302,4 @@ static void idle(void)
 }
 
 TEST_PROGRAM(test_async, MPI_THREAD_SINGLE, {"allgather", allgather},
-             {"reduce_scatter", reduce_scatter}, {"late", late}, {"idle", idle});
+             {"reduce_scatter", reduce_scatter}, {"late", late}, {"waits", waits}, {"idle", idle});

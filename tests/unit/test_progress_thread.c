@@ -51,16 +51,24 @@ static void start_thread(pair_t *pair, int (*arm)(flash_transport_t *transport),
     flash_progress_start_thread(pair->progress, NULL, NULL);
 }
 
-/* Once the other rank takes part, too. */
-static bool ends_well(pair_t *pair)
+/* The other rank takes part, too. */
+static bool ends(pair_t *pair)
 {
     flash_progress_stop_thread(pair->progress);
     close(fake_net_transport(pair->net, 0)->event_fd);
-    start_there(pair, 0);
     move_all(pair);
     shown = pair;
     flash_progress_poll(pair->progress, complete);
     return tear_down(pair);
+}
+
+/* Once it does. */
+static bool ends_well(pair_t *pair)
+{
+    flash_progress_lock(pair->progress);
+    start_there(pair, 0);
+    flash_progress_unlock(pair->progress);
+    return ends(pair);
 }
 
 /*
@@ -199,19 +207,19 @@ static bool has_woken(pair_t *pair)
     return flash_progress_wakeups(pair->progress) > 0;
 }
 
-static atomic_uint ends;
+static atomic_uint ended_there;
 
 static void end(flash_ended_t *ended)
 {
     (void) ended;
     see_guard();
-    atomic_fetch_add_explicit(&ends, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&ended_there, 1, memory_order_relaxed);
 }
 
 static bool has_ended(pair_t *pair)
 {
     (void) pair;
-    return atomic_load_explicit(&ends, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&ended_there, memory_order_relaxed) > 0;
 }
 
 /* The thread sleeps, and no event will wake it. */
@@ -238,6 +246,39 @@ static void test_wake_ups(void)
     ok(comes_true(has_ended, &pair), "what has ended elsewhere wakes the thread");
     start_here(&pair, 0);
     ok(ends_well(&pair), "and operations go on");
+}
+
+static bool has_armed_again(pair_t *pair)
+{
+    (void) pair;
+    return atomic_load_explicit(&arms, memory_order_relaxed) > 1;
+}
+
+/* Rank 1 does what it can. */
+static bool has_arrived(pair_t *pair)
+{
+    bool arrived;
+
+    flash_progress_lock(pair->progress);
+    flash_engine_progress(pair->engines[1]);
+    arrived = flash_engine_active(pair->engines[0]) == 0;
+    flash_progress_unlock(pair->progress);
+    return arrived;
+}
+
+/* The thread has done all that there was to do, and sleeps again, when rank 1 sends. */
+static void test_missed_event(void)
+{
+    pair_t pair = {.net = NULL};
+
+    start_sleeper(&pair);
+    start_here(&pair, 0);
+    comes_true(has_armed_again, &pair);
+    flash_progress_lock(pair.progress); /* which it has until it sleeps */
+    start_there(&pair, 0);
+    flash_progress_unlock(pair.progress);
+    ok(comes_true(has_arrived, &pair), "an event that is missed: the thread finds what came");
+    ok(ends(&pair), "and it ends as any other");
 }
 
 static atomic_uint elsewhere_looks, elsewhere_locked;
@@ -293,6 +334,7 @@ static void test_elsewhere(void)
 int main(void)
 {
     test_wake_ups();
+    test_missed_event();
     test_vain_events();
     test_busy_transport();
     test_busy_before(begin_polling, end_polling, "stood by");
