@@ -57,6 +57,7 @@ mutations-8     likewise
 mutations-9     likewise
 rdma-2x1        virtual machines with software RoCE: two with a rank each; everything there is emulated
 rdma-2x2        likewise: two with two ranks each
+rdma-rails      likewise: two with two RDMA devices each
 rdma-3x1        likewise: three with a rank each
 rdma-random     likewise: random operations
 rdma-deaths     likewise: ranks that die

@@ -24,6 +24,7 @@ packages=(qemu-system-x86 busybox-static cpio socat kmod xz-utils ibverbs-provid
 suites='
 2x1      results on two guests, and by which network
 2x2      results on two guests with two ranks each
+rails    two guests with two RDMA devices each
 3x1      results on three guests
 random   random operations on two guests with two ranks each
 deaths   ranks that die on three guests

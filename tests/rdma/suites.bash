@@ -29,9 +29,9 @@ on_guests() {
     queue "$name" $((guests * FLASH_LAB_RANKS)) "$@"
 }
 
-# packets GUEST: that the RDMA device has sent.
+# packets GUEST [RAIL]: that the RDMA device has sent.
 packets() {
-    "$lab" exec "$1" cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts
+    "$lab" exec "$1" cat "/sys/class/infiniband/rxe${2-0}/ports/1/hw_counters/sent_pkts"
 }
 
 # Each rank says that UCX goes by verbs, and so it does: a packet has 4096 bytes at most.
@@ -47,6 +47,28 @@ goes_by_verbs() {
     grep 'UCX reaches other nodes' "$log"
     holds "$guests" 'serves this job (.*, segments for RDMA' &&
         holds "$guests" 'UCX reaches other nodes by \(\(rc\|ud\)_verbs (rxe0:1), \)\+Open MPI by' && ((after - before > 1000))
+}
+
+# Two devices for each guest: UCX cuts long messages, and has a lane over each device for a part of them. Each moves a
+# third of the packets at least.
+uses_both_rails() {
+    local rail before=() after=() sent=()
+    for rail in 0 1; do
+        before+=("$(packets 1 "$rail")")
+    done
+    run "$guests" --mca coll_flash_verbose 1 -- test_allgather types big >"$log" 2>&1 || {
+        cat "$log"
+        return 1
+    }
+    for rail in 0 1; do
+        after+=("$(packets 1 "$rail")")
+        sent+=($((after[rail] - before[rail])))
+    done
+    echo "packets by rxe0 and by rxe1: ${sent[*]}"
+    grep 'UCX reaches other nodes' "$log"
+    holds "$guests" 'UCX reaches other nodes by .*rc_verbs (rxe0:1)' &&
+        holds "$guests" 'UCX reaches other nodes by .*rc_verbs (rxe1:1)' &&
+        ((3 * sent[0] > sent[0] + sent[1] && 3 * sent[1] > sent[0] + sent[1] && sent[0] > 500))
 }
 
 # On each shape.
@@ -65,6 +87,8 @@ suite_2x1() {
     on_guests -- test_threads several
     on_guests --mca coll_flash_algorithm pairwise -- test_reduce_scatter same_bits
     on_guests -- test_requests many_communicators free_communicators leak
+    on_guests --mca coll_flash_progress on -- test_async
+    point '2 guests x 1: without events' deaf 2 -- test_async allgather reduce_scatter
     guests_end
 }
 # exchanges PROGRAM [CASE]...: in a job of more ranks than UCX may have queue pairs for, exchanges go by datagrams.
@@ -83,6 +107,12 @@ suite_2x2() {
     point "$guests guests x $FLASH_LAB_RANKS: pairwise reduce-scatters by datagrams" exchanges test_reduce_scatter same_bits
     options --mca coll_flash_algorithm ring
     on_guests --map-by node -- test_persistent
+    guests_end
+}
+suite_rails() {
+    options --mca coll_flash_algorithm ring
+    FLASH_LAB_RAILS=2 guests_for 2 1 || return 0
+    point '2 guests, two devices each: UCX uses both' uses_both_rails
     guests_end
 }
 suite_3x1() {
