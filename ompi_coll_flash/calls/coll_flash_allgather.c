@@ -226,15 +226,16 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
 
 static int block(mca_coll_flash_module_t *module, const arguments_t *a)
 {
-    const mca_coll_flash_previous_t *previous = &module->previous;
+    int rc;
 
     if (a->recvcounts == NULL) {
-        return previous->allgather(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
-                                   a->recvtype, module->comm, previous->allgather_module);
+        FLASH_BLOCK_BELOW(module, allgather, rc, a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                          a->recvcount, a->recvtype);
+    } else {
+        FLASH_BLOCK_BELOW(module, allgatherv, rc, a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                          FLASH_COUNTS(a->recvcounts), FLASH_DISPLS(a->displs), a->recvtype);
     }
-    return previous->allgatherv(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
-                                FLASH_COUNTS(a->recvcounts), FLASH_DISPLS(a->displs), a->recvtype,
-                                module->comm, previous->allgatherv_module);
+    return rc;
 }
 
 static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,

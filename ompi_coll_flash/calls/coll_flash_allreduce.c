@@ -124,8 +124,11 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
 
 static int block(mca_coll_flash_module_t *module, const arguments_t *a)
 {
-    return module->previous.allreduce(a->sendbuf, a->recvbuf, a->recvcount, a->recvtype, a->op,
-                                      module->comm, module->previous.allreduce_module);
+    int rc;
+
+    FLASH_BLOCK_BELOW(module, allreduce, rc, a->sendbuf, a->recvbuf, a->recvcount, a->recvtype,
+                      a->op);
+    return rc;
 }
 
 static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,

@@ -179,9 +179,11 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
 
 static int block(mca_coll_flash_module_t *module, const arguments_t *a)
 {
-    return module->previous.alltoall(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
-                                     a->recvcount, a->recvtype, module->comm,
-                                     module->previous.alltoall_module);
+    int rc;
+
+    FLASH_BLOCK_BELOW(module, alltoall, rc, a->sendbuf, a->sendcount, a->sendtype, a->recvbuf,
+                      a->recvcount, a->recvtype);
+    return rc;
 }
 
 static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,

@@ -95,8 +95,11 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
 
 static int block(mca_coll_flash_module_t *module, const arguments_t *a)
 {
-    return module->previous.bcast(buffer_of(a, module->comm), a->recvcount, a->recvtype, a->root,
-                                  module->comm, module->previous.bcast_module);
+    int rc;
+
+    FLASH_BLOCK_BELOW(module, bcast, rc, buffer_of(a, module->comm), a->recvcount, a->recvtype,
+                      a->root);
+    return rc;
 }
 
 static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,

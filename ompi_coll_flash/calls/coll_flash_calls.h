@@ -233,6 +233,28 @@ int mca_coll_flash_reduce_scatter_block(const void *sendbuf, void *recvbuf, flas
 int mca_coll_flash_allreduce(const void *sendbuf, void *recvbuf, flash_count_t count,
                              MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
                              mca_coll_base_module_t *module);
+/*
+ * The blocking function below flash's, called as though it were the communicator's. HAN of Open MPI 4.1,
+ * on hosts with unequal numbers of ranks, replaces itself there by what it has below it, and calls the
+ * communicator's function: which would be flash's again, without end. What it has left there is the one
+ * below from then on, and the reference to its module with it.
+ */
+#define FLASH_BLOCK_BELOW(module, name, rc, ...)                                       \
+    do {                                                                               \
+        mca_coll_flash_previous_t *previous_ = &(module)->previous;                    \
+        mca_coll_base_comm_coll_t *functions_ = (module)->comm->c_coll;                \
+        const mca_coll_base_module_##name##_fn_t own_ = functions_->coll_##name;       \
+        mca_coll_base_module_t *const own_module_ = functions_->coll_##name##_module;  \
+                                                                                       \
+        functions_->coll_##name = previous_->name;                                     \
+        functions_->coll_##name##_module = previous_->name##_module;                   \
+        (rc) = previous_->name(__VA_ARGS__, (module)->comm, previous_->name##_module); \
+        previous_->name = functions_->coll_##name;                                     \
+        previous_->name##_module = functions_->coll_##name##_module;                   \
+        functions_->coll_##name = own_;                                                \
+        functions_->coll_##name##_module = own_module_;                                \
+    } while (0)
+
 int mca_coll_flash_alltoall(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
                             void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
                             ompi_communicator_t *comm, mca_coll_base_module_t *module);

@@ -180,16 +180,16 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
 
 static int block(mca_coll_flash_module_t *module, const arguments_t *a)
 {
-    const mca_coll_flash_previous_t *previous = &module->previous;
+    int rc;
 
     if (a->recvcounts == NULL) {
-        return previous->reduce_scatter_block(a->sendbuf, a->recvbuf, a->recvcount, a->recvtype,
-                                              a->op, module->comm,
-                                              previous->reduce_scatter_block_module);
+        FLASH_BLOCK_BELOW(module, reduce_scatter_block, rc, a->sendbuf, a->recvbuf, a->recvcount,
+                          a->recvtype, a->op);
+    } else {
+        FLASH_BLOCK_BELOW(module, reduce_scatter, rc, a->sendbuf, a->recvbuf,
+                          FLASH_COUNTS(a->recvcounts), a->recvtype, a->op);
     }
-    return previous->reduce_scatter(a->sendbuf, a->recvbuf, FLASH_COUNTS(a->recvcounts),
-                                    a->recvtype, a->op, module->comm,
-                                    previous->reduce_scatter_module);
+    return rc;
 }
 
 static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,

@@ -85,6 +85,25 @@ static size_t segment_of(int64_t value)
     return value == NO_LENGTH ? 0 : (size_t) value;
 }
 
+static bool host_has_gpus(void)
+{
+    return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0;
+}
+
+/*
+ * Where there are GPUs, the built-in costs choose no blocking calls. A buffer in device memory that flash
+ * cannot move ends a call with an error, and ranks cannot agree on each other's buffers; Open MPI may be
+ * able to move it.
+ */
+static int64_t offered_blocking(void)
+{
+    bool built_in = mca_coll_flash_costs_hash() == mca_coll_flash_costs_built_in();
+
+    return mca_coll_flash_params.blocking == FLASH_BLOCKING_AUTO && built_in && host_has_gpus()
+               ? FLASH_BLOCKING_NO
+               : mca_coll_flash_params.blocking;
+}
+
 static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next, bool usable)
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
@@ -99,7 +118,7 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next,
     mine[COSTS] = mca_coll_flash_costs_hash();
     mine[BUILT_IN] = mca_coll_flash_costs_built_in();
     mine[SHM_ASKED] = params->shm;
-    mine[BLOCKING] = params->blocking;
+    mine[BLOCKING] = offered_blocking();
     for (int k = 0; k < SHARED; k++) {
         mine[SHARED + k] = -mine[k];
     }

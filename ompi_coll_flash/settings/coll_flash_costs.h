@@ -3,9 +3,9 @@
  * it.
  *
  * A cost has four parts: a fixed time, a time for each other rank, one for each doubling of the
- * ranks, and one for each byte that a rank sends at least. mpi_bench/flash_tune measures calls
- * while the application computes, on the CPU between nodes, off the CPU within a node, and fits the
- * parts.
+ * ranks, and one for each byte that a rank sends at least. mpi_bench/flash_tune measures non-blocking
+ * calls while the application computes, on the CPU between nodes, off the CPU within a node, and
+ * blocking calls alone, and fits the parts.
  *
  * All values are integers, so that all ranks make the same choice. The table is written when
  * parameters are registered, and by the agreement, both in MPI_Init.

@@ -84,13 +84,15 @@ static void register_choosing(void)
         "or blocking_ and one of the first five; fallback, ring, pairwise, recdbl or shm; and four "
         "whole numbers: "
         "nanoseconds of a call, nanoseconds for each other rank, nanoseconds for each doubling of "
-        "the ranks, picoseconds for each byte that a rank sends. An algorithm without a line is "
+        "the ranks, picoseconds for each byte that a rank sends (of a bcast or a reduce, each byte "
+        "of "
+        "the block counts for each doubling). An algorithm without a line is "
         "not chosen. One more line, network reduce_scatter "
         "pairwise_of_three and a number, says from how many bytes in total, 49152 without it, "
         "three ranks may be pairwise: the four numbers cannot express this. flash_tune writes such "
         "a file from measurements on this machine, flash_info --explain prints what it means. "
-        "Empty: built-in costs, which cross where those that were measured over TCP at 2 Gbit/s "
-        "and within one node do. If ranks have different costs, all use the built-in ones");
+        "Empty: built-in costs, which follow measurements over TCP at 2 Gbit/s "
+        "and within one node. If ranks have different costs, all use the built-in ones");
 }
 
 static void register_blocking(void)

@@ -30,6 +30,7 @@ long on_hosts 2 2 -- test_gather roots big no_buffer
 # HAN, which makes communicators of its own where there are several nodes, above flash and below it.
 if "$OMPI_INFO" --parsable 2>/dev/null | grep -c '^mca:coll:han:version' >/dev/null; then
     on_hosts 2 2 --mca coll_han_priority 99 -- test_beside
+    on_hosts 2 2 --mca coll_han_priority 40 -- test_blocking but_one
     long on_hosts 2 2 --mca coll_han_priority 40 -- test_beside
     long on_hosts 3 2 --mca coll_han_priority 99 -- test_beside
 else

@@ -94,6 +94,13 @@ point 'coll_flash_verbose 2: a blocking call that flash serves' says 3 "$call: r
     --mca coll_flash_costs "$costs_folder/blocking" -- test_blocking served
 point 'coll_flash_verbose 2: nothing of one that flash does not serve' says 0 ' \(Allg\|Allr\|Reduce_\).* of .* bytes' 3 \
     --mca coll_flash_verbose 2 -- test_blocking passed_on
+# A buffer in device memory that flash cannot move may be one that Open MPI can.
+costs= point 'hosts with GPUs: the built-in costs choose none' says 2 'serves this job .*, blocking no,' 2 \
+    -x FLASH_TEST_GPU=1 --mca coll_flash_verbose 1 -- test_blocking passed_on
+point 'hosts with GPUs: a file of costs does' says 3 "$call: ring$" 3 -x FLASH_TEST_GPU=1 --mca coll_flash_verbose 2 \
+    --mca coll_flash_costs "$costs_folder/blocking" -- test_blocking served
+costs= point 'hosts without: they choose some' says 2 'serves this job .*, blocking auto,' 2 --mca coll_flash_verbose 1 \
+    -- test_blocking passed_on
 differ() { # VALUE OTHER HELD CASE
     explains choices-differ says 1 'coll_flash_blocking differs' 3 --mca coll_flash_verbose 1 \
         --mca coll_flash_algorithm ring --mca coll_flash_blocking "$1" -- \

@@ -26,7 +26,8 @@ watch_ranks() {
             seen=$SECONDS
         fi
         if ((SECONDS - begin > rank_patience)) && [[ -n $ranks ]]; then
-            ps -o pid,stat,wchan:20,time,args -p "${ranks//$'\n'/,}" >"$1/left"
+            ps -o pid,stat,wchan:20,time,args -p "${ranks//$'\n'/,}" >"$1/listed" || continue # they have just ended
+            mv "$1/listed" "$1/left"
         elif ((SECONDS - seen > mpirun_patience)); then
             : >"$1/mpirun"
         else

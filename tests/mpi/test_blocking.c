@@ -300,6 +300,31 @@ static void file(void)
 /* ------------------------------------------------------- what flash does not serve */
 
 /* Each group gets the other's. */
+/*
+ * All but the last rank: on two hosts of two ranks, hosts have unequal numbers of them, and HAN of Open
+ * MPI 4.1 hands its calls to the communicator's functions.
+ */
+static void but_one(void)
+{
+    int last = world_rank == world_size - 1, mine = world_rank, sum = -1, told, found[64];
+    MPI_Comm part;
+
+    MPI_Comm_split(MPI_COMM_WORLD, last ? MPI_UNDEFINED : 0, 0, &part);
+    if (last) {
+        return;
+    }
+    for (int root = 0; root < world_size - 1; root++) {
+        told = world_rank == root ? 1000 + root : -1;
+        MPI_Bcast(&told, 1, MPI_INT, root, part);
+        check(told == 1000 + root, "MPI_Bcast from rank %d: %d", root, told);
+        MPI_Allgather(&mine, 1, MPI_INT, found, 1, MPI_INT, part);
+        check(found[root] == root, "MPI_Allgather: %d of rank %d", found[root], root);
+        MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, part);
+        check(sum == (world_size - 1) * (world_size - 2) / 2, "MPI_Allreduce: %d", sum);
+    }
+    MPI_Comm_free(&part);
+}
+
 static void between_groups(void)
 {
     int theirs, mine = world_rank, sum = -1, wanted = 0, found[64];
@@ -338,4 +363,4 @@ TEST_PROGRAM(test_blocking, MPI_THREAD_SINGLE, {"served", served}, {"passed_on",
              {"key", key}, {"among_others", among_others}, {"beside_idup", beside_idup},
              {"refused", refused}, {"refused_often", refused_often},
              {"communicators", communicators}, {"window", window}, {"file", file},
-             {"between_groups", between_groups}, {"alone", alone});
+             {"between_groups", between_groups}, {"but_one", but_one}, {"alone", alone});
