@@ -13,6 +13,30 @@ import tempfile
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
+def known_points(options):
+    """Those of the file --points, if it is there."""
+    if not options.points or not os.path.exists(options.points):
+        return []
+    with open(options.points, encoding="ascii") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def add_point(options, points, columns, point):
+    """To the points, and to the file, which is whole after each one."""
+    points.append({name: str(point.get(name, "")) for name in columns})
+    if options.points:
+        with open(options.points, "w", encoding="ascii") as file:
+            writer = csv.DictWriter(file, columns, delimiter="\t", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(points)
+
+
+def write_table(options, source, table):
+    """To the file --tsv, or to standard output: lines that tell the source, and rows."""
+    with open(options.tsv or "/dev/stdout", "w", encoding="utf-8") as file:
+        print(*("# " + line for line in source), *("\t".join(row) for row in table), sep="\n", file=file)
+
+
 def processor_time():
     """Of all cores since the machine started: busy, and in all."""
     with open("/proc/stat", encoding="ascii") as file:

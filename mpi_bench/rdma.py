@@ -36,7 +36,8 @@ import sys
 import tempfile
 import time
 
-TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from lab import TOP, add_point, known_points, write_table
+
 LAB = os.path.join(TOP, "tests", "rdma", "lab")
 ENTERED = "/run/lab/lab"  # there inside of `lab enter` alone
 SHARED = "/run/lab/shared"
@@ -194,24 +195,15 @@ def parse():
 
 
 def main():
-    options, points = parse(), []
+    options = parse()
     if options.rounds and not os.path.islink(ENTERED):
         os.execv(LAB, [LAB, "enter", sys.executable, os.path.abspath(__file__), *sys.argv[1:]])
-    if options.points and os.path.exists(options.points):
-        with open(options.points, encoding="ascii") as file:
-            points = list(csv.DictReader(file, delimiter="\t"))
+    points = known_points(options)
     for point in measure(options) if options.rounds else ():
-        points.append({name: str(point.get(name, "")) for name in COLUMNS})
-        if options.points:
-            with open(options.points, "w", encoding="ascii") as file:
-                writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(points)
+        add_point(options, points, COLUMNS, point)
     if not points:
         raise SystemExit("rdma: there are no points")
-    lines = ["# " + line for line in source_of(points)] + ["\t".join(row) for row in table(points)]
-    with open(options.tsv or "/dev/stdout", "w", encoding="utf-8") as file:
-        print(*lines, sep="\n", file=file)
+    write_table(options, source_of(points), table(points))
 
 
 main()

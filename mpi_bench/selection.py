@@ -19,7 +19,6 @@ file of costs that knows no other algorithm.
 Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """
 import argparse
-import csv
 import os
 import platform
 import statistics
@@ -27,7 +26,7 @@ import subprocess
 import tempfile
 import time
 
-from lab import Lab, TOP
+from lab import Lab, TOP, add_point, known_points, write_table
 
 RATIOS = (("alone", "Pure Comm.(us)", "Own comm."), ("overall", "Overall(us)", "Own overall"))
 COLUMNS = ("algorithm", "call", "hosts", "bytes", *(name for name, _, _ in RATIOS), "date", "commit")
@@ -127,22 +126,13 @@ def parse():
 
 
 def main():
-    options, points = parse(), []
-    if options.points and os.path.exists(options.points):
-        with open(options.points, encoding="ascii") as file:
-            points = list(csv.DictReader(file, delimiter="\t"))
+    options = parse()
+    points = known_points(options)
     for point in measure(Lab(options.prefix), options) if options.rounds else ():
-        points.append({name: str(point[name]) for name in COLUMNS})
-        if options.points:
-            with open(options.points, "w", encoding="ascii") as file:
-                writer = csv.DictWriter(file, COLUMNS, delimiter="\t", lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(points)
+        add_point(options, points, COLUMNS, point)
     if not points:
         raise SystemExit("selection: there are no points")
-    lines = ["# " + line for line in source_of(points)] + ["\t".join(row) for row in table(points)]
-    with open(options.tsv or "/dev/stdout", "w", encoding="utf-8") as file:
-        print(*lines, sep="\n", file=file)
+    write_table(options, source_of(points), table(points))
 
 
 main()

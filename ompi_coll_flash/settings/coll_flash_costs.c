@@ -57,8 +57,8 @@ typedef cost_t table_t[2][FLASH_COST_CALLS][FLASH_PATHS];
 #define MOST_OF_ONE UINT64_C(1000000000000)
 
 /*
- * The network's rows are for comparison, and no times: two of them cross at the size at which the
- * measured times cross, over TCP at 2 Gbit/s (docs/performance.md). The node's rows of the fallback
+ * The network's rows are for comparison, and no times: two of them cross near the size at which the
+ * times that were measured over TCP at 2 Gbit/s cross, or at a larger one (docs/performance.md). The node's rows of the fallback
  * and of shared memory are fitted to measured times. The node's rows of the ring are not: no host
  * with two hardware threads for each rank was measured. For two ranks they cross shared memory's
  * rows at 1 MiB and 512 KiB.

@@ -210,7 +210,7 @@ int main(int argc, char **argv)
     }
     if (one_dies) {
         _exit(
-            0); /* MPI_Finalize waits for the dead, also where the rounds of this rank needed nothing of theirs */
+            0); /* MPI_Finalize waits for the dead rank, even if all rounds of this one succeeded */
     }
     lost_free_buffers();
     MPI_Finalize();
