@@ -208,9 +208,9 @@ int main(int argc, char **argv)
         lost_release();
         _exit(0);
     }
+    /* MPI_Finalize waits for the dead rank, even if all rounds of this one succeeded. */
     if (one_dies) {
-        _exit(
-            0); /* MPI_Finalize waits for the dead rank, even if all rounds of this one succeeded */
+        _exit(0);
     }
     lost_free_buffers();
     MPI_Finalize();
