@@ -52,7 +52,8 @@ explains_calls() {
         holds 1 'allgather of 4194304 bytes in all, 16 ranks on several nodes' && holds 1 '^ring .*<- chosen$'
 }
 point 'flash_info --explain: what a call costs, and the choice' explains_calls
-point 'flash_info: go' told_of_served
+# documents.sh shows the verdict of such a job; here are the lines before it.
+long point 'flash_info: go' told_of_served
 long point 'flash_info: go, by another launcher and without a progress thread' told_by_launcher
 point 'flash_info: no, the launcher passes no parameters on' told_of_silence
 point 'flash_info: no, flash is switched off' no_go 'flash does not serve this job' "${by_mpirun[@]}" \
