@@ -6,6 +6,8 @@
  */
 #include "calls/coll_flash_calls.h"
 
+#include <stdlib.h>
+
 mca_coll_flash_reason_t mca_coll_flash_reduce_reason(MPI_Datatype datatype, MPI_Op op)
 {
     if (!ompi_op_is_commute(op)) {
@@ -69,8 +71,8 @@ static size_t bytes_of(const mca_coll_flash_arguments_t *a, ompi_communicator_t 
     return mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, comm);
 }
 
-static mca_coll_flash_call_t call_of(const char *name, const mca_coll_flash_arguments_t *a,
-                                     ompi_communicator_t *comm)
+mca_coll_flash_call_t mca_coll_flash_call_of(const char *name, const mca_coll_flash_arguments_t *a,
+                                             ompi_communicator_t *comm)
 {
     return (mca_coll_flash_call_t){
         .name = name,
@@ -82,19 +84,19 @@ static mca_coll_flash_call_t call_of(const char *name, const mca_coll_flash_argu
 }
 
 mca_coll_flash_path_t mca_coll_flash_path_of(const char *name, const mca_coll_flash_arguments_t *a,
-                                             const mca_coll_flash_module_t *module)
+                                             mca_coll_flash_module_t *module, bool *held)
 {
-    mca_coll_flash_call_t call = call_of(name, a, module->comm);
+    mca_coll_flash_call_t call = mca_coll_flash_call_of(name, a, module->comm);
 
-    return mca_coll_flash_choose_path(&call, module);
+    return mca_coll_flash_choose_path(&call, module, held);
 }
 
 mca_coll_flash_path_t mca_coll_flash_blocking_path_of(const char *name,
                                                       const mca_coll_flash_arguments_t *a,
-                                                      const mca_coll_flash_module_t *module,
+                                                      mca_coll_flash_module_t *module,
                                                       const mca_coll_flash_settings_t *settings)
 {
-    mca_coll_flash_call_t call = call_of(name, a, module->comm);
+    mca_coll_flash_call_t call = mca_coll_flash_call_of(name, a, module->comm);
 
     call.blocking = true;
     return mca_coll_flash_choose_blocking_path(&call, module, settings);
@@ -102,14 +104,14 @@ mca_coll_flash_path_t mca_coll_flash_blocking_path_of(const char *name,
 
 mca_coll_flash_path_t mca_coll_flash_persistent_path_of(const char *name,
                                                         const mca_coll_flash_arguments_t *a,
-                                                        const mca_coll_flash_module_t *module,
+                                                        mca_coll_flash_module_t *module,
                                                         mca_coll_flash_reason_t reason)
 {
-    mca_coll_flash_call_t call = call_of(name, a, module->comm);
+    mca_coll_flash_call_t call = mca_coll_flash_call_of(name, a, module->comm);
 
     call.element = 0; /* those algorithms match operations by their order */
     call.reason = reason != FLASH_NO_REASON ? reason : call.reason;
-    return mca_coll_flash_choose_path(&call, module);
+    return mca_coll_flash_choose_path(&call, module, NULL);
 }
 
 static void retain_op(MPI_Op op)
@@ -152,4 +154,24 @@ void mca_coll_flash_arguments_release(const mca_coll_flash_arguments_t *argument
     release_type(arguments->sendtype);
     release_type(arguments->recvtype);
     release_op(arguments->op);
+}
+
+int mca_coll_flash_arguments_copy(mca_coll_flash_arguments_t *arguments, int ranks,
+                                  flash_count_t **counts, flash_displ_t **displs)
+{
+    if (arguments->recvcounts == NULL) {
+        return MPI_SUCCESS;
+    }
+    *counts = malloc((size_t) ranks * sizeof(**counts));
+    *displs = malloc((size_t) ranks * sizeof(**displs));
+    if (*counts == NULL || *displs == NULL) {
+        return MPI_ERR_NO_MEM;
+    }
+    for (int rank = 0; rank < ranks; rank++) {
+        (*counts)[rank] = arguments->recvcounts[rank];
+        (*displs)[rank] = arguments->displs == NULL ? 0 : arguments->displs[rank];
+    }
+    arguments->recvcounts = *counts;
+    arguments->displs = *displs;
+    return MPI_SUCCESS;
 }

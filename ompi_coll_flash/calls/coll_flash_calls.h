@@ -114,20 +114,31 @@ typedef struct mca_coll_flash_arguments {
 uint32_t mca_coll_flash_from_root(const mca_coll_flash_module_t *module,
                                   const mca_coll_flash_arguments_t *arguments);
 
-/* The algorithm that serves the call of these arguments. */
+/* The call of these arguments, as far as it is equal on all ranks. */
+mca_coll_flash_call_t mca_coll_flash_call_of(const char *name,
+                                             const mca_coll_flash_arguments_t *arguments,
+                                             ompi_communicator_t *comm);
+/* The algorithm that serves it; `held`: see mca_coll_flash_choose_path(). */
 mca_coll_flash_path_t mca_coll_flash_path_of(const char *name,
                                              const mca_coll_flash_arguments_t *arguments,
-                                             const mca_coll_flash_module_t *module);
+                                             mca_coll_flash_module_t *module, bool *held);
 /* That of a blocking call, see mca_coll_flash_choose_blocking_path(). */
 mca_coll_flash_path_t mca_coll_flash_blocking_path_of(const char *name,
                                                       const mca_coll_flash_arguments_t *arguments,
-                                                      const mca_coll_flash_module_t *module,
+                                                      mca_coll_flash_module_t *module,
                                                       const mca_coll_flash_settings_t *settings);
 /* That of a persistent form: the ring or the fallback; `reason`: why it must be the latter. */
 mca_coll_flash_path_t mca_coll_flash_persistent_path_of(const char *name,
                                                         const mca_coll_flash_arguments_t *arguments,
-                                                        const mca_coll_flash_module_t *module,
+                                                        mca_coll_flash_module_t *module,
                                                         mca_coll_flash_reason_t reason);
+/*
+ * Of arguments that are kept: puts copies in the place of the arrays of counts and displacements, to be
+ * freed by the caller, whatever comes of it. MPI has the user leave them alone. But Open MPI's Fortran
+ * interface passes temporary ones where INTEGER is not int. MPI_SUCCESS or MPI_ERR_NO_MEM.
+ */
+int mca_coll_flash_arguments_copy(mca_coll_flash_arguments_t *arguments, int ranks,
+                                  flash_count_t **counts, flash_displ_t **displs);
 /* Of arguments that are kept: their types and their operation, NULL or not. */
 void mca_coll_flash_arguments_retain(const mca_coll_flash_arguments_t *arguments);
 void mca_coll_flash_arguments_release(const mca_coll_flash_arguments_t *arguments);
@@ -177,19 +188,19 @@ int mca_coll_flash_start_bounced(const mca_coll_flash_collective_t *collective,
                                  mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
                                  ompi_request_t **request);
 
-/* What the functions that Open MPI calls have in common, once the arguments are filled in. */
-static inline int mca_coll_flash_start_call(const mca_coll_flash_collective_t *collective,
-                                            const char *name, mca_coll_flash_arguments_t *arguments,
-                                            mca_coll_base_module_t *base, ompi_request_t **request)
-{
-    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_path_t path = mca_coll_flash_path_of(name, arguments, module);
+/*
+ * Keeps a standard call that goes by messages until its communicator is set up. Then it starts, or falls
+ * back. MPI_SUCCESS or an error.
+ */
+int mca_coll_flash_hold(const mca_coll_flash_collective_t *collective, const char *name,
+                        mca_coll_flash_module_t *module,
+                        const mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
+                        ompi_request_t **request);
 
-    return path == FLASH_RING || path == FLASH_PAIRWISE
-               ? collective->start(module, mca_coll_flash_plain_ticket(module, path), arguments,
-                                   path, request)
-               : mca_coll_flash_start_bounced(collective, module, arguments, path, request);
-}
+/* What the functions that Open MPI calls have in common, once the arguments are filled in. */
+int mca_coll_flash_start_call(const mca_coll_flash_collective_t *collective, const char *name,
+                              mca_coll_flash_arguments_t *arguments, mca_coll_base_module_t *base,
+                              ompi_request_t **request);
 
 /* A blocking call: by an algorithm of flash's, or by the module below. MPI_SUCCESS or an error. */
 int mca_coll_flash_block(const mca_coll_flash_collective_t *collective, const char *name,
@@ -206,6 +217,11 @@ int mca_coll_flash_make_persistent(const mca_coll_flash_collective_t *collective
                                    const mca_coll_flash_arguments_t *arguments,
                                    struct ompi_info_t *info, mca_coll_base_module_t *base,
                                    ompi_request_t **request);
+/* A persistent request of the module below, as that of a call that falls back. */
+int mca_coll_flash_make_persistent_below(mca_coll_flash_module_t *module,
+                                         const mca_coll_flash_collective_t *collective,
+                                         const mca_coll_flash_arguments_t *arguments,
+                                         struct ompi_info_t *info, ompi_request_t **request);
 
 /* No gap in an element or between two: a ring carries all that lies in their extent. */
 bool mca_coll_flash_is_solid(MPI_Datatype type);

@@ -7,9 +7,9 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "calls/coll_flash_calls.h"
-#include "job/coll_flash_counters.h"
 #include "recdbl/coll_flash_recdbl.h"
 #include "ring/coll_flash_ring.h"
+#include "ring/coll_flash_setup.h"
 #include "shm/coll_flash_shm.h"
 
 /*
@@ -134,77 +134,11 @@ static bool shm_can(const mca_coll_flash_call_t *call, const place_t *place)
             call->bytes / 2 <= FLASH_SHM_READ_ABOVE);
 }
 
-static const struct {
-    can_serve_fn *can;
-    mca_coll_flash_counter_t calls; /* counts them; the counter behind it, their bytes */
-} algorithms[FLASH_PATHS] = {[FLASH_FALLBACK] = {fallback_can, FLASH_COUNT_FALLBACKS},
-                             [FLASH_RING] = {ring_can, FLASH_COUNT_RINGS},
-                             [FLASH_PAIRWISE] = {pairwise_can, FLASH_COUNT_PAIRWISE},
-                             [FLASH_RECDBL] = {recdbl_can, FLASH_COUNT_RECDBL},
-                             [FLASH_SHM] = {shm_can, FLASH_COUNT_SHM}};
-
-_Static_assert(FLASH_COUNT_RING_BYTES == FLASH_COUNT_RINGS + 1 &&
-                   FLASH_COUNT_PAIRWISE_BYTES == FLASH_COUNT_PAIRWISE + 1 &&
-                   FLASH_COUNT_SHM_BYTES == FLASH_COUNT_SHM + 1 &&
-                   FLASH_COUNT_RECDBL_BYTES == FLASH_COUNT_RECDBL + 1 &&
-                   FLASH_COUNT_FALLBACK_BYTES == FLASH_COUNT_FALLBACKS + 1 &&
-                   FLASH_COUNT_PLAIN_BYTES == FLASH_COUNT_PLAIN + 1,
-               "bytes are counted behind calls");
-
-/* ------------------------------------------------------------------- telling */
-
-/* What a verbose line says of a reason, and what it counts as. */
-static const struct {
-    const char *text;
-    mca_coll_flash_counter_t counter;
-} reasons[FLASH_REASONS] = {
-    [FLASH_COSTS_MORE] = {"the ring costs more", FLASH_COUNT_COST},
-    [FLASH_COST_UNKNOWN] = {"the ring has no cost", FLASH_COUNT_COST},
-    [FLASH_ON_ONE_NODE] = {"on one node, see on_node", FLASH_COUNT_ON_NODE},
-    [FLASH_NOT_WANTED] = {"see algorithm", FLASH_COUNT_ALGORITHM},
-    [FLASH_NOT_BLOCKING] = {"see blocking", FLASH_COUNT_ALGORITHM},
-    [FLASH_NOT_COMMUTATIVE] = {"not a commutative operation", FLASH_COUNT_OPERATION},
-    [FLASH_NOT_OF_REDUCTIONS] = {"not an operation for reductions", FLASH_COUNT_OPERATION},
-    [FLASH_NOT_PREDEFINED] = {"not a predefined type", FLASH_COUNT_OPERATION},
-    [FLASH_TYPE_WITH_GAPS] = {"a non-contiguous type", FLASH_COUNT_OPERATION},
-    [FLASH_PERSISTENT_OP_IDS] = {"the communicator has too many persistent requests",
-                                 FLASH_COUNT_PERSISTENT},
-    [FLASH_TOO_MANY_RANKS] = {"too many ranks to exchange with", FLASH_COUNT_RANKS},
-    [FLASH_MERGED] = {"merged", FLASH_COUNT_MERGED},
-    [FLASH_NOT_SERVED] = {"flash does not serve it", FLASH_COUNT_COMMUNICATOR},
-    [FLASH_COUNTS_TOO_LARGE] = {"a block of 2 GiB, or an array of large counts",
-                                FLASH_COUNT_LARGE}};
-
-/* The paths, in verbose lines. */
-static const char *const told[FLASH_PATHS] = {[FLASH_FALLBACK] = "falls back",
-                                              [FLASH_RING] = "ring",
-                                              [FLASH_SHM] = "shm",
-                                              [FLASH_RECDBL] = "recdbl",
-                                              [FLASH_PAIRWISE] = "pairwise"};
-
-static void tell(const char *name, size_t bytes, ompi_communicator_t *comm, const char *path,
-                 mca_coll_flash_counter_t calls, mca_coll_flash_reason_t reason)
-{
-    bool why = reason != FLASH_NO_REASON;
-
-    mca_coll_flash_count(calls, 1);
-    mca_coll_flash_count(calls + 1, bytes);
-    if (calls == FLASH_COUNT_FALLBACKS || calls == FLASH_COUNT_PLAIN) {
-        mca_coll_flash_count(reasons[reason].counter, 1);
-    }
-    FLASH_VERBOSE(2, "coll:flash: %s of %zu bytes on communicator %u: %s%s%s%s", name, bytes,
-                  flash_compat_comm_id(comm), path, why ? " (" : "",
-                  why ? reasons[reason].text : "", why ? ")" : "");
-}
-
-void mca_coll_flash_tell_path(const char *name, size_t bytes, ompi_communicator_t *comm,
-                              mca_coll_flash_reason_t reason)
-{
-    bool ring = reason == FLASH_NO_REASON;
-
-    tell(name, bytes, comm, ring ? told[FLASH_RING] : "plain collective",
-         ring ? FLASH_COUNT_RINGS : FLASH_COUNT_PLAIN, reason);
-}
+static can_serve_fn *const algorithms[FLASH_PATHS] = {[FLASH_FALLBACK] = fallback_can,
+                                                      [FLASH_RING] = ring_can,
+                                                      [FLASH_PAIRWISE] = pairwise_can,
+                                                      [FLASH_RECDBL] = recdbl_can,
+                                                      [FLASH_SHM] = shm_can};
 
 /* ------------------------------------------------------------------- choosing */
 
@@ -213,7 +147,7 @@ static uint64_t cost_of(mca_coll_flash_path_t path, const mca_coll_flash_call_t 
 {
     size_t row = mca_coll_flash_cost_call(call->kind, call->blocking);
 
-    return algorithms[path].can(call, place)
+    return algorithms[path](call, place)
                ? mca_coll_flash_cost(place->node, row, path, call->bytes, place->ranks)
                : FLASH_NO_COST;
 }
@@ -229,6 +163,12 @@ static mca_coll_flash_path_t cheapest(const mca_coll_flash_call_t *call, const p
         }
     }
     return best;
+}
+
+/* Whether it goes by messages of flash's own, which UCX moves. */
+static bool by_messages(mca_coll_flash_path_t path)
+{
+    return path == FLASH_RING || path == FLASH_PAIRWISE;
 }
 
 /* Of a call whose cost another algorithm's is below. */
@@ -255,7 +195,7 @@ static mca_coll_flash_path_t choose(const mca_coll_flash_call_t *call, const pla
     if (*reason != FLASH_NO_REASON) {
         return FLASH_FALLBACK;
     }
-    if (wanted != FLASH_AUTO && algorithms[wanted].can(call, place)) {
+    if (wanted != FLASH_AUTO && algorithms[wanted](call, place)) {
         *reason = wanted == FLASH_RING ? FLASH_NO_REASON : FLASH_NOT_WANTED;
         return wanted;
     }
@@ -266,14 +206,47 @@ static mca_coll_flash_path_t choose(const mca_coll_flash_call_t *call, const pla
     return path;
 }
 
+mca_coll_flash_setup_kind_t mca_coll_flash_needed_setup(const mca_coll_flash_module_t *module,
+                                                        flash_kind_t kind)
+{
+    return mca_coll_flash_setup_for(kind, kind == FLASH_REDUCE_SCATTER &&
+                                              module->settings.algorithm == FLASH_PAIRWISE &&
+                                              mca_coll_flash_may_exchange(module->comm));
+}
+
+/*
+ * Waits for the communicator's set-up, if such a call needs it. Where that cannot be had, the call
+ * falls back.
+ */
+static void await_setup(const mca_coll_flash_call_t *call, mca_coll_flash_module_t *module,
+                        mca_coll_flash_path_t *path, mca_coll_flash_reason_t *reason)
+{
+    mca_coll_flash_setup_kind_t kind =
+        mca_coll_flash_setup_for(call->kind, *path == FLASH_PAIRWISE);
+
+    if (module->late && by_messages(*path) && !mca_coll_flash_setup_wait(module, kind)) {
+        *path = FLASH_FALLBACK;
+        *reason = FLASH_NOT_SET_UP;
+    }
+}
+
 mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *call,
-                                                 const mca_coll_flash_module_t *module)
+                                                 mca_coll_flash_module_t *module, bool *held)
 {
     const place_t place = place_of(module);
     mca_coll_flash_reason_t reason;
     mca_coll_flash_path_t path = choose(call, &place, &reason);
 
-    tell(call->name, call->bytes, module->comm, told[path], algorithms[path].calls, reason);
+    if (held == NULL) {
+        await_setup(call, module, &path, &reason);
+    } else {
+        *held = by_messages(path) &&
+                !mca_coll_flash_setup_is_ready(
+                    module, mca_coll_flash_setup_for(call->kind, path == FLASH_PAIRWISE));
+    }
+    if (held == NULL || !*held) {
+        mca_coll_flash_tell_call(call, module->comm, path, reason);
+    }
     return path;
 }
 
@@ -300,7 +273,7 @@ mca_coll_flash_blocking_settings(const mca_coll_flash_settings_t *settings)
 }
 
 mca_coll_flash_path_t mca_coll_flash_choose_blocking_path(const mca_coll_flash_call_t *call,
-                                                          const mca_coll_flash_module_t *module,
+                                                          mca_coll_flash_module_t *module,
                                                           const mca_coll_flash_settings_t *settings)
 {
     place_t place = place_of(module);
@@ -309,8 +282,9 @@ mca_coll_flash_path_t mca_coll_flash_choose_blocking_path(const mca_coll_flash_c
 
     place.settings = settings;
     path = choose(call, &place, &reason);
+    await_setup(call, module, &path, &reason);
     if (path != FLASH_FALLBACK) {
-        tell(call->name, call->bytes, module->comm, told[path], algorithms[path].calls, reason);
+        mca_coll_flash_tell_call(call, module->comm, path, reason);
     }
     return path;
 }
@@ -361,7 +335,7 @@ void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, b
                     path == chosen ? "  <- chosen" : "");
         } else {
             fprintf(text, "%-10s %15s%s\n", name,
-                    algorithms[path].can(call, &place) ? "no cost known" : "cannot serve",
+                    algorithms[path](call, &place) ? "no cost known" : "cannot serve",
                     path == chosen ? "  <- chosen" : "");
         }
     }
@@ -371,9 +345,7 @@ void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, b
     if (call->blocking) {
         fprintf(text, "blocking %s\n", mca_coll_flash_blocking_names[settings.blocking]);
     }
-    fprintf(text, "%s%s%s%s\n", told[chosen], reason != FLASH_NO_REASON ? " (" : "",
-            reason != FLASH_NO_REASON ? reasons[reason].text : "",
-            reason != FLASH_NO_REASON ? ")" : "");
+    mca_coll_flash_print_path(text, chosen, reason);
 }
 
 mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *module,

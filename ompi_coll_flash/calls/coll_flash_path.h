@@ -31,6 +31,7 @@ typedef enum mca_coll_flash_reason {
     FLASH_PERSISTENT_OP_IDS,
     FLASH_TOO_MANY_RANKS,
     FLASH_MERGED,
+    FLASH_NOT_SET_UP, /* see ring/coll_flash_setup.h */
     FLASH_NOT_SERVED,
     FLASH_COUNTS_TOO_LARGE,
     FLASH_REASONS
@@ -48,9 +49,16 @@ typedef struct mca_coll_flash_call {
     mca_coll_flash_reason_t reason; /* not FLASH_NO_REASON: none but the fallback serves it */
 } mca_coll_flash_call_t;
 
-/* The algorithm that serves the call. Counts it, and says so at coll_flash_verbose 2. */
+/*
+ * The algorithm that serves the call. Counts it, and says so at coll_flash_verbose 2. Where the
+ * communicator is to be set up first, waits for that; or, if `held` is not NULL, sets it to true,
+ * neither counts nor says anything, and the call is to be held (mca_coll_flash_hold).
+ */
 mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *call,
-                                                 const mca_coll_flash_module_t *module);
+                                                 mca_coll_flash_module_t *module, bool *held);
+/* The set-up that the extension's calls of that kind need. */
+mca_coll_flash_setup_kind_t mca_coll_flash_needed_setup(const mca_coll_flash_module_t *module,
+                                                        flash_kind_t kind);
 /* Whether an algorithm of flash's may serve the module's blocking calls of that kind: a quick no. */
 bool mca_coll_flash_may_block(const mca_coll_flash_module_t *module, flash_kind_t kind);
 /*
@@ -65,7 +73,7 @@ mca_coll_flash_blocking_settings(const mca_coll_flash_settings_t *settings);
  */
 mca_coll_flash_path_t
 mca_coll_flash_choose_blocking_path(const mca_coll_flash_call_t *call,
-                                    const mca_coll_flash_module_t *module,
+                                    mca_coll_flash_module_t *module,
                                     const mca_coll_flash_settings_t *settings);
 /* Whether an algorithm by messages, other than the ring, costs no more than the ring: see the hint
    `merge`. */
@@ -86,6 +94,12 @@ mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *mod
  */
 int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t kind,
                                 mca_coll_flash_path_t path, int error, ompi_request_t **request);
+/* Counts a call, and says by which algorithm it goes, and why not by the ring. */
+void mca_coll_flash_tell_call(const mca_coll_flash_call_t *call, ompi_communicator_t *comm,
+                              mca_coll_flash_path_t path, mca_coll_flash_reason_t reason);
+/* The same as a line of text. */
+void mca_coll_flash_print_path(FILE *text, mca_coll_flash_path_t path,
+                               mca_coll_flash_reason_t reason);
 /*
  * Counts and says so of a call of the extension, which the ring serves without a reason against it.
  */

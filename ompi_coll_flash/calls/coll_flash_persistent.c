@@ -201,31 +201,6 @@ void mca_coll_flash_persistent_init(void)
 }
 
 /*
- * MPI forbids the user to touch the arrays before the request is freed. Copies, all the same: Open
- * MPI's Fortran interface passes temporary ones where INTEGER is not int, and its own components
- * do not look at them again.
- */
-static int keep_arrays(mca_coll_flash_persistent_t *persistent, int size)
-{
-    mca_coll_flash_arguments_t *arguments = &persistent->arguments;
-
-    if (arguments->recvcounts != NULL) {
-        persistent->counts = malloc((size_t) size * sizeof(*persistent->counts));
-        persistent->displs = malloc((size_t) size * sizeof(*persistent->displs));
-        if (persistent->counts == NULL || persistent->displs == NULL) {
-            return MPI_ERR_NO_MEM;
-        }
-        for (int rank = 0; rank < size; rank++) {
-            persistent->counts[rank] = arguments->recvcounts[rank];
-            persistent->displs[rank] = arguments->displs == NULL ? 0 : arguments->displs[rank];
-        }
-        arguments->recvcounts = persistent->counts;
-        arguments->displs = persistent->displs;
-    }
-    return MPI_SUCCESS;
-}
-
-/*
  * Open MPI does not keep the types and operation of a request that it finds complete, as this one
  * is. NULL: there is no memory.
  */
@@ -263,7 +238,8 @@ static int make_ring(mca_coll_flash_module_t *module, const mca_coll_flash_colle
     persistent->sequence = FLASH_CALL_SEQUENCES | op_id;
     persistent->settings = module->settings;
     persistent->collective = collective;
-    if (keep_arrays(persistent, ompi_comm_size(module->comm)) != MPI_SUCCESS) {
+    if (mca_coll_flash_arguments_copy(&persistent->arguments, ompi_comm_size(module->comm),
+                                      &persistent->counts, &persistent->displs) != MPI_SUCCESS) {
         mca_coll_flash_handle_leave(&persistent->handle);
         return MPI_ERR_NO_MEM;
     }
@@ -289,10 +265,10 @@ static int stand_for_below(mca_coll_flash_module_t *module,
     return MPI_SUCCESS;
 }
 
-static int make_below(mca_coll_flash_module_t *module,
-                      const mca_coll_flash_collective_t *collective,
-                      const mca_coll_flash_arguments_t *arguments, struct ompi_info_t *info,
-                      ompi_request_t **request)
+int mca_coll_flash_make_persistent_below(mca_coll_flash_module_t *module,
+                                         const mca_coll_flash_collective_t *collective,
+                                         const mca_coll_flash_arguments_t *arguments,
+                                         struct ompi_info_t *info, ompi_request_t **request)
 {
     mca_coll_flash_arguments_t bounced = *arguments;
     flash_host_bounce_t *bounce;
@@ -318,6 +294,7 @@ int mca_coll_flash_make_persistent(const mca_coll_flash_collective_t *collective
     mca_coll_flash_path_t path = mca_coll_flash_persistent_path_of(
         name, arguments, module, has_id ? FLASH_NO_REASON : FLASH_PERSISTENT_OP_IDS);
 
-    return path == FLASH_FALLBACK ? make_below(module, collective, arguments, info, request)
-                                  : make_ring(module, collective, arguments, request);
+    return path == FLASH_FALLBACK
+               ? mca_coll_flash_make_persistent_below(module, collective, arguments, info, request)
+               : make_ring(module, collective, arguments, request);
 }

@@ -114,23 +114,38 @@ static inline int flash_compat_allreduce(const void *mine, void *all, int count,
 }
 
 /*
- * The tag of messages to and from single processes while MPI_COMM_WORLD is made: between the tags of
- * Open MPI's collectives, which end at -10, and MPI_ANY_TAG. A process sends one such message to each
- * receiver at most.
+ * The tag of flash's messages to and from single processes while MPI_COMM_WORLD is made, and before
+ * the first operations of a communicator: between the tags of Open MPI's collectives, which end at
+ * -10, and MPI_ANY_TAG. Receivers expect them in the order in which they are sent.
  */
-enum { FLASH_TAG_RELEASE = -9 };
+enum { FLASH_TAG_AGREEMENT = -9 };
 
 static inline int flash_compat_irecv(void *data, size_t count, MPI_Datatype type, int from,
                                      ompi_communicator_t *comm, ompi_request_t **request)
 {
-    return MCA_PML_CALL(irecv(data, count, type, from, FLASH_TAG_RELEASE, comm, request));
+    return MCA_PML_CALL(irecv(data, count, type, from, FLASH_TAG_AGREEMENT, comm, request));
 }
 
 static inline int flash_compat_isend(const void *data, size_t count, MPI_Datatype type, int to,
                                      ompi_communicator_t *comm, ompi_request_t **request)
 {
-    return MCA_PML_CALL(
-        isend(data, count, type, to, FLASH_TAG_RELEASE, MCA_PML_BASE_SEND_STANDARD, comm, request));
+    return MCA_PML_CALL(isend(data, count, type, to, FLASH_TAG_AGREEMENT,
+                              MCA_PML_BASE_SEND_STANDARD, comm, request));
+}
+
+/* What comes next: it changes when a tag is taken. */
+static inline int flash_compat_next_tag(const ompi_communicator_t *comm)
+{
+    return comm->c_nbc_tag;
+}
+
+/*
+ * Takes the tag that a non-blocking collective of libnbc would take, and any other component's that
+ * takes them in turn: they go by the order of calls, which all ranks have in common.
+ */
+static inline void flash_compat_take_tag(ompi_communicator_t *comm)
+{
+    (void) ompi_coll_base_nbc_reserve_tags(comm, 1);
 }
 
 /* The component by which the pml cm sends. */

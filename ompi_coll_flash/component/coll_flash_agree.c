@@ -51,6 +51,7 @@ enum {
     USABLE = 2 * SHARED,
     FABRIC,
     RDMA,
+    EARLY,
     THREAD,
     ON_NODE,
     SHM,
@@ -108,8 +109,9 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next,
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
     mca_coll_flash_fabric_t fabric = {.suits = true};
+    bool late = mca_coll_flash_is_late();
 
-    if (usable) {
+    if (usable && !late) {
         fabric = mca_coll_flash_fabric_look(world, next);
     }
     mine[PRIORITY] = params->priority;
@@ -125,7 +127,8 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next,
     mine[USABLE] = usable;
     mine[FABRIC] = fabric.suits;
     mine[RDMA] = fabric.rdma;
-    mine[THREAD] = !usable || mca_coll_flash_job_may_progress();
+    mine[EARLY] = !late;
+    mine[THREAD] = !usable || late || mca_coll_flash_job_may_progress();
     mine[ON_NODE] = wants_on_node();
     mine[SHM] = mca_coll_flash_shm_meet(world) ? params->shm : FLASH_SHM_NO;
     mine[READABLE] = mca_coll_flash_shm_may_read();
@@ -198,7 +201,8 @@ static void set_choices(const int64_t least[VALUES])
     params->shm_readable = params->shm >= FLASH_SHM_AUTO && least[READABLE];
     params->recdbl = least[RECDBL];
     params->segment_bytes = segment_of(least[SEGMENT_BYTES]);
-    params->rdma = least[RDMA];
+    params->late = !least[EARLY];
+    params->rdma = least[RDMA] && least[EARLY];
 }
 
 /* Once all know how long segments are. Each rank has its own. */
@@ -231,14 +235,15 @@ static void tell_outcome(const int64_t least[VALUES])
     FLASH_VERBOSE(
         1,
         "coll:flash: %s this job (algorithm %s, costs %s, segment_bytes %zu, blocking %s, "
-        "on_node %s, shm %s%s%s%s%s)",
+        "on_node %s, shm %s%s%s%s%s%s)",
         serves(least) ? "serves" : "does not serve", mca_coll_flash_path_names[params->algorithm],
         mca_coll_flash_costs_source(), params->segment_bytes,
         mca_coll_flash_blocking_names[params->blocking], least[ON_NODE] ? "yes" : "no",
         mca_coll_flash_shm_names[params->shm],
         params->shm >= FLASH_SHM_AUTO && !params->shm_readable ? " without reading" : "",
         has_rdma_segments() ? ", segments for RDMA" : "", params->recdbl ? "" : ", without recdbl",
-        least[THREAD] ? "" : ", without a progress thread on some rank");
+        least[THREAD] ? "" : ", without a progress thread on some rank",
+        params->late ? ", set up by first calls" : "");
 }
 
 /* The next higher rank of this node, behind the highest the lowest; this rank itself, if it is alone. */
@@ -257,16 +262,17 @@ static int next_on_node(ompi_communicator_t *world)
 
 /*
  * Whether UCX is open, and connects this rank to the next rank and to another rank of this node, for
- * which UCX uses other transports.
+ * which UCX uses other transports; or is to be opened later. Ranks that open it later have published no
+ * address, and count as connected.
  */
 static bool may_be_used(ompi_communicator_t *world, int next, bool passes_on)
 {
     int near = next_on_node(world);
 
     return mca_coll_flash_params.priority > FLASH_TOO_LOW_PRIORITY && passes_on &&
-           mca_coll_flash_job_reaches(world, next) &&
-           (near == next || near == ompi_comm_rank(world) ||
-            mca_coll_flash_job_reaches(world, near));
+           (mca_coll_flash_is_late() || (mca_coll_flash_job_reaches(world, next) &&
+                                         (near == next || near == ompi_comm_rank(world) ||
+                                          mca_coll_flash_job_reaches(world, near))));
 }
 
 /* `least` has this rank's values, and afterwards the smallest of all ranks'. */

@@ -36,6 +36,16 @@ static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm,
     return rc;
 }
 
+/* By MPI_Init, or later by the communicator's calls. */
+static void set_up(mca_coll_flash_module_t *module)
+{
+    module->late = mca_coll_flash_params.late;
+    module->rdma = mca_coll_flash_params.rdma;
+    for (int kind = 0; kind < FLASH_SETUPS; kind++) {
+        atomic_init(&module->setups[kind], module->late ? FLASH_SETUP_NONE : FLASH_SETUP_READY);
+    }
+}
+
 static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
@@ -63,6 +73,7 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
         mca_coll_flash_no_memory(comm);
     }
     module->comm = comm;
+    set_up(module);
 #define TAKE_OVER(name) FLASH_TAKE_OVER(module, comm, name);
     FLASH_EACH_FUNCTION(TAKE_OVER)
 #undef TAKE_OVER

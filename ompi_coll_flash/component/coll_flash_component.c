@@ -76,6 +76,9 @@ int mca_coll_flash_open(void)
     flash_compat_hook(&hooks);
     if (flash_compat_job_size() > 1) {
         mca_coll_flash_shm_open();
+        if (!mca_coll_flash_is_late()) {
+            (void) mca_coll_flash_job_open_ucx(); /* a failure is kept, for the agreement to find */
+        }
         /* Before MPI_Init commits, and exchanges, what was published. */
         mca_coll_flash_modex_publish(mca_coll_flash_job_transport(), mca_coll_flash_shm_memory());
         mca_coll_flash_release_publish();

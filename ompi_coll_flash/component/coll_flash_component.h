@@ -8,6 +8,9 @@
 
 #include "request/coll_flash_module.h"
 
+/* Whether this process opens UCX with the first call that needs it, and not in MPI_Init. */
+bool mca_coll_flash_is_late(void);
+
 /* Exported for the component proper, mca_coll_flash.so. */
 int mca_coll_flash_register(void);
 int mca_coll_flash_open(void);

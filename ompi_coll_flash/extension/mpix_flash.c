@@ -5,6 +5,7 @@
  */
 #include "extension/mpix_flash_call.h"
 #include "ring/coll_flash_ring.h"
+#include "ring/coll_flash_setup.h"
 #include "calls/flash_fallback.h"
 #include "extension/mpix_flash_fallback.h"
 
@@ -17,7 +18,9 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag)
         error = MPI_ERR_ARG;
     }
     if (error == MPI_SUCCESS) {
-        *flag = mca_coll_flash_module_of(comm) != NULL;
+        const mca_coll_flash_module_t *module = mca_coll_flash_module_of(comm);
+
+        *flag = module != NULL && !mca_coll_flash_setup_is_refused(module);
     }
     return flash_call_raise(comm, error, __func__);
 }
@@ -105,6 +108,7 @@ static int allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, 
         reason = flash_call_merge_reason(module, &compute, FLASH_ALLGATHER, recvcount, recvcounts,
                                          recvtype);
     }
+    reason = flash_call_setup_reason(module, FLASH_ALLGATHER, reason);
     flash_call_tell(recvcounts == NULL ? "Iallgather_compute" : "Iallgatherv_compute", recvcount,
                     recvcounts, recvtype, comm, reason);
     if (reason != FLASH_NO_REASON) {
@@ -208,6 +212,7 @@ static int reduce_scatter(MPIX_Flash_compute_fn *produce, void *arg, const MPIX_
         reason = flash_call_merge_reason(module, &compute, FLASH_REDUCE_SCATTER, recvcount,
                                          recvcounts, datatype);
     }
+    reason = flash_call_setup_reason(module, FLASH_REDUCE_SCATTER, reason);
     flash_call_tell(recvcounts == NULL ? "Ireduce_scatter_block_compute"
                                        : "Ireduce_scatter_compute",
                     recvcount, recvcounts, datatype, comm, reason);

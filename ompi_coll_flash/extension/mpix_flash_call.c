@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ring/coll_flash_setup.h"
+
 bool flash_call_has_world(void)
 {
     int initialized, finalized;
@@ -142,6 +144,15 @@ mca_coll_flash_reason_t flash_call_merge_reason(const mca_coll_flash_module_t *m
     bool merges = compute->merge && mca_coll_flash_merge_pays(&call, module);
 
     return merges ? FLASH_MERGED : FLASH_NO_REASON;
+}
+
+mca_coll_flash_reason_t flash_call_setup_reason(mca_coll_flash_module_t *module, flash_kind_t kind,
+                                                mca_coll_flash_reason_t reason)
+{
+    bool ready = reason != FLASH_NO_REASON || !module->late ||
+                 mca_coll_flash_setup_wait(module, mca_coll_flash_needed_setup(module, kind));
+
+    return ready ? reason : FLASH_NOT_SET_UP;
 }
 
 void flash_call_tell(const char *name, int count, const int counts[], MPI_Datatype type,

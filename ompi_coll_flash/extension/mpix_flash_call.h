@@ -52,6 +52,12 @@ mca_coll_flash_reason_t flash_call_merge_reason(const mca_coll_flash_module_t *m
                                                 const mca_coll_flash_compute_t *compute,
                                                 flash_kind_t kind, int count, const int counts[],
                                                 MPI_Datatype type);
+/*
+ * Likewise, of a communicator that is set up by its first calls: waits for that, and for all ranks to
+ * make the call.
+ */
+mca_coll_flash_reason_t flash_call_setup_reason(mca_coll_flash_module_t *module, flash_kind_t kind,
+                                                mca_coll_flash_reason_t reason);
 void flash_call_tell(const char *name, int count, const int counts[], MPI_Datatype type,
                      MPI_Comm comm, mca_coll_flash_reason_t reason);
 

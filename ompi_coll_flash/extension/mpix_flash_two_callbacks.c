@@ -30,7 +30,8 @@ static int allreduce(flash_call_t produce, flash_call_t consume, const MPIX_Flas
         return error;
     }
     module = flash_call_module(comm, &compute);
-    reason = flash_call_reduce_reason(module, datatype, op);
+    reason = flash_call_setup_reason(module, FLASH_ALLREDUCE,
+                                     flash_call_reduce_reason(module, datatype, op));
     mca_coll_flash_tell_path("Iallreduce_compute", flash_call_bytes(datatype, count), comm, reason);
     if (reason != FLASH_NO_REASON) {
         error = flash_fallback_allreduce(&compute, recvbuf, count, datatype, op, comm, request);
@@ -123,6 +124,7 @@ static int alltoall(const mca_coll_flash_alltoall_t *a, flash_call_t produce, fl
     if (reason == FLASH_NO_REASON) {
         reason = mca_coll_flash_alltoall_reason(comm);
     }
+    reason = flash_call_setup_reason(module, FLASH_ALLTOALL, reason);
     flash_call_tell(a->recvcounts == NULL ? "Ialltoall_compute" : "Ialltoallv_compute",
                     a->recvcount, a->recvcounts, a->recvtype, comm, reason);
     if (reason != FLASH_NO_REASON) {

@@ -12,6 +12,7 @@
  */
 #include "job/coll_flash_job.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -107,9 +108,9 @@ static bool has_gpu(void)
     return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
 }
 
-mca_coll_flash_fabric_t mca_coll_flash_fabric_look(ompi_communicator_t *world, int next)
+mca_coll_flash_fabric_t mca_coll_flash_fabric_look(ompi_communicator_t *comm, int next)
 {
-    ompi_proc_t *neighbour = ompi_comm_peer_lookup(world, next);
+    ompi_proc_t *neighbour = ompi_comm_peer_lookup(comm, next);
     flash_progress_t *progress = mca_coll_flash_job_progress();
     char own[NAME_MAX_BYTES];
     flash_ucx_ways_t ways;
@@ -129,4 +130,24 @@ mca_coll_flash_fabric_t mca_coll_flash_fabric_look(ompi_communicator_t *world, i
     return (mca_coll_flash_fabric_t){.suits = !faster || !ways.tcp || ways.faster ||
                                               mca_coll_flash_params.any_fabric,
                                      .rdma = ways.faster && !has_gpu()};
+}
+
+/* Within a node there is nothing to tell. */
+void mca_coll_flash_fabric_tell(const flash_peer_t *peer)
+{
+    static atomic_bool told; /* by one of the application's threads, or by two: relaxed */
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    flash_ucx_ways_t ways;
+
+    if (atomic_load_explicit(&told, memory_order_relaxed)) {
+        return;
+    }
+    flash_progress_lock(progress);
+    mca_coll_flash_ucx()->ways(peer, &ways);
+    flash_progress_unlock(progress);
+    if (ways.names[0] != '\0') {
+        atomic_store_explicit(&told, true, memory_order_relaxed);
+        FLASH_VERBOSE(1, "coll:flash: exchanges with all ranks reach other nodes by %s",
+                      ways.names);
+    }
 }

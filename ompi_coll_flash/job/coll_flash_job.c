@@ -2,15 +2,18 @@
  * coll_flash_job.c: what each process of a job has one of: the transport, the engine, their
  * progress.
  *
- * Shared between threads: `job.started` is written and read by application threads
- * under `job.mutex`, and so is `job.measured`, by tools' threads, too, before MPI_Init or beside
- * it. All else is written in MPI_Init and MPI_Finalize only, but for what flash_progress.h orders.
+ * Shared between threads: `job.mutex` protects `tried`, `started` and `measured`, which tools'
+ * threads ask for, too, before MPI_Init or beside it. UCX is opened under it, once, by MPI_Init or by
+ * an application thread; `job.progress` is stored last (release), and whoever loads it (acquire) and
+ * does not find NULL sees the transport and the engine. All else is written in MPI_Init and
+ * MPI_Finalize only, but for what flash_progress.h orders.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "job/coll_flash_job.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,57 +26,74 @@
 static struct {
     flash_transport_t *transport;
     flash_engine_t *engine;
-    flash_progress_t *progress;
+    _Atomic(flash_progress_t *) progress;
     char reason[FLASH_UCX_REASON_MAX]; /* why UCX is not usable here */
     pthread_mutex_t mutex;
+    bool may_open; /* UCX is for this process */
+    bool tried;    /* to open it */
     bool started;  /* the first one by messages has been */
     bool measured; /* how long operations are under way */
 } job = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* ------------------------------------------------------- opening and closing */
 
-/* A tool may have asked for what it measures already. */
-static void set_progress(flash_progress_t *progress)
-{
-    pthread_mutex_lock(&job.mutex);
-    job.progress = progress;
-    if (job.measured && progress != NULL) {
-        flash_progress_measure(progress);
-    }
-    pthread_mutex_unlock(&job.mutex);
-}
-
 void mca_coll_flash_job_open(void)
 {
     bool has_peers = mca_coll_flash_peers_init();
 
-    job.started = false;
+    job.tried = job.started = false;
     strcpy(job.reason, "out of memory");
-    if (has_peers && mca_coll_flash_params.priority >= 0 && flash_compat_job_size() > 1) {
-        job.transport =
-            mca_coll_flash_ucx_open(flash_compat_spans_nodes(),
-                                    (unsigned) opal_process_info.num_local_peers + 1, job.reason);
+    job.may_open = has_peers && mca_coll_flash_params.priority >= 0 && flash_compat_job_size() > 1;
+    if (job.may_open) {
+        mca_coll_flash_ucx_prepare();
     }
-    if (job.transport != NULL) {
-        job.engine = flash_engine_create(job.transport);
+}
+
+/* Under the mutex. */
+static void open_ucx(void)
+{
+    flash_progress_t *progress;
+
+    job.transport = mca_coll_flash_ucx_open(
+        flash_compat_spans_nodes(), (unsigned) opal_process_info.num_local_peers + 1, job.reason);
+    if (job.transport == NULL) {
+        return;
     }
-    if (job.engine != NULL) {
-        flash_engine_keep(job.engine, mca_coll_flash_params.scratch_cache_bytes);
-        flash_engine_set_trace(job.engine, mca_coll_flash_trace_open());
-        set_progress(flash_progress_create(job.engine, job.transport));
+    job.engine = flash_engine_create(job.transport);
+    if (job.engine == NULL) {
+        return;
     }
+    flash_engine_keep(job.engine, mca_coll_flash_params.scratch_cache_bytes);
+    flash_engine_set_trace(job.engine, mca_coll_flash_trace_open());
+    progress = flash_progress_create(job.engine, job.transport);
+    if (progress != NULL && job.measured) { /* a tool has asked for it already */
+        flash_progress_measure(progress);
+    }
+    atomic_store_explicit(&job.progress, progress, memory_order_release);
+}
+
+bool mca_coll_flash_job_open_ucx(void)
+{
+    pthread_mutex_lock(&job.mutex);
+    if (job.may_open && !job.tried) {
+        job.tried = true;
+        open_ucx();
+    }
+    pthread_mutex_unlock(&job.mutex);
+    return mca_coll_flash_job_progress() != NULL;
 }
 
 void mca_coll_flash_job_flush(void)
 {
+    flash_progress_t *progress = mca_coll_flash_job_progress();
     bool flushed;
 
-    if (job.progress == NULL) {
+    if (progress == NULL) {
         return;
     }
-    flash_progress_lock(job.progress);
+    flash_progress_lock(progress);
     flushed = mca_coll_flash_ucx()->flush(job.transport);
-    flash_progress_unlock(job.progress);
+    flash_progress_unlock(progress);
     if (!flushed) {
         FLASH_VERBOSE(1, "coll:flash: some of what this process has sent has not arrived");
     }
@@ -81,13 +101,14 @@ void mca_coll_flash_job_flush(void)
 
 void mca_coll_flash_job_close(void)
 {
+    flash_progress_t *progress = mca_coll_flash_job_progress();
     const flash_context_t *context = NULL;
 
-    if (job.progress != NULL) {
-        context = flash_progress_context(job.progress);
+    if (progress != NULL) {
+        context = flash_progress_context(progress);
         FLASH_VERBOSE(1, "coll:flash: the progress thread woke up %llu times",
-                      (unsigned long long) flash_progress_wakeups(job.progress));
-        flash_progress_destroy(job.progress);
+                      (unsigned long long) flash_progress_wakeups(progress));
+        flash_progress_destroy(progress);
     }
     if (job.transport != NULL) {
         if (context != NULL) {
@@ -104,7 +125,7 @@ void mca_coll_flash_job_close(void)
         mca_coll_flash_trace_close();
     }
     flash_stager_fini(); /* calls without a ring have staged as well */
-    job.progress = NULL;
+    atomic_store_explicit(&job.progress, NULL, memory_order_release);
     job.engine = NULL;
     job.transport = NULL;
     mca_coll_flash_peers_fini();
@@ -112,7 +133,7 @@ void mca_coll_flash_job_close(void)
 
 flash_progress_t *mca_coll_flash_job_progress(void)
 {
-    return job.progress;
+    return atomic_load_explicit(&job.progress, memory_order_acquire);
 }
 
 flash_transport_t *mca_coll_flash_job_transport(void)
@@ -122,26 +143,35 @@ flash_transport_t *mca_coll_flash_job_transport(void)
 
 void mca_coll_flash_job_measure(void)
 {
+    flash_progress_t *progress;
+
     pthread_mutex_lock(&job.mutex);
     job.measured = true;
-    if (job.progress != NULL) {
-        flash_progress_measure(job.progress);
+    progress = mca_coll_flash_job_progress();
+    if (progress != NULL) {
+        flash_progress_measure(progress);
     }
     pthread_mutex_unlock(&job.mutex);
 }
 
 flash_times_t mca_coll_flash_job_times(void)
 {
-    return job.progress == NULL ? (flash_times_t){0, 0} : flash_progress_times(job.progress);
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+
+    return progress == NULL ? (flash_times_t){0, 0} : flash_progress_times(progress);
 }
 
 size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
                                 void (*found)(void *arg, size_t k, const flash_silence_t *silence),
                                 void *arg)
 {
+    flash_progress_t *progress = mca_coll_flash_job_progress();
     size_t count;
 
-    flash_progress_lock(job.progress);
+    if (progress == NULL) {
+        return 0;
+    }
+    flash_progress_lock(progress);
     count = flash_engine_watch(job.engine, silences, most);
     for (size_t k = 0; k < count; k++) {
         found(arg, k, &silences[k]);
@@ -149,7 +179,7 @@ size_t mca_coll_flash_job_watch(flash_silence_t *silences, size_t most,
     if (count == 0) {
         mca_coll_flash_ucx()->end_probes(job.transport);
     }
-    flash_progress_unlock(job.progress);
+    flash_progress_unlock(progress);
     return count;
 }
 
@@ -167,14 +197,15 @@ static void settle(void)
 
 bool mca_coll_flash_job_loopback(void)
 {
+    flash_progress_t *progress = mca_coll_flash_job_progress();
     bool blocked;
 
-    flash_progress_lock(job.progress);
+    flash_progress_lock(progress);
     settle();
     blocked = mca_coll_flash_ucx()->loopback(job.transport);
     settle();
-    flash_progress_unlock(job.progress);
-    flash_progress_wake(job.progress);
+    flash_progress_unlock(progress);
+    flash_progress_wake(progress);
     return blocked;
 }
 
@@ -183,13 +214,13 @@ const char *mca_coll_flash_job_reason(void)
     return job.reason;
 }
 
-bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int rank)
+bool mca_coll_flash_job_reaches(ompi_communicator_t *comm, int rank)
 {
-    opal_process_name_t name = ompi_group_get_proc_name(world->c_local_group, rank);
+    opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
     flash_peer_t *peer;
     int rc;
 
-    if (job.progress == NULL) {
+    if (mca_coll_flash_job_progress() == NULL) {
         return false;
     }
     peer = mca_coll_flash_peer_of(name);
@@ -216,7 +247,7 @@ void mca_coll_flash_job_start(void)
     if (!job.started) {
         job.started = true;
         if (mca_coll_flash_params.progress != FLASH_PROGRESS_OFF) {
-            mca_coll_flash_thread_start(job.progress);
+            mca_coll_flash_thread_start(mca_coll_flash_job_progress());
         }
     }
     pthread_mutex_unlock(&job.mutex);
@@ -227,7 +258,7 @@ int mca_coll_flash_job_start_callback_thread(void)
     int rc;
 
     pthread_mutex_lock(&job.mutex);
-    rc = flash_progress_start_callback_thread(job.progress);
+    rc = flash_progress_start_callback_thread(mca_coll_flash_job_progress());
     pthread_mutex_unlock(&job.mutex);
     if (rc == FLASH_OK) {
         FLASH_VERBOSE(2, "coll:flash: flash's thread makes the callbacks");

@@ -53,19 +53,58 @@ typedef struct mca_coll_flash_meeting {
 int mca_coll_flash_meet(ompi_communicator_t *world, mca_coll_flash_releases_t *releases,
                         mca_coll_flash_meeting_t *meeting);
 
+/*
+ * What a message of a meeting holds, behind what MPI_Init puts before it: this rank's values, and the
+ * seats of so many ranks, of `size` in all, from that rank downwards. Its length; writing it; adding
+ * what the rank `from` has written.
+ */
+size_t mca_coll_flash_meeting_bytes(const mca_coll_flash_meeting_t *meeting, uint32_t seats);
+void mca_coll_flash_meeting_pack(char *message, const mca_coll_flash_meeting_t *meeting,
+                                 uint32_t size, uint32_t rank, uint32_t seats);
+void mca_coll_flash_meeting_unpack(const char *message, const mca_coll_flash_meeting_t *meeting,
+                                   uint32_t size, uint32_t from, uint32_t seats);
+
+/* ----------------------------------- the same among the ranks of a communicator, without waiting */
+
+enum { FLASH_ROUNDS_BUSY = 1 };
+
+typedef struct mca_coll_flash_rounds mca_coll_flash_rounds_t;
+
+/*
+ * Begins a meeting of all ranks of the communicator, which stays until the meeting is over. The
+ * messages of two meetings of a communicator do not overlap: one begins when the other is over. NULL:
+ * there is no memory.
+ */
+mca_coll_flash_rounds_t *mca_coll_flash_rounds_begin(ompi_communicator_t *comm,
+                                                     mca_coll_flash_meeting_t *meeting);
+/*
+ * Moves it on, from within opal_progress(), by one thread at a time. FLASH_ROUNDS_BUSY; OMPI_SUCCESS:
+ * this rank knows all, and its messages have left; or OMPI_ERR_*.
+ */
+int mca_coll_flash_rounds_advance(mca_coll_flash_rounds_t *rounds);
+/* The rank whose message it waits for. */
+uint32_t mca_coll_flash_rounds_awaited(const mca_coll_flash_rounds_t *rounds);
+/* Of one that is over. */
+void mca_coll_flash_rounds_free(mca_coll_flash_rounds_t *rounds);
+
 /* The trace that the parameters ask for; NULL: none, or it cannot be had, which is said. */
 flash_trace_t *mca_coll_flash_trace_open(void);
 /* Writes it, once nothing is added to it any more. */
 void mca_coll_flash_trace_close(void);
 
-/* Opens UCX; a failure is kept, for the agreement to find. */
+/* When the component is opened: nothing is open yet but what finds peers. */
 void mca_coll_flash_job_open(void);
+/*
+ * Opens UCX, unless it is open or could not be opened; from any application thread. Whether it is
+ * open; mca_coll_flash_job_reason() says why not.
+ */
+bool mca_coll_flash_job_open_ucx(void);
 /* At the begin of MPI_Finalize: what this process has sent arrives, while all others are there. */
 void mca_coll_flash_job_flush(void);
 void mca_coll_flash_job_close(void);
 
-/* Whether UCX is open in this process, and connects it to that rank. */
-bool mca_coll_flash_job_reaches(ompi_communicator_t *world, int rank);
+/* Whether UCX is open in this process, and connects it to that rank, whose address is known. */
+bool mca_coll_flash_job_reaches(ompi_communicator_t *comm, int rank);
 /* Why it could not. */
 const char *mca_coll_flash_job_reason(void);
 
@@ -78,9 +117,11 @@ typedef struct mca_coll_flash_fabric {
 } mca_coll_flash_fabric_t;
 
 /* Once this rank could take part. */
-mca_coll_flash_fabric_t mca_coll_flash_fabric_look(ompi_communicator_t *world, int next);
+mca_coll_flash_fabric_t mca_coll_flash_fabric_look(ompi_communicator_t *comm, int next);
+/* Says by what exchanges with that peer go, if not as rings do; once. */
+void mca_coll_flash_fabric_tell(const flash_peer_t *peer);
 
-/* The engine's owner; NULL if UCX could not be opened. */
+/* The engine's owner; NULL before UCX is open. Any thread. */
 flash_progress_t *mca_coll_flash_job_progress(void);
 
 /* Likewise what it moves data with. */
@@ -128,6 +169,11 @@ void mca_coll_flash_peers_fini(void);
 flash_peer_t *mca_coll_flash_peer_of(opal_process_name_t name);
 /* See `exchange_peer` in flash_ucx.h. */
 flash_peer_t *mca_coll_flash_peer_to_exchange(flash_peer_t *peer);
+/*
+ * Keeps the address of its UCX worker, which has not been published: before the first connection to
+ * it. The same address again has no effect. False: there is no memory.
+ */
+bool mca_coll_flash_address_learn(opal_process_name_t name, const void *address, size_t length);
 /* Connects to it. FLASH_OK, or FLASH_ERR_* and the reason, FLASH_UCX_REASON_MAX bytes at most. */
 int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char *reason);
 /* Makes it possible to send to it, or says why it is not. MPI_SUCCESS or MPI_ERR_*. */

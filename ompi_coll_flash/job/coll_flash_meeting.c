@@ -39,11 +39,15 @@ static size_t seat_bytes(const mca_coll_flash_meeting_t *meeting)
     return meeting->words * sizeof(*meeting->seats);
 }
 
+size_t mca_coll_flash_meeting_bytes(const mca_coll_flash_meeting_t *meeting, uint32_t seats)
+{
+    return meeting->values * sizeof(*meeting->least) + seats * seat_bytes(meeting);
+}
+
 /* The length of a message with so many seats. */
 static size_t message_bytes(const mca_coll_flash_meeting_t *meeting, uint32_t seats)
 {
-    return sizeof(difference_t) + meeting->values * sizeof(*meeting->least) +
-           seats * seat_bytes(meeting);
+    return sizeof(difference_t) + mca_coll_flash_meeting_bytes(meeting, seats);
 }
 
 /* The seat of the rank that is so far below that one. */
@@ -53,12 +57,9 @@ static uint32_t *seat_below(const mca_coll_flash_meeting_t *meeting, uint32_t si
     return meeting->seats + (size_t) ((rank + size - below) % size) * meeting->words;
 }
 
-/* Writes what this rank knows, with the seats of so many ranks from this one downwards. */
-static void pack(char *message, const mca_coll_flash_meeting_t *meeting, difference_t found,
-                 uint32_t size, uint32_t rank, uint32_t seats)
+void mca_coll_flash_meeting_pack(char *message, const mca_coll_flash_meeting_t *meeting,
+                                 uint32_t size, uint32_t rank, uint32_t seats)
 {
-    memcpy(message, &found, sizeof(found));
-    message += sizeof(found);
     memcpy(message, meeting->least, meeting->values * sizeof(*meeting->least));
     message += meeting->values * sizeof(*meeting->least);
     for (uint32_t k = 0; k < seats; k++, message += seat_bytes(meeting)) {
@@ -66,13 +67,11 @@ static void pack(char *message, const mca_coll_flash_meeting_t *meeting, differe
     }
 }
 
-/* Adds what the rank `from` knows. */
-static void unpack(const char *message, const mca_coll_flash_meeting_t *meeting, uint32_t size,
-                   uint32_t from, uint32_t seats)
+void mca_coll_flash_meeting_unpack(const char *message, const mca_coll_flash_meeting_t *meeting,
+                                   uint32_t size, uint32_t from, uint32_t seats)
 {
     int64_t value;
 
-    message += sizeof(difference_t);
     for (size_t k = 0; k < meeting->values; k++, message += sizeof(value)) {
         memcpy(&value, message, sizeof(value));
         meeting->least[k] = value < meeting->least[k] ? value : meeting->least[k];
@@ -91,8 +90,10 @@ static int send_to(ompi_communicator_t *world, uint32_t to, const mca_coll_flash
     if (sent->message == NULL) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    pack(sent->message, meeting, found, (uint32_t) ompi_comm_size(world),
-         (uint32_t) ompi_comm_rank(world), seats);
+    memcpy(sent->message, &found, sizeof(found));
+    mca_coll_flash_meeting_pack(sent->message + sizeof(found), meeting,
+                                (uint32_t) ompi_comm_size(world), (uint32_t) ompi_comm_rank(world),
+                                seats);
     return flash_compat_isend(sent->message, is_difference(found) ? sizeof(found) : bytes, MPI_BYTE,
                               (int) to, world, &sent->request);
 }
@@ -135,7 +136,8 @@ static int receive_from(ompi_communicator_t *world, uint32_t from,
         if (is_difference(heard)) {
             *found = heard;
         } else {
-            unpack(message, meeting, (uint32_t) ompi_comm_size(world), from, seats);
+            mca_coll_flash_meeting_unpack(message + sizeof(heard), meeting,
+                                          (uint32_t) ompi_comm_size(world), from, seats);
         }
     }
     free(message);

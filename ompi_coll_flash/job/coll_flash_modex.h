@@ -39,13 +39,21 @@ typedef struct mca_coll_flash_modex {
     uint64_t pid_space; /* in which pid is a name; 0: unknown */
     mca_coll_flash_shm_memory_t shm;
     mca_coll_flash_networks_t networks;
-    uint32_t address_bytes; /* 0: UCX is not usable there */
+    uint32_t address_bytes; /* 0: UCX is not usable there, or not open yet */
 } mca_coll_flash_modex_t;
 
 /* This process', before MPI_Init commits and exchanges what was published. `transport`: or NULL. */
 void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_shm_memory_t shm);
 /* A process'; to be freed. NULL if it published none. */
 mca_coll_flash_modex_t *mca_coll_flash_modex_fetch(opal_process_name_t name);
+/*
+ * The address of its UCX worker, of `length` bytes: that which it has told this process, see
+ * mca_coll_flash_address_learn(), or the one in its record. NULL: neither.
+ */
+const void *mca_coll_flash_address_of(opal_process_name_t name, const mca_coll_flash_modex_t *modex,
+                                      size_t *length);
+/* Forgets those that it has been told. */
+void mca_coll_flash_addresses_fini(void);
 /* Whether the kernel that this process runs on knows of that one by its pid. */
 bool mca_coll_flash_modex_is_near(const mca_coll_flash_modex_t *modex, const opal_proc_t *proc);
 /* Finds this process' networks; in MPI_Init. */

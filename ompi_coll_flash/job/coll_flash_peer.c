@@ -2,7 +2,7 @@
  * coll_flash_peer.c: the processes of the job as peers: finding, connecting, probing, losing them,
  * and what one may leave behind.
  *
- * A peer's address is fetched when an endpoint to it is first needed, so that a process connects
+ * A peer's address is looked for when an endpoint to it is first needed, so that a process connects
  * to what its rings need, whatever the job's size.
  *
  * Shared between threads: `peers`, and what it leads to, is written and read by application threads
@@ -57,6 +57,7 @@ void mca_coll_flash_peers_fini(void)
         free(known);
     }
     OBJ_DESTRUCT(&peers);
+    mca_coll_flash_addresses_fini();
 }
 
 static known_t *make_known(uint32_t vpid)
@@ -123,6 +124,8 @@ int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();
     mca_coll_flash_modex_t *modex;
+    const void *address;
+    size_t length;
     int rc;
 
     if (is_connected(peer)) {
@@ -134,7 +137,8 @@ int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char
         return FLASH_ERR_UNREACHABLE;
     }
     learn_process(name, modex);
-    if (modex->address_bytes == 0) {
+    address = mca_coll_flash_address_of(name, modex, &length);
+    if (address == NULL) {
         strcpy(reason, "UCX is not usable in the peer's process");
         free(modex);
         return FLASH_ERR_PEER;
@@ -144,7 +148,7 @@ int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char
         return FLASH_ERR_UNREACHABLE;
     }
     flash_progress_lock(progress);
-    rc = mca_coll_flash_ucx()->connect(peer, modex + 1, modex->address_bytes, reason);
+    rc = mca_coll_flash_ucx()->connect(peer, address, length, reason);
     flash_progress_unlock(progress);
     free(modex);
     return rc;
@@ -217,26 +221,6 @@ static bool lose_if_gone(opal_process_name_t name, flash_peer_t *peer)
     return gone;
 }
 
-/* Once, of exchanges that do not go as rings do; within a node there is nothing to tell. */
-static void tell_ways(const flash_peer_t *peer)
-{
-    static atomic_bool told; /* by one of the application's threads, or by two: relaxed */
-    flash_progress_t *progress = mca_coll_flash_job_progress();
-    flash_ucx_ways_t ways;
-
-    if (atomic_load_explicit(&told, memory_order_relaxed)) {
-        return;
-    }
-    flash_progress_lock(progress);
-    mca_coll_flash_ucx()->ways(peer, &ways);
-    flash_progress_unlock(progress);
-    if (ways.names[0] != '\0') {
-        atomic_store_explicit(&told, true, memory_order_relaxed);
-        FLASH_VERBOSE(1, "coll:flash: exchanges with all ranks reach other nodes by %s",
-                      ways.names);
-    }
-}
-
 /*
  * A neighbour that is gone counts as connected, and lost: operations begin, and end with an error
  * that names it, on the other ranks, too. To refuse them would need a connection.
@@ -253,7 +237,7 @@ int mca_coll_flash_peer_connect(opal_process_name_t name, flash_peer_t *peer)
         FLASH_HELP("no-connection", opal_process_info.nodename, (int) getpid(), (int) name.vpid,
                    reason);
     } else if (mca_coll_flash_peer_of(name) != peer) {
-        tell_ways(peer);
+        mca_coll_flash_fabric_tell(peer);
     }
     return mca_coll_flash_error(rc);
 }
@@ -287,6 +271,8 @@ void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer)
     flash_progress_t *progress = mca_coll_flash_job_progress();
     flash_process_t process = process_of(name);
     mca_coll_flash_modex_t *modex;
+    const void *address;
+    size_t length;
     bool can;
 
     if (is_near(&process)) {
@@ -294,11 +280,12 @@ void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer)
         return;
     }
     modex = is_probed(peer) ? NULL : mca_coll_flash_modex_fetch(name);
-    if (modex != NULL && modex->address_bytes > 0) {
+    address = modex == NULL ? NULL : mca_coll_flash_address_of(name, modex, &length);
+    if (address != NULL) {
         const char *reason = NULL;
 
         flash_progress_lock(progress);
-        can = mca_coll_flash_ucx()->probe(peer, modex + 1, &reason);
+        can = mca_coll_flash_ucx()->probe(peer, address, &reason);
         flash_progress_unlock(progress);
         if (!can) {
             tell_blindness(name, reason);

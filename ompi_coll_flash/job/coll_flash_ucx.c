@@ -153,30 +153,56 @@ static const flash_ucx_calls_t *load(char *reason)
     return found;
 }
 
-/*
- * UCX reads these two variables once, when the process loads it first: not to install handlers for
- * faults, and not to write over functions. Handlers that it had installed it would also remove at
- * the end of the process, over the program's. Open MPI changes the environment in MPI_Init as well:
- * a program whose other threads read the environment meanwhile has that problem without flash, too.
- */
-static const flash_ucx_calls_t *load_quietly(char *reason)
-{
-    static const struct {
-        const char *name, *value;
-    } variables[] = {{"UCX_HANDLE_ERRORS", "none"}, {"UCX_MEM_EVENTS", "n"}};
-    const flash_ucx_calls_t *found;
-    bool ours[2];
+enum { VARIABLES = 2 };
 
-    for (int k = 0; k < 2; k++) {
+static const struct {
+    const char *name, *value;
+} variables[VARIABLES] = {{"UCX_HANDLE_ERRORS", "none"}, {"UCX_MEM_EVENTS", "n"}};
+
+static void set_variables(bool ours[VARIABLES])
+{
+    for (int k = 0; k < VARIABLES; k++) {
         ours[k] = getenv(variables[k].name) == NULL && (k == 0 || !has_registering_device()) &&
                   setenv(variables[k].name, variables[k].value, 0) == 0;
     }
-    found = load(reason);
-    for (int k = 0; k < 2; k++) {
+}
+
+/* The last first: no other one moves. */
+static void unset_variables(const bool ours[VARIABLES])
+{
+    for (int k = VARIABLES - 1; k >= 0; k--) {
         if (ours[k]) {
             unsetenv(variables[k].name);
         }
     }
+}
+
+/*
+ * Open MPI changes the environment in MPI_Init as well: a program whose other threads read the
+ * environment meanwhile has that problem without flash, too. Later, they may. The C library's array
+ * has room for the variables from now on, so that it neither moves nor is freed under a reader.
+ */
+void mca_coll_flash_ucx_prepare(void)
+{
+    bool ours[VARIABLES];
+
+    set_variables(ours);
+    unset_variables(ours);
+}
+
+/*
+ * UCX reads these two variables once, when the process loads it first: not to install handlers for
+ * faults, and not to write over functions. Handlers that it had installed it would also remove at
+ * the end of the process, over the program's.
+ */
+static const flash_ucx_calls_t *load_quietly(char *reason)
+{
+    const flash_ucx_calls_t *found;
+    bool ours[VARIABLES];
+
+    set_variables(ours);
+    found = load(reason);
+    unset_variables(ours);
     return found;
 }
 

@@ -14,8 +14,11 @@
  */
 bool mca_coll_flash_interfaces(char *list, size_t size);
 
+/* In MPI_Init: makes room for what loading the plugin does for a moment to the environment. */
+void mca_coll_flash_ucx_prepare(void);
+
 /*
- * Loads the plugin, unless it is loaded, and opens UCX; see `create` in flash_ucx.h. In MPI_Init.
+ * Loads the plugin, unless it is loaded, and opens UCX; see `create` in flash_ucx.h. In one thread.
  * The process' signal handlers are afterwards those that were there before.
  */
 flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, unsigned on_node,

@@ -54,12 +54,35 @@ typedef struct mca_coll_flash_settings {
 /* Of a communicator without info keys. */
 mca_coll_flash_settings_t mca_coll_flash_settings_of_parameters(void);
 
+/*
+ * What an operation by messages of flash's own needs, see ring/coll_flash_setup.h: one that goes around
+ * the ring, and one in which ranks exchange messages with any other rank.
+ */
+typedef enum mca_coll_flash_setup_kind {
+    FLASH_SETUP_RING,
+    FLASH_SETUP_PAIRS,
+    FLASH_SETUPS
+} mca_coll_flash_setup_kind_t;
+
+typedef enum mca_coll_flash_setup_state {
+    FLASH_SETUP_NONE,
+    FLASH_SETUP_PENDING,
+    FLASH_SETUP_READY,
+    FLASH_SETUP_REFUSED /* such calls fall back: on some rank it could not be done */
+} mca_coll_flash_setup_state_t;
+
 typedef struct mca_coll_flash_module {
     mca_coll_base_module_t super;
     ompi_communicator_t *comm;
     mca_coll_flash_previous_t previous;
-    flash_ring_t ring;                  /* its order of ranks is owned */
-    bool on_node;                       /* all ranks share this node */
+    flash_ring_t ring;                /* its order of ranks is owned */
+    bool on_node;                     /* all ranks share this node */
+    bool late;                        /* it is set up with its first calls, not by MPI_Init */
+    _Atomic int setups[FLASH_SETUPS]; /* of mca_coll_flash_setup_state_t, see there */
+    /* Known when the ring is set up, and equal on all ranks: see mca_coll_flash_fabric_t; and the most
+       bytes of an address of UCX's, if `late`. */
+    bool rdma;
+    size_t address_bytes;
     mca_coll_flash_settings_t settings; /* changed by the user's collective calls alone */
     uint64_t recv_tag, send_tag; /* this communicator's part of the tags, see coll_flash_tags.c */
     uint32_t sequence;           /* operations started; collective calls are ordered by the user */

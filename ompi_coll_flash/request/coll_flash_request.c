@@ -280,7 +280,7 @@ static bool calls_on_thread(const mca_coll_flash_request_t *request)
 static void fill_segments(const mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
     size_t wanted = request->settings->segment_bytes;
-    bool far = mca_coll_flash_params.rdma && !request->module->on_node;
+    bool far = request->module->rdma && !request->module->on_node;
 
     if (wanted == 0 && flash_schedule_chains(request->kind)) {
         wanted = FLASH_USUAL_SEGMENT;

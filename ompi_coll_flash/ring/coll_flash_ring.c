@@ -8,6 +8,7 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "ring/coll_flash_ring.h"
+#include "ring/coll_flash_setup.h"
 
 /* Who takes part in what, and by which name it goes among them. */
 static void set_messages(const mca_coll_flash_module_t *module, uint64_t sequence,
@@ -116,12 +117,17 @@ static void complete(flash_op_t *op)
 
 static int progress(void)
 {
-    return flash_progress_poll(mca_coll_flash_job_progress(), complete);
+    flash_progress_t *progress = mca_coll_flash_job_progress();
+    int happened = mca_coll_flash_setups_progress();
+
+    return progress == NULL ? happened : happened + flash_progress_poll(progress, complete);
 }
 
 static bool is_busy(void)
 {
-    return flash_progress_busy(mca_coll_flash_job_progress());
+    const flash_progress_t *progress = mca_coll_flash_job_progress();
+
+    return mca_coll_flash_setups_pending() || (progress != NULL && flash_progress_busy(progress));
 }
 
 const mca_coll_flash_algorithm_t mca_coll_flash_ring = {.state_bytes = sizeof(flash_op_params_t),

@@ -7,6 +7,7 @@
  *   coll_flash_neighbours.c  the processes that it exchanges messages with
  *   coll_flash_ring.c        a request's beginning and end
  *   coll_flash_ring_watch.c  neighbours that fall silent
+ *   coll_flash_setup.h       what comes before a communicator's first operation
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

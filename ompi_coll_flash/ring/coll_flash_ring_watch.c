@@ -8,6 +8,7 @@
  */
 #include "request/coll_flash_silence.h"
 #include "ring/coll_flash_ring.h"
+#include "ring/coll_flash_setup.h"
 
 static void act(const flash_silence_t *silence, const mca_coll_flash_report_t *report)
 {
@@ -41,6 +42,7 @@ void mca_coll_flash_ring_watch(void)
     size_t count = mca_coll_flash_job_watch(silences, FLASH_MOST_SILENCES,
                                             mca_coll_flash_silence_describe, reports);
 
+    mca_coll_flash_setups_watch();
     for (size_t k = 0; k < count; k++) {
         asks |= reports[k].asks;
         act(&silences[k], &reports[k]);

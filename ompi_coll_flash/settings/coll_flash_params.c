@@ -14,6 +14,7 @@ mca_coll_flash_params_t mca_coll_flash_params = {
     .bind = true,
     .ring_order = FLASH_ORDER_MACHINE,
     .on_node = FLASH_ON_NODE_AUTO,
+    .setup = FLASH_SETUP_AUTO,
     .any_fabric = false,
     .algorithm = FLASH_AUTO,
     .costs = NULL,

@@ -13,6 +13,9 @@
 
 enum { FLASH_PROGRESS_AUTO, FLASH_PROGRESS_ON, FLASH_PROGRESS_OFF };
 
+/* When UCX is opened: in MPI_Init if the program is linked with flash; in MPI_Init; with a call. */
+enum { FLASH_SETUP_AUTO, FLASH_SETUP_INIT, FLASH_SETUP_CALL };
+
 enum { FLASH_ORDER_MACHINE, FLASH_ORDER_RANK };
 
 enum { FLASH_ON_NODE_AUTO, FLASH_ON_NODE_YES, FLASH_ON_NODE_NO };
@@ -51,6 +54,8 @@ typedef struct mca_coll_flash_params {
     int progress; /* FLASH_PROGRESS_* */
     bool bind;
     int ring_order;    /* FLASH_ORDER_* */
+    int setup;         /* FLASH_SETUP_* */
+    bool late;         /* agreed on, no parameter: communicators are set up by their first calls */
     bool any_fabric;   /* serve by a slower one than Open MPI's, too */
     int algorithm;     /* mca_coll_flash_path_t, or FLASH_AUTO */
     char *costs;       /* a file, see coll_flash_costs.h; NULL or empty: the built-in table */
@@ -60,7 +65,7 @@ typedef struct mca_coll_flash_params {
     bool shm_readable; /* agreed on, no parameter: each rank may read another's memory */
     bool recdbl;       /* agreed on, no parameter: each rank has memory for it */
     size_t segment_bytes;
-    bool rdma;            /* no parameter: see mca_coll_flash_fabric_t; agreed */
+    bool rdma;            /* no parameter: see mca_coll_flash_fabric_t; agreed, unless `late` */
     bool callback_thread; /* unless a communicator's info key says otherwise */
     unsigned segment_window, max_sends;
     size_t scratch_cache_bytes; /* of scratch memory */

@@ -12,6 +12,13 @@ static mca_base_var_enum_value_t progress_values[] = {
     {0, NULL},
 };
 
+static mca_base_var_enum_value_t setup_values[] = {
+    {FLASH_SETUP_AUTO, "auto"},
+    {FLASH_SETUP_INIT, "init"},
+    {FLASH_SETUP_CALL, "call"},
+    {0, NULL},
+};
+
 static mca_base_var_enum_value_t order_values[] = {
     {FLASH_ORDER_MACHINE, "machine"},
     {FLASH_ORDER_RANK, "rank"},
@@ -49,6 +56,21 @@ static void register_progress(void)
 
 static void register_order(void)
 {
+    mca_coll_flash_register_choice(
+        "setup", setup_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
+        &mca_coll_flash_params.setup,
+        "When processes open UCX and tell each other its addresses. init: in MPI_Init. call: with "
+        "the "
+        "first call on each communicator that the ring or the pairwise algorithm is to serve; "
+        "until "
+        "then MPI_Init costs nearly what it costs without flash. Non-blocking calls do not wait "
+        "for "
+        "that: they start when all ranks have made the first call. Blocking calls, the making of "
+        "persistent requests and the calls of <mpix_flash.h> wait. If UCX turns out not to be "
+        "usable "
+        "on some rank, such calls of the communicator fall back. auto: init if the program is "
+        "linked "
+        "with libmpix_flash, call otherwise. One rank's call counts for all");
     mca_coll_flash_register_choice(
         "ring_order", order_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.ring_order,

@@ -1,0 +1,139 @@
+/*
+ * coll_flash_rounds.c: a meeting of a communicator's ranks that no rank waits for: see
+ * coll_flash_meeting.c for what goes in which round. opal_progress() moves it on.
+ *
+ * The messages go by Open MPI's PML on the communicator itself, with a tag that no application and no
+ * collective uses. All ranks begin a communicator's meetings in the same order, and each sends its
+ * messages in the order in which the other rank receives them, so that they match by their order.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "job/coll_flash_job.h"
+
+#include <stdlib.h>
+
+typedef struct message {
+    ompi_request_t *request; /* NULL: it is over */
+    char *bytes;             /* owned */
+} message_t;
+
+struct mca_coll_flash_rounds {
+    ompi_communicator_t *comm;
+    mca_coll_flash_meeting_t *meeting;
+    uint32_t size, rank;
+    uint32_t distance; /* of this round */
+    uint32_t round;
+    message_t in, out[FLASH_MEETING_ROUNDS];
+};
+
+static uint32_t seats_of(const mca_coll_flash_rounds_t *rounds)
+{
+    uint32_t rest = rounds->size - rounds->distance;
+
+    return rounds->distance < rest ? rounds->distance : rest;
+}
+
+uint32_t mca_coll_flash_rounds_awaited(const mca_coll_flash_rounds_t *rounds)
+{
+    return (rounds->rank + rounds->size - rounds->distance) % rounds->size;
+}
+
+mca_coll_flash_rounds_t *mca_coll_flash_rounds_begin(ompi_communicator_t *comm,
+                                                     mca_coll_flash_meeting_t *meeting)
+{
+    mca_coll_flash_rounds_t *rounds = calloc(1, sizeof(*rounds));
+
+    if (rounds != NULL) {
+        rounds->comm = comm;
+        rounds->meeting = meeting;
+        rounds->size = (uint32_t) ompi_comm_size(comm);
+        rounds->rank = (uint32_t) ompi_comm_rank(comm);
+        rounds->distance = 1;
+    }
+    return rounds;
+}
+
+/* Whether the message has left, or arrived; OMPI_SUCCESS, FLASH_ROUNDS_BUSY, or an error. */
+static int end_message(message_t *message)
+{
+    if (message->request == NULL) {
+        return OMPI_SUCCESS;
+    }
+    if (!flash_compat_is_complete(message->request)) {
+        return FLASH_ROUNDS_BUSY;
+    }
+    return ompi_request_wait(&message->request, MPI_STATUS_IGNORE);
+}
+
+static void forget(message_t *message)
+{
+    free(message->bytes);
+    *message = (message_t){NULL, NULL};
+}
+
+static int begin_round(mca_coll_flash_rounds_t *rounds)
+{
+    message_t *out = &rounds->out[rounds->round], *in = &rounds->in;
+    uint32_t seats = seats_of(rounds), to = (rounds->rank + rounds->distance) % rounds->size;
+    size_t bytes = mca_coll_flash_meeting_bytes(rounds->meeting, seats);
+    int rc;
+
+    out->bytes = malloc(bytes);
+    in->bytes = malloc(bytes);
+    if (out->bytes == NULL || in->bytes == NULL) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    mca_coll_flash_meeting_pack(out->bytes, rounds->meeting, rounds->size, rounds->rank, seats);
+    rc = flash_compat_irecv(in->bytes, bytes, MPI_BYTE, (int) mca_coll_flash_rounds_awaited(rounds),
+                            rounds->comm, &in->request);
+    if (rc == OMPI_SUCCESS) {
+        rc = flash_compat_isend(out->bytes, bytes, MPI_BYTE, (int) to, rounds->comm, &out->request);
+    }
+    rounds->round++;
+    return rc;
+}
+
+/* The round's message has arrived. */
+static void end_round(mca_coll_flash_rounds_t *rounds)
+{
+    mca_coll_flash_meeting_unpack(rounds->in.bytes, rounds->meeting, rounds->size,
+                                  mca_coll_flash_rounds_awaited(rounds), seats_of(rounds));
+    forget(&rounds->in);
+    rounds->distance *= 2;
+}
+
+static int end_sends(mca_coll_flash_rounds_t *rounds)
+{
+    for (uint32_t k = 0; k < rounds->round; k++) {
+        int rc = end_message(&rounds->out[k]);
+
+        if (rc != OMPI_SUCCESS) {
+            return rc;
+        }
+        forget(&rounds->out[k]);
+    }
+    return OMPI_SUCCESS;
+}
+
+int mca_coll_flash_rounds_advance(mca_coll_flash_rounds_t *rounds)
+{
+    int rc = OMPI_SUCCESS;
+
+    while (rc == OMPI_SUCCESS && rounds->distance < rounds->size) {
+        if (rounds->in.bytes == NULL) {
+            rc = begin_round(rounds);
+        }
+        if (rc == OMPI_SUCCESS) {
+            rc = end_message(&rounds->in);
+        }
+        if (rc == OMPI_SUCCESS) {
+            end_round(rounds);
+        }
+    }
+    return rc == OMPI_SUCCESS ? end_sends(rounds) : rc;
+}
+
+void mca_coll_flash_rounds_free(mca_coll_flash_rounds_t *rounds)
+{
+    free(rounds);
+}
