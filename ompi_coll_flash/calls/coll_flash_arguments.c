@@ -84,11 +84,12 @@ mca_coll_flash_call_t mca_coll_flash_call_of(const char *name, const mca_coll_fl
 }
 
 mca_coll_flash_path_t mca_coll_flash_path_of(const char *name, const mca_coll_flash_arguments_t *a,
-                                             mca_coll_flash_module_t *module, bool *held)
+                                             mca_coll_flash_module_t *module,
+                                             mca_coll_flash_setup_state_t *state)
 {
     mca_coll_flash_call_t call = mca_coll_flash_call_of(name, a, module->comm);
 
-    return mca_coll_flash_choose_path(&call, module, held);
+    return mca_coll_flash_choose_path(&call, module, state);
 }
 
 mca_coll_flash_path_t mca_coll_flash_blocking_path_of(const char *name,

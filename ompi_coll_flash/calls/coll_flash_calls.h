@@ -118,10 +118,11 @@ uint32_t mca_coll_flash_from_root(const mca_coll_flash_module_t *module,
 mca_coll_flash_call_t mca_coll_flash_call_of(const char *name,
                                              const mca_coll_flash_arguments_t *arguments,
                                              ompi_communicator_t *comm);
-/* The algorithm that serves it; `held`: see mca_coll_flash_choose_path(). */
+/* The algorithm that serves it; `state`: see mca_coll_flash_choose_path(). */
 mca_coll_flash_path_t mca_coll_flash_path_of(const char *name,
                                              const mca_coll_flash_arguments_t *arguments,
-                                             mca_coll_flash_module_t *module, bool *held);
+                                             mca_coll_flash_module_t *module,
+                                             mca_coll_flash_setup_state_t *state);
 /* That of a blocking call, see mca_coll_flash_choose_blocking_path(). */
 mca_coll_flash_path_t mca_coll_flash_blocking_path_of(const char *name,
                                                       const mca_coll_flash_arguments_t *arguments,
@@ -217,11 +218,6 @@ int mca_coll_flash_make_persistent(const mca_coll_flash_collective_t *collective
                                    const mca_coll_flash_arguments_t *arguments,
                                    struct ompi_info_t *info, mca_coll_base_module_t *base,
                                    ompi_request_t **request);
-/* A persistent request of the module below, as that of a call that falls back. */
-int mca_coll_flash_make_persistent_below(mca_coll_flash_module_t *module,
-                                         const mca_coll_flash_collective_t *collective,
-                                         const mca_coll_flash_arguments_t *arguments,
-                                         struct ompi_info_t *info, ompi_request_t **request);
 
 /* No gap in an element or between two: a ring carries all that lies in their extent. */
 bool mca_coll_flash_is_solid(MPI_Datatype type);

@@ -3,17 +3,14 @@
  * (ring/coll_flash_setup.h), and then start, or fall back.
  *
  * All ranks must make the same of a call, though one rank has seen the end of the set-up and another
- * one has not. A call that is held takes its operation id and one tag of Open MPI's collectives when it
- * is made, in the order of calls, whatever becomes of it: the tag is that of a persistent request of
- * the fallback. A call that starts at once takes such a tag, too, on communicators that are set up by
- * their calls. So the tags of later calls that fall back are equal on all ranks.
+ * one has not. On communicators that are set up by their calls, each call that goes by messages
+ * therefore takes an operation id and one tag of libnbc's, in the order of calls, whatever becomes of
+ * it: so the tags of later calls that fall back are equal on all ranks. A call that has been held and
+ * falls back goes to libnbc with the tag that it has taken, and so meets the calls of other ranks that
+ * were not held.
  *
- * Where the set-up ends well, the persistent request is freed and the call starts. Otherwise the
- * persistent request is started; later calls that go by messages do the same, since those of other ranks
- * may have been held, and Open MPI may serve the non-blocking form of a call in another way.
- *
- * A held request is written by the thread that makes it, then by the one that lets it go on
- * (coll_flash_setup.c orders the two), then by the one that completes it.
+ * Only one thread is in MPI at a time where calls are held (coll_flash_late.c): nobody takes a tag while
+ * a held call uses an older one.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -34,16 +31,13 @@ typedef struct mca_coll_flash_held {
     mca_coll_flash_arguments_t arguments; /* types and operation kept */
     flash_count_t *counts;                /* owned, what the arguments point to */
     flash_displ_t *displs;                /* owned, likewise */
-    ompi_request_t *below;                /* owned: the fallback's; MPI_REQUEST_NULL: error_below */
-    int error_below;
+    int tag;                              /* of libnbc's */
 } mca_coll_flash_held_t;
 
 static void held_construct(mca_coll_flash_held_t *held)
 {
     held->counts = NULL;
     held->displs = NULL;
-    held->below = MPI_REQUEST_NULL;
-    held->error_below = MPI_SUCCESS;
 }
 
 static void held_destruct(mca_coll_flash_held_t *held)
@@ -56,17 +50,8 @@ static void held_destruct(mca_coll_flash_held_t *held)
 OBJ_CLASS_DECLARATION(mca_coll_flash_held_t);
 OBJ_CLASS_INSTANCE(mca_coll_flash_held_t, mca_coll_flash_handle_t, held_construct, held_destruct);
 
-static void free_below(mca_coll_flash_held_t *held)
-{
-    if (held->below != MPI_REQUEST_NULL) {
-        ompi_request_free(&held->below); /* as long as its communicator is there */
-        held->below = MPI_REQUEST_NULL;
-    }
-}
-
 static void recycle(mca_coll_flash_handle_t *handle)
 {
-    free_below((mca_coll_flash_held_t *) handle);
     OBJ_RELEASE(handle);
 }
 
@@ -94,25 +79,30 @@ static int start_by_messages(mca_coll_flash_held_t *held)
     return rc;
 }
 
-static int start_below(mca_coll_flash_held_t *held)
+/*
+ * Types that are not used, in place, may be anything: libnbc looks at them all the same, and gets one
+ * that is there.
+ */
+static int fall_back(mca_coll_flash_held_t *held)
 {
-    flash_fallback_t *call;
+    mca_coll_flash_arguments_t arguments = held->arguments;
+    flash_fallback_t *call = flash_fallback_new(held->module->comm);
     ompi_request_t *started;
-    int rc = held->error_below;
+    int next, rc;
 
-    if (rc != MPI_SUCCESS) {
-        return rc;
-    }
-    call = flash_fallback_new(held->module->comm);
     if (call == NULL) {
         return MPI_ERR_NO_MEM;
     }
-    rc = held->below->req_start(1, &held->below);
+    arguments.sendtype = arguments.sendtype == NULL ? arguments.recvtype : arguments.sendtype;
+    next = flash_compat_set_tag(held->module->comm, held->tag);
+    rc = mca_coll_flash_start_bounced(held->collective, held->module, &arguments, FLASH_FALLBACK,
+                                      &call->inner[0]);
+    (void) flash_compat_set_tag(held->module->comm, next);
     if (rc != MPI_SUCCESS) {
+        call->inner[0] = MPI_REQUEST_NULL;
         flash_fallback_drop(call);
         return rc;
     }
-    call->inner[0] = held->below;
     call->handle.persistent = &held->handle.super.super;
     call->handle.complete_persistent = complete;
     flash_fallback_enlist(call, &started);
@@ -130,32 +120,13 @@ static void go_on(mca_coll_flash_waiter_t *waiter, bool ready)
 
     mca_coll_flash_tell_call(&call, held->module->comm, ready ? held->path : FLASH_FALLBACK,
                              ready ? FLASH_NO_REASON : FLASH_NOT_SET_UP);
-    if (ready) {
-        free_below(held);
-    }
-    rc = ready ? start_by_messages(held) : start_below(held);
+    rc = ready ? start_by_messages(held) : fall_back(held);
     if (rc != MPI_SUCCESS) {
         mca_coll_flash_handle_complete(&held->handle, rc);
     }
 }
 
 /* -------------------------------------------------------------------- holding */
-
-/* One tag is taken, also by a fallback that takes none, or that has no request for the call. */
-static void reserve(mca_coll_flash_held_t *held, const mca_coll_flash_arguments_t *arguments)
-{
-    ompi_communicator_t *comm = held->module->comm;
-    int next = flash_compat_next_tag(comm);
-
-    held->error_below = mca_coll_flash_make_persistent_below(
-        held->module, held->collective, arguments, MPI_INFO_NULL, &held->below);
-    if (held->error_below != MPI_SUCCESS) {
-        held->below = MPI_REQUEST_NULL;
-    }
-    if (flash_compat_next_tag(comm) == next) {
-        flash_compat_take_tag(comm);
-    }
-}
 
 /* NULL: there is no memory. */
 static mca_coll_flash_held_t *new_held(mca_coll_flash_module_t *module,
@@ -199,11 +170,23 @@ int mca_coll_flash_hold(const mca_coll_flash_collective_t *collective, const cha
     held->ticket = mca_coll_flash_plain_ticket(module, path);
     held->ticket.settings = &held->settings;
     held->waiter.go_on = go_on;
-    reserve(held, arguments);
+    held->tag = flash_compat_take_tag(module->comm);
     *request = mca_coll_flash_handle_begin(&held->handle);
     mca_coll_flash_setup_await(
         module, mca_coll_flash_setup_for(arguments->kind, path == FLASH_PAIRWISE), &held->waiter);
     return MPI_SUCCESS;
+}
+
+/* Has taken one tag, also where libnbc takes none, as for some calls without data. */
+static int fall_back_at_once(const mca_coll_flash_collective_t *collective,
+                             mca_coll_flash_module_t *module, mca_coll_flash_arguments_t *arguments,
+                             ompi_request_t **request)
+{
+    int tag = flash_compat_take_tag(module->comm), next = flash_compat_set_tag(module->comm, tag);
+    int rc = mca_coll_flash_start_bounced(collective, module, arguments, FLASH_FALLBACK, request);
+
+    (void) flash_compat_set_tag(module->comm, next);
+    return rc;
 }
 
 int mca_coll_flash_start_call(const mca_coll_flash_collective_t *collective, const char *name,
@@ -211,17 +194,20 @@ int mca_coll_flash_start_call(const mca_coll_flash_collective_t *collective, con
                               ompi_request_t **request)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    bool held;
-    mca_coll_flash_path_t path = mca_coll_flash_path_of(name, arguments, module, &held);
+    mca_coll_flash_setup_state_t state = FLASH_SETUP_NONE;
+    mca_coll_flash_path_t path = mca_coll_flash_path_of(name, arguments, module, &state);
 
-    if (held) {
+    if (state == FLASH_SETUP_PENDING) {
         return mca_coll_flash_hold(collective, name, module, arguments, path, request);
+    }
+    if (state == FLASH_SETUP_REFUSED) {
+        return fall_back_at_once(collective, module, arguments, request);
     }
     if (path != FLASH_RING && path != FLASH_PAIRWISE) {
         return mca_coll_flash_start_bounced(collective, module, arguments, path, request);
     }
     if (module->late) {
-        flash_compat_take_tag(module->comm); /* as where it is held */
+        (void) flash_compat_take_tag(module->comm);
     }
     return collective->start(module, mca_coll_flash_plain_ticket(module, path), arguments, path,
                              request);

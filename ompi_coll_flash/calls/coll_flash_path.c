@@ -214,39 +214,48 @@ mca_coll_flash_setup_kind_t mca_coll_flash_needed_setup(const mca_coll_flash_mod
                                               mca_coll_flash_may_exchange(module->comm));
 }
 
-/*
- * Waits for the communicator's set-up, if such a call needs it. Where that cannot be had, the call
- * falls back.
- */
-static void await_setup(const mca_coll_flash_call_t *call, mca_coll_flash_module_t *module,
-                        mca_coll_flash_path_t *path, mca_coll_flash_reason_t *reason)
+/* Where the communicator cannot be set up, its calls by messages fall back. */
+static void apply_setup(mca_coll_flash_setup_state_t state, mca_coll_flash_path_t *path,
+                        mca_coll_flash_reason_t *reason)
 {
-    mca_coll_flash_setup_kind_t kind =
-        mca_coll_flash_setup_for(call->kind, *path == FLASH_PAIRWISE);
-
-    if (module->late && by_messages(*path) && !mca_coll_flash_setup_wait(module, kind)) {
+    if (state == FLASH_SETUP_REFUSED) {
         *path = FLASH_FALLBACK;
         *reason = FLASH_NOT_SET_UP;
     }
 }
 
+/* In a call that may wait for other ranks. */
+static void await_setup(const mca_coll_flash_call_t *call, mca_coll_flash_module_t *module,
+                        mca_coll_flash_path_t *path, mca_coll_flash_reason_t *reason)
+{
+    if (module->late && by_messages(*path)) {
+        apply_setup(mca_coll_flash_setup_wait(
+                        module, mca_coll_flash_setup_for(call->kind, *path == FLASH_PAIRWISE)),
+                    path, reason);
+    }
+}
+
 mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *call,
-                                                 mca_coll_flash_module_t *module, bool *held)
+                                                 mca_coll_flash_module_t *module,
+                                                 mca_coll_flash_setup_state_t *state)
 {
     const place_t place = place_of(module);
     mca_coll_flash_reason_t reason;
     mca_coll_flash_path_t path = choose(call, &place, &reason);
 
-    if (held == NULL) {
+    if (state == NULL) {
         await_setup(call, module, &path, &reason);
-    } else {
-        *held = by_messages(path) &&
-                !mca_coll_flash_setup_is_ready(
-                    module, mca_coll_flash_setup_for(call->kind, path == FLASH_PAIRWISE));
+    } else if (module->late && !module->holds && by_messages(path)) {
+        apply_setup(FLASH_SETUP_REFUSED, &path, &reason);
+    } else if (module->late && by_messages(path)) {
+        *state = mca_coll_flash_setup_look(
+            module, mca_coll_flash_setup_for(call->kind, path == FLASH_PAIRWISE));
+        if (*state == FLASH_SETUP_PENDING) {
+            return path;
+        }
+        apply_setup(*state, &path, &reason);
     }
-    if (held == NULL || !*held) {
-        mca_coll_flash_tell_call(call, module->comm, path, reason);
-    }
+    mca_coll_flash_tell_call(call, module->comm, path, reason);
     return path;
 }
 

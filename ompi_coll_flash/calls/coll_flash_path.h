@@ -51,11 +51,14 @@ typedef struct mca_coll_flash_call {
 
 /*
  * The algorithm that serves the call. Counts it, and says so at coll_flash_verbose 2. Where the
- * communicator is to be set up first, waits for that; or, if `held` is not NULL, sets it to true,
- * neither counts nor says anything, and the call is to be held (mca_coll_flash_hold).
+ * communicator is to be set up first, waits for that; but not if `state` is not NULL. Of a call that
+ * goes by messages on such a communicator, *state becomes that of the set-up: FLASH_SETUP_PENDING has
+ * the call be held (mca_coll_flash_hold), and neither counted nor told of yet; FLASH_SETUP_REFUSED has
+ * it fall back.
  */
 mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *call,
-                                                 mca_coll_flash_module_t *module, bool *held);
+                                                 mca_coll_flash_module_t *module,
+                                                 mca_coll_flash_setup_state_t *state);
 /* The set-up that the extension's calls of that kind need. */
 mca_coll_flash_setup_kind_t mca_coll_flash_needed_setup(const mca_coll_flash_module_t *module,
                                                         flash_kind_t kind);

@@ -265,10 +265,10 @@ static int stand_for_below(mca_coll_flash_module_t *module,
     return MPI_SUCCESS;
 }
 
-int mca_coll_flash_make_persistent_below(mca_coll_flash_module_t *module,
-                                         const mca_coll_flash_collective_t *collective,
-                                         const mca_coll_flash_arguments_t *arguments,
-                                         struct ompi_info_t *info, ompi_request_t **request)
+static int make_below(mca_coll_flash_module_t *module,
+                      const mca_coll_flash_collective_t *collective,
+                      const mca_coll_flash_arguments_t *arguments, struct ompi_info_t *info,
+                      ompi_request_t **request)
 {
     mca_coll_flash_arguments_t bounced = *arguments;
     flash_host_bounce_t *bounce;
@@ -294,7 +294,6 @@ int mca_coll_flash_make_persistent(const mca_coll_flash_collective_t *collective
     mca_coll_flash_path_t path = mca_coll_flash_persistent_path_of(
         name, arguments, module, has_id ? FLASH_NO_REASON : FLASH_PERSISTENT_OP_IDS);
 
-    return path == FLASH_FALLBACK
-               ? mca_coll_flash_make_persistent_below(module, collective, arguments, info, request)
-               : make_ring(module, collective, arguments, request);
+    return path == FLASH_FALLBACK ? make_below(module, collective, arguments, info, request)
+                                  : make_ring(module, collective, arguments, request);
 }

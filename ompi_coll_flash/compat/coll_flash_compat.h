@@ -133,19 +133,22 @@ static inline int flash_compat_isend(const void *data, size_t count, MPI_Datatyp
                               MCA_PML_BASE_SEND_STANDARD, comm, request));
 }
 
-/* What comes next: it changes when a tag is taken. */
-static inline int flash_compat_next_tag(const ompi_communicator_t *comm)
+/*
+ * Takes the tag that the next non-blocking collective of libnbc would take: they go by the order of
+ * calls, which all ranks have in common.
+ */
+static inline int flash_compat_take_tag(ompi_communicator_t *comm)
 {
-    return comm->c_nbc_tag;
+    return ompi_coll_base_nbc_reserve_tags(comm, 1);
 }
 
-/*
- * Takes the tag that a non-blocking collective of libnbc would take, and any other component's that
- * takes them in turn: they go by the order of calls, which all ranks have in common.
- */
-static inline void flash_compat_take_tag(ompi_communicator_t *comm)
+/* Has the next one take that tag. Returns the tag that it would have taken. */
+static inline int flash_compat_set_tag(ompi_communicator_t *comm, int tag)
 {
-    (void) ompi_coll_base_nbc_reserve_tags(comm, 1);
+    int next = comm->c_nbc_tag;
+
+    comm->c_nbc_tag = tag;
+    return next;
 }
 
 /* The component by which the pml cm sends. */

@@ -52,6 +52,7 @@ enum {
     FABRIC,
     RDMA,
     EARLY,
+    HOLDS,
     THREAD,
     ON_NODE,
     SHM,
@@ -128,6 +129,7 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next,
     mine[FABRIC] = fabric.suits;
     mine[RDMA] = fabric.rdma;
     mine[EARLY] = !late;
+    mine[HOLDS] = mca_coll_flash_may_hold(world);
     mine[THREAD] = !usable || late || mca_coll_flash_job_may_progress();
     mine[ON_NODE] = wants_on_node();
     mine[SHM] = mca_coll_flash_shm_meet(world) ? params->shm : FLASH_SHM_NO;
@@ -202,6 +204,7 @@ static void set_choices(const int64_t least[VALUES])
     params->recdbl = least[RECDBL];
     params->segment_bytes = segment_of(least[SEGMENT_BYTES]);
     params->late = !least[EARLY];
+    params->holds = least[HOLDS];
     params->rdma = least[RDMA] && least[EARLY];
 }
 
@@ -243,7 +246,9 @@ static void tell_outcome(const int64_t least[VALUES])
         params->shm >= FLASH_SHM_AUTO && !params->shm_readable ? " without reading" : "",
         has_rdma_segments() ? ", segments for RDMA" : "", params->recdbl ? "" : ", without recdbl",
         least[THREAD] ? "" : ", without a progress thread on some rank",
-        params->late ? ", set up by first calls" : "");
+        !params->late   ? ""
+        : params->holds ? ", set up by first calls"
+                        : ", set up by first calls that may wait");
 }
 
 /* The next higher rank of this node, behind the highest the lowest; this rank itself, if it is alone. */

@@ -40,6 +40,7 @@ static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm,
 static void set_up(mca_coll_flash_module_t *module)
 {
     module->late = mca_coll_flash_params.late;
+    module->holds = mca_coll_flash_params.holds && mca_coll_flash_may_hold(module->comm);
     module->rdma = mca_coll_flash_params.rdma;
     for (int kind = 0; kind < FLASH_SETUPS; kind++) {
         atomic_init(&module->setups[kind], module->late ? FLASH_SETUP_NONE : FLASH_SETUP_READY);

@@ -10,6 +10,8 @@
 
 /* Whether this process opens UCX with the first call that needs it, and not in MPI_Init. */
 bool mca_coll_flash_is_late(void);
+/* Whether this process can hold calls of that communicator: those below flash take libnbc's tags. */
+bool mca_coll_flash_may_hold(ompi_communicator_t *comm);
 
 /* Exported for the component proper, mca_coll_flash.so. */
 int mca_coll_flash_register(void);

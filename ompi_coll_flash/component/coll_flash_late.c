@@ -5,6 +5,10 @@
  * other ranks if MPI_Init has set everything up. Other programs may never make a call that flash
  * serves: MPI_Init is to cost them no more than without flash.
  *
+ * Then a communicator's first calls may be held, see calls/coll_flash_held.c. That takes one thread at a
+ * time in MPI, and libnbc below flash. Without these, UCX is opened in MPI_Init. Where some ranks of a job
+ * lack one of them, or coll_flash_setup says otherwise, non-blocking calls that would be held fall back.
+ *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "component/coll_flash_component.h"
@@ -12,6 +16,8 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
+
+#include "ompi/runtime/mpiruntime.h"
 
 typedef struct order {
     const char *library; /* this one's path */
@@ -52,6 +58,23 @@ static bool is_linked(void)
     return order.linked;
 }
 
+/* Whether a component other than libnbc may have non-blocking collectives, with an order of its own. */
+static bool has_others(void)
+{
+    static const char *const others[] = {"hcoll", "ucc", "portals4"};
+    mca_base_component_list_item_t *item;
+    bool found = false;
+
+    OPAL_LIST_FOREACH(item, &ompi_coll_base_framework.framework_components,
+                      mca_base_component_list_item_t)
+    {
+        for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++) {
+            found |= strcmp(item->cli_component->mca_component_name, others[k]) == 0;
+        }
+    }
+    return found;
+}
+
 bool mca_coll_flash_is_late(void)
 {
     switch (mca_coll_flash_params.setup) {
@@ -60,6 +83,35 @@ bool mca_coll_flash_is_late(void)
     case FLASH_SETUP_CALL:
         return true;
     default:
-        return !is_linked();
+        return !ompi_mpi_thread_multiple && !is_linked() && !has_others();
     }
+}
+
+/* The name of the component that has the module. */
+static const char *name_of(const ompi_communicator_t *comm, const mca_coll_base_module_t *module)
+{
+    mca_coll_base_avail_coll_t *available;
+
+    OPAL_LIST_FOREACH(available, comm->c_coll->module_list, mca_coll_base_avail_coll_t)
+    {
+        if (available->ac_module == module) {
+            return available->ac_component_name;
+        }
+    }
+    return "";
+}
+
+/* Before flash takes over: whose non-blocking collectives they are. */
+bool mca_coll_flash_may_hold(ompi_communicator_t *comm)
+{
+    const mca_coll_base_comm_coll_t *coll = comm->c_coll;
+    const mca_coll_base_module_t *module = coll->coll_ibarrier_module;
+
+    return !ompi_mpi_thread_multiple && coll->coll_iallgather_module == module &&
+           coll->coll_iallgatherv_module == module && coll->coll_iallreduce_module == module &&
+           coll->coll_ialltoall_module == module && coll->coll_ibcast_module == module &&
+           coll->coll_ireduce_module == module && coll->coll_ireduce_scatter_module == module &&
+           coll->coll_ireduce_scatter_block_module == module &&
+           coll->coll_igather_module == module && coll->coll_iscatter_module == module &&
+           strcmp(name_of(comm, module), "libnbc") == 0;
 }

@@ -150,7 +150,8 @@ mca_coll_flash_reason_t flash_call_setup_reason(mca_coll_flash_module_t *module,
                                                 mca_coll_flash_reason_t reason)
 {
     bool ready = reason != FLASH_NO_REASON || !module->late ||
-                 mca_coll_flash_setup_wait(module, mca_coll_flash_needed_setup(module, kind));
+                 mca_coll_flash_setup_wait(module, mca_coll_flash_needed_setup(module, kind)) ==
+                     FLASH_SETUP_READY;
 
     return ready ? reason : FLASH_NOT_SET_UP;
 }

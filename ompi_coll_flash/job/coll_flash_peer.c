@@ -236,8 +236,6 @@ int mca_coll_flash_peer_connect(opal_process_name_t name, flash_peer_t *peer)
     if (rc != FLASH_OK) {
         FLASH_HELP("no-connection", opal_process_info.nodename, (int) getpid(), (int) name.vpid,
                    reason);
-    } else if (mca_coll_flash_peer_of(name) != peer) {
-        mca_coll_flash_fabric_tell(peer);
     }
     return mca_coll_flash_error(rc);
 }

@@ -78,6 +78,7 @@ typedef struct mca_coll_flash_module {
     flash_ring_t ring;                /* its order of ranks is owned */
     bool on_node;                     /* all ranks share this node */
     bool late;                        /* it is set up with its first calls, not by MPI_Init */
+    bool holds;                       /* meanwhile its non-blocking calls may be held */
     _Atomic int setups[FLASH_SETUPS]; /* of mca_coll_flash_setup_state_t, see there */
     /* Known when the ring is set up, and equal on all ranks: see mca_coll_flash_fabric_t; and the most
        bytes of an address of UCX's, if `late`. */

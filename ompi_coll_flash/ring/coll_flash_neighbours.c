@@ -11,11 +11,17 @@ static int find_neighbour(mca_coll_flash_module_t *module, uint32_t ahead, bool 
     int rank = (int) flash_ring_rank(&module->ring, ahead);
     opal_process_name_t name = ompi_group_get_proc_name(module->comm->c_local_group, rank);
 
-    *peer = mca_coll_flash_peer_of(name);
-    if (*peer != NULL && exchanges) {
-        *peer = mca_coll_flash_peer_to_exchange(*peer);
+    flash_peer_t *twin = mca_coll_flash_peer_of(name);
+    int rc = MPI_ERR_NO_MEM;
+
+    *peer = twin != NULL && exchanges ? mca_coll_flash_peer_to_exchange(twin) : twin;
+    if (*peer != NULL) {
+        rc = mca_coll_flash_peer_connect(name, *peer);
     }
-    return *peer == NULL ? MPI_ERR_NO_MEM : mca_coll_flash_peer_connect(name, *peer);
+    if (rc == MPI_SUCCESS && *peer != twin) {
+        mca_coll_flash_fabric_tell(*peer);
+    }
+    return rc;
 }
 
 /*

@@ -34,16 +34,14 @@ mca_coll_flash_setup_kind_t mca_coll_flash_setup_for(flash_kind_t kind, bool pai
 }
 
 /* A call by the ring does not overtake an exchange that waits. */
-static bool is_queued(const mca_coll_flash_module_t *module, mca_coll_flash_setup_kind_t kind)
+mca_coll_flash_setup_state_t mca_coll_flash_setup_look(const mca_coll_flash_module_t *module,
+                                                       mca_coll_flash_setup_kind_t kind)
 {
-    return state_of(module, kind) == FLASH_SETUP_PENDING ||
-           state_of(module, FLASH_SETUP_PAIRS) == FLASH_SETUP_PENDING;
-}
+    mca_coll_flash_setup_state_t state = state_of(module, kind);
 
-bool mca_coll_flash_setup_is_ready(const mca_coll_flash_module_t *module,
-                                   mca_coll_flash_setup_kind_t kind)
-{
-    return state_of(module, kind) == FLASH_SETUP_READY && !is_queued(module, kind);
+    return state == FLASH_SETUP_NONE || state_of(module, FLASH_SETUP_PAIRS) == FLASH_SETUP_PENDING
+               ? FLASH_SETUP_PENDING
+               : state;
 }
 
 bool mca_coll_flash_setup_is_refused(const mca_coll_flash_module_t *module)
@@ -120,18 +118,21 @@ void mca_coll_flash_setup_await(mca_coll_flash_module_t *module, mca_coll_flash_
     }
 }
 
-bool mca_coll_flash_setup_wait(mca_coll_flash_module_t *module, mca_coll_flash_setup_kind_t kind)
+mca_coll_flash_setup_state_t mca_coll_flash_setup_wait(mca_coll_flash_module_t *module,
+                                                       mca_coll_flash_setup_kind_t kind)
 {
+    mca_coll_flash_setup_state_t state;
+
     if (state_of(module, kind) == FLASH_SETUP_NONE) {
         mca_coll_flash_poll();
         pthread_mutex_lock(&mutex);
         begin(module, kind);
         pthread_mutex_unlock(&mutex);
     }
-    while (is_queued(module, kind)) {
+    while ((state = mca_coll_flash_setup_look(module, kind)) == FLASH_SETUP_PENDING) {
         opal_progress();
     }
-    return state_of(module, kind) == FLASH_SETUP_READY;
+    return state;
 }
 
 /* ------------------------------------------------------------------- moving on */

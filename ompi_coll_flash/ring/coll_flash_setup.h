@@ -26,9 +26,12 @@ typedef struct mca_coll_flash_waiter {
 
 /* Which set-up an operation needs: of a kind, or of the pairwise form of its kind. */
 mca_coll_flash_setup_kind_t mca_coll_flash_setup_for(flash_kind_t kind, bool pairwise);
-/* Whether such operations may start at once. Any application thread. */
-bool mca_coll_flash_setup_is_ready(const mca_coll_flash_module_t *module,
-                                   mca_coll_flash_setup_kind_t kind);
+/*
+ * Whether such operations may start: FLASH_SETUP_READY; fall back: FLASH_SETUP_REFUSED; or must wait, in
+ * their turn: FLASH_SETUP_PENDING, also where nothing has begun.
+ */
+mca_coll_flash_setup_state_t mca_coll_flash_setup_look(const mca_coll_flash_module_t *module,
+                                                       mca_coll_flash_setup_kind_t kind);
 /* Whether calls by messages fall back, as far as this rank knows yet. */
 bool mca_coll_flash_setup_is_refused(const mca_coll_flash_module_t *module);
 /*
@@ -37,8 +40,9 @@ bool mca_coll_flash_setup_is_refused(const mca_coll_flash_module_t *module);
  */
 void mca_coll_flash_setup_await(mca_coll_flash_module_t *module, mca_coll_flash_setup_kind_t kind,
                                 mca_coll_flash_waiter_t *waiter);
-/* Waits in a call that may wait for other ranks. Whether such operations may start. */
-bool mca_coll_flash_setup_wait(mca_coll_flash_module_t *module, mca_coll_flash_setup_kind_t kind);
+/* Waits, in a call that may wait for other ranks. FLASH_SETUP_READY or FLASH_SETUP_REFUSED. */
+mca_coll_flash_setup_state_t mca_coll_flash_setup_wait(mca_coll_flash_module_t *module,
+                                                       mca_coll_flash_setup_kind_t kind);
 
 /* For the algorithm's table: 0 if nothing happened; whether there are any; once a second. */
 int mca_coll_flash_setups_progress(void);

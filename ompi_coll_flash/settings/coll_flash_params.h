@@ -56,6 +56,7 @@ typedef struct mca_coll_flash_params {
     int ring_order;    /* FLASH_ORDER_* */
     int setup;         /* FLASH_SETUP_* */
     bool late;         /* agreed on, no parameter: communicators are set up by their first calls */
+    bool holds;        /* likewise: meanwhile non-blocking calls may be held */
     bool any_fabric;   /* serve by a slower one than Open MPI's, too */
     int algorithm;     /* mca_coll_flash_path_t, or FLASH_AUTO */
     char *costs;       /* a file, see coll_flash_costs.h; NULL or empty: the built-in table */

@@ -60,17 +60,13 @@ static void register_order(void)
         "setup", setup_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.setup,
         "When processes open UCX and tell each other its addresses. init: in MPI_Init. call: with "
-        "the "
-        "first call on each communicator that the ring or the pairwise algorithm is to serve; "
-        "until "
-        "then MPI_Init costs nearly what it costs without flash. Non-blocking calls do not wait "
-        "for "
-        "that: they start when all ranks have made the first call. Blocking calls, the making of "
-        "persistent requests and the calls of <mpix_flash.h> wait. If UCX turns out not to be "
-        "usable "
-        "on some rank, such calls of the communicator fall back. auto: init if the program is "
-        "linked "
-        "with libmpix_flash, call otherwise. One rank's call counts for all");
+        "the first call on each communicator that the ring or the pairwise algorithm is to serve; "
+        "until then MPI_Init costs nearly what it costs without flash. Non-blocking calls do not "
+        "wait for that: they start when all ranks have made the first call. Blocking calls, the "
+        "making of persistent requests and the calls of <mpix_flash.h> wait. If UCX turns out not "
+        "to be usable on some rank, such calls of the communicator fall back. auto: init if the "
+        "program is linked with libmpix_flash, runs at MPI_THREAD_MULTIPLE, or has hcoll, ucc or "
+        "portals4 among Open MPI's components; call otherwise. One rank's call counts for all");
     mca_coll_flash_register_choice(
         "ring_order", order_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.ring_order,

@@ -10,21 +10,40 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 algorithm=ring
 program=$programs/test_setup
 for np in 2 3 5; do
-    mpi "$np" --mca coll_flash_blocking yes -- test_setup opens late communicators waiting threads
+    more=()
+    ((np == 3)) || more=(long)
+    "${more[@]}" mpi "$np" --mca coll_flash_blocking yes -- test_setup opens late communicators freed waiting
 done
 algorithm=pairwise mpi 3 -- test_setup opens late communicators
 
 # UCX is not usable on one rank: its calls, and those of all others, fall back, also those that have waited.
 refused() { # NP RANK
     says 1 'cannot use UCX' "$1" --mca coll_flash_blocking yes --mca coll_flash_verbose 1 -- "${on_rank[@]}" "$2" \
-        UCX_FLASH_TLS=nonsense "$program" late communicators waiting threads &&
+        UCX_FLASH_TLS=nonsense "$program" late communicators waiting &&
         holds + 'communicator .*: UCX is not usable on all ranks: calls by messages fall back' &&
         holds 0 'UCX is open on all ranks' && told ucx-not-usable
 }
-point 'np 2: UCX is not usable on one rank: said, and all calls fall back' refused 2 1
-point 'np 3: likewise' refused 3 0
+point 'np 3: UCX is not usable on one rank: said, and all calls fall back' refused 3 0
+long point 'np 2: likewise' refused 2 1
+point 'UCX is not usable, and no call needs it: nothing is said' \
+    says 0 'cannot use UCX' 2 -x UCX_FLASH_TLS=nonsense --mca coll_flash_algorithm fallback -- test_setup waiting
 
-point 'a rank that is late: said, with cause and remedy, and all goes well' explains set-up-stalled \
+# Which jobs do so: those whose ranks all have it in MPI_Init do not.
+when() { # WHEN COMMAND...: the line of each rank
+    says 3 "serves this job (.*$1)" 3 --mca coll_flash_verbose 1 "${@:2}"
+}
+no_set_up() {
+    when "$@" && holds 0 'set up by first calls'
+}
+point 'a program that is linked with flash: in MPI_Init' no_set_up '' -- test_extension active
+point 'MPI_THREAD_MULTIPLE: in MPI_Init' no_set_up '' -- "${on_rank[@]}" '0 1 2' FLASH_TEST_LEVEL=multiple \
+    "$program" late communicators waiting threads
+point 'MPI_THREAD_MULTIPLE on one rank: by calls, and no call is held' when ', set up by first calls that may wait' -- \
+    "${on_rank[@]}" 1 FLASH_TEST_LEVEL=multiple "$program" late communicators waiting
+point 'one rank has flash in any case: by calls' when ', set up by first calls' -- \
+    "${on_rank[@]}" 1 LD_PRELOAD="$top_builddir/ompi_coll_flash/.libs/libmpix_flash.so" "$program" late communicators
+
+beside point 'a rank that is late: said, with cause and remedy, and all goes well' explains set-up-stalled \
     says + 'waits for all ranks to make their first such call' 3 --mca coll_flash_stall_seconds 1 -- test_setup slow
 # Programs that are linked with flash: random calls of all kinds, the extension's among them.
 mpi 3 --mca coll_flash_setup call -- random_ops
