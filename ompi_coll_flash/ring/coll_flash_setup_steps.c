@@ -259,7 +259,9 @@ static mca_coll_flash_setup_state_t advance_pairs(mca_coll_flash_setup_t *setup)
     for (int rank = 0; rank < ompi_comm_size(comm_of(setup)); rank++) {
         const uint32_t *seat = setup->meeting.seats + (size_t) rank * setup->meeting.words;
 
-        learn(setup, rank, seat + 1, seat[0]);
+        if (rank != ompi_comm_rank(comm_of(setup))) {
+            learn(setup, rank, seat + 1, seat[0]);
+        }
     }
     end_rounds(setup);
     return FLASH_SETUP_READY;
