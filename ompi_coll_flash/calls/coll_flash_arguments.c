@@ -164,13 +164,17 @@ int mca_coll_flash_arguments_copy(mca_coll_flash_arguments_t *arguments, int ran
         return MPI_SUCCESS;
     }
     *counts = malloc((size_t) ranks * sizeof(**counts));
-    *displs = malloc((size_t) ranks * sizeof(**displs));
-    if (*counts == NULL || *displs == NULL) {
+    if (arguments->displs != NULL) { /* a reduction has none */
+        *displs = malloc((size_t) ranks * sizeof(**displs));
+    }
+    if (*counts == NULL || (arguments->displs != NULL && *displs == NULL)) {
         return MPI_ERR_NO_MEM;
     }
     for (int rank = 0; rank < ranks; rank++) {
         (*counts)[rank] = arguments->recvcounts[rank];
-        (*displs)[rank] = arguments->displs == NULL ? 0 : arguments->displs[rank];
+        if (arguments->displs != NULL) {
+            (*displs)[rank] = arguments->displs[rank];
+        }
     }
     arguments->recvcounts = *counts;
     arguments->displs = *displs;

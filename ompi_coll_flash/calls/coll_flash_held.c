@@ -3,14 +3,13 @@
  * (ring/coll_flash_setup.h), and then start, or fall back.
  *
  * All ranks must make the same of a call, though one rank has seen the end of the set-up and another
- * one has not. On communicators that are set up by their calls, each call that goes by messages
- * therefore takes an operation id and one tag of libnbc's, in the order of calls, whatever becomes of
- * it: so the tags of later calls that fall back are equal on all ranks. A call that has been held and
- * falls back goes to libnbc with the tag that it has taken, and so meets the calls of other ranks that
- * were not held.
+ * one has not. Each call that goes by messages takes a number when it is made, the ring's operation id,
+ * whatever becomes of it. libnbc matches calls by tags that it takes in turn; a call that falls back
+ * since there is no set-up, be it held or not, has a tag that follows from its number instead. So the
+ * tags of all other calls are those that they have without flash, in whatever order ranks take them.
  *
- * Only one thread is in MPI at a time where calls are held (coll_flash_late.c): nobody takes a tag while
- * a held call uses an older one.
+ * Only one thread is in MPI at a time where calls are held (coll_flash_late.c): nobody takes a tag of
+ * libnbc's while one that is out of turn is set.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -31,7 +30,6 @@ typedef struct mca_coll_flash_held {
     mca_coll_flash_arguments_t arguments; /* types and operation kept */
     flash_count_t *counts;                /* owned, what the arguments point to */
     flash_displ_t *displs;                /* owned, likewise */
-    int tag;                              /* of libnbc's */
 } mca_coll_flash_held_t;
 
 static void held_construct(mca_coll_flash_held_t *held)
@@ -79,6 +77,17 @@ static int start_by_messages(mca_coll_flash_held_t *held)
     return rc;
 }
 
+/* By libnbc, with the tag of that number: see above. */
+static int pass_on(const mca_coll_flash_collective_t *collective, mca_coll_flash_module_t *module,
+                   mca_coll_flash_arguments_t *arguments, uint32_t number, ompi_request_t **request)
+{
+    int next = flash_compat_set_tag(module->comm, FLASH_TAG_OUT_OF_TURN(number));
+    int rc = mca_coll_flash_start_bounced(collective, module, arguments, FLASH_FALLBACK, request);
+
+    (void) flash_compat_set_tag(module->comm, next);
+    return rc;
+}
+
 /*
  * Types that are not used, in place, may be anything: libnbc looks at them all the same, and gets one
  * that is there.
@@ -88,16 +97,14 @@ static int fall_back(mca_coll_flash_held_t *held)
     mca_coll_flash_arguments_t arguments = held->arguments;
     flash_fallback_t *call = flash_fallback_new(held->module->comm);
     ompi_request_t *started;
-    int next, rc;
+    int rc;
 
     if (call == NULL) {
         return MPI_ERR_NO_MEM;
     }
     arguments.sendtype = arguments.sendtype == NULL ? arguments.recvtype : arguments.sendtype;
-    next = flash_compat_set_tag(held->module->comm, held->tag);
-    rc = mca_coll_flash_start_bounced(held->collective, held->module, &arguments, FLASH_FALLBACK,
-                                      &call->inner[0]);
-    (void) flash_compat_set_tag(held->module->comm, next);
+    rc =
+        pass_on(held->collective, held->module, &arguments, held->ticket.sequence, &call->inner[0]);
     if (rc != MPI_SUCCESS) {
         call->inner[0] = MPI_REQUEST_NULL;
         flash_fallback_drop(call);
@@ -170,23 +177,10 @@ int mca_coll_flash_hold(const mca_coll_flash_collective_t *collective, const cha
     held->ticket = mca_coll_flash_plain_ticket(module, path);
     held->ticket.settings = &held->settings;
     held->waiter.go_on = go_on;
-    held->tag = flash_compat_take_tag(module->comm);
     *request = mca_coll_flash_handle_begin(&held->handle);
     mca_coll_flash_setup_await(
         module, mca_coll_flash_setup_for(arguments->kind, path == FLASH_PAIRWISE), &held->waiter);
     return MPI_SUCCESS;
-}
-
-/* Has taken one tag, also where libnbc takes none, as for some calls without data. */
-static int fall_back_at_once(const mca_coll_flash_collective_t *collective,
-                             mca_coll_flash_module_t *module, mca_coll_flash_arguments_t *arguments,
-                             ompi_request_t **request)
-{
-    int tag = flash_compat_take_tag(module->comm), next = flash_compat_set_tag(module->comm, tag);
-    int rc = mca_coll_flash_start_bounced(collective, module, arguments, FLASH_FALLBACK, request);
-
-    (void) flash_compat_set_tag(module->comm, next);
-    return rc;
 }
 
 int mca_coll_flash_start_call(const mca_coll_flash_collective_t *collective, const char *name,
@@ -201,13 +195,11 @@ int mca_coll_flash_start_call(const mca_coll_flash_collective_t *collective, con
         return mca_coll_flash_hold(collective, name, module, arguments, path, request);
     }
     if (state == FLASH_SETUP_REFUSED) {
-        return fall_back_at_once(collective, module, arguments, request);
+        return pass_on(collective, module, arguments,
+                       mca_coll_flash_plain_ticket(module, FLASH_RING).sequence, request);
     }
     if (path != FLASH_RING && path != FLASH_PAIRWISE) {
         return mca_coll_flash_start_bounced(collective, module, arguments, path, request);
-    }
-    if (module->late) {
-        (void) flash_compat_take_tag(module->comm);
     }
     return collective->start(module, mca_coll_flash_plain_ticket(module, path), arguments, path,
                              request);

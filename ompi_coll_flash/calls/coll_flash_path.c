@@ -246,7 +246,8 @@ mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *ca
     if (state == NULL) {
         await_setup(call, module, &path, &reason);
     } else if (module->late && !module->holds && by_messages(path)) {
-        apply_setup(FLASH_SETUP_REFUSED, &path, &reason);
+        path = FLASH_FALLBACK;
+        reason = FLASH_NOT_HELD;
     } else if (module->late && by_messages(path)) {
         *state = mca_coll_flash_setup_look(
             module, mca_coll_flash_setup_for(call->kind, path == FLASH_PAIRWISE));

@@ -32,6 +32,7 @@ typedef enum mca_coll_flash_reason {
     FLASH_TOO_MANY_RANKS,
     FLASH_MERGED,
     FLASH_NOT_SET_UP, /* see ring/coll_flash_setup.h */
+    FLASH_NOT_HELD,   /* likewise: the call would have to wait */
     FLASH_NOT_SERVED,
     FLASH_COUNTS_TOO_LARGE,
     FLASH_REASONS

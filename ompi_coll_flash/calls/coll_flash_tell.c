@@ -41,6 +41,8 @@ static const struct {
     [FLASH_TOO_MANY_RANKS] = {"too many ranks to exchange with", FLASH_COUNT_RANKS},
     [FLASH_MERGED] = {"merged", FLASH_COUNT_MERGED},
     [FLASH_NOT_SET_UP] = {"UCX is not usable on all ranks", FLASH_COUNT_COMMUNICATOR},
+    [FLASH_NOT_HELD] = {"UCX is opened by calls, and threads or components keep calls from waiting",
+                        FLASH_COUNT_COMMUNICATOR},
     [FLASH_NOT_SERVED] = {"flash does not serve it", FLASH_COUNT_COMMUNICATOR},
     [FLASH_COUNTS_TOO_LARGE] = {"a block of 2 GiB, or an array of large counts",
                                 FLASH_COUNT_LARGE}};

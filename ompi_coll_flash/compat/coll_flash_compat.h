@@ -34,6 +34,7 @@
 #include "ompi/mca/coll/base/base.h"
 #include "ompi/mca/coll/base/coll_base_functions.h"
 #include "ompi/mca/coll/base/coll_base_util.h"
+#include "ompi/mca/coll/base/coll_tags.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/hook/base/base.h"
 #include "ompi/mca/bml/base/base.h"
@@ -114,35 +115,43 @@ static inline int flash_compat_allreduce(const void *mine, void *all, int count,
 }
 
 /*
- * The tag of flash's messages to and from single processes while MPI_COMM_WORLD is made, and before
- * the first operations of a communicator: between the tags of Open MPI's collectives, which end at
- * -10, and MPI_ANY_TAG. Receivers expect them in the order in which they are sent.
+ * The tags of flash's messages to and from single processes: while MPI_COMM_WORLD is made; and in a
+ * communicator's set-up, where no other message has one of these. A process sends one message of a tag
+ * to each receiver at most.
  */
-enum { FLASH_TAG_AGREEMENT = -9 };
+enum { FLASH_TAG_MEETING = -9, FLASH_TAG_PAIRS = -6, FLASH_TAG_RING = -5, FLASH_TAG_ADDRESS = -4 };
 
-static inline int flash_compat_irecv(void *data, size_t count, MPI_Datatype type, int from,
+/* What Open MPI sends on a communicator by itself has lower ones: from -7 on in 5.0, from -10 on in 4.1. */
+_Static_assert(FLASH_TAG_PAIRS > OMPI_COMM_ALLGATHER_TAG &&
+                   FLASH_TAG_PAIRS > OMPI_COMM_BARRIER_TAG &&
+                   FLASH_TAG_PAIRS > OMPI_COMM_ALLREDUCE_TAG &&
+                   FLASH_TAG_PAIRS > MCA_COLL_BASE_TAG_ALLGATHER,
+               "set-ups have tags of their own");
+
+static inline int flash_compat_irecv(void *data, size_t count, MPI_Datatype type, int from, int tag,
                                      ompi_communicator_t *comm, ompi_request_t **request)
 {
-    return MCA_PML_CALL(irecv(data, count, type, from, FLASH_TAG_AGREEMENT, comm, request));
+    return MCA_PML_CALL(irecv(data, count, type, from, tag, comm, request));
 }
 
 static inline int flash_compat_isend(const void *data, size_t count, MPI_Datatype type, int to,
-                                     ompi_communicator_t *comm, ompi_request_t **request)
+                                     int tag, ompi_communicator_t *comm, ompi_request_t **request)
 {
-    return MCA_PML_CALL(isend(data, count, type, to, FLASH_TAG_AGREEMENT,
-                              MCA_PML_BASE_SEND_STANDARD, comm, request));
+    return MCA_PML_CALL(
+        isend(data, count, type, to, tag, MCA_PML_BASE_SEND_STANDARD, comm, request));
 }
 
 /*
- * Takes the tag that the next non-blocking collective of libnbc would take: they go by the order of
- * calls, which all ranks have in common.
+ * The tag of a call that libnbc serves out of its turn, by the number of the call, up to 2^22. libnbc
+ * comes that far after 2^29 calls on a communicator. The lower 24 bits, all that the pml ucx sends, are
+ * those of a negative number.
  */
-static inline int flash_compat_take_tag(ompi_communicator_t *comm)
-{
-    return ompi_coll_base_nbc_reserve_tags(comm, 1);
-}
+#define FLASH_TAG_OUT_OF_TURN(number) (-(1 << 29) - (1 << 22) - (int) (number))
 
-/* Has the next one take that tag. Returns the tag that it would have taken. */
+_Static_assert(FLASH_TAG_OUT_OF_TURN(1 << 22) > MCA_COLL_BASE_TAG_NONBLOCKING_END,
+               "libnbc takes it as it is");
+
+/* Has the next call of libnbc take that tag. Returns the tag that it would have taken. */
 static inline int flash_compat_set_tag(ompi_communicator_t *comm, int tag)
 {
     int next = comm->c_nbc_tag;

@@ -76,6 +76,7 @@ int mca_coll_flash_open(void)
     flash_compat_hook(&hooks);
     if (flash_compat_job_size() > 1) {
         mca_coll_flash_shm_open();
+        mca_coll_flash_decide_late();
         if (!mca_coll_flash_is_late()) {
             (void) mca_coll_flash_job_open_ucx(); /* a failure is kept, for the agreement to find */
         }

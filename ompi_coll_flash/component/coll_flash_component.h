@@ -10,6 +10,8 @@
 
 /* Whether this process opens UCX with the first call that needs it, and not in MPI_Init. */
 bool mca_coll_flash_is_late(void);
+/* When the component is opened: for all of MPI_Init. */
+void mca_coll_flash_decide_late(void);
 /* Whether this process can hold calls of that communicator: those below flash take libnbc's tags. */
 bool mca_coll_flash_may_hold(ompi_communicator_t *comm);
 

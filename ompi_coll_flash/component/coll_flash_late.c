@@ -17,6 +17,7 @@
 #include <link.h>
 #include <string.h>
 
+#include "job/coll_flash_ucx.h"
 #include "ompi/runtime/mpiruntime.h"
 
 typedef struct order {
@@ -75,16 +76,26 @@ static bool has_others(void)
     return found;
 }
 
-bool mca_coll_flash_is_late(void)
+static bool late; /* in MPI_Init */
+
+void mca_coll_flash_decide_late(void)
 {
     switch (mca_coll_flash_params.setup) {
     case FLASH_SETUP_INIT:
-        return false;
+        late = false;
+        break;
     case FLASH_SETUP_CALL:
-        return true;
+        late = true;
+        break;
     default:
-        return !ompi_mpi_thread_multiple && !is_linked() && !has_others();
+        late = !ompi_mpi_thread_multiple && !mca_coll_flash_ucx_outlives() && !is_linked() &&
+               !has_others();
     }
+}
+
+bool mca_coll_flash_is_late(void)
+{
+    return late;
 }
 
 /* The name of the component that has the module. */
@@ -107,10 +118,11 @@ bool mca_coll_flash_may_hold(ompi_communicator_t *comm)
     const mca_coll_base_comm_coll_t *coll = comm->c_coll;
     const mca_coll_base_module_t *module = coll->coll_ibarrier_module;
 
-    return !ompi_mpi_thread_multiple && coll->coll_iallgather_module == module &&
-           coll->coll_iallgatherv_module == module && coll->coll_iallreduce_module == module &&
-           coll->coll_ialltoall_module == module && coll->coll_ibcast_module == module &&
-           coll->coll_ireduce_module == module && coll->coll_ireduce_scatter_module == module &&
+    return !ompi_mpi_thread_multiple && !opal_using_threads() &&
+           coll->coll_iallgather_module == module && coll->coll_iallgatherv_module == module &&
+           coll->coll_iallreduce_module == module && coll->coll_ialltoall_module == module &&
+           coll->coll_ibcast_module == module && coll->coll_ireduce_module == module &&
+           coll->coll_ireduce_scatter_module == module &&
            coll->coll_ireduce_scatter_block_module == module &&
            coll->coll_igather_module == module && coll->coll_iscatter_module == module &&
            strcmp(name_of(comm, module), "libnbc") == 0;

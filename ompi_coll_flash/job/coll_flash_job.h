@@ -71,12 +71,11 @@ enum { FLASH_ROUNDS_BUSY = 1 };
 typedef struct mca_coll_flash_rounds mca_coll_flash_rounds_t;
 
 /*
- * Begins a meeting of all ranks of the communicator, which stays until the meeting is over. The
- * messages of two meetings of a communicator do not overlap: one begins when the other is over. NULL:
- * there is no memory.
+ * Begins a meeting of all ranks of the communicator, which stays until the meeting is over. `tag` is
+ * that of its messages, and of no other meeting of the communicator. NULL: there is no memory.
  */
 mca_coll_flash_rounds_t *mca_coll_flash_rounds_begin(ompi_communicator_t *comm,
-                                                     mca_coll_flash_meeting_t *meeting);
+                                                     mca_coll_flash_meeting_t *meeting, int tag);
 /*
  * Moves it on, from within opal_progress(), by one thread at a time. FLASH_ROUNDS_BUSY; OMPI_SUCCESS:
  * this rank knows all, and its messages have left; or OMPI_ERR_*.

@@ -95,7 +95,7 @@ static int send_to(ompi_communicator_t *world, uint32_t to, const mca_coll_flash
                                 (uint32_t) ompi_comm_size(world), (uint32_t) ompi_comm_rank(world),
                                 seats);
     return flash_compat_isend(sent->message, is_difference(found) ? sizeof(found) : bytes, MPI_BYTE,
-                              (int) to, world, &sent->request);
+                              (int) to, FLASH_TAG_MEETING, world, &sent->request);
 }
 
 /* A message of another length is of another protocol, whatever PMIx says of its sender. */
@@ -123,7 +123,8 @@ static int receive_from(ompi_communicator_t *world, uint32_t from,
     if (message == NULL) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    rc = flash_compat_irecv(message, bytes, MPI_BYTE, (int) from, world, &request);
+    rc = flash_compat_irecv(message, bytes, MPI_BYTE, (int) from, FLASH_TAG_MEETING, world,
+                            &request);
     if (rc == OMPI_SUCCESS) {
         rc = ompi_request_wait(&request, &status);
     }

@@ -3,8 +3,8 @@
  * coll_flash_meeting.c for what goes in which round. opal_progress() moves it on.
  *
  * The messages go by Open MPI's PML on the communicator itself, with a tag that no application and no
- * collective uses. All ranks begin a communicator's meetings in the same order, and each sends its
- * messages in the order in which the other rank receives them, so that they match by their order.
+ * collective uses. Of one meeting a rank has one message from another rank at most: no order of messages
+ * matters.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -20,6 +20,7 @@ typedef struct message {
 struct mca_coll_flash_rounds {
     ompi_communicator_t *comm;
     mca_coll_flash_meeting_t *meeting;
+    int tag;
     uint32_t size, rank;
     uint32_t distance; /* of this round */
     uint32_t round;
@@ -39,13 +40,14 @@ uint32_t mca_coll_flash_rounds_awaited(const mca_coll_flash_rounds_t *rounds)
 }
 
 mca_coll_flash_rounds_t *mca_coll_flash_rounds_begin(ompi_communicator_t *comm,
-                                                     mca_coll_flash_meeting_t *meeting)
+                                                     mca_coll_flash_meeting_t *meeting, int tag)
 {
     mca_coll_flash_rounds_t *rounds = calloc(1, sizeof(*rounds));
 
     if (rounds != NULL) {
         rounds->comm = comm;
         rounds->meeting = meeting;
+        rounds->tag = tag;
         rounds->size = (uint32_t) ompi_comm_size(comm);
         rounds->rank = (uint32_t) ompi_comm_rank(comm);
         rounds->distance = 1;
@@ -85,9 +87,10 @@ static int begin_round(mca_coll_flash_rounds_t *rounds)
     }
     mca_coll_flash_meeting_pack(out->bytes, rounds->meeting, rounds->size, rounds->rank, seats);
     rc = flash_compat_irecv(in->bytes, bytes, MPI_BYTE, (int) mca_coll_flash_rounds_awaited(rounds),
-                            rounds->comm, &in->request);
+                            rounds->tag, rounds->comm, &in->request);
     if (rc == OMPI_SUCCESS) {
-        rc = flash_compat_isend(out->bytes, bytes, MPI_BYTE, (int) to, rounds->comm, &out->request);
+        rc = flash_compat_isend(out->bytes, bytes, MPI_BYTE, (int) to, rounds->tag, rounds->comm,
+                                &out->request);
     }
     rounds->round++;
     return rc;

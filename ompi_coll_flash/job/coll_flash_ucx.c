@@ -11,7 +11,7 @@
  *             the C library, to hear of memory that goes. It needs that for memory that it has
  *             registered with a device, and only there.
  *
- * `calls` is written in MPI_Init only.
+ * `calls` is written once, under the mutex of coll_flash_job.c; `folder` in MPI_Init only.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -43,7 +43,22 @@ static void save(dispositions_t *dispositions)
     }
 }
 
-/* Those that differ alone: the program may set others at the same time, by another thread. */
+/* Whether UCX has the handler: its libraries and the plugin have "uc" in their names. */
+static bool is_of_ucx(const struct sigaction *action)
+{
+    Dl_info library;
+    const char *name;
+
+    if (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN ||
+        dladdr((const void *) (uintptr_t) action->sa_sigaction, &library) == 0) {
+        return false;
+    }
+    name = strrchr(library.dli_fname, '/');
+    name = name == NULL ? library.dli_fname : name + 1;
+    return strncmp(name, "libuc", 5) == 0 || strcmp(name, "flash_ucx.so") == 0;
+}
+
+/* Those that UCX has set alone: the program may set others at the same time, by another thread. */
 static void restore(const dispositions_t *dispositions)
 {
     struct sigaction now;
@@ -51,7 +66,8 @@ static void restore(const dispositions_t *dispositions)
     for (int signal = 1; signal < NSIG; signal++) {
         const struct sigaction *before = &dispositions->of[signal];
 
-        if (sigaction(signal, NULL, &now) == 0 && now.sa_sigaction != before->sa_sigaction) {
+        if (sigaction(signal, NULL, &now) == 0 && now.sa_sigaction != before->sa_sigaction &&
+            is_of_ucx(&now)) {
             (void) sigaction(signal, before, NULL);
         }
     }
@@ -89,30 +105,28 @@ static bool has_registering_device(void)
 
 /* --------------------------------------------------------------------- the plugin */
 
-/* The folder of this library, wherever it was put. */
-static bool find_folder(char folder[PATH_MAX])
+static char folder[PATH_MAX]; /* written in MPI_Init; empty: not to be found */
+
+/* The folder of this library, wherever it was put. The program may go to another folder later. */
+static void find_folder(void)
 {
     Dl_info library;
     char *end;
 
     if (dladdr((const void *) (uintptr_t) mca_coll_flash_ucx_open, &library) == 0 ||
-        strlen(library.dli_fname) >= PATH_MAX) {
-        return false;
+        realpath(library.dli_fname, folder) == NULL) {
+        folder[0] = '\0';
+        return;
     }
-    strcpy(folder, library.dli_fname);
     end = strrchr(folder, '/');
-    if (end == NULL) {
-        return false;
-    }
     *end = '\0';
-    return true;
 }
 
 /*
  * The plugin stays loaded, and UCX with it: when UCX is unloaded, it puts back the signal handlers
  * that it found, over those that the program has set since.
  */
-static void *load_from(const char *folder, const char *below, char *reason)
+static void *load_from(const char *below, char *reason)
 {
     char path[PATH_MAX + 32];
     void *plugin;
@@ -132,17 +146,16 @@ static void *load_from(const char *folder, const char *below, char *reason)
 static const flash_ucx_calls_t *load(char *reason)
 {
     const flash_ucx_calls_t *found = NULL;
-    char folder[PATH_MAX];
     void *plugin;
 
-    if (!find_folder(folder)) {
+    if (folder[0] == '\0') {
         strcpy(reason, "the folder of libmpix_flash.so is not to be found");
         return NULL;
     }
     reason[0] = '\0';
-    plugin = load_from(folder, "/" FLASH_PLUGINS, reason);
+    plugin = load_from("/" FLASH_PLUGINS, reason);
     if (plugin == NULL) {
-        plugin = load_from(folder, "", reason);
+        plugin = load_from("", reason);
     }
     if (plugin != NULL) {
         found = dlsym(plugin, FLASH_UCX_SYMBOL);
@@ -186,6 +199,7 @@ void mca_coll_flash_ucx_prepare(void)
 {
     bool ours[VARIABLES];
 
+    find_folder();
     set_variables(ours);
     unset_variables(ours);
 }
@@ -210,7 +224,7 @@ static const flash_ucx_calls_t *load_quietly(char *reason)
  * Whether the user wants the job to go on when one of its processes has died: by mpirun's
  * --enable-recovery, of which Open MPI 4 tells by a parameter, or by asking for probes.
  */
-static bool outlives_processes(void)
+bool mca_coll_flash_ucx_outlives(void)
 {
     int recovery = mca_base_var_find("orte", "orte", NULL, "enable_recovery");
     int probes = mca_base_var_find("ompi", "coll", "flash", "probe_seconds");
@@ -253,7 +267,7 @@ flash_transport_t *mca_coll_flash_ucx_open(bool across_nodes, unsigned on_node,
         flash_ucx_surroundings_t around = {.across_nodes = across_nodes,
                                            .on_node = on_node,
                                            .peers = most_peers(),
-                                           .outlives = outlives_processes()};
+                                           .outlives = mca_coll_flash_ucx_outlives()};
 
         if (mca_coll_flash_interfaces(networks, sizeof(networks))) {
             around.networks = networks;

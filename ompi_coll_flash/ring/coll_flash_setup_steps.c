@@ -71,10 +71,10 @@ static void introduce(mca_coll_flash_setup_t *setup, int rank)
     *with = (mca_coll_flash_introduction_t){.rank = rank, .address = malloc(ADDRESS_MOST)};
     /* The address stays as long as the transport. */
     if (with->address == NULL ||
-        flash_compat_irecv(with->address, ADDRESS_MOST, MPI_BYTE, rank, comm_of(setup),
-                           &with->in) != OMPI_SUCCESS ||
-        flash_compat_isend(address, length, MPI_BYTE, rank, comm_of(setup), &with->out) !=
-            OMPI_SUCCESS) {
+        flash_compat_irecv(with->address, ADDRESS_MOST, MPI_BYTE, rank, FLASH_TAG_ADDRESS,
+                           comm_of(setup), &with->in) != OMPI_SUCCESS ||
+        flash_compat_isend(address, length, MPI_BYTE, rank, FLASH_TAG_ADDRESS, comm_of(setup),
+                           &with->out) != OMPI_SUCCESS) {
         mca_coll_flash_no_memory(comm_of(setup));
     }
 }
@@ -160,14 +160,14 @@ static void set_values(mca_coll_flash_setup_t *setup)
     setup->values[ADDRESS] = -(int64_t) length;
 }
 
-static void begin_rounds(mca_coll_flash_setup_t *setup, size_t words)
+static void begin_rounds(mca_coll_flash_setup_t *setup, size_t words, int tag)
 {
     uint32_t ranks = (uint32_t) ompi_comm_size(comm_of(setup));
 
     setup->meeting = (mca_coll_flash_meeting_t){
         .values = FLASH_SETUP_VALUES, .least = setup->values, .words = words};
     setup->meeting.seats = calloc(ranks, words * sizeof(uint32_t) + 1);
-    setup->rounds = mca_coll_flash_rounds_begin(comm_of(setup), &setup->meeting);
+    setup->rounds = mca_coll_flash_rounds_begin(comm_of(setup), &setup->meeting, tag);
     if (setup->meeting.seats == NULL || setup->rounds == NULL) {
         mca_coll_flash_no_memory(comm_of(setup));
     }
@@ -180,7 +180,7 @@ static void begin_pairs(mca_coll_flash_setup_t *setup)
     const void *address = own_address(&length);
     uint32_t *own;
 
-    begin_rounds(setup, words);
+    begin_rounds(setup, words, FLASH_TAG_PAIRS);
     own = setup->meeting.seats + (size_t) ompi_comm_rank(comm_of(setup)) * words;
     own[0] = (uint32_t) length;
     memcpy(own + 1, address, length);
@@ -233,7 +233,7 @@ static mca_coll_flash_setup_state_t advance_ring(mca_coll_flash_setup_t *setup)
     }
     if (setup->rounds == NULL) {
         set_values(setup);
-        begin_rounds(setup, 0);
+        begin_rounds(setup, 0, FLASH_TAG_RING);
     }
     if (!hold_rounds(setup)) {
         return FLASH_SETUP_PENDING;

@@ -232,6 +232,39 @@ static void freed(void)
     two_communicators(true);
 }
 
+/*
+ * What Open MPI sends on the communicator while it makes another one is not taken for a set-up's
+ * message: one rank makes its call before, the other one behind.
+ */
+static void beside_intercomm(void)
+{
+    unsigned char sent[4096], gathered[64 * 4096];
+    MPI_Request request;
+    MPI_Comm comm, inter;
+
+    MPI_Comm_split(MPI_COMM_WORLD, world_rank < 2 ? 0 : MPI_UNDEFINED, world_rank, &comm);
+    if (comm == MPI_COMM_NULL) {
+        return;
+    }
+    fill_pattern(sent, sizeof(sent), world_rank, 11);
+    if (world_rank == 0) {
+        MPI_Iallgather(sent, sizeof(sent), MPI_BYTE, gathered, sizeof(sent), MPI_BYTE, comm,
+                       &request);
+    }
+    MPI_Intercomm_create(MPI_COMM_SELF, 0, comm, 1 - world_rank, 7, &inter);
+    if (world_rank == 1) {
+        MPI_Iallgather(sent, sizeof(sent), MPI_BYTE, gathered, sizeof(sent), MPI_BYTE, comm,
+                       &request);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int rank = 0; rank < 2; rank++) {
+        check(is_pattern(gathered + rank * sizeof(sent), 0, sizeof(sent), rank, 11), "block %d",
+              rank);
+    }
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&comm);
+}
+
 /* These may wait for other ranks. */
 static void waiting(void)
 {
@@ -301,6 +334,7 @@ static void threads(void)
 }
 
 TEST_PROGRAM(test_setup, MPI_THREAD_SINGLE, {"opens", opens}, {"late", late},
-             {"communicators", communicators}, {"freed", freed}, {"waiting", waiting},
-             {"threads", threads}, {"slow", slow});
+             {"communicators", communicators}, {"freed", freed},
+             {"beside_intercomm", beside_intercomm}, {"waiting", waiting}, {"threads", threads},
+             {"slow", slow});
 TEST_MAIN(test_setup)
