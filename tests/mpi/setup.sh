@@ -49,4 +49,15 @@ beside point 'a rank that is late: said, with cause and remedy, and all goes wel
 mpi 3 --mca coll_flash_setup call -- random_ops
 # Open MPI takes libnbc's tags at times that differ from rank to rank.
 mpi 3 --mca coll_flash_setup call -- test_allreduce beside_idup
+
+# Buffers of devices: bounces of calls that have waited and fall back.
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/device.bash"
+options --mca coll_flash_setup call --mca coll_flash_cuda_plugin "$plugin"
+device_refused() {
+    says 1 'cannot use UCX' 3 -- "${on_rank[@]}" 1 UCX_FLASH_TLS=nonsense "$programs/flash_device_tests" test_device "$@"
+}
+point 'buffers of devices, UCX is not usable on one rank: MPI_Ireduce_scatter falls back' device_refused reduce_scatter
+long point 'buffers of devices: likewise, allgathers and all-to-alls' device_refused allgather alltoall
+long mpi 3 -- test_device allgather reduce_scatter alltoall
 plan
