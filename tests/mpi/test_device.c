@@ -391,27 +391,9 @@ static void without_store(void)
     nothing_left();
 }
 
-/* The first call of a communicator, which may be held: setup.sh. */
-static void first_call(void)
-{
-    for (int kind = 0; kind < 6; kind++) {
-        job_t job = {.form = kind % 2 == 0 ? PLAIN : IN_PLACE,
-                     .count = 5000,
-                     .unequal = kind < 4,
-                     .gather = kind < 2,
-                     .exchanges = kind >= 4,
-                     .send_place = IN_DEVICE,
-                     .recv_place = IN_DEVICE};
-
-        MPI_Comm_dup(MPI_COMM_WORLD, &job.comm);
-        job_run(&job);
-        MPI_Comm_free(&job.comm);
-    }
-}
-
 DEVICE_PROGRAM(test_device, {"allgather", allgather}, {"bounded", bounded},
                {"without_store", without_store}, {"reduce_scatter", reduce_scatter},
                {"allreduce", allreduce}, {"alltoall", alltoall}, {"many", many},
                {"users_operation", users_operation}, {"bounced", bounced},
                {"two_devices", two_devices}, {"steady", steady}, {"direct", direct},
-               {"pinned_near", pinned_near}, {"first_call", first_call});
+               {"pinned_near", pinned_near});
