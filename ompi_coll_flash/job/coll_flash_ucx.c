@@ -108,7 +108,7 @@ static bool has_registering_device(void)
 static char folder[PATH_MAX]; /* written in MPI_Init; empty: not to be found */
 
 /* The folder of this library, wherever it was put. The program may go to another folder later. */
-static void find_folder(void)
+void mca_coll_flash_ucx_prepare(void)
 {
     Dl_info library;
     char *end;
@@ -166,57 +166,86 @@ static const flash_ucx_calls_t *load(char *reason)
     return found;
 }
 
+/* ---------------------------------------------------------------- its environment */
+
 enum { VARIABLES = 2 };
 
 static const struct {
-    const char *name, *value;
-} variables[VARIABLES] = {{"UCX_HANDLE_ERRORS", "none"}, {"UCX_MEM_EVENTS", "n"}};
+    const char *name;
+    char *entry; /* of an environment */
+} variables[VARIABLES] = {{"UCX_HANDLE_ERRORS", "UCX_HANDLE_ERRORS=none"},
+                          {"UCX_MEM_EVENTS", "UCX_MEM_EVENTS=n"}};
 
-static void set_variables(bool ours[VARIABLES])
+/* The program's environment, and a copy with those of the variables that it lacks. */
+typedef struct surroundings {
+    char **own, **all;
+    size_t count; /* entries of `own` */
+    bool adds[VARIABLES];
+} surroundings_t;
+
+/* False: there is no memory. */
+static bool copy_environment(surroundings_t *around)
 {
-    for (int k = 0; k < VARIABLES; k++) {
-        ours[k] = getenv(variables[k].name) == NULL && (k == 0 || !has_registering_device()) &&
-                  setenv(variables[k].name, variables[k].value, 0) == 0;
+    static char *none[] = {NULL};
+    size_t next;
+
+    around->own = environ == NULL ? none : environ;
+    for (around->count = 0; around->own[around->count] != NULL; around->count++) {
     }
-}
-
-/* The last first: no other one moves. */
-static void unset_variables(const bool ours[VARIABLES])
-{
-    for (int k = VARIABLES - 1; k >= 0; k--) {
-        if (ours[k]) {
-            unsetenv(variables[k].name);
+    next = around->count;
+    around->all = calloc(around->count + VARIABLES + 1, sizeof(*around->all));
+    if (around->all == NULL) {
+        return false;
+    }
+    memcpy(around->all, around->own, around->count * sizeof(*around->all));
+    for (int k = 0; k < VARIABLES; k++) {
+        around->adds[k] =
+            getenv(variables[k].name) == NULL && (k == 0 || !has_registering_device());
+        if (around->adds[k]) {
+            around->all[next++] = variables[k].entry;
         }
     }
+    return true;
 }
 
-/*
- * Open MPI changes the environment in MPI_Init as well: a program whose other threads read the
- * environment meanwhile has that problem without flash, too. Later, they may. The C library's array
- * has room for the variables from now on, so that it neither moves nor is freed under a reader.
- */
-void mca_coll_flash_ucx_prepare(void)
+/* Back to the program's, unless a thread of the program has changed the copy, or replaced it. */
+static void restore_environment(const surroundings_t *around)
 {
-    bool ours[VARIABLES];
+    bool same = environ == around->all;
 
-    find_folder();
-    set_variables(ours);
-    unset_variables(ours);
+    for (size_t k = 0; same && k < around->count; k++) {
+        same = around->all[k] == around->own[k];
+    }
+    if (same) {
+        environ = around->own;
+    }
+    for (int k = 0; !same && k < VARIABLES; k++) {
+        if (around->adds[k]) {
+            (void) unsetenv(variables[k].name);
+        }
+    }
 }
 
 /*
  * UCX reads these two variables once, when the process loads it first: not to install handlers for
  * faults, and not to write over functions. Handlers that it had installed it would also remove at
  * the end of the process, over the program's.
+ *
+ * Other threads may read the environment at any time. setenv() could free what they read. So UCX gets a
+ * copy, which is not freed, as some thread may still read that.
  */
 static const flash_ucx_calls_t *load_quietly(char *reason)
 {
+    static surroundings_t around; /* where tools find the copy */
     const flash_ucx_calls_t *found;
-    bool ours[VARIABLES];
 
-    set_variables(ours);
+    if (!copy_environment(&around)) {
+        strcpy(reason, "out of memory");
+        return NULL;
+    }
+    environ = around.all;
     found = load(reason);
-    unset_variables(ours);
+    restore_environment(&around);
     return found;
 }
 

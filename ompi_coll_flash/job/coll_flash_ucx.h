@@ -17,7 +17,7 @@ bool mca_coll_flash_interfaces(char *list, size_t size);
 /* Whether the job is to go on when one of its processes has died. */
 bool mca_coll_flash_ucx_outlives(void);
 
-/* In MPI_Init: makes room for what loading the plugin does for a moment to the environment. */
+/* In MPI_Init: finds the plugin. */
 void mca_coll_flash_ucx_prepare(void);
 
 /*
