@@ -287,9 +287,9 @@ int MPIX_Flash_type(int which, MPI_Datatype *type);
  * Whether flash's rings serve the calls of this header on `comm` (*flag = 1), or the plain
  * collectives do (*flag = 0: the component is not selected, the communicator has one rank, spans
  * several jobs, or UCX was not usable on some rank). Local; any thread that may call MPI.
- * MPI_Init settles this if all programs of the job are linked with this library. Otherwise, and with
- * the parameter coll_flash_setup = call, the first call on a communicator waits until all its ranks
- * have made it, and 1 may become 0 with that call; coll_flash_setup = init has MPI_Init settle it.
+ * MPI_Init settles this if a program of the job is linked with this library. If it is loaded later,
+ * and with the parameter coll_flash_setup = call, the first call on a communicator waits until all its
+ * ranks have made it, and 1 may become 0 with that call; coll_flash_setup = init has MPI_Init settle it.
  * Errors: MPI_ERR_COMM, MPI_ERR_ARG (flag is NULL).
  */
 int MPIX_Flash_active(MPI_Comm comm, int *flag);

@@ -4,7 +4,9 @@
  * All of them serve, or none: in MPI_Init, one exchange (job/coll_flash_meeting.c) settles whether
  * all have the same release, where each process is, whether UCX works on every rank, whether it has
  * found as fast a fabric there as Open MPI uses, and which values of the parameters that decide
- * about paths all go by.
+ * about paths all go by. Where some ranks have opened UCX by then, and others were to open it with
+ * their first calls, these open it now, by a set-up of MPI_COMM_WORLD (ring/coll_flash_setup.h), which
+ * settles what UCX decides.
  *
  * Written in MPI_Init only.
  *
@@ -17,6 +19,7 @@
 
 #include "recdbl/coll_flash_recdbl.h"
 #include "ring/coll_flash_ring.h"
+#include "ring/coll_flash_setup.h"
 #include "settings/coll_flash_costs.h"
 #include "shm/coll_flash_shm.h"
 
@@ -51,7 +54,8 @@ enum {
     USABLE = 2 * SHARED,
     FABRIC,
     RDMA,
-    EARLY,
+    OPEN, /* UCX, or it was tried */
+    LATE, /* may be opened with the first calls */
     HOLDS,
     THREAD,
     ON_NODE,
@@ -110,6 +114,7 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next,
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
     mca_coll_flash_fabric_t fabric = {.suits = true};
+    bool holds = mca_coll_flash_has_one_thread() && mca_coll_flash_is_above_libnbc(world);
     bool late = mca_coll_flash_is_late();
 
     if (usable && !late) {
@@ -128,8 +133,9 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next,
     mine[USABLE] = usable;
     mine[FABRIC] = fabric.suits;
     mine[RDMA] = fabric.rdma;
-    mine[EARLY] = !late;
-    mine[HOLDS] = mca_coll_flash_may_hold(world);
+    mine[OPEN] = !late;
+    mine[LATE] = late && (holds || params->setup == FLASH_SETUP_CALL);
+    mine[HOLDS] = holds;
     mine[THREAD] = !usable || late || mca_coll_flash_job_may_progress();
     mine[ON_NODE] = wants_on_node();
     mine[SHM] = mca_coll_flash_shm_meet(world) ? params->shm : FLASH_SHM_NO;
@@ -203,9 +209,9 @@ static void set_choices(const int64_t least[VALUES])
     params->shm_readable = params->shm >= FLASH_SHM_AUTO && least[READABLE];
     params->recdbl = least[RECDBL];
     params->segment_bytes = segment_of(least[SEGMENT_BYTES]);
-    params->late = !least[EARLY];
+    params->late = least[LATE];
     params->holds = least[HOLDS];
-    params->rdma = least[RDMA] && least[EARLY];
+    params->rdma = least[RDMA];
 }
 
 /* Once all know how long segments are. Each rank has its own. */
@@ -267,8 +273,8 @@ static int next_on_node(ompi_communicator_t *world)
 
 /*
  * Whether UCX is open, and connects this rank to the next rank and to another rank of this node, for
- * which UCX uses other transports; or is to be opened later. Ranks that open it later have published no
- * address, and count as connected.
+ * which UCX uses other transports; or is to be opened later. Ranks that have not opened it have published
+ * no address, and count as connected.
  */
 static bool may_be_used(ompi_communicator_t *world, int next, bool passes_on)
 {
@@ -281,8 +287,8 @@ static bool may_be_used(ompi_communicator_t *world, int next, bool passes_on)
 }
 
 /* `least` has this rank's values, and afterwards the smallest of all ranks'. */
-static int meet(ompi_communicator_t *world, mca_coll_flash_releases_t *releases,
-                int64_t least[VALUES])
+static int meet(mca_coll_flash_module_t *module, ompi_communicator_t *world,
+                mca_coll_flash_releases_t *releases, int64_t least[VALUES])
 {
     size_t ranks = (size_t) ompi_comm_size(world);
     mca_coll_flash_meeting_t meeting = {.values = VALUES,
@@ -300,11 +306,25 @@ static int meet(ompi_communicator_t *world, mca_coll_flash_releases_t *releases,
         mca_coll_flash_releases_tell(world, releases->differ);
         rc = OMPI_ERR_NOT_AVAILABLE;
     }
-    if (rc == OMPI_SUCCESS && !mca_coll_flash_ring_learn_seats(world, meeting.seats)) {
+    if (rc == OMPI_SUCCESS && (!mca_coll_flash_ring_learn_seats(world, meeting.seats) ||
+                               !mca_coll_flash_ring_form(world, &module->ring))) {
         rc = OMPI_ERR_OUT_OF_RESOURCE;
     }
     free(meeting.seats);
     return rc;
+}
+
+/*
+ * All ranks open UCX, and learn the addresses of those that have published none, unless all have opened
+ * it, or all are to do so later.
+ */
+static void open_ucx(mca_coll_flash_module_t *module, int64_t least[VALUES])
+{
+    if (serves(least) && !least[OPEN] && !least[LATE]) {
+        least[USABLE] = mca_coll_flash_setup_wait(module, FLASH_SETUP_RING) == FLASH_SETUP_READY &&
+                        mca_coll_flash_setup_wait(module, FLASH_SETUP_PAIRS) == FLASH_SETUP_READY;
+        least[RDMA] = module->rdma;
+    }
 }
 
 /* Goes by what the ranks have agreed on, as all of them do. */
@@ -323,8 +343,9 @@ static void adopt(ompi_communicator_t *world, const int64_t least[VALUES])
     tell_outcome(least);
 }
 
-int mca_coll_flash_agree(ompi_communicator_t *world, bool passes_on)
+int mca_coll_flash_agree(mca_coll_flash_module_t *module, bool passes_on)
 {
+    ompi_communicator_t *world = module->comm;
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
     int next = (ompi_comm_rank(world) + 1) % ompi_comm_size(world);
     mca_coll_flash_releases_t releases;
@@ -337,7 +358,10 @@ int mca_coll_flash_agree(ompi_communicator_t *world, bool passes_on)
         set_mine(least, world, next, usable);
     }
     if (rc == OMPI_SUCCESS) {
-        rc = meet(world, &releases, least);
+        rc = meet(module, world, &releases, least);
+    }
+    if (rc == OMPI_SUCCESS) {
+        open_ucx(module, least);
     }
     agreement = rc == OMPI_SUCCESS && serves(least) ? AGREED_USABLE : AGREED_UNUSABLE;
     if (rc != OMPI_SUCCESS) {

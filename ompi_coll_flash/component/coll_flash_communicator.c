@@ -21,12 +21,17 @@ static bool has_previous(const mca_coll_base_comm_coll_t *coll)
 }
 
 /* With MPI_COMM_WORLD, the first, the job's processes agree on all that depends on all of them. */
-static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm, bool passes_on)
+static int join_ring(mca_coll_flash_module_t *module, bool passes_on)
 {
-    int rc = comm == MPI_COMM_WORLD ? mca_coll_flash_agree(comm, passes_on) : OMPI_SUCCESS;
+    ompi_communicator_t *comm = module->comm;
+    int rc = OMPI_SUCCESS;
 
-    if (rc == OMPI_ERR_OUT_OF_RESOURCE ||
-        (rc == OMPI_SUCCESS && !mca_coll_flash_ring_form(comm, &module->ring))) {
+    if (comm == MPI_COMM_WORLD) {
+        rc = mca_coll_flash_agree(module, passes_on);
+    } else if (!mca_coll_flash_ring_form(comm, &module->ring)) {
+        rc = OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (rc == OMPI_ERR_OUT_OF_RESOURCE) {
         mca_coll_flash_no_memory(comm);
     }
     if (rc == OMPI_SUCCESS) {
@@ -40,7 +45,8 @@ static int join_ring(mca_coll_flash_module_t *module, ompi_communicator_t *comm,
 static void set_up(mca_coll_flash_module_t *module)
 {
     module->late = mca_coll_flash_params.late;
-    module->holds = mca_coll_flash_params.holds && mca_coll_flash_may_hold(module->comm);
+    /* Of what has changed in this process since the agreement the other ranks do not know. */
+    module->holds = mca_coll_flash_params.holds && mca_coll_flash_is_above_libnbc(module->comm);
     module->rdma = mca_coll_flash_params.rdma;
     for (int kind = 0; kind < FLASH_SETUPS; kind++) {
         atomic_init(&module->setups[kind], module->late ? FLASH_SETUP_NONE : FLASH_SETUP_READY);
@@ -63,7 +69,8 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
             return OMPI_ERR_NOT_AVAILABLE;
         }
     }
-    rc = join_ring(module, comm, passes_on); /* in the first, others may wait for this rank */
+    module->comm = comm;
+    rc = join_ring(module, passes_on); /* in the first, others may wait for this rank */
     if (rc != OMPI_SUCCESS) {
         return rc;
     }
@@ -73,7 +80,6 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
     if (module->on_node && !mca_coll_flash_shm_of(comm, &module->shm)) {
         mca_coll_flash_no_memory(comm);
     }
-    module->comm = comm;
     set_up(module);
 #define TAKE_OVER(name) FLASH_TAKE_OVER(module, comm, name);
     FLASH_EACH_FUNCTION(TAKE_OVER)

@@ -8,12 +8,13 @@
 
 #include "request/coll_flash_module.h"
 
-/* Whether this process opens UCX with the first call that needs it, and not in MPI_Init. */
+/* Whether this process does not open UCX before the agreement. */
 bool mca_coll_flash_is_late(void);
 /* When the component is opened: for all of MPI_Init. */
 void mca_coll_flash_decide_late(void);
-/* Whether this process can hold calls of that communicator: those below flash take libnbc's tags. */
-bool mca_coll_flash_may_hold(ompi_communicator_t *comm);
+/* Calls may be held: in this process, as far as it is known in MPI_Init; on that communicator. */
+bool mca_coll_flash_has_one_thread(void);
+bool mca_coll_flash_is_above_libnbc(ompi_communicator_t *comm);
 
 /* Exported for the component proper, mca_coll_flash.so. */
 int mca_coll_flash_register(void);
@@ -28,10 +29,10 @@ mca_coll_base_module_t *mca_coll_flash_comm_query(ompi_communicator_t *comm, int
 void mca_coll_flash_agree_anew(void);
 /*
  * Collective over MPI_COMM_WORLD, once, in MPI_Init: whether all have the same release, where each
- * process is, whether UCX is usable on every rank, and which parameters all of them go by.
- * `passes_on`: what flash does not serve has somewhere to go here.
+ * process is, whether UCX is usable on every rank, and which parameters all of them go by. Forms the
+ * module's ring. `passes_on`: what flash does not serve has somewhere to go here.
  */
-int mca_coll_flash_agree(ompi_communicator_t *world, bool passes_on);
+int mca_coll_flash_agree(mca_coll_flash_module_t *world, bool passes_on);
 /* Whether this process may serve communicators: true until the agreement says otherwise. */
 bool mca_coll_flash_is_usable(void);
 

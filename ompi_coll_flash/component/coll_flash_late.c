@@ -6,8 +6,9 @@
  * serves: MPI_Init is to cost them no more than without flash.
  *
  * Then a communicator's first calls may be held, see calls/coll_flash_held.c. That takes one thread at a
- * time in MPI, and libnbc below flash. Without these, UCX is opened in MPI_Init. Where some ranks of a job
- * lack one of them, or coll_flash_setup says otherwise, non-blocking calls that would be held fall back.
+ * time in MPI, and libnbc below flash. Without these, UCX is opened in MPI_Init; one rank without them, or
+ * linked with libmpix_flash, makes all do so (coll_flash_agree.c). Where coll_flash_setup says otherwise,
+ * non-blocking calls that would be held fall back.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -15,6 +16,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "job/coll_flash_ucx.h"
@@ -76,7 +78,24 @@ static bool has_others(void)
     return found;
 }
 
-static bool late; /* in MPI_Init */
+/*
+ * Whether the dynamic linker finds libraries by names that hold in the folder alone in which the program
+ * was started: the program may go to another one before it opens UCX.
+ */
+static bool has_relative_path(void)
+{
+    const char *path = getenv("LD_LIBRARY_PATH");
+
+    for (; path != NULL && *path != '\0'; path += strcspn(path, ":;")) {
+        path += strspn(path, ":;");
+        if (*path != '/' && *path != '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool late; /* written when the component is opened */
 
 void mca_coll_flash_decide_late(void)
 {
@@ -89,7 +108,7 @@ void mca_coll_flash_decide_late(void)
         break;
     default:
         late = !ompi_mpi_thread_multiple && !mca_coll_flash_ucx_outlives() && !is_linked() &&
-               !has_others();
+               !has_others() && !has_relative_path();
     }
 }
 
@@ -112,14 +131,18 @@ static const char *name_of(const ompi_communicator_t *comm, const mca_coll_base_
     return "";
 }
 
+bool mca_coll_flash_has_one_thread(void)
+{
+    return !ompi_mpi_thread_multiple && !opal_using_threads();
+}
+
 /* Before flash takes over: whose non-blocking collectives they are. */
-bool mca_coll_flash_may_hold(ompi_communicator_t *comm)
+bool mca_coll_flash_is_above_libnbc(ompi_communicator_t *comm)
 {
     const mca_coll_base_comm_coll_t *coll = comm->c_coll;
     const mca_coll_base_module_t *module = coll->coll_ibarrier_module;
 
-    return !ompi_mpi_thread_multiple && !opal_using_threads() &&
-           coll->coll_iallgather_module == module && coll->coll_iallgatherv_module == module &&
+    return coll->coll_iallgather_module == module && coll->coll_iallgatherv_module == module &&
            coll->coll_iallreduce_module == module && coll->coll_ialltoall_module == module &&
            coll->coll_ibcast_module == module && coll->coll_ireduce_module == module &&
            coll->coll_ireduce_scatter_module == module &&

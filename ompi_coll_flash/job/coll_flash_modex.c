@@ -28,6 +28,13 @@ static uint64_t pid_space(void)
     return stat("/proc/self/ns/pid", &space) == 0 ? (uint64_t) space.st_ino : 0;
 }
 
+static bool has_address; /* written when the component is opened */
+
+bool mca_coll_flash_modex_has_address(void)
+{
+    return has_address;
+}
+
 void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_shm_memory_t shm)
 {
     size_t address_bytes = 0, size;
@@ -54,6 +61,7 @@ void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_s
         memcpy(modex + 1, address, address_bytes);
     }
     name_key(key);
+    has_address = address_bytes > 0;
     FLASH_MODEX_SEND(rc, key, modex, size);
     (void) rc; /* likewise */
     free(modex);

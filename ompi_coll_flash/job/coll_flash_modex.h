@@ -44,6 +44,8 @@ typedef struct mca_coll_flash_modex {
 
 /* This process', before MPI_Init commits and exchanges what was published. `transport`: or NULL. */
 void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_shm_memory_t shm);
+/* Whether that had the address of this process' UCX worker. */
+bool mca_coll_flash_modex_has_address(void);
 /* A process'; to be freed. NULL if it published none. */
 mca_coll_flash_modex_t *mca_coll_flash_modex_fetch(opal_process_name_t name);
 /*

@@ -1,12 +1,12 @@
 /*
  * coll_flash_setup_steps.c: one set-up, by messages of Open MPI's own.
  *
- * FLASH_SETUP_RING: this process opens UCX. Neighbours in the ring tell each other their addresses, or
- * that they have none, and connect. Then all ranks learn the least of each value (coll_flash_rounds.c):
+ * FLASH_SETUP_RING: this process opens UCX. Neighbours in the ring tell each other their addresses, but
+ * for those that PMIx has, or that they have none, and connect. Then all ranks learn the least of each value (coll_flash_rounds.c):
  * whether UCX connects every rank to its neighbours, and whether it is as fast as what Open MPI uses.
  * All ranks thus come to the same end.
  *
- * FLASH_SETUP_PAIRS: all ranks learn all addresses. It begins when the ring's is over.
+ * FLASH_SETUP_PAIRS: all ranks learn all those addresses. It begins when the ring's is over.
  *
  * A rank that has no memory for this cannot tell the others. It ends the job, as while a communicator
  * is made.
@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "job/coll_flash_modex.h"
 #include "job/coll_flash_ucx.h"
 
 enum { USABLE, FABRIC, RDMA, ADDRESS };
@@ -37,19 +38,14 @@ static opal_process_name_t name_of(const mca_coll_flash_setup_t *setup, int rank
     return ompi_group_get_proc_name(comm_of(setup)->c_local_group, rank);
 }
 
-/* This process'; NULL, of 0 bytes: UCX is not usable here. */
+/* What others must be told of this process'; of 0 bytes: UCX is not usable here, or PMIx has told. */
 static const void *own_address(size_t *length)
 {
-    const void *address = NULL;
-
     *length = 0;
-    if (mca_coll_flash_job_open_ucx()) {
-        address = mca_coll_flash_ucx()->address(mca_coll_flash_job_transport(), length);
+    if (!mca_coll_flash_job_open_ucx() || mca_coll_flash_modex_has_address()) {
+        return NULL;
     }
-    if (*length > ADDRESS_MOST) {
-        *length = 0;
-    }
-    return address;
+    return mca_coll_flash_ucx()->address(mca_coll_flash_job_transport(), length);
 }
 
 /* An address of no bytes is none. */
@@ -68,6 +64,7 @@ static void introduce(mca_coll_flash_setup_t *setup, int rank)
     size_t length;
     const void *address = own_address(&length);
 
+    length = length <= ADDRESS_MOST ? length : 0;
     *with = (mca_coll_flash_introduction_t){.rank = rank, .address = malloc(ADDRESS_MOST)};
     /* The address stays as long as the transport. */
     if (with->address == NULL ||
@@ -127,13 +124,12 @@ static bool meet_neighbours(mca_coll_flash_setup_t *setup)
 
 /* -------------------------------------------------------------------- all ranks */
 
-static void tell_not_usable(void)
+static void tell_not_usable(const char *reason)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT; /* orders nothing else: relaxed */
 
     if (!atomic_flag_test_and_set_explicit(&told, memory_order_relaxed)) {
-        FLASH_HELP("ucx-not-usable", opal_process_info.nodename, (int) getpid(),
-                   mca_coll_flash_job_reason());
+        FLASH_HELP("ucx-not-usable", opal_process_info.nodename, (int) getpid(), reason);
     }
 }
 
@@ -147,12 +143,13 @@ static void set_values(mca_coll_flash_setup_t *setup)
     bool usable;
 
     (void) own_address(&length);
-    usable = length > 0 && mca_coll_flash_job_reaches(comm_of(setup), right) &&
+    usable = length <= ADDRESS_MOST && mca_coll_flash_job_reaches(comm_of(setup), right) &&
              mca_coll_flash_job_reaches(comm_of(setup), left);
     if (usable) {
         fabric = mca_coll_flash_fabric_look(comm_of(setup), right);
     } else {
-        tell_not_usable();
+        tell_not_usable(length > ADDRESS_MOST ? "the address of its worker is longer than 64 KiB"
+                                              : mca_coll_flash_job_reason());
     }
     setup->values[USABLE] = usable;
     setup->values[FABRIC] = fabric.suits;
@@ -183,7 +180,9 @@ static void begin_pairs(mca_coll_flash_setup_t *setup)
     begin_rounds(setup, words, FLASH_TAG_PAIRS);
     own = setup->meeting.seats + (size_t) ompi_comm_rank(comm_of(setup)) * words;
     own[0] = (uint32_t) length;
-    memcpy(own + 1, address, length);
+    if (length > 0) {
+        memcpy(own + 1, address, length);
+    }
 }
 
 static void end_rounds(mca_coll_flash_setup_t *setup)

@@ -13,7 +13,7 @@
 
 enum { FLASH_PROGRESS_AUTO, FLASH_PROGRESS_ON, FLASH_PROGRESS_OFF };
 
-/* When UCX is opened: in MPI_Init if the program is linked with flash; in MPI_Init; with a call. */
+/* When UCX is opened: see component/coll_flash_late.c; in MPI_Init; with a call. */
 enum { FLASH_SETUP_AUTO, FLASH_SETUP_INIT, FLASH_SETUP_CALL };
 
 enum { FLASH_ORDER_MACHINE, FLASH_ORDER_RANK };
@@ -66,7 +66,7 @@ typedef struct mca_coll_flash_params {
     bool shm_readable; /* agreed on, no parameter: each rank may read another's memory */
     bool recdbl;       /* agreed on, no parameter: each rank has memory for it */
     size_t segment_bytes;
-    bool rdma;            /* no parameter: see mca_coll_flash_fabric_t; agreed, unless `late` */
+    bool rdma;            /* no parameter: see mca_coll_flash_fabric_t; agreed; not if `late` */
     bool callback_thread; /* unless a communicator's info key says otherwise */
     unsigned segment_window, max_sends;
     size_t scratch_cache_bytes; /* of scratch memory */

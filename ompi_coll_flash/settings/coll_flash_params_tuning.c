@@ -67,8 +67,9 @@ static void register_order(void)
         "to be usable on some rank, such calls of the communicator fall back. At "
         "MPI_THREAD_MULTIPLE non-blocking ones fall back in any case. auto: init if the program is "
         "linked with libmpix_flash, runs at MPI_THREAD_MULTIPLE, is to outlive a process (mpirun "
-        "--enable-recovery, coll_flash_probe_seconds), or has hcoll, ucc or portals4 among Open "
-        "MPI's components; call otherwise. One rank's call counts for all");
+        "--enable-recovery, coll_flash_probe_seconds), has hcoll, ucc or portals4 among Open MPI's "
+        "components, or a relative path in LD_LIBRARY_PATH; call otherwise. One rank's init counts "
+        "for all");
     mca_coll_flash_register_choice(
         "ring_order", order_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.ring_order,

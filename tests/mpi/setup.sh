@@ -12,14 +12,14 @@ program=$programs/test_setup
 for np in 2 3 5; do
     more=()
     ((np == 3)) || more=(long)
-    "${more[@]}" mpi "$np" --mca coll_flash_blocking yes -- test_setup opens late communicators freed beside_intercomm waiting
+    "${more[@]}" mpi "$np" --mca coll_flash_blocking yes -- test_setup opens late communicators freed freed_held beside_intercomm waiting
 done
-algorithm=pairwise mpi 3 -- test_setup opens late communicators
+algorithm=pairwise mpi 3 -- test_setup opens late communicators freed_held
 
 # UCX is not usable on one rank: its calls, and those of all others, fall back, also those that have waited.
 refused() { # NP RANK
     says 1 'cannot use UCX' "$1" --mca coll_flash_blocking yes --mca coll_flash_verbose 1 -- "${on_rank[@]}" "$2" \
-        UCX_FLASH_TLS=nonsense "$program" late communicators waiting &&
+        UCX_FLASH_TLS=nonsense "$program" late communicators freed_held waiting &&
         holds + 'communicator .*: UCX is not usable on all ranks: calls by messages fall back' &&
         holds 0 'UCX is open on all ranks' && told ucx-not-usable
 }
@@ -28,7 +28,7 @@ long point 'np 2: likewise' refused 2 1
 point 'UCX is not usable, and no call needs it: nothing is said' \
     says 0 'cannot use UCX' 2 -x UCX_FLASH_TLS=nonsense --mca coll_flash_algorithm fallback -- test_setup waiting
 
-# Which jobs do so: those whose ranks all have it in MPI_Init do not.
+# Which jobs do so: those whose ranks all may.
 when() { # WHEN COMMAND...: the line of each rank
     says 3 "serves this job (.*$1)" 3 --mca coll_flash_verbose 1 "${@:2}"
 }
@@ -38,10 +38,41 @@ no_set_up() {
 point 'a program that is linked with flash: in MPI_Init' no_set_up '' -- test_extension active
 point 'MPI_THREAD_MULTIPLE: in MPI_Init' no_set_up '' -- "${on_rank[@]}" '0 1 2' FLASH_TEST_LEVEL=multiple \
     "$program" late communicators waiting threads
-point 'MPI_THREAD_MULTIPLE on one rank: by calls, and no call is held' when ', set up by first calls that may wait' -- \
-    "${on_rank[@]}" 1 FLASH_TEST_LEVEL=multiple "$program" late communicators waiting
-point 'one rank has flash in any case: by calls' when ', set up by first calls' -- \
-    "${on_rank[@]}" 1 LD_PRELOAD="$top_builddir/ompi_coll_flash/.libs/libmpix_flash.so" "$program" late communicators
+point 'a relative path in LD_LIBRARY_PATH: in MPI_Init' no_set_up '' -- "${on_rank[@]}" '0 1 2' \
+    "LD_LIBRARY_PATH=lib:${LD_LIBRARY_PATH-}" "$program" bystander
+point 'coll_flash_setup call at MPI_THREAD_MULTIPLE: by calls, and no call is held' \
+    when ', set up by first calls that may wait' --mca coll_flash_setup call -- \
+    "${on_rank[@]}" '0 1 2' FLASH_TEST_LEVEL=multiple "$program" late communicators waiting
+if ((ompi_major >= 5)); then
+    point 'a session, and then MPI_Init at MPI_THREAD_MULTIPLE: in MPI_Init' no_set_up '' -x FLASH_TEST_SESSION=1 -- \
+        "${on_rank[@]}" '0 1 2' FLASH_TEST_LEVEL=multiple "$program" late communicators waiting
+else
+    skip 'a session, and then MPI_Init at MPI_THREAD_MULTIPLE' 'this Open MPI has no sessions (5.0 and later)'
+fi
+
+# One rank that may not has all open UCX in MPI_Init, also those that have not by then.
+in_init() { # COMMAND...
+    no_set_up '' --mca coll_flash_verbose 2 "$@" && holds 3 'communicator 0: UCX is open on all ranks'
+}
+# shellcheck disable=SC2016 # expanded by the inner shell
+by_rank=(/bin/sh -c 'case $OMPI_COMM_WORLD_RANK in 2) exec "$0" bystander ;; esac; exec "$@"' "$program")
+two_programs() {
+    in_init -- "${by_rank[@]}" "$programs/flash_tests" test_extension starts_alone &&
+        holds 2 'Iallgather_compute of .*: ring'
+}
+point 'two programs, one of which is linked with flash: no call of its waits for another rank' two_programs
+multiple_on_one() {
+    in_init -- "${on_rank[@]}" 1 FLASH_TEST_LEVEL=multiple "$program" late communicators waiting &&
+        holds + 'Iallgather of .*: ring' && holds 0 'Iallgather of .*: falls back'
+}
+point 'MPI_THREAD_MULTIPLE on one rank: all calls are served' multiple_on_one
+mixed_refused() { # RANK
+    says 3 'does not serve this job (' 3 --mca coll_flash_verbose 1 -- "${on_rank[@]}" 1 FLASH_TEST_LEVEL=multiple \
+        "${on_rank[@]}" "$1" UCX_FLASH_TLS=nonsense "$program" late communicators waiting &&
+        holds 1 'cannot use UCX' && told ucx-not-usable
+}
+point 'likewise, UCX is not usable on another rank: flash does not serve the job' mixed_refused 0
+long point 'likewise, on that rank' mixed_refused 1
 
 beside point 'a rank that is late: said, with cause and remedy, and all goes well' explains set-up-stalled \
     says + 'waits for all ranks to make their first such call' 3 --mca coll_flash_stall_seconds 1 -- test_setup slow

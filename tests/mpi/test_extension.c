@@ -334,11 +334,46 @@ static void waits_inside(void)
     }
 }
 
+static int count_blocks(const MPIX_Flash_block *block, void *blocks)
+{
+    (void) block;
+    ++*(int *) blocks;
+    return MPI_SUCCESS;
+}
+
+/*
+ * No rank waits in its call until another one has made its own: one of two ranks comes when the other
+ * one says that it has. The other ranks of the job may run another program: test_setup's `bystander`.
+ */
+static void starts_alone(void)
+{
+    int mine = 7 + world_rank, all[2] = {-1, -1}, token = 0, blocks = 0;
+    MPI_Request request;
+    MPI_Comm comm;
+
+    MPI_Comm_split(MPI_COMM_WORLD, world_rank < 2 ? 0 : MPI_UNDEFINED, world_rank, &comm);
+    if (comm == MPI_COMM_NULL) {
+        return;
+    }
+    if (world_rank == 1) {
+        MPI_Recv(&token, 1, MPI_INT, 0, 0, comm, MPI_STATUS_IGNORE);
+    }
+    MPIX_Iallgather_compute(&mine, 1, MPI_INT, all, 1, MPI_INT, count_blocks, &blocks, NULL, comm,
+                            &request);
+    if (world_rank == 0 && world_size > 1) {
+        MPI_Send(&token, 1, MPI_INT, 1, 0, comm);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check(all[0] == 7 && (all[1] == 8 || world_size == 1), "gathered %d and %d", all[0], all[1]);
+    check(blocks >= (world_size > 1 ? 2 : 1), "%d callbacks", blocks);
+    MPI_Comm_free(&comm);
+}
+
 TEST_PROGRAM(test_extension, MPI_THREAD_SINGLE, {"active", active}, {"small", small},
              {"medium", medium}, {"big", big}, {"blocking", blocking}, {"alignment", alignment},
-             {"alone", alone}, {"halves", halves}, {"two_in_flight", two_in_flight},
-             {"calls_inside", calls_inside}, {"tests_inside", tests_inside},
-             {"waits_inside", waits_inside}, {"starts_inside", starts_inside},
-             {"order_of_sums", extension_order_of_sums},
+             {"alone", alone}, {"starts_alone", starts_alone}, {"halves", halves},
+             {"two_in_flight", two_in_flight}, {"calls_inside", calls_inside},
+             {"tests_inside", tests_inside}, {"waits_inside", waits_inside},
+             {"starts_inside", starts_inside}, {"order_of_sums", extension_order_of_sums},
              {"user_operation", extension_user_operation}, {"user_type", extension_user_type},
              {"empty_type", extension_empty_type}, {"bottom", extension_bottom});

@@ -10,136 +10,16 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "mpitest.h"
-#include "persistent.h"
+#include "setup_round.h"
 
-enum { COUNT = 16384, THREADS = 3 }; /* ints of a block */
+enum { THREADS = 3 };
 
-/* What a round of calls sends and receives. */
-typedef struct round {
+/* A program that is linked with flash is in the same job: test_extension's `starts_alone`. */
+static void bystander(void)
+{
     MPI_Comm comm;
-    int rank, size, salt;
-    int *sent, *spread, *gathered, *again, *exchanged, *reduced, *block, *passed, *collected,
-        *summed;
-    int scanned;
-    MPI_Request requests[10];
-    int calls;
-} round_t;
 
-static int *ints(size_t count)
-{
-    return get_memory(count * sizeof(int));
-}
-
-static void open_round(round_t *round, MPI_Comm comm, int salt)
-{
-    size_t all;
-
-    round->comm = comm;
-    round->salt = salt;
-    round->calls = 0;
-    round->scanned = -1;
-    MPI_Comm_rank(comm, &round->rank);
-    MPI_Comm_size(comm, &round->size);
-    all = (size_t) round->size * COUNT;
-    round->sent = ints(COUNT);
-    round->spread = ints(all);
-    round->gathered = ints(all);
-    round->again = ints(all);
-    round->exchanged = ints(all);
-    round->reduced = ints(COUNT);
-    round->block = ints(COUNT);
-    round->passed = ints(COUNT);
-    round->collected = ints(all);
-    round->summed = ints(COUNT);
-    for (int k = 0; k < COUNT; k++) {
-        round->sent[k] = 1000 * round->rank + k % 97 + salt;
-        round->passed[k] = round->rank == 0 ? k + salt : -1;
-    }
-    for (size_t k = 0; k < all; k++) {
-        round->spread[k] = 10 * round->rank + (int) (k / COUNT) + salt;
-        round->gathered[k] = round->again[k] = round->exchanged[k] = round->collected[k] = -1;
-    }
-}
-
-/* None of them may wait for another rank. */
-static void call_all(round_t *round)
-{
-    MPI_Request *next = round->requests;
-    MPI_Comm comm = round->comm;
-
-    MPI_Iallgather(round->sent, COUNT, MPI_INT, round->gathered, COUNT, MPI_INT, comm, next++);
-    MPI_Ibarrier(comm, next++);
-    MPI_Iallreduce(round->sent, round->reduced, COUNT, MPI_INT, MPI_SUM, comm, next++);
-    MPI_Iscan(&round->rank, &round->scanned, 1, MPI_INT, MPI_SUM, comm, next++);
-    MPI_Ialltoall(round->spread, COUNT, MPI_INT, round->exchanged, COUNT, MPI_INT, comm, next++);
-    MPI_Iallgather(round->sent, COUNT, MPI_INT, round->again, COUNT, MPI_INT, comm, next++);
-    MPI_Ireduce_scatter_block(round->spread, round->block, COUNT, MPI_INT, MPI_SUM, comm, next++);
-    MPI_Ibcast(round->passed, COUNT, MPI_INT, 0, comm, next++);
-    MPI_Igather(round->sent, COUNT, MPI_INT, round->collected, COUNT, MPI_INT, round->size - 1,
-                comm, next++);
-    MPI_Ireduce(round->sent, round->summed, COUNT, MPI_INT, MPI_SUM, 0, comm, next++);
-    round->calls = (int) (next - round->requests);
-}
-
-static bool all_gathered(const round_t *round, const int *gathered)
-{
-    bool good = true;
-
-    for (int k = 0; k < round->size * COUNT; k++) {
-        good &= gathered[k] == 1000 * (k / COUNT) + k % COUNT % 97 + round->salt;
-    }
-    return good;
-}
-
-static void end_round(round_t *round)
-{
-    int size = round->size, ranks = size * (size - 1) / 2;
-    bool reduced = true, exchanged = true, block = true, passed = true, summed = true;
-
-    MPI_Waitall(round->calls, round->requests, MPI_STATUSES_IGNORE);
-    for (int k = 0; k < COUNT; k++) {
-        int sum = 1000 * ranks + size * (k % 97 + round->salt);
-
-        reduced &= round->reduced[k] == sum;
-        summed &= round->rank != 0 || round->summed[k] == sum;
-        block &= round->block[k] == 10 * ranks + size * (round->rank + round->salt);
-        passed &= round->passed[k] == k + round->salt;
-    }
-    for (int k = 0; k < size * COUNT; k++) {
-        exchanged &= round->exchanged[k] == 10 * (k / COUNT) + round->rank + round->salt;
-    }
-    check(all_gathered(round, round->gathered), "the first MPI_Iallgather");
-    check(all_gathered(round, round->again), "the second MPI_Iallgather");
-    check(round->rank != size - 1 || all_gathered(round, round->collected), "MPI_Igather");
-    check(reduced, "MPI_Iallreduce");
-    check(summed, "MPI_Ireduce");
-    check(exchanged, "MPI_Ialltoall");
-    check(block, "MPI_Ireduce_scatter_block");
-    check(passed, "MPI_Ibcast");
-    check(round->scanned == round->rank * (round->rank + 1) / 2, "MPI_Iscan");
-    free(round->sent), free(round->spread), free(round->gathered), free(round->again);
-    free(round->exchanged), free(round->reduced), free(round->block), free(round->passed);
-    free(round->collected), free(round->summed);
-}
-
-/* The rank `late` makes its calls when all others say that they have made theirs; none: -1. */
-static void run_round(MPI_Comm comm, int late, int salt)
-{
-    round_t round;
-    int token = 0;
-
-    open_round(&round, comm, salt);
-    for (int rank = 0; round.rank == late && rank < round.size; rank++) {
-        if (rank != late) {
-            MPI_Recv(&token, 1, MPI_INT, rank, salt, comm, MPI_STATUS_IGNORE);
-        }
-    }
-    call_all(&round);
-    if (late >= 0 && round.rank != late) {
-        MPI_Send(&token, 1, MPI_INT, late, salt, comm);
-    }
-    end_round(&round);
+    MPI_Comm_split(MPI_COMM_WORLD, MPI_UNDEFINED, world_rank, &comm);
 }
 
 static bool ucx_is_loaded(void)
@@ -157,17 +37,32 @@ static bool ucx_is_loaded(void)
     return found;
 }
 
+/* From now on an array of the program's. */
+static char **own_environment(void)
+{
+    static char *own[4096];
+
+    for (size_t k = 0; k + 1 < LENGTH(own) && environ[k] != NULL; k++) {
+        own[k] = environ[k];
+    }
+    environ = own;
+    return own;
+}
+
 /* The first case: nothing is loaded until a call goes by messages of flash's. */
 static void opens(void)
 {
     int value = world_rank, sum = -1;
+    char **own = own_environment();
 
     check(!ucx_is_loaded(), "MPI_Init has loaded UCX");
     MPI_Reduce(&value, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
     check(!ucx_is_loaded(), "calls that flash does not serve have loaded UCX");
-    run_round(MPI_COMM_WORLD, -1, 1);
+    setup_run_round(MPI_COMM_WORLD, -1, 1);
     check(world_size == 1 || ucx_is_loaded(), "UCX is not loaded");
+    check(environ == own, "the program's environment is another one");
+    check(getenv("UCX_MEM_EVENTS") == NULL, "UCX_MEM_EVENTS is set");
 }
 
 static void late(void)
@@ -175,9 +70,9 @@ static void late(void)
     MPI_Comm comm;
 
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    run_round(comm, world_size - 1, 2);
-    run_round(comm, 0, 3);
-    run_round(comm, -1, 4);
+    setup_run_round(comm, world_size - 1, 2);
+    setup_run_round(comm, 0, 3);
+    setup_run_round(comm, -1, 4);
     MPI_Comm_free(&comm);
 }
 
@@ -190,7 +85,7 @@ static void slow(void)
     if (world_rank == world_size - 1) {
         sleep(3);
     }
-    run_round(comm, -1, 10);
+    setup_run_round(comm, -1, 10);
     MPI_Comm_free(&comm);
 }
 
@@ -198,15 +93,15 @@ static void slow(void)
 static void two_communicators(bool free_early)
 {
     MPI_Comm half, copy;
-    round_t first, second;
+    setup_round_t first, second;
 
     MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, -world_rank, &half);
     MPI_Comm_dup(half, &copy);
-    open_round(&first, half, 5);
-    open_round(&second, copy, 6);
+    setup_open_round(&first, half, 5);
+    setup_open_round(&second, copy, 6);
     /* MPI has ranks call collectives of two communicators in any order, if they do not block. */
-    call_all(world_rank / 2 % 2 == 0 ? &first : &second);
-    call_all(world_rank / 2 % 2 == 0 ? &second : &first);
+    setup_call_all(world_rank / 2 % 2 == 0 ? &first : &second);
+    setup_call_all(world_rank / 2 % 2 == 0 ? &second : &first);
     if (free_early) {
         /* libnbc's requests do not keep the communicator; flash's do. */
         MPI_Waitall(4, first.requests, MPI_STATUSES_IGNORE);
@@ -214,12 +109,61 @@ static void two_communicators(bool free_early)
         MPI_Comm_free(&half);
         MPI_Comm_free(&copy);
     }
-    end_round(&second);
-    end_round(&first);
+    setup_end_round(&second);
+    setup_end_round(&first);
     if (!free_early) {
         MPI_Comm_free(&half);
         MPI_Comm_free(&copy);
     }
+}
+
+/* Types and the communicator are freed while all calls that use them are held. */
+static void freed_held(void)
+{
+    enum { PAIRS = 3000 };
+    int counts[64], displs[64], first = 2 * PAIRS * world_rank, token = 0;
+    int *all = setup_ints((size_t) 2 * PAIRS * world_size), *sums = setup_ints(PAIRS);
+    int *addends = setup_ints((size_t) PAIRS * world_size);
+    MPI_Request requests[2];
+    MPI_Datatype pair;
+    MPI_Comm comm;
+    bool good = true;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Type_contiguous(2, MPI_INT, &pair);
+    MPI_Type_commit(&pair);
+    for (int rank = 0; rank < world_size; rank++) {
+        counts[rank] = PAIRS;
+        displs[rank] = PAIRS * rank;
+    }
+    for (int k = 0; k < 2 * PAIRS; k++) {
+        all[first + k] = 10 * world_rank + k;
+    }
+    for (int k = 0; k < PAIRS * world_size; k++) {
+        addends[k] = k + world_rank;
+    }
+    if (world_rank == 0 && world_size > 1) { /* all others have freed theirs */
+        MPI_Recv(&token, 1, MPI_INT, world_size - 1, 12, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, counts, displs, pair, comm,
+                    &requests[0]);
+    MPI_Ireduce_scatter(addends, sums, counts, MPI_INT, MPI_SUM, comm, &requests[1]);
+    MPI_Type_free(&pair);
+    MPI_Comm_free(&comm);
+    if (world_rank > 0 && world_rank == world_size - 1) {
+        MPI_Send(&token, 1, MPI_INT, 0, 12, MPI_COMM_WORLD);
+    }
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < 2 * PAIRS * world_size; k++) {
+        good &= all[k] == 10 * (k / (2 * PAIRS)) + k % (2 * PAIRS);
+    }
+    check(good, "MPI_Iallgatherv of a type that was freed");
+    for (int k = 0; k < PAIRS; k++) {
+        good &=
+            sums[k] == world_size * (PAIRS * world_rank + k) + world_size * (world_size - 1) / 2;
+    }
+    check(good, "MPI_Ireduce_scatter");
+    free(all), free(sums), free(addends);
 }
 
 static void communicators(void)
@@ -268,23 +212,24 @@ static void beside_intercomm(void)
 /* These may wait for other ranks. */
 static void waiting(void)
 {
-    size_t all = (size_t) world_size * COUNT;
-    int *gathered = ints(all), *sent = ints(COUNT), *sums = ints(COUNT);
+    size_t all = (size_t) world_size * SETUP_COUNT;
+    int *gathered = setup_ints(all), *sent = setup_ints(SETUP_COUNT),
+        *sums = setup_ints(SETUP_COUNT);
     MPI_Request request;
     MPI_Comm comm;
     bool good = true;
 
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    for (int k = 0; k < COUNT; k++) {
+    for (int k = 0; k < SETUP_COUNT; k++) {
         sent[k] = world_rank + k;
     }
-    MPI_Allgather_init(sent, COUNT, MPI_INT, gathered, COUNT, MPI_INT, comm, MPI_INFO_NULL,
-                       &request);
+    MPI_Allgather_init(sent, SETUP_COUNT, MPI_INT, gathered, SETUP_COUNT, MPI_INT, comm,
+                       MPI_INFO_NULL, &request);
     for (int round = 0; round < 2; round++) {
         MPI_Start(&request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         for (size_t k = 0; k < all; k++) {
-            good &= gathered[k] == (int) (k / COUNT + k % COUNT);
+            good &= gathered[k] == (int) (k / SETUP_COUNT + k % SETUP_COUNT);
             gathered[k] = -1;
         }
     }
@@ -292,12 +237,12 @@ static void waiting(void)
     check(good, "MPI_Allgather_init");
     MPI_Comm_free(&comm);
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    MPI_Allreduce(sent, sums, COUNT, MPI_INT, MPI_SUM, comm);
-    for (int k = 0; k < COUNT; k++) {
+    MPI_Allreduce(sent, sums, SETUP_COUNT, MPI_INT, MPI_SUM, comm);
+    for (int k = 0; k < SETUP_COUNT; k++) {
         good &= sums[k] == world_size * (world_size - 1) / 2 + world_size * k;
     }
     check(good, "MPI_Allreduce");
-    run_round(comm, -1, 7);
+    setup_run_round(comm, -1, 7);
     MPI_Comm_free(&comm);
     free(gathered);
     free(sent);
@@ -306,8 +251,8 @@ static void waiting(void)
 
 static void *in_thread(void *comm)
 {
-    run_round(*(MPI_Comm *) comm, -1, 8);
-    run_round(*(MPI_Comm *) comm, -1, 9);
+    setup_run_round(*(MPI_Comm *) comm, -1, 8);
+    setup_run_round(*(MPI_Comm *) comm, -1, 9);
     return NULL;
 }
 
@@ -333,8 +278,29 @@ static void threads(void)
     }
 }
 
-TEST_PROGRAM(test_setup, MPI_THREAD_SINGLE, {"opens", opens}, {"late", late},
-             {"communicators", communicators}, {"freed", freed},
-             {"beside_intercomm", beside_intercomm}, {"waiting", waiting}, {"threads", threads},
-             {"slow", slow});
+/* FLASH_TEST_SESSION in the environment: around MPI_Init and MPI_Finalize. Open MPI 4.1 has none. */
+#if OMPI_MAJOR_VERSION >= 5
+static MPI_Session session = MPI_SESSION_NULL;
+
+static void open_session(void)
+{
+    if (getenv("FLASH_TEST_SESSION") != NULL) {
+        MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    }
+}
+
+static bool close_session(void)
+{
+    return session == MPI_SESSION_NULL || MPI_Session_finalize(&session) == MPI_SUCCESS;
+}
+#else
+#define open_session  NULL
+#define close_session NULL
+#endif
+
+TEST_PROGRAM_WITH(test_setup, MPI_THREAD_SINGLE, open_session, close_session, {"opens", opens},
+                  {"late", late}, {"communicators", communicators}, {"freed", freed},
+                  {"freed_held", freed_held}, {"beside_intercomm", beside_intercomm},
+                  {"waiting", waiting}, {"threads", threads}, {"slow", slow},
+                  {"bystander", bystander});
 TEST_MAIN(test_setup)
