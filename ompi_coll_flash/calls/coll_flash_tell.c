@@ -40,7 +40,7 @@ static const struct {
                                  FLASH_COUNT_PERSISTENT},
     [FLASH_TOO_MANY_RANKS] = {"too many ranks to exchange with", FLASH_COUNT_RANKS},
     [FLASH_MERGED] = {"merged", FLASH_COUNT_MERGED},
-    [FLASH_NOT_SET_UP] = {"UCX is not usable on all ranks", FLASH_COUNT_COMMUNICATOR},
+    [FLASH_NOT_SET_UP] = {"the set-up has ended without UCX", FLASH_COUNT_COMMUNICATOR},
     [FLASH_NOT_HELD] = {"UCX is opened by calls, and threads or components keep calls from waiting",
                         FLASH_COUNT_COMMUNICATOR},
     [FLASH_NOT_SERVED] = {"flash does not serve it", FLASH_COUNT_COMMUNICATOR},
