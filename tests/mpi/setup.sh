@@ -12,8 +12,9 @@ program=$programs/test_setup
 for np in 2 3 5; do
     more=()
     ((np == 3)) || more=(long)
-    "${more[@]}" mpi "$np" --mca coll_flash_blocking yes -- test_setup opens late communicators freed freed_held beside_intercomm waiting
+    "${more[@]}" mpi "$np" --mca coll_flash_blocking yes -- test_setup late communicators freed freed_held beside_intercomm waiting
 done
+# With coll_flash_blocking yes, a call of the test programs themselves, behind MPI_Init, has UCX opened.
 algorithm=pairwise mpi 3 -- test_setup opens late communicators freed_held
 
 # UCX is not usable on one rank: its calls, and those of all others, fall back, also those that have waited.
