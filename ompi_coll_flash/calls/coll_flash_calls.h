@@ -198,10 +198,32 @@ int mca_coll_flash_hold(const mca_coll_flash_collective_t *collective, const cha
                         const mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
                         ompi_request_t **request);
 
+/* Gives one to the module below whose communicator's set-up has been refused: see coll_flash_held.c. */
+int mca_coll_flash_fall_back_out_of_turn(const mca_coll_flash_collective_t *collective,
+                                         mca_coll_flash_module_t *module,
+                                         mca_coll_flash_arguments_t *arguments,
+                                         ompi_request_t **request);
+
 /* What the functions that Open MPI calls have in common, once the arguments are filled in. */
-int mca_coll_flash_start_call(const mca_coll_flash_collective_t *collective, const char *name,
-                              mca_coll_flash_arguments_t *arguments, mca_coll_base_module_t *base,
-                              ompi_request_t **request);
+static inline int mca_coll_flash_start_call(const mca_coll_flash_collective_t *collective,
+                                            const char *name, mca_coll_flash_arguments_t *arguments,
+                                            mca_coll_base_module_t *base, ompi_request_t **request)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_setup_state_t state = FLASH_SETUP_NONE;
+    mca_coll_flash_path_t path = mca_coll_flash_path_of(name, arguments, module, &state);
+
+    if (state == FLASH_SETUP_PENDING) {
+        return mca_coll_flash_hold(collective, name, module, arguments, path, request);
+    }
+    if (state == FLASH_SETUP_REFUSED) {
+        return mca_coll_flash_fall_back_out_of_turn(collective, module, arguments, request);
+    }
+    return path == FLASH_RING || path == FLASH_PAIRWISE
+               ? collective->start(module, mca_coll_flash_plain_ticket(module, path), arguments,
+                                   path, request)
+               : mca_coll_flash_start_bounced(collective, module, arguments, path, request);
+}
 
 /* A blocking call: by an algorithm of flash's, or by the module below. MPI_SUCCESS or an error. */
 int mca_coll_flash_block(const mca_coll_flash_collective_t *collective, const char *name,

@@ -183,24 +183,11 @@ int mca_coll_flash_hold(const mca_coll_flash_collective_t *collective, const cha
     return MPI_SUCCESS;
 }
 
-int mca_coll_flash_start_call(const mca_coll_flash_collective_t *collective, const char *name,
-                              mca_coll_flash_arguments_t *arguments, mca_coll_base_module_t *base,
-                              ompi_request_t **request)
+int mca_coll_flash_fall_back_out_of_turn(const mca_coll_flash_collective_t *collective,
+                                         mca_coll_flash_module_t *module,
+                                         mca_coll_flash_arguments_t *arguments,
+                                         ompi_request_t **request)
 {
-    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_setup_state_t state = FLASH_SETUP_NONE;
-    mca_coll_flash_path_t path = mca_coll_flash_path_of(name, arguments, module, &state);
-
-    if (state == FLASH_SETUP_PENDING) {
-        return mca_coll_flash_hold(collective, name, module, arguments, path, request);
-    }
-    if (state == FLASH_SETUP_REFUSED) {
-        return pass_on(collective, module, arguments,
-                       mca_coll_flash_plain_ticket(module, FLASH_RING).sequence, request);
-    }
-    if (path != FLASH_RING && path != FLASH_PAIRWISE) {
-        return mca_coll_flash_start_bounced(collective, module, arguments, path, request);
-    }
-    return collective->start(module, mca_coll_flash_plain_ticket(module, path), arguments, path,
-                             request);
+    return pass_on(collective, module, arguments,
+                   mca_coll_flash_plain_ticket(module, FLASH_RING).sequence, request);
 }
