@@ -27,6 +27,17 @@ on_hosts 2 2 --mca coll_flash_progress on -- test_async
 on_hosts 3 1 --mca coll_flash_progress off -- test_extension
 long on_hosts 3 1 -- test_gather roots signatures big many
 long on_hosts 2 2 -- test_gather roots big no_buffer
+# UCX is opened by the first calls; and in MPI_Init by all ranks, since one rank's thread level wants that.
+on_hosts 2 2 -- test_setup late communicators freed_held
+one_at_multiple() {
+    run_on 3 1 none --mca coll_flash_verbose 1 -- "${on_rank[@]}" 1 FLASH_TEST_LEVEL=multiple "$programs/test_setup" \
+        late waiting >"$log" 2>&1 || {
+        cat "$log"
+        return 1
+    }
+    holds 3 'communicator 0: UCX is open on all ranks' && holds 0 'set up by first calls'
+}
+point '3 hosts x 1, MPI_THREAD_MULTIPLE on one rank: UCX is opened in MPI_Init' one_at_multiple
 # HAN, which makes communicators of its own where there are several nodes, above flash and below it.
 if "$OMPI_INFO" --parsable 2>/dev/null | grep -c '^mca:coll:han:version' >/dev/null; then
     on_hosts 2 2 --mca coll_han_priority 99 -- test_beside
