@@ -3,7 +3,7 @@
  * (ring/coll_flash_setup.h), and then start, or fall back.
  *
  * All ranks must make the same of a call, though one rank has seen the end of the set-up and another
- * one has not. Each call that goes by messages takes a number when it is made, the ring's operation id,
+ * one has not. Each call that goes by messages takes a number when it is made, the module's `sequence`,
  * whatever becomes of it. libnbc matches calls by tags that it takes in turn; a call that falls back
  * since there is no set-up, be it held or not, has a tag that follows from its number instead. So the
  * tags of all other calls are those that they have without flash, in whatever order ranks take them.
@@ -26,6 +26,7 @@ typedef struct mca_coll_flash_held {
     mca_coll_flash_module_t *module; /* with its communicator, kept */
     mca_coll_flash_path_t path;
     mca_coll_flash_ticket_t ticket;
+    uint32_t number; /* of the call, of which the ticket's operation id has some bits */
     mca_coll_flash_settings_t settings;   /* of the time of the call: the ticket's */
     mca_coll_flash_arguments_t arguments; /* types and operation kept */
     flash_count_t *counts;                /* owned, what the arguments point to */
@@ -103,8 +104,7 @@ static int fall_back(mca_coll_flash_held_t *held)
         return MPI_ERR_NO_MEM;
     }
     arguments.sendtype = arguments.sendtype == NULL ? arguments.recvtype : arguments.sendtype;
-    rc =
-        pass_on(held->collective, held->module, &arguments, held->ticket.sequence, &call->inner[0]);
+    rc = pass_on(held->collective, held->module, &arguments, held->number, &call->inner[0]);
     if (rc != MPI_SUCCESS) {
         call->inner[0] = MPI_REQUEST_NULL;
         flash_fallback_drop(call);
@@ -174,6 +174,7 @@ int mca_coll_flash_hold(const mca_coll_flash_collective_t *collective, const cha
     held->name = name;
     held->path = path;
     held->settings = module->settings;
+    held->number = module->sequence;
     held->ticket = mca_coll_flash_plain_ticket(module, path);
     held->ticket.settings = &held->settings;
     held->waiter.go_on = go_on;
@@ -188,6 +189,5 @@ int mca_coll_flash_fall_back_out_of_turn(const mca_coll_flash_collective_t *coll
                                          mca_coll_flash_arguments_t *arguments,
                                          ompi_request_t **request)
 {
-    return pass_on(collective, module, arguments,
-                   mca_coll_flash_plain_ticket(module, FLASH_RING).sequence, request);
+    return pass_on(collective, module, arguments, module->sequence++, request);
 }

@@ -142,14 +142,36 @@ static inline int flash_compat_isend(const void *data, size_t count, MPI_Datatyp
 }
 
 /*
- * The tag of a call that libnbc serves out of its turn, by the number of the call, up to 2^22. libnbc
- * comes that far after 2^29 calls on a communicator. The lower 24 bits, all that the pml ucx sends, are
- * those of a negative number.
+ * The tag of a call that libnbc serves out of its turn, by the number of the call, which comes round
+ * after 2^18. Some transports send the lower bits of a tag alone: 24 (pml ucx), or 20 (mtl ofi, if it is
+ * told to use ofi_tag_2). These are those of a negative number, too, and 2^18 away from 0, so that the
+ * tag is none of an application, a set-up, or a blocking collective. libnbc comes that far by itself
+ * after 2^18 calls on a communicator with 20 bits, and 2^22 with 24.
  */
-#define FLASH_TAG_OUT_OF_TURN(number) (-(1 << 29) - (1 << 22) - (int) (number))
+#define FLASH_OUT_OF_TURN (1 << 18)
+#define FLASH_TAG_OUT_OF_TURN(number) \
+    (-(1 << 29) - (1 << 22) - FLASH_OUT_OF_TURN - (int) ((number) % FLASH_OUT_OF_TURN))
 
-_Static_assert(FLASH_TAG_OUT_OF_TURN(1 << 22) > MCA_COLL_BASE_TAG_NONBLOCKING_END,
+_Static_assert(FLASH_TAG_OUT_OF_TURN(FLASH_OUT_OF_TURN - 1) > MCA_COLL_BASE_TAG_NONBLOCKING_END,
                "libnbc takes it as it is");
+_Static_assert((FLASH_TAG_OUT_OF_TURN(0) & 1 << 23) != 0 &&
+                   (FLASH_TAG_OUT_OF_TURN(0) & 1 << 19) != 0 &&
+                   (FLASH_TAG_OUT_OF_TURN(FLASH_OUT_OF_TURN - 1) & 1 << 23) != 0 &&
+                   (FLASH_TAG_OUT_OF_TURN(FLASH_OUT_OF_TURN - 1) & 1 << 19) != 0,
+               "negative in 24 bits, and in 20");
+
+/*
+ * Whether several threads may be in MPI at a time, as far as that is known in MPI_Init. Open MPI 5.0
+ * knows of sessions, too; Open MPI 4.1 says so of each program above MPI_THREAD_SINGLE.
+ */
+static inline bool flash_compat_has_threads(void)
+{
+#if OMPI_MAJOR_VERSION < 5
+    return ompi_mpi_thread_multiple;
+#else
+    return ompi_mpi_thread_multiple || opal_using_threads();
+#endif
+}
 
 /* Has the next call of libnbc take that tag. Returns the tag that it would have taken. */
 static inline int flash_compat_set_tag(ompi_communicator_t *comm, int tag)

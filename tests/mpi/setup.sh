@@ -20,7 +20,7 @@ algorithm=pairwise mpi 3 -- test_setup opens late communicators freed_held
 # UCX is not usable on one rank: its calls, and those of all others, fall back, also those that have waited.
 refused() { # NP RANK
     says 1 'cannot use UCX' "$1" --mca coll_flash_blocking yes --mca coll_flash_verbose 1 -- "${on_rank[@]}" "$2" \
-        UCX_FLASH_TLS=nonsense "$program" late communicators freed_held waiting &&
+        UCX_FLASH_TLS=nonsense "$program" late communicators freed_held waiting many &&
         holds + 'communicator .*: UCX is not usable on all ranks: calls by messages fall back' &&
         holds 0 'UCX is open on all ranks' && told ucx-not-usable
 }
@@ -41,6 +41,13 @@ point 'MPI_THREAD_MULTIPLE: in MPI_Init' no_set_up '' -- "${on_rank[@]}" '0 1 2'
     "$program" late communicators waiting threads
 point 'a relative path in LD_LIBRARY_PATH: in MPI_Init' no_set_up '' -- "${on_rank[@]}" '0 1 2' \
     "LD_LIBRARY_PATH=lib:${LD_LIBRARY_PATH-}" "$program" bystander
+point 'UCX_MEM_EVENTS in the environment: in MPI_Init' no_set_up '' -x UCX_MEM_EVENTS=n -- test_setup bystander
+one_at_a_time() {
+    when ', set up by first calls' --mca coll_flash_verbose 2 -- "${on_rank[@]}" 0 FLASH_TEST_LEVEL=funneled \
+        "${on_rank[@]}" '1 2' FLASH_TEST_LEVEL=serialized "$program" late communicators freed_held waiting &&
+        holds + 'Iallgather of .*: ring' && holds 0 'Iallgather of .*: falls back'
+}
+point 'MPI_THREAD_FUNNELED and MPI_THREAD_SERIALIZED: by calls, which are held' one_at_a_time
 point 'coll_flash_setup call at MPI_THREAD_MULTIPLE: by calls, and no call is held' \
     when ', set up by first calls that may wait' --mca coll_flash_setup call -- \
     "${on_rank[@]}" '0 1 2' FLASH_TEST_LEVEL=multiple "$program" late communicators waiting

@@ -249,6 +249,42 @@ static void waiting(void)
     free(sums);
 }
 
+/* More calls at a time than the ring has operation ids, of several rounds each: the last rank comes late. */
+static void many(void)
+{
+    enum { CALLS = 8192 + 8, MOST = 16 };
+    int *sent = setup_ints(MOST), *sums = setup_ints((size_t) CALLS * MOST), token = 0;
+    MPI_Request *requests = get_memory(CALLS * sizeof(MPI_Request));
+    bool good = true;
+    MPI_Comm comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int k = 0; k < MOST; k++) {
+        sent[k] = world_rank + k;
+    }
+    if (world_rank == world_size - 1) {
+        for (int rank = 0; rank < world_rank; rank++) {
+            MPI_Recv(&token, 1, MPI_INT, rank, 13, comm, MPI_STATUS_IGNORE);
+        }
+    }
+    for (int k = 0; k < CALLS; k++) {
+        MPI_Iallreduce(sent, sums + (size_t) k * MOST, 8 + k % 7, MPI_INT, MPI_SUM, comm,
+                       &requests[k]);
+    }
+    if (world_rank < world_size - 1) {
+        MPI_Send(&token, 1, MPI_INT, world_size - 1, 13, comm);
+    }
+    MPI_Waitall(CALLS, requests, MPI_STATUSES_IGNORE);
+    for (int k = 0; k < CALLS; k++) {
+        for (int i = 0; i < 8 + k % 7; i++) {
+            good &= sums[k * MOST + i] == world_size * (world_size - 1) / 2 + world_size * i;
+        }
+    }
+    check(good, "%d calls of MPI_Iallreduce at a time", CALLS);
+    MPI_Comm_free(&comm);
+    free(sent), free(sums), free(requests);
+}
+
 static void *in_thread(void *comm)
 {
     setup_run_round(*(MPI_Comm *) comm, -1, 8);
@@ -302,5 +338,5 @@ TEST_PROGRAM_WITH(test_setup, MPI_THREAD_SINGLE, open_session, close_session, {"
                   {"late", late}, {"communicators", communicators}, {"freed", freed},
                   {"freed_held", freed_held}, {"beside_intercomm", beside_intercomm},
                   {"waiting", waiting}, {"threads", threads}, {"slow", slow},
-                  {"bystander", bystander});
+                  {"bystander", bystander}, {"many", many});
 TEST_MAIN(test_setup)
