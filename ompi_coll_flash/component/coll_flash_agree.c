@@ -114,7 +114,7 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next,
 {
     const mca_coll_flash_params_t *params = &mca_coll_flash_params;
     mca_coll_flash_fabric_t fabric = {.suits = true};
-    bool holds = mca_coll_flash_has_one_thread() && mca_coll_flash_is_above_libnbc(world);
+    bool holds = !flash_compat_has_threads() && mca_coll_flash_is_above_libnbc(world);
     bool late = mca_coll_flash_is_late();
 
     if (usable && !late) {
@@ -134,7 +134,8 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next,
     mine[FABRIC] = fabric.suits;
     mine[RDMA] = fabric.rdma;
     mine[OPEN] = !late;
-    mine[LATE] = late && (holds || params->setup == FLASH_SETUP_CALL);
+    mine[LATE] =
+        late && (params->setup == FLASH_SETUP_CALL || (holds && mca_coll_flash_opens_quietly()));
     mine[HOLDS] = holds;
     mine[THREAD] = !usable || late || mca_coll_flash_job_may_progress();
     mine[ON_NODE] = wants_on_node();

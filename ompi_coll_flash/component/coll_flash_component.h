@@ -12,8 +12,12 @@
 bool mca_coll_flash_is_late(void);
 /* When the component is opened: for all of MPI_Init. */
 void mca_coll_flash_decide_late(void);
-/* Calls may be held: in this process, as far as it is known in MPI_Init; on that communicator. */
-bool mca_coll_flash_has_one_thread(void);
+/*
+ * Once the PML is selected: whether opening UCX behind MPI_Init would leave the C library's code as it
+ * is, which other threads may then run.
+ */
+bool mca_coll_flash_opens_quietly(void);
+/* Whether non-blocking calls of that communicator that fall back are libnbc's. */
 bool mca_coll_flash_is_above_libnbc(ompi_communicator_t *comm);
 
 /* Exported for the component proper, mca_coll_flash.so. */

@@ -6,7 +6,9 @@
  * serves: MPI_Init is to cost them no more than without flash.
  *
  * Then a communicator's first calls may be held, see calls/coll_flash_held.c. That takes one thread at a
- * time in MPI, and libnbc below flash. Without these, UCX is opened in MPI_Init; one rank without them, or
+ * time in MPI, and libnbc below flash. And UCX must not write over the C library's functions while other
+ * threads of the program are in them, as it does on hosts with devices for which it registers memory,
+ * unless the PML has had that done in MPI_Init. Without these, UCX is opened in MPI_Init; one rank without them, or
  * linked with libmpix_flash, makes all do so (coll_flash_agree.c). Where coll_flash_setup says otherwise,
  * non-blocking calls that would be held fall back.
  *
@@ -95,6 +97,17 @@ static bool has_relative_path(void)
     return false;
 }
 
+/* Whether Open MPI has loaded UCX, and may be about to open it: the PML is not selected yet. */
+static bool has_ucx(void)
+{
+    void *library = dlopen("libucm.so.0", RTLD_NOW | RTLD_NOLOAD);
+
+    if (library != NULL) {
+        (void) dlclose(library);
+    }
+    return library != NULL;
+}
+
 static bool late; /* written when the component is opened */
 
 void mca_coll_flash_decide_late(void)
@@ -108,7 +121,8 @@ void mca_coll_flash_decide_late(void)
         break;
     default:
         late = !ompi_mpi_thread_multiple && !mca_coll_flash_ucx_outlives() && !is_linked() &&
-               !has_others() && !has_relative_path();
+               !has_others() && !has_relative_path() &&
+               (!mca_coll_flash_ucx_writes_code() || has_ucx());
     }
 }
 
@@ -131,9 +145,11 @@ static const char *name_of(const ompi_communicator_t *comm, const mca_coll_base_
     return "";
 }
 
-bool mca_coll_flash_has_one_thread(void)
+bool mca_coll_flash_opens_quietly(void)
 {
-    return !ompi_mpi_thread_multiple && !opal_using_threads();
+    const char *pml = mca_pml_base_selected_component.pmlm_version.mca_component_name;
+
+    return !mca_coll_flash_ucx_writes_code() || strcmp(pml, "ucx") == 0;
 }
 
 /* Before flash takes over: whose non-blocking collectives they are. */

@@ -103,6 +103,12 @@ static bool has_registering_device(void)
     return false;
 }
 
+/* A user who has set the variable may want it. */
+bool mca_coll_flash_ucx_writes_code(void)
+{
+    return has_registering_device() || getenv("UCX_MEM_EVENTS") != NULL;
+}
+
 /* --------------------------------------------------------------------- the plugin */
 
 static char folder[PATH_MAX]; /* written in MPI_Init; empty: not to be found */
@@ -243,7 +249,7 @@ static const flash_ucx_calls_t *load_quietly(char *reason)
         strcpy(reason, "out of memory");
         return NULL;
     }
-    environ = around.all;
+    __atomic_store_n(&environ, around.all, __ATOMIC_RELEASE); /* other threads find its entries */
     found = load(reason);
     restore_environment(&around);
     return found;

@@ -17,6 +17,9 @@ bool mca_coll_flash_interfaces(char *list, size_t size);
 /* Whether the job is to go on when one of its processes has died. */
 bool mca_coll_flash_ucx_outlives(void);
 
+/* Whether opening it writes over functions of the C library, if nothing in the process has done so. */
+bool mca_coll_flash_ucx_writes_code(void);
+
 /* In MPI_Init: finds the plugin. */
 void mca_coll_flash_ucx_prepare(void);
 

@@ -68,8 +68,9 @@ static void register_order(void)
         "MPI_THREAD_MULTIPLE non-blocking ones fall back in any case. auto: init if the program is "
         "linked with libmpix_flash, runs at MPI_THREAD_MULTIPLE, is to outlive a process (mpirun "
         "--enable-recovery, coll_flash_probe_seconds), has hcoll, ucc or portals4 among Open MPI's "
-        "components, or a relative path in LD_LIBRARY_PATH; call otherwise. One rank's init counts "
-        "for all");
+        "components, a relative path in LD_LIBRARY_PATH, or a device for which UCX registers "
+        "memory (an RDMA adapter, a GPU) and another pml than ucx; call otherwise. One rank's init "
+        "counts for all");
     mca_coll_flash_register_choice(
         "ring_order", order_values, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.ring_order,
