@@ -18,8 +18,9 @@ done
 algorithm=pairwise mpi 3 -- test_setup opens late communicators freed_held
 
 # UCX is not usable on one rank: its calls, and those of all others, fall back, also those that have waited.
+chain=(--mca coll_libnbc_ibcast_algorithm 3) # of 16 KiB
 refused() { # NP RANK
-    says 1 'cannot use UCX' "$1" --mca coll_flash_blocking yes --mca coll_flash_verbose 1 -- "${on_rank[@]}" "$2" \
+    says 1 'cannot use UCX' "$1" --mca coll_flash_blocking yes --mca coll_flash_verbose 1 "${chain[@]}" -- "${on_rank[@]}" "$2" \
         UCX_FLASH_TLS=nonsense "$program" late communicators freed_held waiting many &&
         holds + 'communicator .*: UCX is not usable on all ranks: calls by messages fall back' &&
         holds 0 'UCX is open on all ranks' && told ucx-not-usable
