@@ -128,6 +128,7 @@ void mca_coll_flash_job_close(void)
     atomic_store_explicit(&job.progress, NULL, memory_order_release);
     job.engine = NULL;
     job.transport = NULL;
+    mca_coll_flash_ucx_fini();
     mca_coll_flash_peers_fini();
 }
 

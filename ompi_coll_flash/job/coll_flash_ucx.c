@@ -11,7 +11,8 @@
  *             the C library, to hear of memory that goes. It needs that for memory that it has
  *             registered with a device, and only there.
  *
- * `calls` is written once, under the mutex of coll_flash_job.c; `folder` in MPI_Init only.
+ * `calls` and `old_copy` are written once, under the mutex of coll_flash_job.c, `folder` in MPI_Init, and
+ * `old_copy` in MPI_Finalize, too.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -232,17 +233,25 @@ static void restore_environment(const surroundings_t *around)
     }
 }
 
+static char **old_copy; /* owned; NULL: there is none */
+
+void mca_coll_flash_ucx_fini(void)
+{
+    free(old_copy);
+    old_copy = NULL;
+}
+
 /*
  * UCX reads these two variables once, when the process loads it first: not to install handlers for
  * faults, and not to write over functions. Handlers that it had installed it would also remove at
  * the end of the process, over the program's.
  *
  * Other threads may read the environment at any time. setenv() could free what they read. So UCX gets a
- * copy, which is not freed, as some thread may still read that.
+ * copy, which stays until MPI_Finalize, as some thread may still read that.
  */
 static const flash_ucx_calls_t *load_quietly(char *reason)
 {
-    static surroundings_t around; /* where tools find the copy */
+    surroundings_t around;
     const flash_ucx_calls_t *found;
 
     if (!copy_environment(&around)) {
@@ -252,6 +261,7 @@ static const flash_ucx_calls_t *load_quietly(char *reason)
     __atomic_store_n(&environ, around.all, __ATOMIC_RELEASE); /* other threads find its entries */
     found = load(reason);
     restore_environment(&around);
+    old_copy = environ != around.all ? around.all : NULL; /* else it is the program's now */
     return found;
 }
 

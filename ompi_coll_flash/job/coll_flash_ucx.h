@@ -20,8 +20,9 @@ bool mca_coll_flash_ucx_outlives(void);
 /* Whether opening it writes over functions of the C library, if nothing in the process has done so. */
 bool mca_coll_flash_ucx_writes_code(void);
 
-/* In MPI_Init: finds the plugin. */
+/* In MPI_Init: finds the plugin. In MPI_Finalize: what opening UCX has left. */
 void mca_coll_flash_ucx_prepare(void);
+void mca_coll_flash_ucx_fini(void);
 
 /*
  * Loads the plugin, unless it is loaded, and opens UCX; see `create` in flash_ucx.h. In one thread.
