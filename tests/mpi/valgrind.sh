@@ -29,6 +29,7 @@ for np in 2 3; do
     mpi "$np" -- test_requests one_communicator many_communicators free_active free_types \
         free_communicators
     mpi "$np" -- test_cancel
+    mpi "$np" --mca coll_flash_blocking yes -- test_setup late communicators freed freed_held waiting
     mpi "$np" --mca coll_flash_progress off -- test_requests one_communicator
 done
 mpi 3 --mca coll_flash_segment_bytes 64 -- test_reduce_scatter same_bits
