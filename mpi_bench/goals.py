@@ -2,9 +2,11 @@
 """Measures flash against its goals on emulated hosts, and prints a table: figure, goal, met or not,
 and what else the same runs show.
 
-  mpi_bench/goals.py [--prefix DIR] [--only LINE[,LINE...]] [--runs N] [--json FILE] [--tsv FILE]
+  mpi_bench/goals.py [--prefix DIR] [--before DIR] [--only LINE[,LINE...]] [--runs N] [--json FILE]
+                     [--tsv FILE]
 
-DIR is where flash is installed (default: install, as quickstart.sh leaves it). Lines: hidden,
+--prefix is where flash is installed (default: install, as quickstart.sh leaves it). --before: where another
+version of it is; it takes turns with the first, and the table shows its figures, too. Lines: hidden,
 transfer, eight, wire, layers, core, osu, slower, ranks, shapes, node, mapped, idle, scale (default: all).
 --tsv writes the rows as docs/results/goals.tsv has them, from which docs/generate makes docs/performance.md:
 causes of goals that are not met are added there by hand.
@@ -18,6 +20,7 @@ Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """
 import argparse
 import csv
+import itertools
 import json
 import os
 import statistics
@@ -306,10 +309,25 @@ LINES = {line.__name__: line
                       mapped, idle, scale)}
 
 
+def lab_of(prefix, runs):
+    if not os.path.exists(os.path.join(prefix, "bin", "flash_gemm")):
+        sys.exit("goals.py: no flash_gemm in {}: run ./quickstart.sh, or give --prefix".format(prefix))
+    return Lab(os.path.abspath(prefix), runs)
+
+
+def in_turn(line, lab, before):
+    """The rows of a line, each with the figure of the version before, if there is one, of runs beside."""
+    rows = line(lab)
+    earlier = line(before) if before else itertools.repeat((None, None))
+    for row, (_, figure, *_) in zip(rows, earlier):
+        yield row, figure
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--prefix", default=os.path.join(TOP, "install"))
+    parser.add_argument("--before")
     parser.add_argument("--only", default=",".join(LINES))
     parser.add_argument("--runs", type=int)
     parser.add_argument("--json")
@@ -321,20 +339,20 @@ def main():
     for name in names:
         if name not in LINES:
             parser.error("--only {}: no such line; give some of {}".format(name, ", ".join(LINES)))
-    if not os.path.exists(os.path.join(options.prefix, "bin", "flash_gemm")):
-        sys.exit("goals.py: no flash_gemm in {}: run ./quickstart.sh, or give --prefix".format(
-            options.prefix))
-    lab = Lab(os.path.abspath(options.prefix), options.runs)
+    lab = lab_of(options.prefix, options.runs)
+    before = lab_of(options.before, options.runs) if options.before else None
     table = []
     begun = time.monotonic()
-    print("| | figure | goal | met | seen besides |\n| --- | --- | --- | --- | --- |")
+    print("| | {}figure | goal | met | seen besides |".format("before | " if before else ""))
+    print("| --- " * (6 if before else 5) + "|")
     for name in names:
         print("{} ({:.0f} s so far)".format(name, time.monotonic() - begun), file=sys.stderr)
-        for title, figure, goal, met, *besides in LINES[name](lab):
+        for (title, figure, goal, met, *besides), earlier in in_turn(LINES[name], lab, before):
             besides = besides[0] if besides else ""
-            print("| {} | {} | {} | {} | {} |".format(title, figure, goal, word_of(met), besides), flush=True)
+            print("| {} |{} {} | {} | {} | {} |".format(
+                title, " {} |".format(earlier) if before else "", figure, goal, word_of(met), besides), flush=True)
             table.append({"line": name, "what": title, "figure": figure, "goal": goal, "met": met,
-                          "besides": besides})
+                          "besides": besides, "before": earlier})
             if options.json:
                 with open(options.json, "w") as file:
                     json.dump(table, file, indent=1)
