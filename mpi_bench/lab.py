@@ -85,9 +85,9 @@ class Lab:
         launcher = [os.path.join(TOP, "tests", "cluster", "hosts"), "-n", str(count), *options]
         return self._run(launcher + self._mca(served) + ["--"], program, arguments)
 
-    def here(self, ranks, program, arguments, served=True):
+    def here(self, ranks, program, arguments, options=(), served=True):
         launcher = ["mpirun", "-np", str(ranks), "--oversubscribe", "--bind-to", "none",
-                    "--mca", "mpi_yield_when_idle", "1"]
+                    "--mca", "mpi_yield_when_idle", "1", *options]
         return self._run(launcher + self._mca(served), program, arguments)
 
     def gemm(self, count, arguments, options=()):

@@ -58,6 +58,14 @@ rounds() {
 }
 point 'flash_float16: the pairwise schedule rounds once' rounds
 
+# Of each call its time, and what the process has taken since it began.
+starts_up() {
+    run 3 -- "$benchmarks/flash_startup" 1024 >"$log" 2>&1 &&
+        holds 1 '^call,ms,cpu_ms,private_kib$' && holds 5 '^MPI_[A-Za-z_]*,[0-9.]*,[0-9.]*,[0-9]*$' &&
+        ! ldd "$top_builddir/mpi_bench/flash_startup" | grep -q mpix_flash
+}
+point 'flash_startup: what MPI_Init and the first calls cost' starts_up
+
 # Buffers of a device, by what stands in for its driver.
 on_device() {
     LD_LIBRARY_PATH=$top_builddir/tests/gpu/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} measures "$@" &&
