@@ -16,8 +16,12 @@ static void enter(const flash_op_t *op, flash_cursor_t *cursor, uint32_t at)
 
     cursor->at = at;
     cursor->index = 0;
+    while (!flash_cursor_at_end(op, cursor) &&
+           !flash_schedule_takes(schedule, cursor->walk, cursor->at)) {
+        cursor->at++;
+    }
     if (!flash_cursor_at_end(op, cursor)) {
-        cursor->block = flash_schedule_block(schedule, cursor->walk, at);
+        cursor->block = flash_schedule_block(schedule, cursor->walk, cursor->at);
         cursor->split = flash_schedule_split(schedule, cursor->block);
     }
 }

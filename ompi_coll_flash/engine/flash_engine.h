@@ -260,8 +260,8 @@ bool flash_op_needs_no_wakeup(const flash_op_t *op);
 /*
  * Takes part in an operation that this rank cannot perform, with memory set aside for it, so that
  * the others need not wait: their operations end with FLASH_ERR_PEER and name this rank. Of the
- * parameters it uses the kind, the ranks, the neighbours, the tags and the user: with one, it
- * completes like any other operation, with FLASH_ERR_NO_MEMORY; without, nothing is reported. The
+ * parameters it uses the kind, the ranks, the steps taken, the neighbours, the tags and the user:
+ * with one, it completes like any other operation, with FLASH_ERR_NO_MEMORY; without, nothing is reported. The
  * operation's tags are not to be used again but for another refusal by this rank, once it has
  * ended: a neighbour may still have receives for the messages that did not come. False if
  * FLASH_REFUSALS are under way and there is no memory for another: then the others wait.

@@ -18,6 +18,7 @@
 struct flash_refusal {
     flash_op_t op;
     flash_slot_t slots[SLOTS];
+    flash_steps_t taken;   /* if the schedule leaves out steps: the caller's may go */
     flash_refusal_t *next; /* of the engine's; the first FLASH_REFUSALS are one array */
 };
 
@@ -95,6 +96,10 @@ bool flash_engine_refuse(flash_engine_t *engine, const flash_op_params_t *params
 
     if (refusal == NULL) {
         return false;
+    }
+    if (params->schedule.taken != NULL) {
+        refusal->taken = *params->schedule.taken;
+        empty.schedule.taken = &refusal->taken;
     }
     if (params->user == NULL) { /* nobody waits, and keeps the ring's order: its own name is left */
         empty.schedule.ring.ranks = NULL;

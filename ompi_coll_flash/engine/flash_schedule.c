@@ -249,6 +249,16 @@ flash_step_t flash_schedule_step(const flash_schedule_t *schedule, uint32_t step
                           .delivers = reduces ? step + 1 >= schedule->ring.nranks : step > 0};
 }
 
+uint32_t flash_schedule_exchange_step(uint32_t distance, bool sends)
+{
+    return 2 * (distance - 1) + (sends ? 0 : 1);
+}
+
+bool flash_schedule_takes(const flash_schedule_t *schedule, flash_walk_t walk, uint32_t at)
+{
+    return walk != FLASH_STEPS || schedule->taken == NULL || flash_steps_has(schedule->taken, at);
+}
+
 /* Of a rank that is not the root: how many places to the right its block goes. */
 static uint32_t way_of_block(const flash_schedule_t *schedule)
 {

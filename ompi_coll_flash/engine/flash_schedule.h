@@ -37,6 +37,9 @@
  * An all-to-all has two blocks for each rank: the one that comes from it, which has its number, and
  * the one that goes to it, numbered N further on. The own ones do not travel.
  *
+ * An all-to-all may leave out steps (`taken` below): both ranks of a pair know that nothing travels
+ * between them in that direction, and no message does. The block of such a step is empty.
+ *
  * Two kinds are chains: they have one block, whose number is 0, and one rank is the root. The block
  * goes once along the ring, and each rank takes one step, in which its segments follow each other:
  *
@@ -52,8 +55,8 @@
  * Segments of long pieces are longer, since each costs messages and copies of a device's, and
  * eight of a piece are enough for one to be added or sent on while the next arrives. How a block
  * is cut depends on its length alone, which is what both who send it and who receive it know.
- * An empty block has no pieces, but one empty segment, so that each step has a message and
- * ranks that disagree about sizes notice instead of waiting forever.
+ * An empty block has no pieces, but one empty segment, so that each step that is taken has a
+ * message and ranks that disagree about sizes notice instead of waiting forever.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -89,6 +92,24 @@ typedef enum flash_walk {
     FLASH_CONSUMED  /* as it may use the results: the own block first */
 } flash_walk_t;
 
+/* The most ranks among which ranks exchange with each other. */
+#define FLASH_EXCHANGE_RANKS 4096
+
+/* Steps of an all-to-all, a bit for each. */
+typedef struct flash_steps {
+    uint64_t bits[2 * FLASH_EXCHANGE_RANKS / 64];
+} flash_steps_t;
+
+static inline bool flash_steps_has(const flash_steps_t *steps, uint32_t step)
+{
+    return (steps->bits[step / 64] >> step % 64 & 1) != 0;
+}
+
+static inline void flash_steps_add(flash_steps_t *steps, uint32_t step)
+{
+    steps->bits[step / 64] |= UINT64_C(1) << step % 64;
+}
+
 /* Where this rank stands among the others. */
 typedef struct flash_ring {
     uint32_t nranks; /* at least 2 */
@@ -121,6 +142,8 @@ typedef struct flash_schedule {
     flash_blocks_t out; /* of an all-to-all: those that go to the ranks */
     uint32_t from_root; /* of a kind with a root: places from the root to the right as far as this
                            rank; 0: it is the root */
+    /* Of an all-to-all: the steps that are taken; NULL: all. The caller's, like the arrays. */
+    const flash_steps_t *taken;
 } flash_schedule_t;
 
 /* What a rank does with a block in a step. */
@@ -179,6 +202,11 @@ uint32_t flash_schedule_rank(const flash_schedule_t *schedule, uint32_t block);
 uint32_t flash_schedule_own_input(const flash_schedule_t *schedule);
 uint32_t flash_schedule_own_result(const flash_schedule_t *schedule);
 flash_step_t flash_schedule_step(const flash_schedule_t *schedule, uint32_t step);
+/* The steps of an all-to-all that send to the rank so many places to the right, or receive from the
+   one as many places to the left. */
+uint32_t flash_schedule_exchange_step(uint32_t distance, bool sends);
+/* Whether the step at that place of the walk is taken, if the walk is one of steps. */
+bool flash_schedule_takes(const flash_schedule_t *schedule, flash_walk_t walk, uint32_t at);
 /* How far to the right the rank stands to which a step sends, and to the left the other. */
 uint32_t flash_schedule_distance(const flash_schedule_t *schedule, uint32_t step);
 /* Of a step that adds: how many have added to the sum before. */

@@ -65,12 +65,7 @@ static void post_send(flash_slot_t *slot)
 
     slot->transfer.on_device =
         !slot->poisoned && flash_slot_is_on_device(slot, !slot->way.receives);
-    /* Waiting for the receiver's word would double the time of a brief operation. Those of longer
-       blocks do: at a receiver that is late there is a message for each block of others at most.
-       So do those that have a root: nothing comes to the first rank of a chain, to the root of a
-       scatter, or to the others of a gather, which could be any number of calls ahead. */
-    slot->transfer.leaves = slot->segment == 0 && slot->last_of_step &&
-                            !flash_schedule_has_root(op->params.schedule.kind);
+    slot->transfer.leaves = flash_slot_may_leave(slot);
     if (slot->poisoned) {
         content = &slot->failed_rank;
         length = flash_slot_failed_rank_bytes(slot);

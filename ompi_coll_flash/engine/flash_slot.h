@@ -17,6 +17,8 @@ flash_pair_t flash_slot_pair(const flash_slot_t *slot);
 uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending);
 /* The tag of the segment's message. */
 uint64_t flash_slot_tag(const flash_slot_t *slot, bool sending);
+/* Whether its message may be sent without the receiver's word that there is room for it. */
+bool flash_slot_may_leave(const flash_slot_t *slot);
 /* flash_engine_note() of something that the segment has been through. */
 void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin);
 

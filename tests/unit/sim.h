@@ -62,6 +62,7 @@ typedef struct sim_spec {
     bool device_sums; /* both on a device, and not the user's: sums are made there */
     bool wide;        /* pairwise: sums are made in wider elements */
     uint32_t root;    /* of a kind that has one: modulo the ranks, the rank that is it */
+    bool sparse;      /* A2A: the steps of empty blocks are left out */
     /*
      * The scratch is on a device, too, with device sums or without sums: a bit for ranks of equal
      * parity.
@@ -116,6 +117,7 @@ typedef struct sim_instance {
     int status;           /* SIM_UNSTARTED, SIM_UNFINISHED, or what the operation ended with */
     uint32_t failed_rank; /* with it */
     flash_schedule_t schedule;
+    flash_steps_t taken;
     unsigned char *input_memory, *output_memory; /* with canaries around */
     uint64_t *pieces;                            /* where a callback writes that is on a device */
     size_t piece_elements;

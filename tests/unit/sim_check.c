@@ -64,9 +64,17 @@ static uint32_t ranks_before(const sim_t *sim, const sim_spec_t *spec, uint32_t 
     return spec->kind == FLASH_REDUCE ? (from_root + n - 1) % n : from_root;
 }
 
-/* Whether the one rank gets what comes from the other, or goes by it. */
-static bool hears_of(const sim_t *sim, const sim_spec_t *spec, uint32_t rank, uint32_t refuser)
+/* A2A: whether a block of the other rank comes to the one. */
+static bool gets_block_of(const sim_t *sim, uint32_t index, uint32_t rank, uint32_t from)
 {
+    return sim->instances[(size_t) rank * sim->nspecs + index].in_layout.counts[from] > 0;
+}
+
+/* Whether the one rank gets what comes from the other, or goes by it. */
+static bool hears_of(const sim_t *sim, uint32_t index, uint32_t rank, uint32_t refuser)
+{
+    const sim_spec_t *spec = &sim->specs[index];
+
     switch (spec->kind) {
     case FLASH_BCAST:
     case FLASH_REDUCE:
@@ -76,7 +84,7 @@ static bool hears_of(const sim_t *sim, const sim_spec_t *spec, uint32_t rank, ui
     case FLASH_SCATTER:
         return refuser == sim_root(sim, spec);
     default:
-        return true;
+        return !spec->sparse || gets_block_of(sim, index, rank, refuser);
     }
 }
 
@@ -86,7 +94,7 @@ void sim_check_refused(sim_t *sim, uint32_t spec, uint32_t refuser)
 
     for (uint32_t rank = 0; rank < sim->nranks; rank++) {
         int status = sim_status(sim, rank, spec);
-        bool hears = hears_of(sim, s, rank, refuser);
+        bool hears = hears_of(sim, spec, rank, refuser);
         bool misses = hears && (s->kind != FLASH_REDUCE || rank == sim_root(sim, s));
         bool right = rank == refuser ? status == FLASH_ERR_NO_MEMORY
                      : misses        ? status == FLASH_ERR_PEER

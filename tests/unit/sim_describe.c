@@ -32,8 +32,8 @@ static void describe_op(const sim_t *sim, uint32_t k)
     printf("#     input %s, output %s, sums %s, scratch %u\n", s->device_input ? "device" : "host",
            s->device_output ? "device" : "host", s->device_sums ? "device" : "host",
            s->device_scratch);
-    printf("#     bound %u on ranks %u, near ranks %u, root %u\n", s->bound, s->bounded, s->near,
-           sim_root(sim, s));
+    printf("#     bound %u on ranks %u, near ranks %u, root %u%s\n", s->bound, s->bounded, s->near,
+           sim_root(sim, s), s->sparse ? ", steps of empty blocks left out" : "");
     describe_shape("shape", &s->shape, sim->nranks);
     if (s->odd_rank != SIM_NOBODY) {
         printf("#     on rank %u:\n", s->odd_rank);

@@ -148,6 +148,22 @@ static void create_buffers(sim_instance_t *in)
     }
 }
 
+/* A2A: the steps whose blocks are not empty. */
+static void take_steps(sim_instance_t *in)
+{
+    for (uint32_t distance = 1; distance < in->sim->nranks; distance++) {
+        uint32_t left = sim_neighbour(in->sim, in->rank, in->sim->nranks - distance);
+        uint32_t right = sim_neighbour(in->sim, in->rank, distance);
+
+        if (in->out_layout.counts[right] > 0) {
+            flash_steps_add(&in->taken, flash_schedule_exchange_step(distance, true));
+        }
+        if (in->in_layout.counts[left] > 0) {
+            flash_steps_add(&in->taken, flash_schedule_exchange_step(distance, false));
+        }
+    }
+}
+
 void sim_instance_create(sim_t *sim, uint32_t rank, uint32_t spec)
 {
     sim_instance_t *in = &sim->instances[(size_t) rank * sim->nspecs + spec];
@@ -170,7 +186,9 @@ void sim_instance_create(sim_t *sim, uint32_t rank, uint32_t spec)
         .blocks = blocks_by(&in->in_layout, shape),
         .out = blocks_by(&in->out_layout, shape),
         .from_root =
-            (sim->places[rank] + sim->nranks - sim->places[sim_root(sim, s)]) % sim->nranks};
+            (sim->places[rank] + sim->nranks - sim->places[sim_root(sim, s)]) % sim->nranks,
+        .taken = s->sparse ? &in->taken : NULL};
+    take_steps(in);
     create_buffers(in);
 }
 
