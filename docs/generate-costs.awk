@@ -43,13 +43,13 @@ function read_costs(line, inside, name, row, blocking, unnamed, words) {
         }
     }
     close(sources "/settings/coll_flash_costs.c")
-    while ((getline line <(sources "/calls/coll_flash_path.c")) > 0) {
-        if (line ~ /^#define PAIRWISE_RANKS /) {
+    while ((getline line <(sources "/calls/coll_flash_path.h")) > 0) {
+        if (line ~ /^#define FLASH_PAIRWISE_RANKS /) {
             sub(/.* /, "", line)
             pairwise_ranks = line + 0
         }
     }
-    close(sources "/calls/coll_flash_path.c")
+    close(sources "/calls/coll_flash_path.h")
     if (unnamed != 16 || !pairwise_ranks || !pairwise_of_three || !blocking_exchange_ranks) {
         stop("no table of costs in the sources")
     }

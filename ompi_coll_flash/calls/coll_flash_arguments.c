@@ -4,9 +4,27 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "calls/coll_flash_calls.h"
+#include "calls/coll_flash_kept.h"
+#include "calls/coll_flash_packed.h"
+
+size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
+                            ompi_communicator_t *comm)
+{
+    size_t size, elements = 0;
+    int nranks = ompi_comm_size(comm);
+
+    ompi_datatype_type_size(type, &size);
+    if (counts == NULL) {
+        return (size_t) nranks * (size_t) count * size;
+    }
+    for (int rank = 0; rank < nranks; rank++) {
+        elements += (size_t) counts[rank];
+    }
+    return elements * size;
+}
 
 #include <stdlib.h>
+#include <string.h>
 
 mca_coll_flash_reason_t mca_coll_flash_reduce_reason(MPI_Datatype datatype, MPI_Op op)
 {
@@ -36,12 +54,41 @@ flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *m
     return fits ? FLASH_PAIRWISE_REDUCE_SCATTER : FLASH_REDUCE_SCATTER;
 }
 
-uint32_t mca_coll_flash_from_root(const mca_coll_flash_module_t *module,
-                                  const mca_coll_flash_arguments_t *arguments)
+/* Both ends of a step know the bytes that travel in it: a block's type signature is theirs alike. */
+static void take_steps(const flash_ring_t *ring, const mca_coll_flash_arguments_t *a,
+                       flash_steps_t *taken)
 {
-    return flash_schedule_has_root(arguments->kind)
-               ? flash_ring_distance(&module->ring, (uint32_t) arguments->root)
-               : 0;
+    mca_coll_flash_layout_t sent = mca_coll_flash_sent_layout(a);
+    mca_coll_flash_layout_t received = mca_coll_flash_received_layout(a);
+
+    *taken = (flash_steps_t){.bits = {0}};
+    for (uint32_t distance = 1; distance < ring->nranks; distance++) {
+        int right = (int) flash_ring_rank(ring, distance);
+        int left = (int) flash_ring_rank(ring, ring->nranks - distance);
+
+        if (mca_coll_flash_bytes_of_block(&sent, right) > 0) {
+            flash_steps_add(taken, flash_schedule_exchange_step(distance, true));
+        }
+        if (mca_coll_flash_bytes_of_block(&received, left) > 0) {
+            flash_steps_add(taken, flash_schedule_exchange_step(distance, false));
+        }
+    }
+}
+
+flash_part_t mca_coll_flash_part_of(const mca_coll_flash_module_t *module,
+                                    const mca_coll_flash_arguments_t *arguments,
+                                    flash_steps_t *taken)
+{
+    flash_part_t part = {.from_root = 0};
+
+    if (flash_schedule_has_root(arguments->kind)) {
+        part.from_root = flash_ring_distance(&module->ring, (uint32_t) arguments->root);
+    }
+    if (arguments->kind == FLASH_ALLTOALL && arguments->recvcounts != NULL) {
+        take_steps(&module->ring, arguments, taken);
+        part.taken = taken;
+    }
+    return part;
 }
 
 /* Bytes that an algorithm with elements of its own must not cut; 0: it has none of that kind. */
@@ -157,26 +204,24 @@ void mca_coll_flash_arguments_release(const mca_coll_flash_arguments_t *argument
     release_op(arguments->op);
 }
 
-int mca_coll_flash_arguments_copy(mca_coll_flash_arguments_t *arguments, int ranks,
-                                  flash_count_t **counts, flash_displ_t **displs)
+int mca_coll_flash_arguments_copy(mca_coll_flash_arguments_t *a, int ranks, flash_count_t **copies)
 {
-    if (arguments->recvcounts == NULL) {
+    const int **const arrays[] = {&a->recvcounts, &a->displs, &a->sendcounts, &a->sdispls};
+    enum { ARRAYS = sizeof(arrays) / sizeof(arrays[0]) };
+    size_t size = (size_t) ranks;
+
+    if (a->recvcounts == NULL) {
         return MPI_SUCCESS;
     }
-    *counts = malloc((size_t) ranks * sizeof(**counts));
-    if (arguments->displs != NULL) { /* a reduction has none */
-        *displs = malloc((size_t) ranks * sizeof(**displs));
-    }
-    if (*counts == NULL || (arguments->displs != NULL && *displs == NULL)) {
+    *copies = malloc(ARRAYS * size * sizeof(**copies));
+    if (*copies == NULL) {
         return MPI_ERR_NO_MEM;
     }
-    for (int rank = 0; rank < ranks; rank++) {
-        (*counts)[rank] = arguments->recvcounts[rank];
-        if (arguments->displs != NULL) {
-            (*displs)[rank] = arguments->displs[rank];
+    for (size_t k = 0; k < ARRAYS; k++) {
+        if (*arrays[k] != NULL) {
+            memcpy(*copies + k * size, *arrays[k], size * sizeof(**arrays[k]));
+            *arrays[k] = *copies + k * size;
         }
     }
-    arguments->recvcounts = *counts;
-    arguments->displs = *displs;
     return MPI_SUCCESS;
 }

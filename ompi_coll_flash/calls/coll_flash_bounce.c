@@ -78,8 +78,12 @@ static side_t all_blocks(const mca_coll_flash_arguments_t *a, const void *buffer
 /* Blocks for the ranks, as the send side's arguments describe them. */
 static side_t sent_blocks(const mca_coll_flash_arguments_t *a, int ranks)
 {
-    return (side_t){
-        .buffer = a->sendbuf, .type = a->sendtype, .blocks = ranks, .count = a->sendcount};
+    return (side_t){.buffer = a->sendbuf,
+                    .type = a->sendtype,
+                    .blocks = ranks,
+                    .count = a->sendcount,
+                    .counts = a->sendcounts,
+                    .displs = a->sdispls};
 }
 
 static side_t one_block(const void *buffer, flash_count_t count, MPI_Datatype type)

@@ -98,6 +98,8 @@ typedef struct mca_coll_flash_arguments {
     flash_kind_t kind; /* one of those that have costs */
     const void *sendbuf;
     flash_count_t sendcount;
+    flash_counts_t sendcounts; /* an all-to-all's, if it has recvcounts and is not in place */
+    flash_displs_t sdispls;
     MPI_Datatype sendtype; /* not used in place, nor by reductions */
     void *recvbuf;
     /* An allreduce's: of the vector; a chain's: of its one block; a gather's or a scatter's: of each
@@ -110,9 +112,13 @@ typedef struct mca_coll_flash_arguments {
     int root;  /* of a kind that has one */
 } mca_coll_flash_arguments_t;
 
-/* Of arguments with a root, what the ticket of the call has; 0 of all others. */
-uint32_t mca_coll_flash_from_root(const mca_coll_flash_module_t *module,
-                                  const mca_coll_flash_arguments_t *arguments);
+/*
+ * What the ticket of the call has: how far the root is, or of an all-to-all with counts, in *taken, the
+ * steps in which something travels.
+ */
+flash_part_t mca_coll_flash_part_of(const mca_coll_flash_module_t *module,
+                                    const mca_coll_flash_arguments_t *arguments,
+                                    flash_steps_t *taken);
 
 /* The call of these arguments, as far as it is equal on all ranks. */
 mca_coll_flash_call_t mca_coll_flash_call_of(const char *name,
@@ -133,17 +139,6 @@ mca_coll_flash_path_t mca_coll_flash_persistent_path_of(const char *name,
                                                         const mca_coll_flash_arguments_t *arguments,
                                                         mca_coll_flash_module_t *module,
                                                         mca_coll_flash_reason_t reason);
-/*
- * Of arguments that are kept: puts copies in the place of the arrays of counts and displacements, to be
- * freed by the caller, whatever comes of it. MPI has the user leave them alone. But Open MPI's Fortran
- * interface passes temporary ones where INTEGER is not int. MPI_SUCCESS or MPI_ERR_NO_MEM.
- */
-int mca_coll_flash_arguments_copy(mca_coll_flash_arguments_t *arguments, int ranks,
-                                  flash_count_t **counts, flash_displ_t **displs);
-/* Of arguments that are kept: their types and their operation, NULL or not. */
-void mca_coll_flash_arguments_retain(const mca_coll_flash_arguments_t *arguments);
-void mca_coll_flash_arguments_release(const mca_coll_flash_arguments_t *arguments);
-
 /* Where the first data of a receive side begins; NULL: there is none. */
 const void *mca_coll_flash_first_data(const void *recvbuf, flash_count_t recvcount,
                                       flash_counts_t recvcounts, flash_displs_t displs,
@@ -191,7 +186,7 @@ int mca_coll_flash_start_bounced(const mca_coll_flash_collective_t *collective,
 
 /*
  * Keeps a standard call that goes by messages until its communicator is set up. Then it starts, or falls
- * back. MPI_SUCCESS or an error.
+ * back, and is told of; but not if `name` is NULL. MPI_SUCCESS or an error.
  */
 int mca_coll_flash_hold(const mca_coll_flash_collective_t *collective, const char *name,
                         mca_coll_flash_module_t *module,
@@ -316,6 +311,11 @@ int mca_coll_flash_ialltoall(const void *sendbuf, flash_count_t sendcount, MPI_D
                              void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
                              ompi_communicator_t *comm, ompi_request_t **request,
                              mca_coll_base_module_t *module);
+int mca_coll_flash_ialltoallv(const void *sendbuf, flash_counts_t sendcounts,
+                              flash_displs_t sdispls, MPI_Datatype sendtype, void *recvbuf,
+                              flash_counts_t recvcounts, flash_displs_t rdispls,
+                              MPI_Datatype recvtype, ompi_communicator_t *comm,
+                              ompi_request_t **request, mca_coll_base_module_t *module);
 int mca_coll_flash_ibcast(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
                           ompi_communicator_t *comm, ompi_request_t **request,
                           mca_coll_base_module_t *module);
@@ -358,6 +358,12 @@ int mca_coll_flash_alltoall_init(const void *sendbuf, flash_count_t sendcount,
                                  MPI_Datatype recvtype, ompi_communicator_t *comm,
                                  struct ompi_info_t *info, ompi_request_t **request,
                                  mca_coll_base_module_t *module);
+int mca_coll_flash_alltoallv_init(const void *sendbuf, flash_counts_t sendcounts,
+                                  flash_displs_t sdispls, MPI_Datatype sendtype, void *recvbuf,
+                                  flash_counts_t recvcounts, flash_displs_t rdispls,
+                                  MPI_Datatype recvtype, ompi_communicator_t *comm,
+                                  struct ompi_info_t *info, ompi_request_t **request,
+                                  mca_coll_base_module_t *module);
 int mca_coll_flash_bcast_init(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
                               ompi_communicator_t *comm, struct ompi_info_t *info,
                               ompi_request_t **request, mca_coll_base_module_t *module);

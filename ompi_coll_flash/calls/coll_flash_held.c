@@ -13,6 +13,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include "calls/coll_flash_kept.h"
 #include "calls/flash_fallback.h"
 #include "ring/coll_flash_setup.h"
 
@@ -29,21 +30,18 @@ typedef struct mca_coll_flash_held {
     uint32_t number; /* of the call, of which the ticket's operation id has some bits */
     mca_coll_flash_settings_t settings;   /* of the time of the call: the ticket's */
     mca_coll_flash_arguments_t arguments; /* types and operation kept */
-    flash_count_t *counts;                /* owned, what the arguments point to */
-    flash_displ_t *displs;                /* owned, likewise */
+    flash_count_t *arrays;                /* owned, what the arguments point to */
 } mca_coll_flash_held_t;
 
 static void held_construct(mca_coll_flash_held_t *held)
 {
-    held->counts = NULL;
-    held->displs = NULL;
+    held->arrays = NULL;
 }
 
 static void held_destruct(mca_coll_flash_held_t *held)
 {
     mca_coll_flash_arguments_release(&held->arguments);
-    free(held->counts);
-    free(held->displs);
+    free(held->arrays);
 }
 
 OBJ_CLASS_DECLARATION(mca_coll_flash_held_t);
@@ -125,8 +123,10 @@ static void go_on(mca_coll_flash_waiter_t *waiter, bool ready)
         mca_coll_flash_call_of(held->name, &held->arguments, held->module->comm);
     int rc;
 
-    mca_coll_flash_tell_call(&call, held->module->comm, ready ? held->path : FLASH_FALLBACK,
-                             ready ? FLASH_NO_REASON : FLASH_NOT_SET_UP);
+    if (held->name != NULL) {
+        mca_coll_flash_tell_call(&call, held->module->comm, ready ? held->path : FLASH_FALLBACK,
+                                 ready ? FLASH_NO_REASON : FLASH_NOT_SET_UP);
+    }
     rc = ready ? start_by_messages(held) : fall_back(held);
     if (rc != MPI_SUCCESS) {
         mca_coll_flash_handle_complete(&held->handle, rc);
@@ -151,8 +151,8 @@ static mca_coll_flash_held_t *new_held(mca_coll_flash_module_t *module,
     }
     mca_coll_flash_handle_init(&held->handle, module->comm, false, recycle);
     mca_coll_flash_arguments_retain(&held->arguments);
-    if (mca_coll_flash_arguments_copy(&held->arguments, ompi_comm_size(module->comm), &held->counts,
-                                      &held->displs) != MPI_SUCCESS) {
+    if (mca_coll_flash_arguments_copy(&held->arguments, ompi_comm_size(module->comm),
+                                      &held->arrays) != MPI_SUCCESS) {
         mca_coll_flash_handle_leave(&held->handle);
         return NULL;
     }

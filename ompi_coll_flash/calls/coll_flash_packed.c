@@ -30,6 +30,28 @@ mca_coll_flash_layout_t mca_coll_flash_layout_of(MPI_Datatype type, flash_count_
     return layout;
 }
 
+mca_coll_flash_layout_t mca_coll_flash_received_layout(const mca_coll_flash_arguments_t *a)
+{
+    mca_coll_flash_layout_t layout = mca_coll_flash_layout_of(a->recvtype, a->recvcount);
+
+    layout.counts = a->recvcounts;
+    layout.displs = a->displs;
+    return layout;
+}
+
+mca_coll_flash_layout_t mca_coll_flash_sent_layout(const mca_coll_flash_arguments_t *a)
+{
+    mca_coll_flash_layout_t layout;
+
+    if (a->sendbuf == MPI_IN_PLACE) {
+        return mca_coll_flash_received_layout(a);
+    }
+    layout = mca_coll_flash_layout_of(a->sendtype, a->sendcount);
+    layout.counts = a->sendcounts;
+    layout.displs = a->sdispls;
+    return layout;
+}
+
 bool mca_coll_flash_is_dense(MPI_Datatype type, flash_count_t count)
 {
     size_t size;
@@ -62,10 +84,21 @@ int mca_coll_flash_find_block(const mca_coll_flash_layout_t *layout, const void 
                      mca_coll_flash_is_dense(layout->type, layout->count), on_device);
 }
 
-static int find_blocks(const mca_coll_flash_layout_t *layout, const void *buffer,
+/* Of blocks that are all empty, no buffer is needed. */
+static int find_blocks(const mca_coll_flash_layout_t *layout, const void *buffer, int ranks,
                        const void **on_device)
 {
-    return find_side((const char *) buffer + layout->true_lb, are_packed(layout), on_device);
+    int first = 0;
+
+    *on_device = NULL;
+    while (first < ranks && mca_coll_flash_bytes_of_block(layout, first) == 0) {
+        first++;
+    }
+    return first == ranks
+               ? MPI_SUCCESS
+               : find_side((const char *) mca_coll_flash_block_of(layout, buffer, first) +
+                               layout->true_lb,
+                           are_packed(layout), on_device);
 }
 
 /* Of `count` elements at `elements` into `packed`, or back. MPI_Pack ends at 2^31 bytes. */
@@ -103,16 +136,16 @@ int mca_coll_flash_pack(const void *from, flash_count_t count, MPI_Datatype type
     return convert(true, to, (char *) (uintptr_t) from, count, type);
 }
 
-/* Of equal blocks, one behind another. */
-static int pack_blocks(const mca_coll_flash_layout_t *layout, const char *blocks, int ranks,
+/* One behind another. */
+static int pack_blocks(const mca_coll_flash_layout_t *layout, const void *buffer, int ranks,
                        char *packed)
 {
     int rc = MPI_SUCCESS;
 
     for (int rank = 0; rank < ranks && rc == MPI_SUCCESS; rank++) {
-        rc = mca_coll_flash_pack(blocks, layout->count, layout->type, packed);
-        blocks += layout->count * layout->extent;
-        packed += mca_coll_flash_block_bytes(layout);
+        rc = mca_coll_flash_pack(mca_coll_flash_block_of(layout, buffer, rank),
+                                 mca_coll_flash_block_count(layout, rank), layout->type, packed);
+        packed += mca_coll_flash_bytes_of_block(layout, rank);
     }
     return rc;
 }
@@ -235,14 +268,16 @@ int mca_coll_flash_place_sent(mca_coll_flash_request_t *request,
                               const mca_coll_flash_layout_t *layout, const void *buffer,
                               bool copies, flash_op_params_t *params, const void **on_device)
 {
-    int ranks = ompi_comm_size(request->module->comm);
-    int rc = find_blocks(layout, buffer, on_device);
+    ompi_communicator_t *comm = request->module->comm;
+    int ranks = ompi_comm_size(comm);
+    int rc = find_blocks(layout, buffer, ranks, on_device);
 
     params->input = (const char *) buffer + layout->true_lb;
     if (rc != MPI_SUCCESS || (are_packed(layout) && !copies)) {
         return rc;
     }
-    request->packed = malloc((size_t) ranks * mca_coll_flash_block_bytes(layout));
+    request->packed =
+        malloc(mca_coll_flash_bytes(layout->count, layout->counts, layout->type, comm) + 1);
     if (request->packed == NULL) {
         return MPI_ERR_NO_MEM;
     }
@@ -255,7 +290,7 @@ int mca_coll_flash_place_received(mca_coll_flash_request_t *request,
                                   const mca_coll_flash_layout_t *layout, void *buffer,
                                   flash_op_params_t *params, const void **on_device)
 {
-    int rc = find_blocks(layout, buffer, on_device);
+    int rc = find_blocks(layout, buffer, ompi_comm_size(request->module->comm), on_device);
 
     params->output = (char *) buffer + layout->true_lb;
     return rc != MPI_SUCCESS || are_packed(layout)
@@ -269,9 +304,10 @@ int mca_coll_flash_start_bytes(mca_coll_flash_module_t *module, mca_coll_flash_t
 {
     flash_op_params_t params = {.element = 1};
     mca_coll_flash_request_t *made;
+    flash_steps_t taken;
     int rc;
 
-    ticket.from_root = mca_coll_flash_from_root(module, arguments);
+    ticket.part = mca_coll_flash_part_of(module, arguments, &taken);
     made = mca_coll_flash_request_new(module, ticket, arguments->kind);
     if (made == NULL) {
         return MPI_ERR_NO_MEM;

@@ -39,6 +39,14 @@ static inline size_t mca_coll_flash_block_bytes(const mca_coll_flash_layout_t *l
 {
     return (size_t) layout->count * layout->size;
 }
+/* Of blocks that may differ. */
+static inline size_t mca_coll_flash_bytes_of_block(const mca_coll_flash_layout_t *layout, int rank)
+{
+    return (size_t) mca_coll_flash_block_count(layout, rank) * layout->size;
+}
+/* The two sides of an all-to-all. */
+mca_coll_flash_layout_t mca_coll_flash_sent_layout(const mca_coll_flash_arguments_t *arguments);
+mca_coll_flash_layout_t mca_coll_flash_received_layout(const mca_coll_flash_arguments_t *arguments);
 /* Whether `count` elements lie in memory as their packed form does. */
 bool mca_coll_flash_is_dense(MPI_Datatype type, flash_count_t count);
 /*
@@ -48,6 +56,12 @@ bool mca_coll_flash_is_dense(MPI_Datatype type, flash_count_t count);
  */
 int mca_coll_flash_find_block(const mca_coll_flash_layout_t *layout, const void *buffer,
                               const void **on_device);
+/* Where a block of that side begins in a buffer. */
+static inline const void *mca_coll_flash_block_of(const mca_coll_flash_layout_t *layout,
+                                                  const void *buffer, int rank)
+{
+    return (const char *) buffer + mca_coll_flash_block_displ(layout, rank) * layout->extent;
+}
 /* MPI_Pack, beyond 2^31 bytes, too. MPI_SUCCESS or MPI_ERR_INTERN. */
 int mca_coll_flash_pack(const void *from, flash_count_t count, MPI_Datatype type, char *to);
 /*

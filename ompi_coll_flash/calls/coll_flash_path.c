@@ -8,32 +8,8 @@
  */
 #include "calls/coll_flash_calls.h"
 #include "recdbl/coll_flash_recdbl.h"
-#include "ring/coll_flash_ring.h"
 #include "ring/coll_flash_setup.h"
 #include "shm/coll_flash_shm.h"
-
-/*
- * Ranks of a communicator up to which a reduce-scatter is pairwise by its cost, and an all-to-all, a
- * gather or a scatter is served by its cost. Each rank, or the root, then has an endpoint to each other
- * one, and nothing beyond eight ranks was measured.
- */
-#define PAIRWISE_RANKS 16
-
-size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
-                            ompi_communicator_t *comm)
-{
-    size_t size, elements = 0;
-    int nranks = ompi_comm_size(comm);
-
-    ompi_datatype_type_size(type, &size);
-    if (counts == NULL) {
-        return (size_t) nranks * (size_t) count * size;
-    }
-    for (int rank = 0; rank < nranks; rank++) {
-        elements += (size_t) counts[rank];
-    }
-    return elements * size;
-}
 
 /* ------------------------------------------------------------ the algorithms */
 
@@ -71,7 +47,7 @@ static bool fallback_can(const mca_coll_flash_call_t *call, const place_t *place
 /* A message's step, which is told modulo that many, is all that tells its senders apart. */
 static bool may_exchange(uint32_t ranks)
 {
-    return ranks <= UINT32_C(1) << FLASH_TAG_STEP_BITS;
+    return ranks <= FLASH_EXCHANGE_RANKS;
 }
 
 /* Some calls go to each other rank, as what is pairwise. */
@@ -80,7 +56,7 @@ static bool ring_can(const mca_coll_flash_call_t *call, const place_t *place)
     bool wanted = place->settings->algorithm == FLASH_RING;
 
     if (flash_schedule_exchanges(call->kind) &&
-        (!may_exchange(place->ranks) || (!wanted && place->ranks > PAIRWISE_RANKS))) {
+        (!may_exchange(place->ranks) || (!wanted && place->ranks > FLASH_PAIRWISE_RANKS))) {
         return false;
     }
     return wanted || !keeps_off(place);
@@ -96,7 +72,8 @@ static bool pairwise_can(const mca_coll_flash_call_t *call, const place_t *place
     bool wanted = place->settings->algorithm == FLASH_PAIRWISE;
 
     return call->kind == FLASH_REDUCE_SCATTER && may_exchange(place->ranks) &&
-           (wanted || (call->element > 0 && place->ranks <= PAIRWISE_RANKS && !keeps_off(place)));
+           (wanted ||
+            (call->element > 0 && place->ranks <= FLASH_PAIRWISE_RANKS && !keeps_off(place)));
 }
 
 /* Whether each rank has a block, which it contributes or gets. */
@@ -206,6 +183,15 @@ static mca_coll_flash_path_t choose(const mca_coll_flash_call_t *call, const pla
     return path;
 }
 
+mca_coll_flash_path_t mca_coll_flash_find_path(const mca_coll_flash_call_t *call,
+                                               const mca_coll_flash_module_t *module,
+                                               mca_coll_flash_reason_t *reason)
+{
+    const place_t place = place_of(module);
+
+    return choose(call, &place, reason);
+}
+
 mca_coll_flash_setup_kind_t mca_coll_flash_needed_setup(const mca_coll_flash_module_t *module,
                                                         flash_kind_t kind)
 {
@@ -239,9 +225,8 @@ mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *ca
                                                  mca_coll_flash_module_t *module,
                                                  mca_coll_flash_setup_state_t *state)
 {
-    const place_t place = place_of(module);
     mca_coll_flash_reason_t reason;
-    mca_coll_flash_path_t path = choose(call, &place, &reason);
+    mca_coll_flash_path_t path = mca_coll_flash_find_path(call, module, &reason);
 
     if (state == NULL) {
         await_setup(call, module, &path, &reason);
@@ -326,6 +311,35 @@ bool mca_coll_flash_merge_pays(const mca_coll_flash_call_t *call,
     return pays;
 }
 
+/* Whether such a block of an all-to-all with counts goes by the ring. */
+static bool block_goes_by_ring(size_t bytes, const place_t *place)
+{
+    mca_coll_flash_reason_t reason;
+
+    return choose(&(mca_coll_flash_call_t){.kind = FLASH_ALLTOALL, .bytes = bytes * place->ranks},
+                  place, &reason) == FLASH_RING;
+}
+
+/* The shortest block that does, where longer ones do. */
+static void explain_blocks(const place_t *place, FILE *text)
+{
+    size_t shorter = 0, longer = FLASH_LONG_BLOCK;
+
+    if (!block_goes_by_ring(longer, place)) {
+        return;
+    }
+    while (longer - shorter > 1) {
+        size_t between = shorter + (longer - shorter) / 2;
+
+        if (block_goes_by_ring(between, place)) {
+            longer = between;
+        } else {
+            shorter = between;
+        }
+    }
+    fprintf(text, "of MPI_Ialltoallv: ring for blocks of %zu bytes and more\n", longer);
+}
+
 void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, bool node,
                             FILE *text)
 {
@@ -355,27 +369,8 @@ void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, b
     if (call->blocking) {
         fprintf(text, "blocking %s\n", mca_coll_flash_blocking_names[settings.blocking]);
     }
-    mca_coll_flash_print_path(text, chosen, reason);
-}
-
-mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *module,
-                                                    mca_coll_flash_path_t path)
-{
-    switch (path) {
-    case FLASH_SHM:
-        return mca_coll_flash_shm_ticket(module);
-    case FLASH_RECDBL:
-        return mca_coll_flash_recdbl_ticket(module);
-    default:
-        return mca_coll_flash_ring_ticket(module);
+    if (call->kind == FLASH_ALLTOALL && !call->blocking && call->reason == FLASH_NO_REASON) {
+        explain_blocks(&place, text);
     }
-}
-
-int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t kind,
-                                mca_coll_flash_path_t path, int error, ompi_request_t **request)
-{
-    mca_coll_flash_request_t *refused =
-        mca_coll_flash_request_new(module, mca_coll_flash_plain_ticket(module, path), kind);
-
-    return refused == NULL ? error : mca_coll_flash_request_refuse(refused, error, request);
+    mca_coll_flash_print_path(text, chosen, reason);
 }

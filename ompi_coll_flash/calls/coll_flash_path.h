@@ -11,6 +11,17 @@
 #include "request/coll_flash_request.h"
 #include "settings/coll_flash_costs.h"
 
+/*
+ * Ranks of a communicator up to which a reduce-scatter is pairwise by its cost, and an all-to-all, a
+ * gather or a scatter is served by its cost. Each rank, or the root, then has an endpoint to each other
+ * one, and nothing beyond eight ranks was measured.
+ */
+#define FLASH_PAIRWISE_RANKS 16
+
+/* Of an all-to-all whose blocks differ: longer than any block from which on a table of costs may have the
+   exchange begin. */
+#define FLASH_LONG_BLOCK ((size_t) 1 << 32)
+
 /* All blocks together, of `count` elements each or of counts[] where that is not NULL. */
 size_t mca_coll_flash_bytes(flash_count_t count, flash_counts_t counts, MPI_Datatype type,
                             ompi_communicator_t *comm);
@@ -33,6 +44,7 @@ typedef enum mca_coll_flash_reason {
     FLASH_MERGED,
     FLASH_NOT_SET_UP, /* see ring/coll_flash_setup.h */
     FLASH_NOT_HELD,   /* likewise: the call would have to wait */
+    FLASH_IN_PLACE,
     FLASH_NOT_SERVED,
     FLASH_COUNTS_TOO_LARGE,
     FLASH_REASONS
@@ -63,6 +75,10 @@ mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *ca
 /* The set-up that the extension's calls of that kind need. */
 mca_coll_flash_setup_kind_t mca_coll_flash_needed_setup(const mca_coll_flash_module_t *module,
                                                         flash_kind_t kind);
+/* As far as costs and parameters decide, without counting and saying so; and why it is not the ring. */
+mca_coll_flash_path_t mca_coll_flash_find_path(const mca_coll_flash_call_t *call,
+                                               const mca_coll_flash_module_t *module,
+                                               mca_coll_flash_reason_t *reason);
 /* Whether an algorithm of flash's may serve the module's blocking calls of that kind: a quick no. */
 bool mca_coll_flash_may_block(const mca_coll_flash_module_t *module, flash_kind_t kind);
 /*
@@ -101,7 +117,10 @@ int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t ki
 /* Counts a call, and says by which algorithm it goes, and why not by the ring. */
 void mca_coll_flash_tell_call(const mca_coll_flash_call_t *call, ompi_communicator_t *comm,
                               mca_coll_flash_path_t path, mca_coll_flash_reason_t reason);
-/* The same as a line of text. */
+/* The same of a call whose blocks of `by_ring` bytes go by the ring, and the rest falls back. */
+void mca_coll_flash_tell_shared(const char *name, size_t by_ring, size_t rest,
+                                ompi_communicator_t *comm);
+/* A path and its reason as a line of text. */
 void mca_coll_flash_print_path(FILE *text, mca_coll_flash_path_t path,
                                mca_coll_flash_reason_t reason);
 /*

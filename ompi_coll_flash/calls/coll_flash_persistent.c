@@ -11,6 +11,9 @@
  * MPI's completion callback would not do: at MPI_THREAD_MULTIPLE another thread may complete the
  * request before the callback is set.
  *
+ * Where flash shares a call with the fallback, each round starts the ring's request and a persistent
+ * one of the module below, and a request stands for both (flash_fallback.h).
+ *
  * Where no ring serves it, the request is the module's below. Of buffers in a device's memory, that
  * one is made for host bounces, with the other ranks' (coll_flash_bounce.h), and one of flash's
  * stands for it: each round copies what is sent, starts the one below, and copies the result back.
@@ -23,26 +26,11 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
-#include "calls/coll_flash_bounce.h"
+#include "calls/coll_flash_persistent.h"
 #include "ring/coll_flash_ring.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct mca_coll_flash_persistent {
-    mca_coll_flash_handle_t handle;
-    mca_coll_flash_module_t *module;    /* with its communicator, kept */
-    uint32_t sequence;                  /* of each of its rounds; 0: it has none */
-    bool failed;                        /* a round by the ring has */
-    mca_coll_flash_settings_t settings; /* likewise: ranks start rounds at times of their own */
-    int refused;                        /* MPI_SUCCESS, or why the rest of its rounds will be */
-    const mca_coll_flash_collective_t *collective;
-    mca_coll_flash_arguments_t arguments; /* types and operation kept */
-    flash_count_t *counts;                /* owned, what the arguments point to */
-    flash_displ_t *displs;                /* owned, likewise */
-    ompi_request_t *below;                /* owned: started instead of a ring; or NULL */
-    flash_host_bounce_t *bounce;          /* owned: what `below` is of */
-} mca_coll_flash_persistent_t;
 
 static void recycle(mca_coll_flash_handle_t *handle)
 {
@@ -50,6 +38,9 @@ static void recycle(mca_coll_flash_handle_t *handle)
 
     if (persistent->below != NULL) {
         ompi_request_free(&persistent->below); /* as long as its communicator is there */
+    }
+    if (persistent->beside != NULL) {
+        ompi_request_free(&persistent->beside);
     }
     if (persistent->sequence != 0 && persistent->refused == MPI_SUCCESS && !persistent->failed) {
         mca_coll_flash_persistent_id_return(persistent->module,
@@ -61,7 +52,7 @@ static void recycle(mca_coll_flash_handle_t *handle)
 /*
  * Where `below` has failed, or has not been started, its rounds are out of step with other ranks'.
  */
-static void complete_round(ompi_request_t *request, int error)
+void mca_coll_flash_complete_round(ompi_request_t *request, int error)
 {
     mca_coll_flash_persistent_t *persistent = (mca_coll_flash_persistent_t *) request;
 
@@ -96,8 +87,9 @@ static int refuse_again(mca_coll_flash_persistent_t *persistent, ompi_request_t 
 {
     mca_coll_flash_ticket_t ticket = ticket_of(persistent);
     mca_coll_flash_request_t *request;
+    flash_steps_t taken;
 
-    ticket.from_root = mca_coll_flash_from_root(persistent->module, &persistent->arguments);
+    ticket.part = mca_coll_flash_part_of(persistent->module, &persistent->arguments, &taken);
     request = mca_coll_flash_request_new(
         persistent->module, ticket,
         kind_of(persistent->module, &persistent->settings, &persistent->arguments));
@@ -115,22 +107,27 @@ static int start_ring(mca_coll_flash_persistent_t *persistent, ompi_request_t **
 
 static void start_by_ring(mca_coll_flash_persistent_t *persistent)
 {
+    flash_fallback_t *both = mca_coll_flash_beside_new(persistent);
+    ompi_request_t *ring = MPI_REQUEST_NULL;
     mca_coll_flash_request_t *request;
-    ompi_request_t *ring;
     int rc = start_ring(persistent, &ring);
 
+    request = (mca_coll_flash_request_t *) ring;
     if (rc != MPI_SUCCESS) {
         persistent->refused = rc;
-        mca_coll_flash_handle_complete(&persistent->handle, rc);
-        return;
-    }
-    request = (mca_coll_flash_request_t *) ring;
-    if (request->refused) {
+        ring = MPI_REQUEST_NULL;
+    } else if (request->refused) {
         persistent->refused = request->known_error;
     }
-    request->handle.persistent = &persistent->handle.super.super;
-    request->handle.complete_persistent = complete_round;
-    ompi_request_free(&ring);
+    if (both != NULL) {
+        mca_coll_flash_beside_start(persistent, both, ring, rc);
+    } else if (rc != MPI_SUCCESS) {
+        mca_coll_flash_handle_complete(&persistent->handle, rc);
+    } else {
+        request->handle.persistent = &persistent->handle.super.super;
+        request->handle.complete_persistent = mca_coll_flash_complete_round;
+        ompi_request_free(&ring);
+    }
 }
 
 static void start_below(mca_coll_flash_persistent_t *persistent)
@@ -140,10 +137,10 @@ static void start_below(mca_coll_flash_persistent_t *persistent)
 
     if (rc == MPI_SUCCESS) {
         rc = mca_coll_flash_bounce_start(persistent->bounce, persistent->below, base,
-                                         complete_round);
+                                         mca_coll_flash_complete_round);
     }
     if (rc != MPI_SUCCESS) {
-        complete_round(base, rc);
+        mca_coll_flash_complete_round(base, rc);
     }
 }
 
@@ -175,11 +172,11 @@ static void persistent_construct(mca_coll_flash_persistent_t *persistent)
     persistent->handle.super.super.req_start = persistent_start;
     memset(&persistent->arguments, 0, sizeof(persistent->arguments));
     persistent->sequence = 0;
-    persistent->failed = false;
+    persistent->failed = persistent->out_of_step = false;
     persistent->refused = MPI_SUCCESS;
-    persistent->counts = NULL;
-    persistent->displs = NULL;
-    persistent->below = NULL;
+    persistent->arrays = NULL;
+    persistent->below = persistent->beside = NULL;
+    persistent->kept = NULL;
     persistent->bounce = NULL;
 }
 
@@ -187,11 +184,10 @@ static void persistent_destruct(mca_coll_flash_persistent_t *persistent)
 {
     mca_coll_flash_bounce_free(persistent->bounce);
     mca_coll_flash_arguments_release(&persistent->arguments);
-    free(persistent->counts);
-    free(persistent->displs);
+    free(persistent->arrays);
+    free(persistent->kept);
 }
 
-OBJ_CLASS_DECLARATION(mca_coll_flash_persistent_t);
 OBJ_CLASS_INSTANCE(mca_coll_flash_persistent_t, mca_coll_flash_handle_t, persistent_construct,
                    persistent_destruct);
 
@@ -221,16 +217,19 @@ static mca_coll_flash_persistent_t *make_request(mca_coll_flash_module_t *module
     return persistent;
 }
 
-static int make_ring(mca_coll_flash_module_t *module, const mca_coll_flash_collective_t *collective,
-                     const mca_coll_flash_arguments_t *arguments, ompi_request_t **request)
+int mca_coll_flash_persist_ring(const mca_coll_flash_collective_t *collective,
+                                mca_coll_flash_module_t *module,
+                                const mca_coll_flash_arguments_t *arguments,
+                                ompi_request_t **request)
 {
     /* First of all, for the other ranks take it, and count the tags of this kind, too. */
     uint32_t op_id = mca_coll_flash_persistent_id_take(module);
     mca_coll_flash_persistent_t *persistent;
+    flash_steps_t taken;
 
     /* Now, for starts may come from several threads at a time. If it fails, they will say so. */
     (void) mca_coll_flash_ring_prepare(module, kind_of(module, &module->settings, arguments),
-                                       mca_coll_flash_from_root(module, arguments));
+                                       mca_coll_flash_part_of(module, arguments, &taken));
     persistent = make_request(module, arguments);
     if (persistent == NULL) {
         return MPI_ERR_NO_MEM;
@@ -239,7 +238,7 @@ static int make_ring(mca_coll_flash_module_t *module, const mca_coll_flash_colle
     persistent->settings = module->settings;
     persistent->collective = collective;
     if (mca_coll_flash_arguments_copy(&persistent->arguments, ompi_comm_size(module->comm),
-                                      &persistent->counts, &persistent->displs) != MPI_SUCCESS) {
+                                      &persistent->arrays) != MPI_SUCCESS) {
         mca_coll_flash_handle_leave(&persistent->handle);
         return MPI_ERR_NO_MEM;
     }
@@ -265,10 +264,10 @@ static int stand_for_below(mca_coll_flash_module_t *module,
     return MPI_SUCCESS;
 }
 
-static int make_below(mca_coll_flash_module_t *module,
-                      const mca_coll_flash_collective_t *collective,
-                      const mca_coll_flash_arguments_t *arguments, struct ompi_info_t *info,
-                      ompi_request_t **request)
+int mca_coll_flash_persist_below(const mca_coll_flash_collective_t *collective,
+                                 mca_coll_flash_module_t *module,
+                                 const mca_coll_flash_arguments_t *arguments,
+                                 struct ompi_info_t *info, ompi_request_t **request)
 {
     mca_coll_flash_arguments_t bounced = *arguments;
     flash_host_bounce_t *bounce;
@@ -277,11 +276,21 @@ static int make_below(mca_coll_flash_module_t *module,
     if (rc == MPI_SUCCESS) {
         rc = collective->init(module, &bounced, info, request);
     }
-    if (rc == MPI_SUCCESS && bounce != NULL) {
+    if (rc == MPI_SUCCESS && bounce != NULL && (*request)->req_type != OMPI_REQUEST_NOOP) {
         return stand_for_below(module, arguments, bounce, request);
     }
     mca_coll_flash_bounce_free(bounce);
     return rc;
+}
+
+int mca_coll_flash_persist(const mca_coll_flash_collective_t *collective,
+                           mca_coll_flash_module_t *module, mca_coll_flash_path_t path,
+                           const mca_coll_flash_arguments_t *arguments, struct ompi_info_t *info,
+                           ompi_request_t **request)
+{
+    return path == FLASH_FALLBACK
+               ? mca_coll_flash_persist_below(collective, module, arguments, info, request)
+               : mca_coll_flash_persist_ring(collective, module, arguments, request);
 }
 
 int mca_coll_flash_make_persistent(const mca_coll_flash_collective_t *collective, const char *name,
@@ -294,6 +303,5 @@ int mca_coll_flash_make_persistent(const mca_coll_flash_collective_t *collective
     mca_coll_flash_path_t path = mca_coll_flash_persistent_path_of(
         name, arguments, module, has_id ? FLASH_NO_REASON : FLASH_PERSISTENT_OP_IDS);
 
-    return path == FLASH_FALLBACK ? make_below(module, collective, arguments, info, request)
-                                  : make_ring(module, collective, arguments, request);
+    return mca_coll_flash_persist(collective, module, path, arguments, info, request);
 }

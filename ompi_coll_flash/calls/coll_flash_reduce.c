@@ -55,7 +55,7 @@ static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket
     int rc;
 
     (void) path;
-    ticket.from_root = mca_coll_flash_from_root(module, a);
+    ticket.part = mca_coll_flash_part_of(module, a, NULL);
     made = mca_coll_flash_request_new(module, ticket, FLASH_REDUCE);
     if (made == NULL) {
         return MPI_ERR_NO_MEM;

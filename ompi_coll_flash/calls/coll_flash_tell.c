@@ -40,6 +40,7 @@ static const struct {
                                  FLASH_COUNT_PERSISTENT},
     [FLASH_TOO_MANY_RANKS] = {"too many ranks to exchange with", FLASH_COUNT_RANKS},
     [FLASH_MERGED] = {"merged", FLASH_COUNT_MERGED},
+    [FLASH_IN_PLACE] = {"in place, where short blocks fall back", FLASH_COUNT_COST},
     [FLASH_NOT_SET_UP] = {"the set-up has ended without UCX", FLASH_COUNT_COMMUNICATOR},
     [FLASH_NOT_HELD] = {"UCX is opened by calls, and threads or components keep calls from waiting",
                         FLASH_COUNT_COMMUNICATOR},
@@ -82,6 +83,18 @@ void mca_coll_flash_tell_call(const mca_coll_flash_call_t *call, ompi_communicat
                               mca_coll_flash_path_t path, mca_coll_flash_reason_t reason)
 {
     tell(call->name, call->bytes, comm, told[path], counters[path], reason);
+}
+
+void mca_coll_flash_tell_shared(const char *name, size_t by_ring, size_t rest,
+                                ompi_communicator_t *comm)
+{
+    mca_coll_flash_count(FLASH_COUNT_RINGS, 1);
+    mca_coll_flash_count(FLASH_COUNT_RING_BYTES, by_ring);
+    mca_coll_flash_count(FLASH_COUNT_FALLBACK_BYTES, rest);
+    FLASH_VERBOSE(2,
+                  "coll:flash: %s of %zu bytes on communicator %u: %s (%zu bytes of short blocks "
+                  "fall back)",
+                  name, by_ring + rest, flash_compat_comm_id(comm), told[FLASH_RING], rest);
 }
 
 void mca_coll_flash_print_path(FILE *text, mca_coll_flash_path_t path,

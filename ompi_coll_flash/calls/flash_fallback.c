@@ -40,6 +40,7 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->at = fallback->piece = 0;
     fallback->schedule = (flash_schedule_t){.ring = {.nranks = 0}};
     fallback->stager = NULL;
+    fallback->kept = NULL;
     fallback->bounce = NULL;
     fallback->free_bounce = NULL;
     fallback->below = MPI_REQUEST_NULL;
@@ -58,7 +59,9 @@ static void release_memory(flash_fallback_t *fallback)
     free(fallback->contribution);
     free(fallback->counts);
     free(fallback->displs);
+    free(fallback->kept);
     fallback->stager = NULL;
+    fallback->kept = NULL;
     fallback->bounce = NULL;
     fallback->contribution = NULL;
     fallback->counts = NULL;

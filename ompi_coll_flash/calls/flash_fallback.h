@@ -1,7 +1,7 @@
 /*
  * flash_fallback.h: a request that stands for collectives of the module below, and for what comes
- * before and after them: callbacks of the extension (mpix_flash_fallback.c), copies of a device's
- * memory (coll_flash_bounce_calls.c).
+ * before, after and beside them: callbacks of the extension (mpix_flash_fallback.c), copies of a
+ * device's memory (coll_flash_bounce_calls.c), an operation of flash's (coll_flash_shared.c).
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -14,7 +14,7 @@ typedef struct flash_fallback {
     mca_coll_flash_handle_t handle;
     struct flash_fallback *next;
     bool busy;            /* some thread is calling back for it */
-    MPI_Request inner[2]; /* the collective; the producers' reports */
+    MPI_Request inner[2]; /* the collective; the producers' reports, or flash's operation */
     mca_coll_flash_compute_t compute;
     atomic_int error; /* the first one of this rank's callbacks */
     uint64_t begun;   /* pieces called back for */
@@ -33,6 +33,7 @@ typedef struct flash_fallback {
     char *input, *output;
     uint32_t at, piece;          /* the next call of a consumer's: of the walk, and of its block */
     struct flash_stager *stager; /* owned */
+    void *kept;                  /* owned: arrays of the collective's arguments */
     /* Of a call on host bounces (coll_flash_bounce.c). */
     struct flash_host_bounce *bounce;                      /* NULL: it is on none */
     void (*free_bounce)(struct flash_host_bounce *bounce); /* NULL: it is `persistent`'s */

@@ -277,6 +277,52 @@ int mca_coll_flash_large_alltoall_init(const void *sendbuf, flash_large_count_t 
                                         module);
 }
 
+int mca_coll_flash_large_ialltoallv(const void *sendbuf, flash_large_counts_t sendcounts,
+                                    flash_large_displs_t sdispls, MPI_Datatype sendtype,
+                                    void *recvbuf, flash_large_counts_t recvcounts,
+                                    flash_large_displs_t rdispls, MPI_Datatype recvtype,
+                                    ompi_communicator_t *comm, ompi_request_t **request,
+                                    mca_coll_base_module_t *module)
+{
+    bool in_place = sendbuf == MPI_IN_PLACE;
+
+    if (!arrays_fit("Ialltoallv", recvcounts, &rdispls, recvtype, module)) {
+        return flash_large_refuse_devices(in_place ? NULL : sendbuf, recvbuf, NULL) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : flash_previous_of(module)->ialltoallv(
+                         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                         recvtype, comm, request, flash_previous_of(module)->ialltoallv_module);
+    }
+    return mca_coll_flash_ialltoallv(sendbuf, in_place ? NULL : ompi_count_array_ptr(sendcounts),
+                                     in_place ? NULL : ompi_disp_array_ptr(sdispls), sendtype,
+                                     recvbuf, ompi_count_array_ptr(recvcounts),
+                                     ompi_disp_array_ptr(rdispls), recvtype, comm, request, module);
+}
+
+int mca_coll_flash_large_alltoallv_init(const void *sendbuf, flash_large_counts_t sendcounts,
+                                        flash_large_displs_t sdispls, MPI_Datatype sendtype,
+                                        void *recvbuf, flash_large_counts_t recvcounts,
+                                        flash_large_displs_t rdispls, MPI_Datatype recvtype,
+                                        ompi_communicator_t *comm, struct ompi_info_t *info,
+                                        ompi_request_t **request, mca_coll_base_module_t *module)
+{
+    bool in_place = sendbuf == MPI_IN_PLACE;
+
+    if (!arrays_fit("Alltoallv_init", recvcounts, &rdispls, recvtype, module)) {
+        return flash_large_refuse_devices(in_place ? NULL : sendbuf, recvbuf, NULL) != MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : flash_previous_of(module)->alltoallv_init(
+                         sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                         recvtype, comm, info, request,
+                         flash_previous_of(module)->alltoallv_init_module);
+    }
+    return mca_coll_flash_alltoallv_init(
+        sendbuf, in_place ? NULL : ompi_count_array_ptr(sendcounts),
+        in_place ? NULL : ompi_disp_array_ptr(sdispls), sendtype, recvbuf,
+        ompi_count_array_ptr(recvcounts), ompi_disp_array_ptr(rdispls), recvtype, comm, info,
+        request, module);
+}
+
 /* Of what nobody took over since: modules are disabled in the reverse order. */
 int mca_coll_flash_give_back(mca_coll_base_module_t *module, ompi_communicator_t *comm)
 {

@@ -57,15 +57,25 @@ bool flash_progress_move(flash_progress_t *progress)
 
 /* --------------------------------------------------- the application threads */
 
-/* About: as if all blocks were as long as the own one. A chain has no other. */
+/* About: as if all blocks were as long as the own one, but where steps are left out. A chain has no
+   other. */
+static size_t elements(const flash_schedule_t *schedule)
+{
+    size_t own = flash_schedule_count(schedule, flash_schedule_own_result(schedule)), all = 0;
+
+    if (schedule->taken == NULL) {
+        return flash_schedule_chains(schedule->kind) ? own : own * schedule->ring.nranks;
+    }
+    for (uint32_t block = 0; block < flash_schedule_blocks(schedule); block++) {
+        all += flash_schedule_count(schedule, block);
+    }
+    return all;
+}
+
 static bool is_brief(const flash_op_params_t *params)
 {
-    const flash_schedule_t *schedule = &params->schedule;
-    size_t own = flash_schedule_count(schedule, flash_schedule_own_result(schedule));
-    size_t blocks = flash_schedule_chains(schedule->kind) ? 1 : schedule->ring.nranks;
-
     return params->produce == NULL && params->consume == NULL &&
-           own * params->element * blocks < BRIEF_BYTES;
+           elements(&params->schedule) * params->element < BRIEF_BYTES;
 }
 
 static void count_one(flash_progress_t *progress, bool no_wakeup)

@@ -48,11 +48,11 @@ static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
 
 /* What comes behind it stays in step; the others wait. */
 static void refuse(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind,
-                   uint32_t from_root)
+                   flash_part_t part)
 {
     (void) sequence;
     (void) kind;
-    (void) from_root;
+    (void) part;
     ompi_coll_base_nbc_reserve_tags(module->comm, 1);
 }
 

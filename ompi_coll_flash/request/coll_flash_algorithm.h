@@ -15,6 +15,12 @@
 
 struct mca_coll_flash_request;
 
+/* What of an operation is this rank's, see flash_schedule_t. */
+typedef struct flash_part {
+    uint32_t from_root;         /* of a kind with a root */
+    const flash_steps_t *taken; /* of an all-to-all; NULL: all steps */
+} flash_part_t;
+
 typedef struct mca_coll_flash_algorithm {
     /* Of a request: behind what all requests have. */
     size_t state_bytes;
@@ -24,10 +30,10 @@ typedef struct mca_coll_flash_algorithm {
     bool gives_up;
     /*
      * Before a request of that kind begins, in its call: what the communicator needs for it, this rank
-     * being that far from the root, if there is one.
-     * MPI_SUCCESS, or an error, of which the other ranks have not heard. NULL: nothing.
+     * taking that part in it. MPI_SUCCESS, or an error, of which the other ranks have not heard.
+     * NULL: nothing.
      */
-    int (*prepare)(mca_coll_flash_module_t *module, flash_kind_t kind, uint32_t from_root);
+    int (*prepare)(mca_coll_flash_module_t *module, flash_kind_t kind, flash_part_t part);
     /*
      * Begins the request, in its call, or has it begin later. Of one that is refused
      * (params->element is 0), tells the other ranks. Ends by mca_coll_flash_request_ended(), which
@@ -36,7 +42,7 @@ typedef struct mca_coll_flash_algorithm {
     void (*begin)(struct mca_coll_flash_request *request, flash_op_params_t *params);
     /* Tells the other ranks that this one has no memory for the request with that operation id. */
     void (*refuse)(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind,
-                   uint32_t from_root);
+                   flash_part_t part);
     /* Moves its requests on, and ends those that are done. Returns 0 if nothing happened. */
     int (*progress)(void);
     /* Whether there are any. */

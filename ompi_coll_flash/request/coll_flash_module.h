@@ -13,11 +13,12 @@
     each(allgather) each(allgatherv) each(reduce_scatter) each(reduce_scatter_block)           \
         each(allreduce) each(alltoall) each(bcast) each(iallgather) each(iallgatherv)          \
             each(ireduce_scatter) each(ireduce_scatter_block) each(iallreduce) each(ialltoall) \
-                each(ibcast) each(ireduce) each(igather) each(iscatter) each(gather_init)      \
-                    each(scatter_init) each(allgather_init) each(allgatherv_init)              \
-                        each(reduce_scatter_init) each(reduce_scatter_block_init)              \
-                            each(allreduce_init) each(alltoall_init) each(bcast_init)          \
-                                each(reduce_init)
+                each(ialltoallv) each(ibcast) each(ireduce) each(igather) each(iscatter)       \
+                    each(gather_init) each(scatter_init) each(allgather_init)                  \
+                        each(allgatherv_init) each(reduce_scatter_init)                        \
+                            each(reduce_scatter_block_init) each(allreduce_init)               \
+                                each(alltoall_init) each(alltoallv_init) each(bcast_init)      \
+                                    each(reduce_init)
 
 /* The functions that the communicator had before, with their modules; for what falls back. */
 typedef struct mca_coll_flash_previous {

@@ -22,6 +22,7 @@ static bool requests_made;
 
 static void recycle(mca_coll_flash_handle_t *handle)
 {
+    free(((mca_coll_flash_request_t *) handle)->taken);
     opal_free_list_return(&requests, &handle->super.super.super);
 }
 
@@ -60,6 +61,26 @@ void mca_coll_flash_requests_fini(void)
     }
 }
 
+/*
+ * The steps outlive the call: a request that waits for its operation id starts later, or is refused.
+ * Without memory for them, a call is refused at once, without a request. A round of a persistent request
+ * never waits: its request borrows the steps of the ticket, and is to be refused in this call.
+ */
+static bool keep_part(mca_coll_flash_request_t *request, const mca_coll_flash_ticket_t *ticket)
+{
+    request->part = ticket->part;
+    request->taken = NULL;
+    if (ticket->part.taken != NULL) {
+        request->taken = malloc(sizeof(*request->taken));
+        if (request->taken == NULL) {
+            return ticket->sequence >= FLASH_CALL_SEQUENCES;
+        }
+        *request->taken = *ticket->part.taken;
+        request->part.taken = request->taken;
+    }
+    return true;
+}
+
 mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *module,
                                                      mca_coll_flash_ticket_t ticket,
                                                      flash_kind_t kind)
@@ -67,8 +88,12 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     mca_coll_flash_request_t *request = (mca_coll_flash_request_t *) opal_free_list_get(&requests);
 
     mca_coll_flash_free_deferred();
+    if (request != NULL && !keep_part(request, &ticket)) {
+        opal_free_list_return(&requests, &request->handle.super.super.super);
+        request = NULL;
+    }
     if (request == NULL) {
-        ticket.algorithm->refuse(module, ticket.sequence, kind, ticket.from_root);
+        ticket.algorithm->refuse(module, ticket.sequence, kind, ticket.part);
         return NULL;
     }
     mca_coll_flash_handle_init(&request->handle, module->comm, false, recycle);
@@ -77,7 +102,6 @@ mca_coll_flash_request_t *mca_coll_flash_request_new(mca_coll_flash_module_t *mo
     request->sequence = ticket.sequence;
     request->settings = ticket.settings;
     request->kind = kind;
-    request->from_root = ticket.from_root;
     request->sendtype = NULL;
     request->compute = (mca_coll_flash_compute_t){.produce = NULL};
     request->op = NULL;
@@ -299,7 +323,8 @@ static void fill_params(mca_coll_flash_request_t *request, flash_op_params_t *pa
 
     params->schedule.kind = request->kind;
     params->schedule.ring = request->module->ring;
-    params->schedule.from_root = request->from_root;
+    params->schedule.from_root = request->part.from_root;
+    params->schedule.taken = request->part.taken;
     params->schedule.pieces = compute->pieces > 1 ? (uint32_t) compute->pieces : 1;
     params->schedule.row = compute->row > 1 ? (size_t) compute->row : 1;
     fill_segments(request, params);
@@ -328,7 +353,7 @@ static int prepare(const mca_coll_flash_request_t *request)
 
     return algorithm->prepare == NULL
                ? MPI_SUCCESS
-               : algorithm->prepare(request->module, request->kind, request->from_root);
+               : algorithm->prepare(request->module, request->kind, request->part);
 }
 
 int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
@@ -336,7 +361,8 @@ int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
 {
     flash_op_params_t none = {.schedule = {.kind = request->kind,
                                            .ring = request->module->ring,
-                                           .from_root = request->from_root},
+                                           .from_root = request->part.from_root,
+                                           .taken = request->part.taken},
                               .user = request};
 
     mca_coll_flash_request_fail(request, error);
@@ -351,7 +377,8 @@ int mca_coll_flash_request_refuse(mca_coll_flash_request_t *request, int error,
 int mca_coll_flash_request_start(mca_coll_flash_request_t *request, flash_op_params_t *params,
                                  ompi_request_t **started)
 {
-    int rc = prepare(request);
+    bool has_part = request->part.taken == request->taken;
+    int rc = has_part ? prepare(request) : MPI_ERR_NO_MEM;
 
     request->on_callback_thread = calls_on_thread(request);
     if (rc == MPI_SUCCESS && request->on_callback_thread) {

@@ -31,7 +31,7 @@ typedef struct mca_coll_flash_ticket {
     const mca_coll_flash_algorithm_t *algorithm;
     uint32_t sequence; /* of its operations on this communicator */
     const mca_coll_flash_settings_t *settings;
-    uint32_t from_root; /* of a kind with a root, see flash_schedule_t */
+    flash_part_t part; /* of which `taken` lasts as long as the call */
 } mca_coll_flash_ticket_t;
 
 /*
@@ -50,7 +50,8 @@ typedef struct mca_coll_flash_request {
     bool refused;            /* see mca_coll_flash_request_refuse() */
     bool on_callback_thread; /* a thread of flash's makes its callbacks */
     flash_kind_t kind;
-    uint32_t from_root;               /* of a kind with a root: its ticket's */
+    flash_part_t part;                /* its ticket's, */
+    flash_steps_t *taken;             /* owned: what the part has; or NULL */
     mca_coll_flash_compute_t compute; /* without callbacks: a plain call */
     MPI_Datatype datatype;
     MPI_Datatype sendtype;       /* of what is produced; NULL: the same */

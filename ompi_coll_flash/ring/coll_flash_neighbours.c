@@ -81,27 +81,37 @@ static int find_pair(mca_coll_flash_module_t *module, uint32_t distance)
     return MPI_SUCCESS;
 }
 
-/* Of all others; where there is a root, the others need the root alone. */
-static int find_pairs(mca_coll_flash_module_t *module, flash_kind_t kind, uint32_t from_root)
+/* Whether this rank exchanges with the one that stands so many places to the right. */
+static bool needs_pair(uint32_t ranks, flash_kind_t kind, flash_part_t part, uint32_t distance)
+{
+    if (flash_schedule_has_root(kind) && part.from_root > 0) {
+        return distance == ranks - part.from_root; /* the root */
+    }
+    return part.taken == NULL ||
+           flash_steps_has(part.taken, flash_schedule_exchange_step(distance, true)) ||
+           flash_steps_has(part.taken, flash_schedule_exchange_step(ranks - distance, false));
+}
+
+/* Of all others, but for those with which nothing is exchanged. */
+static int find_pairs(mca_coll_flash_module_t *module, flash_kind_t kind, flash_part_t part)
 {
     uint32_t ranks = module->ring.nranks;
     int rc = MPI_SUCCESS;
 
     mca_coll_flash_pairs_tag(module);
-    if (flash_schedule_has_root(kind) && from_root > 0) {
-        return find_pair(module, ranks - from_root);
-    }
     for (uint32_t distance = 1; distance < ranks && rc == MPI_SUCCESS; distance++) {
-        rc = find_pair(module, distance);
+        if (needs_pair(ranks, kind, part, distance)) {
+            rc = find_pair(module, distance);
+        }
     }
     return rc;
 }
 
 int mca_coll_flash_ring_prepare(mca_coll_flash_module_t *module, flash_kind_t kind,
-                                uint32_t from_root)
+                                flash_part_t part)
 {
-    int rc = flash_schedule_exchanges(kind) ? find_pairs(module, kind, from_root)
-                                            : find_neighbours(module);
+    int rc =
+        flash_schedule_exchanges(kind) ? find_pairs(module, kind, part) : find_neighbours(module);
 
     if (rc == MPI_SUCCESS) {
         mca_coll_flash_poll();

@@ -12,11 +12,12 @@
 
 /* Who takes part in what, and by which name it goes among them. */
 static void set_messages(const mca_coll_flash_module_t *module, uint64_t sequence,
-                         flash_kind_t kind, uint32_t from_root, flash_op_params_t *params)
+                         flash_kind_t kind, flash_part_t part, flash_op_params_t *params)
 {
     params->schedule.kind = kind;
     params->schedule.ring = module->ring;
-    params->schedule.from_root = from_root;
+    params->schedule.from_root = part.from_root;
+    params->schedule.taken = part.taken;
     params->left = module->left;
     params->right = module->right;
     params->recv_tag = params->send_tag = sequence << FLASH_TAG_SHIFT;
@@ -48,7 +49,7 @@ static void start(mca_coll_flash_request_t *request, const flash_op_params_t *pa
         }
         mca_coll_flash_request_fail(request, mca_coll_flash_error(rc));
     }
-    set_messages(request->module, request->sequence, request->kind, request->from_root, &refusal);
+    set_messages(request->module, request->sequence, request->kind, request->part, &refusal);
     if (!flash_progress_refuse(progress, &refusal)) {
         end(request, FLASH_OK, FLASH_NOBODY, false); /* with the error that it has */
     }
@@ -79,7 +80,7 @@ static bool has_flow(const mca_coll_flash_request_t *request, const flash_op_par
 static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
 {
     params->flow = has_flow(request, params) ? &request->module->flow : NULL;
-    set_messages(request->module, request->sequence, request->kind, request->from_root, params);
+    set_messages(request->module, request->sequence, request->kind, request->part, params);
     if (mca_coll_flash_op_id_take_or_wait(request, params)) {
         start(request, params);
     }
@@ -90,13 +91,13 @@ static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
  * exchanges with all needs of the module stays for good then.
  */
 static void refuse(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind,
-                   uint32_t from_root)
+                   flash_part_t part)
 {
     flash_op_params_t params = {.user = NULL};
 
     if (sequence < FLASH_CALL_SEQUENCES &&
-        mca_coll_flash_ring_prepare(module, kind, from_root) == MPI_SUCCESS) {
-        set_messages(module, sequence, kind, from_root, &params);
+        mca_coll_flash_ring_prepare(module, kind, part) == MPI_SUCCESS) {
+        set_messages(module, sequence, kind, part, &params);
         if (flash_progress_refuse(mca_coll_flash_job_progress(), &params) &&
             flash_schedule_exchanges(kind)) {
             OBJ_RETAIN(module);

@@ -75,11 +75,11 @@ flash_op_params_t *mca_coll_flash_op_id_waiting(const mca_coll_flash_request_t *
 /* -------------------------------------------------------------- neighbours */
 
 /*
- * What the first operation of a kind on a communicator, and of the process, needs; of a kind with a
- * root, from which this rank stands that far, the first one with that root.
+ * What the first operation of a kind on a communicator, and of the process, needs; and the first one
+ * in which this rank takes that part, which says which ranks it exchanges with.
  */
 int mca_coll_flash_ring_prepare(mca_coll_flash_module_t *module, flash_kind_t kind,
-                                uint32_t from_root);
+                                flash_part_t part);
 
 /* For the algorithm's table. */
 void mca_coll_flash_ring_watch(void);

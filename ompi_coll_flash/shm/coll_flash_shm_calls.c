@@ -237,12 +237,12 @@ static void begin(mca_coll_flash_request_t *request, flash_op_params_t *params)
 
 /* No chain is in shared memory. */
 static void refuse(mca_coll_flash_module_t *module, uint32_t sequence, flash_kind_t kind,
-                   uint32_t from_root)
+                   flash_part_t part)
 {
     const flash_op_params_t params = {.schedule = {.kind = kind, .ring = module->ring}};
 
     (void) sequence;
-    (void) from_root;
+    (void) part;
     mca_coll_flash_poll();
     pthread_mutex_lock(&shm_mutex);
     take_arrivals(); /* this one comes behind them */
