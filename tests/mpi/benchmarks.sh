@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/benchmarks.bash"
 short=(-i 2 -x 1)
 
 # A row for each size, by the path that costs least.
-for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block iallreduce ialltoall; do
+for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block iallreduce ialltoall ialltoallv; do
     beside point "np 2 flash_$name: large sizes by the ring" \
         measures 2 '  ring$' 2 "flash_$name" -m 1M:2M "${short[@]}"
     beside long point "np 3 flash_$name: large sizes by the ring" \

@@ -17,6 +17,7 @@ without_ring() { # NP
     mpi "$1" -- test_device bounced many users_operation two_devices
     mpi "$1" -- test_device_chain
     mpi "$1" -- test_device_gather
+    mpi "$1" -- test_device_pairs apart
 }
 without_ring 2
 long without_ring 3
@@ -43,6 +44,13 @@ long persistent 2
 persistent 3
 long persistent 5
 FLASH_TEST_LEVEL=multiple persistent 2
+# Calls whose long blocks go by flash, and whose short ones fall back.
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/small_rings"
+mpi 3 -- test_device_pairs apart
+for np in 2 4 5; do
+    long mpi "$np" -- test_device_pairs apart
+done
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/fallback"
 # Host bounces that are longer than what is kept are not pinned.
 mpi 2 --mca coll_flash_cuda_cache_bytes 4096 -- test_device bounced
 persistent 2 --mca coll_flash_cuda_cache_bytes 4096

@@ -82,6 +82,7 @@ dies 3 exchange
 long dies 2 exchange
 long dies 4 exchange
 long absent 4 exchange
+long dies 3 exchangev
 long dies 2 reduce_all
 long absent 4 reduce_all
 # Along the ring from rank 0, and to it, by way of rank 1, to which all others are next.

@@ -68,6 +68,12 @@ static int exchange(MPI_Request *request)
                          MPI_COMM_WORLD, request);
 }
 
+static int exchangev(MPI_Request *request)
+{
+    return MPI_Ialltoallv(lost_send, counts, displs, MPI_INT64_T, lost_recv, counts, displs,
+                          MPI_INT64_T, MPI_COMM_WORLD, request);
+}
+
 static int bcast(MPI_Request *request)
 {
     if (world_rank == 0) {
@@ -156,6 +162,7 @@ static const lost_call_t calls[] = {
     {.name = "reduce_all", .post = reduce_all},
     {.name = "reduce_all_init", .post = reduce_all_init, .lasts = true},
     {.name = "exchange", .post = exchange, .gathers = true},
+    {.name = "exchangev", .post = exchangev, .gathers = true},
     {.name = "bcast", .post = bcast, .gathers = true, .rooted = true},
     {.name = "reduce_to_root", .post = reduce_to_root, .rooted = true},
     {.name = "gather_to_root", .post = gather_to_root, .gathers = true, .to_root = true},

@@ -16,6 +16,7 @@ enum {
 
 static int block, own; /* elements of each rank's, and of this one's where they are unequal */
 static int *send, *recv, *counts, *displs;
+static int *owns, *blocks; /* of this rank's length, or of `block`, for each rank */
 static MPI_Datatype gaps;
 static MPI_Op ordered;
 
@@ -36,11 +37,17 @@ void memory_calls_begin(int elements)
     recv = calloc(all, sizeof(int));
     counts = get_memory((size_t) world_size * sizeof(int));
     displs = get_memory((size_t) world_size * sizeof(int));
+    owns = get_memory((size_t) world_size * sizeof(int));
+    blocks = get_memory((size_t) world_size * sizeof(int));
     for (int rank = 0; rank < world_size; rank++) {
         counts[rank] = rank % 2 ? 10 : block;
         displs[rank] = rank * block;
     }
     own = counts[world_rank];
+    for (int rank = 0; rank < world_size; rank++) {
+        owns[rank] = own;
+        blocks[rank] = block;
+    }
     MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &gaps);
     MPI_Type_commit(&gaps);
     MPI_Op_create(add, 0, &ordered);
@@ -52,6 +59,8 @@ void memory_calls_end(void)
     free(recv);
     free(counts);
     free(displs);
+    free(owns);
+    free(blocks);
     MPI_Type_free(&gaps);
     MPI_Op_free(&ordered);
 }
@@ -136,6 +145,23 @@ static int exchange_gaps(MPI_Comm comm, MPI_Request *request)
 static int exchange_in_place(MPI_Comm comm, MPI_Request *request)
 {
     return MPI_Ialltoall(MPI_IN_PLACE, 0, MPI_INT, recv, block, MPI_INT, comm, request);
+}
+
+static int exchange_unequal(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Ialltoallv(send, owns, displs, MPI_INT, recv, counts, displs, MPI_INT, comm,
+                          request);
+}
+
+static int exchange_unequal_gaps(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Ialltoallv(send, owns, displs, gaps, recv, counts, displs, gaps, comm, request);
+}
+
+static int exchange_unequal_in_place(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Ialltoallv(MPI_IN_PLACE, NULL, NULL, MPI_INT, recv, blocks, displs, MPI_INT, comm,
+                          request);
 }
 
 /* ----------------------------------------------------------- the extension's */
@@ -235,6 +261,12 @@ static int make_exchange(MPI_Comm comm, MPI_Request *request)
     return MPI_Alltoall_init(send, block, gaps, recv, block, gaps, comm, MPI_INFO_NULL, request);
 }
 
+static int make_exchange_unequal(MPI_Comm comm, MPI_Request *request)
+{
+    return MPI_Alltoallv_init(send, owns, displs, gaps, recv, counts, displs, gaps, comm,
+                              MPI_INFO_NULL, request);
+}
+
 const memory_call_t memory_plain[MEMORY_PLAIN] = {
     {.name = "Iallgather", .start = gather},
     {.name = "Iallgather into gaps", .start = gather_into_gaps},
@@ -249,6 +281,9 @@ const memory_call_t memory_plain[MEMORY_PLAIN] = {
     {.name = "Ialltoall", .start = exchange},
     {.name = "Ialltoall of gaps", .start = exchange_gaps},
     {.name = "Ialltoall in place", .start = exchange_in_place},
+    {.name = "Ialltoallv", .start = exchange_unequal},
+    {.name = "Ialltoallv of gaps", .start = exchange_unequal_gaps},
+    {.name = "Ialltoallv in place", .start = exchange_unequal_in_place},
     {.name = "Iallgather_compute", .start = consume},
     {.name = "Allgather_compute into gaps", .start = consume_gaps},
     {.name = "Iallgatherv_compute", .start = consume_unequal},
@@ -264,6 +299,7 @@ const memory_call_t memory_persistent[MEMORY_PERSISTENT] = {
     {.name = "Reduce_scatter_init in place", .start = make_reduce_unequal},
     {.name = "Allreduce_init in place", .start = make_reduce_all},
     {.name = "Alltoall_init of gaps", .start = make_exchange},
+    {.name = "Alltoallv_init of gaps", .start = make_exchange_unequal},
 };
 
 const memory_call_t memory_no_ring[MEMORY_NO_RING] = {

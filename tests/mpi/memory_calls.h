@@ -15,8 +15,8 @@ typedef struct memory_call {
     bool reduces;
 } memory_call_t;
 
-#define MEMORY_PLAIN      19 /* those that any rank refuses by itself */
-#define MEMORY_PERSISTENT 6  /* the request is made, and not started */
+#define MEMORY_PLAIN      22 /* those that any rank refuses by itself */
+#define MEMORY_PERSISTENT 7  /* the request is made, and not started */
 extern const memory_call_t memory_plain[MEMORY_PLAIN], memory_persistent[MEMORY_PERSISTENT];
 /* The last of them, the extension's, take plain collectives where flash is not used. */
 #define MEMORY_FALLBACK 6

@@ -49,12 +49,16 @@ ends_cleanly() {
 if sanitized; then
     skip 'memory that cannot be had' 'sanitizers have allocators of their own'
 else
+    cases=(on_all on_one segments fallback scratch chains)
     for np in 2 3; do
-        mpi "$np" -- test_no_memory
+        mpi "$np" -- test_no_memory "${cases[@]}"
     done
     mpi 4 --mca coll_flash_progress off -- test_no_memory on_one
     mpi 3 -x UCX_FLASH_TLS=tcp -- test_no_memory on_one
     mpi 3 --mca coll_flash_segment_bytes 512 -- test_no_memory segments
+    options --mca coll_flash_costs "$costs_folder/small_rings"
+    mpi 3 -- test_no_memory shared
+    options --mca coll_flash_algorithm ring
     select_coll ^flash
     mpi 3 -- test_no_memory fallback
     select_coll flash

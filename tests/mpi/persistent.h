@@ -15,6 +15,7 @@
 #define MPI_Allgatherv_init           MPIX_Allgatherv_init
 #define MPI_Allreduce_init            MPIX_Allreduce_init
 #define MPI_Alltoall_init             MPIX_Alltoall_init
+#define MPI_Alltoallv_init            MPIX_Alltoallv_init
 #define MPI_Bcast_init                MPIX_Bcast_init
 #define MPI_Gather_init               MPIX_Gather_init
 #define MPI_Reduce_init               MPIX_Reduce_init

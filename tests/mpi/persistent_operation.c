@@ -5,9 +5,9 @@
  */
 #include "persistent_operation.h"
 
-static const char *const names[] = {"Allgather_init",      "Allgatherv_init",
-                                    "Reduce_scatter_init", "Reduce_scatter_block_init",
-                                    "Allreduce_init",      "Alltoall_init"};
+static const char *const names[] = {
+    "Allgather_init", "Allgatherv_init", "Reduce_scatter_init", "Reduce_scatter_block_init",
+    "Allreduce_init", "Alltoall_init",   "Alltoallv_init"};
 enum { CANARY = -77 };
 
 static bool is_gather(const operation_t *operation)
@@ -18,7 +18,7 @@ static bool is_gather(const operation_t *operation)
 /* Each rank has another block for each. */
 static bool exchanges(const operation_t *operation)
 {
-    return operation->kind == ALLTOALL;
+    return operation->kind == ALLTOALL || operation->kind == ALLTOALLV;
 }
 
 /* What `rank` contributes at an element of its block, or of all blocks, in the start `round`. */
@@ -78,6 +78,11 @@ static void make_request(operation_t *operation)
     case ALLREDUCE:
         MPI_Allreduce_init(send, recv, own, MPI_INT64_T, op, operation->comm, MPI_INFO_NULL,
                            &operation->request);
+        break;
+    case ALLTOALLV:
+        MPI_Alltoallv_init(send, operation->counts, operation->displs, MPI_INT64_T, recv,
+                           operation->counts, operation->displs, MPI_INT64_T, operation->comm,
+                           MPI_INFO_NULL, &operation->request);
         break;
     default:
         MPI_Alltoall_init(send, own, MPI_INT64_T, recv, own, MPI_INT64_T, operation->comm,

@@ -11,7 +11,16 @@
 #include "mpitest.h"
 #include "persistent.h"
 
-enum { ALLGATHER, ALLGATHERV, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, ALLREDUCE, ALLTOALL, KINDS };
+enum {
+    ALLGATHER,
+    ALLGATHERV,
+    REDUCE_SCATTER,
+    REDUCE_SCATTER_BLOCK,
+    ALLREDUCE,
+    ALLTOALL,
+    ALLTOALLV,
+    KINDS
+};
 
 /* One request, with its arguments. Blocks of int64_t. */
 typedef struct operation {

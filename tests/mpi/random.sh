@@ -64,7 +64,7 @@ share 5 2 --mca coll_flash_progress off -- --threads=4
 # Besides: some operations around the ring and some passed on, as by default; none.
 options
 share 2 4 -- --most=1000000
-share 2 5 --mca coll_flash_costs "$costs_folder/small_rings" --
+share 10 5 --mca coll_flash_costs "$costs_folder/small_rings" --
 share 4 4 --mca coll_flash_costs "$costs_folder/pairwise" -- --most=100000
 share 2 3 --mca coll_flash_costs "$costs_folder/pairwise" --mca coll_flash_segment_bytes 512 -- --threads=2
 share 5 1 --

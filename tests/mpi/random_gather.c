@@ -104,9 +104,35 @@ static size_t place_in_a_row(operation_t *operation)
     return (size_t) operation->size * (size_t) operation->counts[0];
 }
 
+/* An all-to-all of unequal blocks: as many units go from one rank to another as come back. */
+static bool has_pairs(const operation_t *operation)
+{
+    return operation->exchanges && operation->unequal;
+}
+
+static int units_with(const operation_t *operation, int other)
+{
+    return operation
+        ->blocks[has_pairs(operation) ? (operation->rank + other) % operation->size : other];
+}
+
+/* Of equal blocks, or the only one. */
 static int send_count(const operation_t *operation)
 {
     return operation->blocks[operation->rank] * operation->send_type.per_unit;
+}
+
+/* Where what goes to a rank begins, in elements, and how many these are. */
+static int sent_to(const operation_t *operation, int rank, int *count)
+{
+    int before = 0;
+
+    for (int k = 0; k < rank && operation->exchanges; k++) {
+        before += units_with(operation, k) * operation->send_type.per_unit;
+    }
+    *count = operation->exchanges ? units_with(operation, rank) * operation->send_type.per_unit
+                                  : send_count(operation);
+    return before;
 }
 
 /* Whose pattern a block holds that goes from a rank to another one. */
@@ -118,15 +144,16 @@ static int owner_of(const operation_t *operation, int from, int to)
 static void make_send_image(operation_t *operation)
 {
     const typed_t *send = &operation->send_type;
-    size_t count = (size_t) send_count(operation);
-    int blocks = operation->exchanges ? operation->size : 1;
+    int blocks = operation->exchanges ? operation->size : 1, count, last;
+    int begin = sent_to(operation, blocks - 1, &last);
 
     make_image(&operation->send, typed_margin(send),
-               (size_t) blocks * count * (size_t) send->extent, typed_margin(send),
+               (size_t) (begin + last) * (size_t) send->extent, typed_margin(send),
                operation->salt + 1);
     for (int k = 0; k < blocks; k++) {
-        typed_write(send, operation->send.buffer + (ptrdiff_t) ((size_t) k * count) * send->extent,
-                    count, owner_of(operation, operation->rank, k), operation->salt);
+        begin = sent_to(operation, k, &count);
+        typed_write(send, operation->send.buffer + (ptrdiff_t) begin * send->extent, (size_t) count,
+                    owner_of(operation, operation->rank, k), operation->salt);
     }
     memcpy(operation->send.wanted, operation->send.memory, operation->send.bytes);
 }
@@ -170,20 +197,48 @@ static size_t total_bytes(const operation_t *operation, size_t unit)
  * Open MPI 4.1.4 sends wrong bytes from types that have a gap at their end alone, where a message
  * longer than 64 KiB is packed in parts (flash packs a block at once). What it gets stays short.
  */
-void shorten_blocks(operation_t *operation, size_t unit)
+static void shorten_block(operation_t *operation, int block, size_t unit)
 {
     enum { SHORT = 4096 };
 
+    if ((size_t) operation->blocks[block] * unit > SHORT) {
+        operation->blocks[block] = (int) (SHORT / unit);
+    }
+}
+
+void shorten_blocks(operation_t *operation, size_t unit)
+{
     for (int rank = 0; rank < operation->size; rank++) {
-        if ((size_t) operation->blocks[rank] * unit > SHORT) {
-            operation->blocks[rank] = (int) (SHORT / unit);
+        shorten_block(operation, rank, unit);
+    }
+}
+
+/* Each block goes its own way; a rank's call counts as the ring's if one that comes or goes does. */
+static void draw_pairs(operation_t *operation, size_t unit)
+{
+    size_t size = (size_t) operation->size;
+    bool all_by_ring = takes_ring(operation, size);
+
+    operation->in_place &= all_by_ring; /* see may_be_in_place() in test_alltoallv.c */
+    operation->shared = !all_by_ring;
+    operation->persistent &= all_by_ring || !options.watch_memory;
+    operation->ring = all_by_ring;
+    for (int k = 0; k < operation->size && !all_by_ring; k++) {
+        int block = (operation->rank + k) % operation->size;
+        size_t bytes = (size_t) operation->blocks[block] * unit;
+
+        if (bytes > 0 && takes_ring(operation, size * bytes)) {
+            operation->ring |= k != operation->rank;
+        } else {
+            shorten_block(operation, block, unit);
         }
     }
 }
 
 void draw_gather(operation_t *operation, uint64_t *all)
 {
-    static const char *const names_of_exchanges[] = {"MPI_Ialltoall", "MPI_Alltoall_init"};
+    static const char *const names_of_exchanges[2][2] = {{"MPI_Ialltoall", "MPI_Alltoall_init"},
+                                                         {"MPI_Ialltoallv", "MPI_Alltoallv_init"}};
     static const char *const names[3][2] = {{"MPI_Iallgather", "MPI_Iallgatherv"},
                                             {"MPIX_Iallgather_compute", "MPIX_Iallgatherv_compute"},
                                             {"MPI_Allgather_init", "MPI_Allgatherv_init"}};
@@ -197,18 +252,23 @@ void draw_gather(operation_t *operation, uint64_t *all)
         draw_with_root(operation, unit);
         return;
     }
-    operation->ring = takes_ring(operation, total_bytes(operation, unit));
-    operation->persistent &= may_persist(operation);
-    form = operation->persistent ? 2 : operation->compute;
-    operation->name = operation->exchanges ? names_of_exchanges[operation->persistent]
-                                           : names[form][operation->unequal];
-    if (!operation->ring) {
-        shorten_blocks(operation, unit);
-        operation->recdbl = goes_recdbl(operation, total_bytes(operation, unit));
-        operation->ring = operation->recdbl;
+    if (has_pairs(operation)) {
+        draw_pairs(operation, unit);
+    } else {
+        operation->ring = takes_ring(operation, total_bytes(operation, unit));
+        operation->persistent &= may_persist(operation);
+        if (!operation->ring) {
+            shorten_blocks(operation, unit);
+            operation->recdbl = goes_recdbl(operation, total_bytes(operation, unit));
+            operation->ring = operation->recdbl;
+        }
     }
+    form = operation->persistent ? 2 : operation->compute;
+    operation->name = operation->exchanges
+                          ? names_of_exchanges[operation->unequal][operation->persistent]
+                          : names[form][operation->unequal];
     for (int rank = 0; rank < operation->size; rank++) {
-        operation->counts[rank] = operation->blocks[rank] * operation->recv_type.per_unit;
+        operation->counts[rank] = units_with(operation, rank) * operation->recv_type.per_unit;
     }
     make_images(operation);
 }
@@ -265,10 +325,27 @@ static int start_compute(operation_t *o, const void *send, int count, MPI_Reques
                                          consume, o, hints_of(o), o->comm, request);
 }
 
+static int start_pairs(operation_t *o, const void *send, MPI_Request *request)
+{
+    MPI_Datatype from = o->send_type.type, to = o->recv_type.type;
+    int *counts = o->sent_counts, *displs = o->sent_counts + o->size;
+
+    for (int rank = 0; rank < o->size; rank++) {
+        displs[rank] = sent_to(o, rank, &counts[rank]);
+    }
+    return o->persistent ? MPI_Alltoallv_init(send, counts, displs, from, o->recv.buffer, o->counts,
+                                              o->displs, to, o->comm, MPI_INFO_NULL, request)
+                         : MPI_Ialltoallv(send, counts, displs, from, o->recv.buffer, o->counts,
+                                          o->displs, to, o->comm, request);
+}
+
 static int start_exchange(operation_t *o, const void *send, int count, MPI_Request *request)
 {
     MPI_Datatype from = o->send_type.type, to = o->recv_type.type;
 
+    if (o->unequal) {
+        return start_pairs(o, send, request);
+    }
     return o->persistent ? MPI_Alltoall_init(send, count, from, o->recv.buffer, o->counts[0], to,
                                              o->comm, MPI_INFO_NULL, request)
                          : MPI_Ialltoall(send, count, from, o->recv.buffer, o->counts[0], to,

@@ -153,16 +153,17 @@ static operation_t *draw_operation(sequence_t *sequence, const slot_t *slot)
     operation->everywhere = prng_percent(&all, 40) && !operation->gathers && !operation->compute;
     operation->exchanges = prng_percent(&all, 40) && operation->gathers && !operation->compute;
     draw_root(operation);
-    operation->unequal &= !operation->exchanges && !(operation->rooted && operation->gathers);
+    operation->unequal &= !(operation->rooted && operation->gathers);
     operation->free_early = prng_percent(&operation->own, 50);
     operation->blocks = get_memory(size * sizeof(int));
     operation->counts = get_memory(size * sizeof(int));
     operation->displs = get_memory(size * sizeof(int));
+    operation->sent_counts = get_memory(2 * size * sizeof(int));
     draw_hints(operation, &all);
     (operation->gathers ? draw_gather : draw_reduce)(operation, &all);
     operation->type = operation->gathers ? operation->recv_type.type : operation->reduction.type;
     MPI_Type_size(operation->type, &operation->type_size);
-    if (operation->persistent && !operation->ring) {
+    if (operation->persistent && (!operation->ring || operation->shared)) {
         operation->free_early = false; /* Open MPI 4.1's own requests do not keep their types */
     }
     expect_path(operation);
@@ -232,6 +233,7 @@ void finish_operation(operation_t *operation)
     free(operation->blocks);
     free(operation->counts);
     free(operation->displs);
+    free(operation->sent_counts);
     free(operation);
 }
 

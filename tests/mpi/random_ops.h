@@ -92,7 +92,8 @@ struct operation {
     bool gathers, compute, unequal, blocking, free_early;
     bool in_place;   /* equal on all ranks, but for a reduce, a gather or a scatter: its root's */
     bool everywhere; /* an allreduce, whose vector is all blocks */
-    bool exchanges;  /* an all-to-all, of equal blocks: it gathers others on each rank */
+    bool exchanges;  /* an all-to-all: it gathers others on each rank */
+    bool shared;     /* of unequal blocks, some of which may fall back */
     bool rooted;     /* a broadcast, of one block, or a reduce, whose vector is all blocks, */
     bool collects;   /* or a gather, of equal blocks, */
     bool deals;      /* or a scatter, likewise, */
@@ -106,6 +107,7 @@ struct operation {
     int *blocks;   /* length of each rank's, in units (gathers) or elements; equal on all ranks */
     int *counts;   /* the same in elements of the receive type */
     int *displs;   /* gathers */
+    int *sent_counts;  /* an all-to-all's of unequal blocks, with their places behind them */
     MPI_Datatype type; /* of the result, which may have been freed since */
     int type_size;
     image_t send, recv;

@@ -41,7 +41,9 @@ static bool may_block(const operation_t *operation)
     bool form =
         !operation->rooted || (operation->gathers && !operation->collects && !operation->deals);
 
-    return form && !operation->compute && !operation->persistent;
+    bool pairs = operation->exchanges && operation->unequal;
+
+    return form && !pairs && !operation->compute && !operation->persistent;
 }
 
 /*

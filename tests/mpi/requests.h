@@ -17,6 +17,7 @@ typedef struct operation {
     MPI_Comm comm;
     int number, rank, size;
     int64_t *send, *recv;
+    int *counts, *displs; /* an all-to-all's with counts; else NULL */
 } operation_t;
 
 /* requests_operation.c */

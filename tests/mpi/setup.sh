@@ -87,6 +87,16 @@ beside point 'a rank that is late: said, with cause and remedy, and all goes wel
     says + 'waits for all ranks to make their first such call' 3 --mca coll_flash_stall_seconds 1 -- test_setup slow
 # Programs that are linked with flash: random calls of all kinds, the extension's among them.
 mpi 3 --mca coll_flash_setup call -- random_ops
+# Calls that are shared with the fallback: its part begins at once, the other one is held, or falls back.
+shared=(--mca coll_flash_setup call --mca coll_flash_algorithm auto --mca coll_flash_costs "$costs_folder/small_rings")
+mpi 3 "${shared[@]}" -- test_alltoallv many handles_gone communicators
+long mpi 5 "${shared[@]}" -- test_alltoallv many handles_gone communicators
+long mpi 3 "${shared[@]}" -- random_ops
+shared_refused() {
+    says 1 'cannot use UCX' 3 "${shared[@]}" -- "${on_rank[@]}" 1 UCX_FLASH_TLS=nonsense \
+        "$programs/flash_tests" test_alltoallv counts many communicators
+}
+point 'calls that are shared with the fallback, UCX is not usable on one rank: both parts fall back' shared_refused
 # Open MPI takes libnbc's tags at times that differ from rank to rank.
 mpi 3 --mca coll_flash_setup call -- test_allreduce beside_idup
 

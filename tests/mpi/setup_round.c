@@ -26,6 +26,13 @@ void setup_open_round(setup_round_t *round, MPI_Comm comm, int salt)
     round->gathered = setup_ints(all);
     round->again = setup_ints(all);
     round->exchanged = setup_ints(all);
+    round->exchanged_again = setup_ints(all);
+    round->counts = setup_ints((size_t) round->size);
+    round->displs = setup_ints((size_t) round->size);
+    for (int rank = 0; rank < round->size; rank++) {
+        round->counts[rank] = SETUP_COUNT;
+        round->displs[rank] = rank * SETUP_COUNT;
+    }
     round->reduced = setup_ints(SETUP_COUNT);
     round->block = setup_ints(SETUP_COUNT);
     round->passed = setup_ints(SETUP_COUNT);
@@ -37,7 +44,8 @@ void setup_open_round(setup_round_t *round, MPI_Comm comm, int salt)
     }
     for (size_t k = 0; k < all; k++) {
         round->spread[k] = 10 * round->rank + (int) (k / SETUP_COUNT) + salt;
-        round->gathered[k] = round->again[k] = round->exchanged[k] = round->collected[k] = -1;
+        round->gathered[k] = round->again[k] = round->collected[k] = -1;
+        round->exchanged[k] = round->exchanged_again[k] = -1;
     }
 }
 
@@ -53,6 +61,8 @@ void setup_call_all(setup_round_t *round)
     MPI_Iscan(&round->rank, &round->scanned, 1, MPI_INT, MPI_SUM, comm, next++);
     MPI_Ialltoall(round->spread, SETUP_COUNT, MPI_INT, round->exchanged, SETUP_COUNT, MPI_INT, comm,
                   next++);
+    MPI_Ialltoallv(round->spread, round->counts, round->displs, MPI_INT, round->exchanged_again,
+                   round->counts, round->displs, MPI_INT, comm, next++);
     MPI_Iallgather(round->sent, SETUP_COUNT, MPI_INT, round->again, SETUP_COUNT, MPI_INT, comm,
                    next++);
     MPI_Ireduce_scatter_block(round->spread, round->block, SETUP_COUNT, MPI_INT, MPI_SUM, comm,
@@ -77,7 +87,8 @@ static bool all_gathered(const setup_round_t *round, const int *gathered)
 void setup_end_round(setup_round_t *round)
 {
     int size = round->size, ranks = size * (size - 1) / 2;
-    bool reduced = true, exchanged = true, block = true, passed = true, summed = true;
+    bool reduced = true, exchanged = true, exchanged_again = true, block = true, passed = true,
+         summed = true;
 
     MPI_Waitall(round->calls, round->requests, MPI_STATUSES_IGNORE);
     for (int k = 0; k < SETUP_COUNT; k++) {
@@ -89,7 +100,10 @@ void setup_end_round(setup_round_t *round)
         passed &= round->passed[k] == k + round->salt;
     }
     for (int k = 0; k < size * SETUP_COUNT; k++) {
-        exchanged &= round->exchanged[k] == 10 * (k / SETUP_COUNT) + round->rank + round->salt;
+        int wanted = 10 * (k / SETUP_COUNT) + round->rank + round->salt;
+
+        exchanged &= round->exchanged[k] == wanted;
+        exchanged_again &= round->exchanged_again[k] == wanted;
     }
     check(all_gathered(round, round->gathered), "the first MPI_Iallgather");
     check(all_gathered(round, round->again), "the second MPI_Iallgather");
@@ -97,10 +111,12 @@ void setup_end_round(setup_round_t *round)
     check(reduced, "MPI_Iallreduce");
     check(summed, "MPI_Ireduce");
     check(exchanged, "MPI_Ialltoall");
+    check(exchanged_again, "MPI_Ialltoallv");
     check(block, "MPI_Ireduce_scatter_block");
     check(passed, "MPI_Ibcast");
     check(round->scanned == round->rank * (round->rank + 1) / 2, "MPI_Iscan");
     free(round->sent), free(round->spread), free(round->gathered), free(round->again);
+    free(round->exchanged_again), free(round->counts), free(round->displs);
     free(round->exchanged), free(round->reduced), free(round->block), free(round->passed);
     free(round->collected), free(round->summed);
 }

@@ -16,10 +16,11 @@ enum { SETUP_COUNT = 16384 }; /* ints of a block */
 typedef struct setup_round {
     MPI_Comm comm;
     int rank, size, salt;
-    int *sent, *spread, *gathered, *again, *exchanged, *reduced, *block, *passed, *collected,
-        *summed;
+    int *counts, *displs; /* of MPI_Ialltoallv */
+    int *sent, *spread, *gathered, *again, *exchanged, *exchanged_again, *reduced, *block, *passed,
+        *collected, *summed;
     int scanned;
-    MPI_Request requests[10];
+    MPI_Request requests[11];
     int calls;
 } setup_round_t;
 

@@ -13,13 +13,16 @@ enum {
     PLAIN_REDUCE_SCATTER,
     PLAIN_ALLREDUCE,
     PLAIN_ALLTOALL,
+    PLAIN_ALLTOALLV,
     COMPUTE_ALLGATHER,
     COMPUTE_REDUCE_SCATTER,
     CALLS
 };
-static const char *const call_names[] = {"Iallgather",         "Ireduce_scatter_block",
-                                         "Iallreduce",         "Ialltoall",
-                                         "Iallgather_compute", "Ireduce_scatter_block_compute"};
+static const char *const call_names[] = {
+    "Iallgather",         "Ireduce_scatter_block",        "Iallreduce", "Ialltoall", "Ialltoallv",
+    "Iallgather_compute", "Ireduce_scatter_block_compute"};
+
+enum { MOST_RANKS = 16 };
 
 static int ignore(const MPIX_Flash_block *block, void *arg)
 {
@@ -38,6 +41,8 @@ static int look(const MPIX_Flash_block *block, void *arg)
 static int start(int call, int count, int64_t *send, void *recv, MPI_Comm comm,
                  MPI_Request *request)
 {
+    static int blocks[MOST_RANKS], places[MOST_RANKS];
+
     switch (call) {
     case PLAIN_ALLGATHER:
         return MPI_Iallgather(send, count, MPI_INT64_T, recv, count, MPI_INT64_T, comm, request);
@@ -47,6 +52,13 @@ static int start(int call, int count, int64_t *send, void *recv, MPI_Comm comm,
         return MPI_Iallreduce(send, recv, count, MPI_INT64_T, MPI_SUM, comm, request);
     case PLAIN_ALLTOALL:
         return MPI_Ialltoall(send, count, MPI_INT64_T, recv, count, MPI_INT64_T, comm, request);
+    case PLAIN_ALLTOALLV:
+        for (int rank = 0; rank < world_size; rank++) {
+            blocks[rank] = count;
+            places[rank] = rank * count;
+        }
+        return MPI_Ialltoallv(send, blocks, places, MPI_INT64_T, recv, blocks, places, MPI_INT64_T,
+                              comm, request);
     case COMPUTE_ALLGATHER:
         return MPIX_Iallgather_compute(send, count, MPI_INT64_T, recv, count, MPI_INT64_T, look,
                                        NULL, NULL, comm, request);
@@ -87,7 +99,8 @@ static void no_buffer(void)
     static const int counts[] = {10, 70000};
 
     for (int call = 0; call < CALLS; call++) {
-        if ((call == PLAIN_ALLREDUCE || call == PLAIN_ALLTOALL) && passes_others_on()) {
+        if ((call == PLAIN_ALLREDUCE || call == PLAIN_ALLTOALL || call == PLAIN_ALLTOALLV) &&
+            passes_others_on()) {
             continue;
         }
         for (size_t k = 0; k < LENGTH(counts); k++) {

@@ -20,6 +20,7 @@ enum {
     GATHER,
     SCATTER,
     ALLTOALL,
+    ALLTOALLV,
     KINDS
 };
 enum { ROOT = 0 };
@@ -115,6 +116,9 @@ static int post(int kind, const void *send, MPI_Request *request)
     case SCATTER:
         return MPI_Iscatter(use.send, COUNT, use.none, scattered_to(send), COUNT, use.none, ROOT,
                             MPI_COMM_WORLD, request);
+    case ALLTOALLV:
+        return MPI_Ialltoallv(send, use.counts, use.displs, use.none, use.recv, use.counts,
+                              use.displs, use.none, MPI_COMM_WORLD, request);
     default:
         return MPI_Ialltoall(send, COUNT, use.none, use.recv, COUNT, use.none, MPI_COMM_WORLD,
                              request);
@@ -151,6 +155,9 @@ static int make_lasting(int kind, const void *send, MPI_Request *request)
     case SCATTER:
         return MPI_Scatter_init(use.send, COUNT, use.none, scattered_to(send), COUNT, use.none,
                                 ROOT, MPI_COMM_WORLD, MPI_INFO_NULL, request);
+    case ALLTOALLV:
+        return MPI_Alltoallv_init(send, use.counts, use.displs, use.none, use.recv, use.counts,
+                                  use.displs, use.none, MPI_COMM_WORLD, MPI_INFO_NULL, request);
     default:
         return MPI_Alltoall_init(send, COUNT, use.none, use.recv, COUNT, use.none, MPI_COMM_WORLD,
                                  MPI_INFO_NULL, request);
