@@ -1,8 +1,8 @@
 /*
- * coll_main.c: the ten programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
- * flash_ireduce_scatter_block, flash_iallreduce, flash_ialltoall, flash_ibcast, flash_ireduce,
- * flash_igather and flash_iscatter: a
- * collective alone and under computation, as the OSU benchmarks measure it, on flash and on Open MPI's own component in one run.
+ * coll_main.c: the eleven programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
+ * flash_ireduce_scatter_block, flash_iallreduce, flash_ialltoall, flash_ialltoallv, flash_ibcast,
+ * flash_ireduce, flash_igather and flash_iscatter: a collective alone and under computation, as the
+ * OSU benchmarks measure it, on flash and on Open MPI's own component in one run.
  *
  *   mpirun --mca coll flash flash_iallgather -m 64K:4M
  *

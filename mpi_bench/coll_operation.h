@@ -1,9 +1,9 @@
 /*
  * coll_operation.h: the collective that a program measures, and its buffers.
  *
- * The ten programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
- * flash_ireduce_scatter_block, flash_iallreduce, flash_ialltoall, flash_ibcast, flash_ireduce,
- * flash_igather and flash_iscatter are the same but for the operation, which each of them defines.
+ * The eleven programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
+ * flash_ireduce_scatter_block, flash_iallreduce, flash_ialltoall, flash_ialltoallv, flash_ibcast,
+ * flash_ireduce, flash_igather and flash_iscatter are the same but for the operation, which each of them defines.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
