@@ -118,8 +118,9 @@ typedef struct flash_op_params {
     uint64_t recv_tag, send_tag;
     /*
      * A2A, pairwise: the neighbours at distances 1 to nranks - 1, in place of `left` and `right`;
-     * the caller's. The tags are completed by the bits of `recv_tag` and `send_tag`. Gather,
-     * scatter: likewise, but of a rank that is not the root, the root alone need be there.
+     * the caller's. The tags are completed by the bits of `recv_tag` and `send_tag`. Peers need be
+     * there that a step exchanges with: those that have been given are not written again, the others
+     * may be while the operation runs.
      */
     const flash_pair_t *pairs;
     /*

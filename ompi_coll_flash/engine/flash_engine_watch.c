@@ -16,13 +16,12 @@ static const flash_slot_t *waits_for_neighbour(const flash_op_t *op)
 static flash_silence_t silence_of(const flash_op_t *op, const flash_slot_t *slot)
 {
     const flash_schedule_t *schedule = &op->params.schedule;
-    flash_pair_t pair = flash_slot_pair(slot);
     bool sending = slot->state == FLASH_SLOT_SENDING;
 
     return (flash_silence_t){.user = op->params.user,
                              .watches = op->watches,
                              .not_oldest = slot != &op->slots[op->retired % op->depth],
-                             .peer = sending ? pair.right : pair.left,
+                             .peer = flash_slot_peer(slot, sending),
                              .rank = flash_slot_neighbour(slot, sending),
                              .sending = sending,
                              .step = slot->step,

@@ -50,7 +50,7 @@ static void receive(flash_slot_t *slot, size_t length)
     slot->posted_at = flash_trace_clock(op->engine->trace);
     slot->posted = slot->beginning = true;
     slot->transfer.on_device = flash_slot_is_on_device(slot, false);
-    transport->ops->recv(transport, flash_slot_pair(slot).left, flash_slot_tag(slot, false),
+    transport->ops->recv(transport, flash_slot_peer(slot, false), flash_slot_tag(slot, false),
                          ~FLASH_TAG_MARKS, slot->data, length, &slot->transfer);
     slot->beginning = false;
 }
@@ -75,7 +75,7 @@ static void post_send(flash_slot_t *slot)
     flash_slot_enter(slot, FLASH_SLOT_SENDING);
     slot->posted_at = flash_trace_clock(op->engine->trace);
     slot->posted = slot->beginning = true;
-    transport->ops->send(transport, flash_slot_pair(slot).right, tag, content, length,
+    transport->ops->send(transport, flash_slot_peer(slot, true), tag, content, length,
                          &slot->transfer);
     slot->beginning = false;
 }

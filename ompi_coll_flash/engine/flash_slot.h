@@ -10,10 +10,10 @@
 
 /* flash_slot_tags.c */
 /*
- * With whom the slot's step exchanges, and the rank that receives what is sent, or sends what is
- * received.
+ * Who receives what the slot's step sends, or sends what it receives, and its rank. Nothing else of a
+ * pair is read: the application may just have found the peer of its other direction.
  */
-flash_pair_t flash_slot_pair(const flash_slot_t *slot);
+flash_peer_t *flash_slot_peer(const flash_slot_t *slot, bool sending);
 uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending);
 /* The tag of the segment's message. */
 uint64_t flash_slot_tag(const flash_slot_t *slot, bool sending);

@@ -46,7 +46,7 @@ bool flash_slot_send_failed(flash_slot_t *slot)
         return false;
     }
     if (slot->sent_again) {
-        op->engine->transport->ops->give_up(op->engine->transport, flash_slot_pair(slot).right);
+        op->engine->transport->ops->give_up(op->engine->transport, flash_slot_peer(slot, true));
         return false;
     }
     slot->sent_again = true;

@@ -19,20 +19,37 @@ uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending)
     return flash_ring_rank(&schedule->ring, sending ? distance : schedule->ring.nranks - distance);
 }
 
-flash_pair_t flash_slot_pair(const flash_slot_t *slot)
+/* NULL: the step is between neighbours. */
+static const flash_pair_t *pair_of(const flash_slot_t *slot)
 {
     const flash_op_params_t *params = &slot->op->params;
-    flash_pair_t pair = {.left = params->left,
-                         .right = params->right,
-                         .recv_tag = params->recv_tag,
-                         .send_tag = params->send_tag};
 
-    if (flash_schedule_exchanges(params->schedule.kind)) {
-        pair = params->pairs[flash_schedule_distance(&params->schedule, slot->step) - 1];
-        pair.recv_tag |= params->recv_tag;
-        pair.send_tag |= params->send_tag;
+    return flash_schedule_exchanges(params->schedule.kind)
+               ? &params->pairs[flash_schedule_distance(&params->schedule, slot->step) - 1]
+               : NULL;
+}
+
+flash_peer_t *flash_slot_peer(const flash_slot_t *slot, bool sending)
+{
+    const flash_op_params_t *params = &slot->op->params;
+    const flash_pair_t *pair = pair_of(slot);
+
+    if (pair == NULL) {
+        return sending ? params->right : params->left;
     }
-    return pair;
+    return sending ? pair->right : pair->left;
+}
+
+static uint64_t tag_of_operation(const flash_slot_t *slot, bool sending)
+{
+    const flash_op_params_t *params = &slot->op->params;
+    const flash_pair_t *pair = pair_of(slot);
+    uint64_t tag = sending ? params->send_tag : params->recv_tag;
+
+    if (pair != NULL) {
+        tag |= sending ? pair->send_tag : pair->recv_tag;
+    }
+    return tag;
 }
 
 /* A message's step, as its sender and its receiver both count. */
@@ -48,8 +65,7 @@ static uint32_t tag_step(const flash_slot_t *slot, bool sending)
 
 uint64_t flash_slot_tag(const flash_slot_t *slot, bool sending)
 {
-    flash_pair_t pair = flash_slot_pair(slot);
-    uint64_t operation = sending ? pair.send_tag : pair.recv_tag;
+    uint64_t operation = tag_of_operation(slot, sending);
     uint64_t step = tag_step(slot, sending) & ((UINT32_C(1) << FLASH_TAG_STEP_BITS) - 1);
     uint64_t segment = slot->segment + (sending ? 0 : slot->overrun);
 

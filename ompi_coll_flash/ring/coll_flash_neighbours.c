@@ -63,7 +63,8 @@ static flash_peer_t *find_or_lose(mca_coll_flash_module_t *module, uint32_t ahea
 
 /*
  * The rank that stands so many places to the right, and as many fewer than all to the left. Once found
- * it stays so, and is not written again: operations may be under way.
+ * it stays so, and is not written again: operations may be under way, which read no peer that they do
+ * not exchange with.
  */
 static int find_pair(mca_coll_flash_module_t *module, uint32_t distance)
 {
