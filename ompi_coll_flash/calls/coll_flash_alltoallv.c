@@ -1,6 +1,6 @@
 /*
  * coll_flash_alltoallv.c: MPI's all-to-all whose blocks have lengths of their own: which of the
- * blocks go by flash's exchange, and its arguments as those of an operation.
+ * blocks go by flash's exchange (coll_flash_alltoallv_start.c).
  *
  * No rank knows all lengths, so that no cost of the whole call can decide. But the two ends of a
  * block know its bytes, since its type signature is the same at both. Each block goes the way that
@@ -28,94 +28,6 @@ typedef mca_coll_flash_arguments_t arguments_t;
 static bool is_in_place(const arguments_t *a)
 {
     return a->sendbuf == MPI_IN_PLACE;
-}
-
-/* --------------------------------------------------------------- the operation */
-
-/* The blocks of a side, of bytes: where they are in the user's buffer, or one behind another. */
-static void set_blocks(const mca_coll_flash_layout_t *layout, bool packed, int ranks,
-                       size_t *counts, ptrdiff_t *displs)
-{
-    ptrdiff_t behind = 0;
-
-    for (int rank = 0; rank < ranks; rank++) {
-        counts[rank] = mca_coll_flash_bytes_of_block(layout, rank);
-        displs[rank] = packed ? behind : mca_coll_flash_block_displ(layout, rank) * layout->extent;
-        behind += (ptrdiff_t) counts[rank];
-    }
-}
-
-static int set_sides(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *received,
-                     const mca_coll_flash_layout_t *sent, flash_schedule_t *schedule)
-{
-    int ranks = ompi_comm_size(request->module->comm);
-    flash_blocks_t blocks[2] = {{.counts = NULL}};
-    int rc = mca_coll_flash_request_blocks(request, 2, blocks);
-
-    if (rc == MPI_SUCCESS) {
-        set_blocks(received, request->scratch != NULL, ranks, request->counts, request->displs);
-        set_blocks(sent, request->packed != NULL, ranks, request->counts + ranks,
-                   request->displs + ranks);
-        schedule->blocks = blocks[0];
-        schedule->out = blocks[1];
-    }
-    return rc;
-}
-
-/* In place, on a device: what leaves is copied before anything arrives there. */
-static int copy_sent(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *sent,
-                     const void *buffer)
-{
-    char *packed = request->packed;
-    int rc = MPI_SUCCESS;
-
-    for (int rank = 0; rank < ompi_comm_size(request->module->comm) && rc == MPI_SUCCESS; rank++) {
-        size_t bytes = mca_coll_flash_bytes_of_block(sent, rank);
-
-        if (bytes > 0) {
-            rc = mca_coll_flash_copy_back(
-                request, packed,
-                (const char *) mca_coll_flash_block_of(sent, buffer, rank) + sent->true_lb, bytes);
-        }
-        packed += bytes;
-    }
-    return rc;
-}
-
-static int place(mca_coll_flash_request_t *request, const arguments_t *a, flash_op_params_t *params)
-{
-    int own = ompi_comm_rank(request->module->comm);
-    mca_coll_flash_layout_t received = mca_coll_flash_received_layout(a);
-    mca_coll_flash_layout_t sent = mca_coll_flash_sent_layout(a);
-    const void *buffer = is_in_place(a) ? a->recvbuf : a->sendbuf;
-    const void *device_input = NULL, *device_output = NULL;
-    int rc;
-
-    if (mca_coll_flash_bytes_of_block(&sent, own) !=
-        mca_coll_flash_bytes_of_block(&received, own)) {
-        return MPI_ERR_TRUNCATE;
-    }
-    rc = mca_coll_flash_place_sent(request, &sent, buffer, is_in_place(a), params, &device_input);
-    if (rc == MPI_SUCCESS) {
-        rc = mca_coll_flash_place_received(request, &received, a->recvbuf, params, &device_output);
-    }
-    if (rc == MPI_SUCCESS) {
-        rc = set_sides(request, &received, &sent, &params->schedule);
-    }
-    if (rc == MPI_SUCCESS) {
-        rc = mca_coll_flash_stage(request, is_in_place(a) ? NULL : device_input, device_output,
-                                  false, false);
-    }
-    return rc == MPI_SUCCESS && is_in_place(a) && device_input != NULL
-               ? copy_sent(request, &sent, buffer)
-               : rc;
-}
-
-static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
-                 const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
-{
-    (void) path;
-    return mca_coll_flash_start_bytes(module, ticket, a, place, request);
 }
 
 /* ------------------------------------------------------------ which blocks go how */
@@ -158,6 +70,10 @@ static share_t share_of(const mca_coll_flash_module_t *module, const arguments_t
     if (goes_by_ring(module, 1)) {
         return ALL_BLOCKS;
     }
+    if (ompi_comm_size(module->comm) > FLASH_PAIRWISE_RANKS) {
+        *reason = FLASH_COSTS_MORE;
+        return NO_BLOCKS; /* as the costs say already: counts of parts have room for so many ranks */
+    }
     *reason = FLASH_IN_PLACE;
     return is_in_place(a) ? NO_BLOCKS : LONG_BLOCKS;
 }
@@ -191,6 +107,11 @@ static bool share_blocks(const mca_coll_flash_module_t *module, const arguments_
         by_ring->received[rank] = arrives ? a->recvcounts[rank] : 0;
         rest->sent[rank] = leaves ? 0 : a->sendcounts[rank];
         rest->received[rank] = arrives ? 0 : a->recvcounts[rank];
+    }
+    if (!any) {
+        by_ring->sent[own] = by_ring->received[own] = 0;
+        rest->sent[own] = a->sendcounts[own];
+        rest->received[own] = a->recvcounts[own];
     }
     return any;
 }
@@ -230,7 +151,7 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
 }
 
 static const mca_coll_flash_collective_t collective = {
-    .start = start, .pass_on = pass_on, .init = pass_on_each_time};
+    .start = mca_coll_flash_start_alltoallv, .pass_on = pass_on, .init = pass_on_each_time};
 
 /* In place, MPI leaves the send side undefined. */
 static arguments_t arguments_of(const void *sendbuf, flash_counts_t sendcounts,

@@ -8,153 +8,15 @@
 
 #include <stdlib.h>
 
-#include "device/flash_device.h"
+#include "calls/coll_flash_bounce_sides.h"
 #include "device/flash_stager.h"
 
-/* A buffer of a call, and the blocks there. In place there is no send buffer. */
-typedef struct side {
-    const void *buffer;
-    MPI_Datatype type;
-    int blocks;
-    flash_count_t count;   /* of each block, if counts is NULL */
-    flash_counts_t counts; /* likewise, or NULL */
-    flash_displs_t displs; /* in elements; NULL: one block behind another */
-    const void *device;    /* where the first data lie, if in a device's memory; or NULL */
-    ptrdiff_t first, end;  /* elements that the blocks lie in */
-} side_t;
-
-typedef struct sides {
-    side_t sent, received;
-} sides_t;
-
-static ptrdiff_t block_count(const side_t *side, int block)
-{
-    return side->counts == NULL ? side->count : side->counts[block];
-}
-
-/* Where a block begins, of equal blocks or of those with displacements. */
-static ptrdiff_t block_displ(const side_t *side, int block)
-{
-    return side->displs == NULL ? (ptrdiff_t) block * side->count : side->displs[block];
-}
-
-/* Where all its blocks lie, but empty ones, whose places mean nothing. */
-static void find_ends(side_t *side)
-{
-    const void *data = mca_coll_flash_first_data(side->buffer, side->count, side->counts,
-                                                 side->displs, side->type, side->blocks);
-    ptrdiff_t next = 0;
-
-    side->device = flash_device_owns(data) ? data : NULL;
-    for (int block = 0; block < side->blocks; block++) {
-        ptrdiff_t begin = side->displs == NULL ? next : side->displs[block];
-
-        next = begin + block_count(side, block);
-        if (next > begin) {
-            bool none_yet = side->first == side->end;
-
-            side->first = none_yet || begin < side->first ? begin : side->first;
-            side->end = none_yet || next > side->end ? next : side->end;
-        }
-    }
-}
+typedef mca_coll_flash_side_t side_t;
+typedef mca_coll_flash_sides_t sides_t;
 
 static bool is_in_place(const mca_coll_flash_arguments_t *a)
 {
     return a->sendbuf == MPI_IN_PLACE;
-}
-
-/* All blocks of the ranks, as the receive side's arguments describe them. */
-static side_t all_blocks(const mca_coll_flash_arguments_t *a, const void *buffer, int ranks)
-{
-    return (side_t){.buffer = buffer,
-                    .type = a->recvtype,
-                    .blocks = ranks,
-                    .count = a->recvcount,
-                    .counts = a->recvcounts,
-                    .displs = a->displs};
-}
-
-/* Blocks for the ranks, as the send side's arguments describe them. */
-static side_t sent_blocks(const mca_coll_flash_arguments_t *a, int ranks)
-{
-    return (side_t){.buffer = a->sendbuf,
-                    .type = a->sendtype,
-                    .blocks = ranks,
-                    .count = a->sendcount,
-                    .counts = a->sendcounts,
-                    .displs = a->sdispls};
-}
-
-static side_t one_block(const void *buffer, flash_count_t count, MPI_Datatype type)
-{
-    return (side_t){.buffer = buffer, .type = type, .blocks = 1, .count = count};
-}
-
-/* In place, a reduce-scatter's receive buffer is that of all contributions. */
-static sides_t sides_of(const mca_coll_flash_arguments_t *a, ompi_communicator_t *comm)
-{
-    int ranks = ompi_comm_size(comm);
-    flash_count_t own = a->recvcounts == NULL ? a->recvcount : a->recvcounts[ompi_comm_rank(comm)];
-    bool root = ompi_comm_rank(comm) == a->root;
-    sides_t sides;
-
-    switch (a->kind) {
-    case FLASH_ALLGATHER:
-        sides.sent = one_block(a->sendbuf, a->sendcount, a->sendtype);
-        sides.received = all_blocks(a, a->recvbuf, ranks);
-        break;
-    case FLASH_REDUCE_SCATTER:
-        sides.sent = all_blocks(a, a->sendbuf, ranks);
-        sides.received = is_in_place(a) ? all_blocks(a, a->recvbuf, ranks)
-                                        : one_block(a->recvbuf, own, a->recvtype);
-        break;
-    case FLASH_BCAST: /* the root sends, and all others receive */
-        sides.sent = one_block(a->sendbuf, a->sendcount, a->sendtype);
-        sides.received = one_block(a->recvbuf, root ? 0 : a->recvcount, a->recvtype);
-        break;
-    case FLASH_REDUCE: /* the root receives */
-        sides.sent = one_block(a->sendbuf, a->recvcount, a->recvtype);
-        sides.received = one_block(root ? a->recvbuf : NULL, root ? a->recvcount : 0, a->recvtype);
-        break;
-    case FLASH_ALLTOALL:
-        sides.sent = sent_blocks(a, ranks);
-        sides.received = all_blocks(a, a->recvbuf, ranks);
-        break;
-    case FLASH_GATHER: /* the root receives */
-        sides.sent = one_block(a->sendbuf, a->sendcount, a->sendtype);
-        sides.received = all_blocks(a, a->recvbuf, root ? ranks : 0);
-        break;
-    case FLASH_SCATTER: /* the root sends */
-        sides.sent = sent_blocks(a, root ? ranks : 0);
-        sides.received =
-            one_block(a->recvbuf, a->recvbuf == MPI_IN_PLACE ? 0 : a->recvcount, a->recvtype);
-        break;
-    default:
-        sides.sent = one_block(a->sendbuf, a->recvcount, a->recvtype);
-        sides.received = one_block(a->recvbuf, a->recvcount, a->recvtype);
-    }
-    if (is_in_place(a)) {
-        sides.sent = one_block(NULL, 0, a->recvtype);
-    }
-    find_ends(&sides.sent);
-    find_ends(&sides.received);
-    return sides;
-}
-
-/*
- * A result is copied back with what lies between its data: that must be nobody's. A predefined
- * type's padding is.
- */
-static bool may_copy_back(MPI_Datatype type)
-{
-    size_t size;
-    ptrdiff_t extent;
-
-    ompi_datatype_type_size(type, &size);
-    ompi_datatype_type_extent(type, &extent);
-    return ompi_datatype_is_predefined(type) ||
-           (ompi_datatype_is_contiguous_memory_layout(type, 2) && extent == (ptrdiff_t) size);
 }
 
 /* ---------------------------------------------------------------- making them */
@@ -189,41 +51,66 @@ static char *take_room(const side_t *side, char **at)
 
 /* Elements of a buffer from the `first` on, and their place in the bounce. */
 static flash_host_bounce_part_t part_of(const side_t *side, const void *host, ptrdiff_t first,
-                                        ptrdiff_t count, bool sent)
+                                        ptrdiff_t place, ptrdiff_t count, bool sent)
 {
     ptrdiff_t extent, gap;
     size_t size = span_of(side->type, count, &gap);
 
     ompi_datatype_type_extent(side->type, &extent);
-    gap += first * extent;
-    return (flash_host_bounce_part_t){.device = (char *) (uintptr_t) side->buffer + gap,
-                                      .host = (char *) (uintptr_t) host + gap,
+    return (flash_host_bounce_part_t){.device =
+                                          (char *) (uintptr_t) side->buffer + gap + first * extent,
+                                      .host = (char *) (uintptr_t) host + gap + place * extent,
                                       .size = size,
                                       .sent = sent};
 }
 
-/* What the call reads in place: an allgather or a gather the own block, all others everything. */
-static flash_host_bounce_part_t read_in_place(flash_kind_t kind, const side_t *side,
-                                              const void *host, int rank)
+static flash_host_bounce_part_t block_of(const side_t *side, const void *host, int block, bool sent)
 {
-    return flash_schedule_gathers(kind)
-               ? part_of(side, host, block_displ(side, rank), block_count(side, rank), false)
-               : part_of(side, host, side->first, side->end - side->first, false);
+    return part_of(side, host, mca_coll_flash_side_displ(side, block),
+                   mca_coll_flash_side_place(side, block), mca_coll_flash_side_count(side, block),
+                   sent);
 }
 
-/* Blocks that lie one behind another are one part. */
-static void add_result(flash_host_bounce_t *bounce, flash_host_bounce_part_t part)
+static flash_host_bounce_part_t all_of(const side_t *side, const void *host, bool sent)
 {
-    flash_host_bounce_part_t *last = bounce->outs > 0 ? &bounce->out[bounce->outs - 1] : NULL;
+    return part_of(side, host, side->first, side->first, side->end - side->first, sent);
+}
+
+/* Blocks that lie one behind another, on the device and in the bounce, are one part. */
+static void add(flash_host_bounce_part_t *parts, size_t *count, flash_host_bounce_part_t part)
+{
+    flash_host_bounce_part_t *last = *count > 0 ? &parts[*count - 1] : NULL;
 
     if (part.size == 0) {
         return;
     }
-    if (last != NULL && last->device + last->size == part.device) {
+    if (last != NULL && last->device + last->size == part.device &&
+        last->host + last->size == part.host) {
         last->size += part.size;
     } else {
-        bounce->out[bounce->outs++] = part;
+        parts[(*count)++] = part;
     }
+}
+
+/* What the call reads: in one copy, unless that would be of more than its blocks. */
+static void note_sent(flash_host_bounce_t *bounce, const side_t *side, const void *host)
+{
+    if (side->places == NULL) {
+        add(bounce->in, &bounce->ins, all_of(side, host, true));
+        return;
+    }
+    for (int block = 0; block < side->blocks; block++) {
+        add(bounce->in, &bounce->ins, block_of(side, host, block, true));
+    }
+}
+
+/* What the call reads in place: an allgather or a gather the own block, all others everything. */
+static void note_in_place(flash_host_bounce_t *bounce, flash_kind_t kind, const side_t *side,
+                          const void *host, int rank)
+{
+    add(bounce->in, &bounce->ins,
+        flash_schedule_gathers(kind) ? block_of(side, host, rank, false)
+                                     : all_of(side, host, false));
 }
 
 /* What is copied back: of a reduce-scatter in place the own block, which is the first one then. */
@@ -231,12 +118,12 @@ static void note_result(flash_host_bounce_t *bounce, const mca_coll_flash_argume
                         const side_t *side, const void *host, int rank)
 {
     if (a->kind == FLASH_REDUCE_SCATTER && is_in_place(a)) {
-        add_result(bounce, part_of(side, host, 0, block_count(side, rank), false));
+        add(bounce->out, &bounce->outs,
+            part_of(side, host, 0, 0, mca_coll_flash_side_count(side, rank), false));
         return;
     }
     for (int block = 0; block < side->blocks; block++) {
-        add_result(bounce,
-                   part_of(side, host, block_displ(side, block), block_count(side, block), false));
+        add(bounce->out, &bounce->outs, block_of(side, host, block, false));
     }
 }
 
@@ -251,36 +138,71 @@ static char *take_memory(flash_host_bounce_t *bounce, const struct flash_stager 
     return bounce->pageable;
 }
 
+/* With room for the parts of both sides. NULL: there is no memory. */
+static flash_host_bounce_t *new_bounce(const sides_t *sides, bool packs)
+{
+    size_t ins = (size_t) sides->sent.blocks + 1, outs = (size_t) sides->received.blocks;
+    flash_host_bounce_t *bounce =
+        calloc(1, sizeof(*bounce) + (ins + outs) * sizeof(bounce->parts[0]));
+
+    if (bounce == NULL) {
+        return NULL;
+    }
+    bounce->in = bounce->parts;
+    bounce->out = bounce->parts + ins;
+    bounce->sent = sides->sent.device;
+    bounce->received = sides->received.device;
+    if (packs) {
+        bounce->places = malloc((ins + outs) * sizeof(bounce->places[0]));
+        if (bounce->places == NULL) {
+            free(bounce);
+            return NULL;
+        }
+    }
+    return bounce;
+}
+
 /* Puts the bounces in the place of the buffers. */
-static int make_bounces(mca_coll_flash_arguments_t *a, int rank, const sides_t *sides,
-                        const struct flash_stager *stager, flash_host_bounce_t **made)
+static void place(mca_coll_flash_arguments_t *a, int rank, const sides_t *sides, char *at,
+                  flash_host_bounce_t *bounce)
 {
     const side_t *sent = &sides->sent, *received = &sides->received;
-    flash_host_bounce_t *bounce =
-        calloc(1, sizeof(*bounce) + (size_t) received->blocks * sizeof(bounce->out[0]));
+
+    if (sent->device != NULL) {
+        a->sendbuf = take_room(sent, &at);
+        a->sdispls = sent->places == NULL ? a->sdispls : sent->places;
+        note_sent(bounce, sent, a->sendbuf);
+    }
+    if (received->device != NULL) {
+        a->recvbuf = take_room(received, &at);
+        a->displs = received->places == NULL ? a->displs : received->places;
+        if (is_in_place(a)) {
+            note_in_place(bounce, a->kind, received, a->recvbuf, rank);
+        }
+        note_result(bounce, a, received, a->recvbuf, rank);
+    }
+}
+
+static int make_bounces(mca_coll_flash_arguments_t *a, int rank, sides_t *sides,
+                        const struct flash_stager *stager, flash_host_bounce_t **made)
+{
+    bool packs = a->kind == FLASH_ALLTOALL && a->displs != NULL && !is_in_place(a);
+    flash_host_bounce_t *bounce = new_bounce(sides, packs);
     char *at;
 
     if (bounce == NULL) {
         return MPI_ERR_NO_MEM;
     }
-    bounce->sent = sent->device;
-    bounce->received = received->device;
-    at = take_memory(bounce, stager, room_of(sent) + room_of(received));
+    if (packs) {
+        mca_coll_flash_side_pack(&sides->sent, bounce->places);
+        mca_coll_flash_side_pack(&sides->received, bounce->places + sides->sent.blocks);
+    }
+    at = take_memory(bounce, stager, room_of(&sides->sent) + room_of(&sides->received));
     if (at == NULL) {
         mca_coll_flash_bounce_free(bounce);
         return MPI_ERR_NO_MEM;
     }
-    if (sent->device != NULL) {
-        a->sendbuf = take_room(sent, &at);
-        bounce->in = part_of(sent, a->sendbuf, sent->first, sent->end - sent->first, true);
-    }
-    if (received->device != NULL) {
-        a->recvbuf = take_room(received, &at);
-        if (is_in_place(a)) {
-            bounce->in = read_in_place(a->kind, received, a->recvbuf, rank);
-        }
-        note_result(bounce, a, received, a->recvbuf, rank);
-    }
+    place(a, rank, sides, at, bounce);
     *made = bounce;
     return MPI_SUCCESS;
 }
@@ -290,6 +212,7 @@ void mca_coll_flash_bounce_free(flash_host_bounce_t *bounce)
     if (bounce != NULL) {
         flash_stager_repay(&bounce->pinned);
         free(bounce->pageable);
+        free(bounce->places);
         free(bounce);
     }
 }
@@ -305,7 +228,7 @@ static bool find_on_device(const mca_coll_flash_arguments_t *arguments, ompi_com
     if (path == FLASH_FALLBACK && arguments->op == NULL && flash_compat_takes_devices()) {
         return false;
     }
-    *sides = sides_of(arguments, comm);
+    *sides = mca_coll_flash_sides_of(arguments, comm);
     return sides->sent.device != NULL || sides->received.device != NULL;
 }
 
@@ -321,7 +244,8 @@ int mca_coll_flash_bounce_find(mca_coll_flash_arguments_t *arguments, ompi_commu
     if (!find_on_device(arguments, comm, path, &sides)) {
         return MPI_SUCCESS;
     }
-    if (sides.received.device != NULL && !may_copy_back(arguments->recvtype)) {
+    if (sides.received.device != NULL && !mca_coll_flash_side_is_dense(arguments->recvtype)) {
+        /* It would be copied back with what lies between its data. */
         return mca_coll_flash_refuse_gaps();
     }
     rc = mca_coll_flash_open_stager(sides.sent.device, sides.received.device, order, stager);

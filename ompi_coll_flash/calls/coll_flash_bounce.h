@@ -26,12 +26,14 @@ typedef struct flash_host_bounce_part {
 
 typedef struct flash_host_bounce {
     const void *sent,
-        *received;       /* where these buffers' data begin, if in a device's memory; or NULL */
-    flash_loan_t pinned; /* the bounces; or if there is none, */
-    void *pageable;      /* owned: likewise */
-    flash_host_bounce_part_t in; /* what the call reads; size 0: nothing */
-    size_t outs;
-    flash_host_bounce_part_t out[]; /* its result: so many, none if it goes to the host's memory */
+        *received;         /* where these buffers' data begin, if in a device's memory; or NULL */
+    flash_loan_t pinned;   /* the bounces; or if there is none, */
+    void *pageable;        /* owned: likewise */
+    flash_displ_t *places; /* owned; where the blocks of both sides are in the bounces, or NULL: as
+                              in the buffers */
+    flash_host_bounce_part_t *in, *out; /* what the call reads, and its result: */
+    size_t ins, outs;                   /* so many of `parts`, none of those in the host's memory */
+    flash_host_bounce_part_t parts[];
 } flash_host_bounce_t;
 
 /*

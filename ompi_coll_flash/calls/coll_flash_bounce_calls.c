@@ -27,12 +27,29 @@ static int tell_failed(void)
     return MPI_ERR_OTHER;
 }
 
-static int copy_at_once(const flash_fallback_t *call, const flash_host_bounce_part_t *part)
+/* What it sends. */
+static int copy_at_once(const flash_fallback_t *call)
 {
-    return part->size == 0 ||
-                   flash_stager_copy(call->stager, part->sent, part->host, part->device, part->size)
-               ? MPI_SUCCESS
-               : tell_failed();
+    const flash_host_bounce_t *bounce = call->bounce;
+
+    for (size_t k = 0; k < bounce->ins; k++) {
+        const flash_host_bounce_part_t *part = &bounce->in[k];
+
+        if (!flash_stager_copy(call->stager, part->sent, part->host, part->device, part->size)) {
+            return tell_failed();
+        }
+    }
+    return MPI_SUCCESS;
+}
+
+static size_t bytes_sent(const flash_host_bounce_t *bounce)
+{
+    size_t bytes = 0;
+
+    for (size_t k = 0; k < bounce->ins; k++) {
+        bytes += bounce->in[k].size;
+    }
+    return bytes;
 }
 
 /* In any thread. With the decrement the call may be gone. */
@@ -153,7 +170,7 @@ int mca_coll_flash_bounce(mca_coll_flash_arguments_t *arguments, ompi_communicat
     call->free_bounce = mca_coll_flash_bounce_free;
     call->stager = stager;
     call->advance = copy_result;
-    rc = copy_at_once(call, &bounce->in);
+    rc = copy_at_once(call);
     if (rc != MPI_SUCCESS) {
         flash_fallback_drop(call);
         return rc;
@@ -192,6 +209,9 @@ int mca_coll_flash_start_bounced(const mca_coll_flash_collective_t *collective,
     if (rc != MPI_SUCCESS && path != FLASH_FALLBACK) {
         return mca_coll_flash_plain_refuse(module, arguments->kind, path, rc, request);
     }
+    if (rc != MPI_SUCCESS) {
+        mca_coll_flash_leave_out(module);
+    }
     if (rc == MPI_SUCCESS && path == FLASH_FALLBACK) {
         rc = collective->pass_on(module, arguments, request);
     } else if (rc == MPI_SUCCESS) {
@@ -216,15 +236,17 @@ int mca_coll_flash_bounce_keep(mca_coll_flash_arguments_t *arguments, ompi_commu
 /* The request below has had its tag since it was made: it may be started when the copy is done. */
 static int begin_round(flash_fallback_t *call)
 {
-    flash_host_bounce_part_t *in = &call->bounce->in;
+    flash_host_bounce_t *bounce = call->bounce;
     int rc;
 
-    if (in->size > MOST_AT_ONCE) {
+    if (bytes_sent(bounce) > MOST_AT_ONCE) {
         call->advance = start_late;
-        begin_copy(call, in, true);
+        for (size_t k = 0; k < bounce->ins; k++) {
+            begin_copy(call, &bounce->in[k], true);
+        }
         return MPI_SUCCESS;
     }
-    rc = copy_at_once(call, in);
+    rc = copy_at_once(call);
     return rc == MPI_SUCCESS ? start_below(call) : rc;
 }
 

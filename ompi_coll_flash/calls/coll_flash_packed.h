@@ -101,4 +101,9 @@ int mca_coll_flash_start_bytes(mca_coll_flash_module_t *module, mca_coll_flash_t
                                const mca_coll_flash_arguments_t *arguments,
                                mca_coll_flash_place_t place, ompi_request_t **request);
 
+/* MPI_Ialltoallv; blocks without elements travel in no message. */
+int mca_coll_flash_start_alltoallv(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                                   const mca_coll_flash_arguments_t *arguments,
+                                   mca_coll_flash_path_t path, ompi_request_t **request);
+
 #endif /* COLL_FLASH_PACKED_H */

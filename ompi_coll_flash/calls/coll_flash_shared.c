@@ -50,10 +50,13 @@ static int refuse(mca_coll_flash_module_t *module, const mca_coll_flash_argument
     mca_coll_flash_request_t *refused;
     flash_steps_t taken;
 
-    if (setup != FLASH_SETUP_READY) {
+    if (setup == FLASH_SETUP_PENDING) {
         mca_coll_flash_no_memory(module->comm); /* nothing can tell the other ranks yet */
     }
-    ompi_coll_base_nbc_reserve_tags(module->comm, 1);
+    mca_coll_flash_leave_out(module);
+    if (setup == FLASH_SETUP_REFUSED) {
+        return MPI_ERR_NO_MEM;
+    }
     ticket.part = mca_coll_flash_part_of(module, by_ring, &taken);
     refused = mca_coll_flash_request_new(module, ticket, by_ring->kind);
     return refused == NULL ? MPI_ERR_NO_MEM
@@ -96,12 +99,13 @@ int mca_coll_flash_start_shared(const mca_coll_flash_collective_t *collective, c
     if (both == NULL) {
         return refuse(module, by_ring, setup, request);
     }
-    note_part(
-        both, &both->inner[0],
-        mca_coll_flash_start_bounced(collective, module, &below, FLASH_FALLBACK, &both->inner[0]));
+    /* The ring first: the rest may have to wait for a device's memory to be copied. */
     note_part(
         both, &both->inner[1],
         mca_coll_flash_start_by_ring(collective, name, module, by_ring, setup, &both->inner[1]));
+    note_part(
+        both, &both->inner[0],
+        mca_coll_flash_start_bounced(collective, module, &below, FLASH_FALLBACK, &both->inner[0]));
     flash_fallback_enlist(both, request);
     return MPI_SUCCESS;
 }

@@ -46,9 +46,10 @@ long persistent 5
 FLASH_TEST_LEVEL=multiple persistent 2
 # Calls whose long blocks go by flash, and whose short ones fall back.
 options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/small_rings"
-mpi 3 -- test_device_pairs apart
+mpi 3 -- test_device_pairs apart pieces
+mpi 3 --mca coll_flash_setup call -- test_device_pairs first apart pieces
 for np in 2 4 5; do
-    long mpi "$np" -- test_device_pairs apart
+    long mpi "$np" -- test_device_pairs apart pieces
 done
 options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/fallback"
 # Host bounces that are longer than what is kept are not pinned.

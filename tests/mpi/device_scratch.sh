@@ -29,7 +29,7 @@ little() { # NP [OPTION]...
     mpi "$np" "${least[@]}" "$@" -- test_device_two_callbacks allreduce alltoall
     mpi "$np" "${least[@]}" "$@" -- test_device_chain
     mpi "$np" "${least[@]}" "$@" -- test_device_gather
-    mpi "$np" "${least[@]}" "$@" -- test_device_pairs
+    mpi "$np" "${least[@]}" "$@" -- test_device_pairs apart in_place pieces
 }
 bounded 3
 long own_job mpi 3 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" -- test_device bounded
@@ -54,7 +54,7 @@ by_ucx() { # NP
     mpi "$1" -- test_device_two_callbacks allreduce alltoall
     mpi "$1" -- test_device_chain
     mpi "$1" -- test_device_gather
-    mpi "$1" -- test_device_pairs
+    mpi "$1" -- test_device_pairs apart in_place pieces
     mpi "$1" -- test_device_errors gaps freed streams
 }
 if [[ $FLASH_TEST_DRIVER == "$standin" ]]; then

@@ -121,6 +121,133 @@ static void run(const call_t *call)
     free(content);
 }
 
+/* ------------------------------------------ blocks in two allocations, far apart */
+
+/* Blocks of odd ranks are in the other piece, at the same places as they would be in one. */
+typedef struct spread {
+    side_t there;        /* as the call is told: from the first piece on */
+    buffer_t pieces[2];  /* each as long as the whole side */
+    int64_t *content[2]; /* what is in them, or is to be */
+} spread_t;
+
+enum { HOLE = 32 << 20 };
+
+static spread_t spread_make(const side_t *side)
+{
+    size_t bytes = (size_t) side->elements * sizeof(int64_t);
+    spread_t spread = {.there = *side, .pieces[0] = buffer_make(IN_DEVICE, bytes)};
+    buffer_t hole = buffer_make(IN_DEVICE, HOLE); /* nothing may be copied from there */
+    int64_t *begin = spread.pieces[0].data;
+
+    spread.pieces[1] = buffer_make(IN_DEVICE, bytes);
+    check(buffer_free(&hole), "wrote around a buffer");
+    for (int rank = 1; rank < world_size; rank += 2) {
+        spread.there.displs[rank] += (int) ((int64_t *) spread.pieces[1].data - begin);
+    }
+    for (int piece = 0; piece < 2; piece++) {
+        spread.content[piece] = get_memory(bytes);
+    }
+    return spread;
+}
+
+/* As fill(), with canaries where the blocks of the other piece would be. */
+static void spread_fill(spread_t *spread, const side_t *side, bool leaves, bool nothing)
+{
+    for (int piece = 0; piece < 2; piece++) {
+        side_t part = *side;
+
+        for (int rank = 0; rank < world_size; rank++) {
+            part.counts[rank] = rank % 2 == piece ? side->counts[rank] : 0;
+        }
+        fill(&part, 0, leaves, nothing, spread->content[piece]);
+    }
+}
+
+static void spread_write(const spread_t *spread)
+{
+    for (int piece = 0; piece < 2; piece++) {
+        buffer_write(&spread->pieces[piece], spread->content[piece]);
+    }
+}
+
+static void spread_check_and_free(const call_t *call, const side_t *side, spread_t *spread)
+{
+    int64_t *content = get_memory((size_t) side->elements * sizeof(int64_t));
+
+    for (int piece = 0; piece < 2; piece++) {
+        check_content(call, &spread->pieces[piece], side, content, spread->content[piece],
+                      piece == 0 ? "first piece of a" : "second piece of a", 0);
+        check(buffer_free(&spread->pieces[piece]), "wrote around a buffer");
+        free(spread->content[piece]);
+    }
+    free(content);
+}
+
+/* Short blocks, and between them some that are long enough for flash. */
+static void pieces(void)
+{
+    for (int turn = 0; turn < 8; turn++) {
+        call_t call = {.length = lengths[1], .turn = turn, .persistent = turn % 2 == 1};
+        side_t from = side_of(&call, true), to = side_of(&call, false);
+        spread_t sent = spread_make(&from), received = spread_make(&to);
+        MPI_Request request = MPI_REQUEST_NULL;
+
+        spread_fill(&sent, &from, true, false);
+        spread_write(&sent);
+        spread_fill(&received, &to, true, true);
+        spread_write(&received);
+        start(&call, &sent.there, sent.pieces[0].data, &received.there, received.pieces[0].data,
+              &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        spread_fill(&received, &to, false, false);
+        spread_check_and_free(&call, &from, &sent);
+        spread_check_and_free(&call, &to, &received);
+        if (request != MPI_REQUEST_NULL) {
+            MPI_Request_free(&request);
+        }
+    }
+    nothing_left();
+}
+
+/* A communicator's first call, of short blocks alone, which have gaps: none of them is flash's, whatever
+   the communicator's set-up has come to. */
+static void first(void)
+{
+    int counts[MOST_RANKS], displs[MOST_RANKS], pairs[MOST_RANKS], places[MOST_RANKS];
+    buffer_t memory = buffer_make(IN_DEVICE, (size_t) world_size * 4 * sizeof(int));
+    int sent[4 * MOST_RANKS], received[2 * MOST_RANKS];
+    MPI_Datatype vector, strided;
+    MPI_Request request;
+    MPI_Comm comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Type_vector(2, 1, 2, MPI_INT, &vector);
+    MPI_Type_create_resized(vector, 0, 4 * sizeof(int), &strided);
+    MPI_Type_free(&vector);
+    MPI_Type_commit(&strided);
+    for (int k = 0; k < 4 * world_size; k++) {
+        sent[k] = 100 * world_rank + k;
+    }
+    buffer_write(&memory, sent);
+    for (int rank = 0; rank < world_size; rank++) {
+        counts[rank] = 1;
+        displs[rank] = rank;
+        pairs[rank] = 2;
+        places[rank] = 2 * rank;
+    }
+    MPI_Ialltoallv(memory.data, counts, displs, strided, received, pairs, places, MPI_INT, comm,
+                   &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int k = 0; k < 2 * world_size; k++) {
+        check(received[k] == 100 * (k / 2) + 4 * world_rank + 2 * (k % 2),
+              "the first call, element %d: %d", k, received[k]);
+    }
+    check(buffer_free(&memory), "wrote around a buffer");
+    MPI_Type_free(&strided);
+    MPI_Comm_free(&comm);
+    nothing_left();
+}
+
 /* `in_place`: by flash alone, see may_be_in_place() in test_alltoallv.c. */
 static void run_all(bool in_place)
 {
@@ -149,4 +276,5 @@ static void in_place(void)
     run_all(true);
 }
 
-DEVICE_PROGRAM(test_device_pairs, {"apart", apart}, {"in_place", in_place});
+DEVICE_PROGRAM(test_device_pairs, {"apart", apart}, {"in_place", in_place}, {"pieces", pieces},
+               {"first", first});

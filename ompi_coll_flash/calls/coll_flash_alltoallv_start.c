@@ -1,0 +1,101 @@
+/*
+ * coll_flash_alltoallv_start.c: the arguments of MPI's all-to-all whose blocks have lengths of their
+ * own, as those of an operation. Blocks without elements travel in no message.
+ *
+ * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+ */
+#include "calls/coll_flash_packed.h"
+
+typedef mca_coll_flash_arguments_t arguments_t;
+
+static bool is_in_place(const arguments_t *a)
+{
+    return a->sendbuf == MPI_IN_PLACE;
+}
+
+/* The blocks of a side, of bytes: where they are in the user's buffer, or one behind another. */
+static void set_blocks(const mca_coll_flash_layout_t *layout, bool packed, int ranks,
+                       size_t *counts, ptrdiff_t *displs)
+{
+    ptrdiff_t behind = 0;
+
+    for (int rank = 0; rank < ranks; rank++) {
+        counts[rank] = mca_coll_flash_bytes_of_block(layout, rank);
+        displs[rank] = packed ? behind : mca_coll_flash_block_displ(layout, rank) * layout->extent;
+        behind += (ptrdiff_t) counts[rank];
+    }
+}
+
+static int set_sides(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *received,
+                     const mca_coll_flash_layout_t *sent, flash_schedule_t *schedule)
+{
+    int ranks = ompi_comm_size(request->module->comm);
+    flash_blocks_t blocks[2] = {{.counts = NULL}};
+    int rc = mca_coll_flash_request_blocks(request, 2, blocks);
+
+    if (rc == MPI_SUCCESS) {
+        set_blocks(received, request->scratch != NULL, ranks, request->counts, request->displs);
+        set_blocks(sent, request->packed != NULL, ranks, request->counts + ranks,
+                   request->displs + ranks);
+        schedule->blocks = blocks[0];
+        schedule->out = blocks[1];
+    }
+    return rc;
+}
+
+/* In place, on a device: what leaves is copied before anything arrives there. */
+static int copy_sent(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *sent,
+                     const void *buffer)
+{
+    char *packed = request->packed;
+    int rc = MPI_SUCCESS;
+
+    for (int rank = 0; rank < ompi_comm_size(request->module->comm) && rc == MPI_SUCCESS; rank++) {
+        size_t bytes = mca_coll_flash_bytes_of_block(sent, rank);
+
+        if (bytes > 0) {
+            rc = mca_coll_flash_copy_back(
+                request, packed,
+                (const char *) mca_coll_flash_block_of(sent, buffer, rank) + sent->true_lb, bytes);
+        }
+        packed += bytes;
+    }
+    return rc;
+}
+
+static int place(mca_coll_flash_request_t *request, const arguments_t *a, flash_op_params_t *params)
+{
+    int own = ompi_comm_rank(request->module->comm);
+    mca_coll_flash_layout_t received = mca_coll_flash_received_layout(a);
+    mca_coll_flash_layout_t sent = mca_coll_flash_sent_layout(a);
+    const void *buffer = is_in_place(a) ? a->recvbuf : a->sendbuf;
+    const void *device_input = NULL, *device_output = NULL;
+    int rc;
+
+    if (mca_coll_flash_bytes_of_block(&sent, own) !=
+        mca_coll_flash_bytes_of_block(&received, own)) {
+        return MPI_ERR_TRUNCATE;
+    }
+    rc = mca_coll_flash_place_sent(request, &sent, buffer, is_in_place(a), params, &device_input);
+    if (rc == MPI_SUCCESS) {
+        rc = mca_coll_flash_place_received(request, &received, a->recvbuf, params, &device_output);
+    }
+    if (rc == MPI_SUCCESS) {
+        rc = set_sides(request, &received, &sent, &params->schedule);
+    }
+    if (rc == MPI_SUCCESS) {
+        rc = mca_coll_flash_stage(request, is_in_place(a) ? NULL : device_input, device_output,
+                                  false, false);
+    }
+    return rc == MPI_SUCCESS && is_in_place(a) && device_input != NULL
+               ? copy_sent(request, &sent, buffer)
+               : rc;
+}
+
+int mca_coll_flash_start_alltoallv(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                                   const arguments_t *a, mca_coll_flash_path_t path,
+                                   ompi_request_t **request)
+{
+    (void) path;
+    return mca_coll_flash_start_bytes(module, ticket, a, place, request);
+}
