@@ -105,6 +105,11 @@ bool mca_coll_flash_merge_pays(const mca_coll_flash_call_t *call,
  */
 void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, bool node,
                             FILE *text);
+/*
+ * Takes the tag that libnbc would have taken in a call that it does not get, since this rank refuses
+ * it: the calls behind it have the tags that they have on other ranks.
+ */
+void mca_coll_flash_leave_out(mca_coll_flash_module_t *module);
 /* The next operation of a call on that path, not the fallback: see mca_coll_flash_ring_ticket(). */
 mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *module,
                                                     mca_coll_flash_path_t path);

@@ -273,9 +273,11 @@ int mca_coll_flash_persist_below(const mca_coll_flash_collective_t *collective,
     flash_host_bounce_t *bounce;
     int rc = mca_coll_flash_bounce_keep(&bounced, module->comm, &bounce);
 
-    if (rc == MPI_SUCCESS) {
-        rc = collective->init(module, &bounced, info, request);
+    if (rc != MPI_SUCCESS) {
+        mca_coll_flash_leave_out(module);
+        return rc;
     }
+    rc = collective->init(module, &bounced, info, request);
     if (rc == MPI_SUCCESS && bounce != NULL && (*request)->req_type != OMPI_REQUEST_NOOP) {
         return stand_for_below(module, arguments, bounce, request);
     }

@@ -23,7 +23,10 @@ void mca_coll_flash_beside_start(mca_coll_flash_persistent_t *persistent, flash_
     both->inner[1] = ring;
     flash_fallback_fail(both, error);
     flash_fallback_fail(both, rc);
-    persistent->out_of_step = rc != MPI_SUCCESS;
+    if (rc != MPI_SUCCESS) {
+        persistent->out_of_step = true;
+        persistent->refused = rc; /* by the ring alone, a round would lack the short blocks */
+    }
     both->handle.persistent = &persistent->handle.super.super;
     both->handle.complete_persistent = mca_coll_flash_complete_round;
     flash_fallback_enlist(both, &round);
@@ -59,7 +62,7 @@ static int make_beside(mca_coll_flash_persistent_t *persistent,
 
     persistent->kept = malloc(2 * bytes);
     if (persistent->kept == NULL) {
-        ompi_coll_base_nbc_reserve_tags(module->comm, 1);
+        mca_coll_flash_leave_out(module);
         return MPI_ERR_NO_MEM;
     }
     memcpy(persistent->kept, rest->sendcounts, bytes);
@@ -87,7 +90,7 @@ int mca_coll_flash_persist_shared(const mca_coll_flash_collective_t *collective,
     int rc = mca_coll_flash_persist_ring(collective, module, by_ring, request);
 
     if (rc != MPI_SUCCESS) {
-        ompi_coll_base_nbc_reserve_tags(module->comm, 1);
+        mca_coll_flash_leave_out(module);
         return rc;
     }
     persistent = (mca_coll_flash_persistent_t *) *request;

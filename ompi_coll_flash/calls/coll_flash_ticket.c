@@ -21,6 +21,13 @@ mca_coll_flash_ticket_t mca_coll_flash_plain_ticket(mca_coll_flash_module_t *mod
     }
 }
 
+void mca_coll_flash_leave_out(mca_coll_flash_module_t *module)
+{
+    if (module->above_libnbc) {
+        ompi_coll_base_nbc_reserve_tags(module->comm, 1);
+    }
+}
+
 int mca_coll_flash_plain_refuse(mca_coll_flash_module_t *module, flash_kind_t kind,
                                 mca_coll_flash_path_t path, int error, ompi_request_t **request)
 {

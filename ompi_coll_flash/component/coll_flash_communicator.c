@@ -46,7 +46,8 @@ static void set_up(mca_coll_flash_module_t *module)
 {
     module->late = mca_coll_flash_params.late;
     /* Of what has changed in this process since the agreement the other ranks do not know. */
-    module->holds = mca_coll_flash_params.holds && mca_coll_flash_is_above_libnbc(module->comm);
+    module->above_libnbc = mca_coll_flash_is_above_libnbc(module->comm);
+    module->holds = mca_coll_flash_params.holds && module->above_libnbc;
     module->rdma = mca_coll_flash_params.rdma;
     for (int kind = 0; kind < FLASH_SETUPS; kind++) {
         atomic_init(&module->setups[kind], module->late ? FLASH_SETUP_NONE : FLASH_SETUP_READY);

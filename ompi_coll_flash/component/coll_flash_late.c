@@ -158,11 +158,10 @@ bool mca_coll_flash_is_above_libnbc(ompi_communicator_t *comm)
     const mca_coll_base_comm_coll_t *coll = comm->c_coll;
     const mca_coll_base_module_t *module = coll->coll_ibarrier_module;
 
-    return coll->coll_iallgather_module == module && coll->coll_iallgatherv_module == module &&
-           coll->coll_iallreduce_module == module && coll->coll_ialltoall_module == module &&
-           coll->coll_ibcast_module == module && coll->coll_ireduce_module == module &&
-           coll->coll_ireduce_scatter_module == module &&
-           coll->coll_ireduce_scatter_block_module == module &&
-           coll->coll_igather_module == module && coll->coll_iscatter_module == module &&
-           strcmp(name_of(comm, module), "libnbc") == 0;
+    bool all = strcmp(name_of(comm, module), "libnbc") == 0;
+
+#define HAS(name) all = all && coll->coll_##name##_module == module;
+    FLASH_EACH_NON_BLOCKING(HAS)
+#undef HAS
+    return all;
 }

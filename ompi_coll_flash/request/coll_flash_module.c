@@ -18,7 +18,7 @@ _Noreturn void mca_coll_flash_no_memory(ompi_communicator_t *comm)
 static void module_construct(mca_coll_flash_module_t *module)
 {
     module->comm = NULL;
-    module->late = module->holds = module->rdma = false;
+    module->above_libnbc = module->late = module->holds = module->rdma = false;
     module->address_bytes = 0;
     for (int kind = 0; kind < FLASH_SETUPS; kind++) {
         atomic_init(&module->setups[kind], FLASH_SETUP_NONE);

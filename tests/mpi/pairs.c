@@ -117,7 +117,11 @@ void pairs_run(call_t *call, int signature, int send_way, int recv_way)
     unsigned char *send, *recv, *wanted;
     side_t from, to, back;
     MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Comm comm = MPI_COMM_WORLD;
 
+    if (call->apart) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    }
     pairs_types(call, signature, send_way, recv_way);
     from = pairs_side(call, &call->send, true);
     to = pairs_side(call, &call->recv, false);
@@ -135,7 +139,7 @@ void pairs_run(call_t *call, int signature, int send_way, int recv_way)
             pairs_write(&call->recv, &back, recv, true, salt);
         }
         pairs_start(call, &from, send + typed_margin(&call->send), &to,
-                    recv + typed_margin(&call->recv), MPI_COMM_WORLD, &request);
+                    recv + typed_margin(&call->recv), comm, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         see_request(request);
         check(memcmp(recv, wanted, recv_bytes) == 0,
@@ -145,6 +149,9 @@ void pairs_run(call_t *call, int signature, int send_way, int recv_way)
     }
     if (request != MPI_REQUEST_NULL) {
         MPI_Request_free(&request);
+    }
+    if (call->apart) {
+        MPI_Comm_free(&comm);
     }
     typed_free(&call->send);
     typed_free(&call->recv);

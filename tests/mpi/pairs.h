@@ -26,6 +26,7 @@ typedef struct call {
     shape_t shape;
     int units; /* of a long block */
     bool persistent, in_place;
+    bool apart; /* on a communicator that is made and freed again */
     unsigned salt;
 } call_t;
 

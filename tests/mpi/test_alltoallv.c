@@ -211,6 +211,12 @@ static void communicators(void)
     for (int k = 0; k < 4 * world_size; k++) {
         lose_handles(&(call_t){.shape = PAIR, .units = 700, .salt = ++salts});
     }
+    for (int k = 0; k < 4 * world_size; k++) {
+        call_t call = {
+            .shape = PAIR, .units = 700, .persistent = true, .apart = true, .salt = ++salts};
+
+        pairs_run(&call, SIGNATURE_INT64, WAY_PREDEFINED, WAY_PREDEFINED);
+    }
 }
 
 /* ------------------------------------------------------------ which blocks go how */

@@ -10,6 +10,8 @@
 #include "extension.h"
 #include "persistent.h"
 
+enum { MOST_RANKS = 16 };
+
 /* -------------------------------------------------------------------- what is refused */
 
 static int look(const MPIX_Flash_block *block, void *arg)
@@ -61,6 +63,39 @@ static void gaps(void)
     MPI_Comm_free(&comm);
 }
 
+/* By libnbc's tags, which all ranks count. */
+static void next_below_works(MPI_Comm comm)
+{
+    int counts[MOST_RANKS], displs[MOST_RANKS], gathered[MOST_RANKS];
+    MPI_Request request;
+
+    for (int rank = 0; rank < world_size; rank++) {
+        counts[rank] = 1;
+        displs[rank] = rank;
+        gathered[rank] = -1;
+    }
+    MPI_Igatherv(&world_rank, 1, MPI_INT, gathered, counts, displs, MPI_INT, 0, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int rank = 0; rank < world_size && world_rank == 0; rank++) {
+        check(gathered[rank] == rank, "after a call that one rank has refused: wrong");
+    }
+}
+
+/* One rank alone refuses a call that libnbc is to serve; the others' have made their request. */
+static void one_refuses(MPI_Comm comm, MPI_Datatype strided, void *memory)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    bool lacks = world_rank == 0;
+
+    check_class(MPI_Allgather_init(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, memory, lacks ? 1 : 100,
+                                   lacks ? strided : MPI_INT64_T, comm, MPI_INFO_NULL, &request),
+                lacks ? MPI_ERR_BUFFER : MPI_SUCCESS, "gaps on one rank");
+    next_below_works(comm);
+    if (request != MPI_REQUEST_NULL) {
+        MPI_Request_free(&request);
+    }
+}
+
 /* To be run where calls are too small for a ring: persistent requests are another component's. */
 static void passed_on(void)
 {
@@ -75,6 +110,7 @@ static void passed_on(void)
                                    comm, MPI_INFO_NULL, &request),
                 MPI_ERR_BUFFER, "gaps in a persistent request that is passed on");
     next_works(comm, "after gaps in a persistent request");
+    one_refuses(comm, strided, memory.data);
     check(buffer_free(&memory), "wrote around the buffer");
     MPI_Type_free(&strided);
     MPI_Comm_free(&comm);
