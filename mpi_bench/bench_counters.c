@@ -7,7 +7,6 @@
 #include "bench_counters.h"
 
 #include <dirent.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -130,7 +129,7 @@ static unsigned long long count_switches(void)
     return sum;
 }
 
-bench_counters_t bench_counters_read(void)
+bench_counters_t bench_counters_read(bool switches)
 {
     bench_counters_t counters = {0};
 
@@ -141,6 +140,8 @@ bench_counters_t bench_counters_read(void)
     read_one(FALLBACK, &counters.fallback);
     read_one(WAKEUPS, &counters.wakeups);
     read_one(THREAD_SECONDS, &counters.thread_seconds);
-    counters.switches = count_switches();
+    if (switches) {
+        counters.switches = count_switches();
+    }
     return counters;
 }

@@ -6,6 +6,8 @@
 #ifndef BENCH_COUNTERS_H
 #define BENCH_COUNTERS_H
 
+#include <stdbool.h>
+
 /* Of this process, since bench_counters_open(). All zero where flash is not loaded. */
 typedef struct bench_counters {
     unsigned long long ring, pairwise, shm, recdbl, fallback; /* calls, by algorithm */
@@ -18,6 +20,7 @@ typedef struct bench_counters {
 void bench_counters_open(void);
 void bench_counters_close(void);
 
-bench_counters_t bench_counters_read(void);
+/* Reading `switches`, if wanted, is files' reading: brief calls behind it take longer. */
+bench_counters_t bench_counters_read(bool switches);
 
 #endif /* BENCH_COUNTERS_H */

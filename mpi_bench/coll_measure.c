@@ -108,12 +108,20 @@ static void count(bench_counters_t *sum, bench_counters_t before, bench_counters
 
 typedef void (*run_t)(const coll_series_t *series, int side, double times[TIMES]);
 
+/* Those that coll_row_t says are counted. */
+static bool is_counted(const coll_series_t *series, run_t run)
+{
+    return run == (series->options->alone ? run_alone : run_computing);
+}
+
 /* Negative iterations warm up; the first and the last one are checked. */
 static void run_one(coll_series_t *series, run_t run, int side, int iteration)
 {
     bool check = series->options->check &&
                  (iteration == 0 || iteration == series->iterations - 1 || iteration == -1);
-    bench_counters_t before = bench_counters_read(), after;
+    bool counted = is_counted(series, run);
+    bool switches = counted && series->options->compute == COLL_SLEEP;
+    bench_counters_t before = bench_counters_read(switches), after;
     double times[TIMES] = {0};
     int time;
 
@@ -121,9 +129,8 @@ static void run_one(coll_series_t *series, run_t run, int side, int iteration)
         coll_data_fill(&series->data[side], ++series->round);
     }
     run(series, side, times);
-    after = bench_counters_read();
-    if (side == COLL_FLASH && iteration >= 0 &&
-        run == (series->options->alone ? run_alone : run_computing)) {
+    after = bench_counters_read(switches);
+    if (side == COLL_FLASH && iteration >= 0 && counted) {
         count(&series->flash, before, after);
     }
     if (check) {

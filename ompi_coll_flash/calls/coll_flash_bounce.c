@@ -11,8 +11,8 @@
 #include "calls/coll_flash_bounce_sides.h"
 #include "device/flash_stager.h"
 
-typedef mca_coll_flash_side_t side_t;
-typedef mca_coll_flash_sides_t sides_t;
+typedef mca_coll_flash_bounce_side_t side_t;
+typedef mca_coll_flash_bounce_sides_t sides_t;
 
 static bool is_in_place(const mca_coll_flash_arguments_t *a)
 {
@@ -66,9 +66,9 @@ static flash_host_bounce_part_t part_of(const side_t *side, const void *host, pt
 
 static flash_host_bounce_part_t block_of(const side_t *side, const void *host, int block, bool sent)
 {
-    return part_of(side, host, mca_coll_flash_side_displ(side, block),
-                   mca_coll_flash_side_place(side, block), mca_coll_flash_side_count(side, block),
-                   sent);
+    return part_of(side, host, mca_coll_flash_bounce_side_displ(side, block),
+                   mca_coll_flash_bounce_side_place(side, block),
+                   mca_coll_flash_bounce_side_count(side, block), sent);
 }
 
 static flash_host_bounce_part_t all_of(const side_t *side, const void *host, bool sent)
@@ -119,7 +119,7 @@ static void note_result(flash_host_bounce_t *bounce, const mca_coll_flash_argume
 {
     if (a->kind == FLASH_REDUCE_SCATTER && is_in_place(a)) {
         add(bounce->out, &bounce->outs,
-            part_of(side, host, 0, 0, mca_coll_flash_side_count(side, rank), false));
+            part_of(side, host, 0, 0, mca_coll_flash_bounce_side_count(side, rank), false));
         return;
     }
     for (int block = 0; block < side->blocks; block++) {
@@ -194,8 +194,8 @@ static int make_bounces(mca_coll_flash_arguments_t *a, int rank, sides_t *sides,
         return MPI_ERR_NO_MEM;
     }
     if (packs) {
-        mca_coll_flash_side_pack(&sides->sent, bounce->places);
-        mca_coll_flash_side_pack(&sides->received, bounce->places + sides->sent.blocks);
+        mca_coll_flash_bounce_side_pack(&sides->sent, bounce->places);
+        mca_coll_flash_bounce_side_pack(&sides->received, bounce->places + sides->sent.blocks);
     }
     at = take_memory(bounce, stager, room_of(&sides->sent) + room_of(&sides->received));
     if (at == NULL) {
@@ -228,7 +228,7 @@ static bool find_on_device(const mca_coll_flash_arguments_t *arguments, ompi_com
     if (path == FLASH_FALLBACK && arguments->op == NULL && flash_compat_takes_devices()) {
         return false;
     }
-    *sides = mca_coll_flash_sides_of(arguments, comm);
+    *sides = mca_coll_flash_bounce_sides_of(arguments, comm);
     return sides->sent.device != NULL || sides->received.device != NULL;
 }
 
@@ -244,7 +244,7 @@ int mca_coll_flash_bounce_find(mca_coll_flash_arguments_t *arguments, ompi_commu
     if (!find_on_device(arguments, comm, path, &sides)) {
         return MPI_SUCCESS;
     }
-    if (sides.received.device != NULL && !mca_coll_flash_side_is_dense(arguments->recvtype)) {
+    if (sides.received.device != NULL && !mca_coll_flash_bounce_is_dense(arguments->recvtype)) {
         /* It would be copied back with what lies between its data. */
         return mca_coll_flash_refuse_gaps();
     }

@@ -10,8 +10,8 @@
 
 #include "device/flash_device.h"
 
-typedef mca_coll_flash_side_t side_t;
-typedef mca_coll_flash_sides_t sides_t;
+typedef mca_coll_flash_bounce_side_t side_t;
+typedef mca_coll_flash_bounce_sides_t sides_t;
 
 /* Where all its blocks lie, but empty ones, whose places mean nothing. */
 static void find_ends(side_t *side)
@@ -24,7 +24,7 @@ static void find_ends(side_t *side)
     for (int block = 0; block < side->blocks; block++) {
         ptrdiff_t begin = side->displs == NULL ? next : side->displs[block];
 
-        next = begin + mca_coll_flash_side_count(side, block);
+        next = begin + mca_coll_flash_bounce_side_count(side, block);
         if (next > begin) {
             bool none_yet = side->first == side->end;
 
@@ -67,7 +67,8 @@ static side_t one_block(const void *buffer, flash_count_t count, MPI_Datatype ty
 }
 
 /* In place, a reduce-scatter's receive buffer is that of all contributions. */
-sides_t mca_coll_flash_sides_of(const mca_coll_flash_arguments_t *a, ompi_communicator_t *comm)
+sides_t mca_coll_flash_bounce_sides_of(const mca_coll_flash_arguments_t *a,
+                                       ompi_communicator_t *comm)
 {
     int ranks = ompi_comm_size(comm);
     flash_count_t own = a->recvcounts == NULL ? a->recvcount : a->recvcounts[ompi_comm_rank(comm)];
@@ -117,7 +118,7 @@ sides_t mca_coll_flash_sides_of(const mca_coll_flash_arguments_t *a, ompi_commun
     return sides;
 }
 
-bool mca_coll_flash_side_is_dense(MPI_Datatype type)
+bool mca_coll_flash_bounce_is_dense(MPI_Datatype type)
 {
     size_t size;
     ptrdiff_t extent;
@@ -128,21 +129,21 @@ bool mca_coll_flash_side_is_dense(MPI_Datatype type)
            (ompi_datatype_is_contiguous_memory_layout(type, 2) && extent == (ptrdiff_t) size);
 }
 
-void mca_coll_flash_side_pack(side_t *side, flash_displ_t *places)
+void mca_coll_flash_bounce_side_pack(side_t *side, flash_displ_t *places)
 {
     ptrdiff_t elements = 0;
 
     for (int block = 0; block < side->blocks; block++) {
-        elements += mca_coll_flash_side_count(side, block);
+        elements += mca_coll_flash_bounce_side_count(side, block);
     }
     if (side->device == NULL || elements > (side->end - side->first) / 2 || elements > INT_MAX ||
-        !mca_coll_flash_side_is_dense(side->type)) {
+        !mca_coll_flash_bounce_is_dense(side->type)) {
         return;
     }
     elements = 0;
     for (int block = 0; block < side->blocks; block++) {
         places[block] = (flash_displ_t) elements;
-        elements += mca_coll_flash_side_count(side, block);
+        elements += mca_coll_flash_bounce_side_count(side, block);
     }
     side->places = places;
     side->first = 0;
