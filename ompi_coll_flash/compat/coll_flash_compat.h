@@ -119,19 +119,41 @@ static inline int flash_compat_allreduce(const void *mine, void *all, int count,
  * communicator's set-up, where no other message has one of these. A process sends one message of a tag
  * to each receiver at most.
  */
-enum { FLASH_TAG_MEETING = -9, FLASH_TAG_PAIRS = -6, FLASH_TAG_RING = -5, FLASH_TAG_ADDRESS = -4 };
+enum { FLASH_TAG_PAIRS = -6, FLASH_TAG_RING = -5, FLASH_TAG_ADDRESS = -4, FLASH_TAG_MEETING = -3 };
 
-/* What Open MPI sends on a communicator by itself has lower ones: from -7 on in 5.0, from -10 on in 4.1. */
+/*
+ * The meeting's tag to processes of other releases, in all releases. In Open MPI 5.0 it is
+ * OMPI_COMM_ALLREDUCE_TAG, too: only processes that wait for the message may be sent one.
+ */
+enum { FLASH_TAG_OTHER_RELEASES = -9 };
+
+/*
+ * What Open MPI sends on a communicator by itself has lower tags, from -7 on in 5.0, from -10 on in 4.1: a
+ * message that a process without flash never receives is not taken for one of Open MPI's.
+ */
 _Static_assert(FLASH_TAG_PAIRS > OMPI_COMM_ALLGATHER_TAG &&
                    FLASH_TAG_PAIRS > OMPI_COMM_BARRIER_TAG &&
                    FLASH_TAG_PAIRS > OMPI_COMM_ALLREDUCE_TAG &&
-                   FLASH_TAG_PAIRS > MCA_COLL_BASE_TAG_ALLGATHER,
-               "set-ups have tags of their own");
+                   FLASH_TAG_PAIRS > MCA_COLL_BASE_TAG_ALLGATHER &&
+                   FLASH_TAG_MEETING > FLASH_TAG_PAIRS && FLASH_TAG_MEETING < MPI_ANY_TAG,
+               "meetings and set-ups have tags of their own");
 
 static inline int flash_compat_irecv(void *data, size_t count, MPI_Datatype type, int from, int tag,
                                      ompi_communicator_t *comm, ompi_request_t **request)
 {
     return MCA_PML_CALL(irecv(data, count, type, from, tag, comm, request));
+}
+
+/* Whether such a message is there. Makes progress. */
+static inline int flash_compat_iprobe(int from, int tag, ompi_communicator_t *comm, bool *found)
+{
+    ompi_status_public_t status;
+    int matched = 0, rc;
+
+    opal_progress();
+    rc = MCA_PML_CALL(iprobe(from, tag, comm, &matched, &status));
+    *found = matched != 0;
+    return rc;
 }
 
 static inline int flash_compat_isend(const void *data, size_t count, MPI_Datatype type, int to,

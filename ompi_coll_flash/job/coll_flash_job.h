@@ -20,9 +20,17 @@ typedef struct mca_coll_flash_difference {
     uint32_t one, other;
 } mca_coll_flash_difference_t;
 
+/* What PMIx tells of the release of a rank. Nothing: that has no flash, or PMIx has failed. */
+typedef enum mca_coll_flash_told {
+    FLASH_TOLD_NOTHING,
+    FLASH_TOLD_OTHER,
+    FLASH_TOLD_SAME
+} mca_coll_flash_told_t;
+
 typedef struct mca_coll_flash_releases {
     mca_coll_flash_difference_t differ;
-    bool hears[FLASH_MEETING_ROUNDS]; /* in that round: the rank that sends to this one has flash */
+    mca_coll_flash_told_t below[FLASH_MEETING_ROUNDS]; /* of that round's sender to this rank */
+    mca_coll_flash_told_t above[FLASH_MEETING_ROUNDS]; /* of that round's receiver */
 } mca_coll_flash_releases_t;
 
 /* This process' release, through PMIx, before MPI_Init commits what was published. */

@@ -10,7 +10,9 @@
  *
  * A rank always sends, even if PMIx has told it nothing of the receiver, because that one may wait.
  * It receives if PMIx has told it that the sender has flash; if not, it has seen a difference. Where
- * there is one, a message may be for a process that never looks: it stays in memory.
+ * there is one, a message may be for a process that never looks: it stays in memory, and has a tag that
+ * Open MPI's own messages have not. A rank of another release looks for a tag that these may have; a
+ * message has that one only if PMIx has told of such a receiver.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -81,9 +83,11 @@ void mca_coll_flash_meeting_unpack(const char *message, const mca_coll_flash_mee
     }
 }
 
-static int send_to(ompi_communicator_t *world, uint32_t to, const mca_coll_flash_meeting_t *meeting,
-                   difference_t found, uint32_t seats, sent_t *sent)
+static int send_to(ompi_communicator_t *world, uint32_t to, mca_coll_flash_told_t told,
+                   const mca_coll_flash_meeting_t *meeting, difference_t found, uint32_t seats,
+                   sent_t *sent)
 {
+    int tag = told == FLASH_TOLD_OTHER ? FLASH_TAG_OTHER_RELEASES : FLASH_TAG_MEETING;
     size_t bytes = message_bytes(meeting, seats);
 
     sent->message = malloc(bytes);
@@ -95,7 +99,7 @@ static int send_to(ompi_communicator_t *world, uint32_t to, const mca_coll_flash
                                 (uint32_t) ompi_comm_size(world), (uint32_t) ompi_comm_rank(world),
                                 seats);
     return flash_compat_isend(sent->message, is_difference(found) ? sizeof(found) : bytes, MPI_BYTE,
-                              (int) to, FLASH_TAG_MEETING, world, &sent->request);
+                              (int) to, tag, world, &sent->request);
 }
 
 /* A message of another length is of another protocol, whatever PMIx says of its sender. */
@@ -109,7 +113,25 @@ static difference_t take(const char *message, size_t length, size_t bytes, diffe
     return length != bytes && !is_difference(heard) ? unknown : heard;
 }
 
-static int receive_from(ompi_communicator_t *world, uint32_t from,
+/*
+ * The tag of that rank's message, once it is known. PMIx may have told a rank of another release nothing
+ * of this one.
+ */
+static int find_tag(ompi_communicator_t *world, uint32_t from, mca_coll_flash_told_t told, int *tag)
+{
+    static const int tags[] = {FLASH_TAG_MEETING, FLASH_TAG_OTHER_RELEASES};
+    bool found = told == FLASH_TOLD_SAME;
+    int rc = OMPI_SUCCESS;
+
+    *tag = FLASH_TAG_MEETING;
+    for (int turn = 0; rc == OMPI_SUCCESS && !found; turn++) {
+        *tag = tags[turn % 2];
+        rc = flash_compat_iprobe((int) from, *tag, world, &found);
+    }
+    return rc;
+}
+
+static int receive_from(ompi_communicator_t *world, uint32_t from, mca_coll_flash_told_t told,
                         const mca_coll_flash_meeting_t *meeting, uint32_t seats,
                         difference_t *found)
 {
@@ -118,13 +140,15 @@ static int receive_from(ompi_communicator_t *world, uint32_t from,
     ompi_request_t *request = MPI_REQUEST_NULL;
     ompi_status_public_t status;
     char *message = malloc(bytes);
-    int rc;
+    int tag, rc;
 
     if (message == NULL) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    rc = flash_compat_irecv(message, bytes, MPI_BYTE, (int) from, FLASH_TAG_MEETING, world,
-                            &request);
+    rc = find_tag(world, from, told, &tag);
+    if (rc == OMPI_SUCCESS) {
+        rc = flash_compat_irecv(message, bytes, MPI_BYTE, (int) from, tag, world, &request);
+    }
     if (rc == OMPI_SUCCESS) {
         rc = ompi_request_wait(&request, &status);
     }
@@ -196,10 +220,11 @@ int mca_coll_flash_meet(ompi_communicator_t *world, mca_coll_flash_releases_t *r
         uint32_t seats = distance < size - distance ? distance : size - distance;
         uint32_t from = (rank + size - distance) % size;
 
-        rc = send_to(world, (rank + distance) % size, meeting, releases->differ, seats,
-                     &sent[round]);
-        if (rc == OMPI_SUCCESS && releases->hears[round]) {
-            rc = receive_from(world, from, meeting, seats, &releases->differ);
+        rc = send_to(world, (rank + distance) % size, releases->above[round], meeting,
+                     releases->differ, seats, &sent[round]);
+        if (rc == OMPI_SUCCESS && releases->below[round] != FLASH_TOLD_NOTHING) {
+            rc = receive_from(world, from, releases->below[round], meeting, seats,
+                              &releases->differ);
         }
     }
     end_sends(sent, round, rc == OMPI_SUCCESS && !is_difference(releases->differ));

@@ -61,17 +61,19 @@ static void fetch(ompi_communicator_t *world, uint32_t rank, char text[RELEASE_M
     free(data);
 }
 
-/* Whether that rank has flash; and if it differs from this one, notes that. */
-static bool look(ompi_communicator_t *world, uint32_t rank, mca_coll_flash_releases_t *releases)
+/* What PMIx tells of that rank; if it differs from this one, notes that. */
+static mca_coll_flash_told_t look(ompi_communicator_t *world, uint32_t rank,
+                                  mca_coll_flash_releases_t *releases)
 {
     char release[RELEASE_MAX];
 
     fetch(world, rank, release);
-    if (strcmp(release, own_release) != 0) {
-        releases->differ =
-            (mca_coll_flash_difference_t){.one = (uint32_t) ompi_comm_rank(world), .other = rank};
+    if (strcmp(release, own_release) == 0) {
+        return FLASH_TOLD_SAME;
     }
-    return release[0] != '\0';
+    releases->differ =
+        (mca_coll_flash_difference_t){.one = (uint32_t) ompi_comm_rank(world), .other = rank};
+    return release[0] == '\0' ? FLASH_TOLD_NOTHING : FLASH_TOLD_OTHER;
 }
 
 int mca_coll_flash_releases_look(ompi_communicator_t *world, mca_coll_flash_releases_t *releases)
@@ -83,9 +85,12 @@ int mca_coll_flash_releases_look(ompi_communicator_t *world, mca_coll_flash_rele
     if (!published) {
         return OMPI_ERR_NOT_AVAILABLE; /* the others take this process for one without flash */
     }
-    for (uint32_t distance = 1; distance < size; distance *= 2) {
-        releases->hears[round++] = look(world, (rank + size - distance) % size, releases);
-        (void) look(world, (rank + distance) % size, releases);
+    for (uint32_t distance = 1; distance < size; distance *= 2, round++) {
+        uint32_t below = (rank + size - distance) % size, above = (rank + distance) % size;
+
+        releases->below[round] = look(world, below, releases);
+        releases->above[round] =
+            above == below ? releases->below[round] : look(world, above, releases);
     }
     return OMPI_SUCCESS;
 }
