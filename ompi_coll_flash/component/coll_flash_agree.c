@@ -317,7 +317,7 @@ static int meet(mca_coll_flash_module_t *module, ompi_communicator_t *world,
 
 /*
  * All ranks open UCX, and learn the addresses of those that have published none, unless all have opened
- * it, or all are to do so later.
+ * it, or all are to do so later. Where it is not usable, nothing is left to be polled.
  */
 static void open_ucx(mca_coll_flash_module_t *module, int64_t least[VALUES])
 {
@@ -325,6 +325,9 @@ static void open_ucx(mca_coll_flash_module_t *module, int64_t least[VALUES])
         least[USABLE] = mca_coll_flash_setup_wait(module, FLASH_SETUP_RING) == FLASH_SETUP_READY &&
                         mca_coll_flash_setup_wait(module, FLASH_SETUP_PAIRS) == FLASH_SETUP_READY;
         least[RDMA] = module->rdma;
+    }
+    if (!least[USABLE]) {
+        mca_coll_flash_unpoll();
     }
 }
 

@@ -97,7 +97,7 @@ int mca_coll_flash_init_query(bool enable_progress_threads, bool enable_mpi_thre
 
 int mca_coll_flash_close(void)
 {
-    mca_coll_flash_algorithms_close();
+    mca_coll_flash_unpoll();
     flash_fallback_close();
     mca_coll_flash_summary_close();
     flash_compat_unhook(&hooks);

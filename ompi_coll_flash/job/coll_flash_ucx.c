@@ -218,14 +218,14 @@ static bool copy_environment(surroundings_t *around)
 /* Back to the program's, unless a thread of the program has changed the copy, or replaced it. */
 static void restore_environment(const surroundings_t *around)
 {
-    bool same = environ == around->all;
+    char **copy = around->all;
+    bool same = environ == copy;
 
     for (size_t k = 0; same && k < around->count; k++) {
         same = around->all[k] == around->own[k];
     }
-    if (same) {
-        environ = around->own;
-    }
+    same = same && __atomic_compare_exchange_n(&environ, &copy, around->own, false,
+                                               __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
     for (int k = 0; !same && k < VARIABLES; k++) {
         if (around->adds[k]) {
             (void) unsetenv(variables[k].name);

@@ -56,11 +56,12 @@ typedef struct mca_coll_flash_algorithm {
 /* When the component is opened; until it is closed. */
 void mca_coll_flash_algorithms_open(const mca_coll_flash_algorithm_t *const *algorithms,
                                     size_t count);
-void mca_coll_flash_algorithms_close(void);
 /* The largest of their states, in bytes. */
 size_t mca_coll_flash_algorithms_state(void);
 void mca_coll_flash_algorithms_forget(mca_coll_flash_module_t *module);
 /* With the first operation: has Open MPI's progress move all of them on, from now on. */
 void mca_coll_flash_poll(void);
+/* In MPI_Init and MPI_Finalize: no longer. */
+void mca_coll_flash_unpoll(void);
 
 #endif /* COLL_FLASH_ALGORITHM_H */

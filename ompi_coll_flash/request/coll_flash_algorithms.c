@@ -4,7 +4,7 @@
  * Shared between threads: `polled` is exchanged by application threads, relaxed: who finds it false
  * has the progress registered, which Open MPI orders. `next_watch` and `watched`, atomic, relaxed:
  * whoever exchanges one does the watching, and the exchange orders nothing else. The list of
- * algorithms is written in MPI_Init and MPI_Finalize only.
+ * algorithms is written in MPI_Init and MPI_Finalize only, which also reset `polled`.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -79,11 +79,6 @@ void mca_coll_flash_algorithms_open(const mca_coll_flash_algorithm_t *const *alg
     atomic_store_explicit(&polled, false, memory_order_relaxed);
 }
 
-void mca_coll_flash_algorithms_close(void)
-{
-    opal_progress_unregister(progress_all); /* if it is registered */
-}
-
 size_t mca_coll_flash_algorithms_state(void)
 {
     size_t most = 0;
@@ -108,5 +103,12 @@ void mca_coll_flash_poll(void)
     if (!atomic_load_explicit(&polled, memory_order_relaxed) &&
         !atomic_exchange_explicit(&polled, true, memory_order_relaxed)) {
         opal_progress_register(progress_all);
+    }
+}
+
+void mca_coll_flash_unpoll(void)
+{
+    if (atomic_exchange_explicit(&polled, false, memory_order_relaxed)) {
+        opal_progress_unregister(progress_all);
     }
 }

@@ -51,7 +51,7 @@ void mca_coll_flash_setups_watch(void);
 
 /* --------------------------------------------------- one set-up: coll_flash_setup_steps.c */
 
-enum { FLASH_SETUP_VALUES = 4 };
+enum { FLASH_SETUP_VALUES = 5 };
 
 /* A rank that this one tells its address, and that tells its own. */
 typedef struct mca_coll_flash_introduction {

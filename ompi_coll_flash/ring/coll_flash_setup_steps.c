@@ -6,7 +6,8 @@
  * whether UCX connects every rank to its neighbours, and whether it is as fast as what Open MPI uses.
  * All ranks thus come to the same end.
  *
- * FLASH_SETUP_PAIRS: all ranks learn all those addresses. It begins when the ring's is over.
+ * FLASH_SETUP_PAIRS: all ranks learn all those addresses, if there are any. It begins when the ring's is
+ * over.
  *
  * A rank that has no memory for this cannot tell the others. It ends the job, as while a communicator
  * is made.
@@ -23,7 +24,15 @@
 #include "job/coll_flash_modex.h"
 #include "job/coll_flash_ucx.h"
 
-enum { USABLE, FABRIC, RDMA, ADDRESS };
+enum {
+    USABLE,
+    FABRIC,
+    RDMA,
+    ADDRESS, /* minus the length of one that PMIx has not */
+    THREAD,  /* a progress thread */
+    VALUES
+};
+_Static_assert((int) VALUES == (int) FLASH_SETUP_VALUES, "each has its place");
 
 /* UCX's address grows with the devices of a host: some hundred bytes each. */
 #define ADDRESS_MOST ((size_t) 64 << 10)
@@ -155,6 +164,7 @@ static void set_values(mca_coll_flash_setup_t *setup)
     setup->values[FABRIC] = fabric.suits;
     setup->values[RDMA] = fabric.rdma;
     setup->values[ADDRESS] = -(int64_t) length;
+    setup->values[THREAD] = mca_coll_flash_job_may_progress();
 }
 
 static void begin_rounds(mca_coll_flash_setup_t *setup, size_t words, int tag)
@@ -177,6 +187,8 @@ static void begin_pairs(mca_coll_flash_setup_t *setup)
     const void *address = own_address(&length);
     uint32_t *own;
 
+    FLASH_VERBOSE(2, "coll:flash: communicator %u: all ranks learn addresses of %zu bytes at most",
+                  flash_compat_comm_id(comm_of(setup)), setup->module->address_bytes);
     begin_rounds(setup, words, FLASH_TAG_PAIRS);
     own = setup->meeting.seats + (size_t) ompi_comm_rank(comm_of(setup)) * words;
     own[0] = (uint32_t) length;
@@ -212,12 +224,13 @@ static mca_coll_flash_setup_state_t end_ring(mca_coll_flash_setup_t *setup)
 
     setup->module->rdma = setup->values[RDMA];
     setup->module->address_bytes = (size_t) -setup->values[ADDRESS];
-    FLASH_VERBOSE(1, "coll:flash: communicator %u: %s", flash_compat_comm_id(comm_of(setup)),
-                  ready ? "UCX is open on all ranks"
-                  : setup->values[USABLE]
-                      ? "Open MPI reaches other nodes by a faster fabric than UCX, and "
-                        "coll_flash_any_fabric is no: calls by messages fall back"
-                      : "UCX is not usable on all ranks: calls by messages fall back");
+    FLASH_VERBOSE(
+        1, "coll:flash: communicator %u: %s%s", flash_compat_comm_id(comm_of(setup)),
+        ready                   ? "UCX is open on all ranks"
+        : setup->values[USABLE] ? "Open MPI reaches other nodes by a faster fabric than UCX, and "
+                                  "coll_flash_any_fabric is no: calls by messages fall back"
+                                : "UCX is not usable on all ranks: calls by messages fall back",
+        !ready || setup->values[THREAD] ? "" : ", without a progress thread on some rank");
     return ready ? FLASH_SETUP_READY : FLASH_SETUP_REFUSED;
 }
 
@@ -246,7 +259,7 @@ static mca_coll_flash_setup_state_t advance_pairs(mca_coll_flash_setup_t *setup)
     mca_coll_flash_setup_state_t ring =
         atomic_load_explicit(&setup->module->setups[FLASH_SETUP_RING], memory_order_acquire);
 
-    if (ring != FLASH_SETUP_READY) {
+    if (ring != FLASH_SETUP_READY || setup->module->address_bytes == 0) {
         return ring;
     }
     if (setup->rounds == NULL) {

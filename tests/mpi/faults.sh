@@ -65,6 +65,11 @@ no_thread_is_told() {
         holds 2 'serves this job (.*, without a progress thread on some rank)'
 }
 point 'no descriptor to sleep on, coll_flash_verbose 1: said' no_thread_is_told
+no_thread_is_told_later() {
+    says 2 'communicator 0: UCX is open on all ranks, without a progress thread on some rank' 2 --mca coll_flash_verbose 1 \
+        --mca coll_flash_setup call -x FLASH_TEST_FAULT=ucp_worker_get_efd -- test_faults works
+}
+point 'likewise, where a call opens UCX' no_thread_is_told_later
 thread_is_not_wanted() {
     says 0 'no progress thread' 2 --mca coll_flash_verbose 1 --mca coll_flash_progress off \
         -x FLASH_TEST_FAULT=ucp_worker_get_efd -- test_faults works && holds 0 'without a progress thread'

@@ -31,8 +31,9 @@ point 'UCX is not usable, and no call needs it: nothing is said' \
     says 0 'cannot use UCX' 2 -x UCX_FLASH_TLS=nonsense --mca coll_flash_algorithm fallback -- test_setup waiting
 
 # Which jobs do so: those whose ranks all may.
+ranks=3
 when() { # WHEN COMMAND...: the line of each rank
-    says 3 "serves this job (.*$1)" 3 --mca coll_flash_verbose 1 "${@:2}"
+    says "$ranks" "serves this job (.*$1)" "$ranks" --mca coll_flash_verbose 1 "${@:2}"
 }
 no_set_up() {
     when "$@" && holds 0 'set up by first calls'
@@ -46,12 +47,18 @@ point 'UCX_MEM_EVENTS in the environment: in MPI_Init' no_set_up '' -x UCX_MEM_E
 one_at_a_time() {
     when ', set up by first calls' --mca coll_flash_verbose 2 -- "${on_rank[@]}" 0 FLASH_TEST_LEVEL=funneled \
         "${on_rank[@]}" '1 2' FLASH_TEST_LEVEL=serialized "$program" late communicators freed_held waiting &&
-        holds + 'Iallgather of .*: ring' && holds 0 'Iallgather of .*: falls back'
+        holds + 'Iallgather of .*: ring' && holds 0 'Iallgather of .*: falls back' &&
+        holds + 'communicator .*: all ranks learn addresses of [1-9]'
 }
 point 'MPI_THREAD_FUNNELED and MPI_THREAD_SERIALIZED: by calls, which are held' one_at_a_time
+# The program finds flash by a relative path, and goes to another folder.
+moved=("${on_rank[@]}" '0 1 2' "LD_LIBRARY_PATH=$(realpath --relative-to=. "$top_builddir/ompi_coll_flash/.libs"):${LD_LIBRARY_PATH-}")
+if sanitized; then # which has its own way to find libraries
+    moved=()
+fi
 point 'coll_flash_setup call at MPI_THREAD_MULTIPLE: by calls, and no call is held' \
     when ', set up by first calls that may wait' --mca coll_flash_setup call -- \
-    "${on_rank[@]}" '0 1 2' FLASH_TEST_LEVEL=multiple "$program" late communicators waiting
+    "${on_rank[@]}" '0 1 2' FLASH_TEST_LEVEL=multiple "${moved[@]}" "$program" moved late communicators waiting
 if ((ompi_major >= 5)); then
     point 'a session, and then MPI_Init at MPI_THREAD_MULTIPLE: in MPI_Init' no_set_up '' -x FLASH_TEST_SESSION=1 -- \
         "${on_rank[@]}" '0 1 2' FLASH_TEST_LEVEL=multiple "$program" late communicators waiting
@@ -61,7 +68,7 @@ fi
 
 # One rank that may not has all open UCX in MPI_Init, also those that have not by then.
 in_init() { # COMMAND...
-    no_set_up '' --mca coll_flash_verbose 2 "$@" && holds 3 'communicator 0: UCX is open on all ranks'
+    no_set_up '' --mca coll_flash_verbose 2 "$@" && holds "$ranks" 'communicator 0: UCX is open on all ranks'
 }
 # shellcheck disable=SC2016 # expanded by the inner shell
 by_rank=(/bin/sh -c 'case $OMPI_COMM_WORLD_RANK in 2) exec "$0" bystander ;; esac; exec "$@"' "$program")
@@ -71,6 +78,7 @@ two_programs() {
 }
 point 'two programs, one of which is linked with flash: no call of its waits for another rank' two_programs
 multiple_on_one() {
+    local ranks=4 # not all of which are neighbours
     in_init -- "${on_rank[@]}" 1 FLASH_TEST_LEVEL=multiple "$program" late communicators waiting &&
         holds + 'Iallgather of .*: ring' && holds 0 'Iallgather of .*: falls back'
 }

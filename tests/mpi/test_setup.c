@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "setup_beside.h"
 #include "setup_round.h"
 
 enum { THREADS = 3 };
@@ -61,8 +62,14 @@ static void opens(void)
     check(!ucx_is_loaded(), "calls that flash does not serve have loaded UCX");
     setup_run_round(MPI_COMM_WORLD, -1, 1);
     check(world_size == 1 || ucx_is_loaded(), "UCX is not loaded");
-    check(environ == own, "the program's environment is another one");
+    check(world_size == 1 || setup_beside_handles(), "a thread's signal handler is lost");
+    if (world_rank == 1) {
+        check(getenv(SETUP_BESIDE) != NULL, "a variable that a thread has set is lost");
+    } else {
+        check(environ == own, "the program's environment is another one");
+    }
     check(getenv("UCX_MEM_EVENTS") == NULL, "UCX_MEM_EVENTS is set");
+    check(getenv("UCX_HANDLE_ERRORS") == NULL, "UCX_HANDLE_ERRORS is set");
 }
 
 static void late(void)
@@ -249,6 +256,18 @@ static void waiting(void)
     free(sums);
 }
 
+/* The first case: the program has gone to a folder in which its relative paths lead nowhere. */
+static void moved(void)
+{
+    char folder[4096];
+
+    check(!ucx_is_loaded(), "MPI_Init has loaded UCX");
+    check(getcwd(folder, sizeof(folder)) != NULL && chdir("/") == 0, "there is no folder");
+    waiting();
+    check(ucx_is_loaded(), "UCX is not loaded");
+    check(chdir(folder) == 0, "the folder has gone");
+}
+
 /*
  * More calls at a time than the ring has operation ids. The two that would have the same one are
  * broadcasts, which the script has Open MPI send in segments: a rank waits for each before it asks for the
@@ -339,8 +358,8 @@ static bool close_session(void)
 #endif
 
 TEST_PROGRAM_WITH(test_setup, MPI_THREAD_SINGLE, open_session, close_session, {"opens", opens},
-                  {"late", late}, {"communicators", communicators}, {"freed", freed},
-                  {"freed_held", freed_held}, {"beside_intercomm", beside_intercomm},
-                  {"waiting", waiting}, {"threads", threads}, {"slow", slow},
-                  {"bystander", bystander}, {"many", many});
+                  {"moved", moved}, {"late", late}, {"communicators", communicators},
+                  {"freed", freed}, {"freed_held", freed_held},
+                  {"beside_intercomm", beside_intercomm}, {"waiting", waiting},
+                  {"threads", threads}, {"slow", slow}, {"bystander", bystander}, {"many", many});
 TEST_MAIN(test_setup)
