@@ -28,15 +28,25 @@ int PMPI_Get_library_version(char *version, int *length)
     return MPI_SUCCESS;
 }
 
-/* By messages between two ranks of MPI_COMM_WORLD, of Open MPI's own tags. */
+/*
+ * By messages between two ranks of MPI_COMM_WORLD, of Open MPI's own tags. Rank 0 must hear from the other
+ * one, which numbers are free there.
+ */
 static int join(int rank)
 {
+    enum { TAKEN = 4 };
     int other = -1;
-    MPI_Comm inter;
+    MPI_Comm inter, taken[TAKEN];
 
+    for (int k = 0; rank == 1 && k < TAKEN; k++) {
+        MPI_Comm_dup(MPI_COMM_SELF, &taken[k]);
+    }
     MPI_Intercomm_create(MPI_COMM_SELF, 0, MPI_COMM_WORLD, 1 - rank, 7, &inter);
     MPI_Sendrecv(&rank, 1, MPI_INT, 0, 8, &other, 1, MPI_INT, 0, 8, inter, MPI_STATUS_IGNORE);
     MPI_Comm_free(&inter);
+    for (int k = 0; rank == 1 && k < TAKEN; k++) {
+        MPI_Comm_free(&taken[k]);
+    }
     return other == 1 - rank;
 }
 
