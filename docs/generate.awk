@@ -228,6 +228,9 @@ function generated(words, count, k) {
     } else if (words[1] == "choices") {
         read_costs()
         choices_made()
+    } else if (words[1] == "misses") {
+        read_costs()
+        misses(words[2])
     } else {
         stop("nothing makes " words[1])
     }
