@@ -146,7 +146,8 @@ static void register_reasons(void)
     register_count(
         "fallbacks_ranks", FLASH_COUNT_RANKS,
         "Likewise, because more than 4096 ranks were to exchange with each other, or more than 16 "
-        "in MPI_Ialltoall(v) where coll_flash_algorithm does not name the ring");
+        "in MPI_Ialltoall(v), MPI_Igather or MPI_Iscatter where coll_flash_algorithm does not name "
+        "the ring");
     register_count("fallbacks_merged", FLASH_COUNT_MERGED,
                    "Likewise, because callbacks could take all ranks' blocks at once (the hint "
                    "merge), and the ring costs more");
@@ -154,9 +155,10 @@ static void register_reasons(void)
                    "Likewise, because a block has 2 GiB and more, or the counts came in an array "
                    "of MPI_Count: with Open MPI 6 alone");
     register_count("fallbacks_communicator", FLASH_COUNT_COMMUNICATOR,
-                   "Calls of <mpix_flash.h> on communicators that flash does not serve; "
-                   "coll_flash_verbose 1 says why of each communicator. Others' calls there, and "
-                   "the plain ones, flash does not see");
+                   "Calls of <mpix_flash.h> on communicators that flash does not serve, and plain "
+                   "calls that fell back because their communicator could not be set up; "
+                   "coll_flash_verbose 1 says why of each communicator. Plain calls on the former "
+                   "flash does not see");
 }
 
 static void register_times(void)

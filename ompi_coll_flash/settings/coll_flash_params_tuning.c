@@ -61,14 +61,15 @@ static void register_order(void)
         &mca_coll_flash_params.setup,
         "When processes open UCX and tell each other its addresses. init: in MPI_Init. call: with "
         "the first call on each communicator that the ring or the pairwise algorithm is to serve; "
-        "until then MPI_Init costs nearly what it costs without flash. An MPI_Ialltoallv that may "
+        "until then MPI_Init costs what the ranks' agreement costs. An MPI_Ialltoallv that may "
         "have blocks for the ring is such a call, whatever its blocks. Non-blocking calls do not "
         "wait for that: they start when all ranks have made the first call. Blocking calls, the "
         "making of persistent requests and the calls of <mpix_flash.h> wait. If UCX turns out not "
         "to be usable on some rank, such calls of the communicator fall back. At "
         "MPI_THREAD_MULTIPLE non-blocking ones fall back in any case. auto: init if the program is "
-        "linked with libmpix_flash, runs at MPI_THREAD_MULTIPLE, is to outlive a process (mpirun "
-        "--enable-recovery, coll_flash_probe_seconds), has hcoll, ucc or portals4 among Open MPI's "
+        "linked with libmpix_flash, runs at MPI_THREAD_MULTIPLE, is to outlive a process (Open MPI "
+        "4.1's mpirun --enable-recovery, coll_flash_probe_seconds), has hcoll, ucc or portals4 "
+        "among Open MPI's "
         "components, a relative path in LD_LIBRARY_PATH, or a device for which UCX registers "
         "memory (an RDMA adapter, a GPU) and another pml than ucx; call otherwise. One rank's init "
         "counts for all");
