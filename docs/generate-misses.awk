@@ -20,7 +20,7 @@ function bytes_in(text, parts) {
 }
 
 # A cell: microseconds of each algorithm in turn, or "-".
-function compare(name, size, title, cell, names, ratio, words, group, ranks, times, n, k, ours, lowest) {
+function compare_times(name, size, title, cell, names, ratio, words, group, ranks, times, n, k, ours, lowest) {
     split(title, words, " ")
     ranks = words[1]
     group = group_named(words[2] == "hosts" ? "network" : "node", name)
@@ -40,7 +40,7 @@ function compare(name, size, title, cell, names, ratio, words, group, ranks, tim
     }
 }
 
-function misses_of(path, ratio, line, names, titles, row, n, k, name) {
+function misses_of(path, ratio, line, names, titles, row, words, n, k, name) {
     while ((getline line <path) > 0) {
         if (match(line, /of the rounds: [^.]*/)) {
             line = substr(line, RSTART + 15, RLENGTH - 15)
@@ -50,12 +50,12 @@ function misses_of(path, ratio, line, names, titles, row, n, k, name) {
             split(line, titles, "\t")
         } else if (line !~ /^#/) {
             n = split(line, row, "\t")
-            if (split(row[1], words_of_row, ", ") == 2) {
-                name = words_of_row[1]
-                row[1] = words_of_row[2]
+            if (split(row[1], words, ", ") == 2) {
+                name = words[1]
+                row[1] = words[2]
             }
             for (k = 2; k <= n; k++) {
-                compare(name, row[1], titles[k], row[k], names, ratio)
+                compare_times(name, row[1], titles[k], row[k], names, ratio)
             }
         }
     }

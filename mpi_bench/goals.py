@@ -6,7 +6,7 @@ and what else the same runs show.
                      [--tsv FILE]
 
 --prefix is where flash is installed (default: install, as quickstart.sh leaves it). --before: where another
-version of it is; it takes turns with the first, and the table shows its figures, too. Lines: hidden,
+version of it is; the two take turns, row by row or line by line, and the table shows both figures. Lines: hidden,
 transfer, eight, wire, layers, core, osu, slower, ranks, shapes, node, mapped, idle, scale (default: all).
 --tsv writes the rows as docs/results/goals.tsv has them, from which docs/generate makes docs/performance.md:
 causes of goals that are not met are added there by hand.

@@ -2,13 +2,16 @@
 
 Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """
+import collections
 import csv
 import io
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
+import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -35,6 +38,31 @@ def write_table(options, source, table):
     """To the file --tsv, or to standard output: lines that tell the source, and rows."""
     with open(options.tsv or "/dev/stdout", "w", encoding="utf-8") as file:
         print(*("# " + line for line in source), *("\t".join(row) for row in table), sep="\n", file=file)
+
+
+def output_of(*command):
+    return subprocess.run(command, cwd=TOP, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def today_and_commit():
+    """Of a point."""
+    return {"date": time.strftime("%Y-%m-%d"), "commit": output_of("git", "describe", "--always", "--dirty", "--exclude=*")}
+
+
+def count_runs(points, columns):
+    """How many points there are of each kind, which these columns tell: as text."""
+    runs = collections.Counter(tuple(point[name] for name in columns) for point in points)
+    least, most = min(runs.values()), max(runs.values())
+    return str(most) if least == most else "{} to {}".format(least, most)
+
+
+def where_and_when(points):
+    """A line of a table's source."""
+    model = output_of("sed", "-n", "s/^model name.*: //p", "/proc/cpuinfo").split("\n")[0]
+    return "A shared virtual machine: {} x {}, Linux {}; {}, commit {}, {}.".format(
+        os.cpu_count(), model, platform.release().split("-")[0],
+        *(", ".join(dict.fromkeys(point[what] for point in points)) for what in ("date", "commit")),
+        output_of("ompi_info", "--version").split("\n")[0])
 
 
 def processor_time():

@@ -29,14 +29,12 @@ Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 import argparse
 import csv
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
-from lab import TOP, add_point, known_points, write_table
+from lab import TOP, add_point, count_runs, known_points, output_of, today_and_commit, where_and_when, write_table
 
 LAB = os.path.join(TOP, "tests", "rdma", "lab")
 ENTERED = "/run/lab/lab"  # there inside of `lab enter` alone
@@ -48,10 +46,6 @@ CALLS = {"allgather": ("AG", "flash_iallgather", False),
          "reduce_scatter": ("RS", "flash_ireduce_scatter_block", True)}
 COLUMNS = ("call", "ranks", "block", "path", "ratio", "alone", "hidden", "own_hidden", "wakeups", "switches", "date",
            "commit")
-
-
-def output_of(*command):
-    return subprocess.run(command, cwd=TOP, check=True, capture_output=True, text=True).stdout.strip()
 
 
 class Guests:
@@ -110,8 +104,7 @@ def points_of(guests, call, options):
         yield {"call": call, "ranks": guests.ranks, "block": block, "path": row["Path"], "ratio": row["Comm./own"],
                "alone": row["Pure Comm.(us)"],
                **({} if options.alone else under_sleep(row, (guests.ranks - 1) * block / MIB)),
-               "date": time.strftime("%Y-%m-%d"),
-               "commit": output_of("git", "describe", "--always", "--dirty", "--exclude=*")}
+               **today_and_commit()}
 
 
 def measure(options):
@@ -159,19 +152,10 @@ def table(points):
 
 def source_of(points):
     """How, where and when: the first lines of the table's file."""
-    runs = {}
-    for point in points:
-        at = tuple(point[name] for name in COLUMNS[:3])
-        runs[at] = runs.get(at, 0) + 1
-    least, most = min(runs.values()), max(runs.values())
-    model = output_of("sed", "-n", "s/^model name.*: //p", "/proc/cpuinfo").split("\n")[0]
     yield ("The time of the call alone, divided by that of the faster of Open MPI's own calls by pml ucx; lowest and highest "
            "run. Medians of {} runs. Two emulated guests of one core with software RoCE (tests/rdma). "
-           "mpi_bench/rdma.py.".format(most if least == most else "{} to {}".format(least, most)))
-    yield "A shared virtual machine: {} x {}, Linux {}; {}, commit {}, {}.".format(
-        os.cpu_count(), model, platform.release().split("-")[0],
-        *(", ".join(dict.fromkeys(point[what] for point in points)) for what in ("date", "commit")),
-        output_of("ompi_info", "--version").split("\n")[0])
+           "mpi_bench/rdma.py.".format(count_runs(points, COLUMNS[:3])))
+    yield where_and_when(points)
 
 
 def size_of(text):

@@ -20,13 +20,10 @@ Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """
 import argparse
 import os
-import platform
 import statistics
-import subprocess
 import tempfile
-import time
 
-from lab import Lab, TOP, add_point, known_points, write_table
+from lab import Lab, TOP, add_point, count_runs, known_points, today_and_commit, where_and_when, write_table
 
 RATIOS = (("alone", "Pure Comm.(us)", "Own comm."), ("overall", "Overall(us)", "Own overall"))
 COLUMNS = ("algorithm", "call", "hosts", "bytes", *(name for name, _, _ in RATIOS), "date", "commit")
@@ -35,10 +32,6 @@ TITLES = {"reduce_scatter": "{}, reduce-scatter, {} in all", "allgather": "{}, a
 REDUCE_SCATTER = ("reduce_scatter", "flash_ireduce_scatter_block", "64:256K")
 ALLGATHER = ("allgather", "flash_iallgather", "8:8K")
 RUNS = {"pairwise": (REDUCE_SCATTER,), "recdbl": (REDUCE_SCATTER, ALLGATHER)}
-
-
-def output_of(*command):
-    return subprocess.run(command, cwd=TOP, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def points_of(lab, hosts, algorithm, served, costs):
@@ -51,8 +44,7 @@ def points_of(lab, hosts, algorithm, served, costs):
             if served and row["Path"] != algorithm:
                 raise SystemExit("selection: {} hosts, {} B: {}".format(hosts, row["Size"], row["Path"]))
             yield {"algorithm": algorithm if served else "own", "call": call, "hosts": hosts, "bytes": row["Size"],
-                   "date": time.strftime("%Y-%m-%d"),
-                   "commit": output_of("git", "describe", "--always", "--dirty", "--exclude=*"),
+                   **today_and_commit(),
                    **{name: float(row[ours]) / float(row[own]) for name, ours, own in RATIOS}}
 
 
@@ -94,19 +86,9 @@ def table(points):
 
 def source_of(points):
     """How, where and when: the first lines of the table's file."""
-    runs = {}
-    for point in points:
-        at = tuple(point[name] for name in COLUMNS[:4])
-        runs[at] = runs.get(at, 0) + 1
-    least, most = min(runs.values()), max(runs.values())
-    model = output_of("sed", "-n", "s/^model name.*: //p", "/proc/cpuinfo").split("\n")[0]
     yield ("Time relative to Open MPI's non-blocking call: alone, under computation. Rows \"own\": Open MPI's call and "
-           "itself. Medians of {} runs. Emulated hosts, 2 Gbit/s. mpi_bench/selection.py.".format(
-               most if least == most else "{} to {}".format(least, most)))
-    yield "A shared virtual machine: {} x {}, Linux {}; {}, commit {}, {}.".format(
-        os.cpu_count(), model, platform.release().split("-")[0],
-        *(" and ".join(dict.fromkeys(point[what] for point in points)) for what in ("date", "commit")),
-        output_of("ompi_info", "--version").split("\n")[0])
+           "itself. Medians of {} runs. Emulated hosts, 2 Gbit/s. mpi_bench/selection.py.".format(count_runs(points, COLUMNS[:4])))
+    yield where_and_when(points)
 
 
 def parse():

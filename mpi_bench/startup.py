@@ -5,7 +5,7 @@ flash_startup, and writes the table docs/results/startup.tsv.
   mpi_bench/startup.py [OPTION]...
 
   --prefix DIR       where flash is installed (default: install, as quickstart.sh leaves it)
-  --before DIR       where another version of it is, to be compared, too
+  --before NAME=DIR  where another version of it is, to be compared, too: NAME is its column's
   --here N           ranks on this host (default 16)
   --hosts N          emulated hosts with a rank each (default 8); 0: none
   --rounds N         jobs of each kind, in turn (default 9)
@@ -20,19 +20,12 @@ Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """
 import argparse
 import os
-import platform
 import statistics
-import subprocess
-import time
 
-from lab import Lab, TOP, add_point, known_points, write_table
+from lab import Lab, TOP, add_point, count_runs, known_points, today_and_commit, where_and_when, write_table
 
 COLUMNS = ("place", "variant", "call", "ms", "cpu_ms", "private_kib", "date", "commit")
 INIT = ["--mca", "coll_flash_setup", "init"]
-
-
-def output_of(*command):
-    return subprocess.run(command, cwd=TOP, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def variants_of(options):
@@ -42,9 +35,10 @@ def variants_of(options):
     yield "flash", lab, [], True
     yield "coll_flash_setup init", lab, INIT, True
     if options.before:
-        before = Lab(os.path.abspath(options.before))
+        name, prefix = options.before.split("=", 1)
+        before = Lab(os.path.abspath(prefix))
         before.bin = lab.bin  # the program is not flash's
-        yield "before", before, [], True
+        yield name, before, [], True
 
 
 def points_of(options, title, lab, mca, served):
@@ -54,8 +48,7 @@ def points_of(options, title, lab, mca, served):
         places.append(("{} hosts".format(options.hosts), lab.hosts, options.hosts))
     for place, run, count in places:
         for row in lab.rows(run(count, "flash_startup", [], mca, served)):
-            yield {"place": place, "variant": title, **row, "date": time.strftime("%Y-%m-%d"),
-                   "commit": output_of("git", "describe", "--always", "--dirty", "--exclude=*")}
+            yield {"place": place, "variant": title, **row, **today_and_commit()}
 
 
 def measure(options):
@@ -82,18 +75,9 @@ def table(points):
 
 def source_of(points):
     """How, where and when: the first lines of the table's file."""
-    jobs = {}
-    for point in points:
-        at = tuple(point[name] for name in COLUMNS[:3])
-        jobs[at] = jobs.get(at, 0) + 1
-    least, most = min(jobs.values()), max(jobs.values())
-    model = output_of("sed", "-n", "s/^model name.*: //p", "/proc/cpuinfo").split("\n")[0]
     yield ("Medians of {} jobs of each kind, in turn; blocks of 64 KiB; the time on the slowest rank, the rest of the mean "
-           "rank. mpi_bench/startup.py.".format(most if least == most else "{} to {}".format(least, most)))
-    yield "A shared virtual machine: {} x {}, Linux {}; {}, commit {}, {}.".format(
-        os.cpu_count(), model, platform.release().split("-")[0],
-        *(", ".join(dict.fromkeys(point[what] for point in points)) for what in ("date", "commit")),
-        output_of("ompi_info", "--version").split("\n")[0])
+           "rank. mpi_bench/startup.py.".format(count_runs(points, COLUMNS[:3])))
+    yield where_and_when(points)
 
 
 def main():

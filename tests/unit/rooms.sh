@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The rooms of docs/internals/architecture.md: which file may see which, by the sources' includes and by the
-# objects' calls; that no more than two files of a room go round in a circle; and the states of a slot.
+# objects' calls; that no more than two files of a room go round in a circle; and the states of a slot
+# and of a request.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2034 # tap.bash's
@@ -157,6 +158,31 @@ states_are_the_same() {
     [[ $(states_of_code | wc -l) == 7 ]] && diff <(states_of_page) <(states_of_code)
 }
 
+# The functions of both headers that change a request's state, and the rooms that call them.
+requests_of_page() {
+    sed -n '/^## The life of a request/,/^## The path/s/^| `\([a-z_]*\)` |.*|\([^|]*\)|$/\1 \2/p' "$page" | tr -d '`' |
+        awk '{ $1 = $1; print }' | sort
+}
+requests_of_code() {
+    local name
+    (cd "$top_srcdir/ompi_coll_flash" &&
+        grep -Eoh 'mca_coll_flash_(handle|request)_(init|begin|complete|leave|new|start|refuse|fail|ended)\(' \
+            request/coll_flash_handle.h request/coll_flash_request.h | sed 's/^mca_coll_flash_//; s/($//' | sort -u |
+        while read -r name; do
+            # A call, unlike a definition, is indented.
+            echo "$name $(grep -El "^ .*\bmca_coll_flash_$name\(" ./*/*.c | grep -v coll_flash_handle.c |
+                cut -d/ -f2 | sort -u | tr '\n' ' ')"
+        done | awk '{ $1 = $1; print }')
+}
+lives_are_the_same() {
+    [[ $(requests_of_code | wc -l) == 9 ]] && diff <(requests_of_page) <(requests_of_code)
+}
+# Open MPI's functions for it are in compat's headers.
+one_writes_requests() {
+    [[ $(cd "$top_srcdir/ompi_coll_flash" && grep -El 'req_state = |req_complete = |ompi_request_complete\(' ./*/*.c) == \
+        ./request/coll_flash_handle.c ]]
+}
+
 point 'every source is in a room' every_file_is_in_a_room
 point 'includes point to rooms that may be seen' includes_go_one_way
 point 'the table of rooms goes one way' table_goes_one_way
@@ -166,4 +192,6 @@ point 'no circle of more than two files' no_large_circles
 point 'the engine includes no MPI, UCX, CUDA' engine_is_alone
 point 'no source has more than 400 lines, but the public header' files_are_short
 point 'the states of a slot, on the page and in the code' states_are_the_same
+point 'what changes the state of a request, on the page and in the code' lives_are_the_same
+point 'one source writes the state of requests' one_writes_requests
 plan

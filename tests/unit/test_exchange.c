@@ -8,6 +8,7 @@
 #include "prng.h"
 #include "sim.h"
 #include "tap.h"
+#include "unattended.h"
 
 #define MOST_RANKS 31
 
@@ -153,38 +154,15 @@ static bool refusal_is_right(uint64_t seed, bool attended)
     sim_spec_t spec = random_spec(&random, nranks, 0);
     fake_options_t net = sim_random_net(&random);
     sim_t *sim;
-    sim_instance_t *in;
-    flash_op_params_t params;
-    bool well;
 
     spec.callback = spec.other = false;
     spec.fail_rank = refuser;
     spec.refuses = true;
     sim = sim_create(nranks, random, &net, &spec, 1);
     if (!attended) {
-        in = &sim->instances[refuser];
-        params = sim_instance_params(in);
-        params.user = NULL;
-        if (!flash_engine_refuse(sim->engines[refuser], &params)) {
-            sim_complain(sim, "cannot be refused");
-        }
-        in->taken = (flash_steps_t){.bits = {0}}; /* the caller's array is gone */
-        in->status = FLASH_ERR_NO_MEMORY;
-        in->failed_rank = refuser;
-        sim->complete++;
+        unattended_refuse(sim, refuser);
     }
-    sim_run_random(sim);
-    for (uint32_t k = 0; k < 1000 * nranks; k++) {
-        sim_progress(sim, k % nranks);
-    }
-    sim_check_end(sim);
-    sim_check_refused(sim, 0, refuser);
-    well = sim->problem[0] == '\0';
-    if (!well) {
-        sim_describe(sim);
-    }
-    sim_destroy(sim);
-    return well;
+    return unattended_refusal_ends(sim, refuser);
 }
 
 static void test_refusals(uint64_t seed, bool attended)

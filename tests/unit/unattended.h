@@ -11,4 +11,9 @@
 /* Whether the other ranks end, and lack what they must, in each `stride`-th of many cases. */
 bool unattended_ends_well(uint64_t seed, flash_kind_t kind, uint32_t stride);
 
+/* A rank refuses its operation, and nobody waits for the refusal's end. */
+void unattended_refuse(sim_t *sim, uint32_t refuser);
+/* Runs to the end; whether each rank ends as that refusal says. Frees the simulation. */
+bool unattended_refusal_ends(sim_t *sim, uint32_t refuser);
+
 #endif /* UNATTENDED_H */
