@@ -17,7 +17,7 @@ typedef struct mca_coll_flash_persistent {
     uint32_t sequence;                  /* of each of its rounds; 0: it has none */
     bool failed;                        /* a round by the ring has */
     bool out_of_step;                   /* `beside`: it has missed a round */
-    mca_coll_flash_settings_t settings; /* likewise: ranks start rounds at times of their own */
+    mca_coll_flash_settings_t settings; /* of each round: ranks start it at times of their own */
     int refused;                        /* MPI_SUCCESS, or why the rest of its rounds will be */
     const mca_coll_flash_collective_t *collective;
     mca_coll_flash_arguments_t arguments; /* types and operation kept */

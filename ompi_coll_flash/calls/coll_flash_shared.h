@@ -9,8 +9,8 @@
 
 #include "calls/coll_flash_calls.h"
 
-/* The counts of a part of such a call: 0 for blocks of the other part. Costs choose it, up to so many
-   ranks. */
+/* The counts of a part of such a call: 0 for blocks of the other part. Calls of more ranks are not
+   shared. */
 typedef struct mca_coll_flash_counts {
     flash_count_t sent[FLASH_PAIRWISE_RANKS], received[FLASH_PAIRWISE_RANKS];
 } mca_coll_flash_counts_t;
@@ -24,8 +24,9 @@ int mca_coll_flash_start_by_ring(const mca_coll_flash_collective_t *collective, 
                                  mca_coll_flash_arguments_t *arguments,
                                  mca_coll_flash_setup_state_t setup, ompi_request_t **request);
 /*
- * Starts both parts of a call, the one like that, the rest by the module below: *request ends when both
- * have. Each rank gives the module below its rest, which may be empty; so all have called it.
+ * Starts both parts of a call: the ring's part as mca_coll_flash_start_by_ring() does, and the rest by the
+ * module below. *request ends when both parts have. Each rank gives the module below its rest, which may
+ * be empty: all ranks have called that module then.
  */
 int mca_coll_flash_start_shared(const mca_coll_flash_collective_t *collective, const char *name,
                                 mca_coll_flash_module_t *module,
@@ -45,8 +46,8 @@ int mca_coll_flash_persist_shared(const mca_coll_flash_collective_t *collective,
                                   const mca_coll_flash_arguments_t *by_ring,
                                   const mca_coll_flash_arguments_t *rest, struct ompi_info_t *info,
                                   ompi_request_t **request);
-/* On a rank that has no block for the ring: all of it is the module's below, but the operation id is
-   taken, as on the other ranks. */
+/* On a rank that has no block for the ring: the module below makes the request of the whole call. The
+   rank takes the operation id all the same, as the other ranks do. */
 int mca_coll_flash_persist_aside(const mca_coll_flash_collective_t *collective,
                                  mca_coll_flash_module_t *module,
                                  const mca_coll_flash_arguments_t *arguments,
