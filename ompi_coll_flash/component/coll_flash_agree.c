@@ -35,14 +35,18 @@ bool mca_coll_flash_is_usable(void)
     return agreement != AGREED_UNUSABLE;
 }
 
-/* Whether each rank of this node may have a hardware thread to compute and one to move data. */
+/*
+ * Whether each rank of this node may have a hardware thread to compute and one to move data. The node's
+ * first rank finds out for all of them, since that takes a millisecond or more.
+ */
 static bool wants_on_node(void)
 {
     int ranks = (int) opal_process_info.num_local_peers + 1;
 
     return mca_coll_flash_params.on_node == FLASH_ON_NODE_YES ||
            (mca_coll_flash_params.on_node == FLASH_ON_NODE_AUTO &&
-            flash_affinity_has_threads(2 * ranks));
+            (ranks == 1 || opal_process_info.my_local_rank > 0 ||
+             flash_affinity_has_threads(2 * ranks)));
 }
 
 /*

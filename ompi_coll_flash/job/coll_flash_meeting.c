@@ -20,11 +20,15 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef mca_coll_flash_difference_t difference_t;
 
 /* Calls of opal_progress() that a message may take to leave, if its receiver may never look for it. */
 enum { POLLS = 100000 };
+
+/* Microseconds between two looks for a message. */
+enum { NAP = 100 };
 
 typedef struct sent {
     ompi_request_t *request;
@@ -113,6 +117,15 @@ static difference_t take(const char *message, size_t length, size_t bytes, diffe
     return length != bytes && !is_difference(heard) ? unknown : heard;
 }
 
+/* Whom this rank waits for may need its core: they come sooner, all together, if it sleeps meanwhile. */
+static int await(ompi_request_t **request, ompi_status_public_t *status)
+{
+    for (opal_progress(); !flash_compat_is_complete(*request); opal_progress()) {
+        usleep(NAP);
+    }
+    return ompi_request_wait(request, status);
+}
+
 /*
  * The tag of that rank's message, once it is known. PMIx may have told a rank of another release nothing
  * of this one.
@@ -127,6 +140,9 @@ static int find_tag(ompi_communicator_t *world, uint32_t from, mca_coll_flash_to
     for (int turn = 0; rc == OMPI_SUCCESS && !found; turn++) {
         *tag = tags[turn % 2];
         rc = flash_compat_iprobe((int) from, *tag, world, &found);
+        if (turn % 2 == 1 && !found) {
+            usleep(NAP);
+        }
     }
     return rc;
 }
@@ -150,7 +166,7 @@ static int receive_from(ompi_communicator_t *world, uint32_t from, mca_coll_flas
         rc = flash_compat_irecv(message, bytes, MPI_BYTE, (int) from, tag, world, &request);
     }
     if (rc == OMPI_SUCCESS) {
-        rc = ompi_request_wait(&request, &status);
+        rc = await(&request, &status);
     }
     if (rc == MPI_ERR_TRUNCATE) { /* longer than this protocol's: the other ranks must hear of it */
         (void) ompi_request_free(&request); /* Open MPI keeps what ended with an error */
@@ -202,7 +218,7 @@ static void end_sends(sent_t *sent, uint32_t count, bool all_receive)
             continue;
         }
         if (sent[k].request != NULL) {
-            (void) ompi_request_wait(&sent[k].request, MPI_STATUS_IGNORE);
+            (void) await(&sent[k].request, MPI_STATUS_IGNORE);
         }
         free(sent[k].message);
     }

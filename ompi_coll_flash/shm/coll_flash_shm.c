@@ -29,7 +29,8 @@
 
 /* What is known of a process of this node. */
 typedef struct neighbour {
-    flash_shm_side_t *area;  /* NULL: it is on another one */
+    uint32_t rank; /* of MPI_COMM_WORLD */
+    flash_shm_side_t *area;
     flash_process_t process; /* of this one without the address */
 } neighbour_t;
 
@@ -37,9 +38,9 @@ static struct {
     int descriptor; /* -1: none, for that reason */
     int error;
     uint64_t inode; /* of the file: for others to find here */
-    size_t ranks;
-    neighbour_t *neighbours; /* by rank of MPI_COMM_WORLD */
-    bool may_read;           /* the memory of all those of this node */
+    size_t count;
+    neighbour_t *neighbours; /* those that have been met, by rank; NULL: none may be */
+    bool may_read;           /* the memory of all of them */
     bool used;
     bool told_unreadable; /* under the lock of the channels */
 } node = {.descriptor = -1};
@@ -145,26 +146,53 @@ static bool meet(neighbour_t *neighbour, const opal_proc_t *proc, const char **r
     return neighbour->area != NULL;
 }
 
+/* This process. */
+static bool meet_own(neighbour_t *neighbour, const char **reason)
+{
+    neighbour->process.pid = getpid();
+    neighbour->area = map(node.descriptor, PROT_READ | PROT_WRITE);
+    *reason = strerror(errno);
+    return neighbour->area != NULL;
+}
+
+/* A rank's process, if it is one of this node. */
+static const opal_proc_t *near_proc(ompi_communicator_t *world, int rank)
+{
+    /* Does not make the structures of remote processes: those of this node exist. */
+    ompi_proc_t *proc = ompi_group_peer_lookup_existing(world->c_local_group, rank);
+
+    return proc != NULL && (rank == ompi_comm_rank(world) ||
+                            OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags))
+               ? &proc->super
+               : NULL;
+}
+
+static size_t count_near(ompi_communicator_t *world)
+{
+    size_t count = 0;
+
+    for (int rank = 0; rank < ompi_comm_size(world); rank++) {
+        count += near_proc(world, rank) != NULL;
+    }
+    return count;
+}
+
 static bool meet_all(ompi_communicator_t *world, const char **reason)
 {
-    for (int rank = 0; rank < ompi_comm_size(world); rank++) {
-        /* Does not make the structures of remote processes: those of this node exist. */
-        ompi_proc_t *proc = ompi_group_peer_lookup_existing(world->c_local_group, rank);
-        neighbour_t *neighbour = &node.neighbours[rank];
+    bool met = true;
 
-        if (rank == ompi_comm_rank(world)) {
-            neighbour->process.pid = getpid();
-            neighbour->area = map(node.descriptor, PROT_READ | PROT_WRITE);
-            *reason = strerror(errno);
-            if (neighbour->area == NULL) {
-                return false;
-            }
-        } else if (proc != NULL && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags) &&
-                   !meet(neighbour, &proc->super, reason)) {
-            return false;
+    for (int rank = 0; rank < ompi_comm_size(world) && met; rank++) {
+        const opal_proc_t *proc = near_proc(world, rank);
+        neighbour_t *neighbour = &node.neighbours[node.count];
+
+        if (proc != NULL) {
+            neighbour->rank = (uint32_t) rank;
+            met = rank == ompi_comm_rank(world) ? meet_own(neighbour, reason)
+                                                : meet(neighbour, proc, reason);
+            node.count += met;
         }
     }
-    return true;
+    return met;
 }
 
 bool mca_coll_flash_shm_meet(ompi_communicator_t *world)
@@ -177,8 +205,8 @@ bool mca_coll_flash_shm_meet(ompi_communicator_t *world)
         return mca_coll_flash_params.shm != FLASH_SHM_NO;
     }
     if (node.descriptor >= 0) {
-        node.ranks = (size_t) ompi_comm_size(world);
-        node.neighbours = calloc(node.ranks, sizeof(*node.neighbours));
+        node.count = 0;
+        node.neighbours = calloc(count_near(world), sizeof(*node.neighbours));
         reason = "out of memory";
         met = node.neighbours != NULL && meet_all(world, &reason);
     }
@@ -195,13 +223,12 @@ bool mca_coll_flash_shm_may_read(void)
 
 static void leave_all(void)
 {
-    for (size_t rank = 0; rank < node.ranks && node.neighbours != NULL; rank++) {
-        if (node.neighbours[rank].area != NULL) {
-            munmap(node.neighbours[rank].area, AREA_BYTES);
-        }
+    for (size_t k = 0; k < node.count; k++) {
+        munmap(node.neighbours[k].area, AREA_BYTES);
     }
     free(node.neighbours);
     node.neighbours = NULL;
+    node.count = 0;
 }
 
 /* Who is to map this process' has done so. */
@@ -222,9 +249,23 @@ void mca_coll_flash_shm_close(void)
     mca_coll_flash_shm_agree(false);
 }
 
+static int compare_rank(const void *rank, const void *neighbour)
+{
+    uint32_t one = *(const uint32_t *) rank, other = ((const neighbour_t *) neighbour)->rank;
+
+    return one < other ? -1 : one > other;
+}
+
+/* Of a rank of this node. */
+static const neighbour_t *neighbour_of(uint32_t world_rank)
+{
+    return bsearch(&world_rank, node.neighbours, node.count, sizeof(*node.neighbours),
+                   compare_rank);
+}
+
 bool mca_coll_flash_shm_rank_is_gone(uint32_t world_rank)
 {
-    return flash_process_is_gone(&node.neighbours[world_rank].process);
+    return flash_process_is_gone(&neighbour_of(world_rank)->process);
 }
 
 static uint32_t world_rank_of(const ompi_communicator_t *comm, uint32_t rank)
@@ -252,7 +293,7 @@ static void tell_unreadable(uint32_t world_rank)
 static int read_rank(void *arg, uint32_t rank, void *to, const void *from, size_t bytes)
 {
     uint32_t world_rank = world_rank_of(arg, rank);
-    int status = flash_process_read(&node.neighbours[world_rank].process, to, from, bytes);
+    int status = flash_process_read(&neighbour_of(world_rank)->process, to, from, bytes);
 
     if (status == FLASH_ERR_UNREADABLE) {
         tell_unreadable(world_rank);
@@ -264,7 +305,7 @@ static void find_sides(ompi_communicator_t *comm, flash_shm_side_t **sides)
 {
     for (int rank = 0; rank < ompi_comm_size(comm); rank++) {
         sides[rank] =
-            node.neighbours[world_rank_of(comm, (uint32_t) rank)].area + flash_compat_comm_id(comm);
+            neighbour_of(world_rank_of(comm, (uint32_t) rank))->area + flash_compat_comm_id(comm);
     }
 }
 
