@@ -96,8 +96,11 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
     return opal_info_get(info, key, (int) size - 1, text, flag);
 }
 
-#define FLASH_MODEX_SEND(rc, key, data, size) \
-    OPAL_MODEX_SEND_STRING(rc, OPAL_PMIX_GLOBAL, key, data, size)
+/* Who is told. */
+#define FLASH_MODEX_NODE OPAL_PMIX_LOCAL
+#define FLASH_MODEX_JOB  OPAL_PMIX_GLOBAL
+#define FLASH_MODEX_SEND(rc, scope, key, data, size) \
+    OPAL_MODEX_SEND_STRING(rc, scope, key, data, size)
 /* Of what may not have been sent. */
 #define FLASH_MODEX_FIND(rc, key, name, data, size) \
     OPAL_MODEX_RECV_STRING(rc, key, name, data, size)

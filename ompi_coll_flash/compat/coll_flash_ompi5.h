@@ -106,8 +106,11 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
     return rc;
 }
 
-#define FLASH_MODEX_SEND(rc, key, data, size) \
-    OPAL_MODEX_SEND_STRING(rc, PMIX_GLOBAL, key, data, size)
+/* Who is told. */
+#define FLASH_MODEX_NODE PMIX_LOCAL
+#define FLASH_MODEX_JOB  PMIX_GLOBAL
+#define FLASH_MODEX_SEND(rc, scope, key, data, size) \
+    OPAL_MODEX_SEND_STRING(rc, scope, key, data, size)
 /*
  * PMIx asks the other host, which would wait for good until it is sent. Meanwhile it answers
  * nothing else about that process, so that Open MPI's own connections to it may fail, and end the

@@ -16,10 +16,13 @@
 #define MODEX_KEY_MAX 96
 
 /* Of this release alone: another one's record has other fields, and is under another name. */
-static void name_key(char key[MODEX_KEY_MAX])
+static void name_key(char key[MODEX_KEY_MAX], const char *what)
 {
-    snprintf(key, MODEX_KEY_MAX, "coll_flash of %s", mca_coll_flash_release());
+    snprintf(key, MODEX_KEY_MAX, "coll_flash%s of %s", what, mca_coll_flash_release());
 }
+
+#define PLACE_KEY " place"
+#define MODEX_KEY ""
 
 static uint64_t pid_space(void)
 {
@@ -35,6 +38,22 @@ bool mca_coll_flash_modex_has_address(void)
     return has_address;
 }
 
+static void publish_place(mca_coll_flash_shm_memory_t shm)
+{
+    mca_coll_flash_place_t place;
+    char key[MODEX_KEY_MAX];
+    int rc;
+
+    memset(&place, 0, sizeof(place)); /* with what lies between its fields */
+    flash_affinity_binding(place.binding);
+    place.pid = (int32_t) getpid();
+    place.pid_space = pid_space();
+    place.shm = shm;
+    name_key(key, PLACE_KEY);
+    FLASH_MODEX_SEND(rc, FLASH_MODEX_NODE, key, &place, sizeof(place));
+    (void) rc; /* there is no shared memory then */
+}
+
 void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_shm_memory_t shm)
 {
     size_t address_bytes = 0, size;
@@ -43,6 +62,7 @@ void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_s
     char key[MODEX_KEY_MAX];
     int rc;
 
+    publish_place(shm);
     if (transport != NULL) {
         address = mca_coll_flash_ucx()->address(transport, &address_bytes);
     }
@@ -51,52 +71,62 @@ void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_s
     if (modex == NULL) {
         return; /* peers find no modex record, and the agreement fails */
     }
-    flash_affinity_binding(modex->binding);
-    modex->pid = (int32_t) getpid();
-    modex->pid_space = pid_space();
-    modex->shm = shm;
     modex->networks = mca_coll_flash_networks_find();
     modex->address_bytes = (uint32_t) address_bytes;
     if (address_bytes > 0) {
         memcpy(modex + 1, address, address_bytes);
     }
-    name_key(key);
+    name_key(key, MODEX_KEY);
     has_address = address_bytes > 0;
-    FLASH_MODEX_SEND(rc, key, modex, size);
+    FLASH_MODEX_SEND(rc, FLASH_MODEX_JOB, key, modex, size);
     (void) rc; /* likewise */
     free(modex);
 }
 
-mca_coll_flash_modex_t *mca_coll_flash_modex_fetch(opal_process_name_t name)
+/* To be freed; NULL: nothing was published. */
+static void *fetch(opal_process_name_t name, const char *what, size_t *size)
 {
-    void *data = NULL;
-    size_t size = 0;
-    mca_coll_flash_modex_t *modex;
     char key[MODEX_KEY_MAX];
+    void *data = NULL;
     int rc;
 
-    name_key(key);
-    FLASH_MODEX_FIND(rc, key, &name, &data, &size);
-    if (rc != OPAL_SUCCESS) {
-        return NULL;
-    }
-    modex = data;
-    if (size < sizeof(*modex) || size - sizeof(*modex) != modex->address_bytes) {
-        free(data);
+    name_key(key, what);
+    FLASH_MODEX_FIND(rc, key, &name, &data, size);
+    return rc == OPAL_SUCCESS ? data : NULL;
+}
+
+mca_coll_flash_modex_t *mca_coll_flash_modex_fetch(opal_process_name_t name)
+{
+    size_t size = 0;
+    mca_coll_flash_modex_t *modex = fetch(name, MODEX_KEY, &size);
+
+    if (modex != NULL && (size < sizeof(*modex) || size - sizeof(*modex) != modex->address_bytes)) {
+        free(modex);
         return NULL;
     }
     return modex;
 }
 
-bool mca_coll_flash_modex_is_near(const mca_coll_flash_modex_t *modex, const opal_proc_t *proc)
+mca_coll_flash_place_t *mca_coll_flash_place_fetch(opal_process_name_t name)
 {
-    return proc != NULL && modex != NULL && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags) &&
-           modex->pid_space != 0 && modex->pid_space == pid_space();
+    size_t size = 0;
+    mca_coll_flash_place_t *place = fetch(name, PLACE_KEY, &size);
+
+    if (place != NULL && size != sizeof(*place)) {
+        free(place);
+        return NULL;
+    }
+    return place;
 }
 
-flash_process_t mca_coll_flash_modex_process(const mca_coll_flash_modex_t *modex)
+bool mca_coll_flash_place_is_near(const mca_coll_flash_place_t *place)
 {
-    return (flash_process_t){.pid = (pid_t) modex->pid,
-                             .at = (const uint64_t *) (uintptr_t) modex->shm.address,
-                             .number = modex->shm.inode};
+    return place != NULL && place->pid_space != 0 && place->pid_space == pid_space();
+}
+
+flash_process_t mca_coll_flash_place_process(const mca_coll_flash_place_t *place)
+{
+    return (flash_process_t){.pid = (pid_t) place->pid,
+                             .at = (const uint64_t *) (uintptr_t) place->shm.address,
+                             .number = place->shm.inode};
 }

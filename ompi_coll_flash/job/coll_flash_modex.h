@@ -32,22 +32,28 @@ typedef struct mca_coll_flash_networks {
     mca_coll_flash_network_t of[FLASH_NETWORKS_MAX];
 } mca_coll_flash_networks_t;
 
-/* The address of its UCX worker follows. Its format is part of the wire protocol. */
-typedef struct mca_coll_flash_modex {
+/* What the processes of its node alone are told. */
+typedef struct mca_coll_flash_place {
     char binding[FLASH_AFFINITY_MAX];
     int32_t pid;
     uint64_t pid_space; /* in which pid is a name; 0: unknown */
     mca_coll_flash_shm_memory_t shm;
+} mca_coll_flash_place_t;
+
+/* What all are told. The address of its UCX worker follows. Its format is part of the wire protocol. */
+typedef struct mca_coll_flash_modex {
     mca_coll_flash_networks_t networks;
     uint32_t address_bytes; /* 0: UCX is not usable there, or not open yet */
 } mca_coll_flash_modex_t;
 
-/* This process', before MPI_Init commits and exchanges what was published. `transport`: or NULL. */
+/* This process' records, before MPI_Init commits and exchanges what was published. `transport`: or NULL. */
 void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_shm_memory_t shm);
-/* Whether that had the address of this process' UCX worker. */
+/* Whether the second had the address of this process' UCX worker. */
 bool mca_coll_flash_modex_has_address(void);
 /* A process'; to be freed. NULL if it published none. */
 mca_coll_flash_modex_t *mca_coll_flash_modex_fetch(opal_process_name_t name);
+/* That of a process of this node; likewise. */
+mca_coll_flash_place_t *mca_coll_flash_place_fetch(opal_process_name_t name);
 /*
  * The address of its UCX worker, of `length` bytes: that which it has told this process, see
  * mca_coll_flash_address_learn(), or the one in its record. NULL: neither.
@@ -56,8 +62,8 @@ const void *mca_coll_flash_address_of(opal_process_name_t name, const mca_coll_f
                                       size_t *length);
 /* Forgets those that it has been told. */
 void mca_coll_flash_addresses_fini(void);
-/* Whether the kernel that this process runs on knows of that one by its pid. */
-bool mca_coll_flash_modex_is_near(const mca_coll_flash_modex_t *modex, const opal_proc_t *proc);
+/* Whether this process knows that one of its node by its pid. `place`: or NULL. */
+bool mca_coll_flash_place_is_near(const mca_coll_flash_place_t *place);
 /* Finds this process' networks; in MPI_Init. */
 mca_coll_flash_networks_t mca_coll_flash_networks_find(void);
 /*
@@ -66,6 +72,6 @@ mca_coll_flash_networks_t mca_coll_flash_networks_find(void);
  */
 bool mca_coll_flash_networks_suit(const mca_coll_flash_networks_t *others, char *reason);
 /* Of a near one: the process that the kernel knows. Without channels its number is not known. */
-flash_process_t mca_coll_flash_modex_process(const mca_coll_flash_modex_t *modex);
+flash_process_t mca_coll_flash_place_process(const mca_coll_flash_place_t *place);
 
 #endif /* COLL_FLASH_MODEX_H */

@@ -89,19 +89,25 @@ static known_t *find_known(opal_process_name_t name)
                : make_known(name.vpid);
 }
 
-static void learn_process(opal_process_name_t name, const mca_coll_flash_modex_t *modex)
+static void learn_process(opal_process_name_t name)
 {
+    const opal_proc_t *proc = ompi_proc_for_name(name);
+    mca_coll_flash_place_t *place = NULL;
     known_t *known;
 
-    if (mca_coll_flash_modex_is_near(modex, ompi_proc_for_name(name))) {
+    if (proc != NULL && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags)) {
+        place = mca_coll_flash_place_fetch(name);
+    }
+    if (mca_coll_flash_place_is_near(place)) {
         pthread_mutex_lock(&mutex);
         known = find_known(name);
         if (known != NULL) {
-            known->process = mca_coll_flash_modex_process(modex);
+            known->process = mca_coll_flash_place_process(place);
             (void) flash_process_meet(&known->process);
         }
         pthread_mutex_unlock(&mutex);
     }
+    free(place);
 }
 
 /* A lost peer counts as connected: nothing is sent to it, and UCX might wait for an endpoint to it. */
@@ -117,8 +123,7 @@ static bool is_connected(const flash_peer_t *peer)
 }
 
 /*
- * The modex record is fetched once: each time, PMIx copies it, and Open MPI 5's keeps a copy for
- * good.
+ * A record is fetched once: each time, PMIx copies it, and Open MPI 5's keeps a copy for good.
  */
 int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char *reason)
 {
@@ -136,7 +141,7 @@ int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char
         strcpy(reason, "the peer's address is not to be had from PMIx");
         return FLASH_ERR_UNREACHABLE;
     }
-    learn_process(name, modex);
+    learn_process(name);
     address = mca_coll_flash_address_of(name, modex, &length);
     if (address == NULL) {
         strcpy(reason, "UCX is not usable in the peer's process");

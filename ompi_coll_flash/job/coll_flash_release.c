@@ -27,7 +27,7 @@
 #define TEXT_OF(x)  TEXT(x)
 #define RELEASE_MAX 64
 /* Goes up with each change to what processes tell each other, in messages and in modex records. */
-#define PROTOCOL    6
+#define PROTOCOL    7
 
 /* Tests change the text in the library's file, of which the compiler is to know nothing. */
 static const char *volatile own_release = "mpix_flash " TEXT_OF(FLASH_MAJOR_VERSION) "." TEXT_OF(
@@ -44,7 +44,7 @@ void mca_coll_flash_release_publish(void)
     const char *text = own_release;
     int rc;
 
-    FLASH_MODEX_SEND(rc, MODEX_KEY, text, strlen(text) + 1);
+    FLASH_MODEX_SEND(rc, FLASH_MODEX_JOB, MODEX_KEY, text, strlen(text) + 1);
     published = rc == OPAL_SUCCESS;
 }
 

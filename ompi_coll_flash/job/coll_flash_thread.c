@@ -21,21 +21,21 @@ static char (*local_bindings(int *count, int *self))[FLASH_AFFINITY_MAX]
     for (int peer = 0; peer < size; peer++) {
         /* Does not make the structures of remote processes: those of this node exist. */
         ompi_proc_t *proc = ompi_group_peer_lookup_existing(MPI_COMM_WORLD->c_local_group, peer);
-        mca_coll_flash_modex_t *modex;
+        mca_coll_flash_place_t *place;
 
         if (proc == NULL || (peer != rank && !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags))) {
             continue;
         }
-        modex = mca_coll_flash_modex_fetch(proc->super.proc_name);
+        place = mca_coll_flash_place_fetch(proc->super.proc_name);
         longer = realloc(bindings, sizeof(*bindings) * (size_t) (*count + 1));
-        if (modex == NULL || longer == NULL) {
-            free(modex);
+        if (place == NULL || longer == NULL) {
+            free(place);
             free(longer != NULL ? longer : bindings);
             return NULL;
         }
         bindings = longer;
-        memcpy(bindings[*count], modex->binding, FLASH_AFFINITY_MAX);
-        free(modex);
+        memcpy(bindings[*count], place->binding, FLASH_AFFINITY_MAX);
+        free(place);
         *self = peer == rank ? *count : *self;
         (*count)++;
     }

@@ -95,30 +95,29 @@ static flash_shm_side_t *map(int descriptor, int protection)
 }
 
 /* NULL: not to be had, for that reason. */
-static flash_shm_side_t *find_area(const mca_coll_flash_modex_t *modex, const opal_proc_t *proc,
-                                   const char **reason)
+static flash_shm_side_t *find_area(const mca_coll_flash_place_t *place, const char **reason)
 {
     flash_shm_side_t *area = NULL;
     struct stat file;
     char path[64];
     int descriptor;
 
-    if (modex == NULL || modex->shm.descriptor < 0) {
+    if (place == NULL || place->shm.descriptor < 0) {
         *reason = "a process of this node has none";
         return NULL;
     }
-    if (!mca_coll_flash_modex_is_near(modex, proc)) {
+    if (!mca_coll_flash_place_is_near(place)) {
         *reason = "processes of this node do not see each other";
         return NULL;
     }
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) modex->pid, (int) modex->shm.descriptor);
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int) place->pid, (int) place->shm.descriptor);
     descriptor = open(path, O_RDONLY | O_CLOEXEC);
     *reason = strerror(errno);
     if (descriptor < 0) {
         return NULL;
     }
-    if (fstat(descriptor, &file) == 0 && (uint64_t) file.st_dev == modex->shm.device &&
-        (uint64_t) file.st_ino == modex->shm.inode) {
+    if (fstat(descriptor, &file) == 0 && (uint64_t) file.st_dev == place->shm.device &&
+        (uint64_t) file.st_ino == place->shm.inode) {
         area = map(descriptor, PROT_READ);
         *reason = strerror(errno);
     } else {
@@ -131,18 +130,18 @@ static flash_shm_side_t *find_area(const mca_coll_flash_modex_t *modex, const op
 /* A process of this node. */
 static bool meet(neighbour_t *neighbour, const opal_proc_t *proc, const char **reason)
 {
-    mca_coll_flash_modex_t *modex = mca_coll_flash_modex_fetch(proc->proc_name);
+    mca_coll_flash_place_t *place = mca_coll_flash_place_fetch(proc->proc_name);
 
-    neighbour->area = find_area(modex, proc, reason);
+    neighbour->area = find_area(place, reason);
     if (neighbour->area != NULL) {
-        neighbour->process = mca_coll_flash_modex_process(modex);
+        neighbour->process = mca_coll_flash_place_process(place);
         if (!flash_process_meet(&neighbour->process) && node.may_read) {
             FLASH_VERBOSE(1, "coll:flash: shared memory without reading: not of process %d",
-                          (int) modex->pid);
+                          (int) place->pid);
             node.may_read = false;
         }
     }
-    free(modex);
+    free(place);
     return neighbour->area != NULL;
 }
 
