@@ -270,7 +270,7 @@ static int next_on_node(ompi_communicator_t *world)
 
     do {
         rank = (rank + 1) % size;
-        /* Does not make the structures of remote processes: those of this node exist. */
+        /* Makes no structures of remote processes. */
         proc = ompi_group_peer_lookup_existing(world->c_local_group, rank);
     } while (rank != own && (proc == NULL || !OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags)));
     return rank;
@@ -291,6 +291,14 @@ static bool may_be_used(ompi_communicator_t *world, int next, bool passes_on)
                                           mca_coll_flash_job_reaches(world, near))));
 }
 
+/* Keeps what follows from all ranks' seats. Whether there is memory. */
+static bool learn_seats(uint32_t ranks, uint32_t *seats, bool shm)
+{
+    void *table = shm ? mca_coll_flash_shm_table(mca_coll_flash_seats_bytes(ranks)) : NULL;
+
+    return mca_coll_flash_seats_learn(ranks, seats, table, mca_coll_flash_shm_is_first());
+}
+
 /* `least` has this rank's values, and afterwards the smallest of all ranks'. */
 static int meet(mca_coll_flash_module_t *module, ompi_communicator_t *world,
                 mca_coll_flash_releases_t *releases, int64_t least[VALUES])
@@ -304,15 +312,16 @@ static int meet(mca_coll_flash_module_t *module, ompi_communicator_t *world,
     int rc = OMPI_ERR_OUT_OF_RESOURCE;
 
     if (meeting.seats != NULL) {
-        mca_coll_flash_ring_fill_seat(world, meeting.seats);
+        mca_coll_flash_seats_fill(world, meeting.seats);
         rc = mca_coll_flash_meet(world, releases, &meeting);
     }
     if (rc == OMPI_SUCCESS && releases->differ.one != FLASH_NOBODY) {
         mca_coll_flash_releases_tell(world, releases->differ);
         rc = OMPI_ERR_NOT_AVAILABLE;
     }
-    if (rc == OMPI_SUCCESS && (!mca_coll_flash_ring_learn_seats(world, meeting.seats) ||
-                               !mca_coll_flash_ring_form(world, &module->ring))) {
+    if (rc == OMPI_SUCCESS &&
+        (!learn_seats((uint32_t) ranks, meeting.seats, least[SHM] != FLASH_SHM_NO) ||
+         !mca_coll_flash_ring_form(world, &module->ring))) {
         rc = OMPI_ERR_OUT_OF_RESOURCE;
     }
     free(meeting.seats);
@@ -372,6 +381,9 @@ int mca_coll_flash_agree(mca_coll_flash_module_t *module, bool passes_on)
         open_ucx(module, least);
     }
     agreement = rc == OMPI_SUCCESS && serves(least) ? AGREED_USABLE : AGREED_UNUSABLE;
+    if (agreement == AGREED_UNUSABLE) {
+        mca_coll_flash_seats_fini(); /* before shared memory */
+    }
     if (rc != OMPI_SUCCESS) {
         mca_coll_flash_shm_agree(false);
         FLASH_VERBOSE(1, "coll:flash: does not serve this job");

@@ -68,14 +68,16 @@ static ompi_hook_base_component_t hooks = {.hookm_mpi_finalize_top = mca_coll_fl
 
 int mca_coll_flash_open(void)
 {
+    uint32_t ranks = flash_compat_job_size(); /* UINT32_MAX: not known */
+
     mca_coll_flash_output = opal_output_open(NULL);
     opal_output_set_verbosity(mca_coll_flash_output, mca_coll_flash_params.verbose);
     mca_coll_flash_agree_anew();
     mca_coll_flash_algorithms_open(algorithms, sizeof(algorithms) / sizeof(algorithms[0]));
     mca_coll_flash_job_open();
     flash_compat_hook(&hooks);
-    if (flash_compat_job_size() > 1) {
-        mca_coll_flash_shm_open();
+    if (ranks > 1) {
+        mca_coll_flash_shm_open(ranks == UINT32_MAX ? 0 : mca_coll_flash_seats_bytes(ranks));
         mca_coll_flash_decide_late();
         if (!mca_coll_flash_is_late()) {
             (void) mca_coll_flash_job_open_ucx(); /* a failure is kept, for the agreement to find */
@@ -102,11 +104,11 @@ int mca_coll_flash_close(void)
     mca_coll_flash_summary_close();
     flash_compat_unhook(&hooks);
     mca_coll_flash_job_close();
+    mca_coll_flash_seats_fini();
     mca_coll_flash_shm_close();
     mca_coll_flash_recdbl_close();
     mca_coll_flash_requests_fini();
     mca_coll_flash_tags_fini();
-    mca_coll_flash_ring_fini();
     opal_output_close(mca_coll_flash_output);
     return OMPI_SUCCESS;
 }

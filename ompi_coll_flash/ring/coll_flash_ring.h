@@ -1,6 +1,7 @@
 /*
  * coll_flash_ring.h: operations by messages of flash's own: rings, and exchanges with all others.
  *
+ *   coll_flash_seats.c       where the processes of the job are
  *   coll_flash_order.c       in which order the ranks of a communicator stand in its ring
  *   coll_flash_tags.c        how messages of a communicator are told apart from others
  *   coll_flash_op_id.c      how those of its operations are
@@ -21,15 +22,36 @@ extern const mca_coll_flash_algorithm_t mca_coll_flash_ring;
 /* The next operation of a communicator: whoever calls takes part in it, or fails. */
 mca_coll_flash_ticket_t mca_coll_flash_ring_ticket(mca_coll_flash_module_t *module);
 
-/* ------------------------------------------------------------------- order */
+/* ------------------------------------------------------------------- seats */
 
 /* In MPI_Init each process learns where all others of MPI_COMM_WORLD are, by their seats. */
 enum { FLASH_SEAT_WORDS = 6 };
+
+typedef struct mca_coll_flash_standing {
+    uint32_t node;     /* the lowest rank of MPI_COMM_WORLD there */
+    uint32_t standing; /* its place among all processes; the same for those with equal seats */
+} mca_coll_flash_standing_t;
+
+typedef struct mca_coll_flash_standings mca_coll_flash_standings_t;
+
+/* Those of so many ranks. */
+size_t mca_coll_flash_seats_bytes(uint32_t ranks);
 /* Fills in this rank's seat among the seats of all ranks. */
-void mca_coll_flash_ring_fill_seat(ompi_communicator_t *world, uint32_t *seats);
-/* Keeps what follows from the seats, and leaves them in another order. False: there is no memory. */
-bool mca_coll_flash_ring_learn_seats(ompi_communicator_t *world, uint32_t *seats);
-void mca_coll_flash_ring_fini(void);
+void mca_coll_flash_seats_fill(ompi_communicator_t *world, uint32_t *seats);
+/*
+ * Makes standings of `count` seats, which it leaves in another order. `shared`: where this node's
+ * processes have them, until mca_coll_flash_seats_fini(); zeros before its `first` process fills them in.
+ * NULL: this process has its own. False: there is no memory.
+ */
+bool mca_coll_flash_seats_learn(uint32_t count, uint32_t *seats, mca_coll_flash_standings_t *shared,
+                                bool first);
+void mca_coll_flash_seats_fini(void);
+/* Whether a rank wants rings to go by the order of ranks. */
+bool mca_coll_flash_seats_by_rank(void);
+mca_coll_flash_standing_t mca_coll_flash_seats_standing(uint32_t world_rank);
+
+/* ------------------------------------------------------------------- order */
+
 /* Whether all ranks share a node; equal on all of them. */
 bool mca_coll_flash_ring_on_one_node(ompi_communicator_t *comm);
 /* Where this rank stands in the communicator's ring. False if there is no memory. */

@@ -24,13 +24,13 @@
 #include <unistd.h>
 
 /* Communicators whose number is lower may have one: 16 MiB of addresses for each process. */
-#define CHANNELS   64
-#define AREA_BYTES (CHANNELS * sizeof(flash_shm_side_t))
+#define CHANNELS    64
+#define SIDES_BYTES (CHANNELS * sizeof(flash_shm_side_t))
 
 /* What is known of a process of this node. */
 typedef struct neighbour {
-    uint32_t rank; /* of MPI_COMM_WORLD */
-    flash_shm_side_t *area;
+    uint32_t rank;           /* of MPI_COMM_WORLD */
+    flash_shm_side_t *area;  /* its sides, and its table */
     flash_process_t process; /* of this one without the address */
 } neighbour_t;
 
@@ -38,6 +38,7 @@ static struct {
     int descriptor; /* -1: none, for that reason */
     int error;
     uint64_t inode; /* of the file: for others to find here */
+    size_t bytes;   /* of a file, of which all are alike */
     size_t count;
     neighbour_t *neighbours; /* those that have been met, by rank; NULL: none may be */
     bool may_read;           /* the memory of all of them */
@@ -48,7 +49,7 @@ static struct {
 /* No side is to lose its memory, by whomever. */
 static bool make_area(int descriptor)
 {
-    return ftruncate(descriptor, (off_t) AREA_BYTES) == 0 &&
+    return ftruncate(descriptor, (off_t) node.bytes) == 0 &&
            fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
 }
 
@@ -58,11 +59,12 @@ static bool wanted(void)
            opal_process_info.num_local_peers > 0;
 }
 
-void mca_coll_flash_shm_open(void)
+void mca_coll_flash_shm_open(size_t table_bytes)
 {
     if (!wanted()) {
         return;
     }
+    node.bytes = SIDES_BYTES + table_bytes;
     node.descriptor = memfd_create("coll_flash_shm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     node.error = errno;
     if (node.descriptor >= 0 && !make_area(node.descriptor)) {
@@ -89,7 +91,7 @@ mca_coll_flash_shm_memory_t mca_coll_flash_shm_memory(void)
 
 static flash_shm_side_t *map(int descriptor, int protection)
 {
-    void *area = mmap(NULL, AREA_BYTES, protection, MAP_SHARED, descriptor, 0);
+    void *area = mmap(NULL, node.bytes, protection, MAP_SHARED, descriptor, 0);
 
     return area == MAP_FAILED ? NULL : area;
 }
@@ -220,10 +222,22 @@ bool mca_coll_flash_shm_may_read(void)
     return node.may_read;
 }
 
+void *mca_coll_flash_shm_table(size_t bytes)
+{
+    bool fits = node.count > 0 && node.bytes - SIDES_BYTES >= bytes;
+
+    return fits ? (char *) node.neighbours[0].area + SIDES_BYTES : NULL;
+}
+
+bool mca_coll_flash_shm_is_first(void)
+{
+    return node.count > 0 && node.neighbours[0].process.pid == getpid();
+}
+
 static void leave_all(void)
 {
     for (size_t k = 0; k < node.count; k++) {
-        munmap(node.neighbours[k].area, AREA_BYTES);
+        munmap(node.neighbours[k].area, node.bytes);
     }
     free(node.neighbours);
     node.neighbours = NULL;

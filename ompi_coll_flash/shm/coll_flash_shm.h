@@ -15,14 +15,22 @@
 /*
  * Makes this process' sides of all channels that it may take part in, if it is to have any, for
  * processes of this node to find by mca_coll_flash_shm_memory_t; before its modex record is
- * published.
+ * published. The same file has room for a table of `table_bytes`.
  */
-void mca_coll_flash_shm_open(void);
+void mca_coll_flash_shm_open(size_t table_bytes);
 mca_coll_flash_shm_memory_t mca_coll_flash_shm_memory(void);
 /* In MPI_Init: finds those of all other processes of this node. Whether it has; else, says why. */
 bool mca_coll_flash_shm_meet(ompi_communicator_t *world);
 /* Behind that: whether it may read their memory; else, why not has been said. */
 bool mca_coll_flash_shm_may_read(void);
+/*
+ * Behind that, if all have met: the table of this node's first process, which it may write to, and all
+ * others of the node may read until mca_coll_flash_shm_agree(false). Zeros at first. NULL: there is none of
+ * so many bytes.
+ */
+void *mca_coll_flash_shm_table(size_t bytes);
+/* Whether this process is the first. */
+bool mca_coll_flash_shm_is_first(void);
 /* Everybody has, or nobody will: whether channels are used. */
 void mca_coll_flash_shm_agree(bool used);
 void mca_coll_flash_shm_close(void);
