@@ -143,7 +143,7 @@ run_slice() {
     shm) all_of mpi shm.sh shm_requests.sh read.sh rights.sh ;;
     recdbl) all_of mpi pairwise.sh pairwise_small.sh recdbl.sh recdbl_requests.sh ;;
     extension) all_of mpi callback_thread.sh extension.sh fallback.sh pending.sh ;;
-    requests) all_of mpi components.sh failures.sh growth.sh life.sh persistent.sh requests.sh setup.sh sizes.sh spawn.sh ;;
+    requests) all_of mpi components.sh failures.sh growth.sh life.sh persistent.sh requests.sh setup.sh sizes.sh spawn.sh starting.sh ;;
     waits) all_of mpi faults.sh lost.sh messages.sh no_memory.sh releases.sh && all_of cluster cluster.sh networks.sh turns.sh ;;
     launchers)
         # Without the right to install Slurm, its script skips what it cannot start.

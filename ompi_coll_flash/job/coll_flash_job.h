@@ -89,7 +89,7 @@ mca_coll_flash_rounds_t *mca_coll_flash_rounds_begin(ompi_communicator_t *comm,
  * this rank knows all, and its messages have left; or OMPI_ERR_*.
  */
 int mca_coll_flash_rounds_advance(mca_coll_flash_rounds_t *rounds);
-/* The rank whose message it waits for. */
+/* The rank that it waits for. */
 uint32_t mca_coll_flash_rounds_awaited(const mca_coll_flash_rounds_t *rounds);
 /* Of one that is over. */
 void mca_coll_flash_rounds_free(mca_coll_flash_rounds_t *rounds);

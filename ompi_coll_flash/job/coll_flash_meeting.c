@@ -22,6 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "job/flash_rounds.h"
+
 typedef mca_coll_flash_difference_t difference_t;
 
 /* Calls of opal_progress() that a message may take to leave, if its receiver may never look for it. */
@@ -229,20 +231,18 @@ int mca_coll_flash_meet(ompi_communicator_t *world, mca_coll_flash_releases_t *r
 {
     uint32_t rank = (uint32_t) ompi_comm_rank(world), size = (uint32_t) ompi_comm_size(world);
     sent_t sent[FLASH_MEETING_ROUNDS] = {{NULL, NULL}};
-    uint32_t round = 0;
+    flash_round_t round;
+    uint32_t k = 0;
     int rc = OMPI_SUCCESS;
 
-    for (uint32_t distance = 1; distance < size && rc == OMPI_SUCCESS; distance *= 2, round++) {
-        uint32_t seats = distance < size - distance ? distance : size - distance;
-        uint32_t from = (rank + size - distance) % size;
-
-        rc = send_to(world, (rank + distance) % size, releases->above[round], meeting,
-                     releases->differ, seats, &sent[round]);
-        if (rc == OMPI_SUCCESS && releases->below[round] != FLASH_TOLD_NOTHING) {
-            rc = receive_from(world, from, releases->below[round], meeting, seats,
+    for (; rc == OMPI_SUCCESS && flash_round_of(rank, size, k, &round); k++) {
+        rc = send_to(world, round.to, releases->above[k], meeting, releases->differ, round.seats,
+                     &sent[k]);
+        if (rc == OMPI_SUCCESS && releases->below[k] != FLASH_TOLD_NOTHING) {
+            rc = receive_from(world, round.from, releases->below[k], meeting, round.seats,
                               &releases->differ);
         }
     }
-    end_sends(sent, round, rc == OMPI_SUCCESS && !is_difference(releases->differ));
+    end_sends(sent, k, rc == OMPI_SUCCESS && !is_difference(releases->differ));
     return rc;
 }

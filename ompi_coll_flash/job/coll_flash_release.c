@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/flash_rounds.h"
+
 #define MODEX_KEY   "coll_flash_release"
 #define TEXT(x)     #x
 #define TEXT_OF(x)  TEXT(x)
@@ -79,18 +81,16 @@ static mca_coll_flash_told_t look(ompi_communicator_t *world, uint32_t rank,
 int mca_coll_flash_releases_look(ompi_communicator_t *world, mca_coll_flash_releases_t *releases)
 {
     uint32_t rank = (uint32_t) ompi_comm_rank(world), size = (uint32_t) ompi_comm_size(world);
-    uint32_t round = 0;
+    flash_round_t round;
 
     releases->differ = (mca_coll_flash_difference_t){FLASH_NOBODY, FLASH_NOBODY};
     if (!published) {
         return OMPI_ERR_NOT_AVAILABLE; /* the others take this process for one without flash */
     }
-    for (uint32_t distance = 1; distance < size; distance *= 2, round++) {
-        uint32_t below = (rank + size - distance) % size, above = (rank + distance) % size;
-
-        releases->below[round] = look(world, below, releases);
-        releases->above[round] =
-            above == below ? releases->below[round] : look(world, above, releases);
+    for (uint32_t k = 0; flash_round_of(rank, size, k, &round); k++) {
+        releases->below[k] = look(world, round.from, releases);
+        releases->above[k] =
+            round.to == round.from ? releases->below[k] : look(world, round.to, releases);
     }
     return OMPI_SUCCESS;
 }

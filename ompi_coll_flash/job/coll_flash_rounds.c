@@ -12,6 +12,8 @@
 
 #include <stdlib.h>
 
+#include "job/flash_rounds.h"
+
 typedef struct message {
     ompi_request_t *request; /* NULL: it is over */
     char *bytes;             /* owned */
@@ -22,21 +24,20 @@ struct mca_coll_flash_rounds {
     mca_coll_flash_meeting_t *meeting;
     int tag;
     uint32_t size, rank;
-    uint32_t distance; /* of this round */
-    uint32_t round;
+    uint32_t k; /* this round */
     message_t in, out[FLASH_MEETING_ROUNDS];
 };
 
-static uint32_t seats_of(const mca_coll_flash_rounds_t *rounds)
-{
-    uint32_t rest = rounds->size - rounds->distance;
-
-    return rounds->distance < rest ? rounds->distance : rest;
-}
-
 uint32_t mca_coll_flash_rounds_awaited(const mca_coll_flash_rounds_t *rounds)
 {
-    return (rounds->rank + rounds->size - rounds->distance) % rounds->size;
+    flash_round_t round = {.to = rounds->rank};
+
+    if (flash_round_of(rounds->rank, rounds->size, rounds->k, &round)) {
+        return round.from;
+    }
+    /* All messages have come, and the last one of this rank has not left. */
+    (void) flash_round_of(rounds->rank, rounds->size, rounds->k - 1, &round);
+    return round.to;
 }
 
 mca_coll_flash_rounds_t *mca_coll_flash_rounds_begin(ompi_communicator_t *comm,
@@ -50,7 +51,6 @@ mca_coll_flash_rounds_t *mca_coll_flash_rounds_begin(ompi_communicator_t *comm,
         rounds->tag = tag;
         rounds->size = (uint32_t) ompi_comm_size(comm);
         rounds->rank = (uint32_t) ompi_comm_rank(comm);
-        rounds->distance = 1;
     }
     return rounds;
 }
@@ -73,11 +73,10 @@ static void forget(message_t *message)
     *message = (message_t){NULL, NULL};
 }
 
-static int begin_round(mca_coll_flash_rounds_t *rounds)
+static int begin_round(mca_coll_flash_rounds_t *rounds, const flash_round_t *round)
 {
-    message_t *out = &rounds->out[rounds->round], *in = &rounds->in;
-    uint32_t seats = seats_of(rounds), to = (rounds->rank + rounds->distance) % rounds->size;
-    size_t bytes = mca_coll_flash_meeting_bytes(rounds->meeting, seats);
+    message_t *out = &rounds->out[rounds->k], *in = &rounds->in;
+    size_t bytes = mca_coll_flash_meeting_bytes(rounds->meeting, round->seats);
     int rc;
 
     out->bytes = malloc(bytes);
@@ -85,29 +84,29 @@ static int begin_round(mca_coll_flash_rounds_t *rounds)
     if (out->bytes == NULL || in->bytes == NULL) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    mca_coll_flash_meeting_pack(out->bytes, rounds->meeting, rounds->size, rounds->rank, seats);
-    rc = flash_compat_irecv(in->bytes, bytes, MPI_BYTE, (int) mca_coll_flash_rounds_awaited(rounds),
-                            rounds->tag, rounds->comm, &in->request);
+    mca_coll_flash_meeting_pack(out->bytes, rounds->meeting, rounds->size, rounds->rank,
+                                round->seats);
+    rc = flash_compat_irecv(in->bytes, bytes, MPI_BYTE, (int) round->from, rounds->tag,
+                            rounds->comm, &in->request);
     if (rc == OMPI_SUCCESS) {
-        rc = flash_compat_isend(out->bytes, bytes, MPI_BYTE, (int) to, rounds->tag, rounds->comm,
-                                &out->request);
+        rc = flash_compat_isend(out->bytes, bytes, MPI_BYTE, (int) round->to, rounds->tag,
+                                rounds->comm, &out->request);
     }
-    rounds->round++;
     return rc;
 }
 
 /* The round's message has arrived. */
-static void end_round(mca_coll_flash_rounds_t *rounds)
+static void end_round(mca_coll_flash_rounds_t *rounds, const flash_round_t *round)
 {
-    mca_coll_flash_meeting_unpack(rounds->in.bytes, rounds->meeting, rounds->size,
-                                  mca_coll_flash_rounds_awaited(rounds), seats_of(rounds));
+    mca_coll_flash_meeting_unpack(rounds->in.bytes, rounds->meeting, rounds->size, round->from,
+                                  round->seats);
     forget(&rounds->in);
-    rounds->distance *= 2;
+    rounds->k++;
 }
 
 static int end_sends(mca_coll_flash_rounds_t *rounds)
 {
-    for (uint32_t k = 0; k < rounds->round; k++) {
+    for (uint32_t k = 0; k < rounds->k; k++) {
         int rc = end_message(&rounds->out[k]);
 
         if (rc != OMPI_SUCCESS) {
@@ -120,17 +119,18 @@ static int end_sends(mca_coll_flash_rounds_t *rounds)
 
 int mca_coll_flash_rounds_advance(mca_coll_flash_rounds_t *rounds)
 {
+    flash_round_t round;
     int rc = OMPI_SUCCESS;
 
-    while (rc == OMPI_SUCCESS && rounds->distance < rounds->size) {
+    while (rc == OMPI_SUCCESS && flash_round_of(rounds->rank, rounds->size, rounds->k, &round)) {
         if (rounds->in.bytes == NULL) {
-            rc = begin_round(rounds);
+            rc = begin_round(rounds, &round);
         }
         if (rc == OMPI_SUCCESS) {
             rc = end_message(&rounds->in);
         }
         if (rc == OMPI_SUCCESS) {
-            end_round(rounds);
+            end_round(rounds, &round);
         }
     }
     return rc == OMPI_SUCCESS ? end_sends(rounds) : rc;

@@ -133,13 +133,14 @@ bool mca_coll_flash_seats_learn(uint32_t count, uint32_t *all, mca_coll_flash_st
     for (uint32_t k = 0; k < count; k++) {
         by_rank |= seats[k].by_rank != 0; /* one that wants it makes all do so */
     }
-    FLASH_VERBOSE(1, "coll:flash: rings go by %s", by_rank ? "the order of ranks" : "the machine");
     is_own = shared == NULL || (!first && !is_sorted(shared));
     standings = is_own ? malloc(mca_coll_flash_seats_bytes(count)) : shared;
     if (standings != NULL && (is_own || first)) {
         sort(standings, seats, count);
         atomic_store_explicit(&standings->sorted, 1, memory_order_release);
     }
+    FLASH_VERBOSE(1, "coll:flash: rings go by %s; where processes are is in %s memory",
+                  by_rank ? "the order of ranks" : "the machine", is_own ? "own" : "the node's");
     return standings != NULL;
 }
 

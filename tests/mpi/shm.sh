@@ -46,6 +46,15 @@ served() {
         test_requests many_communicators && holds + 'serves communicator 3 .* with shared memory'
 }
 point 'coll_flash_verbose 1: who has shared memory' served
+kept_once() {
+    says 3 "where processes are is in the node's memory" 3 --mca coll_flash_verbose 1 -- "${counts[@]}"
+}
+point 'where processes are is kept once for a node' kept_once
+kept_by_each() {
+    says 3 'where processes are is in own memory' 3 --mca coll_flash_verbose 1 -- \
+        "${on_rank[@]}" 1 OMPI_MCA_coll_flash_shm=no "$programs/flash_tests" "${counts[@]}"
+}
+point 'coll_flash_shm no on one rank: each keeps it' kept_by_each
 counted() {
     says 1 'calls by shared memory  *1  *1.0  *1$' 3 --mca coll_flash_summary 1 -- \
         test_others own && holds 1 'calls by the fallback  *0  *0.0  *0$'

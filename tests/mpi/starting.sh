@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# What flash exchanges before its first operation: what jobs send and ask for is what flash_scale counts.
+#
+# Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
+# shellcheck disable=SC2154 # variables of runner.bash
+set -euo pipefail
+# shellcheck source=/dev/null
+source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
+
+algorithm=ring
+shm=auto
+scale=$top_builddir/mpi_bench/flash_scale
+if ! "$OMPI_INFO" --parsable | grep -q '^mca:pml:monitoring:'; then
+    skip 'messages, look-ups and peers before the first operation' 'this Open MPI has no pml monitoring, which counts messages'
+    plan
+    exit
+fi
+
+# expected NP CALL: of the rank that has most, by flash_scale: messages and look-ups until the end of CALL, the peers of
+# its messages, and their number.
+expected() {
+    "$scale" "$1" | awk -F, -v call="$2" '
+        NR == 1 || (call == "none" && $1 != "MPI_Init") || (call == "ring" && $1 == "exchange") { next }
+        { messages += $4; lookups += $6; peers = $7 > peers ? $7 : peers }
+        END { print messages, lookups, peers }'
+}
+
+# Of Open MPI, what pml monitoring has seen, a file for each rank; of PMIx, what pmix_counts.c tells.
+seen() {
+    awk '$1 == "I" || $1 == "E" {
+             sent[$2] += $6; met[$2, $3] = met[$3, $2] = 1
+         }
+         /^FLASH_TEST_PMIX/ { lookups = $2 > lookups ? $2 : lookups }
+         END {
+             for (pair in met) { split(pair, of, SUBSEP); peers[of[1]]++ }
+             for (rank in sent) {
+                 messages = sent[rank] > messages ? sent[rank] : messages
+                 most = peers[rank] > most ? peers[rank] : most
+             }
+             print messages + 0, lookups + 0, most + 0
+         }' "$log" "$scratch"/seen.*
+}
+
+# as_counted NP CALL
+as_counted() {
+    local expected seen
+    # shellcheck disable=SC2034 # run's
+    local tool=(env "LD_PRELOAD=$programs/.libs/libmessages.so:$programs/.libs/libpmix_counts.so")
+    rm -f "$scratch"/seen.*
+    run "$1" --mca pml_monitoring_enable 2 --mca pml_monitoring_enable_output 3 \
+        --mca pml_monitoring_filename "$scratch/seen" --mca coll_flash_progress off \
+        -- "$programs/starting_calls" "$2" >"$log" 2>&1 || return
+    expected=$(expected "$1" "$2")
+    seen=$(seen)
+    echo "expected $expected; seen $seen (messages, look-ups, peers of the rank that has most)" >>"$log"
+    [[ $seen == "$expected" ]] || { cat "$log" && return 1; }
+}
+
+for np in 2 3 5 16; do
+    for call in none ring exchange; do
+        more=()
+        [[ $np != 16 || $call == exchange ]] || more=(long)
+        "${more[@]}" point "np $np, $call: messages, look-ups and peers are those that flash_scale counts" as_counted "$np" "$call"
+    done
+done
+long point 'np 64: likewise' as_counted 64 exchange
+
+# What one process alone needs of another is not told to all hosts.
+tells_all_little() {
+    as_counted 2 none && awk '/^FLASH_TEST_PMIX/ { ranks++; most = $9 > most ? $9 : most }
+        END { exit !(ranks == 2 && most > 0 && most < 128) }' "$log"
+}
+point 'PMIx holds less than 128 bytes of a process for all hosts' tells_all_little
+
+# Each rank must hear of each other one exactly once.
+many_fit() {
+    local ranks
+    ranks=$(seq 2 300)
+    # shellcheck disable=SC2086 # numbers
+    "$scale" --per-node=7 $ranks 100000 >"$log" && [[ $(grep -c '^MPI_Init' "$log") == 300 ]] &&
+        awk -F, '$1 == "MPI_Init" && ($5 != $2 - 1 || 2 ^ $4 < $2 || 2 ^ ($4 - 1) >= $2) { exit 1 }' "$log"
+}
+point 'flash_scale: among 2 to 300, and 100000, ranks each hears once of each' many_fit
+refuses_nonsense() {
+    ! "$scale" >"$log" 2>&1 && holds + 'give numbers of ranks' && ! "$scale" 1 >"$log" 2>&1 && holds + RANKS
+}
+point 'flash_scale: no ranks, and one' refuses_nonsense
+
+plan
