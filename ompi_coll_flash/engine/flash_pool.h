@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #define FLASH_POOL_KEPT      4
-#define FLASH_POOL_LARGEST   ((size_t) 1 << 30) /* bytes, unless its user says otherwise */
+#define FLASH_POOL_LARGEST   ((size_t) 64 << 20) /* bytes, unless its user says otherwise */
 #define FLASH_POOL_ALIGNMENT 4096
 
 typedef struct flash_pool {

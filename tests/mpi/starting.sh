@@ -81,6 +81,11 @@ many_fit() {
         awk -F, '$1 == "MPI_Init" && ($5 != $2 - 1 || 2 ^ $4 < $2 || 2 ^ ($4 - 1) >= $2) { exit 1 }' "$log"
 }
 point 'flash_scale: among 2 to 300, and 100000, ranks each hears once of each' many_fit
+as_documented() {
+    diff <(grep -v '^#' "$top_srcdir/docs/results/scale.tsv" | sed 1d) \
+        <("$scale" --per-node=64 64 1000 10000 100000 | sed 1d | tr , '\t')
+}
+point "flash_scale counts what the documents' table has" as_documented
 refuses_nonsense() {
     ! "$scale" >"$log" 2>&1 && holds + 'give numbers of ranks' && ! "$scale" 1 >"$log" 2>&1 && holds + RANKS
 }
