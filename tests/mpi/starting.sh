@@ -10,6 +10,24 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 algorithm=ring
 shm=auto
 scale=$top_builddir/mpi_bench/flash_scale
+
+# Memory that the mean rank has for itself, in KiB, with flash and without: behind MPI_Init and behind calls by the ring.
+private() { # COMPONENT
+    coll=$1 run 4 -- "$top_builddir/mpi_bench/flash_startup" 1024 >"$log" 2>&1 &&
+        awk -F, '/^MPI_/ { init = init == "" ? $4 : init; last = $4 } END { print init, last }' "$log"
+}
+memory() {
+    local init last own_init own_last
+    read -r init last < <(private flash) && read -r own_init own_last < <(private ^flash) || return
+    echo "with flash $init and $last KiB, without $own_init and $own_last (behind MPI_Init, behind calls)" >"$log"
+    ((own_init > 0 && init - own_init <= 307 && last - own_last <= 2048)) || { cat "$log" && return 1; }
+}
+if sanitized; then
+    skip 'memory of a process' "a sanitizer's own is larger"
+else
+    point 'a process has 0.3 MiB more behind MPI_Init, and 2 MiB behind calls by the ring, at most' memory
+fi
+
 if ! "$OMPI_INFO" --parsable | grep -q '^mca:pml:monitoring:'; then
     skip 'messages, look-ups and peers before the first operation' 'this Open MPI has no pml monitoring, which counts messages'
     plan
