@@ -7,8 +7,8 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-algorithm=ring
-shm=auto
+# shellcheck disable=SC2034 # the runner's
+algorithm=ring shm=auto
 scale=$top_builddir/mpi_bench/flash_scale
 
 # Memory that the mean rank has for itself, in KiB, with flash and without: behind MPI_Init and behind calls by the ring.
