@@ -26,18 +26,14 @@ static const char help_text[] =
     "\n"
     "  --per-node=P       ranks of a node, one node filled behind the other (default: all)\n"
     "\n"
-    "Lines of CSV, each for the rank that has most: in MPI_Init; in the set-up of a communicator "
-    "of\n"
-    "all ranks, where UCX was not opened in MPI_Init; and before its first all-to-all then (up to "
-    "4096\n"
-    "ranks). The messages that the rank sends by Open MPI, and how many ranks' places or "
-    "addresses\n"
-    "come to it by others; what it asks PMIx for (besides, with the first operation, once for "
-    "each\n"
-    "rank of its node, where the progress thread is to be bound); the ranks with which it has "
-    "such\n"
-    "messages, and those of them on other nodes; and the UCX endpoints that it makes.\n"
-    "A communicator that no call by messages is made on has none of it.\n";
+    "Lines of CSV, each for the rank that has most: in MPI_Init; in the set-up of a\n"
+    "communicator of all ranks, where UCX was not opened in MPI_Init; and before its first\n"
+    "all-to-all then, where flash may serve that. The messages that the rank sends by Open MPI,\n"
+    "and how many ranks' places or addresses come to it by others; what it asks PMIx for\n"
+    "(besides, with the first operation, once for each rank of its node, where the progress\n"
+    "thread is to be bound); the ranks with which it has such messages, and those of them on\n"
+    "other nodes; and the UCX endpoints that it makes. A communicator that no call by messages\n"
+    "is made on has none of it.\n";
 
 typedef struct counts {
     uint32_t messages, told, lookups, peers, far, endpoints;

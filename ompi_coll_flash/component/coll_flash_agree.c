@@ -36,8 +36,8 @@ bool mca_coll_flash_is_usable(void)
 }
 
 /*
- * Whether each rank of this node may have a hardware thread to compute and one to move data. The node's
- * first rank finds out for all of them, since that takes a millisecond or more.
+ * Whether each rank of this node may have a hardware thread to compute and one to move data. Takes its
+ * time: the first rank finds out for all whose parameter is auto; one alone needs no answer.
  */
 static bool wants_on_node(void)
 {
@@ -291,7 +291,7 @@ static bool may_be_used(ompi_communicator_t *world, int next, bool passes_on)
                                           mca_coll_flash_job_reaches(world, near))));
 }
 
-/* Keeps what follows from all ranks' seats. Whether there is memory. */
+/* Whether there is memory. What is kept in shared memory goes with that: see adopt(). */
 static bool learn_seats(uint32_t ranks, uint32_t *seats, bool shm)
 {
     void *table = shm ? mca_coll_flash_shm_table(mca_coll_flash_seats_bytes(ranks)) : NULL;

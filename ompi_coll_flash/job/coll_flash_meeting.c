@@ -1,9 +1,8 @@
 /*
  * coll_flash_meeting.c: what the ranks of MPI_COMM_WORLD tell each other in MPI_Init.
  *
- * In round k a rank sends all that it knows to the one 2^k above it, and receives the same from the
- * one 2^k below: after ceil(log2(N)) rounds it knows of all ranks. It knows a difference of releases,
- * the smallest of each value, and the seats of the ranks below it, of which a message has 2^k.
+ * In each round (flash_rounds.h) a rank sends all that it knows, and receives what another one knows: a
+ * difference of releases, the smallest of each value, and the seats of the ranks below it.
  *
  * A message begins with the difference, which has the same form in all releases. A rank that knows
  * of one sends nothing else: what follows depends on the release.

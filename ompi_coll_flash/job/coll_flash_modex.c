@@ -51,7 +51,7 @@ static void publish_place(mca_coll_flash_shm_memory_t shm)
     place.shm = shm;
     name_key(key, PLACE_KEY);
     FLASH_MODEX_SEND(rc, FLASH_MODEX_NODE, key, &place, sizeof(place));
-    (void) rc; /* there is no shared memory then */
+    (void) rc; /* there is no shared memory then, and no progress thread is bound */
 }
 
 void mca_coll_flash_modex_publish(flash_transport_t *transport, mca_coll_flash_shm_memory_t shm)

@@ -1,5 +1,5 @@
 /*
- * coll_flash_modex.h: what a process of the job tells all others about itself, through PMIx.
+ * coll_flash_modex.h: what a process of the job tells others about itself, through PMIx.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -40,7 +40,7 @@ typedef struct mca_coll_flash_place {
     mca_coll_flash_shm_memory_t shm;
 } mca_coll_flash_place_t;
 
-/* What all are told. The address of its UCX worker follows. Its format is part of the wire protocol. */
+/* What all are told. The address of its UCX worker follows. Both records are part of the wire protocol. */
 typedef struct mca_coll_flash_modex {
     mca_coll_flash_networks_t networks;
     uint32_t address_bytes; /* 0: UCX is not usable there, or not open yet */

@@ -122,9 +122,7 @@ static bool is_connected(const flash_peer_t *peer)
     return connected;
 }
 
-/*
- * A record is fetched once: each time, PMIx copies it, and Open MPI 5's keeps a copy for good.
- */
+/* Fetches once for a peer: each time, PMIx copies a record, and Open MPI 5's keeps the copy for good. */
 int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char *reason)
 {
     flash_progress_t *progress = mca_coll_flash_job_progress();

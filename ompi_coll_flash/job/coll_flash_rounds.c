@@ -1,6 +1,6 @@
 /*
- * coll_flash_rounds.c: a meeting of a communicator's ranks that no rank waits for: see
- * coll_flash_meeting.c for what goes in which round. opal_progress() moves it on.
+ * coll_flash_rounds.c: a meeting of a communicator's ranks that no rank waits for: see flash_rounds.h.
+ * opal_progress() moves it on.
  *
  * The messages go by Open MPI's PML on the communicator itself, with a tag that no application and no
  * collective uses. Of one meeting a rank has one message from another rank at most: no order of messages

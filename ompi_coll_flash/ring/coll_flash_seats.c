@@ -110,8 +110,8 @@ size_t mca_coll_flash_seats_bytes(uint32_t ranks)
 }
 
 /*
- * Whether the node's first process has sorted. It does so at about the same time; if it does not, for
- * whatever reason, this one need not wait.
+ * Whether the node's first process has sorted, within a second or so: one that is late, or has had an
+ * error, is not waited for. It may need messages of this process that have not left.
  */
 static bool is_sorted(mca_coll_flash_standings_t *shared)
 {
@@ -119,6 +119,7 @@ static bool is_sorted(mca_coll_flash_standings_t *shared)
         if (atomic_load_explicit(&shared->sorted, memory_order_acquire) != 0) {
             return true;
         }
+        opal_progress();
         usleep(NAP);
     }
     return false;

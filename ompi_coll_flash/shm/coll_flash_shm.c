@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,10 +47,20 @@ static struct {
     bool told_unreadable; /* under the lock of the channels */
 } node = {.descriptor = -1};
 
+/* Whether a file may be that long: beyond the limit the system would end the process by a signal. */
+static bool is_allowed(size_t bytes)
+{
+    struct rlimit limit;
+
+    errno = EFBIG;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+           bytes <= limit.rlim_cur;
+}
+
 /* No side is to lose its memory, by whomever. */
 static bool make_area(int descriptor)
 {
-    return ftruncate(descriptor, (off_t) node.bytes) == 0 &&
+    return is_allowed(node.bytes) && ftruncate(descriptor, (off_t) node.bytes) == 0 &&
            fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
 }
 
@@ -89,9 +100,16 @@ mca_coll_flash_shm_memory_t mca_coll_flash_shm_memory(void)
     return memory;
 }
 
+/* Of the table of the node's first process alone there is use. */
+static size_t area_bytes(size_t neighbour)
+{
+    return neighbour == 0 ? node.bytes : SIDES_BYTES;
+}
+
+/* For the next one of the neighbours. */
 static flash_shm_side_t *map(int descriptor, int protection)
 {
-    void *area = mmap(NULL, node.bytes, protection, MAP_SHARED, descriptor, 0);
+    void *area = mmap(NULL, area_bytes(node.count), protection, MAP_SHARED, descriptor, 0);
 
     return area == MAP_FAILED ? NULL : area;
 }
@@ -119,11 +137,11 @@ static flash_shm_side_t *find_area(const mca_coll_flash_place_t *place, const ch
         return NULL;
     }
     if (fstat(descriptor, &file) == 0 && (uint64_t) file.st_dev == place->shm.device &&
-        (uint64_t) file.st_ino == place->shm.inode) {
+        (uint64_t) file.st_ino == place->shm.inode && (size_t) file.st_size == node.bytes) {
         area = map(descriptor, PROT_READ);
         *reason = strerror(errno);
     } else {
-        *reason = "the file is not that one";
+        *reason = "the file is not that one, or not as long as this process' own";
     }
     close(descriptor);
     return area;
@@ -237,7 +255,7 @@ bool mca_coll_flash_shm_is_first(void)
 static void leave_all(void)
 {
     for (size_t k = 0; k < node.count; k++) {
-        munmap(node.neighbours[k].area, node.bytes);
+        munmap(node.neighbours[k].area, area_bytes(k));
     }
     free(node.neighbours);
     node.neighbours = NULL;

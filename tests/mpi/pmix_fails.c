@@ -1,7 +1,8 @@
 /*
  * pmix_fails.c: a library that is loaded before PMIx's into a rank, for which PMIx does not tell
  * the releases of flash that other processes have. FLASH_TEST_PMIX: "STATUS" for those of all, or
- * "STATUS RANK" for that one's.
+ * "STATUS RANK" for that one's; "STATUS size": instead, it does not tell how many ranks the job has, but once,
+ * to Open MPI.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -18,6 +19,14 @@ typedef int get_fn(const void *process, const char *key, const void *info, size_
 
 int PMIx_Get(const void *process, const char *key, const void *info, size_t count, void **value);
 
+/* PMIx_Get is called by one thread in MPI_Init. */
+static int size_fails(const char *told, const char *key)
+{
+    static int calls;
+
+    return strcmp(key, "pmix.job.size") == 0 && ++calls > 1 ? atoi(told) : 0;
+}
+
 static int fails(const void *process, const char *key)
 {
     const char *told = getenv("FLASH_TEST_PMIX");
@@ -25,6 +34,9 @@ static int fails(const void *process, const char *key)
     uint32_t rank;
     int status;
 
+    if (told != NULL && key != NULL && strstr(told, "size") != NULL) {
+        return size_fails(told, key);
+    }
     if (told == NULL || process == NULL || key == NULL || strcmp(key, "coll_flash_release") != 0 ||
         sscanf(told, "%d %u", &status, &which) < 1) {
         return 0;

@@ -55,6 +55,24 @@ kept_by_each() {
         "${on_rank[@]}" 1 OMPI_MCA_coll_flash_shm=no "$programs/flash_tests" "${counts[@]}"
 }
 point 'coll_flash_shm no on one rank: each keeps it' kept_by_each
+# A rank that does not know how many ranks the job has: its file has another length.
+size_unknown() { # RANKS TEXT
+    says 3 "$2" 3 --mca coll_flash_verbose 1 -- "${on_rank[@]}" "$1" 'FLASH_TEST_PMIX=-46 size' /usr/bin/env \
+        LD_PRELOAD="$programs/.libs/libmessages.so $programs/.libs/libpmix_fails.so" \
+        "$programs/flash_tests" "${counts[@]}" && holds + 'FLASH_TEST_PMIX: pmix.job.size is not told'
+}
+if sanitized; then
+    skip 'PMIx does not tell how many ranks the job has' 'a sanitizer wants to be the first library'
+else
+    point 'PMIx tells one rank not how many ranks the job has: no shared memory' size_unknown 0 'no shared memory: '
+    point 'PMIx tells no rank: each keeps where processes are' size_unknown '0 1 2' 'where processes are is in own memory'
+fi
+short_files() { # 12 MiB
+    says + 'no shared memory: File too large' 3 --mca coll_flash_verbose 1 -- \
+        "${on_rank[@]}" 1 FLASH_TEST_SHORT=1 /bin/sh -c '[ -z "$FLASH_TEST_SHORT" ] || ulimit -f 24000; exec "$@"' sh "$programs/flash_tests" "${counts[@]}" &&
+        holds 3 'no shared memory: '
+}
+point 'ulimit -f of one rank is below what shared memory takes: none' short_files
 counted() {
     says 1 'calls by shared memory  *1  *1.0  *1$' 3 --mca coll_flash_summary 1 -- \
         test_others own && holds 1 'calls by the fallback  *0  *0.0  *0$'

@@ -11,6 +11,25 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 algorithm=ring shm=auto
 scale=$top_builddir/mpi_bench/flash_scale
 
+# Each rank must hear of each other one exactly once.
+many_fit() {
+    local ranks
+    ranks=$(seq 2 300)
+    # shellcheck disable=SC2086 # numbers
+    "$scale" --per-node=7 $ranks 100000 >"$log" && [[ $(grep -c '^MPI_Init' "$log") == 300 ]] &&
+        awk -F, '$1 == "MPI_Init" && ($5 != $2 - 1 || 2 ^ $4 < $2 || 2 ^ ($4 - 1) >= $2) { exit 1 }' "$log"
+}
+point 'flash_scale: among 2 to 300, and 100000, ranks each hears once of each' many_fit
+as_documented() {
+    diff <(grep -v '^#' "$top_srcdir/docs/results/scale.tsv" | sed 1d) \
+        <("$scale" --per-node=64 64 1000 10000 100000 | sed 1d | tr , '\t')
+}
+point "flash_scale counts what the documents' table has" as_documented
+refuses_nonsense() {
+    ! "$scale" >"$log" 2>&1 && holds + 'give numbers of ranks' && ! "$scale" 1 >"$log" 2>&1 && holds + RANKS
+}
+point 'flash_scale: no ranks, and one' refuses_nonsense
+
 # Memory that the mean rank has for itself, in KiB, with flash and without: behind MPI_Init and behind calls by the ring.
 private() { # COMPONENT
     coll=$1 run 4 -- "$top_builddir/mpi_bench/flash_startup" 1024 >"$log" 2>&1 &&
@@ -28,8 +47,14 @@ else
     point 'a process has 0.3 MiB more behind MPI_Init, and 2 MiB behind calls by the ring, at most' memory
 fi
 
-if ! "$OMPI_INFO" --parsable | grep -q '^mca:pml:monitoring:'; then
-    skip 'messages, look-ups and peers before the first operation' 'this Open MPI has no pml monitoring, which counts messages'
+why=
+if sanitized; then
+    why="a sanitizer's library is to be loaded first"
+elif ! "$OMPI_INFO" --parsable | grep -q '^mca:pml:monitoring:'; then
+    why='this Open MPI has no pml monitoring, which counts messages'
+fi
+if [[ $why ]]; then
+    skip 'messages, look-ups and peers before the first operation' "$why"
     plan
     exit
 fi
@@ -67,7 +92,7 @@ as_counted() {
     rm -f "$scratch"/seen.*
     run "$1" --mca pml_monitoring_enable 2 --mca pml_monitoring_enable_output 3 \
         --mca pml_monitoring_filename "$scratch/seen" --mca coll_flash_progress off \
-        -- "$programs/starting_calls" "$2" >"$log" 2>&1 || return
+        -- "$programs/starting_calls" "$2" >"$log" 2>&1 || { cat "$log" && return 1; }
     expected=$(expected "$1" "$2")
     seen=$(seen)
     echo "expected $expected; seen $seen (messages, look-ups, peers of the rank that has most)" >>"$log"
@@ -89,24 +114,5 @@ tells_all_little() {
         END { exit !(ranks == 2 && most > 0 && most < 128) }' "$log"
 }
 point 'PMIx holds less than 128 bytes of a process for all hosts' tells_all_little
-
-# Each rank must hear of each other one exactly once.
-many_fit() {
-    local ranks
-    ranks=$(seq 2 300)
-    # shellcheck disable=SC2086 # numbers
-    "$scale" --per-node=7 $ranks 100000 >"$log" && [[ $(grep -c '^MPI_Init' "$log") == 300 ]] &&
-        awk -F, '$1 == "MPI_Init" && ($5 != $2 - 1 || 2 ^ $4 < $2 || 2 ^ ($4 - 1) >= $2) { exit 1 }' "$log"
-}
-point 'flash_scale: among 2 to 300, and 100000, ranks each hears once of each' many_fit
-as_documented() {
-    diff <(grep -v '^#' "$top_srcdir/docs/results/scale.tsv" | sed 1d) \
-        <("$scale" --per-node=64 64 1000 10000 100000 | sed 1d | tr , '\t')
-}
-point "flash_scale counts what the documents' table has" as_documented
-refuses_nonsense() {
-    ! "$scale" >"$log" 2>&1 && holds + 'give numbers of ranks' && ! "$scale" 1 >"$log" 2>&1 && holds + RANKS
-}
-point 'flash_scale: no ranks, and one' refuses_nonsense
 
 plan
