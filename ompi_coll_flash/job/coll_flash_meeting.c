@@ -19,7 +19,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "job/flash_rounds.h"
 
@@ -27,9 +26,6 @@ typedef mca_coll_flash_difference_t difference_t;
 
 /* Calls of opal_progress() that a message may take to leave, if its receiver may never look for it. */
 enum { POLLS = 100000 };
-
-/* Microseconds between two looks for a message. */
-enum { NAP = 100 };
 
 typedef struct sent {
     ompi_request_t *request;
@@ -118,11 +114,10 @@ static difference_t take(const char *message, size_t length, size_t bytes, diffe
     return length != bytes && !is_difference(heard) ? unknown : heard;
 }
 
-/* Whom this rank waits for may need its core: they come sooner, all together, if it sleeps meanwhile. */
 static int await(ompi_request_t **request, ompi_status_public_t *status)
 {
-    for (opal_progress(); !flash_compat_is_complete(*request); opal_progress()) {
-        usleep(NAP);
+    while (!flash_compat_is_complete(*request)) {
+        flash_compat_give_way();
     }
     return ompi_request_wait(request, status);
 }
@@ -141,8 +136,8 @@ static int find_tag(ompi_communicator_t *world, uint32_t from, mca_coll_flash_to
     for (int turn = 0; rc == OMPI_SUCCESS && !found; turn++) {
         *tag = tags[turn % 2];
         rc = flash_compat_iprobe((int) from, *tag, world, &found);
-        if (turn % 2 == 1 && !found) {
-            usleep(NAP);
+        if (!found) {
+            flash_compat_give_way();
         }
     }
     return rc;

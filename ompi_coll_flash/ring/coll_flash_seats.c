@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
 /* The lowest ranks of MPI_COMM_WORLD that share these with a process, from the widest on. */
 enum { NODE, PACKAGE, NUMA, CACHE, WHERES };
@@ -34,8 +34,8 @@ struct mca_coll_flash_standings {
     mca_coll_flash_standing_t of[]; /* by rank of MPI_COMM_WORLD */
 };
 
-/* The node's first process, between two looks, sleeps so many microseconds, and so often at most. */
-enum { NAP = 100, NAPS = 10000 };
+/* For so long, about, a process waits for its node's first one. */
+#define PATIENCE_SECONDS 1
 
 static mca_coll_flash_standings_t *standings;
 static bool is_own;  /* and to be freed */
@@ -110,18 +110,21 @@ size_t mca_coll_flash_seats_bytes(uint32_t ranks)
 }
 
 /*
- * Whether the node's first process has sorted, within a second or so: one that is late, or has had an
- * error, is not waited for. It may need messages of this process that have not left.
+ * Whether the node's first process has sorted: one that is late, or has had an error, is not waited for. It
+ * may need messages of this process that have not left.
  */
 static bool is_sorted(mca_coll_flash_standings_t *shared)
 {
-    for (int nap = 0; nap < NAPS; nap++) {
+    struct timespec begin, now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &begin);
+    do {
         if (atomic_load_explicit(&shared->sorted, memory_order_acquire) != 0) {
             return true;
         }
-        opal_progress();
-        usleep(NAP);
-    }
+        flash_compat_give_way();
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    } while (now.tv_sec - begin.tv_sec <= PATIENCE_SECONDS);
     return false;
 }
 
