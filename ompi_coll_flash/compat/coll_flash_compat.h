@@ -72,16 +72,6 @@ typedef const int *flash_displs_t; /* an array of displacements */
 #define FLASH_DISPLS(displs) (displs)
 #endif
 
-/*
- * What waits in MPI_Init does again and again. Open MPI goes by mpi_yield_when_idle only behind that: where
- * ranks outnumber cores, one that polls would keep a core from those that it waits for.
- */
-static inline void flash_compat_give_way(void)
-{
-    opal_progress();
-    (void) sched_yield();
-}
-
 /* While another thread may be completing it. */
 static inline bool flash_compat_is_complete(ompi_request_t *request)
 {

@@ -45,6 +45,14 @@ const char *mca_coll_flash_release(void);
 /* Prints, on one rank or a few, that the releases of these two ranks differ. */
 void mca_coll_flash_releases_tell(ompi_communicator_t *world, mca_coll_flash_difference_t found);
 
+/* Of one wait; zeros at first. */
+typedef struct mca_coll_flash_patience {
+    unsigned yields, naps;
+} mca_coll_flash_patience_t;
+
+/* In MPI_Init, again and again while something has not happened: makes progress, and leaves the core to others. */
+void mca_coll_flash_be_patient(mca_coll_flash_patience_t *patience);
+
 /* What the ranks tell each other. */
 typedef struct mca_coll_flash_meeting {
     size_t values;

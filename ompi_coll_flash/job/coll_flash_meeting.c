@@ -116,8 +116,10 @@ static difference_t take(const char *message, size_t length, size_t bytes, diffe
 
 static int await(ompi_request_t **request, ompi_status_public_t *status)
 {
+    mca_coll_flash_patience_t patience = {0, 0};
+
     while (!flash_compat_is_complete(*request)) {
-        flash_compat_give_way();
+        mca_coll_flash_be_patient(&patience);
     }
     return ompi_request_wait(request, status);
 }
@@ -129,6 +131,7 @@ static int await(ompi_request_t **request, ompi_status_public_t *status)
 static int find_tag(ompi_communicator_t *world, uint32_t from, mca_coll_flash_told_t told, int *tag)
 {
     static const int tags[] = {FLASH_TAG_MEETING, FLASH_TAG_OTHER_RELEASES};
+    mca_coll_flash_patience_t patience = {0, 0};
     bool found = told == FLASH_TOLD_SAME;
     int rc = OMPI_SUCCESS;
 
@@ -137,7 +140,7 @@ static int find_tag(ompi_communicator_t *world, uint32_t from, mca_coll_flash_to
         *tag = tags[turn % 2];
         rc = flash_compat_iprobe((int) from, *tag, world, &found);
         if (!found) {
-            flash_compat_give_way();
+            mca_coll_flash_be_patient(&patience);
         }
     }
     return rc;
@@ -229,6 +232,8 @@ int mca_coll_flash_meet(ompi_communicator_t *world, mca_coll_flash_releases_t *r
     uint32_t k = 0;
     int rc = OMPI_SUCCESS;
 
+    /* Else Open MPI looks for new connections every 10 ms. */
+    opal_progress_event_users_increment();
     for (; rc == OMPI_SUCCESS && flash_round_of(rank, size, k, &round); k++) {
         rc = send_to(world, round.to, releases->above[k], meeting, releases->differ, round.seats,
                      &sent[k]);
@@ -238,5 +243,6 @@ int mca_coll_flash_meet(ompi_communicator_t *world, mca_coll_flash_releases_t *r
         }
     }
     end_sends(sent, k, rc == OMPI_SUCCESS && !is_difference(releases->differ));
+    opal_progress_event_users_decrement();
     return rc;
 }

@@ -115,6 +115,7 @@ size_t mca_coll_flash_seats_bytes(uint32_t ranks)
  */
 static bool is_sorted(mca_coll_flash_standings_t *shared)
 {
+    mca_coll_flash_patience_t patience = {0, 0};
     struct timespec begin, now;
 
     clock_gettime(CLOCK_MONOTONIC_COARSE, &begin);
@@ -122,7 +123,7 @@ static bool is_sorted(mca_coll_flash_standings_t *shared)
         if (atomic_load_explicit(&shared->sorted, memory_order_acquire) != 0) {
             return true;
         }
-        flash_compat_give_way();
+        mca_coll_flash_be_patient(&patience);
         clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     } while (now.tv_sec - begin.tv_sec <= PATIENCE_SECONDS);
     return false;
