@@ -222,6 +222,7 @@ static void run_series(coll_series_t *series, coll_row_t *row)
         times->alone = stats_of(series, side, ALONE);
         times->overall = times->start = times->compute = times->test = times->wait = none;
         series->compute[side] =
+            series->options->ratio *
             row->times[series->options->same_work ? COLL_FLASH : side].alone.median;
     }
     if (!series->options->alone) {

@@ -27,6 +27,7 @@ enum {
     OPT_NO_OWN,
     OPT_OFFSET,
     OPT_SAME_WORK,
+    OPT_RATIO,
     OPT_SECONDS,
     OPT_SEGMENT,
     OPT_TIMES,
@@ -49,6 +50,7 @@ static const struct option long_options[] = {
     {"no-check", no_argument, NULL, OPT_NO_CHECK},
     {"no-own", no_argument, NULL, OPT_NO_OWN},
     {"offset", required_argument, NULL, OPT_OFFSET},
+    {"ratio", required_argument, NULL, OPT_RATIO},
     {"same-work", no_argument, NULL, OPT_SAME_WORK},
     {"seconds", required_argument, NULL, OPT_SECONDS},
     {"segment", required_argument, NULL, OPT_SEGMENT},
@@ -76,6 +78,8 @@ static const char help_text[] =
     "      --compute=cpu|clock|sleep  the computation is so much work (default); keeps the core\n"
     "                        for a time, as in the OSU benchmarks; or sleeps, as while an\n"
     "                        accelerator computes\n"
+    "      --ratio=R         it takes R times as long as the call alone (default 1, as in the OSU\n"
+    "                        benchmarks)\n"
     "      --alone           times the calls alone, and none under computation\n"
     "      --blocking        times flash's blocking call alone, which is Open MPI's where flash\n"
     "                        does not serve it (coll_flash_blocking)\n"
@@ -234,6 +238,8 @@ static bench_parsed_t parse_numbers(int option, const char *text, coll_options_t
         return parse_count("--link-mtu", text, 68, MAX_MTU, &options->link_mtu);
     default:
         return parse_real("--seconds", text, 1e-3, 1e6, &options->seconds);
+    case OPT_RATIO:
+        return parse_real("--ratio", text, 0.01, 100, &options->ratio);
     }
 }
 
@@ -287,6 +293,7 @@ bench_parsed_t coll_options_parse(int argc, char **argv, coll_options_t *options
                                 .times = 2,
                                 .warmup = 5,
                                 .seconds = 2,
+                                .ratio = 1,
                                 .check = true,
                                 .own = true,
                                 .link_mtu = 1500};

@@ -22,6 +22,7 @@ typedef struct coll_options {
     int times;      /* from one size to the next */
     int iterations; /* 0: as many as fit in `seconds`, within bounds */
     int warmup;
+    double ratio;   /* of a computation's time to that of the call alone */
     double seconds; /* for a measurement of one size on one side, about */
     int tests;      /* calls of MPI_Test in the computation */
     bool full;

@@ -6,13 +6,13 @@ and what else the same runs show.
                      [--tsv FILE]
 
 --prefix is where flash is installed (default: install, as quickstart.sh leaves it). --before: where another
-version of it is; the two take turns, row by row or line by line, and the table shows both figures. Lines: hidden,
+version of it is; the two take turns, row by row or line by line, and the table shows both figures. Lines: hidden, family,
 transfer, eight, wire, layers, core, osu, slower, ranks, shapes, node, mapped, idle, scale (default: all).
 --tsv writes the rows as docs/results/goals.tsv has them, from which docs/generate makes docs/performance.md:
 causes of goals that are not met are added there by hand.
 osu and node compare with MPICH, too, if it was there when flash was built in ./build.
 Every figure is a median over iterations of the maximum over ranks, and a ratio within one run; osu
-compares runs that take turns, by the medians of three of each; hidden, layers, core and shapes take the
+compares runs that take turns, by the medians of three of each; hidden, family, layers, core and shapes take the
 median of three runs, node that of a ratio over fifteen, slower and ranks over five, or three; --runs N:
 over N at most. With all their runs slower and ranks take two hours, the rest one and a half.
 
@@ -68,6 +68,20 @@ def hidden(lab):
                listed(values, 2), ">= 99.8", min(values) >= 99.8,
                "0.2 % of the communication are {} us; the hosts share {} cores".format(
                    listed(allowed[operation], 0), os.cpu_count()))
+
+
+FAMILY = ("iallreduce", "ialltoall", "ialltoallv", "ibcast", "ireduce", "iscatter")
+
+
+def family(lab):
+    """The other calls that flash serves by default, likewise; of what OSU's benchmarks call overlap."""
+    for call in FAMILY:
+        runs = [lab.rows(lab.hosts(4, "flash_" + call, [
+            "-m", "{}:{}".format(MIB, 16 * MIB), "--compute=sleep", "--ratio=2", "--no-own", "--csv=-"], ["-r", "2gbit"]))
+                for _ in range(lab.times(3))]
+        values = [statistics.median(float(row["Overlap(%)"]) for row in rows) for rows in zip(*runs)]
+        yield ("4 hosts, MPI_{}: hidden, % (1 to 16 MiB)".format(call.capitalize()), listed(values, 2), ">= 99.5",
+               min(values) >= 99.5)
 
 
 def transfer(lab):
@@ -305,7 +319,7 @@ def write_tsv(path, table):
 
 
 LINES = {line.__name__: line
-         for line in (hidden, transfer, eight, wire, layers, core, osu, slower, ranks, shapes, node,
+         for line in (hidden, family, transfer, eight, wire, layers, core, osu, slower, ranks, shapes, node,
                       mapped, idle, scale)}
 
 

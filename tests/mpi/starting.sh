@@ -47,6 +47,19 @@ else
     point 'a process has 0.3 MiB more behind MPI_Init, and 2 MiB behind calls by the ring, at most' memory
 fi
 
+# Open MPI 5's mpirun is a name of this launcher's.
+by_prterun() {
+    MPIRUN=$scratch/prterun says 3 'serves this job' 3 --mca coll_flash_verbose 1 -- test_allgather counts
+}
+if [[ $(command -v prterun) ]]; then
+    # shellcheck disable=SC2016 # expanded by the new shell
+    printf '#!/bin/sh\nexec prterun --personality ompi "$@"\n' >"$scratch/prterun"
+    chmod +x "$scratch/prterun"
+    point 'prterun starts the ranks' by_prterun
+else
+    skip 'prterun starts the ranks' 'it comes with Open MPI 5'
+fi
+
 why=
 if sanitized; then
     why="a sanitizer's library is to be loaded first"
