@@ -113,13 +113,13 @@ quiet_make() {
     make --silent --no-print-directory -j"$(nproc)" "$@"
 }
 
-# Not the benchmarks, which would be linked anew each time, but the one that tests/mpi/selection.sh asks.
+# Not the benchmarks, which would be linked anew each time, but those that tests/mpi/selection.sh and starting.sh ask.
 build_library() {
     local part
     for part in ucx_backend ompi_coll_flash cuda; do
         quiet_make -C "$build/$part"
     done
-    quiet_make -C "$build/mpi_bench" flash_explain
+    quiet_make -C "$build/mpi_bench" flash_explain flash_scale flash_startup
 }
 
 build_tests() {
