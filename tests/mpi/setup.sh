@@ -7,6 +7,7 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
+# shellcheck disable=SC2034 # the runner's
 algorithm=ring
 program=$programs/test_setup
 # With ThreadSanitizer tests/tap.mk sets UCX_MEM_EVENTS, by which UCX is opened in MPI_Init.
