@@ -101,8 +101,41 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
 #define FLASH_MODEX_JOB  OPAL_PMIX_GLOBAL
 #define FLASH_MODEX_SEND(rc, scope, key, data, size) \
     OPAL_MODEX_SEND_STRING(rc, scope, key, data, size)
-/* Of what may not have been sent. */
+
+/*
+ * Of what may not have been sent. Where PMIx has collected everything in MPI_Init, its server knows that at
+ * once; asked without that word, it waits some seconds for it.
+ */
+static inline int flash_compat_modex_find(const char *key, const opal_process_name_t *name,
+                                          void **data, size_t *size)
+{
+    bool collected = opal_pmix_collect_all_data && !opal_pmix_base_async_modex;
+    opal_value_t at_once, *value = NULL;
+    opal_list_t how;
+    int rc;
+
+    OBJ_CONSTRUCT(&how, opal_list_t);
+    OBJ_CONSTRUCT(&at_once, opal_value_t);
+    at_once.key = OPAL_PMIX_IMMEDIATE;
+    at_once.type = OPAL_BOOL;
+    at_once.data.flag = true;
+    opal_list_append(&how, &at_once.super);
+    rc = opal_pmix.get(name, key, collected ? &how : NULL, &value);
+    opal_list_remove_first(&how);
+    at_once.key = NULL; /* not the value's to free */
+    OBJ_DESTRUCT(&at_once);
+    OBJ_DESTRUCT(&how);
+    if (rc != OPAL_SUCCESS || value == NULL) {
+        return OPAL_ERR_NOT_FOUND;
+    }
+    *data = value->data.bo.bytes;
+    *size = value->data.bo.size;
+    value->data.bo.bytes = NULL; /* the caller's */
+    OBJ_RELEASE(value);
+    return OPAL_SUCCESS;
+}
+
 #define FLASH_MODEX_FIND(rc, key, name, data, size) \
-    OPAL_MODEX_RECV_STRING(rc, key, name, data, size)
+    ((rc) = flash_compat_modex_find(key, name, data, size))
 
 #endif /* COLL_FLASH_OMPI41_H */
