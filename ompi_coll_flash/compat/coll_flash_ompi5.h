@@ -114,25 +114,22 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
 /*
  * PMIx asks the other host, which would wait for good until it is sent. Meanwhile it answers
  * nothing else about that process, so that Open MPI's own connections to it may fail, and end the
- * job. Where PMIx has collected everything in MPI_Init, its server knows at once that it was not sent.
+ * job.
  */
 enum { FLASH_MODEX_PATIENCE = 15 }; /* seconds */
 
 static inline int flash_compat_modex_find(const char *key, const opal_process_name_t *name,
                                           void **data, size_t *size)
 {
-    bool collected = opal_pmix_collect_all_data && !opal_pmix_base_async_modex;
     int patience = FLASH_MODEX_PATIENCE, rc;
     pmix_value_t *value = NULL;
-    pmix_info_t how[2];
+    pmix_info_t how;
     pmix_proc_t process;
 
     OPAL_PMIX_CONVERT_NAME(&process, name);
-    PMIX_INFO_LOAD(&how[0], PMIX_IMMEDIATE, &collected, PMIX_BOOL);
-    PMIX_INFO_LOAD(&how[1], PMIX_TIMEOUT, &patience, PMIX_INT);
-    rc = PMIx_Get(&process, key, how, 2, &value);
-    PMIX_INFO_DESTRUCT(&how[0]);
-    PMIX_INFO_DESTRUCT(&how[1]);
+    PMIX_INFO_LOAD(&how, PMIX_TIMEOUT, &patience, PMIX_INT);
+    rc = PMIx_Get(&process, key, &how, 1, &value);
+    PMIX_INFO_DESTRUCT(&how);
     if (rc != PMIX_SUCCESS || value == NULL) {
         return OPAL_ERR_NOT_FOUND;
     }
