@@ -69,19 +69,11 @@ point 'a message reaches the user by Open MPI' reaches_the_user
 
 # ---------------------------------------------------------------- another MPI
 
-# Open MPI 4.1's mpirun may fall over itself when it ends, behind a job that has failed: nothing else has got a signal.
-launcher_fell() {
-    grep -q '(PMIx_server_finalize+' "$log" && [[ $(grep -c 'End of error message' "$log") == 1 ]]
-}
 # ends_with TEXT COMMAND...: fails in time, by no signal, and says TEXT.
 ends_with() {
     local text=$1 status=0
     shift
     "$@" >"$log" 2>&1 || status=$?
-    if launcher_fell; then
-        sed -i '/egmentation/d' "$log"
-        status=1
-    fi
     if ((status == 0 || status >= 124)) || grep -e 'exited on signal' -e 'egmentation' "$log"; then
         echo "ends with $status"
         cat "$log"
@@ -157,9 +149,10 @@ FLASH_COMPONENT_PATH=$path
 
 # ------------------------------------------------------------------- misspelt
 
-point 'a component that there is not: said, and the job ends' \
-    ends_with 'Component: flahs' run 2 --mca coll_flash_verbose 0 -- "${on_rank[@]}" 0 \
-    OMPI_MCA_coll=flahs "$programs/test_version"
+# On all ranks: where one ends and another has come to the job's first fence, Open MPI 4.1's mpirun now and then
+# uses memory that it has freed, and falls or hangs.
+coll=flahs point 'a component that there is not: said, and the job ends' \
+    ends_with 'Component: flahs' run 2 --mca coll_flash_verbose 0 -- "$programs/test_version"
 
 # misspelt PARAMETER VALUE CHECK...: that is told, and what held before holds.
 misspells() {
