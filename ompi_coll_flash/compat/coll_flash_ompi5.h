@@ -118,8 +118,8 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
  */
 enum { FLASH_MODEX_PATIENCE = 15 }; /* seconds */
 
-static inline int flash_compat_modex_find(const char *key, const opal_process_name_t *name,
-                                          void **data, size_t *size)
+static inline int flash_compat_modex_get(const char *key, const opal_process_name_t *name,
+                                         bool at_once, void **data, size_t *size)
 {
     int patience = FLASH_MODEX_PATIENCE, rc;
     pmix_value_t *value = NULL;
@@ -127,7 +127,11 @@ static inline int flash_compat_modex_find(const char *key, const opal_process_na
     pmix_proc_t process;
 
     OPAL_PMIX_CONVERT_NAME(&process, name);
-    PMIX_INFO_LOAD(&how, PMIX_TIMEOUT, &patience, PMIX_INT);
+    if (at_once) {
+        PMIX_INFO_LOAD(&how, PMIX_IMMEDIATE, &at_once, PMIX_BOOL);
+    } else {
+        PMIX_INFO_LOAD(&how, PMIX_TIMEOUT, &patience, PMIX_INT);
+    }
     rc = PMIx_Get(&process, key, &how, 1, &value);
     PMIX_INFO_DESTRUCT(&how);
     if (rc != PMIX_SUCCESS || value == NULL) {
@@ -140,7 +144,17 @@ static inline int flash_compat_modex_find(const char *key, const opal_process_na
     return OPAL_SUCCESS;
 }
 
-#define FLASH_MODEX_FIND(rc, key, name, data, size) \
-    ((rc) = flash_compat_modex_find(key, name, data, size))
+#define FLASH_MODEX_RECV(rc, key, name, data, size) \
+    ((rc) = flash_compat_modex_get(key, name, false, data, size))
+
+/*
+ * Of a process of this job, behind the fence of MPI_Init: what may not have been sent. The node's PMIx server
+ * knows that at once of its own processes, but not of another host's.
+ */
+static inline int flash_compat_modex_find(const char *key, const opal_process_name_t *name,
+                                          bool on_node, void **data, size_t *size)
+{
+    return flash_compat_modex_get(key, name, on_node && !opal_pmix_base_async_modex, data, size);
+}
 
 #endif /* COLL_FLASH_OMPI5_H */

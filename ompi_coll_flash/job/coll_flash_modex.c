@@ -91,7 +91,7 @@ static void *fetch(opal_process_name_t name, const char *what, size_t *size)
     int rc;
 
     name_key(key, what);
-    FLASH_MODEX_FIND(rc, key, &name, &data, size);
+    FLASH_MODEX_RECV(rc, key, &name, &data, size);
     return rc == OPAL_SUCCESS ? data : NULL;
 }
 

@@ -54,11 +54,13 @@ void mca_coll_flash_release_publish(void)
 static void fetch(ompi_communicator_t *world, uint32_t rank, char text[RELEASE_MAX])
 {
     opal_process_name_t name = ompi_group_get_proc_name(world->c_local_group, (int) rank);
+    /* Without making it: those of this node exist. */
+    ompi_proc_t *proc = ompi_group_peer_lookup_existing(world->c_local_group, (int) rank);
+    bool on_node = proc != NULL && OPAL_PROC_ON_LOCAL_NODE(proc->super.proc_flags);
     void *data = NULL;
     size_t size = 0;
-    int rc;
+    int rc = flash_compat_modex_find(MODEX_KEY, &name, on_node, &data, &size);
 
-    FLASH_MODEX_FIND(rc, MODEX_KEY, &name, &data, &size);
     snprintf(text, RELEASE_MAX, "%.*s", rc == OPAL_SUCCESS ? (int) size : 0, (char *) data);
     free(data);
 }

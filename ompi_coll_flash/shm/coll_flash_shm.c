@@ -5,7 +5,8 @@
  * A process' sides are in a file without a name (memfd_create(2)), which others of the same user
  * open, for reading, by its owner's descriptor: it needs no room in /dev/shm, leaves nothing behind
  * when a job is killed, and takes the memory that is used. Each communicator's number has a side
- * there; coll_flash_shm_calls.c sees to it that a number is not used again too early.
+ * there; coll_flash_shm_calls.c sees to it that a number is not used again too early. Behind the
+ * sides of the node's first process lies a table for all of the node (ring/coll_flash_seats.c).
  *
  * Written in MPI_Init and MPI_Finalize only, but for what is said to have a lock.
  *
@@ -41,7 +42,7 @@ static struct {
     uint64_t inode; /* of the file: for others to find here */
     size_t bytes;   /* of a file, of which all are alike */
     size_t count;
-    neighbour_t *neighbours; /* those that have been met, by rank; NULL: none may be */
+    neighbour_t *neighbours; /* `count`, by rank; NULL: they have not been met, and shared memory is not used */
     bool may_read;           /* the memory of all of them */
     bool used;
     bool told_unreadable; /* under the lock of the channels */

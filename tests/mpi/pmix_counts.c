@@ -1,7 +1,7 @@
 /*
  * pmix_counts.c: a library that is loaded before PMIx's into a rank: at the rank's end it tells how often
- * flash has asked PMIx for something of another process, and how many bytes it has published, for its
- * node alone and for all.
+ * flash has asked PMIx for something of another process, how many bytes it has published, for its
+ * node alone and for all, and how often it would have waited for a release that is never published.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -31,7 +31,8 @@ typedef int put_fn(uint8_t scope, const char *key, value_t *value);
 int PMIx_Get(const void *process, const char *key, const void *info, size_t count, void **value);
 int PMIx_Put(uint8_t scope, const char *key, value_t *value);
 
-static atomic_uint lookups; /* by any thread, like the next one: nothing is ordered by them */
+/* By any thread; nothing is ordered by them. */
+static atomic_uint lookups, patient;
 static atomic_size_t published[2]; /* for the node, for all */
 
 static void *real(const char *name)
@@ -50,6 +51,11 @@ int PMIx_Get(const void *process, const char *key, const void *info, size_t coun
 
     if (is_flashs(key)) {
         atomic_fetch_add_explicit(&lookups, 1, memory_order_relaxed);
+    }
+    /* A pmix_info_t begins with its key; this one is PMIX_IMMEDIATE. */
+    if (key != NULL && strcmp(key, "coll_flash_release") == 0 &&
+        (count == 0 || strcmp(info, "pmix.immediate") != 0)) {
+        atomic_fetch_add_explicit(&patient, 1, memory_order_relaxed);
     }
     return get(process, key, info, count, value);
 }
@@ -70,8 +76,10 @@ __attribute__((destructor)) static void tell(void)
     size_t node = atomic_load_explicit(&published[0], memory_order_relaxed);
 
     if (node > 0) { /* a rank, and not what starts one */
-        fprintf(stderr, "FLASH_TEST_PMIX: %u lookups, %zu bytes for the node, %zu for all\n",
+        fprintf(stderr,
+                "FLASH_TEST_PMIX: %u lookups, %zu bytes for the node, %zu for all, %u patient\n",
                 atomic_load_explicit(&lookups, memory_order_relaxed), node,
-                atomic_load_explicit(&published[1], memory_order_relaxed));
+                atomic_load_explicit(&published[1], memory_order_relaxed),
+                atomic_load_explicit(&patient, memory_order_relaxed));
     }
 }

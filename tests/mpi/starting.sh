@@ -132,4 +132,10 @@ tells_all_little() {
 }
 point 'PMIx holds less than 128 bytes of a process for all hosts' tells_all_little
 
+# One that a process without flash would not have.
+does_not_wait() {
+    as_counted 3 none && holds 3 ' 0 patient'
+}
+point 'PMIx is asked for the releases of this node, and does not wait for them' does_not_wait
+
 plan
