@@ -42,7 +42,7 @@ static struct {
     uint64_t inode; /* of the file: for others to find here */
     size_t bytes;   /* of a file, of which all are alike */
     size_t count;
-    neighbour_t *neighbours; /* `count`, by rank; NULL: they have not been met, and shared memory is not used */
+    neighbour_t *neighbours; /* `count`, by rank; NULL: not met */
     bool may_read;           /* the memory of all of them */
     bool used;
     bool told_unreadable; /* under the lock of the channels */
