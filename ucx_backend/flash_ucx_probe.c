@@ -87,6 +87,10 @@ bool flash_ucx_probe(flash_peer_t *peer, const void *address, const char **reaso
     return true;
 }
 
+/*
+ * One that has failed. One that may still be connecting goes with its worker: to close it by itself, with
+ * UCX 1.12 and 1.13 ends the process by an assertion while a datagram for it waits to be sent.
+ */
 static void close_probe(flash_peer_t *peer)
 {
     ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
@@ -145,12 +149,12 @@ void flash_ucx_end_probes(flash_transport_t *transport)
     if (ucx->prober == NULL) {
         return;
     }
+    flash_ucx_close_prober(ucx); /* with the probes */
     for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
-        close_probe(peer);
+        peer->probe = NULL;
         peer->probe_failed = false;
         peer->failed_probes = 0;
     }
-    flash_ucx_close_prober(ucx);
 }
 
 /* -------------------------------------------------------------- loopback probes */
