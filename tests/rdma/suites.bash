@@ -135,7 +135,9 @@ suite_3x1() {
 suite_random() {
     options --mca coll_flash_algorithm ring
     guests_for 2 2 || return 0
-    on_guests -- random_ops --seed="${FLASH_TEST_SEED:-20260424}" --operations="${FLASH_RANDOM_OPERATIONS:-300}"
+    # A job of its own: random_ops is no program of points.
+    point '2 guests x 2: random operations' run 4 -- random_ops --seed="${FLASH_TEST_SEED:-20260424}" \
+        --operations="${FLASH_RANDOM_OPERATIONS:-300}"
     guests_end
 }
 
@@ -225,6 +227,27 @@ cannot_lock() {
         holds + 'max locked memory (ulimit -l)'
 }
 
+# counter GUEST NAME: of its RDMA device.
+counter() {
+    "$lab" exec "$1" cat "/sys/class/infiniband/rxe0/ports/1/hw_counters/$2"
+}
+
+# A link that loses packets, as a congested one does: the device sends them again, and results are right.
+loses_packets() {
+    local before after status=0
+    before=$(counter 1 out_of_seq_request)
+    "$lab" exec 2 tc qdisc add dev eth0 root netem loss 0.5% || return 1
+    limit=$bounded_seconds run "$guests" --mca coll_flash_verbose 1 -- test_allgather types big >"$log" 2>&1 || status=$?
+    "$lab" exec 2 tc qdisc del dev eth0 root
+    after=$(counter 1 out_of_seq_request)
+    echo "packets out of sequence: $before before, $after after"
+    ((status == 0)) || {
+        cat "$log"
+        return 1
+    }
+    holds "$guests" 'UCX reaches other nodes by \(\(rc\|ud\)_verbs' && ((after > before))
+}
+
 suite_deaths() {
     options --mca coll_flash_algorithm ring
     guests_for 3 1 || return 0
@@ -237,6 +260,7 @@ suite_faults() {
     options --mca coll_flash_algorithm ring
     guests_for 2 1 || return 0
     point '2 guests: memory that cannot be locked: TCP instead' cannot_lock
+    point '2 guests: a link that loses packets' loses_packets
     # The kernel keeps the device until no process has it open.
     point '2 guests: an RDMA device is deleted, and rank 0 ends' amid 40 "$lab" exec 2 rdma link delete rxe0
     guests_end
