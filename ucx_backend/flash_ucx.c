@@ -207,7 +207,8 @@ free_ucx:
 
 /*
  * UCX 1.18 ends the process when a context is closed for which a message still holds memory, as one
- * for a lost peer does. It stays instead, and UCX with it, which hears of the memory that is freed.
+ * for a lost peer does; a probe that is still connecting keeps its worker. The context stays instead,
+ * and UCX with it, which hears of the memory that is freed.
  */
 static void leave_context(void)
 {
@@ -223,7 +224,7 @@ static void destroy(flash_transport_t *transport)
     flash_ucx_t *ucx = flash_ucx_of(transport);
     bool held = ucx->orphans != NULL;
 
-    flash_ucx_end_probes(transport);
+    held |= !flash_ucx_end_all_probes(ucx);
     ucp_worker_release_address(ucx->worker, ucx->address);
     flash_ucx_close(ucx);
     flash_ucx_end_exchanges(ucx, held);

@@ -19,7 +19,7 @@
 
 typedef ucs_status_ptr_t (*begin_t)(ucp_ep_h ep, const ucp_request_param_t *param);
 
-static int64_t milliseconds(void)
+int64_t flash_ucx_milliseconds(void)
 {
     struct timespec now;
 
@@ -76,9 +76,9 @@ static bool look(flash_ucx_t *ucx)
 static void end_all(flash_ucx_t *ucx, begin_t begin, int64_t most)
 {
     bool waits = begin_all(ucx, begin);
-    int64_t deadline = milliseconds() + most;
+    int64_t deadline = flash_ucx_milliseconds() + most;
 
-    while (waits && milliseconds() < deadline) {
+    while (waits && flash_ucx_milliseconds() < deadline) {
         (void) ucp_worker_progress(ucx->worker);
         if (ucx->exchange_worker != NULL) {
             (void) ucp_worker_progress(ucx->exchange_worker);

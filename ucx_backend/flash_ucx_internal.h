@@ -59,6 +59,7 @@ struct flash_peer {
     bool unflushed;     /* that failed, or did not end in time */
     uint64_t id;        /* of its process, see flash_ucx_id() */
     ucp_ep_h probe;     /* NULL before somebody doubts that the process is alive */
+    void *probe_flush;  /* UCX's request, while the probe connects */
     bool failing;       /* the endpoint failed: to be lost */
     bool probe_failed;
     unsigned failed_probes; /* in this silence */
@@ -131,6 +132,9 @@ void flash_ucx_ways(const flash_peer_t *peer, flash_ucx_ways_t *ways);
 bool flash_ucx_probe(flash_peer_t *peer, const void *address, const char **reason);
 void flash_ucx_look_at_probes(flash_transport_t *transport);
 void flash_ucx_end_probes(flash_transport_t *transport);
+/* Likewise, and waits for those that are still connecting, but not for long. False: some are, and their
+   worker stays, and with it its context. */
+bool flash_ucx_end_all_probes(flash_ucx_t *ucx);
 bool flash_ucx_loopback(flash_transport_t *transport);
 unsigned flash_ucx_progress_loopback(flash_transport_t *transport);
 uint64_t flash_ucx_loopback_arrived(const flash_transport_t *transport);
@@ -197,6 +201,9 @@ ucs_status_t flash_ucx_hear_loopback(void *arg, const void *header, size_t heade
 
 /* Closes the endpoints, which have been flushed. */
 void flash_ucx_close(flash_ucx_t *ucx);
+
+/* flash_ucx_close.c: of CLOCK_MONOTONIC. */
+int64_t flash_ucx_milliseconds(void);
 
 /* A worker of the context's; NULL: there is none. */
 ucp_worker_h flash_ucx_new_worker(ucp_context_h context);

@@ -5,6 +5,10 @@
  * one with error handling, whose failure tells that the process has gone. Probes have a worker of
  * their own, the prober, for UCX would take them for the other ends of the peer's endpoints.
  *
+ * A probe that is still connecting when the peer is heard again stays until it is connected, and so does
+ * the prober: with UCX 1.12 and 1.13, to close an endpoint, or its worker, ends the process by an assertion
+ * while a datagram by which it connects (UD) waits to be sent.
+ *
  * From one more, the loopback worker, this process also sends a message to itself, a loopback
  * probe. Within a node, all that others send to a process comes through one queue in shared memory,
  * in order. A process that is killed between taking a place there and saying that it is complete
@@ -19,6 +23,8 @@
 #include <string.h>
 
 #define FAILED_PROBES 2 /* in a row: the peer has gone */
+
+#define CONNECT_MILLISECONDS 2000 /* for probes that connect when the transport is closed */
 
 /*
  * Looks in a row that miss a loopback probe: the queue is blocked. A process that is there, and that
@@ -62,6 +68,25 @@ static bool tells_of_peer(ucs_status_t status)
            status == UCS_ERR_NOT_CONNECTED || status == UCS_ERR_ENDPOINT_TIMEOUT;
 }
 
+/* That is over when the endpoint is connected, or has failed. */
+static void begin_flush(flash_peer_t *peer)
+{
+    ucp_request_param_t param = {.op_attr_mask = 0};
+    ucs_status_ptr_t request = ucp_ep_flush_nbx(peer->probe, &param);
+
+    peer->probe_flush = UCS_PTR_IS_PTR(request) ? request : NULL;
+}
+
+static bool is_connecting(flash_peer_t *peer)
+{
+    if (peer->probe_flush != NULL &&
+        ucp_request_check_status(peer->probe_flush) != UCS_INPROGRESS) {
+        ucp_request_free(peer->probe_flush);
+        peer->probe_flush = NULL;
+    }
+    return peer->probe_flush != NULL;
+}
+
 bool flash_ucx_probe(flash_peer_t *peer, const void *address, const char **reason)
 {
     ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
@@ -83,14 +108,12 @@ bool flash_ucx_probe(flash_peer_t *peer, const void *address, const char **reaso
     if (status != UCS_OK) {
         peer->probe = NULL;
         peer->probe_failed = tells_of_peer(status);
+        return true;
     }
+    begin_flush(peer);
     return true;
 }
 
-/*
- * One that has failed. One that may still be connecting goes with its worker: to close it by itself, with
- * UCX 1.12 and 1.13 ends the process by an assertion while a datagram for it waits to be sent.
- */
 static void close_probe(flash_peer_t *peer)
 {
     ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
@@ -103,7 +126,11 @@ static void close_probe(flash_peer_t *peer)
     if (UCS_PTR_IS_PTR(request)) {
         ucp_request_free(request);
     }
+    if (peer->probe_flush != NULL) {
+        ucp_request_free(peer->probe_flush); /* by UCX, when it is done */
+    }
     peer->probe = NULL;
+    peer->probe_flush = NULL;
 }
 
 /* One failed probe may be a mishap here; the next look makes another, and that one counts. */
@@ -141,20 +168,47 @@ static void end_loopback(flash_ucx_t *ucx)
     ucx->overdue = 0;
 }
 
+/* Whether none is left, and the prober is closed. */
+static bool end_probes(flash_ucx_t *ucx)
+{
+    bool connecting = false;
+
+    (void) progress(ucx->prober);
+    for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
+        if (!peer->probe_failed && is_connecting(peer)) {
+            connecting = true;
+        } else {
+            close_probe(peer);
+            peer->probe_failed = false;
+        }
+        peer->failed_probes = 0;
+    }
+    if (!connecting) {
+        flash_ucx_close_prober(ucx);
+    }
+    return !connecting;
+}
+
 void flash_ucx_end_probes(flash_transport_t *transport)
 {
     flash_ucx_t *ucx = flash_ucx_of(transport);
 
     end_loopback(ucx);
-    if (ucx->prober == NULL) {
-        return;
+    if (ucx->prober != NULL) {
+        (void) end_probes(ucx);
     }
-    flash_ucx_close_prober(ucx); /* with the probes */
-    for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
-        peer->probe = NULL;
-        peer->probe_failed = false;
-        peer->failed_probes = 0;
-    }
+}
+
+bool flash_ucx_end_all_probes(flash_ucx_t *ucx)
+{
+    int64_t deadline = flash_ucx_milliseconds() + CONNECT_MILLISECONDS;
+    bool ended;
+
+    end_loopback(ucx);
+    do {
+        ended = ucx->prober == NULL || end_probes(ucx);
+    } while (!ended && flash_ucx_milliseconds() < deadline);
+    return ended;
 }
 
 /* -------------------------------------------------------------- loopback probes */

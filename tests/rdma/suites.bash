@@ -248,6 +248,24 @@ loses_packets() {
     holds "$guests" 'UCX reaches other nodes by \(\(rc\|ud\)_verbs' && ((after > before))
 }
 
+# link_is_cut SECONDS: while allgathers are sent, for longer than flash waits until it asks whether the other rank is
+# there, and not so long that the device gives up. By one command, since what tells a guest goes by the same link.
+link_is_cut() {
+    local before job status=0
+    before=$(packets 1)
+    limit=$bounded_seconds run "$guests" -- "$top_builddir/mpi_bench/flash_iallgather" -m 1M:1M -i 300 --alone --no-own \
+        >"$log" 2>&1 &
+    job=$!
+    until (($(packets 1) > before + 2000)); do
+        kill -0 "$job" || return 1
+        sleep 1
+    done
+    "$lab" exec 2 "tc qdisc add dev eth0 root netem loss 100%; sleep $1; tc qdisc del dev eth0 root"
+    wait "$job" || status=$?
+    cat "$log"
+    ((status == 0)) && holds 1 'results: all right'
+}
+
 suite_deaths() {
     options --mca coll_flash_algorithm ring
     guests_for 3 1 || return 0
@@ -261,6 +279,7 @@ suite_faults() {
     guests_for 2 1 || return 0
     point '2 guests: memory that cannot be locked: TCP instead' cannot_lock
     point '2 guests: a link that loses packets' loses_packets
+    point '2 guests: a link is cut for 6.5 seconds' link_is_cut 6.5
     # The kernel keeps the device until no process has it open.
     point '2 guests: an RDMA device is deleted, and rank 0 ends' amid 40 "$lab" exec 2 rdma link delete rxe0
     guests_end
