@@ -11,6 +11,8 @@
 static struct {
     ucs_status_t ep_create, send;
     int endpoints, closed, sent;
+    bool connecting; /* endpoints that are made from now on, until it is false */
+    int64_t milliseconds;
     int workers, contexts;     /* open */
     ucp_context_h context;     /* the last worker's */
     ucp_err_handler_t handler; /* the last endpoint's */
@@ -19,7 +21,7 @@ static struct {
     char probe_devices[64];    /* of the context for probes */
 } fake;
 
-static int endpoint, worker, context, probe_context, config; /* for their addresses */
+static int endpoint, worker, context, probe_context, config, flush; /* for their addresses */
 
 /* ---------------------------------------------------------------------- UCX */
 
@@ -99,6 +101,18 @@ ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, s
     return UCS_STATUS_PTR(fake.send);
 }
 
+ucs_status_ptr_t ucp_ep_flush_nbx(ucp_ep_h ep, const ucp_request_param_t *param)
+{
+    (void) ep, (void) param;
+    return fake.connecting ? &flush : NULL;
+}
+
+ucs_status_t ucp_request_check_status(void *request)
+{
+    (void) request;
+    return fake.connecting ? UCS_INPROGRESS : UCS_OK;
+}
+
 void ucp_request_free(void *request)
 {
     (void) request;
@@ -121,6 +135,12 @@ void flash_ucx_find(ucp_context_h of, flash_ucx_ways_t *ways)
     if (ways->tcp) {
         snprintf(ways->tcp_devices, sizeof(ways->tcp_devices), "%s", fake.tcp_devices);
     }
+}
+
+/* Of flash_ucx_close.c. */
+int64_t flash_ucx_milliseconds(void)
+{
+    return fake.milliseconds += 100;
 }
 
 /* Of flash_ucx_peer.c. */
@@ -179,6 +199,40 @@ static void silences_are_counted_apart(void)
     flash_ucx_end_probes(&rig.ucx.super);
     look(&rig);
     ok(!rig.peer.lost, "probes of two silences fail: the peer is not lost");
+}
+
+/* With UCX 1.13 the process would end by an assertion. */
+static void probes_that_still_connect_stay(void)
+{
+    const char *reason;
+    rig_t rig;
+
+    set_up(&rig);
+    fake.connecting = true;
+    (void) flash_ucx_probe(&rig.peer, "address", &reason);
+    flash_ucx_end_probes(&rig.ucx.super);
+    (void) flash_ucx_probe(&rig.peer, "address", &reason);
+    ok(fake.closed == 0 && fake.workers == 1 && fake.endpoints == 1,
+       "the peer is heard again: a probe that still connects stays, for the next silence");
+    ok(!flash_ucx_end_all_probes(&rig.ucx) && fake.closed == 0 && fake.workers == 1 &&
+           fake.milliseconds >= 2000,
+       "at the end it is waited for, and left");
+    fake.connecting = false;
+    flash_ucx_end_probes(&rig.ucx.super);
+    ok(fake.closed == 1 && fake.workers == 0 && rig.peer.probe == NULL,
+       "it is connected: it is closed");
+}
+
+static void probes_that_fail_connecting(void)
+{
+    rig_t rig;
+
+    set_up(&rig);
+    fake.connecting = true;
+    look(&rig);
+    look(&rig);
+    ok(rig.peer.lost && flash_ucx_end_all_probes(&rig.ucx) && fake.closed == 2 && fake.workers == 0,
+       "probes that fail while they connect count, and are closed");
 }
 
 /* Looks at a peer to which no endpoint can be made. */
@@ -337,6 +391,8 @@ int main(void)
 {
     one_failed_probe_is_not_enough();
     silences_are_counted_apart();
+    probes_that_still_connect_stay();
+    probes_that_fail_connecting();
     probes_that_cannot_be_opened();
     what_probes_go_by();
     loopback_probes();
