@@ -166,7 +166,7 @@ static void set_up(rig_t *rig)
     rig->ucx.peers = &rig->peer;
 }
 
-/* One look at a silent peer, whose endpoint fails meanwhile, if there is one. */
+/* One look at a silent peer, whose endpoint, if there is one, fails meanwhile. */
 static void look(rig_t *rig)
 {
     const char *reason;
@@ -201,7 +201,6 @@ static void silences_are_counted_apart(void)
     ok(!rig.peer.lost, "probes of two silences fail: the peer is not lost");
 }
 
-/* With UCX 1.13 the process would end by an assertion. */
 static void probes_that_still_connect_stay(void)
 {
     const char *reason;
@@ -214,13 +213,11 @@ static void probes_that_still_connect_stay(void)
     (void) flash_ucx_probe(&rig.peer, "address", &reason);
     ok(fake.closed == 0 && fake.workers == 1 && fake.endpoints == 1,
        "the peer is heard again: a probe that still connects stays, for the next silence");
-    ok(!flash_ucx_end_all_probes(&rig.ucx) && fake.closed == 0 && fake.workers == 1 &&
-           fake.milliseconds >= 2000,
+    ok(!flash_ucx_end_all_probes(&rig.ucx) && fake.closed == 0 && fake.milliseconds >= 2000,
        "at the end it is waited for, and left");
     fake.connecting = false;
     flash_ucx_end_probes(&rig.ucx.super);
-    ok(fake.closed == 1 && fake.workers == 0 && rig.peer.probe == NULL,
-       "it is connected: it is closed");
+    ok(fake.closed == 1 && fake.workers == 0, "it is connected: it is closed");
 }
 
 static void probes_that_fail_connecting(void)
