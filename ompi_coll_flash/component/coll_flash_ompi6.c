@@ -10,7 +10,7 @@
 
 static void tell(const char *name, size_t count, MPI_Datatype type, mca_coll_base_module_t *base)
 {
-    const mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
     size_t size;
 
     ompi_datatype_type_size(type, &size);
@@ -18,7 +18,7 @@ static void tell(const char *name, size_t count, MPI_Datatype type, mca_coll_bas
                                                         .kind = FLASH_ALLGATHER,
                                                         .bytes = count * size,
                                                         .reason = FLASH_COUNTS_TOO_LARGE},
-                               module);
+                               module, NULL);
 }
 
 bool flash_large_block_fits(const char *name, size_t count, MPI_Datatype type,

@@ -245,7 +245,7 @@ loses_packets() {
         cat "$log"
         return 1
     }
-    holds "$guests" 'UCX reaches other nodes by \(\(rc\|ud\)_verbs' && ((after > before))
+    holds "$guests" 'UCX reaches other nodes by \(rc\|ud\)_verbs' && ((after > before))
 }
 
 # link_is_cut SECONDS: while allgathers are sent, for longer than flash waits until it asks whether the other rank is
