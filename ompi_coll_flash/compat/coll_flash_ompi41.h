@@ -60,43 +60,30 @@ static inline unsigned flash_compat_job_number(void)
 }
 
 /*
- * What PMIx knows of that process by that key. `how`: an attribute that is set, or NULL. Open MPI's macros
- * for this fall over where there is no memory.
+ * How many processes the job has, as far as the launcher says, or UINT32_MAX. What Open MPI's macro
+ * for this does, but that one falls over where there is no memory.
  */
-static inline int flash_compat_pmix_get(const opal_process_name_t *name, const char *key,
-                                        const char *how, opal_value_t **value)
-{
-    opal_value_t attribute;
-    opal_list_t attributes;
-    int rc;
-
-    OBJ_CONSTRUCT(&attributes, opal_list_t);
-    OBJ_CONSTRUCT(&attribute, opal_value_t);
-    attribute.key = (char *) (uintptr_t) how;
-    attribute.type = OPAL_BOOL;
-    attribute.data.flag = true;
-    opal_list_append(&attributes, &attribute.super);
-    *value = NULL;
-    rc = opal_pmix.get(name, key, how == NULL ? NULL : &attributes, value);
-    opal_list_remove_first(&attributes);
-    attribute.key = NULL; /* not the value's to free */
-    OBJ_DESTRUCT(&attribute);
-    OBJ_DESTRUCT(&attributes);
-    return rc == OPAL_SUCCESS && *value == NULL ? OPAL_ERR_NOT_FOUND : rc;
-}
-
-/* How many processes the job has, as far as the launcher says, or UINT32_MAX. */
 static inline uint32_t flash_compat_job_size(void)
 {
     opal_process_name_t job = {.jobid = OPAL_PROC_MY_NAME.jobid, .vpid = OPAL_VPID_WILDCARD};
     uint32_t size = UINT32_MAX;
-    opal_value_t *value;
+    opal_value_t only_if_known, *value = NULL;
+    opal_list_t how;
 
-    if (flash_compat_pmix_get(&job, OPAL_PMIX_JOB_SIZE, OPAL_PMIX_OPTIONAL, &value) ==
-        OPAL_SUCCESS) {
+    OBJ_CONSTRUCT(&how, opal_list_t);
+    OBJ_CONSTRUCT(&only_if_known, opal_value_t);
+    only_if_known.key = OPAL_PMIX_OPTIONAL;
+    only_if_known.type = OPAL_BOOL;
+    only_if_known.data.flag = true;
+    opal_list_append(&how, &only_if_known.super);
+    if (opal_pmix.get(&job, OPAL_PMIX_JOB_SIZE, &how, &value) == OPAL_SUCCESS && value != NULL) {
         size = value->type == OPAL_UINT32 ? value->data.uint32 : size;
         OBJ_RELEASE(value);
     }
+    opal_list_remove_first(&how);
+    only_if_known.key = NULL; /* not the value's to free */
+    OBJ_DESTRUCT(&only_if_known);
+    OBJ_DESTRUCT(&how);
     return size;
 }
 
@@ -114,28 +101,17 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
 #define FLASH_MODEX_JOB  OPAL_PMIX_GLOBAL
 #define FLASH_MODEX_SEND(rc, scope, key, data, size) \
     OPAL_MODEX_SEND_STRING(rc, scope, key, data, size)
-
 #define FLASH_MODEX_RECV(rc, key, name, data, size) \
     OPAL_MODEX_RECV_STRING(rc, key, name, data, size)
 
-/*
- * Of a process of this job, behind the fence of MPI_Init: what may not have been sent. Where that fence has
- * collected everything, the node's PMIx server knows it at once; asked without that word, it waits some seconds.
- */
+/* Of a process of this job, behind the fence of MPI_Init: what may not have been sent. PMIx waits two seconds for it. */
 static inline int flash_compat_modex_find(const char *key, const opal_process_name_t *name,
                                           bool on_node, void **data, size_t *size)
 {
-    bool collected = opal_pmix_collect_all_data && !opal_pmix_base_async_modex;
-    opal_value_t *value;
-    int rc = flash_compat_pmix_get(name, key, collected ? OPAL_PMIX_IMMEDIATE : NULL, &value);
+    int rc;
 
     (void) on_node;
-    if (rc == OPAL_SUCCESS) {
-        *data = value->data.bo.bytes;
-        *size = value->data.bo.size;
-        value->data.bo.bytes = NULL; /* the caller's */
-        OBJ_RELEASE(value);
-    }
+    FLASH_MODEX_RECV(rc, key, name, data, size);
     return rc;
 }
 
