@@ -6,8 +6,8 @@
  * their own, the prober, for UCX would take them for the other ends of the peer's endpoints.
  *
  * A probe that is still connecting when the peer is heard again stays until it is connected, and so does
- * the prober: with UCX 1.12 and 1.13, to close an endpoint, or its worker, ends the process by an assertion
- * while a datagram by which it connects (UD) waits to be sent.
+ * the prober: UCX 1.12 and 1.13 end a process by an assertion if it closes an endpoint, or its worker,
+ * while a datagram by which the endpoint connects (UD) waits to be sent.
  *
  * From one more, the loopback worker, this process also sends a message to itself, a loopback
  * probe. Within a node, all that others send to a process comes through one queue in shared memory,

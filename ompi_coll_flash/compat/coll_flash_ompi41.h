@@ -104,7 +104,10 @@ static inline int flash_compat_info_get(opal_info_t *info, const char *key, char
 #define FLASH_MODEX_RECV(rc, key, name, data, size) \
     OPAL_MODEX_RECV_STRING(rc, key, name, data, size)
 
-/* Of a process of this job, behind the fence of MPI_Init: what may not have been sent. PMIx waits two seconds for it. */
+/*
+ * Of a process of this job, behind the fence of MPI_Init: what may not have been sent. PMIx waits two seconds
+ * for it. Not with OPAL_PMIX_IMMEDIATE: see docs/internals/agreement.md.
+ */
 static inline int flash_compat_modex_find(const char *key, const opal_process_name_t *name,
                                           bool on_node, void **data, size_t *size)
 {

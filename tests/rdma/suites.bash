@@ -257,7 +257,10 @@ link_is_cut() {
         >"$log" 2>&1 &
     job=$!
     until (($(packets 1) > before + 2000)); do
-        kill -0 "$job" || return 1
+        kill -0 "$job" || {
+            cat "$log"
+            return 1
+        }
         sleep 1
     done
     "$lab" exec 2 "tc qdisc add dev eth0 root netem loss 100%; sleep $1; tc qdisc del dev eth0 root"
