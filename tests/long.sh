@@ -139,7 +139,7 @@ run_slice() {
     orders-*) FLASH_TEST_PART=${1#*-}/5 all_of unit test_engine_interleavings ;;
     devices) all_of mpi device.sh device_failures.sh device_paths.sh device_scratch.sh ;;
     layers) all_of mpi benchmarks.sh device_layers.sh layers.sh verdict.sh && all_of mpi install.sh ;;
-    rings) all_of mpi allgather.sh allreduce.sh alltoall.sh blocking.sh chains.sh merge.sh reduce_scatter.sh ;;
+    rings) all_of mpi allgather.sh allreduce.sh alltoall.sh blocking.sh chains.sh gatherv.sh merge.sh reduce_scatter.sh ;;
     shm) all_of mpi shm.sh shm_requests.sh read.sh rights.sh ;;
     recdbl) all_of mpi pairwise.sh pairwise_small.sh recdbl.sh recdbl_requests.sh ;;
     extension) all_of mpi callback_thread.sh extension.sh fallback.sh pending.sh ;;

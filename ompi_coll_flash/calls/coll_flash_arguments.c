@@ -54,14 +54,12 @@ flash_kind_t mca_coll_flash_reduce_scatter_kind(const mca_coll_flash_module_t *m
     return fits ? FLASH_PAIRWISE_REDUCE_SCATTER : FLASH_REDUCE_SCATTER;
 }
 
-/* Both ends of a step know the bytes that travel in it: a block's type signature is theirs alike. */
 static void take_steps(const flash_ring_t *ring, const mca_coll_flash_arguments_t *a,
                        flash_steps_t *taken)
 {
     mca_coll_flash_layout_t sent = mca_coll_flash_sent_layout(a);
     mca_coll_flash_layout_t received = mca_coll_flash_received_layout(a);
 
-    *taken = (flash_steps_t){.bits = {0}};
     for (uint32_t distance = 1; distance < ring->nranks; distance++) {
         int right = (int) flash_ring_rank(ring, distance);
         int left = (int) flash_ring_rank(ring, ring->nranks - distance);
@@ -75,6 +73,31 @@ static void take_steps(const flash_ring_t *ring, const mca_coll_flash_arguments_
     }
 }
 
+/* The root's of a gather or a scatter. */
+static void take_roots_steps(const flash_ring_t *ring, const mca_coll_flash_arguments_t *a,
+                             flash_steps_t *taken)
+{
+    mca_coll_flash_layout_t blocks = mca_coll_flash_roots_layout(a);
+
+    for (uint32_t distance = 1; distance < ring->nranks; distance++) {
+        int rank = (int) flash_ring_rank(ring, distance);
+
+        if (mca_coll_flash_bytes_of_block(&blocks, rank) > 0) {
+            flash_steps_add(taken, flash_schedule_roots_step(a->kind, ring->nranks, distance));
+        }
+    }
+}
+
+/* The step of another rank. */
+static void take_step(const mca_coll_flash_arguments_t *a, flash_steps_t *taken)
+{
+    mca_coll_flash_layout_t blocks = mca_coll_flash_roots_layout(a);
+
+    if (mca_coll_flash_block_bytes(&blocks) > 0) {
+        flash_steps_add(taken, 0);
+    }
+}
+
 flash_part_t mca_coll_flash_part_of(const mca_coll_flash_module_t *module,
                                     const mca_coll_flash_arguments_t *arguments,
                                     flash_steps_t *taken)
@@ -84,9 +107,18 @@ flash_part_t mca_coll_flash_part_of(const mca_coll_flash_module_t *module,
     if (flash_schedule_has_root(arguments->kind)) {
         part.from_root = flash_ring_distance(&module->ring, (uint32_t) arguments->root);
     }
-    if (arguments->kind == FLASH_ALLTOALL && arguments->recvcounts != NULL) {
+    if (!arguments->unequal) {
+        return part;
+    }
+    /* Both ends of a step know the bytes that travel in it: a block's type signature is theirs alike. */
+    *taken = (flash_steps_t){.bits = {0}};
+    part.taken = taken;
+    if (arguments->kind == FLASH_ALLTOALL) {
         take_steps(&module->ring, arguments, taken);
-        part.taken = taken;
+    } else if (part.from_root == 0) {
+        take_roots_steps(&module->ring, arguments, taken);
+    } else {
+        take_step(arguments, taken);
     }
     return part;
 }
@@ -107,10 +139,22 @@ static size_t element_of(const mca_coll_flash_arguments_t *a)
     }
 }
 
+/* Of a gather or a scatter whose blocks differ: all blocks at the root, elsewhere its own one. */
+static size_t bytes_of_roots(const mca_coll_flash_arguments_t *a, ompi_communicator_t *comm)
+{
+    mca_coll_flash_layout_t blocks = mca_coll_flash_roots_layout(a);
+
+    return blocks.counts == NULL ? mca_coll_flash_block_bytes(&blocks)
+                                 : mca_coll_flash_bytes(0, blocks.counts, blocks.type, comm);
+}
+
 static size_t bytes_of(const mca_coll_flash_arguments_t *a, ompi_communicator_t *comm)
 {
     size_t size;
 
+    if (a->unequal && flash_schedule_has_root(a->kind)) {
+        return bytes_of_roots(a, comm);
+    }
     if (a->kind == FLASH_ALLREDUCE || flash_schedule_chains(a->kind)) {
         ompi_datatype_type_size(a->recvtype, &size);
         return size * (size_t) a->recvcount;
@@ -210,7 +254,7 @@ int mca_coll_flash_arguments_copy(mca_coll_flash_arguments_t *a, int ranks, flas
     enum { ARRAYS = sizeof(arrays) / sizeof(arrays[0]) };
     size_t size = (size_t) ranks;
 
-    if (a->recvcounts == NULL) {
+    if (a->recvcounts == NULL && a->sendcounts == NULL) {
         return MPI_SUCCESS;
     }
     *copies = malloc(ARRAYS * size * sizeof(**copies));

@@ -186,7 +186,8 @@ static void place(mca_coll_flash_arguments_t *a, int rank, const sides_t *sides,
 static int make_bounces(mca_coll_flash_arguments_t *a, int rank, sides_t *sides,
                         const struct flash_stager *stager, flash_host_bounce_t **made)
 {
-    bool packs = a->kind == FLASH_ALLTOALL && a->displs != NULL && !is_in_place(a);
+    bool all_in_place = is_in_place(a) && a->kind == FLASH_ALLTOALL; /* read as they lie */
+    bool packs = a->unequal && !all_in_place;
     flash_host_bounce_t *bounce = new_bounce(sides, packs);
     char *at;
 

@@ -57,7 +57,7 @@ mca_coll_flash_bounce_sides_of(const mca_coll_flash_arguments_t *arguments,
 bool mca_coll_flash_bounce_is_dense(MPI_Datatype type);
 /*
  * Has the bounce hold the blocks one behind another, where they are less than half of what they lie
- * in: of an all-to-all that flash shares with the fallback, long blocks lie between the short ones
+ * in: of a call that flash shares with the fallback, long blocks lie between the short ones
  * (coll_flash_shared.c). `places`: room for a place of each block.
  */
 void mca_coll_flash_bounce_side_pack(mca_coll_flash_bounce_side_t *side, flash_displ_t *places);

@@ -6,6 +6,7 @@
 #ifndef COLL_FLASH_CALLS_H
 #define COLL_FLASH_CALLS_H
 
+#include "calls/coll_flash_functions.h"
 #include "calls/coll_flash_path.h"
 #include "device/flash_gpu.h"
 #include "request/coll_flash_memory.h"
@@ -96,16 +97,21 @@ int mca_coll_flash_alltoall_fits(const mca_coll_flash_alltoall_t *arguments,
 /* The arguments of a call, as MPI gives them. */
 typedef struct mca_coll_flash_arguments {
     flash_kind_t kind; /* one of those that have costs */
+    /* An all-to-all, a gather or a scatter whose blocks have lengths of their own, which their two ends
+       alone know. */
+    bool unequal;
     const void *sendbuf;
     flash_count_t sendcount;
-    flash_counts_t sendcounts; /* an all-to-all's, if it has recvcounts and is not in place */
+    /* An all-to-all's, if it has recvcounts and is not in place; a scatter's, at the root, if it is
+       unequal. */
+    flash_counts_t sendcounts;
     flash_displs_t sdispls;
     MPI_Datatype sendtype; /* not used in place, nor by reductions */
     void *recvbuf;
     /* An allreduce's: of the vector; a chain's: of its one block; a gather's or a scatter's: of each
-       block, on all ranks. */
+       block, on all ranks; unequal, of the own one. */
     flash_count_t recvcount;
-    flash_counts_t recvcounts; /* NULL: equal blocks of recvcount */
+    flash_counts_t recvcounts; /* NULL: equal blocks of recvcount; a gather's, at the root alone */
     flash_displs_t displs;
     MPI_Datatype recvtype;
     MPI_Op op; /* NULL: no reduction */
@@ -113,8 +119,8 @@ typedef struct mca_coll_flash_arguments {
 } mca_coll_flash_arguments_t;
 
 /*
- * What the ticket of the call has: how far the root is, or of an all-to-all with counts, in *taken, the
- * steps in which something travels.
+ * What the ticket of the call has: how far the root is, and of unequal blocks, in *taken, the steps in
+ * which something travels.
  */
 flash_part_t mca_coll_flash_part_of(const mca_coll_flash_module_t *module,
                                     const mca_coll_flash_arguments_t *arguments,
@@ -245,23 +251,6 @@ bool mca_coll_flash_may_write_own(const void *sendbuf, MPI_Datatype sendtype,
 /* Why a ring cannot reduce with `op` on `datatype`. */
 mca_coll_flash_reason_t mca_coll_flash_reduce_reason(MPI_Datatype datatype, MPI_Op op);
 
-/* The functions that the module takes over. */
-int mca_coll_flash_allgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                             void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
-                             ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_flash_allgatherv(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                              void *recvbuf, flash_counts_t recvcounts, flash_displs_t displs,
-                              MPI_Datatype recvtype, ompi_communicator_t *comm,
-                              mca_coll_base_module_t *module);
-int mca_coll_flash_reduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
-                                  MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
-                                  mca_coll_base_module_t *module);
-int mca_coll_flash_reduce_scatter_block(const void *sendbuf, void *recvbuf, flash_count_t recvcount,
-                                        MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
-                                        mca_coll_base_module_t *module);
-int mca_coll_flash_allreduce(const void *sendbuf, void *recvbuf, flash_count_t count,
-                             MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
-                             mca_coll_base_module_t *module);
 /*
  * The blocking function below flash's, called as though it were the communicator's. HAN of Open MPI 4.1,
  * on hosts with unequal numbers of ranks, replaces itself there by what it has below it, and calls the
@@ -283,110 +272,5 @@ int mca_coll_flash_allreduce(const void *sendbuf, void *recvbuf, flash_count_t c
         functions_->coll_##name = own_;                                                \
         functions_->coll_##name##_module = own_module_;                                \
     } while (0)
-
-int mca_coll_flash_alltoall(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                            void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
-                            ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_flash_bcast(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
-                         ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                              void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
-                              ompi_communicator_t *comm, ompi_request_t **request,
-                              mca_coll_base_module_t *module);
-int mca_coll_flash_iallgatherv(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                               void *recvbuf, flash_counts_t recvcounts, flash_displs_t displs,
-                               MPI_Datatype recvtype, ompi_communicator_t *comm,
-                               ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_ireduce_scatter(const void *sendbuf, void *recvbuf, flash_counts_t recvcounts,
-                                   MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
-                                   ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_ireduce_scatter_block(const void *sendbuf, void *recvbuf,
-                                         flash_count_t recvcount, MPI_Datatype datatype, MPI_Op op,
-                                         ompi_communicator_t *comm, ompi_request_t **request,
-                                         mca_coll_base_module_t *module);
-int mca_coll_flash_iallreduce(const void *sendbuf, void *recvbuf, flash_count_t count,
-                              MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
-                              ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_ialltoall(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                             void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
-                             ompi_communicator_t *comm, ompi_request_t **request,
-                             mca_coll_base_module_t *module);
-int mca_coll_flash_ialltoallv(const void *sendbuf, flash_counts_t sendcounts,
-                              flash_displs_t sdispls, MPI_Datatype sendtype, void *recvbuf,
-                              flash_counts_t recvcounts, flash_displs_t rdispls,
-                              MPI_Datatype recvtype, ompi_communicator_t *comm,
-                              ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_ibcast(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
-                          ompi_communicator_t *comm, ompi_request_t **request,
-                          mca_coll_base_module_t *module);
-int mca_coll_flash_ireduce(const void *sendbuf, void *recvbuf, flash_count_t count,
-                           MPI_Datatype datatype, MPI_Op op, int root, ompi_communicator_t *comm,
-                           ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_igather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                           void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype, int root,
-                           ompi_communicator_t *comm, ompi_request_t **request,
-                           mca_coll_base_module_t *module);
-int mca_coll_flash_iscatter(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                            void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype, int root,
-                            ompi_communicator_t *comm, ompi_request_t **request,
-                            mca_coll_base_module_t *module);
-int mca_coll_flash_allgather_init(const void *sendbuf, flash_count_t sendcount,
-                                  MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
-                                  MPI_Datatype recvtype, ompi_communicator_t *comm,
-                                  struct ompi_info_t *info, ompi_request_t **request,
-                                  mca_coll_base_module_t *module);
-int mca_coll_flash_allgatherv_init(const void *sendbuf, flash_count_t sendcount,
-                                   MPI_Datatype sendtype, void *recvbuf, flash_counts_t recvcounts,
-                                   flash_displs_t displs, MPI_Datatype recvtype,
-                                   ompi_communicator_t *comm, struct ompi_info_t *info,
-                                   ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_reduce_scatter_init(const void *sendbuf, void *recvbuf,
-                                       flash_counts_t recvcounts, MPI_Datatype datatype, MPI_Op op,
-                                       ompi_communicator_t *comm, struct ompi_info_t *info,
-                                       ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_reduce_scatter_block_init(const void *sendbuf, void *recvbuf,
-                                             flash_count_t recvcount, MPI_Datatype datatype,
-                                             MPI_Op op, ompi_communicator_t *comm,
-                                             struct ompi_info_t *info, ompi_request_t **request,
-                                             mca_coll_base_module_t *module);
-int mca_coll_flash_allreduce_init(const void *sendbuf, void *recvbuf, flash_count_t count,
-                                  MPI_Datatype datatype, MPI_Op op, ompi_communicator_t *comm,
-                                  struct ompi_info_t *info, ompi_request_t **request,
-                                  mca_coll_base_module_t *module);
-int mca_coll_flash_alltoall_init(const void *sendbuf, flash_count_t sendcount,
-                                 MPI_Datatype sendtype, void *recvbuf, flash_count_t recvcount,
-                                 MPI_Datatype recvtype, ompi_communicator_t *comm,
-                                 struct ompi_info_t *info, ompi_request_t **request,
-                                 mca_coll_base_module_t *module);
-int mca_coll_flash_alltoallv_init(const void *sendbuf, flash_counts_t sendcounts,
-                                  flash_displs_t sdispls, MPI_Datatype sendtype, void *recvbuf,
-                                  flash_counts_t recvcounts, flash_displs_t rdispls,
-                                  MPI_Datatype recvtype, ompi_communicator_t *comm,
-                                  struct ompi_info_t *info, ompi_request_t **request,
-                                  mca_coll_base_module_t *module);
-int mca_coll_flash_bcast_init(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
-                              ompi_communicator_t *comm, struct ompi_info_t *info,
-                              ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_reduce_init(const void *sendbuf, void *recvbuf, flash_count_t count,
-                               MPI_Datatype datatype, MPI_Op op, int root,
-                               ompi_communicator_t *comm, struct ompi_info_t *info,
-                               ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_gather_init(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                               void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
-                               int root, ompi_communicator_t *comm, struct ompi_info_t *info,
-                               ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_flash_scatter_init(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
-                                void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
-                                int root, ompi_communicator_t *comm, struct ompi_info_t *info,
-                                ompi_request_t **request, mca_coll_base_module_t *module);
-
-#if FLASH_LARGE_COUNTS
-/* In place of these, see coll_flash_ompi6.h. */
-#define FLASH_LARGE(name) \
-    __typeof__(*(mca_coll_base_module_##name##_fn_t) NULL) mca_coll_flash_large_##name;
-FLASH_EACH_FUNCTION(FLASH_LARGE)
-#undef FLASH_LARGE
-int mca_coll_flash_give_back(mca_coll_base_module_t *module, ompi_communicator_t *comm);
-#endif
 
 #endif /* COLL_FLASH_CALLS_H */

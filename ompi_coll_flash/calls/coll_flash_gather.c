@@ -1,6 +1,7 @@
 /*
  * coll_flash_gather.c: MPI's gather: which algorithm serves it, and its arguments as those of an
- * exchange in which the root alone receives.
+ * exchange in which the root alone receives. So are those of one whose blocks have lengths of their own
+ * (coll_flash_gatherv.c).
  *
  * MPI has each rank's block have the signature of the root's receive count and type (MPI 3.1, section
  * 5.5). So the bytes of a block are equal on all ranks, and alone decide about the path: a rank that is
@@ -18,23 +19,22 @@ typedef mca_coll_flash_arguments_t arguments_t;
 /* Where the root has its own block in the end, or its packed form. */
 static char *own_place(const mca_coll_flash_request_t *request, const flash_op_params_t *params)
 {
-    int rank = ompi_comm_rank(request->module->comm);
-
-    return (char *) params->output + (size_t) rank * params->schedule.blocks.count;
+    return (char *) params->output +
+           mca_coll_flash_place_of(&params->schedule.blocks, ompi_comm_rank(request->module->comm));
 }
 
 /* In place at the root: the own block is where it is to be, unless that is packed memory. */
 static int place_own(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *layout,
                      const void *buffer, flash_op_params_t *params)
 {
-    ptrdiff_t displ = mca_coll_flash_block_displ(layout, ompi_comm_rank(request->module->comm));
+    int rank = ompi_comm_rank(request->module->comm);
     char *own = own_place(request, params);
 
     params->input = own;
     return request->scratch == NULL
                ? MPI_SUCCESS
-               : mca_coll_flash_pack((const char *) buffer + displ * layout->extent, layout->count,
-                                     layout->type, own);
+               : mca_coll_flash_pack(mca_coll_flash_block_of(layout, buffer, rank),
+                                     mca_coll_flash_block_count(layout, rank), layout->type, own);
 }
 
 /*
@@ -45,13 +45,14 @@ static int place_packed(mca_coll_flash_request_t *request, const mca_coll_flash_
                         const void *buffer, bool root, bool device_output,
                         flash_op_params_t *params)
 {
+    size_t bytes = mca_coll_flash_block_bytes(layout);
     char *packed;
 
     if (root && device_output) {
         return mca_coll_flash_refuse_gaps();
     }
     if (!root) {
-        request->packed = malloc(params->schedule.blocks.count);
+        request->packed = malloc(bytes);
         if (request->packed == NULL) {
             return MPI_ERR_NO_MEM;
         }
@@ -75,25 +76,26 @@ static int place_sent(mca_coll_flash_request_t *request, const mca_coll_flash_la
 
 static int place(mca_coll_flash_request_t *request, const arguments_t *a, flash_op_params_t *params)
 {
-    bool root = ompi_comm_rank(request->module->comm) == a->root;
-    bool in_place = a->sendbuf == MPI_IN_PLACE;
-    mca_coll_flash_layout_t received = mca_coll_flash_layout_of(a->recvtype, a->recvcount);
+    int rank = ompi_comm_rank(request->module->comm);
+    bool root = rank == a->root, in_place = a->sendbuf == MPI_IN_PLACE;
+    mca_coll_flash_layout_t received = mca_coll_flash_roots_layout(a);
+    size_t bytes = mca_coll_flash_bytes_of_block(&received, rank);
     mca_coll_flash_layout_t sent =
         in_place ? received : mca_coll_flash_layout_of(a->sendtype, a->sendcount);
     const void *device_input = NULL, *device_output = NULL;
     int rc = MPI_SUCCESS;
 
-    params->schedule.blocks.count = mca_coll_flash_block_bytes(&received);
-    if (mca_coll_flash_block_bytes(&sent) != mca_coll_flash_block_bytes(&received)) {
+    if (!in_place && mca_coll_flash_block_bytes(&sent) != bytes) {
         return MPI_ERR_TRUNCATE;
-    }
-    if (mca_coll_flash_block_bytes(&sent) == 0) {
-        return MPI_SUCCESS;
     }
     if (root) {
         rc = mca_coll_flash_place_received(request, &received, a->recvbuf, params, &device_output);
     }
     if (rc == MPI_SUCCESS) {
+        rc = mca_coll_flash_set_side(request, &received, request->scratch != NULL,
+                                     &params->schedule.blocks);
+    }
+    if (rc == MPI_SUCCESS && bytes > 0) {
         rc = in_place ? place_own(request, &received, a->recvbuf, params)
                       : place_sent(request, &sent, a->sendbuf, root, device_output != NULL, params,
                                    &device_input);
@@ -103,8 +105,9 @@ static int place(mca_coll_flash_request_t *request, const arguments_t *a, flash_
                : rc;
 }
 
-static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
-                 const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
+int mca_coll_flash_start_gather(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                                const arguments_t *a, mca_coll_flash_path_t path,
+                                ompi_request_t **request)
 {
     (void) path;
     return mca_coll_flash_start_bytes(module, ticket, a, place, request);
@@ -128,7 +131,7 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
 }
 
 static const mca_coll_flash_collective_t collective = {
-    .start = start, .pass_on = pass_on, .init = pass_on_each_time};
+    .start = mca_coll_flash_start_gather, .pass_on = pass_on, .init = pass_on_each_time};
 
 /*
  * What a rank may leave undefined is not read: of a rank that is not the root, the receive side, of the

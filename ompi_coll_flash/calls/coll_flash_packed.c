@@ -52,6 +52,12 @@ mca_coll_flash_layout_t mca_coll_flash_sent_layout(const mca_coll_flash_argument
     return layout;
 }
 
+mca_coll_flash_layout_t mca_coll_flash_roots_layout(const mca_coll_flash_arguments_t *a)
+{
+    return a->kind == FLASH_GATHER ? mca_coll_flash_received_layout(a)
+                                   : mca_coll_flash_sent_layout(a);
+}
+
 bool mca_coll_flash_is_dense(MPI_Datatype type, flash_count_t count)
 {
     size_t size;
@@ -296,6 +302,36 @@ int mca_coll_flash_place_received(mca_coll_flash_request_t *request,
     return rc != MPI_SUCCESS || are_packed(layout)
                ? rc
                : mca_coll_flash_place_packed(request, layout, buffer, params);
+}
+
+void mca_coll_flash_set_blocks(const mca_coll_flash_layout_t *layout, bool packed, int ranks,
+                               size_t *counts, ptrdiff_t *displs)
+{
+    ptrdiff_t behind = 0;
+
+    for (int rank = 0; rank < ranks; rank++) {
+        counts[rank] = mca_coll_flash_bytes_of_block(layout, rank);
+        displs[rank] = packed ? behind : mca_coll_flash_block_displ(layout, rank) * layout->extent;
+        behind += (ptrdiff_t) counts[rank];
+    }
+}
+
+int mca_coll_flash_set_side(mca_coll_flash_request_t *request,
+                            const mca_coll_flash_layout_t *layout, bool packed,
+                            flash_blocks_t *blocks)
+{
+    int rc = MPI_SUCCESS;
+
+    if (layout->counts == NULL) {
+        blocks->count = mca_coll_flash_block_bytes(layout);
+        return MPI_SUCCESS;
+    }
+    rc = mca_coll_flash_request_blocks(request, 1, blocks);
+    if (rc == MPI_SUCCESS) {
+        mca_coll_flash_set_blocks(layout, packed, ompi_comm_size(request->module->comm),
+                                  request->counts, request->displs);
+    }
+    return rc;
 }
 
 int mca_coll_flash_start_bytes(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,

@@ -47,6 +47,8 @@ static inline size_t mca_coll_flash_bytes_of_block(const mca_coll_flash_layout_t
 /* The two sides of an all-to-all. */
 mca_coll_flash_layout_t mca_coll_flash_sent_layout(const mca_coll_flash_arguments_t *arguments);
 mca_coll_flash_layout_t mca_coll_flash_received_layout(const mca_coll_flash_arguments_t *arguments);
+/* Of a gather or a scatter: the blocks that the root receives or sends; on another rank, its own one. */
+mca_coll_flash_layout_t mca_coll_flash_roots_layout(const mca_coll_flash_arguments_t *arguments);
 /* Whether `count` elements lie in memory as their packed form does. */
 bool mca_coll_flash_is_dense(MPI_Datatype type, flash_count_t count);
 /*
@@ -91,6 +93,24 @@ int mca_coll_flash_place_received(mca_coll_flash_request_t *request,
                                   flash_op_params_t *params, const void **on_device);
 
 /*
+ * A side's blocks, of bytes: where they are in the user's buffer, or, `packed`, one behind another.
+ * `counts` and `displs` have room for all.
+ */
+void mca_coll_flash_set_blocks(const mca_coll_flash_layout_t *layout, bool packed, int ranks,
+                               size_t *counts, ptrdiff_t *displs);
+/* The only side of an operation: with arrays of the request's, unless the blocks are equal. MPI_SUCCESS or
+   MPI_ERR_NO_MEM. */
+int mca_coll_flash_set_side(mca_coll_flash_request_t *request,
+                            const mca_coll_flash_layout_t *layout, bool packed,
+                            flash_blocks_t *blocks);
+/* Where a block begins there. */
+static inline ptrdiff_t mca_coll_flash_place_of(const flash_blocks_t *blocks, int rank)
+{
+    return blocks->displs == NULL ? (ptrdiff_t) ((size_t) rank * blocks->count)
+                                  : blocks->displs[rank];
+}
+
+/*
  * Starts a call whose bytes travel, because ranks may describe its blocks by different types. `place`
  * says of what length the blocks are, and where they lie; its error refuses the request.
  */
@@ -101,9 +121,12 @@ int mca_coll_flash_start_bytes(mca_coll_flash_module_t *module, mca_coll_flash_t
                                const mca_coll_flash_arguments_t *arguments,
                                mca_coll_flash_place_t place, ompi_request_t **request);
 
-/* MPI_Ialltoallv; blocks without elements travel in no message. */
-int mca_coll_flash_start_alltoallv(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
-                                   const mca_coll_flash_arguments_t *arguments,
-                                   mca_coll_flash_path_t path, ompi_request_t **request);
+/* MPI_Igather(v) and MPI_Iscatter(v); of the latter, blocks without elements travel in no message. */
+int mca_coll_flash_start_gather(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                                const mca_coll_flash_arguments_t *arguments,
+                                mca_coll_flash_path_t path, ompi_request_t **request);
+int mca_coll_flash_start_scatter(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                                 const mca_coll_flash_arguments_t *arguments,
+                                 mca_coll_flash_path_t path, ompi_request_t **request);
 
 #endif /* COLL_FLASH_PACKED_H */

@@ -311,33 +311,48 @@ bool mca_coll_flash_merge_pays(const mca_coll_flash_call_t *call,
     return pays;
 }
 
-/* Whether such a block of an all-to-all with counts goes by the ring. */
-static bool block_goes_by_ring(size_t bytes, const place_t *place)
+/* The call with counts whose blocks go as those of that kind do; NULL: there is none. */
+static const char *call_with_counts(flash_kind_t kind)
+{
+    switch (kind) {
+    case FLASH_ALLTOALL:
+        return "MPI_Ialltoallv";
+    case FLASH_GATHER:
+        return "MPI_Igatherv";
+    case FLASH_SCATTER:
+        return "MPI_Iscatterv";
+    default:
+        return NULL;
+    }
+}
+
+/* Whether such a block of it goes by the ring. */
+static bool block_goes_by_ring(flash_kind_t kind, size_t bytes, const place_t *place)
 {
     mca_coll_flash_reason_t reason;
 
-    return choose(&(mca_coll_flash_call_t){.kind = FLASH_ALLTOALL, .bytes = bytes * place->ranks},
-                  place, &reason) == FLASH_RING;
+    return choose(&(mca_coll_flash_call_t){.kind = kind, .bytes = bytes * place->ranks}, place,
+                  &reason) == FLASH_RING;
 }
 
 /* The shortest block that does, where longer ones do. */
-static void explain_blocks(const place_t *place, FILE *text)
+static void explain_blocks(flash_kind_t kind, const place_t *place, FILE *text)
 {
     size_t shorter = 0, longer = FLASH_LONG_BLOCK;
 
-    if (!block_goes_by_ring(longer, place)) {
+    if (!block_goes_by_ring(kind, longer, place)) {
         return;
     }
     while (longer - shorter > 1) {
         size_t between = shorter + (longer - shorter) / 2;
 
-        if (block_goes_by_ring(between, place)) {
+        if (block_goes_by_ring(kind, between, place)) {
             longer = between;
         } else {
             shorter = between;
         }
     }
-    fprintf(text, "of MPI_Ialltoallv: ring for blocks of %zu bytes and more\n", longer);
+    fprintf(text, "of %s: ring for blocks of %zu bytes and more\n", call_with_counts(kind), longer);
 }
 
 void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, bool node,
@@ -369,8 +384,9 @@ void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, b
     if (call->blocking) {
         fprintf(text, "blocking %s\n", mca_coll_flash_blocking_names[settings.blocking]);
     }
-    if (call->kind == FLASH_ALLTOALL && !call->blocking && call->reason == FLASH_NO_REASON) {
-        explain_blocks(&place, text);
+    if (call_with_counts(call->kind) != NULL && !call->blocking &&
+        call->reason == FLASH_NO_REASON) {
+        explain_blocks(call->kind, &place, text);
     }
     mca_coll_flash_print_path(text, chosen, reason);
 }

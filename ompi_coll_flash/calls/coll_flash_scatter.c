@@ -1,6 +1,7 @@
 /*
  * coll_flash_scatter.c: MPI's scatter: which algorithm serves it, and its arguments as those of an
- * exchange in which the root alone sends.
+ * exchange in which the root alone sends. So are those of one whose blocks have lengths of their own
+ * (coll_flash_scatterv.c).
  *
  * As of a gather (coll_flash_gather.c), the bytes of a block are equal on all ranks, and alone decide
  * about the path. A rank that is not the root may have anything for its send arguments.
@@ -28,31 +29,32 @@ static void place_nothing(const mca_coll_flash_request_t *request, flash_op_para
 {
     int rank = ompi_comm_rank(request->module->comm);
 
-    params->output =
-        (char *) (uintptr_t) params->input + (size_t) rank * params->schedule.blocks.count;
+    params->output = (char *) (uintptr_t) params->input +
+                     mca_coll_flash_place_of(&params->schedule.blocks, rank);
 }
 
 static int place(mca_coll_flash_request_t *request, const arguments_t *a, flash_op_params_t *params)
 {
-    bool root = ompi_comm_rank(request->module->comm) == a->root;
-    mca_coll_flash_layout_t sent = mca_coll_flash_layout_of(a->sendtype, a->sendcount);
+    int rank = ompi_comm_rank(request->module->comm);
+    mca_coll_flash_layout_t sent = mca_coll_flash_roots_layout(a);
     mca_coll_flash_layout_t received = mca_coll_flash_layout_of(a->recvtype, a->recvcount);
+    size_t bytes = mca_coll_flash_bytes_of_block(&sent, rank);
     const void *device_input = NULL, *device_output = NULL;
     int rc = MPI_SUCCESS;
 
-    params->schedule.blocks.count = mca_coll_flash_block_bytes(&received);
-    if (mca_coll_flash_block_bytes(&sent) != mca_coll_flash_block_bytes(&received)) {
+    if (a->recvbuf != MPI_IN_PLACE && mca_coll_flash_block_bytes(&received) != bytes) {
         return MPI_ERR_TRUNCATE;
     }
-    if (mca_coll_flash_block_bytes(&sent) == 0) {
-        return MPI_SUCCESS;
-    }
-    if (root) {
+    if (rank == a->root) {
         rc = mca_coll_flash_place_sent(request, &sent, a->sendbuf, false, params, &device_input);
+    }
+    if (rc == MPI_SUCCESS) {
+        rc = mca_coll_flash_set_side(request, &sent, request->packed != NULL,
+                                     &params->schedule.blocks);
     }
     if (rc == MPI_SUCCESS && a->recvbuf == MPI_IN_PLACE) {
         place_nothing(request, params);
-    } else if (rc == MPI_SUCCESS) {
+    } else if (rc == MPI_SUCCESS && bytes > 0) {
         rc = place_received(request, &received, a->recvbuf, params, &device_output);
     }
     return rc == MPI_SUCCESS
@@ -60,8 +62,9 @@ static int place(mca_coll_flash_request_t *request, const arguments_t *a, flash_
                : rc;
 }
 
-static int start(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
-                 const arguments_t *a, mca_coll_flash_path_t path, ompi_request_t **request)
+int mca_coll_flash_start_scatter(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
+                                 const arguments_t *a, mca_coll_flash_path_t path,
+                                 ompi_request_t **request)
 {
     (void) path;
     return mca_coll_flash_start_bytes(module, ticket, a, place, request);
@@ -85,7 +88,7 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
 }
 
 static const mca_coll_flash_collective_t collective = {
-    .start = start, .pass_on = pass_on, .init = pass_on_each_time};
+    .start = mca_coll_flash_start_scatter, .pass_on = pass_on, .init = pass_on_each_time};
 
 /* As of a gather: what a rank may leave undefined is not read, and has the other side's in its place. */
 static arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,

@@ -5,33 +5,17 @@
  */
 #include "calls/coll_flash_shared.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "calls/coll_flash_kept.h"
 #include "calls/flash_fallback.h"
 
-/* The module below may read them until its request ends. False: there is no memory. */
-static bool keep_counts(flash_fallback_t *both, mca_coll_flash_arguments_t *rest, int ranks)
-{
-    size_t bytes = (size_t) ranks * sizeof(flash_count_t);
-    flash_count_t *kept = malloc(2 * bytes);
-
-    if (kept == NULL) {
-        return false;
-    }
-    memcpy(kept, rest->sendcounts, bytes);
-    memcpy(kept + ranks, rest->recvcounts, bytes);
-    both->kept = kept;
-    rest->sendcounts = kept;
-    rest->recvcounts = kept + ranks;
-    return true;
-}
-
+/* With the counts of the rest, which the module below may read until its request ends. NULL: there is no
+   memory. */
 static flash_fallback_t *new_both(ompi_communicator_t *comm, mca_coll_flash_arguments_t *rest)
 {
     flash_fallback_t *both = flash_fallback_new(comm);
 
-    if (both != NULL && !keep_counts(both, rest, ompi_comm_size(comm))) {
+    if (both != NULL &&
+        mca_coll_flash_arguments_copy(rest, ompi_comm_size(comm), &both->kept) != MPI_SUCCESS) {
         flash_fallback_drop(both);
         return NULL;
     }

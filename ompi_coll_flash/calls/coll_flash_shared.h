@@ -9,12 +9,6 @@
 
 #include "calls/coll_flash_calls.h"
 
-/* The counts of a part of such a call: 0 for blocks of the other part. Calls of more ranks are not
-   shared. */
-typedef struct mca_coll_flash_counts {
-    flash_count_t sent[FLASH_PAIRWISE_RANKS], received[FLASH_PAIRWISE_RANKS];
-} mca_coll_flash_counts_t;
-
 /*
  * Starts a call that goes by the ring's exchange. `setup`: the state of the communicator's set-up, as of
  * mca_coll_flash_choose_path(); pending, the call is held; refused, it falls back, out of libnbc's turn.

@@ -6,9 +6,6 @@
 #include "calls/coll_flash_persistent.h"
 #include "ring/coll_flash_ring.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---------------------------------------------------------------------- rounds */
 
 /* A round of `beside` that has not started leaves it out of step with other ranks': it is not started
@@ -57,18 +54,12 @@ static int make_beside(mca_coll_flash_persistent_t *persistent,
 {
     mca_coll_flash_module_t *module = persistent->module;
     mca_coll_flash_arguments_t below = *rest;
-    size_t ranks = (size_t) ompi_comm_size(module->comm), bytes = ranks * sizeof(flash_count_t);
-    int rc;
+    int rc = mca_coll_flash_arguments_copy(&below, ompi_comm_size(module->comm), &persistent->kept);
 
-    persistent->kept = malloc(2 * bytes);
-    if (persistent->kept == NULL) {
+    if (rc != MPI_SUCCESS) {
         mca_coll_flash_leave_out(module);
-        return MPI_ERR_NO_MEM;
+        return rc;
     }
-    memcpy(persistent->kept, rest->sendcounts, bytes);
-    memcpy(persistent->kept + ranks, rest->recvcounts, bytes);
-    below.sendcounts = persistent->kept;
-    below.recvcounts = persistent->kept + ranks;
     rc = mca_coll_flash_persist_below(collective, module, &below, info, &persistent->beside);
     if (rc != MPI_SUCCESS) {
         persistent->beside = NULL;

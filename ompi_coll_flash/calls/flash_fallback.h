@@ -33,7 +33,7 @@ typedef struct flash_fallback {
     char *input, *output;
     uint32_t at, piece;          /* the next call of a consumer's: of the walk, and of its block */
     struct flash_stager *stager; /* owned */
-    void *kept;                  /* owned: arrays of the collective's arguments */
+    flash_count_t *kept;         /* owned: arrays of the collective's arguments */
     /* Of a call on host bounces (coll_flash_bounce.c). */
     struct flash_host_bounce *bounce;                      /* NULL: it is on none */
     void (*free_bounce)(struct flash_host_bounce *bounce); /* NULL: it is `persistent`'s */

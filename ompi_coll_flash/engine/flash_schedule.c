@@ -254,6 +254,11 @@ uint32_t flash_schedule_exchange_step(uint32_t distance, bool sends)
     return 2 * (distance - 1) + (sends ? 0 : 1);
 }
 
+uint32_t flash_schedule_roots_step(flash_kind_t kind, uint32_t ranks, uint32_t distance)
+{
+    return kind == FLASH_GATHER ? ranks - distance - 1 : distance - 1;
+}
+
 bool flash_schedule_takes(const flash_schedule_t *schedule, flash_walk_t walk, uint32_t at)
 {
     return walk != FLASH_STEPS || schedule->taken == NULL || flash_steps_has(schedule->taken, at);

@@ -37,8 +37,9 @@
  * An all-to-all has two blocks for each rank: the one that comes from it, which has its number, and
  * the one that goes to it, numbered N further on. The own ones do not travel.
  *
- * An all-to-all may leave out steps (`taken` below): both ranks of a pair know that nothing travels
- * between them in that direction, and no message does. The block of such a step is empty.
+ * An all-to-all, a gather and a scatter may leave out steps (`taken` below): both ranks of a pair know
+ * that nothing travels between them in that direction, and no message does. The block of such a step is
+ * empty.
  *
  * Two kinds are chains: they have one block, whose number is 0, and one rank is the root. The block
  * goes once along the ring, and each rank takes one step, in which its segments follow each other:
@@ -95,7 +96,7 @@ typedef enum flash_walk {
 /* The most ranks among which ranks exchange with each other. */
 #define FLASH_EXCHANGE_RANKS 4096
 
-/* Steps of an all-to-all, a bit for each. */
+/* Steps of an exchange, a bit for each. */
 typedef struct flash_steps {
     uint64_t bits[2 * FLASH_EXCHANGE_RANKS / 64];
 } flash_steps_t;
@@ -142,7 +143,8 @@ typedef struct flash_schedule {
     flash_blocks_t out; /* of an all-to-all: those that go to the ranks */
     uint32_t from_root; /* of a kind with a root: places from the root to the right as far as this
                            rank; 0: it is the root */
-    /* Of an all-to-all: the steps that are taken; NULL: all. The caller's, like the arrays. */
+    /* Of an all-to-all, a gather or a scatter: the steps that are taken; NULL: all. The caller's, like
+       the arrays. */
     const flash_steps_t *taken;
 } flash_schedule_t;
 
@@ -205,6 +207,9 @@ flash_step_t flash_schedule_step(const flash_schedule_t *schedule, uint32_t step
 /* The steps of an all-to-all that send to the rank so many places to the right, or receive from the
    one as many places to the left. */
 uint32_t flash_schedule_exchange_step(uint32_t distance, bool sends);
+/* The root's step of a gather or a scatter that exchanges with the rank so many places to the right, of
+   that many ranks. Each other rank has step 0 alone. */
+uint32_t flash_schedule_roots_step(flash_kind_t kind, uint32_t ranks, uint32_t distance);
 /* Whether the step at that place of the walk is taken, if the walk is one of steps. */
 bool flash_schedule_takes(const flash_schedule_t *schedule, flash_walk_t walk, uint32_t at);
 /* How far to the right the rank stands to which a step sends, and to the left the other. */

@@ -18,7 +18,7 @@ struct mca_coll_flash_request;
 /* What of an operation is this rank's, see flash_schedule_t. */
 typedef struct flash_part {
     uint32_t from_root;         /* of a kind with a root */
-    const flash_steps_t *taken; /* of an all-to-all; NULL: all steps */
+    const flash_steps_t *taken; /* of an exchange; NULL: all steps */
 } flash_part_t;
 
 typedef struct mca_coll_flash_algorithm {

@@ -82,15 +82,27 @@ static int find_pair(mca_coll_flash_module_t *module, uint32_t distance)
     return MPI_SUCCESS;
 }
 
-/* Whether this rank exchanges with the one that stands so many places to the right. */
+/* Whether this rank takes a step with the one that stands so many places to the right. */
+static bool takes_step(uint32_t ranks, flash_kind_t kind, flash_part_t part, uint32_t distance)
+{
+    if (part.taken == NULL) {
+        return true;
+    }
+    if (flash_schedule_has_root(kind)) {
+        return flash_steps_has(
+            part.taken, part.from_root > 0 ? 0 : flash_schedule_roots_step(kind, ranks, distance));
+    }
+    return flash_steps_has(part.taken, flash_schedule_exchange_step(distance, true)) ||
+           flash_steps_has(part.taken, flash_schedule_exchange_step(ranks - distance, false));
+}
+
+/* Whether this rank exchanges with it: of a kind with a root, with the root alone, unless it is that. */
 static bool needs_pair(uint32_t ranks, flash_kind_t kind, flash_part_t part, uint32_t distance)
 {
-    if (flash_schedule_has_root(kind) && part.from_root > 0) {
-        return distance == ranks - part.from_root; /* the root */
-    }
-    return part.taken == NULL ||
-           flash_steps_has(part.taken, flash_schedule_exchange_step(distance, true)) ||
-           flash_steps_has(part.taken, flash_schedule_exchange_step(ranks - distance, false));
+    bool others = flash_schedule_has_root(kind) && part.from_root > 0;
+
+    return (!others || distance == ranks - part.from_root) &&
+           takes_step(ranks, kind, part, distance);
 }
 
 /* Of all others, but for those with which nothing is exchanged. */

@@ -18,10 +18,12 @@
 #define MPI_Alltoallv_init            MPIX_Alltoallv_init
 #define MPI_Bcast_init                MPIX_Bcast_init
 #define MPI_Gather_init               MPIX_Gather_init
+#define MPI_Gatherv_init              MPIX_Gatherv_init
 #define MPI_Reduce_init               MPIX_Reduce_init
 #define MPI_Reduce_scatter_init       MPIX_Reduce_scatter_init
 #define MPI_Reduce_scatter_block_init MPIX_Reduce_scatter_block_init
 #define MPI_Scatter_init              MPIX_Scatter_init
+#define MPI_Scatterv_init             MPIX_Scatterv_init
 #endif
 
 #endif /* PERSISTENT_H */
