@@ -67,11 +67,7 @@ void free_gather_types(operation_t *operation)
 
 /* ----------------------------------------------------------------------- places */
 
-/*
- * Blocks in an order of this rank's, with room between some of them, counted from any element of
- * the buffer. Returns the number of elements; *origin: how many lie before the buffer's address.
- */
-static size_t place_blocks(operation_t *operation, int *origin)
+size_t place_blocks(operation_t *operation, int *origin)
 {
     uint64_t *own = &operation->own;
     int next = 0, room = prng_percent(own, 60) ? 4 : 1, size = operation->size;
@@ -95,8 +91,7 @@ static size_t place_blocks(operation_t *operation, int *origin)
     return (size_t) next;
 }
 
-/* Equal blocks, one after another. */
-static size_t place_in_a_row(operation_t *operation)
+size_t place_in_a_row(operation_t *operation)
 {
     for (int rank = 0; rank < operation->size; rank++) {
         operation->displs[rank] = rank * operation->counts[rank];
@@ -197,7 +192,7 @@ static size_t total_bytes(const operation_t *operation, size_t unit)
  * Open MPI 4.1.4 sends wrong bytes from types that have a gap at their end alone, where a message
  * longer than 64 KiB is packed in parts (flash packs a block at once). What it gets stays short.
  */
-static void shorten_block(operation_t *operation, int block, size_t unit)
+void shorten_block(operation_t *operation, int block, size_t unit)
 {
     enum { SHORT = 4096 };
 

@@ -153,7 +153,8 @@ static operation_t *draw_operation(sequence_t *sequence, const slot_t *slot)
     operation->everywhere = prng_percent(&all, 40) && !operation->gathers && !operation->compute;
     operation->exchanges = prng_percent(&all, 40) && operation->gathers && !operation->compute;
     draw_root(operation);
-    operation->unequal &= !(operation->rooted && operation->gathers);
+    operation->unequal &=
+        !(operation->rooted && operation->gathers) || operation->collects || operation->deals;
     operation->free_early = prng_percent(&operation->own, 50);
     operation->blocks = get_memory(size * sizeof(int));
     operation->counts = get_memory(size * sizeof(int));

@@ -95,8 +95,8 @@ struct operation {
     bool exchanges;  /* an all-to-all: it gathers others on each rank */
     bool shared;     /* of unequal blocks, some of which may fall back */
     bool rooted;     /* a broadcast, of one block, or a reduce, whose vector is all blocks, */
-    bool collects;   /* or a gather, of equal blocks, */
-    bool deals;      /* or a scatter, likewise, */
+    bool collects;   /* or a gather, */
+    bool deals;      /* or a scatter, */
     int root;        /* from or to that rank */
     bool persistent;
     int starts;    /* of a persistent request: all but the last are waited for at once */
@@ -105,7 +105,7 @@ struct operation {
     bool recdbl;   /* or because it may go by recursive doubling */
     bool unseen;   /* flash leaves it alone, and does not count it */
     int *blocks;   /* length of each rank's, in units (gathers) or elements; equal on all ranks */
-    int *counts;   /* the same in elements of the receive type */
+    int *counts;   /* the same in elements of the receive type, or of that of a scatter's root */
     int *displs;   /* gathers */
     int *sent_counts;  /* an all-to-all's of unequal blocks, with their places behind them */
     MPI_Datatype type; /* of the result, which may have been freed since */
@@ -200,8 +200,17 @@ void draw_gather(operation_t *operation, uint64_t *all);
 int start_gather(operation_t *operation, MPI_Request *request);
 void check_gather(operation_t *operation);
 void free_gather_types(operation_t *operation);
-/* Of a call that falls back. */
+/* Of a call that falls back, or of a block of one. */
 void shorten_blocks(operation_t *operation, size_t unit);
+void shorten_block(operation_t *operation, int block, size_t unit);
+/*
+ * displs[] of blocks of counts[] elements, in an order of this rank's, with room between some of them,
+ * counted from any element of the buffer. Returns the number of elements; *origin: how many lie before
+ * the buffer's address.
+ */
+size_t place_blocks(operation_t *operation, int *origin);
+/* The same of equal blocks, one after another. */
+size_t place_in_a_row(operation_t *operation);
 
 /* Of draw_gather() and start_gather(): of a unit of so many bytes. */
 void draw_with_root(operation_t *operation, size_t unit);

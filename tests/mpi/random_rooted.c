@@ -71,103 +71,170 @@ static int owner_of(const operation_t *operation, int rank)
     return operation->deals ? 64 * operation->root + rank : rank;
 }
 
-static void make_side(operation_t *operation, image_t *image, const typed_t *typed, int blocks,
-                      unsigned salt)
+/* The root has all blocks, on the side that it receives or sends; each rank has its own. */
+static const typed_t *all_type(const operation_t *operation)
 {
-    size_t count = (size_t) (operation->blocks[0] * typed->per_unit);
+    return operation->collects ? &operation->recv_type : &operation->send_type;
+}
 
-    make_image(image, typed_margin(typed), (size_t) blocks * count * (size_t) typed->extent,
-               typed_margin(typed), salt);
+static const typed_t *own_type(const operation_t *operation)
+{
+    return operation->collects ? &operation->send_type : &operation->recv_type;
+}
+
+static int own_count(const operation_t *operation)
+{
+    return operation->blocks[operation->rank] * own_type(operation)->per_unit;
 }
 
 /* A rank's block at a place of an image: what it must hold in the end, and what it holds at first. */
 static void write_block(operation_t *operation, image_t *image, const typed_t *typed, int at,
-                        int rank, bool holds)
+                        int count, int rank, bool holds)
 {
-    size_t count = (size_t) (operation->blocks[0] * typed->per_unit);
-    ptrdiff_t place = (ptrdiff_t) ((size_t) at * count) * typed->extent;
+    ptrdiff_t place = (ptrdiff_t) at * typed->extent;
 
-    typed_write(typed, image->wanted + (image->buffer - image->memory) + place, count,
+    typed_write(typed, image->wanted + (image->buffer - image->memory) + place, (size_t) count,
                 owner_of(operation, rank), operation->salt);
     if (holds) {
-        typed_write(typed, image->buffer + place, count, owner_of(operation, rank),
+        typed_write(typed, image->buffer + place, (size_t) count, owner_of(operation, rank),
                     operation->salt);
     }
 }
 
-/* The root has all blocks, on the side that it receives or sends; each rank has its own. */
-static void make_sides(operation_t *operation)
+static void make_all_blocks(operation_t *operation, image_t *all)
 {
-    bool collects = operation->collects;
-    image_t *all = collects ? &operation->recv : &operation->send;
-    image_t *own = collects ? &operation->send : &operation->recv;
-    const typed_t *all_type = collects ? &operation->recv_type : &operation->send_type;
-    const typed_t *own_type = collects ? &operation->send_type : &operation->recv_type;
+    const typed_t *typed = all_type(operation);
+    int origin = 0;
+    size_t elements =
+        operation->unequal ? place_blocks(operation, &origin) : place_in_a_row(operation);
 
-    make_side(operation, all, all_type, is_root(operation) ? operation->size : 0,
-              operation->salt + 1);
-    make_side(operation, own, own_type, 1, operation->salt + 2);
+    elements = is_root(operation) ? elements : 0;
+    origin = is_root(operation) ? origin : 0;
+    make_image(all, typed_margin(typed) + (size_t) origin * (size_t) typed->extent,
+               (elements - (size_t) origin) * (size_t) typed->extent, typed_margin(typed),
+               operation->salt + 1);
     for (int rank = 0; rank < operation->size && is_root(operation); rank++) {
         bool in_place = operation->in_place && rank == operation->rank;
 
-        write_block(operation, all, all_type, rank, rank, !collects || in_place);
+        write_block(operation, all, typed, operation->displs[rank], operation->counts[rank], rank,
+                    !operation->collects || in_place);
     }
+}
+
+static void make_own_block(operation_t *operation, image_t *own)
+{
+    const typed_t *typed = own_type(operation);
+
+    make_image(own, typed_margin(typed), (size_t) own_count(operation) * (size_t) typed->extent,
+               typed_margin(typed), operation->salt + 2);
     if (!operation->in_place) {
-        write_block(operation, own, own_type, 0, operation->rank, collects);
+        write_block(operation, own, typed, 0, own_count(operation), operation->rank,
+                    operation->collects);
+    }
+}
+
+/* Each block goes its own way; a rank's call counts as the ring's if one that comes or goes does. */
+static void draw_ways(operation_t *operation, size_t unit)
+{
+    size_t size = (size_t) operation->size;
+    bool all_by_ring = takes_ring(operation, size);
+
+    operation->shared = !all_by_ring;
+    operation->persistent &= all_by_ring || !options.watch_memory;
+    operation->ring = all_by_ring;
+    for (int rank = 0; rank < operation->size && !all_by_ring; rank++) {
+        size_t bytes = (size_t) operation->blocks[rank] * unit;
+        bool mine = is_root(operation) || rank == operation->rank;
+
+        if (bytes > 0 && takes_ring(operation, size * bytes)) {
+            operation->ring |= mine && rank != operation->root;
+        } else {
+            shorten_block(operation, rank, unit);
+        }
     }
 }
 
 /* In place at the root alone. */
 static void draw_blocks_of_root(operation_t *operation, size_t unit)
 {
-    static const char *const names[2][2] = {{"MPI_Iscatter", "MPI_Scatter_init"},
-                                            {"MPI_Igather", "MPI_Gather_init"}};
+    static const char *const names[2][2][2] = {
+        {{"MPI_Iscatter", "MPI_Scatter_init"}, {"MPI_Igather", "MPI_Gather_init"}},
+        {{"MPI_Iscatterv", "MPI_Scatterv_init"}, {"MPI_Igatherv", "MPI_Gatherv_init"}}};
     size_t block = (size_t) operation->blocks[0] * unit;
 
     operation->in_place &= is_root(operation);
-    operation->ring = takes_ring(operation, (size_t) operation->size * block);
-    operation->persistent &= may_persist(operation);
-    if (!operation->ring) {
-        shorten_blocks(operation, unit);
+    if (operation->unequal) {
+        draw_ways(operation, unit);
+    } else {
+        operation->ring = takes_ring(operation, (size_t) operation->size * block);
+        operation->persistent &= may_persist(operation);
+        if (!operation->ring) {
+            shorten_blocks(operation, unit);
+        }
     }
-    operation->name = names[operation->collects][operation->persistent];
+    operation->name = names[operation->unequal][operation->collects][operation->persistent];
     for (int rank = 0; rank < operation->size; rank++) {
-        operation->counts[rank] = operation->blocks[0] * operation->recv_type.per_unit;
+        operation->counts[rank] = operation->blocks[rank] * all_type(operation)->per_unit;
     }
-    make_sides(operation);
+    make_all_blocks(operation, operation->collects ? &operation->recv : &operation->send);
+    make_own_block(operation, operation->collects ? &operation->send : &operation->recv);
 }
 
-/* The arguments of one side. */
-typedef struct side {
-    void *buffer;
+/* What MPI reads of a call; of the rest, nothing that could be used. */
+typedef struct arguments {
+    void *all, *one;
+    const int *counts, *displs; /* of all blocks, or */
+    int each;                   /* of each one */
     int count;
-    MPI_Datatype type;
-} side_t;
+    MPI_Datatype all_type, one_type;
+} arguments_t;
 
-/* `significant`: else MPI reads nothing of it. */
-static side_t side_of(const operation_t *operation, const image_t *image, const typed_t *typed,
-                      bool significant)
+static arguments_t arguments_of(operation_t *o)
 {
-    return significant
-               ? (side_t){image->buffer, operation->blocks[0] * typed->per_unit, typed->type}
-               : (side_t){NULL, -1, MPI_DATATYPE_NULL};
+    bool root = is_root(o);
+    image_t *all = o->collects ? &o->recv : &o->send, *own = o->collects ? &o->send : &o->recv;
+
+    return (arguments_t){.all = root ? all->buffer : NULL,
+                         .one = o->in_place ? MPI_IN_PLACE : own->buffer,
+                         .counts = root ? o->counts : NULL,
+                         .displs = root ? o->displs : NULL,
+                         .each = root ? o->counts[0] : -1,
+                         .count = o->in_place ? -1 : own_count(o),
+                         .all_type = root ? all_type(o)->type : MPI_DATATYPE_NULL,
+                         .one_type = o->in_place ? MPI_DATATYPE_NULL : own_type(o)->type};
 }
 
 static int start_blocks_of_root(operation_t *o, MPI_Request *request)
 {
-    side_t from = side_of(o, &o->send, &o->send_type, o->collects ? !o->in_place : is_root(o));
-    side_t to = side_of(o, &o->recv, &o->recv_type, o->collects ? is_root(o) : !o->in_place);
+    const arguments_t a = arguments_of(o);
 
-    if (o->in_place) {
-        (o->collects ? &from : &to)->buffer = MPI_IN_PLACE;
+    if (o->collects) {
+        return o->persistent ? MPI_Gather_init(a.one, a.count, a.one_type, a.all, a.each,
+                                               a.all_type, o->root, o->comm, MPI_INFO_NULL, request)
+                             : MPI_Igather(a.one, a.count, a.one_type, a.all, a.each, a.all_type,
+                                           o->root, o->comm, request);
     }
-    if (o->persistent) {
-        return (o->collects ? MPI_Gather_init : MPI_Scatter_init)(
-            from.buffer, from.count, from.type, to.buffer, to.count, to.type, o->root, o->comm,
-            MPI_INFO_NULL, request);
+    return o->persistent ? MPI_Scatter_init(a.all, a.each, a.all_type, a.one, a.count, a.one_type,
+                                            o->root, o->comm, MPI_INFO_NULL, request)
+                         : MPI_Iscatter(a.all, a.each, a.all_type, a.one, a.count, a.one_type,
+                                        o->root, o->comm, request);
+}
+
+static int start_unequal_of_root(operation_t *o, MPI_Request *request)
+{
+    const arguments_t a = arguments_of(o);
+
+    if (o->collects) {
+        return o->persistent
+                   ? MPI_Gatherv_init(a.one, a.count, a.one_type, a.all, a.counts, a.displs,
+                                      a.all_type, o->root, o->comm, MPI_INFO_NULL, request)
+                   : MPI_Igatherv(a.one, a.count, a.one_type, a.all, a.counts, a.displs, a.all_type,
+                                  o->root, o->comm, request);
     }
-    return (o->collects ? MPI_Igather : MPI_Iscatter)(from.buffer, from.count, from.type, to.buffer,
-                                                      to.count, to.type, o->root, o->comm, request);
+    return o->persistent ? MPI_Scatterv_init(a.all, a.counts, a.displs, a.all_type, a.one, a.count,
+                                             a.one_type, o->root, o->comm, MPI_INFO_NULL, request)
+                         : MPI_Iscatterv(a.all, a.counts, a.displs, a.all_type, a.one, a.count,
+                                         a.one_type, o->root, o->comm, request);
 }
 
 /* -------------------------------------------------------------------------- both */
@@ -179,6 +246,8 @@ void draw_with_root(operation_t *operation, size_t unit)
 
 int start_with_root(operation_t *operation, MPI_Request *request)
 {
-    return operation->collects || operation->deals ? start_blocks_of_root(operation, request)
-                                                   : start_bcast(operation, request);
+    if (!operation->collects && !operation->deals) {
+        return start_bcast(operation, request);
+    }
+    return (operation->unequal ? start_unequal_of_root : start_blocks_of_root)(operation, request);
 }
