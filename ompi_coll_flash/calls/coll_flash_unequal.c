@@ -207,7 +207,8 @@ static void tell_parts(const char *name, const mca_coll_flash_module_t *module,
 /*
  * All ranks count the operation, and the communicator among those that exchange (coll_flash_tags.c):
  * those without a block for it, too. These take part in the communicator's set-up, with a call that is
- * held without a block.
+ * held without a block. Where that has failed, or may fail, all ranks make a second call of the
+ * fallback's: in that of a gather or a scatter, messages without data come and go.
  */
 static int start_long_blocks(const mca_coll_flash_collective_t *collective, const char *name,
                              mca_coll_flash_module_t *module, arguments_t *a,
@@ -223,7 +224,7 @@ static int start_long_blocks(const mca_coll_flash_collective_t *collective, cons
     if (!any) {
         tell(name, module, a, FLASH_FALLBACK, FLASH_COSTS_MORE);
     }
-    if (!any && setup != FLASH_SETUP_PENDING) {
+    if (!any && setup == FLASH_SETUP_READY) {
         (void) mca_coll_flash_plain_ticket(module, FLASH_RING);
         return mca_coll_flash_start_bounced(collective, module, a, FLASH_FALLBACK, request);
     }

@@ -19,6 +19,7 @@ everything() { # NP
     mpi "$1" -- test_device_two_callbacks allreduce alltoall
     mpi "$1" -- test_device_chain
     mpi "$1" -- test_device_gather
+    mpi "$1" -- test_device_gatherv
     mpi "$1" -- test_device_pairs apart in_place pieces
     mpi "$1" -- test_device_errors gaps freed streams
 }
@@ -37,6 +38,7 @@ mpi 2 --mca coll_flash_cuda_reduce 0 -- test_device reduce_scatter allreduce use
 small=(--mca coll_flash_segment_bytes 4096)
 long mpi 3 "${small[@]}" -- test_device_chain
 long mpi 3 "${small[@]}" -- test_device_gather
+long mpi 3 "${small[@]}" -- test_device_gatherv
 long mpi 3 "${small[@]}" -- test_device_pairs apart in_place pieces
 long mpi 4 --mca coll_flash_cuda_reduce 0 -- test_device_chain
 mpi 3 "${small[@]}" -- test_device allgather reduce_scatter

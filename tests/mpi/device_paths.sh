@@ -17,6 +17,7 @@ without_ring() { # NP
     mpi "$1" -- test_device bounced many users_operation two_devices
     mpi "$1" -- test_device_chain
     mpi "$1" -- test_device_gather
+    mpi "$1" -- test_device_gatherv gather scatter
     mpi "$1" -- test_device_pairs apart
 }
 without_ring 2
@@ -47,9 +48,12 @@ FLASH_TEST_LEVEL=multiple persistent 2
 # Calls whose long blocks go by flash, and whose short ones fall back.
 options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/small_rings"
 mpi 3 -- test_device_pairs apart pieces
+mpi 3 -- test_device_gatherv
 mpi 3 --mca coll_flash_setup call -- test_device_pairs first apart pieces
+mpi 3 --mca coll_flash_setup call -- test_device_gatherv
 for np in 2 4 5; do
     long mpi "$np" -- test_device_pairs apart pieces
+    long mpi "$np" -- test_device_gatherv
 done
 options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/fallback"
 # Host bounces that are longer than what is kept are not pinned.

@@ -29,6 +29,7 @@ little() { # NP [OPTION]...
     mpi "$np" "${least[@]}" "$@" -- test_device_two_callbacks allreduce alltoall
     mpi "$np" "${least[@]}" "$@" -- test_device_chain
     mpi "$np" "${least[@]}" "$@" -- test_device_gather
+    mpi "$np" "${least[@]}" "$@" -- test_device_gatherv
     mpi "$np" "${least[@]}" "$@" -- test_device_pairs apart in_place pieces
 }
 bounded 3
@@ -54,6 +55,7 @@ by_ucx() { # NP
     mpi "$1" -- test_device_two_callbacks allreduce alltoall
     mpi "$1" -- test_device_chain
     mpi "$1" -- test_device_gather
+    mpi "$1" -- test_device_gatherv
     mpi "$1" -- test_device_pairs apart in_place pieces
     mpi "$1" -- test_device_errors gaps freed streams
 }

@@ -111,6 +111,9 @@ long root_loses 4 gather_to_root
 long root_loses 3 scatter
 long root_loses 3 scatter --mca coll_flash_progress off
 long absent 2 gather_to_root
+long root_loses 3 gatherv_to_root
+long root_loses 3 scatterv
+long dies 2 scatterv
 dies 4 reduce_all_init
 long dies 4 reduce_all --mca coll_flash_progress off
 dies 4 reduce_init

@@ -101,6 +101,18 @@ static int scatter(MPI_Request *request)
                         MPI_COMM_WORLD, request);
 }
 
+static int gatherv_to_root(MPI_Request *request)
+{
+    return MPI_Igatherv(lost_send, lost_count, MPI_INT64_T, lost_recv, counts, displs, MPI_INT64_T,
+                        0, MPI_COMM_WORLD, request);
+}
+
+static int scatterv(MPI_Request *request)
+{
+    return MPI_Iscatterv(lost_send, counts, displs, MPI_INT64_T, lost_recv, lost_count, MPI_INT64_T,
+                         0, MPI_COMM_WORLD, request);
+}
+
 /* A request that lasts, until it ends with an error: Open MPI frees it then. */
 static MPI_Request persistent;
 
@@ -167,6 +179,8 @@ static const lost_call_t calls[] = {
     {.name = "reduce_to_root", .post = reduce_to_root, .rooted = true},
     {.name = "gather_to_root", .post = gather_to_root, .gathers = true, .to_root = true},
     {.name = "scatter", .post = scatter, .gathers = true, .rooted = true},
+    {.name = "gatherv_to_root", .post = gatherv_to_root, .gathers = true, .to_root = true},
+    {.name = "scatterv", .post = scatterv, .gathers = true, .rooted = true},
     {.name = "gather_init", .post = gather_init, .gathers = true, .lasts = true},
     {.name = "reduce_init", .post = reduce_init, .lasts = true},
     {.name = "gather_compute", .post = lost_gather_compute, .gathers = true},

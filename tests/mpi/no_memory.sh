@@ -49,7 +49,7 @@ ends_cleanly() {
 if sanitized; then
     skip 'memory that cannot be had' 'sanitizers have allocators of their own'
 else
-    cases=(on_all on_one segments fallback scratch chains)
+    cases=(on_all on_one segments fallback scratch rooted)
     for np in 2 3; do
         mpi "$np" -- test_no_memory "${cases[@]}"
     done

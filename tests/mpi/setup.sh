@@ -110,13 +110,17 @@ mpi 3 --mca coll_flash_setup call -- random_ops
 # Calls that are shared with the fallback: its part begins at once, the other one is held, or falls back.
 shared=(--mca coll_flash_setup call --mca coll_flash_algorithm auto --mca coll_flash_costs "$costs_folder/small_rings")
 mpi 3 "${shared[@]}" -- test_alltoallv many handles_gone communicators
+mpi 3 "${shared[@]}" -- test_gatherv many handles_gone communicators roots
 long mpi 5 "${shared[@]}" -- test_alltoallv many handles_gone communicators
+long mpi 5 "${shared[@]}" -- test_gatherv many handles_gone communicators roots
 long mpi 3 "${shared[@]}" -- random_ops
 shared_refused() {
     says 1 'cannot use UCX' 3 "${shared[@]}" -- "${on_rank[@]}" 1 UCX_FLASH_TLS=nonsense \
-        "$programs/flash_tests" test_alltoallv counts many communicators
+        "$programs/flash_tests" "$@"
 }
-point 'calls that are shared with the fallback, UCX is not usable on one rank: both parts fall back' shared_refused
+point 'calls that are shared with the fallback, UCX is not usable on one rank: both parts fall back' \
+    shared_refused test_alltoallv counts many communicators
+point 'likewise, gathers and scatters' shared_refused test_gatherv roots many communicators
 # Open MPI takes libnbc's tags at times that differ from rank to rank.
 mpi 3 --mca coll_flash_setup call -- test_allreduce beside_idup
 

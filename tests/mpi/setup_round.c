@@ -37,15 +37,18 @@ void setup_open_round(setup_round_t *round, MPI_Comm comm, int salt)
     round->block = setup_ints(SETUP_COUNT);
     round->passed = setup_ints(SETUP_COUNT);
     round->collected = setup_ints(all);
+    round->collected_again = setup_ints(all);
+    round->dealt = setup_ints(SETUP_COUNT);
     round->summed = setup_ints(SETUP_COUNT);
     for (int k = 0; k < SETUP_COUNT; k++) {
         round->sent[k] = 1000 * round->rank + k % 97 + salt;
         round->passed[k] = round->rank == 0 ? k + salt : -1;
+        round->dealt[k] = -1;
     }
     for (size_t k = 0; k < all; k++) {
         round->spread[k] = 10 * round->rank + (int) (k / SETUP_COUNT) + salt;
         round->gathered[k] = round->again[k] = round->collected[k] = -1;
-        round->exchanged[k] = round->exchanged_again[k] = -1;
+        round->exchanged[k] = round->exchanged_again[k] = round->collected_again[k] = -1;
     }
 }
 
@@ -70,6 +73,10 @@ void setup_call_all(setup_round_t *round)
     MPI_Ibcast(round->passed, SETUP_COUNT, MPI_INT, 0, comm, next++);
     MPI_Igather(round->sent, SETUP_COUNT, MPI_INT, round->collected, SETUP_COUNT, MPI_INT,
                 round->size - 1, comm, next++);
+    MPI_Igatherv(round->sent, SETUP_COUNT, MPI_INT, round->collected_again, round->counts,
+                 round->displs, MPI_INT, 0, comm, next++);
+    MPI_Iscatterv(round->spread, round->counts, round->displs, MPI_INT, round->dealt, SETUP_COUNT,
+                  MPI_INT, round->size - 1, comm, next++);
     MPI_Ireduce(round->sent, round->summed, SETUP_COUNT, MPI_INT, MPI_SUM, 0, comm, next++);
     round->calls = (int) (next - round->requests);
 }
@@ -88,7 +95,7 @@ void setup_end_round(setup_round_t *round)
 {
     int size = round->size, ranks = size * (size - 1) / 2;
     bool reduced = true, exchanged = true, exchanged_again = true, block = true, passed = true,
-         summed = true;
+         dealt = true, summed = true;
 
     MPI_Waitall(round->calls, round->requests, MPI_STATUSES_IGNORE);
     for (int k = 0; k < SETUP_COUNT; k++) {
@@ -98,6 +105,7 @@ void setup_end_round(setup_round_t *round)
         summed &= round->rank != 0 || round->summed[k] == sum;
         block &= round->block[k] == 10 * ranks + size * (round->rank + round->salt);
         passed &= round->passed[k] == k + round->salt;
+        dealt &= round->dealt[k] == 10 * (size - 1) + round->rank + round->salt;
     }
     for (int k = 0; k < size * SETUP_COUNT; k++) {
         int wanted = 10 * (k / SETUP_COUNT) + round->rank + round->salt;
@@ -108,6 +116,8 @@ void setup_end_round(setup_round_t *round)
     check(all_gathered(round, round->gathered), "the first MPI_Iallgather");
     check(all_gathered(round, round->again), "the second MPI_Iallgather");
     check(round->rank != size - 1 || all_gathered(round, round->collected), "MPI_Igather");
+    check(round->rank != 0 || all_gathered(round, round->collected_again), "MPI_Igatherv");
+    check(dealt, "MPI_Iscatterv");
     check(reduced, "MPI_Iallreduce");
     check(summed, "MPI_Ireduce");
     check(exchanged, "MPI_Ialltoall");
@@ -118,7 +128,7 @@ void setup_end_round(setup_round_t *round)
     free(round->sent), free(round->spread), free(round->gathered), free(round->again);
     free(round->exchanged_again), free(round->counts), free(round->displs);
     free(round->exchanged), free(round->reduced), free(round->block), free(round->passed);
-    free(round->collected), free(round->summed);
+    free(round->collected), free(round->collected_again), free(round->dealt), free(round->summed);
 }
 
 void setup_run_round(MPI_Comm comm, int late, int salt)

@@ -16,11 +16,11 @@ enum { SETUP_COUNT = 16384 }; /* ints of a block */
 typedef struct setup_round {
     MPI_Comm comm;
     int rank, size, salt;
-    int *counts, *displs; /* of MPI_Ialltoallv */
+    int *counts, *displs; /* of calls with counts */
     int *sent, *spread, *gathered, *again, *exchanged, *exchanged_again, *reduced, *block, *passed,
-        *collected, *summed;
+        *collected, *collected_again, *dealt, *summed;
     int scanned;
-    MPI_Request requests[11];
+    MPI_Request requests[13];
     int calls;
 } setup_round_t;
 

@@ -21,6 +21,8 @@ enum {
     SCATTER,
     ALLTOALL,
     ALLTOALLV,
+    GATHERV,
+    SCATTERV,
     KINDS
 };
 enum { ROOT = 0 };
@@ -116,6 +118,12 @@ static int post(int kind, const void *send, MPI_Request *request)
     case SCATTER:
         return MPI_Iscatter(use.send, COUNT, use.none, scattered_to(send), COUNT, use.none, ROOT,
                             MPI_COMM_WORLD, request);
+    case GATHERV:
+        return MPI_Igatherv(roots(send), COUNT, use.none, use.recv, use.counts, use.displs,
+                            use.none, ROOT, MPI_COMM_WORLD, request);
+    case SCATTERV:
+        return MPI_Iscatterv(use.send, use.counts, use.displs, use.none, scattered_to(send), COUNT,
+                             use.none, ROOT, MPI_COMM_WORLD, request);
     case ALLTOALLV:
         return MPI_Ialltoallv(send, use.counts, use.displs, use.none, use.recv, use.counts,
                               use.displs, use.none, MPI_COMM_WORLD, request);
@@ -155,6 +163,12 @@ static int make_lasting(int kind, const void *send, MPI_Request *request)
     case SCATTER:
         return MPI_Scatter_init(use.send, COUNT, use.none, scattered_to(send), COUNT, use.none,
                                 ROOT, MPI_COMM_WORLD, MPI_INFO_NULL, request);
+    case GATHERV:
+        return MPI_Gatherv_init(roots(send), COUNT, use.none, use.recv, use.counts, use.displs,
+                                use.none, ROOT, MPI_COMM_WORLD, MPI_INFO_NULL, request);
+    case SCATTERV:
+        return MPI_Scatterv_init(use.send, use.counts, use.displs, use.none, scattered_to(send),
+                                 COUNT, use.none, ROOT, MPI_COMM_WORLD, MPI_INFO_NULL, request);
     case ALLTOALLV:
         return MPI_Alltoallv_init(send, use.counts, use.displs, use.none, use.recv, use.counts,
                                   use.displs, use.none, MPI_COMM_WORLD, MPI_INFO_NULL, request);

@@ -266,59 +266,87 @@ static void scratch(void)
     MPI_Comm_free(&comm);
 }
 
-/* --------------------------------------------------------- broadcasts and reduces */
+/* ------------------------------------------------------------- calls with a root */
 
 static int *vector, *sums; /* of twice as many elements as there are, for a type with gaps */
 static MPI_Datatype gaps;
 
-static int run_chain(bool reduces, int root, int count, MPI_Comm comm, int nth, bool *failed)
+typedef enum rooted { BCAST, REDUCE, SCATTERV, GATHERV, ROOTED } rooted_t;
+static const char *const rooted_names[] = {"Ibcast", "Ireduce", "Iscatterv", "Igatherv"};
+
+/* Whether the root gets something; else, all others do. */
+static bool is_to_root(rooted_t kind)
+{
+    return kind == REDUCE || kind == GATHERV;
+}
+
+static int start_rooted(rooted_t kind, int root, int count, MPI_Comm comm, MPI_Request *request)
+{
+    for (int rank = 0; rank < world_size; rank++) {
+        lengths[rank] = count / world_size;
+        places[rank] = rank * lengths[rank];
+    }
+    switch (kind) {
+    case BCAST:
+        return MPI_Ibcast(vector, count, gaps, root, comm, request);
+    case REDUCE:
+        return MPI_Ireduce(vector, sums, count, MPI_INT, MPI_SUM, root, comm, request);
+    case SCATTERV:
+        return MPI_Iscatterv(vector, lengths, places, gaps, sums, lengths[0], MPI_INT, root, comm,
+                             request);
+    default:
+        return MPI_Igatherv(sums, lengths[0], MPI_INT, vector, lengths, places, gaps, root, comm,
+                            request);
+    }
+}
+
+static int run_rooted(rooted_t kind, int root, int count, MPI_Comm comm, int nth, bool *failed)
 {
     MPI_Request request = MPI_REQUEST_NULL;
     int error;
 
     fault_arm("malloc", nth, 0);
-    error = reduces ? MPI_Ireduce(vector, sums, count, MPI_INT, MPI_SUM, root, comm, &request)
-                    : MPI_Ibcast(vector, count, gaps, root, comm, &request);
+    error = start_rooted(kind, root, count, comm, &request);
     *failed = fault_disarm("malloc");
     return error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
 }
 
-/* Of a broadcast the root has no memory, and all others hear of it; of a reduce, the rank beside the
-   root has none: the root hears of it, and others may. */
-static void check_chain(bool reduces, int victim, int root, int error)
+/* Of a broadcast or a scatter the root has no memory, and all others hear of it; of a reduce or a gather,
+   the rank beside the root has none: the root hears of it, and others may. */
+static void check_rooted(rooted_t kind, int victim, int root, int error)
 {
-    const char *name = reduces ? "Ireduce" : "Ibcast";
+    const char *name = rooted_names[kind];
     int class;
 
     MPI_Error_class(error, &class);
     if (world_rank == victim) {
         check(class == MPI_ERR_NO_MEM, "%s: class %d on the rank without memory", name, class);
-    } else if (!reduces || world_rank == root) {
+    } else if (!is_to_root(kind) || world_rank == root) {
         check(class == MPI_ERR_OTHER, "%s: class %d", name, class);
     } else {
         check(class == MPI_SUCCESS || class == MPI_ERR_OTHER, "%s: class %d", name, class);
     }
 }
 
-static void fail_each_chain(bool reduces, int count, MPI_Comm comm)
+static void fail_each_rooted(rooted_t kind, int count, MPI_Comm comm)
 {
     bool failed = true;
 
     for (int nth = 1; failed; nth++) {
-        int victim = nth % world_size, root = reduces ? (victim + 1) % world_size : victim;
-        int error = run_chain(reduces, root, count, comm, world_rank == victim ? nth : 0, &failed);
+        int victim = nth % world_size, root = is_to_root(kind) ? (victim + 1) % world_size : victim;
+        int error = run_rooted(kind, root, count, comm, world_rank == victim ? nth : 0, &failed);
 
         MPI_Bcast(&failed, 1, MPI_C_BOOL, victim, MPI_COMM_WORLD);
-        check(failed || nth > 1, "%s: no allocation to fail", reduces ? "Ireduce" : "Ibcast");
+        check(failed || nth > 1, "%s: no allocation to fail", rooted_names[kind]);
         if (failed) {
-            check_chain(reduces, victim, root, error);
+            check_rooted(kind, victim, root, error);
         } else {
-            check_class(error, MPI_SUCCESS, reduces ? "Ireduce" : "Ibcast");
+            check_class(error, MPI_SUCCESS, rooted_names[kind]);
         }
     }
 }
 
-static void chains(void)
+static void rooted(void)
 {
     MPI_Comm comm = make_comm();
 
@@ -328,9 +356,9 @@ static void chains(void)
     MPI_Type_commit(&gaps);
     next_works(comm);
     memory_calls_use_up_pool(comm);
-    for (int reduces = 0; reduces <= 1; reduces++) {
-        fail_each_chain(reduces, COUNT, comm);
-        fail_each_chain(reduces, LONG, comm);
+    for (rooted_t kind = BCAST; kind < ROOTED; kind++) {
+        fail_each_rooted(kind, COUNT, comm);
+        fail_each_rooted(kind, LONG, comm);
     }
     next_works(comm);
     MPI_Type_free(&gaps);
@@ -341,5 +369,5 @@ static void chains(void)
 
 TEST_PROGRAM(test_no_memory, MPI_THREAD_SINGLE, {"on_all", on_all}, {"on_one", on_one},
              {"segments", segments}, {"fallback", fallback}, {"scratch", scratch},
-             {"chains", chains}, {"shared", shared});
+             {"rooted", rooted}, {"shared", shared});
 TEST_MAIN(test_no_memory)
