@@ -62,7 +62,7 @@ typedef struct sim_spec {
     bool device_sums; /* both on a device, and not the user's: sums are made there */
     bool wide;        /* pairwise: sums are made in wider elements */
     uint32_t root;    /* of a kind that has one: modulo the ranks, the rank that is it */
-    bool sparse;      /* A2A: the steps of empty blocks are left out */
+    bool sparse;      /* A2A, gather, scatter: the steps of empty blocks are left out */
     /*
      * The scratch is on a device, too, with device sums or without sums: a bit for ranks of equal
      * parity.

@@ -64,10 +64,12 @@ static uint32_t ranks_before(const sim_t *sim, const sim_spec_t *spec, uint32_t 
     return spec->kind == FLASH_REDUCE ? (from_root + n - 1) % n : from_root;
 }
 
-/* A2A: whether a block of the other rank comes to the one. */
-static bool gets_block_of(const sim_t *sim, uint32_t index, uint32_t rank, uint32_t from)
+/* A2A, gather, scatter: whether a block comes to the rank, the one from that other rank or of its number;
+   an empty one does where no steps are left out. */
+static bool gets_block(const sim_t *sim, uint32_t index, uint32_t rank, uint32_t block)
 {
-    return sim->instances[(size_t) rank * sim->nspecs + index].in_layout.counts[from] > 0;
+    return !sim->specs[index].sparse ||
+           sim->instances[(size_t) rank * sim->nspecs + index].in_layout.counts[block] > 0;
 }
 
 /* Whether the one rank gets what comes from the other, or goes by it. */
@@ -80,11 +82,11 @@ static bool hears_of(const sim_t *sim, uint32_t index, uint32_t rank, uint32_t r
     case FLASH_REDUCE:
         return ranks_before(sim, spec, rank) > ranks_before(sim, spec, refuser);
     case FLASH_GATHER:
-        return rank == sim_root(sim, spec);
+        return rank == sim_root(sim, spec) && gets_block(sim, index, rank, refuser);
     case FLASH_SCATTER:
-        return refuser == sim_root(sim, spec);
+        return refuser == sim_root(sim, spec) && gets_block(sim, index, rank, rank);
     default:
-        return !spec->sparse || gets_block_of(sim, index, rank, refuser);
+        return gets_block(sim, index, rank, refuser);
     }
 }
 

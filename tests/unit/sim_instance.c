@@ -148,9 +148,31 @@ static void create_buffers(sim_instance_t *in)
     }
 }
 
+/* Gather, scatter: likewise. */
+static void take_steps_with_root(sim_instance_t *in)
+{
+    uint32_t n = in->sim->nranks;
+
+    if (!sim_is_root(in)) {
+        if (in->in_layout.counts[in->rank] > 0) {
+            flash_steps_add(&in->taken, 0);
+        }
+        return;
+    }
+    for (uint32_t distance = 1; distance < n; distance++) {
+        if (in->in_layout.counts[sim_neighbour(in->sim, in->rank, distance)] > 0) {
+            flash_steps_add(&in->taken, flash_schedule_roots_step(in->spec->kind, n, distance));
+        }
+    }
+}
+
 /* A2A: the steps whose blocks are not empty. */
 static void take_steps(sim_instance_t *in)
 {
+    if (flash_schedule_has_root(in->spec->kind)) {
+        take_steps_with_root(in);
+        return;
+    }
     for (uint32_t distance = 1; distance < in->sim->nranks; distance++) {
         uint32_t left = sim_neighbour(in->sim, in->rank, in->sim->nranks - distance);
         uint32_t right = sim_neighbour(in->sim, in->rank, distance);
@@ -188,7 +210,9 @@ void sim_instance_create(sim_t *sim, uint32_t rank, uint32_t spec)
         .from_root =
             (sim->places[rank] + sim->nranks - sim->places[sim_root(sim, s)]) % sim->nranks,
         .taken = s->sparse ? &in->taken : NULL};
-    take_steps(in);
+    if (s->sparse) {
+        take_steps(in);
+    }
     create_buffers(in);
 }
 

@@ -1,6 +1,6 @@
 /*
- * test_exchange.c: all-to-alls that leave out the steps of empty blocks: the right result, no message
- * for such a step, and what becomes of them where a rank takes no part.
+ * test_exchange.c: all-to-alls, gathers and scatters that leave out the steps of empty blocks: the right
+ * result, no message for such a step, and what becomes of them where a rank takes no part.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -17,7 +17,9 @@ static size_t counts_memory[SIM_MAX_OPS][MOST_RANKS];
 
 static sim_spec_t random_spec(uint64_t *random, uint32_t nranks, uint32_t index)
 {
-    sim_spec_t spec = sim_random_spec(random, FLASH_ALLTOALL);
+    static const flash_kind_t kinds[] = {FLASH_ALLTOALL, FLASH_ALLTOALL, FLASH_GATHER,
+                                         FLASH_SCATTER};
+    sim_spec_t spec = sim_random_spec(random, kinds[prng_below(random, 4)]);
     unsigned empty = 25 * prng_below(random, 5);
     size_t *counts = counts_memory[index];
 
@@ -35,6 +37,39 @@ static const sim_instance_t *instance_of(const sim_t *sim, uint32_t rank, uint32
     return &sim->instances[(size_t) rank * sim->nspecs + op];
 }
 
+/* Whether a rank has a block for the other one, and which: its number. */
+static bool has_block_for(const sim_t *sim, uint32_t op, uint32_t rank, uint32_t other,
+                          uint32_t *block)
+{
+    const sim_spec_t *spec = &sim->specs[op];
+
+    switch (spec->kind) {
+    case FLASH_GATHER:
+        *block = rank;
+        return other == sim_root(sim, spec);
+    case FLASH_SCATTER:
+        *block = other;
+        return rank == sim_root(sim, spec);
+    default:
+        *block = sim->nranks + other;
+        return true;
+    }
+}
+
+/* Segments of that block, if it is not empty; else, 0. */
+static uint32_t segments_for(const sim_t *sim, uint32_t op, uint32_t rank, uint32_t other)
+{
+    const sim_instance_t *in = instance_of(sim, rank, op);
+    flash_split_t split;
+    uint32_t block;
+
+    if (rank == other || !has_block_for(sim, op, rank, other, &block)) {
+        return 0;
+    }
+    split = flash_schedule_split(&in->schedule, block);
+    return split.count > 0 ? flash_split_segments(&split) : 0;
+}
+
 /* Messages of a rank, and ranks that it sends to: those of its blocks that are not empty, and no more. */
 static void check_messages(sim_t *sim)
 {
@@ -44,16 +79,12 @@ static void check_messages(sim_t *sim)
         uint32_t peers = 0;
 
         for (uint32_t other = 0; other < sim->nranks; other++) {
-            bool any = false;
+            uint64_t before = messages;
 
-            for (uint32_t op = 0; op < sim->nspecs && other != rank; op++) {
-                const sim_instance_t *in = instance_of(sim, rank, op);
-                flash_split_t split = flash_schedule_split(&in->schedule, sim->nranks + other);
-
-                messages += split.count > 0 ? flash_split_segments(&split) : 0;
-                any |= split.count > 0;
+            for (uint32_t op = 0; op < sim->nspecs; op++) {
+                messages += segments_for(sim, op, rank, other);
             }
-            peers += any;
+            peers += messages > before;
         }
         if (stats.messages != messages || stats.peers != peers) {
             sim_complain(sim, "rank %u: %llu messages to %u ranks, where %llu to %u are due", rank,
