@@ -1,8 +1,9 @@
 /*
- * coll_main.c: the eleven programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
+ * coll_main.c: the thirteen programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
  * flash_ireduce_scatter_block, flash_iallreduce, flash_ialltoall, flash_ialltoallv, flash_ibcast,
- * flash_ireduce, flash_igather and flash_iscatter: a collective alone and under computation, as the
- * OSU benchmarks measure it, on flash and on Open MPI's own component in one run.
+ * flash_ireduce, flash_igather, flash_igatherv, flash_iscatter and flash_iscatterv: a collective alone
+ * and under computation, as the OSU benchmarks measure it, on flash and on Open MPI's own component in
+ * one run.
  *
  *   mpirun --mca coll flash flash_iallgather -m 64K:4M
  *

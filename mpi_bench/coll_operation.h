@@ -1,9 +1,10 @@
 /*
  * coll_operation.h: the collective that a program measures, and its buffers.
  *
- * The eleven programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
+ * The thirteen programs flash_iallgather, flash_iallgatherv, flash_ireduce_scatter,
  * flash_ireduce_scatter_block, flash_iallreduce, flash_ialltoall, flash_ialltoallv, flash_ibcast,
- * flash_ireduce, flash_igather and flash_iscatter are the same but for the operation, which each of them defines.
+ * flash_ireduce, flash_igather, flash_igatherv, flash_iscatter and flash_iscatterv are the same but for the
+ * operation, which each of them defines.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

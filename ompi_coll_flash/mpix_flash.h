@@ -308,8 +308,9 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * node      not 0: all ranks share a node
  * text      OUT: lines that end in a newline, one for each algorithm, with `node` one that says
  *           whether the ring may serve there, of a blocking call one with coll_flash_blocking, of
- *           "alltoall" one that says which blocks of MPI_Ialltoallv go by the ring, if any do, and
- *           last, one for the choice; ended by a null character
+ *           "alltoall", "gather" and "scatter" one that says which blocks of MPI_Ialltoallv,
+ *           MPI_Igatherv and MPI_Iscatterv go by the ring, if any do, and last, one for the choice;
+ *           ended by a null character
  * size      of text, in characters; 512 are enough
  *
  * The costs are microseconds that the application loses to the call (coll_flash_costs); the

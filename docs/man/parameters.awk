@@ -30,7 +30,7 @@ BEGIN {
     print ".SH SYNOPSIS\n.B mpirun --mca coll flash\n.I program"
     print ".SH DESCRIPTION"
     print "A component of Open MPI that serves MPI_Iallgather(v), MPI_Ireduce_scatter(_block), MPI_Iallreduce,"
-    print "MPI_Ialltoall(v), MPI_Ibcast, MPI_Ireduce, MPI_Igather, MPI_Iscatter and their persistent forms, large ones as rings of messages over UCX, with asynchronous progress, small ones by"
+    print "MPI_Ialltoall(v), MPI_Ibcast, MPI_Ireduce, MPI_Igather(v), MPI_Iscatter(v) and their persistent forms, large ones as rings of messages over UCX, with asynchronous progress, small ones by"
     print "what costs less, blocking calls where that takes less time than Open MPI's calls, and the calls of"
     print ".BR mpix_flash (3)."
     print "Alone on the list, it comes first, and everything else is as usual. UCX reads"

@@ -21,6 +21,13 @@ static void tell(const char *name, size_t count, MPI_Datatype type, mca_coll_bas
                                module, NULL);
 }
 
+bool flash_large_not_served(const char *name, size_t count, MPI_Datatype type,
+                            mca_coll_base_module_t *base)
+{
+    tell(name, count, type, base);
+    return false;
+}
+
 bool flash_large_block_fits(const char *name, size_t count, MPI_Datatype type,
                             mca_coll_base_module_t *base)
 {
@@ -44,9 +51,9 @@ bool flash_large_vector_fits(const char *name, size_t count, MPI_Datatype type,
     return fit;
 }
 
-static bool arrays_fit(const char *name, flash_large_counts_t counts,
-                       const flash_large_displs_t *displs, MPI_Datatype type,
-                       mca_coll_base_module_t *base)
+bool flash_large_arrays_fit(const char *name, flash_large_counts_t counts,
+                            const flash_large_displs_t *displs, MPI_Datatype type,
+                            mca_coll_base_module_t *base)
 {
     const mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
     size_t count = 0;
@@ -96,7 +103,7 @@ int mca_coll_flash_large_iallgatherv(const void *sendbuf, flash_large_count_t se
                                      MPI_Datatype recvtype, ompi_communicator_t *comm,
                                      ompi_request_t **request, mca_coll_base_module_t *module)
 {
-    if (!arrays_fit("Iallgatherv", recvcounts, &displs, recvtype, module)) {
+    if (!flash_large_arrays_fit("Iallgatherv", recvcounts, &displs, recvtype, module)) {
         return flash_large_refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->iallgatherv(
@@ -113,7 +120,7 @@ int mca_coll_flash_large_ireduce_scatter(const void *sendbuf, void *recvbuf,
                                          MPI_Op op, ompi_communicator_t *comm,
                                          ompi_request_t **request, mca_coll_base_module_t *module)
 {
-    if (!arrays_fit("Ireduce_scatter", recvcounts, NULL, datatype, module)) {
+    if (!flash_large_arrays_fit("Ireduce_scatter", recvcounts, NULL, datatype, module)) {
         return flash_large_refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->ireduce_scatter(
@@ -166,7 +173,7 @@ int mca_coll_flash_large_allgatherv_init(const void *sendbuf, flash_large_count_
                                          ompi_communicator_t *comm, struct ompi_info_t *info,
                                          ompi_request_t **request, mca_coll_base_module_t *module)
 {
-    if (!arrays_fit("Allgatherv_init", recvcounts, &displs, recvtype, module)) {
+    if (!flash_large_arrays_fit("Allgatherv_init", recvcounts, &displs, recvtype, module)) {
         return flash_large_refuse_devices(sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->allgatherv_init(
@@ -184,7 +191,7 @@ int mca_coll_flash_large_reduce_scatter_init(const void *sendbuf, void *recvbuf,
                                              struct ompi_info_t *info, ompi_request_t **request,
                                              mca_coll_base_module_t *module)
 {
-    if (!arrays_fit("Reduce_scatter_init", recvcounts, NULL, datatype, module)) {
+    if (!flash_large_arrays_fit("Reduce_scatter_init", recvcounts, NULL, datatype, module)) {
         return flash_large_refuse_devices(sendbuf, recvbuf, op) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->reduce_scatter_init(
@@ -286,7 +293,7 @@ int mca_coll_flash_large_ialltoallv(const void *sendbuf, flash_large_counts_t se
 {
     bool in_place = sendbuf == MPI_IN_PLACE;
 
-    if (!arrays_fit("Ialltoallv", recvcounts, &rdispls, recvtype, module)) {
+    if (!flash_large_arrays_fit("Ialltoallv", recvcounts, &rdispls, recvtype, module)) {
         return flash_large_refuse_devices(in_place ? NULL : sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->ialltoallv(
@@ -308,7 +315,7 @@ int mca_coll_flash_large_alltoallv_init(const void *sendbuf, flash_large_counts_
 {
     bool in_place = sendbuf == MPI_IN_PLACE;
 
-    if (!arrays_fit("Alltoallv_init", recvcounts, &rdispls, recvtype, module)) {
+    if (!flash_large_arrays_fit("Alltoallv_init", recvcounts, &rdispls, recvtype, module)) {
         return flash_large_refuse_devices(in_place ? NULL : sendbuf, recvbuf, NULL) != MPI_SUCCESS
                    ? MPI_ERR_BUFFER
                    : flash_previous_of(module)->alltoallv_init(

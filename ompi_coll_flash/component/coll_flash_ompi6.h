@@ -50,6 +50,13 @@ bool flash_large_block_fits(const char *name, size_t count, MPI_Datatype type,
                             mca_coll_base_module_t *base);
 bool flash_large_vector_fits(const char *name, size_t count, MPI_Datatype type,
                              mca_coll_base_module_t *base);
+/* The same of arrays of counts and, unless it is NULL, of displacements. */
+bool flash_large_arrays_fit(const char *name, flash_large_counts_t counts,
+                            const flash_large_displs_t *displs, MPI_Datatype type,
+                            mca_coll_base_module_t *base);
+/* Tells of a call that does not fit, of so many elements, and counts it. False. */
+bool flash_large_not_served(const char *name, size_t count, MPI_Datatype type,
+                            mca_coll_base_module_t *base);
 /*
  * MPI_SUCCESS, or MPI_ERR_BUFFER, which is explained: the host would read it. `op`: NULL, no reduction.
  */

@@ -171,4 +171,113 @@ int mca_coll_flash_large_scatter_init(const void *sendbuf, flash_large_count_t s
                                        request, module);
 }
 
+/*
+ * The same of blocks that have lengths of their own: by the kind of the arrays, which all ranks have in
+ * the end, since they all make the same call. Their contents are the root's alone; `count`: of the block
+ * of another rank.
+ */
+static bool roots_arrays_fit(const char *name, bool is_root, flash_large_counts_t counts,
+                             flash_large_displs_t displs, size_t count, MPI_Datatype type,
+                             mca_coll_base_module_t *module)
+{
+    bool fit = flash_arrays_are_small(counts, &displs);
+
+    return is_root ? flash_large_arrays_fit(name, counts, &displs, type, module)
+                   : fit || flash_large_not_served(name, count, type, module);
+}
+
+int mca_coll_flash_large_igatherv(const void *sendbuf, flash_large_count_t sendcount,
+                                  MPI_Datatype sendtype, void *recvbuf,
+                                  flash_large_counts_t recvcounts, flash_large_displs_t displs,
+                                  MPI_Datatype recvtype, int root, ompi_communicator_t *comm,
+                                  ompi_request_t **request, mca_coll_base_module_t *module)
+{
+    bool is_root = ompi_comm_rank(comm) == root;
+
+    if (!roots_arrays_fit("Igatherv", is_root, recvcounts, displs, is_root ? 0 : sendcount,
+                          is_root ? recvtype : sendtype, module)) {
+        return flash_large_refuse_devices(sendbuf, root_has(recvbuf, root, comm), NULL) !=
+                       MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : flash_previous_of(module)->igatherv(
+                         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root,
+                         comm, request, flash_previous_of(module)->igatherv_module);
+    }
+    return mca_coll_flash_igatherv(sendbuf, flash_small_count(sendcount), sendtype, recvbuf,
+                                   is_root ? ompi_count_array_ptr(recvcounts) : NULL,
+                                   is_root ? ompi_disp_array_ptr(displs) : NULL, recvtype, root,
+                                   comm, request, module);
+}
+
+int mca_coll_flash_large_gatherv_init(const void *sendbuf, flash_large_count_t sendcount,
+                                      MPI_Datatype sendtype, void *recvbuf,
+                                      flash_large_counts_t recvcounts, flash_large_displs_t displs,
+                                      MPI_Datatype recvtype, int root, ompi_communicator_t *comm,
+                                      struct ompi_info_t *info, ompi_request_t **request,
+                                      mca_coll_base_module_t *module)
+{
+    bool is_root = ompi_comm_rank(comm) == root;
+
+    if (!roots_arrays_fit("Gatherv_init", is_root, recvcounts, displs, is_root ? 0 : sendcount,
+                          is_root ? recvtype : sendtype, module)) {
+        return flash_large_refuse_devices(sendbuf, root_has(recvbuf, root, comm), NULL) !=
+                       MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : flash_previous_of(module)->gatherv_init(
+                         sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root,
+                         comm, info, request, flash_previous_of(module)->gatherv_init_module);
+    }
+    return mca_coll_flash_gatherv_init(sendbuf, flash_small_count(sendcount), sendtype, recvbuf,
+                                       is_root ? ompi_count_array_ptr(recvcounts) : NULL,
+                                       is_root ? ompi_disp_array_ptr(displs) : NULL, recvtype, root,
+                                       comm, info, request, module);
+}
+
+int mca_coll_flash_large_iscatterv(const void *sendbuf, flash_large_counts_t sendcounts,
+                                   flash_large_displs_t displs, MPI_Datatype sendtype,
+                                   void *recvbuf, flash_large_count_t recvcount,
+                                   MPI_Datatype recvtype, int root, ompi_communicator_t *comm,
+                                   ompi_request_t **request, mca_coll_base_module_t *module)
+{
+    bool is_root = ompi_comm_rank(comm) == root;
+
+    if (!roots_arrays_fit("Iscatterv", is_root, sendcounts, displs, is_root ? 0 : recvcount,
+                          is_root ? sendtype : recvtype, module)) {
+        return flash_large_refuse_devices(root_has(sendbuf, root, comm), recvbuf, NULL) !=
+                       MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : flash_previous_of(module)->iscatterv(
+                         sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root,
+                         comm, request, flash_previous_of(module)->iscatterv_module);
+    }
+    return mca_coll_flash_iscatterv(sendbuf, is_root ? ompi_count_array_ptr(sendcounts) : NULL,
+                                    is_root ? ompi_disp_array_ptr(displs) : NULL, sendtype, recvbuf,
+                                    flash_small_count(recvcount), recvtype, root, comm, request,
+                                    module);
+}
+
+int mca_coll_flash_large_scatterv_init(const void *sendbuf, flash_large_counts_t sendcounts,
+                                       flash_large_displs_t displs, MPI_Datatype sendtype,
+                                       void *recvbuf, flash_large_count_t recvcount,
+                                       MPI_Datatype recvtype, int root, ompi_communicator_t *comm,
+                                       struct ompi_info_t *info, ompi_request_t **request,
+                                       mca_coll_base_module_t *module)
+{
+    bool is_root = ompi_comm_rank(comm) == root;
+
+    if (!roots_arrays_fit("Scatterv_init", is_root, sendcounts, displs, is_root ? 0 : recvcount,
+                          is_root ? sendtype : recvtype, module)) {
+        return flash_large_refuse_devices(root_has(sendbuf, root, comm), recvbuf, NULL) !=
+                       MPI_SUCCESS
+                   ? MPI_ERR_BUFFER
+                   : flash_previous_of(module)->scatterv_init(
+                         sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root,
+                         comm, info, request, flash_previous_of(module)->scatterv_init_module);
+    }
+    return mca_coll_flash_scatterv_init(sendbuf, is_root ? ompi_count_array_ptr(sendcounts) : NULL,
+                                        is_root ? ompi_disp_array_ptr(displs) : NULL, sendtype,
+                                        recvbuf, flash_small_count(recvcount), recvtype, root, comm,
+                                        info, request, module);
+}
+
 #endif

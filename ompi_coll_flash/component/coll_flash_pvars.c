@@ -92,7 +92,8 @@ static void register_calls(void)
         "ring_bytes", FLASH_COUNT_RING_BYTES,
         "The bytes of these calls: of all ranks' blocks together, or of the one block of "
         "a broadcast or a reduce, or of the blocks of MPI_Ialltoallv that this process receives by "
-        "the ring, counted once for each call");
+        "the ring, or of those of MPI_Igatherv and MPI_Iscatterv that it sends or receives by the "
+        "ring, counted once for each call");
     register_count("callbacks", FLASH_COUNT_CALLBACKS,
                    "Compute callbacks that have been made for them");
     register_count("pairwise_calls", FLASH_COUNT_PAIRWISE,
@@ -114,16 +115,16 @@ static void register_calls(void)
     register_count(
         "fallback_calls", FLASH_COUNT_FALLBACKS,
         "Calls of MPI_Iallgather(v), MPI_Ireduce_scatter(_block), MPI_Iallreduce, "
-        "MPI_Ialltoall(v), MPI_Ibcast, MPI_Ireduce, MPI_Igather, MPI_Iscatter and their "
-        "persistent "
-        "forms on communicators "
-        "that flash serves, which Open MPI's next component has served; coll_flash_verbose 2 "
+        "MPI_Ialltoall(v), MPI_Ibcast, MPI_Ireduce, MPI_Igather(v), MPI_Iscatter(v) and their "
+        "persistent forms on communicators that flash serves, which Open MPI's next component has "
+        "served; coll_flash_verbose 2 "
         "says why of each. Not those of MPI_Iallreduce and MPI_Ireduce of one MPI_INT by "
         "MPI_MAX or MPI_MIN, nor of MPI_Ibcast of as many bytes, which Open MPI itself makes "
         "for new communicators, and no blocking calls");
     register_count("fallback_bytes", FLASH_COUNT_FALLBACK_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes, and of the blocks of "
-                   "MPI_Ialltoallv that fall back while others go by the ring");
+                   "MPI_Ialltoallv, MPI_Igatherv and MPI_Iscatterv that fall back while others go "
+                   "by the ring");
     register_count("plain_calls", FLASH_COUNT_PLAIN,
                    "Calls of <mpix_flash.h> that a plain collective has served, without overlap");
     register_count("plain_bytes", FLASH_COUNT_PLAIN_BYTES,
@@ -146,7 +147,8 @@ static void register_reasons(void)
     register_count(
         "fallbacks_ranks", FLASH_COUNT_RANKS,
         "Likewise, because more than 4096 ranks were to exchange with each other, or more than 16 "
-        "in MPI_Ialltoall(v), MPI_Igather or MPI_Iscatter where coll_flash_algorithm does not name "
+        "in MPI_Ialltoall(v), MPI_Igather(v) or MPI_Iscatter(v) where coll_flash_algorithm does "
+        "not name "
         "the ring");
     register_count("fallbacks_merged", FLASH_COUNT_MERGED,
                    "Likewise, because callbacks could take all ranks' blocks at once (the hint "

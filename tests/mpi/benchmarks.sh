@@ -27,10 +27,10 @@ for name in iallgather iallgatherv ireduce_scatter ireduce_scatter_block iallred
         measures 3 '  recdbl$' 2 "flash_$name" -m 64:256 "${short[@]}"
     beside "${more[@]}" point "np 1 flash_$name" measures 1 '^1024 .*  -$' 1 "flash_$name" -m 1K:1K "${short[@]}"
 done
-for name in ibcast ireduce igather iscatter; do
+for name in ibcast ireduce igather igatherv iscatter iscatterv; do
     way=chain more=()
     [[ $name != i[gs]* ]] || way=exchange
-    [[ $name != iscatter ]] || more=(long)
+    [[ $name != iscatter && $name != i*v ]] || more=(long)
     beside "${more[@]}" point "np 2 flash_$name: large sizes by the $way" \
         measures 2 '  ring$' 2 "flash_$name" -m 1M:2M "${short[@]}"
     beside long point "np 3 flash_$name: large sizes by the $way" \
