@@ -172,9 +172,9 @@ int mca_coll_flash_large_scatter_init(const void *sendbuf, flash_large_count_t s
 }
 
 /*
- * The same of blocks that have lengths of their own: by the kind of the arrays, which all ranks have in
- * the end, since they all make the same call. Their contents are the root's alone; `count`: of the block
- * of another rank.
+ * Whether the arrays of a gather or a scatter with counts are of small ones. Each rank sees that by the
+ * arrays' kind, which the call decides; what is in them is the root's alone. `count`: elements of another
+ * rank's block.
  */
 static bool roots_arrays_fit(const char *name, bool is_root, flash_large_counts_t counts,
                              flash_large_displs_t displs, size_t count, MPI_Datatype type,
