@@ -83,6 +83,8 @@ int mca_coll_flash_start_shared(const mca_coll_flash_collective_t *collective, c
     if (both == NULL) {
         return refuse(module, by_ring, setup, request);
     }
+    both->moves_nothing = flash_schedule_has_root(rest->kind) &&
+                          mca_coll_flash_call_of(NULL, rest, module->comm).bytes == 0;
     /* The ring first: the rest may have to wait for a device's memory to be copied. */
     note_part(
         both, &both->inner[1],

@@ -27,6 +27,7 @@ static void fallback_construct(flash_fallback_t *fallback)
 {
     fallback->busy = false;
     fallback->inner[0] = fallback->inner[1] = MPI_REQUEST_NULL;
+    fallback->moves_nothing = false;
     atomic_init(&fallback->error, MPI_SUCCESS);
     fallback->begun = 0;
     fallback->compute = (mca_coll_flash_compute_t){.produce = NULL};
@@ -112,8 +113,24 @@ static int end_inner(MPI_Request *inner)
     return rc;
 }
 
+/*
+ * A collective without data may wait for a rank that has gone, as flash's operation has found out. It
+ * stays under way for good, and its communicator with it.
+ */
+static bool is_left(const flash_fallback_t *fallback)
+{
+    MPI_Request operation = fallback->inner[1];
+
+    return fallback->moves_nothing && operation != MPI_REQUEST_NULL && is_complete(operation) &&
+           operation->req_status.MPI_ERROR != MPI_SUCCESS && !is_complete(fallback->inner[0]);
+}
+
 void flash_fallback_end_inner(flash_fallback_t *fallback)
 {
+    if (is_left(fallback)) {
+        OBJ_RETAIN(fallback->handle.super.super.req_mpi_object.comm);
+        fallback->inner[0] = MPI_REQUEST_NULL;
+    }
     for (int k = 0; k < 2; k++) {
         flash_fallback_fail(fallback, end_inner(&fallback->inner[k]));
     }
@@ -137,7 +154,8 @@ static void complete(flash_fallback_t *fallback)
  */
 static bool is_over(flash_fallback_t *fallback)
 {
-    bool over = is_complete(fallback->inner[0]) && is_complete(fallback->inner[1]) &&
+    bool left = is_left(fallback);
+    bool over = (left || is_complete(fallback->inner[0])) && is_complete(fallback->inner[1]) &&
                 atomic_load_explicit(&fallback->copies, memory_order_acquire) == 0;
 
     if (over && fallback->worst != 0) {

@@ -15,6 +15,7 @@ typedef struct flash_fallback {
     struct flash_fallback *next;
     bool busy;            /* some thread is calling back for it */
     MPI_Request inner[2]; /* the collective; the producers' reports, or flash's operation */
+    bool moves_nothing;   /* the collective: if flash's operation fails, nobody waits for it */
     mca_coll_flash_compute_t compute;
     atomic_int error; /* the first one of this rank's callbacks */
     uint64_t begun;   /* pieces called back for */

@@ -34,6 +34,7 @@ options --mca coll_flash_costs "$costs_folder/small_rings"
 for np in 3 5; do
     mpi "$np" -- test_gatherv "${all[@]}"
 done
+mpi 3 -- test_gatherv no_long_buffer
 for call in Igatherv Iscatterv; do
     point "coll_flash_verbose 2: which blocks of MPI_$call fall back" \
         says + "$call of [0-9]* bytes on communicator 0: ring ([0-9]* bytes of short blocks fall back)" 3 \

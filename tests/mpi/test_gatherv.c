@@ -344,18 +344,28 @@ static bool is_right(int root, int count)
  * A root that gathers lacks the blocks of others alone, and a root that scatters is lacked by all
  * others.
  */
-static void no_buffer(void)
+static void lack_buffers(int count)
 {
-    static const int counts[] = {10, MOST};
-
-    for (size_t k = 0; k < 2 * LENGTH(counts); k++) {
-        gathering = k % 2 == 0;
-        chain_refuse(gathering ? "Igatherv" : "Iscatterv", counts[k / 2], start_lacking, is_right,
+    for (int form = 0; form < 2; form++) {
+        gathering = form == 0;
+        chain_refuse(gathering ? "Igatherv" : "Iscatterv", count, start_lacking, is_right,
                      world_size * (world_size - 1), false);
     }
+}
+
+static void no_buffer(void)
+{
+    lack_buffers(10);
+    lack_buffers(MOST);
+}
+
+/* Where short blocks fall back: the call of the fallback's has nothing to move. */
+static void no_long_buffer(void)
+{
+    lack_buffers(MOST);
 }
 
 TEST_PROGRAM(test_gatherv, MPI_THREAD_SINGLE, {"roots", roots}, {"types", types},
              {"signatures", signatures}, {"big", big}, {"many", many},
              {"handles_gone", handles_gone}, {"communicators", communicators}, {"paths", paths},
-             {"no_buffer", no_buffer});
+             {"no_buffer", no_buffer}, {"no_long_buffer", no_long_buffer});
