@@ -29,23 +29,25 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
 static const mca_coll_flash_collective_t collective = {
     .start = mca_coll_flash_start_gather, .pass_on = pass_on, .init = pass_on_each_time};
 
-/* What a rank may leave undefined is not read, see coll_flash_gather.c: the arrays are the root's alone.
-   The root's own block has the count that they say. */
+/*
+ * What a rank may leave undefined is not read, see coll_flash_gather.c: the arrays are the root's alone. So
+ * the root's receive side is in the arrays, and in place its send side is its own block there.
+ */
 static arguments_t arguments_of(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
                                 void *recvbuf, flash_counts_t recvcounts, flash_displs_t displs,
                                 MPI_Datatype recvtype, int root, ompi_communicator_t *comm)
 {
     int rank = ompi_comm_rank(comm);
     bool receives = rank == root, in_place = sendbuf == MPI_IN_PLACE;
-    flash_count_t own = in_place ? recvcounts[rank] : sendcount;
+    flash_count_t received = receives ? recvcounts[rank] : sendcount;
 
     return (arguments_t){.kind = FLASH_GATHER,
                          .unequal = true,
                          .sendbuf = sendbuf,
-                         .sendcount = own,
+                         .sendcount = in_place ? received : sendcount,
                          .sendtype = in_place ? recvtype : sendtype,
                          .recvbuf = receives ? recvbuf : NULL,
-                         .recvcount = own,
+                         .recvcount = received,
                          .recvcounts = receives ? recvcounts : NULL,
                          .displs = receives ? displs : NULL,
                          .recvtype = receives ? recvtype : sendtype,

@@ -121,7 +121,7 @@ int mca_coll_flash_start_bytes(mca_coll_flash_module_t *module, mca_coll_flash_t
                                const mca_coll_flash_arguments_t *arguments,
                                mca_coll_flash_place_t place, ompi_request_t **request);
 
-/* MPI_Igather(v) and MPI_Iscatter(v); of the latter, blocks without elements travel in no message. */
+/* MPI_Igather, MPI_Igatherv; MPI_Iscatter, MPI_Iscatterv. A block without elements travels in no message. */
 int mca_coll_flash_start_gather(mca_coll_flash_module_t *module, mca_coll_flash_ticket_t ticket,
                                 const mca_coll_flash_arguments_t *arguments,
                                 mca_coll_flash_path_t path, ompi_request_t **request);

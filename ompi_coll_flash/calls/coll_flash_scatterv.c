@@ -37,17 +37,17 @@ static arguments_t arguments_of(const void *sendbuf, flash_counts_t sendcounts,
 {
     int rank = ompi_comm_rank(comm);
     bool sends = rank == root, in_place = recvbuf == MPI_IN_PLACE;
-    flash_count_t own = in_place ? sendcounts[rank] : recvcount;
+    flash_count_t sent = sends ? sendcounts[rank] : recvcount;
 
     return (arguments_t){.kind = FLASH_SCATTER,
                          .unequal = true,
                          .sendbuf = sends ? sendbuf : NULL,
-                         .sendcount = own,
+                         .sendcount = sent,
                          .sendcounts = sends ? sendcounts : NULL,
                          .sdispls = sends ? displs : NULL,
                          .sendtype = sends ? sendtype : recvtype,
                          .recvbuf = recvbuf,
-                         .recvcount = own,
+                         .recvcount = in_place ? sent : recvcount,
                          .recvtype = in_place ? sendtype : recvtype,
                          .root = root};
 }

@@ -23,9 +23,10 @@ static flash_fallback_t *new_both(ompi_communicator_t *comm, mca_coll_flash_argu
 }
 
 /*
- * Without memory to stand for both: the ranks that exchange long blocks with this one hear of that. Of
- * the module below, whose calls take a tag each, what comes behind it stays in step; ranks that have
- * short blocks with this one wait.
+ * Without memory to stand for both: the ranks that exchange long blocks with this one hear of that. The
+ * later calls of the module below, each of which takes a tag, stay in step. The ranks to which this call
+ * of that module would send something wait: of libnbc, those that have short blocks with this one; the
+ * root of a gather, and all ranks of a scatter if this one is the root.
  */
 static int refuse(mca_coll_flash_module_t *module, const mca_coll_flash_arguments_t *by_ring,
                   mca_coll_flash_setup_state_t setup, ompi_request_t **request)

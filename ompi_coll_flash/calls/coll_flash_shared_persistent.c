@@ -30,7 +30,7 @@ void mca_coll_flash_beside_start(mca_coll_flash_persistent_t *persistent, flash_
     ompi_request_free(&round);
 }
 
-/* Without memory, the ranks of the ring hear of that, and those that wait for short blocks wait. */
+/* Without memory, the ranks of the ring hear of that, and the others wait, see refuse() in coll_flash_shared.c. */
 flash_fallback_t *mca_coll_flash_beside_new(mca_coll_flash_persistent_t *persistent)
 {
     flash_fallback_t *both = NULL;

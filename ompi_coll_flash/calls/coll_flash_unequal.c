@@ -55,8 +55,8 @@ static bool goes_by_ring(const mca_coll_flash_module_t *module, flash_kind_t kin
     return bytes > 0 && path_of_block(module, kind, bytes, &reason) == FLASH_RING;
 }
 
-/* Which all ranks of an all-to-all are, or none. */
-static bool is_in_place(const arguments_t *a)
+/* Whether the call is in place on all ranks, as an all-to-all is if it is on one. */
+static bool all_in_place(const arguments_t *a)
 {
     return a->kind == FLASH_ALLTOALL && a->sendbuf == MPI_IN_PLACE;
 }
@@ -80,7 +80,7 @@ static share_t share_of(const mca_coll_flash_module_t *module, const arguments_t
         return NO_BLOCKS; /* as the costs say already: counts of parts have room for so many ranks */
     }
     *reason = FLASH_IN_PLACE;
-    return is_in_place(a) ? NO_BLOCKS : LONG_BLOCKS;
+    return all_in_place(a) ? NO_BLOCKS : LONG_BLOCKS;
 }
 
 /* As far as this rank knows. */

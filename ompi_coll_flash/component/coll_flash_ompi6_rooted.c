@@ -180,10 +180,11 @@ static bool roots_arrays_fit(const char *name, bool is_root, flash_large_counts_
                              flash_large_displs_t displs, size_t count, MPI_Datatype type,
                              mca_coll_base_module_t *module)
 {
-    bool fit = flash_arrays_are_small(counts, &displs);
-
-    return is_root ? flash_large_arrays_fit(name, counts, &displs, type, module)
-                   : fit || flash_large_not_served(name, count, type, module);
+    if (is_root) {
+        return flash_large_arrays_fit(name, counts, &displs, type, module);
+    }
+    return flash_arrays_are_small(counts, &displs) ||
+           flash_large_not_served(name, count, type, module);
 }
 
 int mca_coll_flash_large_igatherv(const void *sendbuf, flash_large_count_t sendcount,
