@@ -127,6 +127,7 @@ static void leave_home(void)
 
 static const flash_gpu_ops_t ops = {.open = flash_cuda_open,
                                     .serves = flash_cuda_serves,
+                                    .covers = flash_cuda_covers,
                                     .join = flash_cuda_join,
                                     .close = flash_cuda_close,
                                     .end = flash_cuda_end,
@@ -153,9 +154,9 @@ static const flash_gpu_ops_t ops = {.open = flash_cuda_open,
                                     .complaint = last_complaint};
 
 __attribute__((visibility("default"))) const flash_gpu_ops_t *
-flash_gpu_plugin_4(const char **reason);
+flash_gpu_plugin_5(const char **reason);
 
-const flash_gpu_ops_t *flash_gpu_plugin_4(const char **reason)
+const flash_gpu_ops_t *flash_gpu_plugin_5(const char **reason)
 {
     const flash_gpu_ops_t *table;
 

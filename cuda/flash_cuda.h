@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 
 #include "flash_cuda_driver.h"
 
@@ -47,7 +48,9 @@ struct flash_gpu_lane {
     bool ordered;                  /* by a stream of the application's */
     flash_cuda_track_t tracks[FLASH_CUDA_TRACKS];
     CUevent orders[FLASH_CUDA_ORDERS];
-    unsigned order; /* so many of these */
+    unsigned order;    /* so many of these */
+    uintptr_t covered; /* the allocation asked for last: where it begins, and its bytes, or 0 */
+    size_t covered_size;
     CUevent *spare; /* `spares` of `events`: the others are in tracks, or among the orders */
     unsigned spares, events;
     pthread_mutex_t mutex; /* what comes into the streams, and in which order */
@@ -84,6 +87,7 @@ bool flash_cuda_is_captured(CUstream stream);
  * may still write to `address`, or read it. In its context.
  */
 bool flash_cuda_find_order(flash_gpu_lane_t *lane, void *const *stream, const void *address);
+bool flash_cuda_covers(flash_gpu_lane_t *lane, const void *address);
 void flash_cuda_forget_order(flash_gpu_lane_t *lane);
 /* A track's stream comes behind what the lane does. In its context, with its mutex. */
 bool flash_cuda_come_behind(flash_cuda_track_t *track);

@@ -92,9 +92,41 @@ bool flash_cuda_find_order(flash_gpu_lane_t *lane, void *const *stream, const vo
             come_behind_default(lane, CU_STREAM_PER_THREAD));
 }
 
+/* A driver that does not know is asked for each address. */
+static void note_covered(flash_gpu_lane_t *lane, const void *address)
+{
+    CUdeviceptr at = (CUdeviceptr) (uintptr_t) address, begin = 0;
+    size_t size = 0;
+    bool known = flash_cuda_driver.p_cuPointerGetAttribute(
+                     &begin, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at) == CUDA_SUCCESS &&
+                 flash_cuda_driver.p_cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                                           at) == CUDA_SUCCESS;
+
+    lane->covered = (uintptr_t) begin;
+    lane->covered_size = known ? size : 0;
+}
+
+bool flash_cuda_covers(flash_gpu_lane_t *lane, const void *address)
+{
+    flash_cuda_visit_t visit;
+    bool covers;
+
+    if (lane->ordered || (uintptr_t) address - lane->covered < lane->covered_size) {
+        return true;
+    }
+    if (!flash_cuda_enter(lane->place.context, &visit)) {
+        return false;
+    }
+    covers = flash_cuda_find_order(lane, NULL, address);
+    note_covered(lane, address);
+    flash_cuda_leave(&visit);
+    return covers;
+}
+
 void flash_cuda_forget_order(flash_gpu_lane_t *lane)
 {
     lane->other = NULL;
+    lane->covered_size = 0;
     while (lane->order > 0) {
         flash_cuda_keep_event(lane, lane->orders[--lane->order]);
     }

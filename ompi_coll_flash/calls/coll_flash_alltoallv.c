@@ -43,10 +43,14 @@ static int copy_sent(mca_coll_flash_request_t *request, const mca_coll_flash_lay
     for (int rank = 0; rank < ompi_comm_size(request->module->comm) && rc == MPI_SUCCESS; rank++) {
         size_t bytes = mca_coll_flash_bytes_of_block(sent, rank);
 
+        const char *block =
+            (const char *) mca_coll_flash_block_of(sent, buffer, rank) + sent->true_lb;
+
         if (bytes > 0) {
-            rc = mca_coll_flash_copy_back(
-                request, packed,
-                (const char *) mca_coll_flash_block_of(sent, buffer, rank) + sent->true_lb, bytes);
+            rc = mca_coll_flash_cover(request, block);
+        }
+        if (bytes > 0 && rc == MPI_SUCCESS) {
+            rc = mca_coll_flash_copy_back(request, packed, block, bytes);
         }
         packed += bytes;
     }

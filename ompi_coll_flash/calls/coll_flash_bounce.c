@@ -218,6 +218,27 @@ void mca_coll_flash_bounce_free(flash_host_bounce_t *bounce)
     }
 }
 
+int mca_coll_flash_bounce_cover(const flash_host_bounce_t *bounce,
+                                const struct flash_stager *stager)
+{
+    const flash_host_bounce_part_t *in = bounce->in, *out = bounce->out;
+    bool covers = true;
+
+    if (bounce->ins <= 1 && bounce->outs <= 1) {
+        return MPI_SUCCESS; /* they begin with the first data */
+    }
+    for (size_t k = 0; k < bounce->ins && covers; k++) {
+        covers = flash_stager_covers(stager, in[k].sent, in[k].device);
+    }
+    for (size_t k = 0; k < bounce->outs && covers; k++) {
+        covers = flash_stager_covers(stager, out[k].sent, out[k].device);
+    }
+    if (!covers) {
+        mca_coll_flash_tell_device_failed();
+    }
+    return covers ? MPI_SUCCESS : MPI_ERR_OTHER;
+}
+
 /*
  * Whether the call has a side that a module below, or shared memory, would touch with the
  * processor.
@@ -253,7 +274,12 @@ int mca_coll_flash_bounce_find(mca_coll_flash_arguments_t *arguments, ompi_commu
     if (rc == MPI_SUCCESS) {
         rc = make_bounces(arguments, ompi_comm_rank(comm), &sides, *stager, bounce);
     }
+    if (rc == MPI_SUCCESS) {
+        rc = mca_coll_flash_bounce_cover(*bounce, *stager);
+    }
     if (rc != MPI_SUCCESS) {
+        mca_coll_flash_bounce_free(*bounce);
+        *bounce = NULL;
         flash_stager_close(*stager);
         *stager = NULL;
     }

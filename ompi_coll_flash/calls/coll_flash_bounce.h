@@ -44,6 +44,12 @@ typedef struct flash_host_bounce {
 int mca_coll_flash_bounce_find(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,
                                mca_coll_flash_path_t path, const struct flash_stager_order *order,
                                flash_host_bounce_t **bounce, struct flash_stager **stager);
+/*
+ * Has the copies of a stager that has been opened for both buffers' first data come behind what may
+ * still write to any part. MPI_SUCCESS, or an error that is explained.
+ */
+int mca_coll_flash_bounce_cover(const flash_host_bounce_t *bounce,
+                                const struct flash_stager *stager);
 void mca_coll_flash_bounce_free(flash_host_bounce_t *bounce);
 
 /*

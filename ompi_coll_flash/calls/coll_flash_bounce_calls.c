@@ -266,6 +266,9 @@ int mca_coll_flash_bounce_start(flash_host_bounce_t *bounce, ompi_request_t *bel
     call->below = below;
     rc = mca_coll_flash_open_stager(bounce->sent, bounce->received, NULL, &call->stager);
     if (rc == MPI_SUCCESS) {
+        rc = mca_coll_flash_bounce_cover(bounce, call->stager);
+    }
+    if (rc == MPI_SUCCESS) {
         rc = begin_round(call);
     }
     if (rc != MPI_SUCCESS) {

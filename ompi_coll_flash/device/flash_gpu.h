@@ -88,6 +88,12 @@ typedef struct flash_gpu_ops {
     /* Whether an open lane, of the same stream or of none, is for that memory as well; if so, as
        above. */
     bool (*serves)(flash_gpu_lane_t *lane, const void *address);
+    /*
+     * Whether what an open lane copies to or from that memory comes behind copies and fills of the
+     * default streams as well, as above: one buffer may have blocks in several allocations. In the
+     * thread that has opened it. Takes next to no time for memory of the allocation asked for last.
+     */
+    bool (*covers)(flash_gpu_lane_t *lane, const void *address);
     /* Two lanes of one operation: each comes behind what the other one does. */
     void (*join)(flash_gpu_lane_t *lane, flash_gpu_lane_t *other);
     /* Each copy's `done` has been called. Waits until those who began them have returned. */
@@ -158,7 +164,7 @@ typedef struct flash_gpu_ops {
  * What the plugin exports: NULL if the process has not loaded a driver, or one that is too old, and
  * then a sentence about it. The same table each time.
  */
-#define FLASH_GPU_SYMBOL "flash_gpu_plugin_4"
+#define FLASH_GPU_SYMBOL "flash_gpu_plugin_5"
 typedef const flash_gpu_ops_t *flash_gpu_plugin_fn(const char **reason);
 
 #endif /* FLASH_GPU_H */

@@ -175,6 +175,11 @@ flash_gpu_lane_t *flash_stager_lane(const flash_stager_t *stager, bool input)
                                                                       : stager->output;
 }
 
+bool flash_stager_covers(const flash_stager_t *stager, bool input, const void *block)
+{
+    return flash_stager_gpu()->covers(flash_stager_lane(stager, input), block);
+}
+
 bool flash_stager_copy(const flash_stager_t *stager, bool input, void *to, const void *from,
                        size_t size)
 {

@@ -217,6 +217,38 @@ static int find_pinned(flash_stager_t *stager, flash_op_params_t *params)
     return FLASH_OK;
 }
 
+/* Blocks that are told by displacements may lie in several allocations. */
+static bool covers_blocks(const flash_stager_t *stager, const flash_op_params_t *params, bool input)
+{
+    const flash_schedule_t *schedule = &params->schedule;
+    const char *base = input ? params->input : params->output;
+    flash_walk_t walk = input ? FLASH_PRODUCED : FLASH_CONSUMED;
+    uint32_t blocks = flash_schedule_length(schedule, walk);
+    bool covers = true;
+
+    for (uint32_t at = 0; at < blocks && covers; at++) {
+        uint32_t block = flash_schedule_block(schedule, walk, at);
+
+        covers = flash_schedule_count(schedule, block) == 0 ||
+                 flash_stager_covers(stager, input,
+                                     base + flash_schedule_displ(schedule, block) *
+                                                (ptrdiff_t) params->element);
+    }
+    return covers;
+}
+
+/* The operation's sides in devices' memory that have a block for each rank. */
+static bool covers_sides(const flash_stager_t *stager, const flash_op_params_t *params)
+{
+    const flash_schedule_t *schedule = &params->schedule;
+    bool inputs = stager->stages_in && !flash_schedule_gathers(schedule->kind);
+    bool outputs = stager->output != NULL && !flash_schedule_scatters(schedule->kind);
+
+    return (schedule->blocks.displs == NULL && schedule->out.displs == NULL) ||
+           ((!inputs || covers_blocks(stager, params, true)) &&
+            (!outputs || covers_blocks(stager, params, false)));
+}
+
 int flash_stager_fill(flash_stager_t *stager, bool direct, flash_op_params_t *params)
 {
     params->stage_in = stager->stages_in;
@@ -224,6 +256,9 @@ int flash_stager_fill(flash_stager_t *stager, bool direct, flash_op_params_t *pa
     params->combine_on_device = stager->kernel != NULL;
     params->begin = flash_stager_begin_work;
     params->begin_arg = stager;
+    if (!covers_sides(stager, params)) {
+        return FLASH_ERR_DEVICE;
+    }
     if (stager->produces && find_pieces(stager, params) != FLASH_OK) {
         return FLASH_ERR_DEVICE;
     }

@@ -87,6 +87,11 @@ int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, c
                                       &request->stager);
 }
 
+int mca_coll_flash_cover(const mca_coll_flash_request_t *request, const void *block)
+{
+    return fail(flash_stager_covers(request->stager, false, block) ? FLASH_OK : FLASH_ERR_DEVICE);
+}
+
 int mca_coll_flash_await_stream(const mca_coll_flash_request_t *request, const flash_piece_t *piece,
                                 int error)
 {

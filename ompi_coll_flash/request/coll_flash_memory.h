@@ -25,6 +25,8 @@ int mca_coll_flash_refuse_gaps(void);
  */
 int mca_coll_flash_stage(mca_coll_flash_request_t *request, const void *input, const void *output,
                          bool produces, bool awaits);
+/* A block of the output, in whatever allocation, is read before the operation begins. The same. */
+int mca_coll_flash_cover(const mca_coll_flash_request_t *request, const void *block);
 /* A callback has returned with that error, and left work in its stream. For flash_callback_fn. */
 int mca_coll_flash_await_stream(const mca_coll_flash_request_t *request, const flash_piece_t *piece,
                                 int error);

@@ -9,7 +9,8 @@
  *   streams   one thread runs them in random turns. The legacy default stream waits for all
  *             blocking streams of its context, and these for it. From MOST_QUEUES streams of a
  *             context on they share queues, in which work stands behind work of other streams
- *   copies    from ordinary memory to a device's may end later, on the default stream
+ *   copies    from ordinary memory to a device's may end later, on the default stream; how much,
+ *             a test may say
  *   callbacks one at a time; the driver's lock may be held meanwhile
  *   errors    one while the device works breaks its context: what is under way is dropped, all
  *             functions return the error, host functions are no longer called, callbacks may be
@@ -95,6 +96,8 @@ void standin_call_back(void (*function)(void *arg), void *arg);
 
 /* Until no stream holds anything: what makes and frees memory waits for callbacks, too. */
 void standin_wait_for_all(void);
+/* For tests: copies from ordinary memory to that of a device begin so much later than they return. */
+void standin_lag(unsigned milliseconds);
 /* Until no copy from ordinary memory to that of a device is left that begins there. */
 void standin_wait_for_copies(uintptr_t begin, size_t size);
 /* All streams of a context are gone, and what they held; and all its events. */

@@ -19,7 +19,9 @@ enum {
     SYNC_MEMOPS = 6,
     BUFFER_ID = 7,
     IS_MANAGED = 8,
-    DEVICE_ORDINAL = 9
+    DEVICE_ORDINAL = 9,
+    RANGE_BEGIN = 11,
+    RANGE_SIZE = 12
 };
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2 };
 enum { MOST = 256 };
@@ -310,6 +312,12 @@ int cuPointerGetAttribute(void *answer, int attribute, unsigned long long addres
         return SUCCESS;
     case DEVICE_ORDINAL:
         *(int *) answer = copy.device;
+        return SUCCESS;
+    case RANGE_BEGIN:
+        *(unsigned long long *) answer = (uintptr_t) copy.begin;
+        return SUCCESS;
+    case RANGE_SIZE:
+        *(size_t *) answer = copy.size;
         return SUCCESS;
     case BUFFER_ID:
         *(unsigned long long *) answer = copy.id;

@@ -10,9 +10,11 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 
 static unsigned long numbers;
 static bool has_thread;
+static long lag; /* under the mutex */
 
 /* -------------------------------------------------------------------- in which order */
 
@@ -40,11 +42,32 @@ static bool keeps_back(const stream_t *other, const stream_t *stream)
            other->first != NULL && other->first->number < number;
 }
 
+static long now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+void standin_lag(unsigned milliseconds)
+{
+    pthread_mutex_lock(&standin_mutex);
+    lag = milliseconds;
+    pthread_cond_broadcast(&standin_changed);
+    pthread_mutex_unlock(&standin_mutex);
+}
+
+static bool is_copy_that_has_returned(const action_t *action)
+{
+    return action->owned != NULL && action->size > 0;
+}
+
 static bool is_ready(const stream_t *stream)
 {
     const action_t *action = stream->first;
 
-    if (action == NULL || stream->held != NULL ||
+    if (action == NULL || stream->held != NULL || (lag > 0 && now() < action->begins) ||
         (action->behind != NULL && !action->behind->done)) {
         return false;
     }
@@ -148,7 +171,7 @@ static void run_next(stream_t *stream)
     stream->runs = true;
     stream->runs_now = action->number;
     stream->works = standin_is_work(action) && action->callback == NULL; /* that may be returning */
-    stream->copies = action->owned != NULL && action->size > 0;
+    stream->copies = is_copy_that_has_returned(action);
     pthread_mutex_unlock(&standin_mutex);
     error = standin_run(stream, action);
     pthread_mutex_lock(&standin_mutex);
@@ -157,6 +180,22 @@ static void run_next(stream_t *stream)
     if (error != SUCCESS) {
         break_context(stream->context, error);
     }
+}
+
+/* Under the mutex. What is late becomes ready by itself. */
+static void wait_for_work(void)
+{
+    struct timespec soon;
+
+    if (lag == 0) {
+        pthread_cond_wait(&standin_changed, &standin_mutex);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &soon);
+    soon.tv_nsec += 1000000;
+    soon.tv_sec += soon.tv_nsec / 1000000000;
+    soon.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&standin_changed, &standin_mutex, &soon);
 }
 
 static void *thread_main(void *arg)
@@ -169,7 +208,7 @@ static void *thread_main(void *arg)
         stream_t *stream = choose(&random);
 
         if (stream == NULL) {
-            pthread_cond_wait(&standin_changed, &standin_mutex);
+            wait_for_work();
         } else {
             run_next(stream);
             pthread_cond_broadcast(&standin_changed);
@@ -211,6 +250,7 @@ static int admit(stream_t *stream, bool *records)
 static void append(stream_t *stream, action_t *action)
 {
     action->number = ++numbers;
+    action->begins = is_copy_that_has_returned(action) ? now() + lag : 0;
     if (stream->first == NULL) {
         stream->first = action;
     } else {
@@ -255,8 +295,8 @@ void standin_wait_for_copies(uintptr_t begin, size_t size)
         found = false;
         for (const stream_t *stream = standin_all; stream != NULL; stream = stream->next) {
             for (const action_t *action = stream->first; action != NULL; action = action->next) {
-                found = found || (action->owned != NULL && action->size > 0 &&
-                                  action->to >= begin && action->to - begin < size);
+                found = found || (is_copy_that_has_returned(action) && action->to >= begin &&
+                                  action->to - begin < size);
             }
             found = found || stream->copies;
         }

@@ -41,6 +41,7 @@ typedef struct action {
     bool held;             /* a kernel that runs until it is told to end */
     bool exempt;           /* of a test's: does not fail */
     unsigned long number;  /* of all streams' actions */
+    long begins;           /* not before that millisecond */
     struct action *next;
 } action_t;
 

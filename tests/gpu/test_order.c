@@ -98,16 +98,24 @@ static bool comes_behind(void)
     return seen == STEPS;
 }
 
+/* A lane for `first`, which covers `memory`: of the same allocation, or of another one. */
+static flash_gpu_lane_t *open_lane(void *first, void *const *given, void *memory)
+{
+    flash_gpu_lane_t *lane = gpu->open(first, given);
+
+    must(lane != NULL && (first == memory || gpu->covers(lane, memory)), "a lane");
+    return lane;
+}
+
 /* A copy in a lane that is opened when the stream holds something. */
-static bool copy_comes_behind(CUstream stream, void *const *given, void *memory)
+static bool copy_comes_behind(CUstream stream, void *const *given, void *first, void *memory)
 {
     flash_gpu_copy_t copy = {.done = end};
     flash_gpu_lane_t *lane;
     bool behind;
 
     fill(stream, memory);
-    lane = gpu->open(memory, given);
-    must(lane != NULL, "a lane");
+    lane = open_lane(first, given, memory);
     must(gpu->begin(lane, got, memory, BYTES, &copy), "a copy");
     behind = comes_behind();
     gpu->close(lane);
@@ -174,7 +182,7 @@ static bool copy_overlaps(void *const *given, void *memory)
 }
 
 /* cuMemcpyHtoD() may return before it is done, again and again. */
-static bool write_comes_first(void *memory)
+static bool write_comes_first(void *first, void *memory)
 {
     enum { TIMES = 50 };
     CUdeviceptr address = (CUdeviceptr) (uintptr_t) memory;
@@ -188,8 +196,8 @@ static bool write_comes_first(void *memory)
         memset(content, k, BYTES);
         atomic_store_explicit(&done, false, memory_order_relaxed);
         must(cuMemcpyHtoD(address, content, BYTES) == CUDA_SUCCESS, "a copy from the host");
-        lane = gpu->open(memory, NULL);
-        must(lane != NULL && gpu->begin(lane, result, memory, BYTES, &copy), "a copy");
+        lane = open_lane(first, NULL, memory);
+        must(gpu->begin(lane, result, memory, BYTES, &copy), "a copy");
         while (!atomic_load_explicit(&done, memory_order_acquire)) {
             gpu->poll();
         }
@@ -249,31 +257,38 @@ int main(void)
     CUcontext context = NULL;
     CUstream stream = NULL;
     CUdeviceptr address = 0;
-    CUdeviceptr second = 0; /* every other one is as if of a pool */
-    void *memory, *pooled, *given;
+    CUdeviceptr second = 0, third = 0; /* every other one is as if of a pool */
+    void *memory, *pooled, *other, *given;
     int streams;
 
     must(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
              cuCtxPushCurrent(context) == CUDA_SUCCESS &&
              cuMemAlloc(&address, 2 * BYTES) == CUDA_SUCCESS &&
              cuMemAlloc(&second, 2 * BYTES) == CUDA_SUCCESS &&
+             cuMemAlloc(&third, 2 * BYTES) == CUDA_SUCCESS &&
              cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS,
          "the device");
     sem_init(&gate, 0, 0);
     must((gpu = plugin_load()(&reason)) != NULL, "the plugin");
     memory = (void *) (uintptr_t) address;
     pooled = (void *) (uintptr_t) second;
+    other = (void *) (uintptr_t) third;
     given = stream;
     streams = standin_streams();
-    ok(copy_comes_behind(stream, &given, memory), "a copy comes behind what the stream holds");
-    ok(copy_comes_behind(CU_STREAM_LEGACY, NULL, pooled),
+    ok(copy_comes_behind(stream, &given, memory, memory),
+       "a copy comes behind what the stream holds");
+    ok(copy_comes_behind(CU_STREAM_LEGACY, NULL, pooled, pooled),
        "one of a pool's memory behind what the default stream does");
-    ok(copy_comes_behind(CU_STREAM_PER_THREAD, NULL, pooled), "and each thread's");
+    ok(copy_comes_behind(CU_STREAM_PER_THREAD, NULL, pooled, pooled), "and each thread's");
+    ok(copy_comes_behind(CU_STREAM_LEGACY, NULL, memory, pooled),
+       "and one of a pool's memory that a lane for other memory covers");
     ok(copy_between_comes_behind(pooled), "one to another device's memory as well");
     ok(copy_overlaps(NULL, memory), "one of other memory does not wait for a blocking stream");
     ok(copy_overlaps(&given, memory) && copy_overlaps(&given, pooled),
        "nor one behind a stream for any other");
-    ok(write_comes_first(memory), "a copy from ordinary memory that has returned comes first");
+    ok(write_comes_first(memory, memory),
+       "a copy from ordinary memory that has returned comes first");
+    ok(write_comes_first(memory, other), "and one to other memory that the lane covers");
     ok(notice_comes_behind(stream, memory), "what a stream holds is done when that is told");
     ok(waits_for(stream, memory), "who waits for a stream waits for all that it holds");
     gpu->end();

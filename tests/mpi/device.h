@@ -60,6 +60,11 @@ void device_fail(const char *name, unsigned long nth);
 
 /* Waits for all that the stand-in's streams hold, as memory that is made and freed does. */
 void device_drain(void);
+/* Has buffer_write() to a device end so much later than it returns, with the stand-in. */
+void device_lag(unsigned milliseconds);
+/* Of the stand-in's allocations, every other one is as if of a pool: the next one is of the kind that
+   the one after it would have been. */
+void device_skip_kind(void);
 /* Where the processor reaches a device's memory, by the stand-in; NULL if it is none. */
 void *device_reach(const void *address, size_t size);
 /* Whether another process could map it, by the stand-in: in its blocks of 2 MiB is nothing else. */

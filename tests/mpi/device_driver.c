@@ -60,6 +60,7 @@ static void load(void)
     *(void **) &device_driver.is_alone = dlsym(library, "standin_is_alone");
     *(void **) &device_driver.current = dlsym(library, "standin_context");
     *(void **) &device_driver.wait_for_all = dlsym(library, "standin_wait_for_all");
+    *(void **) &device_driver.lag = dlsym(library, "standin_lag");
     *(void **) &device_driver.launches = dlsym(library, "standin_launches");
     *(void **) &device_driver.pushed = dlsym(library, "standin_pushed");
     *(void **) &device_driver.fail = dlsym(library, "standin_fail");

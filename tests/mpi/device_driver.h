@@ -48,6 +48,7 @@ struct device_driver {
     bool (*is_alone)(uintptr_t address);
     void *(*current)(void);
     void (*wait_for_all)(void);
+    void (*lag)(unsigned milliseconds);
     unsigned long (*launches)(void);
     void (*fail)(const char *name, unsigned long nth);
     void (*exempt)(bool exempt);

@@ -64,6 +64,20 @@ void device_drain(void)
     }
 }
 
+void device_lag(unsigned milliseconds)
+{
+    if (device_driver.lag != NULL) {
+        device_driver.lag(milliseconds);
+    }
+}
+
+void device_skip_kind(void)
+{
+    buffer_t skipped = buffer_make(IN_DEVICE, 1);
+
+    buffer_free(&skipped);
+}
+
 void *device_reach(const void *address, size_t size)
 {
     return device_driver.reach == NULL ? NULL : device_driver.reach((uintptr_t) address, size);

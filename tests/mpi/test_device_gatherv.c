@@ -7,7 +7,7 @@
 #include "device_job.h"
 #include "persistent.h"
 
-enum { CANARY = -5, GAP = 3, MOST_RANKS = 16, HOLE = 32 << 20 };
+enum { CANARY = -5, GAP = 3, MOST_RANKS = 16, HOLE = 32 << 20, LAG = 20 };
 
 static const int lengths[] = {1, 1000, 40001};
 
@@ -145,6 +145,9 @@ static memory_t make_memory(const call_t *call, const blocks_t *blocks, int piec
     memory.buffers[0] = buffer_make(all, bytes);
     if (pieces > 1) {
         hole = buffer_make(all, HOLE);
+        if (call->turn / 8 % 2 == 1) {
+            device_skip_kind(); /* the second piece is not of the first one's */
+        }
         memory.buffers[1] = buffer_make(all, bytes);
         check(buffer_free(&hole), "wrote around a buffer");
         for (int rank = 1; rank < world_size; rank += 2) {
@@ -237,19 +240,25 @@ static void scatter(void)
     run_all(false);
 }
 
-/* Short blocks, and between them some that are long enough for flash. */
+/* Short blocks, and between them some that are long enough for flash, or none, in memory that is still
+   being written when the call begins. */
 static void pieces(void)
 {
-    for (int turn = 0; turn < 16; turn++) {
+    device_lag(LAG);
+    for (int turn = 0; turn < 32; turn++) {
         call_t call = {.gathers = turn % 2 == 0,
-                       .length = lengths[1],
+                       .length = lengths[turn < 16],
                        .root = turn % world_size,
                        .turn = turn,
                        .persistent = turn / 2 % 2 == 1,
                        .in_place = turn / 4 % 2 == 1};
 
         run(&call, 2, IN_DEVICE, IN_DEVICE);
+        if (turn % 4 == 1 || turn % 16 == 15) {
+            device_skip_kind();
+        }
     }
+    device_lag(0);
     nothing_left();
 }
 

@@ -130,7 +130,7 @@ typedef struct spread {
     int64_t *content[2]; /* what is in them, or is to be */
 } spread_t;
 
-enum { HOLE = 32 << 20 };
+enum { HOLE = 32 << 20, LAG = 20 };
 
 static spread_t spread_make(const side_t *side)
 {
@@ -140,6 +140,7 @@ static spread_t spread_make(const side_t *side)
     int64_t *begin = spread.pieces[0].data;
 
     spread.pieces[1] = buffer_make(IN_DEVICE, bytes);
+    device_skip_kind(); /* those of both sides are of the same one */
     check(buffer_free(&hole), "wrote around a buffer");
     for (int rank = 1; rank < world_size; rank += 2) {
         spread.there.displs[rank] += (int) ((int64_t *) spread.pieces[1].data - begin);
@@ -151,7 +152,7 @@ static spread_t spread_make(const side_t *side)
 }
 
 /* As fill(), with canaries where the blocks of the other piece would be. */
-static void spread_fill(spread_t *spread, const side_t *side, bool leaves, bool nothing)
+static void spread_fill(spread_t *spread, const side_t *side, int round, bool leaves, bool nothing)
 {
     for (int piece = 0; piece < 2; piece++) {
         side_t part = *side;
@@ -159,7 +160,7 @@ static void spread_fill(spread_t *spread, const side_t *side, bool leaves, bool 
         for (int rank = 0; rank < world_size; rank++) {
             part.counts[rank] = rank % 2 == piece ? side->counts[rank] : 0;
         }
-        fill(&part, 0, leaves, nothing, spread->content[piece]);
+        fill(&part, round, leaves, nothing, spread->content[piece]);
     }
 }
 
@@ -170,42 +171,64 @@ static void spread_write(const spread_t *spread)
     }
 }
 
-static void spread_check_and_free(const call_t *call, const side_t *side, spread_t *spread)
+static void spread_check(const call_t *call, const side_t *side, const spread_t *spread, int round)
 {
     int64_t *content = get_memory((size_t) side->elements * sizeof(int64_t));
 
     for (int piece = 0; piece < 2; piece++) {
         check_content(call, &spread->pieces[piece], side, content, spread->content[piece],
-                      piece == 0 ? "first piece of a" : "second piece of a", 0);
-        check(buffer_free(&spread->pieces[piece]), "wrote around a buffer");
-        free(spread->content[piece]);
+                      piece == 0 ? "first piece of a" : "second piece of a", round);
     }
     free(content);
 }
 
-/* Short blocks, and between them some that are long enough for flash. */
-static void pieces(void)
+static void spread_free(spread_t *spread)
 {
-    for (int turn = 0; turn < 8; turn++) {
-        call_t call = {.length = lengths[1], .turn = turn, .persistent = turn % 2 == 1};
-        side_t from = side_of(&call, true), to = side_of(&call, false);
-        spread_t sent = spread_make(&from), received = spread_make(&to);
-        MPI_Request request = MPI_REQUEST_NULL;
+    for (int piece = 0; piece < 2; piece++) {
+        check(buffer_free(&spread->pieces[piece]), "wrote around a buffer");
+        free(spread->content[piece]);
+    }
+}
 
-        spread_fill(&sent, &from, true, false);
+static void run_spread(const call_t *call)
+{
+    side_t from = side_of(call, true), to = side_of(call, false);
+    spread_t sent = spread_make(&from), received = spread_make(&to);
+    MPI_Request request = MPI_REQUEST_NULL;
+
+    for (int round = 0; round < (call->persistent ? 2 : 1); round++) {
+        spread_fill(&sent, &from, round, true, false);
         spread_write(&sent);
-        spread_fill(&received, &to, true, true);
+        spread_fill(&received, &to, round, true, true);
         spread_write(&received);
-        start(&call, &sent.there, sent.pieces[0].data, &received.there, received.pieces[0].data,
+        start(call, &sent.there, sent.pieces[0].data, &received.there, received.pieces[0].data,
               &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
-        spread_fill(&received, &to, false, false);
-        spread_check_and_free(&call, &from, &sent);
-        spread_check_and_free(&call, &to, &received);
-        if (request != MPI_REQUEST_NULL) {
-            MPI_Request_free(&request);
+        spread_fill(&received, &to, round, false, false);
+        spread_check(call, &from, &sent, round);
+        spread_check(call, &to, &received, round);
+    }
+    if (request != MPI_REQUEST_NULL) {
+        MPI_Request_free(&request);
+    }
+    spread_free(&sent);
+    spread_free(&received);
+}
+
+/* Short blocks, and between them some that are long enough for flash, in memory that is still being
+   written when the call begins. */
+static void pieces(void)
+{
+    device_lag(LAG);
+    for (int turn = 0; turn < 8; turn++) {
+        call_t call = {.length = lengths[1], .turn = turn, .persistent = turn % 2 == 1};
+
+        run_spread(&call);
+        if (turn % 4 == 1) {
+            device_skip_kind();
         }
     }
+    device_lag(0);
     nothing_left();
 }
 
