@@ -11,9 +11,9 @@ options --mca coll_flash_algorithm ring
 for np in 2 3; do
     mpi "$np" -- test_sizes
 done
-mpi 5 -- test_sizes plain own_block
+mpi 5 -- test_sizes plain own_block roots_own_block
 long mpi 5 -- test_sizes
-mpi 3 --mca coll_flash_segment_bytes 4096 -- test_sizes plain own_block
+mpi 3 --mca coll_flash_segment_bytes 4096 -- test_sizes plain own_block roots_own_block
 long mpi 3 --mca coll_flash_segment_bytes 4096 -- test_sizes
 mpi 3 -x UCX_FLASH_TLS=tcp -- test_sizes plain persistent
 mpi 4 --mca coll_flash_progress off -- test_sizes

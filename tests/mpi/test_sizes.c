@@ -6,11 +6,14 @@
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "aftermath.h"
 #include "blocking.h"
 #include "mpitest.h"
 #include "sizes_call.h"
+
+enum { MOST_RANKS = 8 };
 
 static const char *const kind_names[] = {"allgather",      "allgatherv", "reduce-scatter-block",
                                          "reduce-scatter", "allreduce",  "all-to-all"};
@@ -131,6 +134,45 @@ static void own_block(void)
     }
 }
 
+/* Of a gather or a scatter with counts: the root alone has two blocks of its own. */
+static int call_rooted(bool gathers, int own, int64_t *one, int64_t *all, MPI_Comm comm)
+{
+    int counts[MOST_RANKS], displs[MOST_RANKS], error;
+    MPI_Request request = MPI_REQUEST_NULL;
+
+    for (int rank = 0; rank < world_size; rank++) {
+        counts[rank] = 100;
+        displs[rank] = 100 * rank;
+    }
+    error = gathers ? MPI_Igatherv(one, own, MPI_INT64_T, all, counts, displs, MPI_INT64_T, 0, comm,
+                                   &request)
+                    : MPI_Iscatterv(all, counts, displs, MPI_INT64_T, one, own, MPI_INT64_T, 0,
+                                    comm, &request);
+    return error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
+}
+
+/* The other ranks may have sent, or received, what is theirs by then. */
+static void roots_own_block(void)
+{
+    for (int turn = 0; turn < 4; turn++) {
+        MPI_Comm comm = make_counted_comm();
+        int64_t one[101] = {0}, *all = get_memory((size_t) world_size * 100 * sizeof(int64_t));
+        int odd = turn % 2 == 0 ? 99 : 101, class;
+
+        one[99] = one[100] = CANARY;
+        memset(all, 0, (size_t) world_size * 100 * sizeof(int64_t));
+        MPI_Error_class(call_rooted(turn < 2, world_rank == 0 ? odd : 100, one, all, comm), &class);
+        check(world_rank == 0 ? class == MPI_ERR_TRUNCATE
+                              : class == MPI_SUCCESS || class == MPI_ERR_OTHER,
+              "%s of 100, where the root has %d: error class %d", turn < 2 ? "gatherv" : "scatterv",
+              odd, class);
+        check(one[100] == CANARY && (world_rank != 0 || one[99] == CANARY), "wrote to the block");
+        next_works(comm, "after an own block of another size");
+        MPI_Comm_free(&comm);
+        free(all);
+    }
+}
+
 /* Another request's error comes first: one whose error is known from the start is still pending. */
 static void known_error(void)
 {
@@ -173,4 +215,5 @@ static void known_error(void)
 }
 
 TEST_PROGRAM(test_sizes, MPI_THREAD_SINGLE, {"plain", plain}, {"persistent", persistent},
-             {"compute", compute}, {"own_block", own_block}, {"known_error", known_error});
+             {"roots_own_block", roots_own_block}, {"compute", compute}, {"own_block", own_block},
+             {"known_error", known_error});
