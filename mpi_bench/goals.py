@@ -70,7 +70,7 @@ def hidden(lab):
                    listed(allowed[operation], 0), os.cpu_count()))
 
 
-FAMILY = ("iallreduce", "ialltoall", "ialltoallv", "ibcast", "ireduce", "iscatter")
+FAMILY = ("iallreduce", "ialltoall", "ialltoallv", "ibcast", "ireduce", "iscatter", "iscatterv")
 
 
 def family(lab):
