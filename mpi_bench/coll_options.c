@@ -92,8 +92,9 @@ static const char help_text[] =
     "                        its calls get by the info key mpix_flash_segment_bytes; 0: its own\n"
     "                        choice\n"
     "      --csv=FILE        all figures, comma-separated; '-' is the standard output\n"
-    "      --link-rate=BYTES  a second that a host can send, headers included (default\n"
-    "                        $FLASH_LINK_RATE); --link-mtu=BYTES (default $FLASH_LINK_MTU or "
+    "      --link-rate=BYTES  a second that a host can send, headers included, and receive if\n"
+    "                        $FLASH_LINK_BOTH is set (default $FLASH_LINK_RATE);\n"
+    "                        --link-mtu=BYTES (default $FLASH_LINK_MTU or "
     "1500)\n"
     "  -h, --help\n"
     "\n"
@@ -296,6 +297,7 @@ bench_parsed_t coll_options_parse(int argc, char **argv, coll_options_t *options
                                 .ratio = 1,
                                 .check = true,
                                 .own = true,
+                                .link_both = getenv("FLASH_LINK_BOTH") != NULL,
                                 .link_mtu = 1500};
     if (rate != NULL && rate[0] != '\0') {
         parsed = parse_real("FLASH_LINK_RATE", rate, 1, 1e13, &options->link_rate);

@@ -37,6 +37,7 @@ typedef struct coll_options {
     bool own;                    /* measures Open MPI's own calls, too */
     bool same_work;              /* under the computation that flash's are measured under */
     double link_rate;            /* bytes per second, headers included; 0: not known */
+    bool link_both;              /* a host receives no faster than it sends */
     int link_mtu;
     char csv[4096]; /* "" for none, "-" for the standard output */
 } coll_options_t;

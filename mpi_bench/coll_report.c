@@ -32,13 +32,15 @@ typedef struct column {
 /*
  * The least that links take of which each sends at that rate: into some host come the blocks of all
  * ranks that are elsewhere, or what is broadcast; out of it go their sums; both of an allreduce. Of a
- * gather each host sends its own blocks alone, at the same time as all others: an emulated host receives at
- * any rate.
+ * gather each host sends its own blocks alone, at the same time as all others: where links bound what
+ * is sent alone (FLASH_LINK_BOTH is not set), the root receives at any rate.
  */
 static double wire(const coll_job_t *job, const coll_row_t *row)
 {
     double here = (double) job->least_ranks / job->nranks;
-    double part = coll_operation.rooted ? 1 : coll_operation.collects ? here : 1 - here;
+    double part = coll_operation.rooted                                 ? 1
+                  : coll_operation.collects && !job->options->link_both ? here
+                                                                        : 1 - here;
     bool twice = coll_operation.reduces && coll_operation.everywhere && !coll_operation.rooted;
     double bytes = (twice ? 2 : 1) * part * (double) row->total_bytes;
 

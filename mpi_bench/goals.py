@@ -70,14 +70,14 @@ def hidden(lab):
                    listed(allowed[operation], 0), os.cpu_count()))
 
 
-FAMILY = ("iallreduce", "ialltoall", "ialltoallv", "ibcast", "ireduce", "iscatter", "iscatterv")
+FAMILY = ("iallreduce", "ialltoall", "ialltoallv", "ibcast", "ireduce", "igather", "igatherv", "iscatter", "iscatterv")
 
 
 def family(lab):
     """The other calls that flash serves by default: alone, and what hides, by OSU's definition, likewise."""
     for call in FAMILY:
         runs = [lab.rows(lab.hosts(4, "flash_" + call, [
-            "-m", "{}:{}".format(MIB, 16 * MIB), "--compute=sleep", "--ratio=2", "--no-own", "--csv=-"], ["-r", "2gbit"]))
+            "-m", "{}:{}".format(MIB, 16 * MIB), "--compute=sleep", "--ratio=2", "--no-own", "--csv=-"], ["-r", "2gbit", "-b"]))
                 for _ in range(lab.times(3))]
         hid, alone, exposed_us = (
             [statistics.median(value(row) for row in rows) for rows in zip(*runs)]

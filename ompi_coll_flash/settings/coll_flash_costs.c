@@ -64,13 +64,12 @@ typedef cost_t table_t[2][FLASH_COST_CALLS][FLASH_PATHS];
  * rows at 1 MiB and 512 KiB.
  *
  * The ring of other calls than allgathers and reduce-scatters has no row within a node, where it was not
- * measured, so that the choice never is that: the rows of what falls back are there to be told. A
- * gather's has none between nodes either, since it gained on two hosts, and lost on eight.
+ * measured, so that the choice never is that: the rows of what falls back are there to be told.
  *
  * On more ranks than eight nothing was measured. The rows of chains, and of what has a root, there choose
  * the ring for larger blocks than what was measured would: on a chain each rank has the block later
- * than the rank before it, and of a scatter the root gains the time of all blocks, the others that of
- * one alone.
+ * than the rank before it, and of a gather or a scatter the root gains the time of all blocks, the others
+ * that of one alone.
  *
  * Blocking calls have rows between nodes alone, and see is_left_out().
  */
@@ -90,7 +89,8 @@ static const table_t built_in = {
          {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1600000, 400000, 0, 0}},
      [FLASH_REDUCE] =
          {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1600000, 400000, 0, 0}},
-     [FLASH_GATHER] = {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}},
+     [FLASH_GATHER] =
+         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1200000, 500000, 0, 0}},
      [FLASH_SCATTER] =
          {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1200000, 500000, 0, 0}},
      [BLOCKING(FLASH_ALLGATHER)] =
