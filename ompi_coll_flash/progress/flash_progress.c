@@ -100,6 +100,7 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
 {
     /* Another thread may complete it, and free what it refers to. */
     bool brief = is_brief(params), no_wakeup = params->no_wakeup;
+    uint64_t began = flash_trace_now();
     flash_op_t *op;
     int rc;
 
@@ -119,7 +120,7 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
     flash_progress_unlock(progress);
     /* It sends: that takes time the application may use. Or it has taken an event from others. */
     if (rc == FLASH_OK && !(no_wakeup && flash_progress_needs_no_wakeup(progress))) {
-        flash_progress_recall(progress, brief);
+        flash_progress_recall(progress, brief, flash_trace_now() - began);
     }
     return rc;
 }
@@ -294,8 +295,8 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     flash_progress_unlock(progress);
     if (reported > 0 && flash_progress_busy(progress) &&
         !flash_progress_needs_no_wakeup(progress)) {
-        flash_progress_recall(
-            progress, true); /* the application is about to leave, with operations in flight */
+        flash_progress_recall(progress, true,
+                              0); /* the application is about to leave, with operations in flight */
     }
     return happened + reported;
 }

@@ -143,7 +143,7 @@ bool flash_progress_end_pending(flash_progress_t *progress, flash_op_t *op, uint
     } else if (pthread_mutex_trylock(&progress->lock) == 0) { /* without the context of a device */
         pending = flash_engine_end_pending(op, number, status);
         if (pending) {
-            flash_progress_recall(progress, false);
+            flash_progress_recall(progress, false, 0);
         }
         flash_progress_unlock_alone(progress);
     } else {

@@ -76,10 +76,10 @@ void flash_progress_wake(flash_progress_t *progress)
     }
 }
 
-void flash_progress_recall(flash_progress_t *progress, bool brief)
+void flash_progress_recall(flash_progress_t *progress, bool brief, uint64_t taken)
 {
     if (flash_progress_has_thread(progress)) {
-        flash_timer_recall(&progress->timer, brief);
+        flash_timer_recall(&progress->timer, brief, taken);
     }
 }
 

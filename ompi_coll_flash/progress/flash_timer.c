@@ -83,12 +83,12 @@ static bool is_waited(const flash_timer_t *timer, uint64_t now)
 }
 
 /* At once, but for standing back: a timer that expires soon enough is not put off. */
-static void call_soon(flash_timer_t *timer, uint64_t now)
+static void call_soon(flash_timer_t *timer, uint64_t now, uint64_t stand_back)
 {
     uint64_t left = pending(timer, now);
 
-    if (left == 0 || left > FLASH_STAND_BACK_NS) {
-        set_timer(timer, now + FLASH_STAND_BACK_NS);
+    if (left == 0 || left > stand_back) {
+        set_timer(timer, now + stand_back);
     }
 }
 
@@ -104,17 +104,25 @@ void flash_timer_call(flash_timer_t *timer)
     uint64_t now = now_ns();
 
     forget_polls(timer, now);
-    call_soon(timer, now);
+    call_soon(timer, now, FLASH_STAND_BACK_NS);
 }
 
-void flash_timer_recall(flash_timer_t *timer, bool brief)
+static uint64_t stand_back_after(uint64_t taken)
+{
+    uint64_t twice =
+        taken < FLASH_LONGEST_STAND_BACK_NS / 2 ? 2 * taken : FLASH_LONGEST_STAND_BACK_NS;
+
+    return twice > FLASH_STAND_BACK_NS ? twice : FLASH_STAND_BACK_NS;
+}
+
+void flash_timer_recall(flash_timer_t *timer, bool brief, uint64_t taken)
 {
     bool at_once = atomic_load_explicit(&timer->waits_at_once, memory_order_relaxed);
     uint64_t now = now_ns();
 
     forget_polls(timer, now);
     if (!brief || !at_once || pending(timer, now) == 0) {
-        call_soon(timer, now);
+        call_soon(timer, now, stand_back_after(taken));
     }
 }
 
@@ -146,7 +154,9 @@ void flash_timer_polled(flash_timer_t *timer, bool leaves)
         return;
     }
     if (!waits) {
-        call_soon(timer, now); /* it may have taken an event that would have woken the thread */
+        call_soon(
+            timer, now,
+            FLASH_STAND_BACK_NS); /* it may have taken an event that would have woken the thread */
     } else if (pending(timer, now) < STAND_BY_NS) {
         set_timer(timer, now + 2 * STAND_BY_NS);
     }

@@ -1,7 +1,8 @@
 /*
  * flash_timer.h: when the progress thread is to look after what is in flight.
  *
- * The application is about to leave MPI: the timer expires 50 us later. The application waits
+ * The application is about to leave MPI: the timer expires 50 us later, or twice the time that the call
+ * has taken, where that is longer, up to a millisecond. The application waits
  * inside MPI and moves the data itself: as long as it does, it keeps putting the timer off. So the
  * thread wakes when it is needed, and an operation that is waited for at once wakes nobody. A
  * single call such as MPI_Test() is no waiting, and leaves the thread on duty.
@@ -25,7 +26,8 @@
  * core, they come first. Not sched_yield(), which Linux's scheduler may answer with a pause of
  * several milliseconds.
  */
-#define FLASH_STAND_BACK_NS UINT64_C(50000)
+#define FLASH_STAND_BACK_NS         UINT64_C(50000)
+#define FLASH_LONGEST_STAND_BACK_NS UINT64_C(1000000)
 
 /*
  * `lock` orders those who set the timer: a `when` to come means that the timer is set. The rest is
@@ -51,8 +53,9 @@ void flash_timer_call(flash_timer_t *timer);
 /*
  * Likewise, where it may also come back at once: with an operation started, or one of several
  * completed. `brief`: little data, which is not worth a timer if the application is expected back.
+ * `taken`: nanoseconds that it has spent on that. On a slow machine it needs longer to leave.
  */
-void flash_timer_recall(flash_timer_t *timer, bool brief);
+void flash_timer_recall(flash_timer_t *timer, bool brief, uint64_t taken);
 
 /* Something has happened that no event tells of. Who waits inside MPI sees it by itself. */
 void flash_timer_fire(flash_timer_t *timer);

@@ -220,6 +220,27 @@ static void test_callbacks_on_thread(void)
     ok(tear_down(&pair), "and leaves nothing over");
 }
 
+/* How long the thread stands back from an application whose call has taken so long. */
+static uint64_t stands_back(uint64_t taken)
+{
+    flash_timer_t timer = {.fd = -1};
+    uint64_t time;
+
+    must(flash_timer_init(&timer), "a timer");
+    flash_timer_recall(&timer, false, taken);
+    time = atomic_load(&timer.when) - atomic_load(&timer.called);
+    flash_timer_fini(&timer);
+    return time;
+}
+
+static void test_stand_back(void)
+{
+    ok(stands_back(0) == 50000 && stands_back(25000) == 50000,
+       "the thread stands back for a moment from a call that starts an operation");
+    ok(stands_back(200000) == 400000, "for longer from one that has taken long");
+    ok(stands_back(500000) == 1000000 && stands_back(UINT64_MAX) == 1000000, "but not for ever");
+}
+
 int main(void)
 {
     pair_t pair = {.net = NULL};
@@ -238,6 +259,7 @@ int main(void)
     move_all(&pair);
     ok(poll_is(&pair, false, 1) && pair.blocks[0][1][1] == 'b', "until it has ended, too");
     ok(tear_down(&pair), "nothing is left over");
+    test_stand_back();
     test_callbacks();
     test_callbacks_on_thread();
     test_no_wakeup();
