@@ -116,6 +116,7 @@ function special_table() {
     special("probe of a process on another host", \
         "ucx_backend/flash_ucx_probe.c:(probe|^flash_ucx_new_worker$|^progress$|^tells_of_peer$) " \
         "job/coll_flash_peer.c:(probe|peers_judge)")
+    special("ping", "ucx_backend/flash_ucx_ping.c")
     special("probe by TCP beside RDMA devices", "ucx_backend/flash_ucx_prober.c")
     special("a context for exchanges with all ranks", "ucx_backend/flash_ucx_exchange.c")
     special("segments for RDMA", "engine/flash_segments.h engine/flash_segments.c")

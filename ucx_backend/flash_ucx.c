@@ -137,6 +137,9 @@ static int open_worker(flash_ucx_t *ucx, char *reason)
         status = hear(ucx, FLASH_UCX_LOOPBACK, flash_ucx_hear_loopback);
     }
     if (status == UCS_OK) {
+        status = hear(ucx, FLASH_UCX_PING, flash_ucx_hear_ping);
+    }
+    if (status == UCS_OK) {
         status = ucp_worker_get_address(ucx->worker, &ucx->address, &ucx->address_length);
     }
     if (status != UCS_OK) {
@@ -250,7 +253,7 @@ static const void *address_of(const flash_transport_t *transport, size_t *length
 
 /* ----------------------------------------------------------------- the table */
 
-__attribute__((visibility("default"))) const flash_ucx_calls_t flash_ucx_calls_5 = {
+__attribute__((visibility("default"))) const flash_ucx_calls_t flash_ucx_calls_6 = {
     .create = create,
     .flush = flash_ucx_flush,
     .destroy = destroy,
@@ -260,6 +263,7 @@ __attribute__((visibility("default"))) const flash_ucx_calls_t flash_ucx_calls_5
     .is_connected = flash_ucx_is_connected,
     .connect = flash_ucx_connect,
     .ways = flash_ucx_ways,
+    .ping = flash_ucx_ping,
     .probe = flash_ucx_probe,
     .look_at_probes = flash_ucx_look_at_probes,
     .end_probes = flash_ucx_end_probes,

@@ -87,6 +87,11 @@ typedef struct flash_ucx_calls {
     void (*ways)(const flash_peer_t *peer, flash_ucx_ways_t *ways);
 
     /*
+     * Sends the peer, if messages go there, one that it ignores: UCX notices a broken way when it
+     * sends. At each look at a silent peer.
+     */
+    void (*ping)(flash_peer_t *peer);
+    /*
      * Has UCX look whether the peer's process, of that address, is there. Looking at what came of
      * it loses the peers that have gone; to be done again and again. False: UCX has no way to look,
      * for the reason given.
@@ -125,7 +130,7 @@ typedef struct flash_ucx_calls {
 } flash_ucx_calls_t;
 
 /* What the plugin exports; another table gets another name. */
-#define FLASH_UCX_SYMBOL "flash_ucx_calls_5"
-extern const flash_ucx_calls_t flash_ucx_calls_5;
+#define FLASH_UCX_SYMBOL "flash_ucx_calls_6"
+extern const flash_ucx_calls_t flash_ucx_calls_6;
 
 #endif /* FLASH_UCX_H */

@@ -8,6 +8,7 @@
  *   flash_ucx_found.c  the ways to others that UCX has found
  *   flash_ucx_probe.c  whether they are there, and whether what they send comes in
  *   flash_ucx_prober.c the worker that asks whether they are there
+ *   flash_ucx_ping.c   whether the way to them is
  *   flash_ucx_close.c  the end of endpoints
  *   flash_ucx_messages.c  messages under way
  *   flash_ucx_send.c   messages: sending, receiving, progress
@@ -64,6 +65,7 @@ struct flash_peer {
     bool probe_failed;
     unsigned failed_probes; /* in this silence */
     bool lost;
+    bool pinging;              /* a ping has not left yet */
     bool untold;               /* that it has been given up */
     flash_message_t *messages; /* under way, but for orphans */
 };
@@ -130,6 +132,7 @@ int flash_ucx_connect(flash_peer_t *peer, const void *address, size_t length,
                       char reason[FLASH_UCX_REASON_MAX]);
 void flash_ucx_ways(const flash_peer_t *peer, flash_ucx_ways_t *ways);
 bool flash_ucx_probe(flash_peer_t *peer, const void *address, const char **reason);
+void flash_ucx_ping(flash_peer_t *peer);
 void flash_ucx_look_at_probes(flash_transport_t *transport);
 void flash_ucx_end_probes(flash_transport_t *transport);
 /* Likewise, and waits for those that are still connecting, but not for long. False: some are, and their
@@ -190,14 +193,16 @@ uint64_t flash_ucx_id(const void *address, size_t length);
 
 /*
  * Active messages: a peer gives this process up; this process to itself, see `loopback probe` in
- * flash_ucx.h.
+ * flash_ucx.h; from a peer that waits for this process.
  */
-enum { FLASH_UCX_GIVEN_UP, FLASH_UCX_LOOPBACK };
+enum { FLASH_UCX_GIVEN_UP, FLASH_UCX_LOOPBACK, FLASH_UCX_PING };
 /* What takes them in; `arg`: the flash_ucx_t. */
 ucs_status_t flash_ucx_hear_given_up(void *arg, const void *header, size_t header_length,
                                      void *data, size_t length, const ucp_am_recv_param_t *param);
 ucs_status_t flash_ucx_hear_loopback(void *arg, const void *header, size_t header_length,
                                      void *data, size_t length, const ucp_am_recv_param_t *param);
+ucs_status_t flash_ucx_hear_ping(void *arg, const void *header, size_t header_length, void *data,
+                                 size_t length, const ucp_am_recv_param_t *param);
 
 /* Closes the endpoints, which have been flushed. */
 void flash_ucx_close(flash_ucx_t *ucx);

@@ -280,6 +280,9 @@ void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer)
         lose_if_gone(name, peer);
         return;
     }
+    flash_progress_lock(progress);
+    mca_coll_flash_ucx()->ping(peer);
+    flash_progress_unlock(progress);
     modex = is_probed(peer) ? NULL : mca_coll_flash_modex_fetch(name);
     address = modex == NULL ? NULL : mca_coll_flash_address_of(name, modex, &length);
     if (address != NULL) {

@@ -29,7 +29,7 @@
 #define TEXT_OF(x)  TEXT(x)
 #define RELEASE_MAX 64
 /* Goes up with each change to what processes tell each other, in messages and in modex records. */
-#define PROTOCOL    8
+#define PROTOCOL    9
 
 /* Tests change the text in the library's file, of which the compiler is to know nothing. */
 static const char *volatile own_release = "mpix_flash " TEXT_OF(FLASH_MAJOR_VERSION) "." TEXT_OF(

@@ -199,7 +199,10 @@ amid() {
         --no-own >"$log" 2>&1 &
     job=$!
     until (($(packets 1) > before + 3000)); do
-        kill -0 "$job" || return 1
+        kill -0 "$job" || {
+            cat "$log"
+            return 1
+        }
         sleep 1
     done
     started=$SECONDS
@@ -225,6 +228,14 @@ cannot_lock() {
     in_time run "$guests" --mca coll_flash_verbose 1 -- test_allgather types big &&
         holds "$guests" 'UCX reaches other nodes by tcp (eth0), Open MPI by' && holds "$guests" 'serves this job' &&
         holds + 'max locked memory (ulimit -l)'
+}
+
+# With SIGUSR1, the queue pairs of guest 2's rank go to their error state.
+queue_pairs_break() {
+    # shellcheck disable=SC2034 # run's
+    local tool=(env "LD_PRELOAD=$programs/.libs/libmessages.so:$programs/.libs/libqueue_pairs.so")
+    amid 40 "$lab" exec 2 pkill -USR1 flash_iall && holds + 'MPI_ERR_OTHER' &&
+        { told peer-failed || told transport-failed || told peer-lost; } >/dev/null
 }
 
 # counter GUEST NAME: of its RDMA device.
@@ -283,6 +294,11 @@ suite_faults() {
     point '2 guests: memory that cannot be locked: TCP instead' cannot_lock
     point '2 guests: a link that loses packets' loses_packets
     point '2 guests: a link is cut for 6.5 seconds' link_is_cut 6.5
+    if [[ -e $programs/.libs/libqueue_pairs.so ]]; then
+        point '2 guests: queue pairs in their error state, and rank 0 ends' queue_pairs_break
+    else
+        skip '2 guests: queue pairs in their error state' 'there is no infiniband/verbs.h'
+    fi
     # The kernel keeps the device until no process has it open.
     point '2 guests: an RDMA device is deleted, and rank 0 ends' amid 40 "$lab" exec 2 rdma link delete rxe0
     guests_end
