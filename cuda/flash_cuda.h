@@ -87,6 +87,7 @@ bool flash_cuda_is_captured(CUstream stream);
  * may still write to `address`, or read it. In its context.
  */
 bool flash_cuda_find_order(flash_gpu_lane_t *lane, void *const *stream, const void *address);
+/* See flash_gpu.h. */
 bool flash_cuda_covers(flash_gpu_lane_t *lane, const void *address);
 void flash_cuda_forget_order(flash_gpu_lane_t *lane);
 /* A track's stream comes behind what the lane does. In its context, with its mutex. */

@@ -21,16 +21,22 @@ static void ping_left(void *request, ucs_status_t status, void *arg)
     ucp_request_free(request);
 }
 
+/* Not the first message of an endpoint: the peer's UCX would make another end for it. */
 void flash_ucx_ping(flash_peer_t *peer)
 {
     ucp_request_param_t param = {.op_attr_mask =
                                      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
                                  .cb.send = ping_left,
                                  .user_data = peer};
+    ucs_status_ptr_t request;
 
-    if (peer->ep != NULL && !peer->lost && !peer->pinging) {
-        peer->pinging =
-            UCS_PTR_IS_PTR(ucp_am_send_nbx(peer->ep, FLASH_UCX_PING, NULL, 0, NULL, 0, &param));
+    if (peer->ep == NULL || !peer->used || peer->lost || peer->pinging) {
+        return;
+    }
+    request = ucp_am_send_nbx(peer->ep, FLASH_UCX_PING, NULL, 0, NULL, 0, &param);
+    peer->pinging = UCS_PTR_IS_PTR(request);
+    if (UCS_PTR_IS_ERR(request) && UCS_PTR_STATUS(request) != UCS_ERR_NO_MEMORY) {
+        peer->failing = peer->ucx->failing = true;
     }
 }
 

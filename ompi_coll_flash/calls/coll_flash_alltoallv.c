@@ -33,24 +33,37 @@ static int set_sides(mca_coll_flash_request_t *request, const mca_coll_flash_lay
     return rc;
 }
 
+static const void *data_of(const mca_coll_flash_layout_t *layout, const void *buffer, int rank)
+{
+    return (const char *) mca_coll_flash_block_of(layout, buffer, rank) + layout->true_lb;
+}
+
+/* All blocks before the first copy, which fixes what copies come behind. */
+static int cover_sent(const mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *sent,
+                      const void *buffer)
+{
+    int rc = MPI_SUCCESS;
+
+    for (int rank = 0; rank < ompi_comm_size(request->module->comm) && rc == MPI_SUCCESS; rank++) {
+        if (mca_coll_flash_bytes_of_block(sent, rank) > 0) {
+            rc = mca_coll_flash_cover(request, data_of(sent, buffer, rank));
+        }
+    }
+    return rc;
+}
+
 /* In place, on a device: what leaves is copied before anything arrives there. */
 static int copy_sent(mca_coll_flash_request_t *request, const mca_coll_flash_layout_t *sent,
                      const void *buffer)
 {
     char *packed = request->packed;
-    int rc = MPI_SUCCESS;
+    int rc = cover_sent(request, sent, buffer);
 
     for (int rank = 0; rank < ompi_comm_size(request->module->comm) && rc == MPI_SUCCESS; rank++) {
         size_t bytes = mca_coll_flash_bytes_of_block(sent, rank);
 
-        const char *block =
-            (const char *) mca_coll_flash_block_of(sent, buffer, rank) + sent->true_lb;
-
         if (bytes > 0) {
-            rc = mca_coll_flash_cover(request, block);
-        }
-        if (bytes > 0 && rc == MPI_SUCCESS) {
-            rc = mca_coll_flash_copy_back(request, packed, block, bytes);
+            rc = mca_coll_flash_copy_back(request, packed, data_of(sent, buffer, rank), bytes);
         }
         packed += bytes;
     }

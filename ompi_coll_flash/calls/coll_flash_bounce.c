@@ -92,10 +92,10 @@ static void add(flash_host_bounce_part_t *parts, size_t *count, flash_host_bounc
     }
 }
 
-/* What the call reads: in one copy, unless that would be of more than its blocks. */
+/* What the call reads: not what lies between blocks with displacements, which may be nobody's memory. */
 static void note_sent(flash_host_bounce_t *bounce, const side_t *side, const void *host)
 {
-    if (side->places == NULL) {
+    if (side->displs == NULL) {
         add(bounce->in, &bounce->ins, all_of(side, host, true));
         return;
     }
@@ -104,13 +104,22 @@ static void note_sent(flash_host_bounce_t *bounce, const side_t *side, const voi
     }
 }
 
-/* What the call reads in place: an allgather or a gather the own block, all others everything. */
+/* What the call reads in place: an allgather or a gather the own block, all others everything, but not what lies between
+   blocks with displacements. */
 static void note_in_place(flash_host_bounce_t *bounce, flash_kind_t kind, const side_t *side,
                           const void *host, int rank)
 {
-    add(bounce->in, &bounce->ins,
-        flash_schedule_gathers(kind) ? block_of(side, host, rank, false)
-                                     : all_of(side, host, false));
+    if (flash_schedule_gathers(kind)) {
+        add(bounce->in, &bounce->ins, block_of(side, host, rank, false));
+        return;
+    }
+    if (side->displs == NULL) {
+        add(bounce->in, &bounce->ins, all_of(side, host, false));
+        return;
+    }
+    for (int block = 0; block < side->blocks; block++) {
+        add(bounce->in, &bounce->ins, block_of(side, host, block, false));
+    }
 }
 
 /* What is copied back: of a reduce-scatter in place the own block, which is the first one then. */
@@ -141,7 +150,7 @@ static char *take_memory(flash_host_bounce_t *bounce, const struct flash_stager 
 /* With room for the parts of both sides. NULL: there is no memory. */
 static flash_host_bounce_t *new_bounce(const sides_t *sides, bool packs)
 {
-    size_t ins = (size_t) sides->sent.blocks + 1, outs = (size_t) sides->received.blocks;
+    size_t outs = (size_t) sides->received.blocks, ins = (size_t) sides->sent.blocks + outs + 1;
     flash_host_bounce_t *bounce =
         calloc(1, sizeof(*bounce) + (ins + outs) * sizeof(bounce->parts[0]));
 
@@ -152,6 +161,7 @@ static flash_host_bounce_t *new_bounce(const sides_t *sides, bool packs)
     bounce->out = bounce->parts + ins;
     bounce->sent = sides->sent.device;
     bounce->received = sides->received.device;
+    bounce->displaced = sides->sent.displs != NULL || sides->received.displs != NULL;
     if (packs) {
         bounce->places = malloc((ins + outs) * sizeof(bounce->places[0]));
         if (bounce->places == NULL) {
@@ -218,20 +228,26 @@ void mca_coll_flash_bounce_free(flash_host_bounce_t *bounce)
     }
 }
 
+/* Blocks that lie one behind another may do so in two allocations. */
+static bool covers_part(const struct flash_stager *stager, const flash_host_bounce_part_t *part)
+{
+    return flash_stager_covers(stager, part->sent, part->device) &&
+           flash_stager_covers(stager, part->sent, part->device + part->size - 1);
+}
+
 int mca_coll_flash_bounce_cover(const flash_host_bounce_t *bounce,
                                 const struct flash_stager *stager)
 {
-    const flash_host_bounce_part_t *in = bounce->in, *out = bounce->out;
     bool covers = true;
 
-    if (bounce->ins <= 1 && bounce->outs <= 1) {
-        return MPI_SUCCESS; /* they begin with the first data */
+    if (!bounce->displaced) {
+        return MPI_SUCCESS; /* all parts lie where the first data do */
     }
     for (size_t k = 0; k < bounce->ins && covers; k++) {
-        covers = flash_stager_covers(stager, in[k].sent, in[k].device);
+        covers = covers_part(stager, &bounce->in[k]);
     }
     for (size_t k = 0; k < bounce->outs && covers; k++) {
-        covers = flash_stager_covers(stager, out[k].sent, out[k].device);
+        covers = covers_part(stager, &bounce->out[k]);
     }
     if (!covers) {
         mca_coll_flash_tell_device_failed();

@@ -27,6 +27,7 @@ typedef struct flash_host_bounce_part {
 typedef struct flash_host_bounce {
     const void *sent,
         *received;         /* where these buffers' data begin, if in a device's memory; or NULL */
+    bool displaced;        /* a buffer has displacements: it may be several allocations */
     flash_loan_t pinned;   /* the bounces; or if there is none, */
     void *pageable;        /* owned: likewise */
     flash_displ_t *places; /* owned; where the blocks of both sides are in the bounces, or NULL: as

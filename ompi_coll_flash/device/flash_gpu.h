@@ -89,9 +89,10 @@ typedef struct flash_gpu_ops {
        above. */
     bool (*serves)(flash_gpu_lane_t *lane, const void *address);
     /*
-     * Whether what an open lane copies to or from that memory comes behind copies and fills of the
-     * default streams as well, as above: one buffer may have blocks in several allocations. In the
-     * thread that has opened it. Takes next to no time for memory of the allocation asked for last.
+     * Has what an open lane copies to or from that memory come behind copies and fills of the default
+     * streams as well, as above: one buffer may have blocks in several allocations. In the thread that
+     * has opened it, and before its first copy. False: the driver refuses. Takes next to no time for
+     * memory of the allocation asked for last.
      */
     bool (*covers)(flash_gpu_lane_t *lane, const void *address);
     /* Two lanes of one operation: each comes behind what the other one does. */

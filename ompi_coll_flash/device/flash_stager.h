@@ -48,7 +48,7 @@ int flash_stager_open(flash_progress_t *progress, const void *input, const void 
 /*
  * Has what is copied to or from a block of its input, or of its output, come behind what may still
  * write to it: of a block that lies in another allocation than the first one. In the thread that has
- * opened it. False: the driver refuses.
+ * opened it, and before the first copy. False: the driver refuses.
  */
 bool flash_stager_covers(const flash_stager_t *stager, bool input, const void *block);
 /* Of an operation that is complete, or was never started. NULL: does nothing. */

@@ -195,7 +195,8 @@ int mca_coll_flash_peer_reach(opal_process_name_t name, flash_peer_t *peer, char
 int mca_coll_flash_peer_connect(opal_process_name_t name, flash_peer_t *peer);
 /*
  * Looks whether the process is there, and loses it if not: at once on this node, elsewhere with
- * mca_coll_flash_peers_judge(), some time. To be called again and again.
+ * mca_coll_flash_peers_judge(), some time. Elsewhere sends it a ping, too (flash_ucx.h). To be called again
+ * and again.
  */
 void mca_coll_flash_peer_probe(opal_process_name_t name, flash_peer_t *peer);
 void mca_coll_flash_peers_judge(void);

@@ -104,7 +104,8 @@ void flash_progress_lock_behind(flash_progress_t *progress);
 bool flash_progress_try_lock(flash_progress_t *progress);
 /* As flash_progress_unlock(), without the context. */
 void flash_progress_unlock_alone(flash_progress_t *progress);
-/* The application is about to leave, or to come back at once: see flash_timer_recall(). */
+/* The application is about to leave, or to come back at once, and has spent `taken` nanoseconds on
+   that: see flash_timer_recall(). */
 void flash_progress_recall(flash_progress_t *progress, bool brief, uint64_t taken);
 /* For a moment, that others may have the lock. */
 void flash_progress_stand_back(void);

@@ -46,6 +46,7 @@ bool flash_timer_init(flash_timer_t *timer)
         return false;
     }
     pthread_mutex_init(&timer->lock, NULL);
+    set(&timer->stand_back, FLASH_STAND_BACK_NS);
     return true;
 }
 
@@ -83,18 +84,19 @@ static bool is_waited(const flash_timer_t *timer, uint64_t now)
 }
 
 /* At once, but for standing back: a timer that expires soon enough is not put off. */
-static void call_soon(flash_timer_t *timer, uint64_t now, uint64_t stand_back)
+static void call_soon(flash_timer_t *timer, uint64_t now)
 {
-    uint64_t left = pending(timer, now);
+    uint64_t left = pending(timer, now), stand_back = get(&timer->stand_back);
 
     if (left == 0 || left > stand_back) {
         set_timer(timer, now + stand_back);
     }
 }
 
-static void forget_polls(flash_timer_t *timer, uint64_t now)
+static void forget_polls(flash_timer_t *timer, uint64_t now, uint64_t stand_back)
 {
     set(&timer->called, now);
+    set(&timer->stand_back, stand_back);
     set(&timer->last_poll, 0);
     set(&timer->last_close, 0);
 }
@@ -103,8 +105,8 @@ void flash_timer_call(flash_timer_t *timer)
 {
     uint64_t now = now_ns();
 
-    forget_polls(timer, now);
-    call_soon(timer, now, FLASH_STAND_BACK_NS);
+    forget_polls(timer, now, FLASH_STAND_BACK_NS);
+    call_soon(timer, now);
 }
 
 static uint64_t stand_back_after(uint64_t taken)
@@ -120,9 +122,9 @@ void flash_timer_recall(flash_timer_t *timer, bool brief, uint64_t taken)
     bool at_once = atomic_load_explicit(&timer->waits_at_once, memory_order_relaxed);
     uint64_t now = now_ns();
 
-    forget_polls(timer, now);
+    forget_polls(timer, now, stand_back_after(taken));
     if (!brief || !at_once || pending(timer, now) == 0) {
-        call_soon(timer, now, stand_back_after(taken));
+        call_soon(timer, now);
     }
 }
 
@@ -142,7 +144,7 @@ void flash_timer_polled(flash_timer_t *timer, bool leaves)
     bool waits;
 
     if (last == 0) {
-        waits = now - called < FLASH_STAND_BACK_NS;
+        waits = now - called < get(&timer->stand_back);
         atomic_store_explicit(&timer->waits_at_once, waits, memory_order_relaxed);
     } else {
         waits = now - last < CLOSE_NS;
@@ -154,9 +156,7 @@ void flash_timer_polled(flash_timer_t *timer, bool leaves)
         return;
     }
     if (!waits) {
-        call_soon(
-            timer, now,
-            FLASH_STAND_BACK_NS); /* it may have taken an event that would have woken the thread */
+        call_soon(timer, now); /* it may have taken an event that would have woken the thread */
     } else if (pending(timer, now) < STAND_BY_NS) {
         set_timer(timer, now + 2 * STAND_BY_NS);
     }

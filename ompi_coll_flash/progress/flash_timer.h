@@ -39,6 +39,7 @@ typedef struct flash_timer {
     int fd;                          /* a timer, readable when it has expired */
     atomic_uint_fast64_t when;       /* nanoseconds, as all times here */
     atomic_uint_fast64_t called;     /* when the application was last about to leave */
+    atomic_uint_fast64_t stand_back; /* how long the thread stands back since then */
     atomic_uint_fast64_t last_poll;  /* since then; 0: none */
     atomic_uint_fast64_t last_close; /* the latest poll that came close after another; likewise */
     atomic_bool waits_at_once;       /* a guess at what the application does next */

@@ -69,7 +69,7 @@ typedef cost_t table_t[2][FLASH_COST_CALLS][FLASH_PATHS];
  * On more ranks than eight nothing was measured. The rows of chains, and of what has a root, there choose
  * the ring for larger blocks than what was measured would: on a chain each rank has the block later
  * than the rank before it, and of a gather or a scatter the root gains the time of all blocks, the others
- * that of one alone.
+ * that of one alone. A gather's rows are for links that are as fast both ways.
  *
  * Blocking calls have rows between nodes alone, and see is_left_out().
  */

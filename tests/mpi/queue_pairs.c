@@ -15,11 +15,13 @@
 #include <infiniband/verbs.h>
 
 typedef int modify_fn(struct ibv_qp *pair, struct ibv_qp_attr *attributes, int mask);
+typedef int destroy_fn(struct ibv_qp *pair);
 
 enum { MOST = 256 };
-static struct ibv_qp *pairs[MOST];
+static _Atomic(struct ibv_qp *) pairs[MOST]; /* NULL: destroyed since */
 static atomic_uint begun, connected;
 static modify_fn *modify;
+static destroy_fn *destroy;
 
 /* UCX's plugins bring the library, which is behind this one for nobody: RTLD_NEXT does not find it. */
 __attribute__((constructor)) static void find(void)
@@ -28,6 +30,7 @@ __attribute__((constructor)) static void find(void)
 
     if (library != NULL) {
         *(void **) &modify = dlsym(library, "ibv_modify_qp");
+        *(void **) &destroy = dlsym(library, "ibv_destroy_qp");
     }
 }
 
@@ -36,9 +39,12 @@ static void break_pairs(int number)
     (void) number;
     for (unsigned k = 0; k < atomic_load_explicit(&connected, memory_order_acquire); k++) {
         struct ibv_qp_attr broken = {.qp_state = IBV_QPS_ERR};
+        struct ibv_qp *pair = atomic_load_explicit(&pairs[k], memory_order_relaxed);
 
-        modify(pairs[k], &broken, IBV_QP_STATE);
-        pairs[k]->state = IBV_QPS_RTS; /* as the process knows it: a device tells nobody */
+        if (pair != NULL) {
+            modify(pair, &broken, IBV_QP_STATE);
+            pair->state = IBV_QPS_RTS; /* as the process knows it: a device tells nobody */
+        }
     }
 }
 
@@ -53,9 +59,20 @@ int ibv_modify_qp(struct ibv_qp *pair, struct ibv_qp_attr *attributes, int mask)
         if (k >= MOST) {
             abort();
         }
-        pairs[k] = pair;
+        atomic_store_explicit(&pairs[k], pair, memory_order_relaxed);
         signal(SIGUSR1, break_pairs);
         atomic_fetch_add_explicit(&connected, 1, memory_order_release);
     }
     return result;
+}
+
+int ibv_destroy_qp(struct ibv_qp *pair)
+{
+    for (unsigned k = 0; k < atomic_load_explicit(&connected, memory_order_acquire); k++) {
+        struct ibv_qp *expected = pair;
+
+        atomic_compare_exchange_strong_explicit(&pairs[k], &expected, NULL, memory_order_relaxed,
+                                                memory_order_relaxed);
+    }
+    return destroy(pair);
 }

@@ -209,7 +209,10 @@ point 'four ranks, the same, which a root sends twice: the ring' chooses ring bc
 point 'four ranks, a large one: the ring' chooses ring bcast 2M 4
 point 'four ranks, a large reduce: the ring' chooses ring reduce 2M 4
 point 'a broadcast within a node: falls back' chooses 'falls back' bcast 64M 4 node
-point 'four ranks, a large gather: falls back' chooses 'falls back (the ring has no cost' gather 64M 4
+point 'four ranks, a gather: falls back' chooses 'falls back' gather 768K 4
+point 'four ranks, a large one, a gather: the ring' chooses ring gather 4M 4
+point 'a gather within a node: falls back' chooses 'falls back' gather 64M 4 node
+point 'a gather of more than 16 ranks: falls back' chooses 'falls back (too many ranks' gather 64M 17
 point 'four ranks, a scatter: falls back' chooses 'falls back' scatter 768K 4
 point 'four ranks, a large one, a scatter: the ring' chooses ring scatter 4M 4
 point 'a scatter of more than 16 ranks: falls back' chooses 'falls back (too many ranks' scatter 64M 17

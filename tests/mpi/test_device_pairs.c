@@ -132,13 +132,17 @@ typedef struct spread {
 
 enum { HOLE = 32 << 20, LAG = 20 };
 
-static spread_t spread_make(const side_t *side)
+/* `mixed`: the second piece is not of the first one's kind. */
+static spread_t spread_make(const side_t *side, bool mixed)
 {
     size_t bytes = (size_t) side->elements * sizeof(int64_t);
     spread_t spread = {.there = *side, .pieces[0] = buffer_make(IN_DEVICE, bytes)};
     buffer_t hole = buffer_make(IN_DEVICE, HOLE); /* nothing may be copied from there */
     int64_t *begin = spread.pieces[0].data;
 
+    if (mixed) {
+        device_skip_kind();
+    }
     spread.pieces[1] = buffer_make(IN_DEVICE, bytes);
     device_skip_kind(); /* those of both sides are of the same one */
     check(buffer_free(&hole), "wrote around a buffer");
@@ -193,13 +197,14 @@ static void spread_free(spread_t *spread)
 static void run_spread(const call_t *call)
 {
     side_t from = side_of(call, true), to = side_of(call, false);
-    spread_t sent = spread_make(&from), received = spread_make(&to);
+    bool mixed = call->turn % 4 >= 2 && call->in_place;
+    spread_t sent = spread_make(&from, mixed), received = spread_make(&to, mixed);
     MPI_Request request = MPI_REQUEST_NULL;
 
     for (int round = 0; round < (call->persistent ? 2 : 1); round++) {
         spread_fill(&sent, &from, round, true, false);
         spread_write(&sent);
-        spread_fill(&received, &to, round, true, true);
+        spread_fill(&received, &to, round, true, !call->in_place);
         spread_write(&received);
         start(call, &sent.there, sent.pieces[0].data, &received.there, received.pieces[0].data,
               &request);
@@ -220,8 +225,9 @@ static void run_spread(const call_t *call)
 static void pieces(void)
 {
     device_lag(LAG);
-    for (int turn = 0; turn < 8; turn++) {
-        call_t call = {.length = lengths[1], .turn = turn, .persistent = turn % 2 == 1};
+    for (int turn = 0; turn < 16; turn++) {
+        call_t call = {
+            .length = lengths[1], .turn = turn, .persistent = turn % 2 == 1, .in_place = turn >= 8};
 
         run_spread(&call);
         if (turn % 4 == 1) {

@@ -13,8 +13,6 @@
 #include "mpitest.h"
 #include "sizes_call.h"
 
-enum { MOST_RANKS = 8 };
-
 static const char *const kind_names[] = {"allgather",      "allgatherv", "reduce-scatter-block",
                                          "reduce-scatter", "allreduce",  "all-to-all"};
 static const char *const form_names[] = {"plain", "persistent", "with callbacks"};
@@ -137,7 +135,8 @@ static void own_block(void)
 /* Of a gather or a scatter with counts: the root alone has two blocks of its own. */
 static int call_rooted(bool gathers, int own, int64_t *one, int64_t *all, MPI_Comm comm)
 {
-    int counts[MOST_RANKS], displs[MOST_RANKS], error;
+    int *counts = get_memory(2 * (size_t) world_size * sizeof(int)), *displs = counts + world_size;
+    int error;
     MPI_Request request = MPI_REQUEST_NULL;
 
     for (int rank = 0; rank < world_size; rank++) {
@@ -148,7 +147,9 @@ static int call_rooted(bool gathers, int own, int64_t *one, int64_t *all, MPI_Co
                                    &request)
                     : MPI_Iscatterv(all, counts, displs, MPI_INT64_T, one, own, MPI_INT64_T, 0,
                                     comm, &request);
-    return error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
+    error = error == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : error;
+    free(counts);
+    return error;
 }
 
 /* The other ranks may have sent, or received, what is theirs by then. */

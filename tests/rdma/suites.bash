@@ -192,10 +192,12 @@ rank_dies_without_tcp() {
 # or with right results. mpirun may wait for a dead guest's daemon.
 # Between two calls the program waits in Open MPI's own barrier, where flash does not ask whether a dead guest is there: a
 # guest that dies then does not end rank 0.
+amid_options=() # of mpirun
 amid() {
     local before job breaker started status=0
     before=$(packets 1)
-    limit=$((3 * bounded_seconds)) run "$guests" -- "$top_builddir/mpi_bench/flash_iallgather" -m 1M:1M -i "$1" \
+    limit=$((3 * bounded_seconds)) run "$guests" "${amid_options[@]}" -- "$top_builddir/mpi_bench/flash_iallgather" \
+        -m 1M:1M -i "$1" \
         --no-own >"$log" 2>&1 &
     job=$!
     until (($(packets 1) > before + 3000)); do
@@ -234,6 +236,7 @@ cannot_lock() {
 queue_pairs_break() {
     # shellcheck disable=SC2034 # run's
     local tool=(env "LD_PRELOAD=$programs/.libs/libmessages.so:$programs/.libs/libqueue_pairs.so")
+    local amid_options=(--mca pml ob1) # which has no queue pairs
     amid 40 "$lab" exec 2 pkill -USR1 flash_iall && holds + 'MPI_ERR_OTHER' &&
         { told peer-failed || told transport-failed || told peer-lost; } >/dev/null
 }

@@ -40,6 +40,7 @@ static void set_up(rig_t *rig, void *sends)
     fake.sends = sends;
     rig->peer.ucx = &rig->ucx;
     rig->peer.ep = (ucp_ep_h) (void *) &endpoint;
+    rig->peer.used = true;
 }
 
 static void end_send(ucs_status_t status)
@@ -76,7 +77,10 @@ static void pings_that_fail(void)
     set_up(&rig, UCS_STATUS_PTR(UCS_ERR_NO_MEMORY));
     flash_ucx_ping(&rig.peer);
     flash_ucx_ping(&rig.peer);
-    ok(fake.sent == 2 && !rig.ucx.failing, "one that UCX does not take says nothing");
+    ok(fake.sent == 2 && !rig.ucx.failing, "one that UCX has no memory for says nothing");
+    set_up(&rig, UCS_STATUS_PTR(UCS_ERR_ENDPOINT_TIMEOUT));
+    flash_ucx_ping(&rig.peer);
+    ok(rig.peer.failing && rig.ucx.failing, "one that UCX refuses does");
 }
 
 static void no_pings(void)
@@ -87,9 +91,13 @@ static void no_pings(void)
     rig.peer.lost = true;
     flash_ucx_ping(&rig.peer);
     rig.peer.lost = false;
+    rig.peer.used = false;
+    flash_ucx_ping(&rig.peer);
+    rig.peer.used = true;
     rig.peer.ep = NULL;
     flash_ucx_ping(&rig.peer);
-    ok(fake.sent == 0, "none to a peer that is lost, or that this process does not send to");
+    ok(fake.sent == 0,
+       "none to a peer that is lost, not connected, or has sent and received nothing");
 }
 
 int main(void)
