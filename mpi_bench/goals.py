@@ -316,10 +316,12 @@ def word_of(met):
     return "" if met is None else "yes" if met else "**no**"
 
 
-def write_tsv(path, table):
+def write_tsv(options, source, table):
     """As docs/results has it."""
-    with open(path, "w") as file:
-        file.write("# mpi_bench/goals.py. {}\n".format(where_and_when([today_and_commit()])))
+    asked = ["--{} {}".format(name, value) for name, value in (("only", options.only), ("runs", options.runs))
+             if value and value != ",".join(LINES)]
+    with open(options.tsv, "w") as file:
+        file.write("# {}. {}\n".format(" ".join(["mpi_bench/goals.py", *asked]), source))
         file.write("\tfigure\tgoal\tmet\tcause, or seen besides\n")
         for row in table:
             file.write("\t".join((row["what"], row["figure"], row["goal"], word_of(row["met"]), row["besides"])) + "\n")
@@ -362,6 +364,7 @@ def main():
             parser.error("--only {}: no such line; give some of {}".format(name, ", ".join(LINES)))
     lab = lab_of(options.prefix, options.runs)
     before = lab_of(options.before, options.runs) if options.before else None
+    source = where_and_when([today_and_commit()])  # of the tree, before a table is written there
     table = []
     begun = time.monotonic()
     print("| | {}figure | goal | met | seen besides |".format("before | " if before else ""))
@@ -378,7 +381,7 @@ def main():
                 with open(options.json, "w") as file:
                     json.dump(table, file, indent=1)
             if options.tsv:
-                write_tsv(options.tsv, table)
+                write_tsv(options, source, table)
     if options.runs:
         print("\n--runs {}".format(options.runs))
     missed = sum(row["met"] is False for row in table)
