@@ -341,8 +341,9 @@ holds() {
     found=$(grep -c -e "$2" "$log" || :)
     [[ $1 == + ]] && ((found > 0)) && return 0
     [[ $found == "$1" ]] && return 0
-    echo "\"$2\" comes $found times instead of $1:"
+    # What comes last is what a failed point shows.
     cat "$log"
+    echo "\"$2\" comes $found times instead of $1"
     return 1
 }
 
