@@ -240,8 +240,8 @@ typedef struct MPIX_Flash_hints {
  * mpix_flash_algorithm      which algorithm serves standard calls, "auto", "ring", "pairwise",
  *                           "recdbl", "shm" or "fallback", as the parameter coll_flash_algorithm
  * mpix_flash_blocking       "auto", "yes" or "no": whether flash serves MPI_Allgather(v),
- *                           MPI_Reduce_scatter(_block), MPI_Allreduce, MPI_Alltoall and MPI_Bcast,
- *                           too, as the parameter coll_flash_blocking
+ *                           MPI_Reduce_scatter(_block), MPI_Allreduce, MPI_Alltoall(v) and
+ *                           MPI_Bcast, too, as the parameter coll_flash_blocking
  * mpix_flash_on_node        "true": "auto" may choose the ring where all ranks share a node;
  *                           "false": not, as the parameter coll_flash_on_node
  * mpix_flash_shm            "auto", "copy", "read" or "no", as the parameter coll_flash_shm; of no
@@ -308,9 +308,9 @@ int MPIX_Flash_active(MPI_Comm comm, int *flag);
  * node      not 0: all ranks share a node
  * text      OUT: lines that end in a newline, one for each algorithm, with `node` one that says
  *           whether the ring may serve there, of a blocking call one with coll_flash_blocking, of
- *           "alltoall", "gather" and "scatter" one that says which blocks of MPI_Ialltoallv,
- *           MPI_Igatherv and MPI_Iscatterv go by the ring, if any do, and last, one for the choice;
- *           ended by a null character
+ *           "alltoall", "gather", "scatter" and "blocking_alltoall" one that says which blocks of
+ *           MPI_Ialltoallv, MPI_Igatherv, MPI_Iscatterv and MPI_Alltoallv go by the ring, if any
+ *           do, and last, one for the choice; ended by a null character
  * size      of text, in characters; 512 are enough
  *
  * The costs are microseconds that the application loses to the call (coll_flash_costs); the

@@ -116,6 +116,16 @@ static int pass_on(mca_coll_flash_module_t *module, const arguments_t *a, ompi_r
         module->previous.ialltoallv_module);
 }
 
+static int block(mca_coll_flash_module_t *module, const arguments_t *a)
+{
+    int rc;
+
+    FLASH_BLOCK_BELOW(module, alltoallv, rc, a->sendbuf, FLASH_COUNTS(a->sendcounts),
+                      FLASH_DISPLS(a->sdispls), a->sendtype, a->recvbuf,
+                      FLASH_COUNTS(a->recvcounts), FLASH_DISPLS(a->displs), a->recvtype);
+    return rc;
+}
+
 static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
                              struct ompi_info_t *info, ompi_request_t **request)
 {
@@ -126,7 +136,7 @@ static int pass_on_each_time(mca_coll_flash_module_t *module, const arguments_t 
 }
 
 static const mca_coll_flash_collective_t collective = {
-    .start = start, .pass_on = pass_on, .init = pass_on_each_time};
+    .start = start, .pass_on = pass_on, .block = block, .init = pass_on_each_time};
 
 /* In place, MPI leaves the send side undefined. */
 static arguments_t arguments_of(const void *sendbuf, flash_counts_t sendcounts,
@@ -146,6 +156,18 @@ static arguments_t arguments_of(const void *sendbuf, flash_counts_t sendcounts,
                          .recvcounts = recvcounts,
                          .displs = rdispls,
                          .recvtype = recvtype};
+}
+
+int mca_coll_flash_alltoallv(const void *sendbuf, flash_counts_t sendcounts, flash_displs_t sdispls,
+                             MPI_Datatype sendtype, void *recvbuf, flash_counts_t recvcounts,
+                             flash_displs_t rdispls, MPI_Datatype recvtype,
+                             ompi_communicator_t *comm, mca_coll_base_module_t *base)
+{
+    arguments_t arguments = arguments_of(sendbuf, sendcounts, sdispls, sendtype, recvbuf,
+                                         recvcounts, rdispls, recvtype);
+
+    (void) comm;
+    return mca_coll_flash_block_unequal(&collective, "Alltoallv", &arguments, base);
 }
 
 int mca_coll_flash_ialltoallv(const void *sendbuf, flash_counts_t sendcounts,

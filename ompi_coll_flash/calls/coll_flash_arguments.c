@@ -168,6 +168,7 @@ mca_coll_flash_call_t mca_coll_flash_call_of(const char *name, const mca_coll_fl
     return (mca_coll_flash_call_t){
         .name = name,
         .kind = a->kind,
+        .blocking = a->blocking,
         .bytes = bytes_of(a, comm),
         .element = element_of(a),
         .reason =
@@ -190,7 +191,6 @@ mca_coll_flash_path_t mca_coll_flash_blocking_path_of(const char *name,
 {
     mca_coll_flash_call_t call = mca_coll_flash_call_of(name, a, module->comm);
 
-    call.blocking = true;
     return mca_coll_flash_choose_blocking_path(&call, module, settings);
 }
 

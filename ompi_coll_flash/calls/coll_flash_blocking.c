@@ -21,7 +21,7 @@
  * Open MPI's wait leaves a request that has failed to its caller. The error goes to the MPI function
  * that the user has called, which hands it to the communicator's error handler, once.
  */
-static int wait_for(ompi_request_t *request)
+int mca_coll_flash_wait(ompi_request_t *request)
 {
     int error = ompi_request_wait(&request, MPI_STATUS_IGNORE);
 
@@ -55,6 +55,7 @@ int mca_coll_flash_block(const mca_coll_flash_collective_t *collective, const ch
     ompi_request_t *request;
     int rc;
 
+    arguments->blocking = true;
     if (mca_coll_flash_may_block(module, arguments->kind)) {
         settings = mca_coll_flash_blocking_settings(&module->settings);
         path = mca_coll_flash_blocking_path_of(name, arguments, module, &settings);
@@ -63,5 +64,5 @@ int mca_coll_flash_block(const mca_coll_flash_collective_t *collective, const ch
         return collective->block(module, arguments);
     }
     rc = start(collective, module, arguments, path, &settings, &request);
-    return rc == MPI_SUCCESS ? wait_for(request) : rc;
+    return rc == MPI_SUCCESS ? mca_coll_flash_wait(request) : rc;
 }

@@ -100,6 +100,7 @@ typedef struct mca_coll_flash_arguments {
     /* An all-to-all, a gather or a scatter whose blocks have lengths of their own, which their two ends
        alone know. */
     bool unequal;
+    bool blocking;
     const void *sendbuf;
     flash_count_t sendcount;
     /* An all-to-all's, if it has recvcounts and is not in place; a scatter's, at the root, if it is
@@ -229,6 +230,9 @@ static inline int mca_coll_flash_start_call(const mca_coll_flash_collective_t *c
 /* A blocking call: by an algorithm of flash's, or by the module below. MPI_SUCCESS or an error. */
 int mca_coll_flash_block(const mca_coll_flash_collective_t *collective, const char *name,
                          mca_coll_flash_arguments_t *arguments, mca_coll_base_module_t *base);
+
+/* Waits for a request that has no other owner, and frees it. */
+int mca_coll_flash_wait(ompi_request_t *request);
 
 /* Once, before threads make persistent requests at a time. */
 void mca_coll_flash_persistent_init(void);

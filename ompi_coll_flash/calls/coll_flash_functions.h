@@ -27,6 +27,10 @@ int mca_coll_flash_allreduce(const void *sendbuf, void *recvbuf, flash_count_t c
 int mca_coll_flash_alltoall(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,
                             void *recvbuf, flash_count_t recvcount, MPI_Datatype recvtype,
                             ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int mca_coll_flash_alltoallv(const void *sendbuf, flash_counts_t sendcounts, flash_displs_t sdispls,
+                             MPI_Datatype sendtype, void *recvbuf, flash_counts_t recvcounts,
+                             flash_displs_t rdispls, MPI_Datatype recvtype,
+                             ompi_communicator_t *comm, mca_coll_base_module_t *module);
 int mca_coll_flash_bcast(void *buffer, flash_count_t count, MPI_Datatype datatype, int root,
                          ompi_communicator_t *comm, mca_coll_base_module_t *module);
 int mca_coll_flash_iallgather(const void *sendbuf, flash_count_t sendcount, MPI_Datatype sendtype,

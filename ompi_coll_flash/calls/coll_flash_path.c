@@ -187,8 +187,12 @@ mca_coll_flash_path_t mca_coll_flash_find_path(const mca_coll_flash_call_t *call
                                                const mca_coll_flash_module_t *module,
                                                mca_coll_flash_reason_t *reason)
 {
-    const place_t place = place_of(module);
+    const mca_coll_flash_settings_t blocking = mca_coll_flash_blocking_settings(&module->settings);
+    place_t place = place_of(module);
 
+    if (call->blocking) {
+        place.settings = &blocking;
+    }
     return choose(call, &place, reason);
 }
 
@@ -312,11 +316,11 @@ bool mca_coll_flash_merge_pays(const mca_coll_flash_call_t *call,
 }
 
 /* The call with counts whose blocks go as those of that kind do; NULL: there is none. */
-static const char *call_with_counts(flash_kind_t kind)
+static const char *call_with_counts(const mca_coll_flash_call_t *call)
 {
-    switch (kind) {
+    switch (call->kind) {
     case FLASH_ALLTOALL:
-        return "MPI_Ialltoallv";
+        return call->blocking ? "MPI_Alltoallv" : "MPI_Ialltoallv";
     case FLASH_GATHER:
         return "MPI_Igatherv";
     case FLASH_SCATTER:
@@ -326,33 +330,35 @@ static const char *call_with_counts(flash_kind_t kind)
     }
 }
 
-/* Whether such a block of it goes by the ring. */
-static bool block_goes_by_ring(flash_kind_t kind, size_t bytes, const place_t *place)
+/* Whether a block of so many bytes goes by the ring, if blocks of such a call have lengths of their own. */
+static bool block_goes_by_ring(const mca_coll_flash_call_t *call, size_t bytes,
+                               const place_t *place)
 {
+    mca_coll_flash_call_t of_such_blocks = *call;
     mca_coll_flash_reason_t reason;
 
-    return choose(&(mca_coll_flash_call_t){.kind = kind, .bytes = bytes * place->ranks}, place,
-                  &reason) == FLASH_RING;
+    of_such_blocks.bytes = bytes * place->ranks;
+    return choose(&of_such_blocks, place, &reason) == FLASH_RING;
 }
 
 /* The shortest block that does, where longer ones do. */
-static void explain_blocks(flash_kind_t kind, const place_t *place, FILE *text)
+static void explain_blocks(const mca_coll_flash_call_t *call, const place_t *place, FILE *text)
 {
     size_t shorter = 0, longer = FLASH_LONG_BLOCK;
 
-    if (!block_goes_by_ring(kind, longer, place)) {
+    if (!block_goes_by_ring(call, longer, place)) {
         return;
     }
     while (longer - shorter > 1) {
         size_t between = shorter + (longer - shorter) / 2;
 
-        if (block_goes_by_ring(kind, between, place)) {
+        if (block_goes_by_ring(call, between, place)) {
             longer = between;
         } else {
             shorter = between;
         }
     }
-    fprintf(text, "of %s: ring for blocks of %zu bytes and more\n", call_with_counts(kind), longer);
+    fprintf(text, "of %s: ring for blocks of %zu bytes and more\n", call_with_counts(call), longer);
 }
 
 void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, bool node,
@@ -384,9 +390,8 @@ void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, b
     if (call->blocking) {
         fprintf(text, "blocking %s\n", mca_coll_flash_blocking_names[settings.blocking]);
     }
-    if (call_with_counts(call->kind) != NULL && !call->blocking &&
-        call->reason == FLASH_NO_REASON) {
-        explain_blocks(call->kind, &place, text);
+    if (call_with_counts(call) != NULL && call->reason == FLASH_NO_REASON) {
+        explain_blocks(call, &place, text);
     }
     mca_coll_flash_print_path(text, chosen, reason);
 }

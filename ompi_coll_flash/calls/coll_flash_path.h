@@ -75,7 +75,8 @@ mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *ca
 /* The set-up that the extension's calls of that kind need. */
 mca_coll_flash_setup_kind_t mca_coll_flash_needed_setup(const mca_coll_flash_module_t *module,
                                                         flash_kind_t kind);
-/* As far as costs and parameters decide, without counting and saying so; and why it is not the ring. */
+/* As far as costs and parameters decide, without counting and saying so; and why it is not the ring. Of a
+   blocking call, with the settings below. */
 mca_coll_flash_path_t mca_coll_flash_find_path(const mca_coll_flash_call_t *call,
                                                const mca_coll_flash_module_t *module,
                                                mca_coll_flash_reason_t *reason);

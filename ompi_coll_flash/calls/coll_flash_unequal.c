@@ -12,6 +12,9 @@
  * go by flash, and whether the shortest ones do, so that nothing is left to the fallback and it is not
  * called.
  *
+ * A blocking call goes by the costs of blocking ones. The module below moves the rest in a blocking call of
+ * its own, between the begin of the exchange and the wait for it.
+ *
  * In place, an all-to-all falls back where short blocks would: Open MPI's in-place call copies the block
  * of one rank to memory from which a block of another rank may be on its way, where ranks in between
  * have empty blocks. In place, a gather or a scatter leaves the root's own block alone, which no other
@@ -39,20 +42,22 @@ typedef enum share {
 } share_t;
 
 /* By what a block of that length goes. */
-static mca_coll_flash_path_t path_of_block(const mca_coll_flash_module_t *module, flash_kind_t kind,
-                                           size_t bytes, mca_coll_flash_reason_t *reason)
+static mca_coll_flash_path_t path_of_block(const mca_coll_flash_module_t *module,
+                                           const arguments_t *a, size_t bytes,
+                                           mca_coll_flash_reason_t *reason)
 {
-    mca_coll_flash_call_t call = {.kind = kind,
+    mca_coll_flash_call_t call = {.kind = a->kind,
+                                  .blocking = a->blocking,
                                   .bytes = bytes * (size_t) ompi_comm_size(module->comm)};
 
     return mca_coll_flash_find_path(&call, module, reason);
 }
 
-static bool goes_by_ring(const mca_coll_flash_module_t *module, flash_kind_t kind, size_t bytes)
+static bool goes_by_ring(const mca_coll_flash_module_t *module, const arguments_t *a, size_t bytes)
 {
     mca_coll_flash_reason_t reason;
 
-    return bytes > 0 && path_of_block(module, kind, bytes, &reason) == FLASH_RING;
+    return bytes > 0 && path_of_block(module, a, bytes, &reason) == FLASH_RING;
 }
 
 /* Whether the call is in place on all ranks, as an all-to-all is if it is on one. */
@@ -65,14 +70,14 @@ static bool all_in_place(const arguments_t *a)
 static share_t share_of(const mca_coll_flash_module_t *module, const arguments_t *a, bool may_wait,
                         mca_coll_flash_reason_t *reason)
 {
-    if (path_of_block(module, a->kind, FLASH_LONG_BLOCK, reason) != FLASH_RING) {
+    if (path_of_block(module, a, FLASH_LONG_BLOCK, reason) != FLASH_RING) {
         return NO_BLOCKS;
     }
     if (module->late && !module->holds && !may_wait) {
         *reason = FLASH_NOT_HELD;
         return NO_BLOCKS;
     }
-    if (goes_by_ring(module, a->kind, 1)) {
+    if (goes_by_ring(module, a, 1)) {
         return ALL_BLOCKS;
     }
     if (ompi_comm_size(module->comm) > FLASH_PAIRWISE_RANKS) {
@@ -108,11 +113,11 @@ static bool find_long(const mca_coll_flash_module_t *module, const arguments_t *
     bool any = false;
 
     if (side->counts == NULL) {
-        return own != a->root && goes_by_ring(module, a->kind, mca_coll_flash_block_bytes(side));
+        return own != a->root && goes_by_ring(module, a, mca_coll_flash_block_bytes(side));
     }
     for (int rank = 0; rank < ompi_comm_size(module->comm); rank++) {
         goes[rank] =
-            rank != own && goes_by_ring(module, a->kind, mca_coll_flash_bytes_of_block(side, rank));
+            rank != own && goes_by_ring(module, a, mca_coll_flash_bytes_of_block(side, rank));
         any |= goes[rank];
     }
     return any;
@@ -256,6 +261,70 @@ int mca_coll_flash_start_unequal(const mca_coll_flash_collective_t *collective, 
     return mca_coll_flash_start_bounced(collective, module, a, FLASH_FALLBACK, request);
 }
 
+/* ------------------------------------------------------------ calls that may wait for other ranks */
+
+/* share_of(), where all ranks wait for the communicator's set-up. */
+static share_t share_once_set_up(mca_coll_flash_module_t *module, const arguments_t *a,
+                                 mca_coll_flash_reason_t *reason)
+{
+    share_t share = share_of(module, a, true, reason);
+
+    if (share != NO_BLOCKS && module->late &&
+        mca_coll_flash_setup_wait(module, FLASH_SETUP_PAIRS) == FLASH_SETUP_REFUSED) {
+        *reason = FLASH_NOT_SET_UP;
+        return NO_BLOCKS;
+    }
+    return share;
+}
+
+/* The exchange goes on while the module below moves the rest, which it is given whatever becomes of the
+   exchange: the other ranks give it theirs. */
+static int block_long_blocks(const mca_coll_flash_collective_t *collective, const char *name,
+                             mca_coll_flash_module_t *module, const arguments_t *a)
+{
+    mca_coll_flash_ticket_t ticket;
+    ompi_request_t *request;
+    parts_t parts;
+    int error, error_of_rest;
+
+    mca_coll_flash_pairs_tag(module);
+    ticket = mca_coll_flash_plain_ticket(module, FLASH_RING);
+    if (!share_blocks(module, a, &parts)) {
+        return collective->block(module, a);
+    }
+    tell_parts(name, module, &parts.by_ring, &parts.rest, FLASH_SETUP_READY);
+    error = collective->start(module, ticket, &parts.by_ring, FLASH_RING, &request);
+    error_of_rest = collective->block(module, &parts.rest);
+    if (error == MPI_SUCCESS) {
+        error = mca_coll_flash_wait(request);
+    }
+    return error == MPI_SUCCESS ? error_of_rest : error;
+}
+
+int mca_coll_flash_block_unequal(const mca_coll_flash_collective_t *collective, const char *name,
+                                 mca_coll_flash_arguments_t *a, mca_coll_base_module_t *base)
+{
+    mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
+    mca_coll_flash_reason_t reason;
+    ompi_request_t *request;
+    share_t share = NO_BLOCKS;
+    int rc;
+
+    a->blocking = true;
+    if (mca_coll_flash_may_block(module, a->kind)) {
+        share = share_once_set_up(module, a, &reason);
+    }
+    if (share == NO_BLOCKS) {
+        return collective->block(module, a);
+    }
+    if (share == LONG_BLOCKS) {
+        return block_long_blocks(collective, name, module, a);
+    }
+    tell(name, module, a, FLASH_RING, FLASH_NO_REASON);
+    rc = mca_coll_flash_start_by_ring(collective, name, module, a, FLASH_SETUP_READY, &request);
+    return rc == MPI_SUCCESS ? mca_coll_flash_wait(request) : rc;
+}
+
 /* ------------------------------------------------------------ persistent requests */
 
 static int make_long_blocks(const mca_coll_flash_collective_t *collective, const char *name,
@@ -280,19 +349,11 @@ static int make_long_blocks(const mca_coll_flash_collective_t *collective, const
 static share_t share_each_time(mca_coll_flash_module_t *module, const arguments_t *a,
                                mca_coll_flash_reason_t *reason)
 {
-    bool has_id = mca_coll_flash_persistent_id_find(module);
-    share_t share = share_of(module, a, true, reason);
-
-    if (!has_id) {
+    if (!mca_coll_flash_persistent_id_find(module)) {
         *reason = FLASH_PERSISTENT_OP_IDS;
         return NO_BLOCKS;
     }
-    if (share != NO_BLOCKS && module->late &&
-        mca_coll_flash_setup_wait(module, FLASH_SETUP_PAIRS) == FLASH_SETUP_REFUSED) {
-        *reason = FLASH_NOT_SET_UP;
-        return NO_BLOCKS;
-    }
-    return share;
+    return share_once_set_up(module, a, reason);
 }
 
 int mca_coll_flash_persist_unequal(const mca_coll_flash_collective_t *collective, const char *name,

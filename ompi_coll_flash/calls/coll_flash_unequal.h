@@ -14,6 +14,10 @@
 int mca_coll_flash_start_unequal(const mca_coll_flash_collective_t *collective, const char *name,
                                  mca_coll_flash_arguments_t *arguments,
                                  mca_coll_base_module_t *base, ompi_request_t **request);
+/* The same of the blocking form. */
+int mca_coll_flash_block_unequal(const mca_coll_flash_collective_t *collective, const char *name,
+                                 mca_coll_flash_arguments_t *arguments,
+                                 mca_coll_base_module_t *base);
 /* The same of the persistent forms. */
 int mca_coll_flash_persist_unequal(const mca_coll_flash_collective_t *collective, const char *name,
                                    const mca_coll_flash_arguments_t *arguments,

@@ -85,6 +85,25 @@ int mca_coll_flash_large_alltoall(const void *sendbuf, flash_large_count_t sendc
                                                      flash_previous_of(module)->alltoall_module);
 }
 
+int mca_coll_flash_large_alltoallv(const void *sendbuf, flash_large_counts_t sendcounts,
+                                   flash_large_displs_t sdispls, MPI_Datatype sendtype,
+                                   void *recvbuf, flash_large_counts_t recvcounts,
+                                   flash_large_displs_t rdispls, MPI_Datatype recvtype,
+                                   ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+    bool in_place = sendbuf == MPI_IN_PLACE;
+
+    return flash_arrays_are_small(recvcounts, &rdispls)
+               ? mca_coll_flash_alltoallv(sendbuf,
+                                          in_place ? NULL : ompi_count_array_ptr(sendcounts),
+                                          in_place ? NULL : ompi_disp_array_ptr(sdispls), sendtype,
+                                          recvbuf, ompi_count_array_ptr(recvcounts),
+                                          ompi_disp_array_ptr(rdispls), recvtype, comm, module)
+               : flash_previous_of(module)->alltoallv(sendbuf, sendcounts, sdispls, sendtype,
+                                                      recvbuf, recvcounts, rdispls, recvtype, comm,
+                                                      flash_previous_of(module)->alltoallv_module);
+}
+
 int mca_coll_flash_large_bcast(void *buffer, flash_large_count_t count, MPI_Datatype datatype,
                                int root, ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {

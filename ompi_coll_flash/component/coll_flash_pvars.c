@@ -91,8 +91,9 @@ static void register_calls(void)
     register_count(
         "ring_bytes", FLASH_COUNT_RING_BYTES,
         "The bytes of these calls: of all ranks' blocks together, or of the one block of "
-        "a broadcast or a reduce, or of the blocks of MPI_Ialltoallv that this process receives by "
-        "the ring, or of those of MPI_Igatherv and MPI_Iscatterv that it sends or receives by the "
+        "a broadcast or a reduce, or of the blocks of MPI_(I)alltoallv that this process receives "
+        "by the ring, or of those of MPI_Igatherv and MPI_Iscatterv that it sends or receives by "
+        "the "
         "ring, counted once for each call");
     register_count("callbacks", FLASH_COUNT_CALLBACKS,
                    "Compute callbacks that have been made for them");
@@ -121,10 +122,11 @@ static void register_calls(void)
         "says why of each. Not those of MPI_Iallreduce and MPI_Ireduce of one MPI_INT by "
         "MPI_MAX or MPI_MIN, nor of MPI_Ibcast of as many bytes, which Open MPI itself makes "
         "for new communicators, and no blocking calls");
-    register_count("fallback_bytes", FLASH_COUNT_FALLBACK_BYTES,
-                   "The bytes of these calls, as of coll_flash_ring_bytes, and of the blocks of "
-                   "MPI_Ialltoallv, MPI_Igatherv and MPI_Iscatterv that fall back while others go "
-                   "by the ring");
+    register_count(
+        "fallback_bytes", FLASH_COUNT_FALLBACK_BYTES,
+        "The bytes of these calls, as of coll_flash_ring_bytes, and of the blocks of "
+        "MPI_(I)alltoallv, MPI_Igatherv and MPI_Iscatterv that fall back while others go "
+        "by the ring");
     register_count("plain_calls", FLASH_COUNT_PLAIN,
                    "Calls of <mpix_flash.h> that a plain collective has served, without overlap");
     register_count("plain_bytes", FLASH_COUNT_PLAIN_BYTES,

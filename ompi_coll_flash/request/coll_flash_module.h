@@ -9,13 +9,14 @@
 #include "job/coll_flash_job.h"
 
 /* The functions of Open MPI's that flash takes over, by the names that they have there. */
-#define FLASH_EACH_FUNCTION(each)                                                              \
-    FLASH_EACH_NON_BLOCKING(each)                                                              \
-    each(allgather) each(allgatherv) each(reduce_scatter) each(reduce_scatter_block)           \
-        each(allreduce) each(alltoall) each(bcast) each(gather_init) each(scatter_init)        \
-            each(gatherv_init) each(scatterv_init) each(allgather_init) each(allgatherv_init)  \
-                each(reduce_scatter_init) each(reduce_scatter_block_init) each(allreduce_init) \
-                    each(alltoall_init) each(alltoallv_init) each(bcast_init) each(reduce_init)
+#define FLASH_EACH_FUNCTION(each)                                                                  \
+    FLASH_EACH_NON_BLOCKING(each)                                                                  \
+    each(allgather) each(allgatherv) each(reduce_scatter) each(reduce_scatter_block)               \
+        each(allreduce) each(alltoall) each(alltoallv) each(bcast) each(gather_init)               \
+            each(scatter_init) each(gatherv_init) each(scatterv_init) each(allgather_init)         \
+                each(allgatherv_init) each(reduce_scatter_init) each(reduce_scatter_block_init)    \
+                    each(allreduce_init) each(alltoall_init) each(alltoallv_init) each(bcast_init) \
+                        each(reduce_init)
 #define FLASH_EACH_NON_BLOCKING(each)                                                              \
     each(iallgather) each(iallgatherv) each(ireduce_scatter) each(ireduce_scatter_block)           \
         each(iallreduce) each(ialltoall) each(ialltoallv) each(ibcast) each(ireduce) each(igather) \

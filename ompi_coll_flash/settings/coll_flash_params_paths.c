@@ -103,8 +103,8 @@ static void register_blocking(void)
         "blocking", blocking_values, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
         &mca_coll_flash_params.blocking,
         "Whether flash serves the blocking calls MPI_Allgather(v), MPI_Reduce_scatter(_block), "
-        "MPI_Allreduce, MPI_Alltoall and MPI_Bcast, too. auto: where the costs of blocking calls "
-        "(coll_flash_costs), which are "
+        "MPI_Allreduce, MPI_Alltoall(v) and MPI_Bcast, too. auto: where the costs of blocking "
+        "calls (coll_flash_costs), which are "
         "their times alone, say that an algorithm of flash's takes less time than Open MPI's call; "
         "coll_flash_algorithm does not count, but for fallback. yes: by the algorithm that "
         "coll_flash_algorithm names, if it can serve the call, otherwise as auto. no: not. Calls "

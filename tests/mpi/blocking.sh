@@ -11,6 +11,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 # The programs of the non-blocking calls, which block here.
 block=(-x FLASH_TEST_BLOCKING=1 --mca coll_flash_blocking yes)
 reductions=(operations big same_bits user_operations)
+unequal=(counts types signatures big many communicators)
 
 # Rings for the smallest operations, too.
 algorithm=ring
@@ -19,8 +20,10 @@ mpi_on_many -- test_allgather
 mpi_on_many -- test_reduce_scatter "${reductions[@]}" shifted_type
 mpi_on_many -- test_allreduce "${reductions[@]}"
 mpi_on_many -- test_alltoall
+mpi_on_many -- test_alltoallv "${unequal[@]}"
 mpi_on_many -- test_bcast roots types signatures big many handles_gone nothing
 mpi 3 -- test_bcast no_buffer
+mpi 3 -- test_alltoallv no_buffer
 mpi 3 --mca coll_flash_segment_bytes 4096 -- test_allreduce "${reductions[@]}"
 mpi 3 --mca coll_flash_progress off -- test_reduce_scatter "${reductions[@]}"
 long mpi 4 --mca coll_flash_progress off -- test_allgather
@@ -53,16 +56,19 @@ algorithm=auto shm=no
 # By the costs of blocking calls: each algorithm has some sizes.
 options "${block[@]:0:2}" --mca coll_flash_costs "$costs_folder/blocking"
 shm=auto
-by_costs() { # NP
+by_costs() { # NP [CASE]...: of all-to-alls with counts
     mpi "$1" -- test_allgather counts types
     mpi "$1" -- test_reduce_scatter "${reductions[@]}"
     mpi "$1" -- test_allreduce "${reductions[@]}"
     mpi "$1" -- test_alltoall counts big
+    mpi "$1" -- test_alltoallv "${unequal[@]}" "${@:2}"
+    mpi "$1" --mca coll_flash_setup call -- test_alltoallv communicators no_buffer
     mpi "$1" -- test_bcast roots big
 }
 long by_costs 2
-by_costs 3
+by_costs 3 paths # of two ranks, none has short blocks beside long ones
 shm=no
+mpi 3 --mca coll_flash_progress off -- test_alltoallv many communicators
 
 # What is counted; order; errors; what Open MPI calls itself.
 options

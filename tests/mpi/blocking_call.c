@@ -9,9 +9,9 @@
 
 const char *const blocking_names[KINDS] = {
     "MPI_Allgather", "MPI_Allgatherv", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
-    "MPI_Alltoall",  "MPI_Bcast",      "MPI_Allreduce"};
+    "MPI_Alltoall",  "MPI_Alltoallv",  "MPI_Bcast",          "MPI_Allreduce"};
 
-enum { ALLTOALL = 4, BCAST };
+enum { ALLTOALL = 4, ALLTOALLV, BCAST };
 
 static int64_t element(int rank, int index)
 {
@@ -26,6 +26,11 @@ static int64_t sum_of(int ranks, int index)
 static bool gathers(const call_t *call)
 {
     return call->kind < 2;
+}
+
+static bool exchanges(const call_t *call)
+{
+    return call->kind == ALLTOALL || call->kind == ALLTOALLV;
 }
 
 /* The last rank's, which is no neighbour of the first one's on a longer ring. */
@@ -70,6 +75,9 @@ int blocking_run(const call_t *c, int own)
         return MPI_Reduce_scatter_block(c->send, c->recv, COUNT, MPI_INT64_T, MPI_SUM, c->comm);
     case ALLTOALL:
         return MPI_Alltoall(c->send, COUNT, MPI_INT64_T, c->recv, COUNT, MPI_INT64_T, c->comm);
+    case ALLTOALLV:
+        return MPI_Alltoallv(c->send, c->counts, c->displs, MPI_INT64_T, c->recv, c->counts,
+                             c->displs, MPI_INT64_T, c->comm);
     case BCAST:
         return MPI_Bcast(c->recv, c->ranks * COUNT, MPI_INT64_T, root_of(c), c->comm);
     default:
@@ -79,10 +87,10 @@ int blocking_run(const call_t *c, int own)
 
 static int64_t wanted_of(const call_t *call, int index)
 {
-    return gathers(call)            ? element(index / COUNT, index % COUNT)
-           : call->kind == ALLTOALL ? element(index / COUNT, call->rank * COUNT + index % COUNT)
-           : call->kind == BCAST    ? element(root_of(call), index)
-                                    : sum_of(call->ranks, index);
+    return gathers(call)         ? element(index / COUNT, index % COUNT)
+           : exchanges(call)     ? element(index / COUNT, call->rank * COUNT + index % COUNT)
+           : call->kind == BCAST ? element(root_of(call), index)
+                                 : sum_of(call->ranks, index);
 }
 
 void blocking_check(const call_t *call)

@@ -41,9 +41,7 @@ static bool may_block(const operation_t *operation)
     bool form =
         !operation->rooted || (operation->gathers && !operation->collects && !operation->deals);
 
-    bool pairs = operation->exchanges && operation->unequal;
-
-    return form && !pairs && !operation->compute && !operation->persistent;
+    return form && !operation->compute && !operation->persistent;
 }
 
 /*
