@@ -133,10 +133,14 @@ static uint64_t cost_of(mca_coll_flash_path_t path, const mca_coll_flash_call_t 
 static mca_coll_flash_path_t cheapest(const mca_coll_flash_call_t *call, const place_t *place)
 {
     mca_coll_flash_path_t best = FLASH_FALLBACK;
+    uint64_t least = cost_of(best, call, place);
 
     for (mca_coll_flash_path_t path = FLASH_FALLBACK + 1; path < FLASH_PATHS; path++) {
-        if (cost_of(path, call, place) < cost_of(best, call, place)) {
+        uint64_t cost = cost_of(path, call, place);
+
+        if (cost < least) {
             best = path;
+            least = cost;
         }
     }
     return best;
@@ -187,13 +191,49 @@ mca_coll_flash_path_t mca_coll_flash_find_path(const mca_coll_flash_call_t *call
                                                const mca_coll_flash_module_t *module,
                                                mca_coll_flash_reason_t *reason)
 {
+    const place_t place = place_of(module);
+
+    return choose(call, &place, reason);
+}
+
+/* Whether the call goes by the ring if each block has so many bytes. */
+static bool block_goes_by_ring(mca_coll_flash_call_t call, size_t bytes, const place_t *place)
+{
+    mca_coll_flash_reason_t reason;
+
+    call.bytes = bytes * place->ranks;
+    return choose(&call, place, &reason) == FLASH_RING;
+}
+
+static size_t ring_from(const mca_coll_flash_call_t *call, const place_t *place)
+{
+    size_t shorter = 0, longer = FLASH_LONG_BLOCK;
+
+    if (!block_goes_by_ring(*call, longer, place)) {
+        return SIZE_MAX;
+    }
+    while (longer - shorter > 1) {
+        size_t between = shorter + (longer - shorter) / 2;
+
+        if (block_goes_by_ring(*call, between, place)) {
+            longer = between;
+        } else {
+            shorter = between;
+        }
+    }
+    return longer;
+}
+
+size_t mca_coll_flash_ring_from(const mca_coll_flash_call_t *call,
+                                const mca_coll_flash_module_t *module)
+{
     const mca_coll_flash_settings_t blocking = mca_coll_flash_blocking_settings(&module->settings);
     place_t place = place_of(module);
 
     if (call->blocking) {
         place.settings = &blocking;
     }
-    return choose(call, &place, reason);
+    return ring_from(call, &place);
 }
 
 mca_coll_flash_setup_kind_t mca_coll_flash_needed_setup(const mca_coll_flash_module_t *module,
@@ -260,17 +300,6 @@ bool mca_coll_flash_may_block(const mca_coll_flash_module_t *module, flash_kind_
             mca_coll_flash_has_costs(module->on_node, mca_coll_flash_cost_call(kind, true)));
 }
 
-mca_coll_flash_settings_t
-mca_coll_flash_blocking_settings(const mca_coll_flash_settings_t *settings)
-{
-    mca_coll_flash_settings_t blocking = *settings;
-
-    if (settings->blocking == FLASH_BLOCKING_AUTO && settings->algorithm != FLASH_FALLBACK) {
-        blocking.algorithm = FLASH_AUTO;
-    }
-    return blocking;
-}
-
 mca_coll_flash_path_t mca_coll_flash_choose_blocking_path(const mca_coll_flash_call_t *call,
                                                           mca_coll_flash_module_t *module,
                                                           const mca_coll_flash_settings_t *settings)
@@ -330,37 +359,6 @@ static const char *call_with_counts(const mca_coll_flash_call_t *call)
     }
 }
 
-/* Whether a block of so many bytes goes by the ring, if blocks of such a call have lengths of their own. */
-static bool block_goes_by_ring(const mca_coll_flash_call_t *call, size_t bytes,
-                               const place_t *place)
-{
-    mca_coll_flash_call_t of_such_blocks = *call;
-    mca_coll_flash_reason_t reason;
-
-    of_such_blocks.bytes = bytes * place->ranks;
-    return choose(&of_such_blocks, place, &reason) == FLASH_RING;
-}
-
-/* The shortest block that does, where longer ones do. */
-static void explain_blocks(const mca_coll_flash_call_t *call, const place_t *place, FILE *text)
-{
-    size_t shorter = 0, longer = FLASH_LONG_BLOCK;
-
-    if (!block_goes_by_ring(call, longer, place)) {
-        return;
-    }
-    while (longer - shorter > 1) {
-        size_t between = shorter + (longer - shorter) / 2;
-
-        if (block_goes_by_ring(call, between, place)) {
-            longer = between;
-        } else {
-            shorter = between;
-        }
-    }
-    fprintf(text, "of %s: ring for blocks of %zu bytes and more\n", call_with_counts(call), longer);
-}
-
 void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, bool node,
                             FILE *text)
 {
@@ -390,8 +388,10 @@ void mca_coll_flash_explain(const mca_coll_flash_call_t *call, uint32_t ranks, b
     if (call->blocking) {
         fprintf(text, "blocking %s\n", mca_coll_flash_blocking_names[settings.blocking]);
     }
-    if (call_with_counts(call) != NULL && call->reason == FLASH_NO_REASON) {
-        explain_blocks(call, &place, text);
+    if (call_with_counts(call) != NULL && call->reason == FLASH_NO_REASON &&
+        ring_from(call, &place) != SIZE_MAX) {
+        fprintf(text, "of %s: ring for blocks of %zu bytes and more\n", call_with_counts(call),
+                ring_from(call, &place));
     }
     mca_coll_flash_print_path(text, chosen, reason);
 }

@@ -75,21 +75,21 @@ mca_coll_flash_path_t mca_coll_flash_choose_path(const mca_coll_flash_call_t *ca
 /* The set-up that the extension's calls of that kind need. */
 mca_coll_flash_setup_kind_t mca_coll_flash_needed_setup(const mca_coll_flash_module_t *module,
                                                         flash_kind_t kind);
-/* As far as costs and parameters decide, without counting and saying so; and why it is not the ring. Of a
-   blocking call, with the settings below. */
+/* As far as costs and parameters decide, without counting and saying so; and why it is not the ring. */
 mca_coll_flash_path_t mca_coll_flash_find_path(const mca_coll_flash_call_t *call,
                                                const mca_coll_flash_module_t *module,
                                                mca_coll_flash_reason_t *reason);
+/*
+ * Of calls that the ring serves, or else the fallback: the bytes from which on a block goes by the ring, if
+ * all blocks of the call have so many. Costs are linear, so that all longer ones do, up to FLASH_LONG_BLOCK.
+ * SIZE_MAX: none does. call->bytes does not count.
+ */
+size_t mca_coll_flash_ring_from(const mca_coll_flash_call_t *call,
+                                const mca_coll_flash_module_t *module);
 /* Whether an algorithm of flash's may serve the module's blocking calls of that kind: a quick no. */
 bool mca_coll_flash_may_block(const mca_coll_flash_module_t *module, flash_kind_t kind);
 /*
- * What holds for a blocking call: the module's settings; by costs alone, unless coll_flash_blocking
- * says that blocking calls go as non-blocking ones do.
- */
-mca_coll_flash_settings_t
-mca_coll_flash_blocking_settings(const mca_coll_flash_settings_t *settings);
-/*
- * As mca_coll_flash_choose_path(), of a blocking call, with those settings. A call that falls back is
+ * As mca_coll_flash_choose_path(), of a blocking call, with mca_coll_flash_blocking_settings(). A call that falls back is
  * not counted, and nothing is said of it: many programs make hardly any other calls.
  */
 mca_coll_flash_path_t

@@ -41,23 +41,28 @@ typedef enum share {
     ALL_BLOCKS   /* go by flash */
 } share_t;
 
-/* By what a block of that length goes. */
-static mca_coll_flash_path_t path_of_block(const mca_coll_flash_module_t *module,
-                                           const arguments_t *a, size_t bytes,
-                                           mca_coll_flash_reason_t *reason)
+/* The bytes from which on a block goes by flash. */
+static size_t ring_from(mca_coll_flash_module_t *module, const arguments_t *a)
 {
-    mca_coll_flash_call_t call = {.kind = a->kind,
-                                  .blocking = a->blocking,
-                                  .bytes = bytes * (size_t) ompi_comm_size(module->comm)};
+    size_t *known = &module->ring_from[mca_coll_flash_cost_call(a->kind, a->blocking)];
 
-    return mca_coll_flash_find_path(&call, module, reason);
+    if (*known == 0) {
+        *known = mca_coll_flash_ring_from(
+            &(mca_coll_flash_call_t){.kind = a->kind, .blocking = a->blocking}, module);
+    }
+    return *known;
 }
 
-static bool goes_by_ring(const mca_coll_flash_module_t *module, const arguments_t *a, size_t bytes)
+/* Why no block does. */
+static mca_coll_flash_reason_t why_none(const mca_coll_flash_module_t *module, const arguments_t *a)
 {
     mca_coll_flash_reason_t reason;
 
-    return bytes > 0 && path_of_block(module, a, bytes, &reason) == FLASH_RING;
+    (void) mca_coll_flash_find_path(
+        &(mca_coll_flash_call_t){.kind = a->kind,
+                                 .bytes = FLASH_LONG_BLOCK * (size_t) ompi_comm_size(module->comm)},
+        module, &reason);
+    return reason;
 }
 
 /* Whether the call is in place on all ranks, as an all-to-all is if it is on one. */
@@ -67,17 +72,21 @@ static bool all_in_place(const arguments_t *a)
 }
 
 /* `may_wait`: for the communicator's set-up, in this call. `reason`: of calls that fall back. */
-static share_t share_of(const mca_coll_flash_module_t *module, const arguments_t *a, bool may_wait,
+static share_t share_of(mca_coll_flash_module_t *module, const arguments_t *a, bool may_wait,
                         mca_coll_flash_reason_t *reason)
 {
-    if (path_of_block(module, a, FLASH_LONG_BLOCK, reason) != FLASH_RING) {
+    size_t from = ring_from(module, a);
+
+    if (from == SIZE_MAX) {
+        *reason =
+            a->blocking ? FLASH_NO_REASON : why_none(module, a); /* of the former nothing is said */
         return NO_BLOCKS;
     }
     if (module->late && !module->holds && !may_wait) {
         *reason = FLASH_NOT_HELD;
         return NO_BLOCKS;
     }
-    if (goes_by_ring(module, a, 1)) {
+    if (from == 1) {
         return ALL_BLOCKS;
     }
     if (ompi_comm_size(module->comm) > FLASH_PAIRWISE_RANKS) {
@@ -106,18 +115,18 @@ typedef struct parts {
 
 /* Of a side: which blocks of other ranks go by flash, and whether there are any. A side of one block has
    that of this rank, which is another one's, too, unless this rank is the root. */
-static bool find_long(const mca_coll_flash_module_t *module, const arguments_t *a,
+static bool find_long(mca_coll_flash_module_t *module, const arguments_t *a,
                       const mca_coll_flash_layout_t *side, bool goes[])
 {
     int own = ompi_comm_rank(module->comm);
+    size_t from = ring_from(module, a);
     bool any = false;
 
     if (side->counts == NULL) {
-        return own != a->root && goes_by_ring(module, a, mca_coll_flash_block_bytes(side));
+        return own != a->root && mca_coll_flash_block_bytes(side) >= from;
     }
     for (int rank = 0; rank < ompi_comm_size(module->comm); rank++) {
-        goes[rank] =
-            rank != own && goes_by_ring(module, a, mca_coll_flash_bytes_of_block(side, rank));
+        goes[rank] = rank != own && mca_coll_flash_bytes_of_block(side, rank) >= from;
         any |= goes[rank];
     }
     return any;
@@ -141,8 +150,7 @@ static void share_side(flash_counts_t *by_ring, flash_counts_t *rest, int ranks,
  * The block that stays on this rank goes with those that leave or arrive by flash, if there are any.
  * False: there are none.
  */
-static bool share_blocks(const mca_coll_flash_module_t *module, const arguments_t *a,
-                         parts_t *parts)
+static bool share_blocks(mca_coll_flash_module_t *module, const arguments_t *a, parts_t *parts)
 {
     int ranks = ompi_comm_size(module->comm), own = ompi_comm_rank(module->comm);
     mca_coll_flash_layout_t sent = mca_coll_flash_sent_layout(a);

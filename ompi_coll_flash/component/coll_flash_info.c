@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "settings/coll_flash_costs.h"
 
@@ -152,6 +153,7 @@ static flash_info_text_t changed(opal_infosubscriber_t *object, flash_info_text_
     }
     if (module != NULL) {
         *setting(&module->settings, key) = value;
+        memset(module->ring_from, 0, sizeof(module->ring_from));
     }
     return text;
 }

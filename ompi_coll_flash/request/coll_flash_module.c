@@ -24,6 +24,7 @@ static void module_construct(mca_coll_flash_module_t *module)
         atomic_init(&module->setups[kind], FLASH_SETUP_NONE);
     }
     memset(&module->previous, 0, sizeof(module->previous));
+    memset(module->ring_from, 0, sizeof(module->ring_from));
     module->sequence = 0;
     memset(module->taken, 0, sizeof(module->taken));
     memset(module->persistent_free, 0xff, sizeof(module->persistent_free));
@@ -90,4 +91,15 @@ mca_coll_flash_settings_t mca_coll_flash_settings_of_parameters(void)
                                        .pinned_bytes = params->pinned_bytes,
                                        .pieces = 1,
                                        .callback_thread = params->callback_thread};
+}
+
+mca_coll_flash_settings_t
+mca_coll_flash_blocking_settings(const mca_coll_flash_settings_t *settings)
+{
+    mca_coll_flash_settings_t blocking = *settings;
+
+    if (settings->blocking == FLASH_BLOCKING_AUTO && settings->algorithm != FLASH_FALLBACK) {
+        blocking.algorithm = FLASH_AUTO;
+    }
+    return blocking;
 }

@@ -7,6 +7,7 @@
 #define COLL_FLASH_MODULE_H
 
 #include "job/coll_flash_job.h"
+#include "settings/coll_flash_costs.h"
 
 /* The functions of Open MPI's that flash takes over, by the names that they have there. */
 #define FLASH_EACH_FUNCTION(each)                                                                  \
@@ -56,6 +57,12 @@ typedef struct mca_coll_flash_settings {
 
 /* Of a communicator without info keys. */
 mca_coll_flash_settings_t mca_coll_flash_settings_of_parameters(void);
+/*
+ * What holds for a blocking call: the module's settings; by costs alone, unless coll_flash_blocking
+ * says that blocking calls go as non-blocking ones do.
+ */
+mca_coll_flash_settings_t
+mca_coll_flash_blocking_settings(const mca_coll_flash_settings_t *settings);
 
 /*
  * What an operation by messages of flash's own needs, see ring/coll_flash_setup.h: one that goes around
@@ -89,6 +96,9 @@ typedef struct mca_coll_flash_module {
     bool rdma;
     size_t address_bytes;
     mca_coll_flash_settings_t settings; /* changed by the user's collective calls alone */
+    /* What mca_coll_flash_ring_from() says of calls with counts, once it is asked for; 0: not yet. Changed
+       by the user's collective calls alone. */
+    size_t ring_from[FLASH_COST_CALLS];
     uint64_t recv_tag, send_tag; /* this communicator's part of the tags, see coll_flash_tags.c */
     uint32_t sequence;           /* operations started; collective calls are ordered by the user */
     /* A bit for each operation id of a call that is under way, and the calls that wait for theirs,

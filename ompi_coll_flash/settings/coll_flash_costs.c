@@ -181,11 +181,12 @@ uint64_t mca_coll_flash_cost(bool node, size_t call, mca_coll_flash_path_t path,
                              uint32_t ranks)
 {
     const cost_t *row = &table[node][call][path];
-    uint64_t sent = sent_bytes((flash_kind_t) (call % FLASH_COST_KINDS), bytes, ranks);
+    uint64_t sent;
 
     if (!row->known || is_left_out(node, call, path, bytes, ranks)) {
         return FLASH_NO_COST;
     }
+    sent = sent_bytes((flash_kind_t) (call % FLASH_COST_KINDS), bytes, ranks);
     if (row->byte_ps > 0 && sent > UINT64_MAX / 4 / row->byte_ps) {
         return UINT64_MAX / 2;
     }
