@@ -81,15 +81,17 @@ mca_coll_flash_path_t mca_coll_flash_find_path(const mca_coll_flash_call_t *call
                                                mca_coll_flash_reason_t *reason);
 /*
  * Of calls that the ring serves, or else the fallback: the bytes from which on a block goes by the ring, if
- * all blocks of the call have so many. Costs are linear, so that all longer ones do, up to FLASH_LONG_BLOCK.
- * SIZE_MAX: none does. call->bytes does not count.
+ * all blocks of the call have so many. Costs are linear, but for fractions of a nanosecond, so that longer
+ * ones do, too. SIZE_MAX: none of FLASH_LONG_BLOCK bytes does. call->bytes does not count. The same on all
+ * ranks, as all that costs depend on is: both ends of a block go by it.
  */
 size_t mca_coll_flash_ring_from(const mca_coll_flash_call_t *call,
                                 const mca_coll_flash_module_t *module);
 /* Whether an algorithm of flash's may serve the module's blocking calls of that kind: a quick no. */
 bool mca_coll_flash_may_block(const mca_coll_flash_module_t *module, flash_kind_t kind);
 /*
- * As mca_coll_flash_choose_path(), of a blocking call, with mca_coll_flash_blocking_settings(). A call that falls back is
+ * As mca_coll_flash_choose_path(), of a blocking call, with mca_coll_flash_blocking_settings(). A call that
+ * falls back is
  * not counted, and nothing is said of it: many programs make hardly any other calls.
  */
 mca_coll_flash_path_t

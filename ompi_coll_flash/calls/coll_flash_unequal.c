@@ -41,8 +41,8 @@ typedef enum share {
     ALL_BLOCKS   /* go by flash */
 } share_t;
 
-/* The bytes from which on a block goes by flash. */
-static size_t ring_from(mca_coll_flash_module_t *module, const arguments_t *a)
+/* The bytes from which on a block goes by flash, which the module knows from its first such call on. */
+static size_t known_ring_from(mca_coll_flash_module_t *module, const arguments_t *a)
 {
     size_t *known = &module->ring_from[mca_coll_flash_cost_call(a->kind, a->blocking)];
 
@@ -75,7 +75,7 @@ static bool all_in_place(const arguments_t *a)
 static share_t share_of(mca_coll_flash_module_t *module, const arguments_t *a, bool may_wait,
                         mca_coll_flash_reason_t *reason)
 {
-    size_t from = ring_from(module, a);
+    size_t from = known_ring_from(module, a);
 
     if (from == SIZE_MAX) {
         *reason =
@@ -119,7 +119,7 @@ static bool find_long(mca_coll_flash_module_t *module, const arguments_t *a,
                       const mca_coll_flash_layout_t *side, bool goes[])
 {
     int own = ompi_comm_rank(module->comm);
-    size_t from = ring_from(module, a);
+    size_t from = known_ring_from(module, a);
     bool any = false;
 
     if (side->counts == NULL) {
@@ -271,7 +271,7 @@ int mca_coll_flash_start_unequal(const mca_coll_flash_collective_t *collective, 
 
 /* ------------------------------------------------------------ calls that may wait for other ranks */
 
-/* share_of(), where all ranks wait for the communicator's set-up. */
+/* share_of(); where some blocks are to go by flash, all ranks wait for the communicator's set-up. */
 static share_t share_once_set_up(mca_coll_flash_module_t *module, const arguments_t *a,
                                  mca_coll_flash_reason_t *reason)
 {

@@ -93,8 +93,7 @@ static void register_calls(void)
         "The bytes of these calls: of all ranks' blocks together, or of the one block of "
         "a broadcast or a reduce, or of the blocks of MPI_(I)alltoallv that this process receives "
         "by the ring, or of those of MPI_Igatherv and MPI_Iscatterv that it sends or receives by "
-        "the "
-        "ring, counted once for each call");
+        "the ring, counted once for each call");
     register_count("callbacks", FLASH_COUNT_CALLBACKS,
                    "Compute callbacks that have been made for them");
     register_count("pairwise_calls", FLASH_COUNT_PAIRWISE,

@@ -61,7 +61,7 @@ static void register_order(void)
         &mca_coll_flash_params.setup,
         "When processes open UCX and tell each other its addresses. init: in MPI_Init. call: with "
         "the first call on each communicator that the ring or the pairwise algorithm is to serve; "
-        "until then MPI_Init costs what the ranks' agreement costs. An MPI_Ialltoallv, "
+        "until then MPI_Init costs what the ranks' agreement costs. An MPI_(I)alltoallv, "
         "MPI_Igatherv or MPI_Iscatterv that may have blocks for the ring is such a call, whatever "
         "its blocks. Non-blocking calls do not "
         "wait for that: they start when all ranks have made the first call. Blocking calls, the "

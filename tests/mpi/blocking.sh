@@ -66,7 +66,7 @@ by_costs() { # NP [CASE]...: of all-to-alls with counts
     mpi "$1" -- test_bcast roots big
 }
 long by_costs 2
-by_costs 3 paths # of two ranks, none has short blocks beside long ones
+by_costs 3 paths # which has calls that are shared; two ranks, on which little is left to share, have none
 shm=no
 mpi 3 --mca coll_flash_progress off -- test_alltoallv many communicators
 
@@ -98,6 +98,10 @@ mpi 3 --mca coll_flash_blocking no --mca coll_flash_costs "$costs_folder/blockin
 call='Allgather of 72000 bytes on communicator [0-9]*'
 point 'coll_flash_verbose 2: a blocking call that flash serves' says 3 "$call: ring$" 3 --mca coll_flash_verbose 2 \
     --mca coll_flash_costs "$costs_folder/blocking" -- test_blocking served
+point 'coll_flash_verbose 2: one that flash serves a part of' \
+    says + 'Alltoallv of [0-9]* bytes on communicator 0: ring ([0-9]* bytes of short blocks fall back)' 3 \
+    --mca coll_flash_verbose 2 -x FLASH_TEST_BLOCKING=1 --mca coll_flash_costs "$costs_folder/blocking" -- \
+    test_alltoallv paths
 point 'coll_flash_verbose 2: nothing of one that flash does not serve' says 0 ' \(Allg\|Allr\|Reduce_\).* of .* bytes' 3 \
     --mca coll_flash_verbose 2 -- test_blocking passed_on
 # A buffer in device memory that flash cannot move may be one that Open MPI can.

@@ -11,7 +11,7 @@ const char *const blocking_names[KINDS] = {
     "MPI_Allgather", "MPI_Allgatherv", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block",
     "MPI_Alltoall",  "MPI_Alltoallv",  "MPI_Bcast",          "MPI_Allreduce"};
 
-enum { ALLTOALL = 4, ALLTOALLV, BCAST };
+enum { ALLTOALL = 4, BCAST = 6 };
 
 static int64_t element(int rank, int index)
 {
@@ -30,7 +30,7 @@ static bool gathers(const call_t *call)
 
 static bool exchanges(const call_t *call)
 {
-    return call->kind == ALLTOALL || call->kind == ALLTOALLV;
+    return call->kind == ALLTOALL || call->kind == BLOCKING_ALLTOALLV;
 }
 
 /* The last rank's, which is no neighbour of the first one's on a longer ring. */
@@ -75,7 +75,7 @@ int blocking_run(const call_t *c, int own)
         return MPI_Reduce_scatter_block(c->send, c->recv, COUNT, MPI_INT64_T, MPI_SUM, c->comm);
     case ALLTOALL:
         return MPI_Alltoall(c->send, COUNT, MPI_INT64_T, c->recv, COUNT, MPI_INT64_T, c->comm);
-    case ALLTOALLV:
+    case BLOCKING_ALLTOALLV:
         return MPI_Alltoallv(c->send, c->counts, c->displs, MPI_INT64_T, c->recv, c->counts,
                              c->displs, MPI_INT64_T, c->comm);
     case BCAST:

@@ -12,7 +12,7 @@
 
 /* Elements of a block, MPI_INT64_T; and kinds of calls, of which the first two gather
    and the last one is an allreduce. */
-enum { COUNT = 3000, KINDS = 8 };
+enum { COUNT = 3000, BLOCKING_ALLTOALLV = 5, KINDS = 8 };
 
 extern const char *const blocking_names[KINDS];
 

@@ -222,7 +222,8 @@ point 'two ranks, one of any size: falls back' chooses 'falls back (the ring has
 point 'two ranks, a blocking allreduce of any size: falls back' \
     chooses 'falls back (the ring has no cost' blocking_allreduce 256M 2
 point 'four ranks, a large blocking all-to-all: the ring' chooses ring blocking_alltoall 8M 4
-point 'more than four ranks, one of any size: falls back' chooses 'falls back (the ring has no cost' blocking_alltoall 256M 5
+point 'eight ranks, likewise: the ring' chooses ring blocking_alltoall 8M 8
+point 'more than eight ranks, one of any size: falls back' chooses 'falls back (the ring has no cost' blocking_alltoall 256M 9
 of_file=$costs_folder/blocking point 'a file of costs, two ranks, a blocking broadcast: the ring' \
     chooses ring blocking_bcast 1M 2 node
 point 'coll_flash_verbose 2: reductions around the ring' \

@@ -122,7 +122,7 @@ point 'calls that are shared with the fallback, UCX is not usable on one rank: b
     shared_refused test_alltoallv counts many communicators
 point 'likewise, gathers and scatters' shared_refused test_gatherv roots many communicators
 shared+=(--mca coll_flash_costs "$costs_folder/blocking" -x FLASH_TEST_BLOCKING=1)
-point 'likewise, blocking calls' shared_refused test_alltoallv counts many communicators
+point 'blocking calls that would be shared, likewise: all of them fall back' shared_refused test_alltoallv counts many communicators
 # Open MPI takes libnbc's tags at times that differ from rank to rank.
 mpi 3 --mca coll_flash_setup call -- test_allreduce beside_idup
 

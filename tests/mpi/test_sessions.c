@@ -107,20 +107,26 @@ typedef struct opened {
     MPI_Comm comm;
 } opened_t;
 
+/* What the process ends with if a session cannot be had: of the first one, failure. */
+static volatile sig_atomic_t status_without = EXIT_FAILURE;
+
 static void give_up(int number)
 {
     (void) number;
-    _exit(failures > 0 ? EXIT_FAILURE : NOT_OPENED);
+    _exit(failures > 0 ? EXIT_FAILURE : status_without);
 }
 
-static opened_t open_session(void)
+/* Within so many seconds, if not 0. */
+static opened_t open_session(unsigned seconds)
 {
     opened_t opened;
     MPI_Group group;
 
+    alarm(seconds);
     if (MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &opened.session) != MPI_SUCCESS) {
         give_up(0);
     }
+    alarm(0);
     MPI_Group_from_session_pset(opened.session, "mpi://WORLD", &group);
     MPI_Comm_create_from_group(group, "flash-test", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL,
                                &opened.comm);
@@ -173,7 +179,7 @@ int main(int argc, char **argv)
         MPI_Init(&argc, &argv);
     }
     signal(SIGALRM, give_up);
-    opened = open_session();
+    opened = open_session(0);
     use_session(&opened);
     if (around) {
         check_type(false);
@@ -192,9 +198,8 @@ int main(int argc, char **argv)
     }
     close_session(&opened);
     if (strcmp(how, "again") == 0) {
-        alarm(argc > 2 ? (unsigned) atoi(argv[2]) : 0);
-        opened = open_session();
-        alarm(0);
+        status_without = NOT_OPENED;
+        opened = open_session(argc > 2 ? (unsigned) atoi(argv[2]) : 0);
         use_session(&opened);
         close_session(&opened);
     }
