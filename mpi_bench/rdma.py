@@ -159,11 +159,12 @@ def table(points):
                                    for _, text in GROUPS for case in cases)]
 
 
-def source_of(points):
+def source_of(options, points):
     """How, where and when: the first lines of the table's file."""
     yield ("The time of the call alone, divided by that of the faster of Open MPI's own calls by pml ucx; lowest and highest "
            "run. Medians of {} runs. Two emulated guests of one core with software RoCE (tests/rdma). "
-           "mpi_bench/rdma.py.".format(count_runs(points, COLUMNS[:3])))
+           "mpi_bench/rdma.py{}.".format(count_runs(points, COLUMNS[:3]),
+                                         "".join(" --mca " + setting for setting in options.mca)))
     yield where_and_when(points)
 
 
@@ -197,7 +198,7 @@ def main():
         add_point(options, points, COLUMNS, point)
     if not points:
         raise SystemExit("rdma: there are no points")
-    write_table(options, source_of(points), table(points))
+    write_table(options, source_of(options, points), table(points))
 
 
 main()
