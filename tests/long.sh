@@ -30,6 +30,7 @@ recdbl          calls by recursive doubling and pairwise ones, likewise
 extension       the calls of <mpix_flash.h>, on further ranks
 requests        requests and memory, likewise
 waits           deaths and faults, which are noticed after seconds; emulated hosts
+mpich           the tests of collectives that MPICH has, with flash: 22 MB of sources
 programs        PETSc, Quantum ESPRESSO and CP2K, with flash and without: 200 MB of packages
 launchers       Slurm on emulated hosts; ranks in containers of all kinds: a job for each
 random-0        100,000 random operations
@@ -149,6 +150,11 @@ run_slice() {
         # Without the right to install Slurm, its script skips what it cannot start.
         ./install-deps.sh munge slurmctld slurmd slurm-client || :
         all_of cluster slurm.sh && all_of mpi containers.sh
+        ;;
+    mpich)
+        # Where the sources cannot be had, its script skips them.
+        local tests
+        tests=$(tests/mpi/mpich-tests.sh "$folder/mpich-tests") || (($? == 77)) && MPICH_TESTS=$tests all_of mpi mpich.sh
         ;;
     programs)
         # Without the right to install packages, its script skips what is not there.

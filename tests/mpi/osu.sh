@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# The OSU micro-benchmarks, unchanged, with their own validation, and around the ring.
+# The OSU micro-benchmarks, unchanged, with their own validation: every collective that flash serves, around the ring.
 #
-# They are not Debian's: they are taken from the directory OSU, if that is set, or from PATH.
+# They are not Debian's: they are taken from the directory OSU, of OSU's sources as they were built, or from PATH.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2154 # variables of runner.bash
 set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
-options --mca coll_flash_algorithm ring
+options --mca coll_flash_algorithm ring --mca coll_flash_blocking yes
 
 find_program() {
     if [[ -n ${OSU:-} ]]; then
-        realpath -e "$OSU/$1"
+        find "$(realpath -e "$OSU")" -name "$1" -type f -perm /111 ! -path '*/.libs/*' | grep .
     else
         command -v "$1"
     fi
@@ -37,9 +37,15 @@ if [[ -z ${OSU:-} ]] && ! command -v osu_iallgather >/dev/null; then
     exit 0
 fi
 
-for program in osu_iallgather osu_iallgatherv osu_ireduce_scatter osu_ireduce_scatter_block; do
+for call in allgather allgatherv allreduce alltoall alltoallv bcast reduce_scatter reduce_scatter_block; do
     for np in 2 3 4; do
-        point "np $np: $program" validates "$np" "$program"
+        point "np $np: osu_$call" validates "$np" "osu_$call"
+        point "np $np: osu_i$call" validates "$np" "osu_i$call"
+    done
+done
+for call in igather igatherv ireduce iscatter iscatterv; do
+    for np in 2 3 4; do
+        point "np $np: osu_$call" validates "$np" "osu_$call"
     done
 done
 
