@@ -1,4 +1,4 @@
-"""lab.py: runs the installed benchmarks for goals.py and papers.py, on emulated hosts or on this one.
+"""lab.py: runs benchmarks for the other programs of this folder, on emulated hosts or on this one.
 
 Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 """
@@ -77,6 +77,7 @@ class Lab:
     """Runs the installed benchmarks, on this host or on emulated ones."""
 
     busy = 0  # percent of the machine's cores, in the latest run
+    said = ""  # on standard error, likewise
 
     def __init__(self, prefix, runs=None):
         self.runs = runs
@@ -105,6 +106,7 @@ class Lab:
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
         busy, whole = (after - start for after, start in zip(processor_time(), before))
         self.busy = 100 * busy / max(whole, 1)
+        self.said = done.stderr
         if done.returncode != 0:
             sys.exit("lab: failed: {}\n{}".format(" ".join(command), done.stderr))
         return done.stdout
@@ -112,6 +114,12 @@ class Lab:
     def hosts(self, count, program, arguments, options=(), served=True):
         launcher = [os.path.join(TOP, "tests", "cluster", "hosts"), "-n", str(count), *options]
         return self._run(launcher + self._mca(served) + ["--"], program, arguments)
+
+    def hosts_of_mpich(self, count, program, arguments, options=(), launcher=None):
+        """Runs a program built with MPICH, or with another MPI that MPICH's launcher can start."""
+        command = [os.path.join(TOP, "tests", "cluster", "hosts"), "-l", "mpich", "-n", str(count), *options, "--"]
+        return self._run(["timeout", "300", "env", "MPIEXEC_MPICH=" + (launcher or "mpiexec.mpich"), *command],
+                         program, arguments)
 
     def here(self, ranks, program, arguments, options=(), served=True):
         launcher = ["mpirun", "-np", str(ranks), "--oversubscribe", "--bind-to", "none",

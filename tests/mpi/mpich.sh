@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
-# MPICH's own tests of collectives, unchanged, with flash below them: what MPICH's list of tests names, with as many
-# ranks, blocking, non-blocking and persistent. They are not Debian's packages: mpich-tests.sh builds them from Debian's
-# sources, in a folder that MPICH_TESTS names here. tests/long.sh runs this script; it is not among the scripts of
-# `make check`.
-#
-# A test that fails without flash, too, is skipped.
+# MPICH's own tests of collectives with flash below them: what MPICH's list of tests names, with as many ranks, blocking,
+# non-blocking and persistent. Debian has no package of them: mpich-tests.sh builds them from Debian's sources, in a
+# folder that MPICH_TESTS names here. tests/long.sh runs this script; it is not among the scripts of `make check`.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2034,SC2154 # variables of runner.bash
@@ -12,55 +9,56 @@ set -euo pipefail
 # shellcheck source=/dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/runner.bash"
 
-if [[ ! -d ${MPICH_TESTS-} ]]; then
+if [[ -z ${MPICH_TESTS-} ]]; then
     skip "MPICH's tests" 'no folder MPICH_TESTS: tests/mpi/mpich-tests.sh builds one'
     plan
     exit 0
 fi
 
 options --mca coll_flash_blocking yes --mca coll_flash_summary 1
-: >"$scratch/served"
+touch "$scratch"/served-{ring,recdbl,shm}
 
-# has_no_errors NP PROGRAM [ARGUMENT]...: one rank says so, and the job ends with 0.
-has_no_errors() {
-    run "$1" -- "$MPICH_TESTS/coll/$2" "${@:3}" >"$log" 2>&1 && holds 1 '^ No Errors$' && return
-    cat "$log"
-    return 1
-}
+# What fails by Open MPI 4.1 without flash, too, and why.
+declare -A not_open_mpi=(
+    [oplxor]='Open MPI refuses MPI_LXOR of floating-point numbers'
+    [coll_large]='Open MPI 4.1 has no MPI_Alltoallv_c'
+)
 
-# passes ROW NP PROGRAM [ARGUMENT]...: counts the programs of which the summary has such calls.
+# passes ALGORITHM NP PROGRAM [ARGUMENT]...: one rank says that there were no errors, and the job ends with 0. Notes the
+# program if the summary says that all ranks made calls by that algorithm.
+declare -A rows=([ring]='by the ring' [recdbl]='by recursive doubling' [shm]='by shared memory')
 passes() {
-    has_no_errors "${@:2}" || return
-    if holds + "^  calls $1  *[1-9]"; then
-        echo "$3" >>"$scratch/served"
+    local own=()
+    # Open MPI's sums of 8-bit integers by AVX stop at the type's limits; this test's go on from 0.
+    [[ ${*:3} != 'allred -count=100' ]] || own=(--mca op ^avx)
+    if ! run "$2" "${own[@]}" -- "$MPICH_TESTS/coll/$3" "${@:4}" >"$log" 2>&1 || ! holds 1 '^ No Errors$'; then
+        cat "$log"
+        return 1
+    fi
+    if holds + "^  calls ${rows[$1]}  *[1-9]"; then
+        echo "$3" >>"$scratch/served-$1"
     fi
 }
 
-without_flash() {
-    coll=^flash has_no_errors "$@"
-}
-
-# collective NP PROGRAM [ARGUMENT]...: by the ring, then as costs have it, with shared memory, too.
+# collective NP PROGRAM [ARGUMENT]...
 collective() {
-    local name="np $1: ${*:2}"
-    if ! wanted "$name"; then
+    local name="np $1: ${*:2}" algorithm
+    if [[ ${not_open_mpi[${*:2}]-} ]]; then
+        skip "$name" "${not_open_mpi[${*:2}]}"
         return
-    elif [[ ! -x $MPICH_TESTS/coll/$2 ]]; then
-        skip "$name" 'it calls what this Open MPI lacks'
-    elif ! without_flash "$@" >"$output" 2>&1; then
-        skip "$name" 'it fails without flash, too'
-    else
-        algorithm=ring point "$name (ring)" passes 'by the ring' "$@"
-        shm=auto point "$name (by costs)" passes 'by shared memory' "$@"
     fi
+    for algorithm in ring recdbl; do
+        point "$name ($algorithm)" passes "$algorithm" "$@"
+    done
+    algorithm=auto shm=auto point "$name (shm)" passes shm "$@"
 }
 
-# Nearly all of these programs make calls that flash serves.
-many_served() {
+# at_least COUNT ALGORITHM: in so many programs the algorithm was used.
+at_least() {
     local count
-    count=$(sort -u "$scratch/served" | wc -l)
-    echo "note: flash served calls of $count programs"
-    ((count >= 60))
+    count=$(sort -u "$scratch/served-$2" | wc -l)
+    echo "note: $count programs"
+    ((count >= $1))
 }
 
 while read -r program np arguments; do
@@ -71,6 +69,8 @@ while read -r program np arguments; do
     done
     collective "$np" "$program" "${words[@]}"
 done <"$MPICH_TESTS/coll/testlist"
-point 'flash served calls of most programs' many_served
+point 'programs that used the ring' at_least 1 ring
+point 'programs that used recursive doubling' at_least 1 recdbl
+point 'programs that used shared memory' at_least 1 shm
 
 plan

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The OSU micro-benchmarks, unchanged, with their own validation: every collective that flash serves, around the ring.
 #
-# They are not Debian's: they are taken from the directory OSU, of OSU's sources as they were built, or from PATH.
+# Debian has no package of them: they are taken from the folder OSU, of OSU's sources as they were built, or from PATH.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2154 # variables of runner.bash
@@ -12,27 +12,29 @@ options --mca coll_flash_algorithm ring --mca coll_flash_blocking yes
 
 find_program() {
     if [[ -n ${OSU:-} ]]; then
-        find "$(realpath -e "$OSU")" -name "$1" -type f -perm /111 ! -path '*/.libs/*' | grep .
+        find "$(realpath -e "$OSU")" -name "$1" -type f -perm /111 ! -path '*/.libs/*' -print -quit | grep .
     else
         command -v "$1"
     fi
 }
 
-# validates NP PROGRAM: 19 sizes, all right, and none is passed on. Not of MPI_CHAR, OSU's default,
+# validates NP PROGRAM: 19 sizes, all right, and no such call is passed on. Not of MPI_CHAR, OSU's default,
 # whose sums OSU calls wrong beyond 8 bytes, without flash as well.
 validates() {
-    local np=$1 program table=$scratch/table
+    local np=$1 program call=MPI_${2#osu_} table=$scratch/table
+    call=MPI_$(tr '[:lower:]' '[:upper:]' <<<"${call:4:1}")${call:5}
     program=$(find_program "$2") || return
     run "$np" --mca coll_flash_verbose 2 -- \
         "$program" -c -T mpi_int -i 5 -x 1 -m 4:1048576 >"$table" 2>"$log" &&
-        (($(grep -c 'Pass *$' "$table") == 19)) && holds + ': ring$' && holds 0 ': falls back' &&
+        (($(grep -c 'Pass *$' "$table") == 19)) && holds + "flash: $call of .*: ring\$" &&
+        holds 0 "flash: $call of .*fall" &&
         return
     cat "$table"
     return 1
 }
 
 if [[ -z ${OSU:-} ]] && ! command -v osu_iallgather >/dev/null; then
-    skip 'OSU micro-benchmarks' 'not in PATH, and no directory OSU given'
+    skip 'OSU micro-benchmarks' 'not in PATH, and no folder OSU given'
     plan
     exit 0
 fi
