@@ -18,7 +18,7 @@ checks() {
     run "$np" --mca coll_flash_verbose 2 -- \
         "$IMB/$2" "$3" -npmin "$np" -iter 5 -iter_policy off -msglog 0:18 -time 5 >"$table" 2>"$log" &&
         (($(awk '$1 ~ /^[0-9]+$/ && $NF == "0.00"' "$table" | wc -l) == sizes)) &&
-        grep -q 'defects *$' "$table" && holds + "flash: MPI_$3 of .*: ring\$" && holds 0 "flash: MPI_$3 of .*fall" &&
+        grep -q 'defects *$' "$table" && holds + "flash: $3 of .*: ring\$" && holds 0 "flash: $3 of .*fall" &&
         return
     cat "$table"
     return 1

@@ -69,8 +69,8 @@ while read -r program np arguments; do
     done
     collective "$np" "$program" "${words[@]}"
 done <"$MPICH_TESTS/coll/testlist"
-point 'programs that used the ring' at_least 1 ring
-point 'programs that used recursive doubling' at_least 1 recdbl
-point 'programs that used shared memory' at_least 1 shm
+point 'programs that used the ring' at_least 88 ring
+point 'programs that used recursive doubling' at_least 60 recdbl
+point 'programs that used shared memory' at_least 6 shm
 
 plan

@@ -21,8 +21,8 @@ find_program() {
 # validates NP PROGRAM: 19 sizes, all right, and no such call is passed on. Not of MPI_CHAR, OSU's default,
 # whose sums OSU calls wrong beyond 8 bytes, without flash as well.
 validates() {
-    local np=$1 program call=MPI_${2#osu_} table=$scratch/table
-    call=MPI_$(tr '[:lower:]' '[:upper:]' <<<"${call:4:1}")${call:5}
+    local np=$1 program call=${2#osu_} table=$scratch/table
+    call=${call^}
     program=$(find_program "$2") || return
     run "$np" --mca coll_flash_verbose 2 -- \
         "$program" -c -T mpi_int -i 5 -x 1 -m 4:1048576 >"$table" 2>"$log" &&
