@@ -40,6 +40,16 @@ def write_table(options, source, table):
         print(*("# " + line for line in source), *("\t".join(row) for row in table), sep="\n", file=file)
 
 
+def points_to_table(options, columns, measure, source, table):
+    """Measures, unless --rounds is 0, and writes the table of all points that there are."""
+    points = known_points(options)
+    for point in measure() if options.rounds else ():
+        add_point(options, points, columns, point)
+    if not points:
+        raise SystemExit("there are no points: give --points FILE, or measure some")
+    write_table(options, source(points), table(points))
+
+
 def output_of(*command):
     return subprocess.run(command, cwd=TOP, check=True, capture_output=True, text=True).stdout.strip()
 

@@ -31,7 +31,7 @@ import statistics
 import sys
 import time
 
-from lab import Lab, TOP, add_point, count_runs, known_points, today_and_commit, where_and_when, write_table
+from lab import Lab, TOP, count_runs, points_to_table, today_and_commit, where_and_when
 
 CALLS = ("iallgather", "ireduce_scatter", "iallreduce", "ialltoall", "ialltoallv", "ibcast", "ireduce", "igather", "iscatter")
 COLUMNS = ("call", "hosts", "bytes", "by", "round", "overall", "alone", "overlap", "date", "commit")
@@ -166,12 +166,7 @@ def parse():
 
 def main():
     options = parse()
-    points = known_points(options)
-    for point in measure(Lab(options.prefix), options) if options.rounds else ():
-        add_point(options, points, COLUMNS, point)
-    if not points:
-        raise SystemExit("osu: there are no points")
-    write_table(options, source_of(points), table(points))
+    points_to_table(options, COLUMNS, lambda: measure(Lab(options.prefix), options), source_of, table)
 
 
 main()

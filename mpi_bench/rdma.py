@@ -36,7 +36,7 @@ import subprocess
 import sys
 import tempfile
 
-from lab import TOP, add_point, count_runs, known_points, output_of, today_and_commit, where_and_when, write_table
+from lab import TOP, count_runs, output_of, points_to_table, today_and_commit, where_and_when
 
 LAB = os.path.join(TOP, "tests", "rdma", "lab")
 ENTERED = "/run/lab/lab"  # there inside of `lab enter` alone
@@ -193,12 +193,7 @@ def main():
     options = parse()
     if options.rounds and not os.path.islink(ENTERED):
         os.execv(LAB, [LAB, "enter", sys.executable, os.path.abspath(__file__), *sys.argv[1:]])
-    points = known_points(options)
-    for point in measure(options) if options.rounds else ():
-        add_point(options, points, COLUMNS, point)
-    if not points:
-        raise SystemExit("rdma: there are no points")
-    write_table(options, source_of(options, points), table(points))
+    points_to_table(options, COLUMNS, lambda: measure(options), lambda points: source_of(options, points), table)
 
 
 main()

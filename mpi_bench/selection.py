@@ -23,7 +23,7 @@ import os
 import statistics
 import tempfile
 
-from lab import Lab, TOP, add_point, count_runs, known_points, today_and_commit, where_and_when, write_table
+from lab import Lab, TOP, count_runs, points_to_table, today_and_commit, where_and_when
 
 RATIOS = (("alone", "Pure Comm.(us)", "Own comm."), ("overall", "Overall(us)", "Own overall"))
 COLUMNS = ("algorithm", "call", "hosts", "bytes", *(name for name, _, _ in RATIOS), "date", "commit")
@@ -109,12 +109,7 @@ def parse():
 
 def main():
     options = parse()
-    points = known_points(options)
-    for point in measure(Lab(options.prefix), options) if options.rounds else ():
-        add_point(options, points, COLUMNS, point)
-    if not points:
-        raise SystemExit("selection: there are no points")
-    write_table(options, source_of(points), table(points))
+    points_to_table(options, COLUMNS, lambda: measure(Lab(options.prefix), options), source_of, table)
 
 
 main()

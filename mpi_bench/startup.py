@@ -22,7 +22,7 @@ import argparse
 import os
 import statistics
 
-from lab import Lab, TOP, add_point, count_runs, known_points, today_and_commit, where_and_when, write_table
+from lab import Lab, TOP, count_runs, points_to_table, today_and_commit, where_and_when
 
 COLUMNS = ("place", "variant", "call", "ms", "cpu_ms", "private_kib", "date", "commit")
 INIT = ["--mca", "coll_flash_setup", "init"]
@@ -91,12 +91,7 @@ def main():
     parser.add_argument("--points")
     parser.add_argument("--tsv")
     options = parser.parse_args()
-    points = known_points(options)
-    for point in measure(options):
-        add_point(options, points, COLUMNS, point)
-    if not points:
-        raise SystemExit("startup: there are no points")
-    write_table(options, source_of(points), table(points))
+    points_to_table(options, COLUMNS, lambda: measure(options), source_of, table)
 
 
 main()

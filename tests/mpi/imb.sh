@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Intel MPI Benchmarks, unchanged, with their own checks: every collective that flash serves, around the ring.
+# The Intel MPI Benchmarks, unchanged, with their own checks: the collectives that flash serves and that they have, around the ring.
 #
 # Debian has no package of them: they are taken from the folder IMB, where they were built with -DCHECK.
 #

@@ -14,7 +14,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=/dev/null
 source "$here/../debian.bash"
 
-exec 3>&2 # what follows says there why it ends, whatever becomes of its output
+exec 3>&2 # for messages: standard error goes to the log while sources are fetched and built
 
 # die TEXT [STATUS]
 die() {
@@ -25,7 +25,7 @@ die() {
 (($# == 1)) || die 'give a folder'
 folder=$(realpath -m "$1")
 [[ ! -e $folder || -e $folder/log ]] || die "$folder is there, and not of this script: give another"
-[[ -e /etc/debian_version ]] || die 'this machine has no Debian, whose sources are asked for' 77
+[[ -e /etc/debian_version ]] || die 'the sources are those of Debian, which this machine does not run' 77
 archive=$(mirror) || archive=''
 release=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
 [[ $archive && $release ]] || die "apt knows no archive of Debian's: give one in /etc/apt" 77

@@ -18,8 +18,8 @@ fi
 options --mca coll_flash_blocking yes --mca coll_flash_summary 1
 touch "$scratch"/served-{ring,recdbl,shm}
 
-# What fails by Open MPI 4.1 without flash, too, and why.
-declare -A not_open_mpi=(
+# Programs that fail with Open MPI 4.1 and without flash, too, and why.
+declare -A fails_without_flash=(
     [oplxor]='Open MPI refuses MPI_LXOR of floating-point numbers'
     [coll_large]='Open MPI 4.1 has no MPI_Alltoallv_c'
 )
@@ -43,8 +43,8 @@ passes() {
 # collective NP PROGRAM [ARGUMENT]...
 collective() {
     local name="np $1: ${*:2}" algorithm
-    if [[ ${not_open_mpi[${*:2}]-} ]]; then
-        skip "$name" "${not_open_mpi[${*:2}]}"
+    if [[ ${fails_without_flash[${*:2}]-} ]]; then
+        skip "$name" "${fails_without_flash[${*:2}]}"
         return
     fi
     for algorithm in ring recdbl; do

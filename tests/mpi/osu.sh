@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The OSU micro-benchmarks, unchanged, with their own validation: every collective that flash serves, around the ring.
+# The OSU micro-benchmarks, unchanged, with their own validation: every collective that flash serves, but for persistent
+# requests, around the ring.
 #
 # Debian has no package of them: they are taken from the folder OSU, of OSU's sources as they were built, or from PATH.
 #
