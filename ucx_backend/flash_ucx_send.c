@@ -14,9 +14,6 @@
 #define PATIENCE_SECONDS 5
 #define PATIENCE_TRIES   100
 
-/* Up to so many bytes a message that may is done when it has left. */
-#define LEAVES_BYTES 8192
-
 /* ------------------------------------------------------------ UCX's callbacks */
 
 /* A send that UCX has taken fails with its endpoint only, whose handler is called after this. */
@@ -212,7 +209,7 @@ static void ucx_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t 
     flash_message_t model = {.transfer = transfer,
                              .sends = true,
                              .on_device = transfer->on_device,
-                             .leaves = transfer->leaves && length <= LEAVES_BYTES,
+                             .leaves = transfer->leaves,
                              .tag = tag,
                              .buffer = (void *) (uintptr_t) buffer,
                              .length = length};

@@ -160,6 +160,7 @@ struct flash_op {
                                  it is sent from, if it has to be */
     uint64_t next_send;       /* segments before the first one that is not sent */
     uint32_t sending;         /* sends under way */
+    uint32_t heard;           /* the step, and one, of the receiver's latest word; 0: none */
     size_t bytes_in_flight;   /* of these, as the flow counts them */
     bool blocked;             /* by older operations of the flow */
     TAILQ_ENTRY(flash_op) next_in_flow;

@@ -17,8 +17,6 @@ flash_peer_t *flash_slot_peer(const flash_slot_t *slot, bool sending);
 uint32_t flash_slot_neighbour(const flash_slot_t *slot, bool sending);
 /* The tag of the segment's message. */
 uint64_t flash_slot_tag(const flash_slot_t *slot, bool sending);
-/* Whether its message may be sent without the receiver's word that there is room for it. */
-bool flash_slot_may_leave(const flash_slot_t *slot);
 /* flash_engine_note() of something that the segment has been through. */
 void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin);
 
@@ -59,6 +57,14 @@ bool flash_slot_stage_in(flash_slot_t *slot);
 bool flash_slot_ends_by_staging(const flash_slot_t *slot);
 /* Of a segment that has arrived in pinned memory: whether it is being copied to its home first. */
 bool flash_slot_keep(flash_slot_t *slot);
+
+/* flash_slot_sends.c */
+/* Hands the segment's message to the transport, with the `leaves` that is set. */
+void flash_slot_post_send(flash_slot_t *slot);
+/* Sends what is ready, as far as it may be under way now. */
+void flash_slot_post_sends(flash_op_t *op);
+/* A send is done, in one way or the other. */
+void flash_slot_end_send(flash_slot_t *slot);
 
 /* flash_slot.c */
 /* What is the same for all segments of a slot. */

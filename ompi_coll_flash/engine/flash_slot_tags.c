@@ -1,6 +1,6 @@
 /*
- * flash_slot_tags.c: with whom a segment's messages are exchanged, by which tags, whether they wait
- * for the receiver, and the segment's name in a trace.
+ * flash_slot_tags.c: with whom a segment's messages are exchanged, by which tags, and the segment's
+ * name in a trace.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -71,20 +71,6 @@ uint64_t flash_slot_tag(const flash_slot_t *slot, bool sending)
 
     segment &= (UINT32_C(1) << FLASH_TAG_SEG_BITS) - 1;
     return operation | (step << FLASH_TAG_SEG_BITS | segment) << 2;
-}
-
-/*
- * Waiting for the receiver's word would double the time of a brief operation. Those of longer blocks
- * do: at a receiver that is late there is a message for each block of others at most. So do those
- * that have a root or leave out steps: nothing may come to a rank that sends, which could be any
- * number of calls ahead.
- */
-bool flash_slot_may_leave(const flash_slot_t *slot)
-{
-    const flash_schedule_t *schedule = &slot->op->params.schedule;
-
-    return slot->segment == 0 && slot->last_of_step && !flash_schedule_has_root(schedule->kind) &&
-           schedule->taken == NULL;
 }
 
 void flash_slot_note(const flash_slot_t *slot, flash_trace_kind_t kind, uint64_t begin)

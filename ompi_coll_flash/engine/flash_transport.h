@@ -65,7 +65,7 @@ typedef struct flash_transport_ops {
     /*
      * Sends `length` bytes; the buffer must stay as it is until done. Done when the receiver has
      * matched the message, so that the sender's limit on sends bounds what piles up there; or, if
-     * it is short and `leaves`, when it has left, which saves the receiver's word. A send
+     * it `leaves`, when it has left, which saves the receiver's word. A send
      * that fails has not arrived, or its peer is lost. With FLASH_ERR_REFUSED the transport has
      * tried for long, and the peer is given up, as below.
      */

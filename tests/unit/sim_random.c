@@ -61,6 +61,7 @@ fake_options_t sim_random_net(uint64_t *random)
     options.late_data = percents[prng_below(random, 7)];
     options.lazy = 40 * prng_below(random, 3);
     options.burst = 1 + prng_below(random, 2) * 7;
+    options.leaving = prng_percent(random, 50);
     return options;
 }
 
