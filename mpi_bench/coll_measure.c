@@ -12,7 +12,7 @@
 #include "coll_compute.h"
 
 /* What is timed in an iteration. */
-enum { ALONE, OVERALL, START, COMPUTE, TEST, WAIT, TIMES };
+enum { ALONE, OVERALL, START, COMPUTE, TEST, WAIT, FLOOR, TIMES };
 
 enum { MIN_ITERATIONS = 10, MAX_ITERATIONS = 1000, FIRST_CALLS = 6 };
 
@@ -67,6 +67,22 @@ static void run_alone(const coll_series_t *series, int side, double times[TIMES]
     times[ALONE] = bench_now() - start;
 }
 
+/* The computation under a call that moves nothing; then Open MPI looks for messages, as a wait does. */
+static double run_floor(const coll_series_t *series, int side, double times[TIMES])
+{
+    MPI_Request request;
+    double start;
+    int found;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = bench_now();
+    MPI_Isend(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, series->comms[side], &request);
+    compute_and_test(series, series->compute[side], NULL, times);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, series->comms[side], &found, MPI_STATUS_IGNORE);
+    return bench_now() - start;
+}
+
 /* Nothing is computed under a blocking call, but its memory is to be in the caches here as well. */
 static void run_computing(const coll_series_t *series, int side, double times[TIMES])
 {
@@ -81,6 +97,9 @@ static void run_computing(const coll_series_t *series, int side, double times[TI
     start = bench_now();
     compute_and_test(series, series->compute[side], NULL, times);
     times[COMPUTE] = bench_now() - start;
+    if (series->options->floor && side == COLL_FLASH) {
+        times[FLOOR] = run_floor(series, side, times);
+    }
     MPI_Barrier(MPI_COMM_WORLD);
     start = bench_now();
     coll_operation.start(&series->data[side], series->comms[side], &request);
@@ -207,6 +226,7 @@ static void measure_computing(coll_series_t *series, coll_row_t *row)
         row->times[side].compute = stats_of(series, side, COMPUTE);
         row->times[side].test = stats_of(series, side, TEST);
         row->times[side].wait = stats_of(series, side, WAIT);
+        row->times[side].floor = stats_of(series, side, FLOOR);
     }
 }
 
@@ -221,6 +241,7 @@ static void run_series(coll_series_t *series, coll_row_t *row)
 
         times->alone = stats_of(series, side, ALONE);
         times->overall = times->start = times->compute = times->test = times->wait = none;
+        times->floor = none;
         series->compute[side] =
             series->options->ratio *
             row->times[series->options->same_work ? COLL_FLASH : side].alone.median;

@@ -18,6 +18,7 @@ typedef struct coll_times {
     /* The call, a computation that takes as long as `alone`, MPI_Wait: all of it, and its parts. */
     bench_stats_t overall, start, test, wait;
     bench_stats_t compute; /* the same computation alone */
+    bench_stats_t floor;   /* and under a call that moves nothing: of flash's side, with --floor */
     /* But for `alone`, no numbers with --alone. */
 } coll_times_t;
 

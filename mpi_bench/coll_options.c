@@ -21,6 +21,7 @@ enum {
     OPT_BLOCKING,
     OPT_COMPUTE,
     OPT_CSV,
+    OPT_FLOOR,
     OPT_LINK_RATE,
     OPT_LINK_MTU,
     OPT_NO_CHECK,
@@ -45,6 +46,7 @@ static const struct option long_options[] = {
     {"blocking", no_argument, NULL, OPT_BLOCKING},
     {"compute", required_argument, NULL, OPT_COMPUTE},
     {"csv", required_argument, NULL, OPT_CSV},
+    {"floor", no_argument, NULL, OPT_FLOOR},
     {"link-rate", required_argument, NULL, OPT_LINK_RATE},
     {"link-mtu", required_argument, NULL, OPT_LINK_MTU},
     {"no-check", no_argument, NULL, OPT_NO_CHECK},
@@ -86,6 +88,10 @@ static const char help_text[] =
     "      --no-own          without Open MPI's own calls, which have buffers of their own\n"
     "      --same-work       these are to hide what flash's hide, a computation as long as its\n"
     "                        call alone, instead of one as long as their own\n"
+    "      --floor           a column more, Floor(us): what of a call that moves nothing is "
+    "exposed,\n"
+    "                        MPI_Isend to MPI_PROC_NULL, MPI_Wait, MPI_Iprobe: the time that\n"
+    "                        Open MPI takes of its own, and that cores take to wake up\n"
     "      --offset=BYTES    where in its page the host's receive buffer begins, a multiple of 8\n"
     "                        (default 0, as that of the send buffer): copies may depend on it\n"
     "      --segment=BYTES[,BYTES]...  all sizes with each of up to 8 segments of flash's, which\n"
@@ -269,6 +275,9 @@ static bench_parsed_t parse_option(int option, char **argv, coll_options_t *opti
         return BENCH_RUN;
     case OPT_NO_OWN:
         options->own = false;
+        return BENCH_RUN;
+    case OPT_FLOOR:
+        options->floor = true;
         return BENCH_RUN;
     case OPT_SAME_WORK:
         options->same_work = true;

@@ -35,6 +35,7 @@ typedef struct coll_options {
     int nsegments;               /* 0: flash's own choice alone */
     int offset;                  /* bytes into a page: there the receive buffer begins */
     bool own;                    /* measures Open MPI's own calls, too */
+    bool floor;                  /* measures what is exposed of a call that moves nothing */
     bool same_work;              /* under the computation that flash's are measured under */
     double link_rate;            /* bytes per second, headers included; 0: not known */
     bool link_both;              /* a host receives no faster than it sends */

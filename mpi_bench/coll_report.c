@@ -11,8 +11,8 @@
 
 static const double us = 1e6; /* in a second */
 
-/* Where a number is to stand: in the table always, with -f, or where Open MPI's calls ran, too. */
-typedef enum column_when { ALWAYS, FULL, OWN, OWN_FULL } column_when_t;
+/* Where a number is to stand: in the table always, with -f, with --floor, or where Open MPI's calls ran, too. */
+typedef enum column_when { ALWAYS, FULL, FLOOR, OWN, OWN_FULL } column_when_t;
 
 typedef struct column {
     const char *title;
@@ -67,6 +67,7 @@ COLUMN(alone_min, us * flash->alone.min)
 COLUMN(alone_max, us * flash->alone.max)
 COLUMN(overlap, coll_overlap(flash))
 COLUMN(exposed, us *(flash->overall.median - flash->compute.median))
+COLUMN(floor_exposed, us *(flash->floor.median - flash->compute.median))
 COLUMN(wakeups, (double) row->flash.wakeups / calls(job, row))
 COLUMN(switches,
        job->options->compute != COLL_SLEEP ? NAN : (double) row->flash.switches / calls(job, row))
@@ -79,21 +80,35 @@ COLUMN(own_blocking, us * row->times[COLL_BLOCKING].alone.median)
 COLUMN(ratio, flash->alone.median / fmin(own->alone.median, row->times[COLL_BLOCKING].alone.median))
 
 static const column_t columns[] = {
-    {"Overall(us)", ALWAYS, overall},     {"Compute(us)", ALWAYS, computation},
-    {"Coll. Init(us)", FULL, starting},   {"MPI_Test(us)", FULL, testing},
-    {"MPI_Wait(us)", FULL, waiting},      {"Pure Comm.(us)", ALWAYS, alone},
-    {"Least Comm.(us)", FULL, alone_min}, {"Most Comm.(us)", FULL, alone_max},
-    {"Overlap(%)", ALWAYS, overlap},      {"Exposed(us)", ALWAYS, exposed},
-    {"Wire(us)", ALWAYS, wire},           {"Wake-ups", FULL, wakeups},
-    {"Switches", FULL, switches},         {"Thread(us)", FULL, thread_time},
-    {"Own overall", OWN, own_overall},    {"Own compute", OWN_FULL, own_compute},
-    {"Own overlap", OWN, own_overlap},    {"Own comm.", OWN, own_alone},
-    {"Own blocking", OWN, own_blocking},  {"Comm./own", OWN, ratio},
+    {"Overall(us)", ALWAYS, overall},
+    {"Compute(us)", ALWAYS, computation},
+    {"Coll. Init(us)", FULL, starting},
+    {"MPI_Test(us)", FULL, testing},
+    {"MPI_Wait(us)", FULL, waiting},
+    {"Pure Comm.(us)", ALWAYS, alone},
+    {"Least Comm.(us)", FULL, alone_min},
+    {"Most Comm.(us)", FULL, alone_max},
+    {"Overlap(%)", ALWAYS, overlap},
+    {"Exposed(us)", ALWAYS, exposed},
+    {"Floor(us)", FLOOR, floor_exposed},
+    {"Wire(us)", ALWAYS, wire},
+    {"Wake-ups", FULL, wakeups},
+    {"Switches", FULL, switches},
+    {"Thread(us)", FULL, thread_time},
+    {"Own overall", OWN, own_overall},
+    {"Own compute", OWN_FULL, own_compute},
+    {"Own overlap", OWN, own_overlap},
+    {"Own comm.", OWN, own_alone},
+    {"Own blocking", OWN, own_blocking},
+    {"Comm./own", OWN, ratio},
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
 static bool shown(const coll_job_t *job, const column_t *column, bool full)
 {
+    if (column->when == FLOOR) {
+        return job->options->floor;
+    }
     return (column->when == ALWAYS || column->when == OWN || full) &&
            (column->when < OWN || job->options->own);
 }

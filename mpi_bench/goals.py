@@ -77,16 +77,18 @@ def family(lab):
     """The other calls that flash serves by default: alone, and what hides, by OSU's definition, likewise."""
     for call in FAMILY:
         runs = [lab.rows(lab.hosts(4, "flash_" + call, [
-            "-m", "{}:{}".format(MIB, 16 * MIB), "--compute=sleep", "--ratio=2", "--no-own", "--csv=-"], ["-r", "2gbit", "-b"]))
+            "-m", "{}:{}".format(MIB, 16 * MIB), "--compute=sleep", "--ratio=2", "--no-own", "--floor", "--csv=-"],
+                         ["-r", "2gbit", "-b"]))
                 for _ in range(lab.times(3))]
-        hid, alone, exposed_us = (
+        hid, alone, exposed_us, floor_us = (
             [statistics.median(value(row) for row in rows) for rows in zip(*runs)]
             for value in (lambda row: float(row["Overlap(%)"]),
                           lambda row: float(row["Pure Comm.(us)"]) / float(row["Wire(us)"]),
-                          lambda row: float(row["Exposed(us)"])))
+                          lambda row: float(row["Exposed(us)"]),
+                          lambda row: float(row["Floor(us)"])))
         title = "4 hosts, MPI_{}".format(call.capitalize())
         yield (title + ": hidden, % (1 to 16 MiB)", listed(hid, 2), ">= 99.5", min(hid) >= 99.5,
-               "exposed, us: {}".format(listed(exposed_us, 0)))
+               "exposed, us: {}; of a call that moves nothing: {}".format(listed(exposed_us, 0), listed(floor_us, 0)))
         yield (title + ": alone / wire (1 to 16 MiB)", listed(alone, 3), "<= 1.05", max(alone) <= 1.05)
 
 

@@ -55,10 +55,74 @@ static void receive(flash_slot_t *slot, size_t length)
     slot->beginning = false;
 }
 
+static void post_send(flash_slot_t *slot)
+{
+    flash_op_t *op = slot->op;
+    flash_transport_t *transport = op->engine->transport;
+    uint64_t tag = flash_slot_tag(slot, true);
+    const void *content = slot->way.receives ? slot->data : slot->local;
+    size_t length = flash_slot_bytes(slot);
+
+    slot->transfer.on_device =
+        !slot->poisoned && flash_slot_is_on_device(slot, !slot->way.receives);
+    if (slot->poisoned) {
+        content = &slot->failed_rank;
+        length = flash_slot_failed_rank_bytes(slot);
+    }
+    tag |= slot->last_of_step ? FLASH_TAG_LAST : 0;
+    tag |= slot->poisoned ? FLASH_TAG_POISONED : 0;
+    flash_slot_enter(slot, FLASH_SLOT_SENDING);
+    slot->posted_at = flash_trace_clock(op->engine->trace);
+    slot->posted = slot->beginning = true;
+    transport->ops->send(transport, flash_slot_peer(slot, true), tag, content, length,
+                         &slot->transfer);
+    slot->beginning = false;
+}
+
+/*
+ * Sends what is ready, in the order of the ring, and only so much at a time: messages under way
+ * share the link, and would otherwise all arrive late instead of one after another, each on time to
+ * be sent on. The order also keeps the ring from locking up: the oldest segment, which the right
+ * neighbour surely has a place for, never waits behind one that it has none for yet.
+ */
+static void post_sends(flash_op_t *op)
+{
+    if (op->next_send < op->retired) {
+        op->next_send = op->retired; /* past segments that are not sent */
+    }
+    while (op->next_send < op->opened && op->sending < op->params.sends) {
+        flash_slot_t *slot = &op->slots[op->next_send % op->depth];
+
+        if (slot->way.sends) {
+            if (slot->state != FLASH_SLOT_DEPARTING || flash_slot_waits_for_word(slot) ||
+                !flash_flow_send(op, flash_slot_bytes(slot))) {
+                break;
+            }
+            op->sending++;
+            slot->transfer.leaves = flash_slot_may_leave(slot);
+            post_send(slot);
+        }
+        op->next_send++;
+    }
+}
+
+/* Behind a send that is done: the oldest first, until one has to wait again. */
+static void post_blocked_sends(flash_op_t *op)
+{
+    flash_op_t *other;
+
+    do {
+        other = flash_flow_unblock(op);
+        if (other != NULL) {
+            post_sends(other);
+        }
+    } while (other != NULL && !other->blocked);
+}
+
 void flash_slot_depart(flash_slot_t *slot)
 {
     flash_slot_enter(slot, FLASH_SLOT_DEPARTING);
-    flash_slot_post_sends(slot->op);
+    post_sends(slot->op);
 }
 
 /* ---------------------------------------------------------------------- the path */
@@ -239,11 +303,15 @@ static void slot_sent(flash_slot_t *slot)
         flash_op_fail(op, slot->status,
                       lost ? flash_slot_neighbour(slot, true) : flash_op_own_rank(slot->op));
         if (flash_slot_send_failed(slot)) {
-            flash_slot_post_send(slot);
+            post_send(slot);
             return;
         }
     }
-    flash_slot_end_send(slot);
+    op->sending--;
+    flash_slot_hear(slot);
+    flash_flow_sent(op, flash_slot_bytes(slot));
+    post_sends(op);
+    post_blocked_sends(op);
     flash_slot_give_back(slot, FLASH_BOUNCE_DEPARTURE);
     flash_op_depart(op);
     if (!slot->way.receives && flash_op_reduces(&op->params)) {

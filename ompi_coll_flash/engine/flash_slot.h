@@ -58,13 +58,16 @@ bool flash_slot_ends_by_staging(const flash_slot_t *slot);
 /* Of a segment that has arrived in pinned memory: whether it is being copied to its home first. */
 bool flash_slot_keep(flash_slot_t *slot);
 
-/* flash_slot_sends.c */
-/* Hands the segment's message to the transport, with the `leaves` that is set. */
-void flash_slot_post_send(flash_slot_t *slot);
-/* Sends what is ready, as far as it may be under way now. */
-void flash_slot_post_sends(flash_op_t *op);
-/* A send is done, in one way or the other. */
-void flash_slot_end_send(flash_slot_t *slot);
+/* flash_slot_word.c */
+/*
+ * Whether its message is not to be sent before its receiver has begun the operation. Where other ranks
+ * would wait for that, too, it is sent, and waits for the receiver's word.
+ */
+bool flash_slot_waits_for_word(const flash_slot_t *slot);
+/* Whether its message is done when it has left; else, when the receiver has matched it. */
+bool flash_slot_may_leave(const flash_slot_t *slot);
+/* Its send is done: that may be the receiver's word. */
+void flash_slot_hear(const flash_slot_t *slot);
 
 /* flash_slot.c */
 /* What is the same for all segments of a slot. */

@@ -101,6 +101,13 @@ sizes_multiply() {
             "$scratch/rows"
 }
 point 'np 2 flash_iallgather --times' sizes_multiply
+# A number in a column of its own.
+has_floor() {
+    measures 1 '  fallback$' 2 flash_iallgather -m 1K:1K "${short[@]}" --compute=sleep --floor --csv="$scratch/rows" &&
+        awk -F, '/^Call,/ { for (k = 1; k <= NF; k++) if ($k == "Floor(us)") at = k }
+            /^MPI_Iallgather,/ { number = at && $at ~ /^-?[0-9]+[.][0-9]+$/ } END { exit !number }' "$scratch/rows"
+}
+point 'np 2 flash_iallgather --floor' has_floor
 
 segments() {
     measures 4 '  \(ring\|fallback\)$' 2 flash_iallgather -m 1K:2K "${short[@]}" --segment=64K,1M --csv="$scratch/rows" &&

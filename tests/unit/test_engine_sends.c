@@ -9,7 +9,7 @@
 #include "tap.h"
 
 enum { RANKS = 2, SEGMENT = 64, MOST = 64, SENDS = 8 };
-/* As flash_slot_sends.c has them: at first, and of each group, of four, one. */
+/* As flash_slot_word.c has them: at first, and of each group, of four, one. */
 enum { FIRST = 2, OTHERS_OF_GROUP = 3 };
 
 typedef struct pair {

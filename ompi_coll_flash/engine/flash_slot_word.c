@@ -1,5 +1,5 @@
 /*
- * flash_slot_sends.c: which segments are sent when, and which of them wait for the receiver's word.
+ * flash_slot_word.c: which messages wait for their receiver's word, and which before they are sent.
  *
  * A message that waits for the word is done when the receiver has matched it. Any other is done when it
  * has left, so that its buffer is the application's again while the message still travels. A receiver
@@ -50,30 +50,6 @@ static bool is_first_of_group(const flash_slot_t *slot)
     return slot->segment % group == 0;
 }
 
-void flash_slot_post_send(flash_slot_t *slot)
-{
-    flash_op_t *op = slot->op;
-    flash_transport_t *transport = op->engine->transport;
-    uint64_t tag = flash_slot_tag(slot, true);
-    const void *content = slot->way.receives ? slot->data : slot->local;
-    size_t length = flash_slot_bytes(slot);
-
-    slot->transfer.on_device =
-        !slot->poisoned && flash_slot_is_on_device(slot, !slot->way.receives);
-    if (slot->poisoned) {
-        content = &slot->failed_rank;
-        length = flash_slot_failed_rank_bytes(slot);
-    }
-    tag |= slot->last_of_step ? FLASH_TAG_LAST : 0;
-    tag |= slot->poisoned ? FLASH_TAG_POISONED : 0;
-    flash_slot_enter(slot, FLASH_SLOT_SENDING);
-    slot->posted_at = flash_trace_clock(op->engine->trace);
-    slot->posted = slot->beginning = true;
-    transport->ops->send(transport, flash_slot_peer(slot, true), tag, content, length,
-                         &slot->transfer);
-    slot->beginning = false;
-}
-
 /* Whether the receiver has begun the operation. In an exchange each step has another receiver. */
 static bool has_begun(const flash_slot_t *slot)
 {
@@ -95,72 +71,24 @@ static bool is_last_receiver(const flash_slot_t *slot)
 
 static bool needs_word(const flash_slot_t *slot)
 {
-    return !is_brief(slot) && (slot->segment < FIRST || is_first_of_group(slot));
+    return slot->segment < FIRST || is_first_of_group(slot);
 }
 
-/*
- * False: it is not sent before its receiver has begun. Where other ranks would wait for that, too, it is
- * sent now, and waits for the word.
- */
-static bool may_send(const flash_slot_t *slot)
+bool flash_slot_waits_for_word(const flash_slot_t *slot)
 {
-    return slot->op->sending < slot->op->params.sends &&
-           (is_brief(slot) || needs_word(slot) || has_begun(slot) || !is_last_receiver(slot));
+    return !needs_word(slot) && !has_begun(slot) && is_last_receiver(slot);
 }
 
-static void begin_send(flash_slot_t *slot)
+bool flash_slot_may_leave(const flash_slot_t *slot)
 {
-    slot->op->sending++;
-    slot->transfer.leaves = is_brief(slot) || (!needs_word(slot) && has_begun(slot));
-    flash_slot_post_send(slot);
+    return is_brief(slot) || (!needs_word(slot) && has_begun(slot));
 }
 
-/*
- * Sends what is ready, in the order of the ring, and only so much at a time: messages under way
- * share the link, and would otherwise all arrive late instead of one after another, each on time to
- * be sent on. The order also keeps the ring from locking up: the oldest segment, which the right
- * neighbour surely has a place for, never waits behind one that it has none for yet.
- */
-void flash_slot_post_sends(flash_op_t *op)
-{
-    if (op->next_send < op->retired) {
-        op->next_send = op->retired; /* past segments that are not sent */
-    }
-    for (; op->next_send < op->opened; op->next_send++) {
-        flash_slot_t *slot = &op->slots[op->next_send % op->depth];
-
-        if (slot->way.sends) {
-            if (slot->state != FLASH_SLOT_DEPARTING || !may_send(slot) ||
-                !flash_flow_send(op, flash_slot_bytes(slot))) {
-                break;
-            }
-            begin_send(slot);
-        }
-    }
-}
-
-/* Behind a send that is done: the oldest first, until one has to wait again. */
-static void post_blocked_sends(flash_op_t *op)
-{
-    flash_op_t *other;
-
-    do {
-        other = flash_flow_unblock(op);
-        if (other != NULL) {
-            flash_slot_post_sends(other);
-        }
-    } while (other != NULL && !other->blocked);
-}
-
-void flash_slot_end_send(flash_slot_t *slot)
+void flash_slot_hear(const flash_slot_t *slot)
 {
     flash_op_t *op = slot->op;
 
-    op->sending--;
     if (!slot->transfer.leaves && op->heard <= slot->step) {
         op->heard = slot->step + 1;
     }
-    flash_flow_sent(op, flash_slot_bytes(slot));
-    flash_slot_post_sends(op);
-    post_blocked_sends(op);
 }
