@@ -97,9 +97,6 @@ static void run_computing(const coll_series_t *series, int side, double times[TI
     start = bench_now();
     compute_and_test(series, series->compute[side], NULL, times);
     times[COMPUTE] = bench_now() - start;
-    if (series->options->floor && side == COLL_FLASH) {
-        times[FLOOR] = run_floor(series, side, times);
-    }
     MPI_Barrier(MPI_COMM_WORLD);
     start = bench_now();
     coll_operation.start(&series->data[side], series->comms[side], &request);
@@ -149,6 +146,9 @@ static void run_one(coll_series_t *series, run_t run, int side, int iteration)
     }
     run(series, side, times);
     after = bench_counters_read(switches);
+    if (series->options->floor && side == COLL_FLASH && run == run_computing) {
+        times[FLOOR] = run_floor(series, side, times);
+    }
     if (side == COLL_FLASH && iteration >= 0 && counted) {
         count(&series->flash, before, after);
     }
@@ -206,7 +206,7 @@ static int choose_iterations(coll_series_t *series)
         for (call = 0; call < FIRST_CALLS; call++) {
             run_alone(series, side, times);
         }
-        fit += 4 * times[ALONE] + overhead;
+        fit += (series->options->floor ? 5 : 4) * times[ALONE] + overhead;
     }
     fit = series->options->seconds / fit;
     fit = fit < MIN_ITERATIONS ? MIN_ITERATIONS : fit > MAX_ITERATIONS ? MAX_ITERATIONS : fit;

@@ -29,9 +29,7 @@ import tempfile
 import time
 
 from lab import Lab, TOP, today_and_commit, where_and_when
-from others import node, ranks, slower
-
-MIB = 1 << 20
+from others import MIB, family, listed, node, ranks, slower
 
 
 def case(result, name):
@@ -40,10 +38,6 @@ def case(result, name):
 
 def exposed(result, name):
     return case(result, name)["exposed_percent"]
-
-
-def listed(values, digits):
-    return ", ".join("{:.{}f}".format(value, digits) for value in values)
 
 
 OFFLOAD = ["--compute=offload", "--pieces=8", "--slices=2"]
@@ -68,38 +62,6 @@ def hidden(lab):
                listed(values, 2), ">= 99.8", min(values) >= 99.8,
                "0.2 % of the communication are {} us; the hosts share {} cores".format(
                    listed(allowed[operation], 0), os.cpu_count()))
-
-
-FAMILY = ("iallreduce", "ialltoall", "ialltoallv", "ibcast", "ireduce", "igather", "igatherv", "iscatter", "iscatterv")
-
-
-def under_sleep(lab, call, hosts, most):
-    """One of the other calls, by size: hidden, %; alone / wire; exposed, us, and the same of a call that moves nothing."""
-    runs = [lab.rows(lab.hosts(hosts, "flash_" + call, [
-        "-m", "{}:{}".format(MIB, most), "--compute=sleep", "--ratio=2", "--no-own", "--floor", "--csv=-"],
-                               ["-r", "2gbit", "-b"]))
-            for _ in range(lab.times(3))]
-    return [[statistics.median(value(row) for row in rows) for rows in zip(*runs)]
-            for value in (lambda row: float(row["Overlap(%)"]),
-                          lambda row: float(row["Pure Comm.(us)"]) / float(row["Wire(us)"]),
-                          lambda row: float(row["Exposed(us)"]),
-                          lambda row: float(row["Floor(us)"]))]
-
-
-def besides(exposed_us, floor_us):
-    return "exposed, us: {}; of a call that moves nothing: {}".format(listed(exposed_us, 0), listed(floor_us, 0))
-
-
-def family(lab):
-    """The other calls that flash serves by default: what hides, by OSU's definition, and alone. Two hosts have a core each."""
-    for call in FAMILY:
-        hid, alone, *microseconds = under_sleep(lab, call, 4, 16 * MIB)
-        title = "4 hosts, MPI_{}".format(call.capitalize())
-        yield (title + ": hidden, % (1 to 16 MiB)", listed(hid, 2), ">= 99.5", min(hid) >= 99.5, besides(*microseconds))
-        yield (title + ": alone / wire (1 to 16 MiB)", listed(alone, 3), "<= 1.05", max(alone) <= 1.05)
-        hid, _, *microseconds = under_sleep(lab, call, 2, 4 * MIB)
-        yield ("2 hosts, MPI_{}: hidden, % (1 to 4 MiB)".format(call.capitalize()), listed(hid, 2), "(reported)", None,
-               besides(*microseconds))
 
 
 def transfer(lab):

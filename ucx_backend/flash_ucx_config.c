@@ -115,7 +115,7 @@ static void set_memory_buffers(ucp_config_t *config)
 /*
  * UCX's rendezvous over TCP waits for handshakes at both ends of each message: a ring of it reached
  * 40 % of a 2 Gbit/s link that eager messages fill. What rendezvous protects from, messages that
- * pile up at a receiver that is late, synchronous sends and the engine's limit on them do as well.
+ * pile up at a receiver that is late, synchronous sends and the engine's limits do as well.
  * Rendezvous stays where it saves a copy: with RDMA devices, and in jobs of one node.
  *
  * Not from the user's memory (zcopy): UCX ends the process if a connection breaks when part of a

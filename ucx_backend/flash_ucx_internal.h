@@ -43,7 +43,7 @@ typedef struct flash_message {
     void *request;                      /* UCX's; NULL: UCX has not taken it yet */
     bool sends;
     bool on_device; /* the buffer is a CUDA device's */
-    bool leaves;    /* short enough, and allowed to: see flash_transfer_t */
+    bool leaves;    /* see flash_transfer_t */
     uint64_t tag, mask;
     void *buffer;
     size_t length;

@@ -258,6 +258,8 @@ int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, fla
 void flash_op_start(flash_op_t *op);
 /* As its parameters said. */
 bool flash_op_needs_no_wakeup(const flash_op_t *op);
+/* Of one that has completed: whether the transport may still have some of what it has sent. */
+bool flash_op_has_tail(const flash_op_t *op);
 /*
  * Takes part in an operation that this rank cannot perform, with memory set aside for it, so that
  * the others need not wait: their operations end with FLASH_ERR_PEER and name this rank. Of the

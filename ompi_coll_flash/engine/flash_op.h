@@ -10,7 +10,7 @@
  *   flash_op_places.c      where its data is; with flash_op_calls.c, its callbacks
  *   flash_queue.c          which operations have something to do
  *   flash_flow.c           what the operations of a communicator have in flight together
- *   flash_slot_tags.c      the names of a segment's messages
+ *   flash_slot_tags.c      the names of messages; flash_slot_word.c, which wait for their receiver
  *   flash_slot_failure.c   what becomes of one whose content is lost
  *   flash_slot.c           its path; with flash_slot_staging.c, its copies
  *   flash_op.c             an operation's memory, beginning and end
@@ -78,8 +78,8 @@ typedef struct flash_slot {
     uint64_t posted_at;  /* of flash_trace_clock() */
     flash_range_t range; /* of the block */
     uint64_t piece;      /* of a contribution: its piece, counted over the whole operation */
-    bool last_of_step;
-    bool last_of_piece;
+    bool last_of_step, last_of_piece;
+    size_t before; /* of a send that waits for the word: bytes that leave before it */
     bool poisoned;        /* the content is lost: what is sent is the failed rank, and marked */
     bool sent_again;      /* the first send failed */
     uint32_t failed_rank; /* of a poisoned one: the rank whose fault it is, or FLASH_NOBODY */
@@ -159,8 +159,8 @@ struct flash_op {
     uint64_t next_departure;  /* bounded: segments before the first one that is not copied to where
                                  it is sent from, if it has to be */
     uint64_t next_send;       /* segments before the first one that is not sent */
-    uint32_t sending;         /* sends under way */
-    uint32_t heard;           /* the step, and one, of the receiver's latest word; 0: none */
+    uint32_t sending, heard;  /* sends under way; the step, and one, of the latest word */
+    size_t leaving;           /* bytes of those that leave, since the last that waits for it */
     size_t bytes_in_flight;   /* of these, as the flow counts them */
     bool blocked;             /* by older operations of the flow */
     TAILQ_ENTRY(flash_op) next_in_flow;

@@ -98,8 +98,7 @@ static void post_sends(flash_op_t *op)
                 !flash_flow_send(op, flash_slot_bytes(slot))) {
                 break;
             }
-            op->sending++;
-            slot->transfer.leaves = flash_slot_may_leave(slot);
+            flash_slot_begin_send(slot);
             post_send(slot);
         }
         op->next_send++;
@@ -307,9 +306,7 @@ static void slot_sent(flash_slot_t *slot)
             return;
         }
     }
-    op->sending--;
-    flash_slot_hear(slot);
-    flash_flow_sent(op, flash_slot_bytes(slot));
+    flash_slot_end_send(slot);
     post_sends(op);
     post_blocked_sends(op);
     flash_slot_give_back(slot, FLASH_BOUNCE_DEPARTURE);

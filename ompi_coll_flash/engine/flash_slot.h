@@ -64,10 +64,10 @@ bool flash_slot_keep(flash_slot_t *slot);
  * would wait for that, too, it is sent, and waits for the receiver's word.
  */
 bool flash_slot_waits_for_word(const flash_slot_t *slot);
-/* Whether its message is done when it has left; else, when the receiver has matched it. */
-bool flash_slot_may_leave(const flash_slot_t *slot);
-/* Its send is done: that may be the receiver's word. */
-void flash_slot_hear(const flash_slot_t *slot);
+/* It is in the flow, and is sent now: whether it leaves. */
+void flash_slot_begin_send(flash_slot_t *slot);
+/* Its send is done, and that may be the receiver's word: what is in the flow no longer. */
+void flash_slot_end_send(flash_slot_t *slot);
 
 /* flash_slot.c */
 /* What is the same for all segments of a slot. */

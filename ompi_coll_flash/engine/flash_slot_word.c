@@ -2,17 +2,18 @@
  * flash_slot_word.c: which messages wait for their receiver's word, and which before they are sent.
  *
  * A message that waits for the word is done when the receiver has matched it. Any other is done when it
- * has left, so that its buffer is the application's again while the message still travels. A receiver
- * that has not begun the operation has posted no receives, and one that is behind not all: what comes
- * to it then stays in memory of UCX's. What bounds that:
+ * has left, so that its buffer is the application's again while the message still travels: a rank that
+ * only sends is done early. A receiver that has not begun the operation has posted no receives, and one
+ * that is behind not all: what comes to it then stays in memory of UCX's. What bounds that:
  *
  *   - No message but a brief one leaves before the receiver has given its word for another one of the
  *     same operation: it has begun.
  *   - The first messages of a block wait for the word, and then one of each group. `sends` groups are
  *     under way at a time, at most.
+ *   - What has left is in the flow until the word for a later message, or until nothing is under way.
  *
- * Which ones wait follows from the schedule alone, so that what a rank has sent does not depend on the
- * order in which things happen to it.
+ * Of those that only send, all messages but the first ones are held back until the receiver has begun:
+ * sent before, they would wait for the word.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -22,7 +23,7 @@
 #define BRIEF_BYTES 8192
 
 /* The messages of a block that wait for the word: so many at first, which keep the link busy until it
-   comes, and one of each group, which has so many messages, or bytes, at most. */
+   comes, and one of each group of so many messages, or about so many bytes, but for the last one. */
 #define FIRST       2
 #define GROUP       4
 #define GROUP_BYTES ((size_t) 1 << 20)
@@ -59,36 +60,61 @@ static bool has_begun(const flash_slot_t *slot)
                                                               : op->heard > 0;
 }
 
-/* Whether all that is sent later goes to the same rank. */
-static bool is_last_receiver(const flash_slot_t *slot)
+static bool needs_word(const flash_slot_t *slot)
+{
+    return slot->segment < FIRST || (is_first_of_group(slot) && !slot->last_of_step);
+}
+
+/*
+ * Whether a rank sends that receives nothing but what it sends on, to the last of its receivers: no
+ * other rank waits if this one does.
+ */
+static bool is_held_back(const flash_slot_t *slot)
 {
     const flash_schedule_t *schedule = &slot->op->params.schedule;
 
-    return !flash_schedule_exchanges(schedule->kind) ||
-           (flash_schedule_has_root(schedule->kind) &&
+    return flash_schedule_has_root(schedule->kind) &&
+           (flash_schedule_chains(schedule->kind) ||
             slot->step + 1 == flash_schedule_length(schedule, FLASH_STEPS));
-}
-
-static bool needs_word(const flash_slot_t *slot)
-{
-    return slot->segment < FIRST || is_first_of_group(slot);
 }
 
 bool flash_slot_waits_for_word(const flash_slot_t *slot)
 {
-    return !needs_word(slot) && !has_begun(slot) && is_last_receiver(slot);
+    return slot->op->engine->transport->lets_leave && !needs_word(slot) && !has_begun(slot) &&
+           is_held_back(slot);
 }
 
-bool flash_slot_may_leave(const flash_slot_t *slot)
+static bool may_leave(const flash_slot_t *slot)
 {
-    return is_brief(slot) || (!needs_word(slot) && has_begun(slot));
+    return is_brief(slot) ||
+           (slot->op->engine->transport->lets_leave && !needs_word(slot) && has_begun(slot));
 }
 
-void flash_slot_hear(const flash_slot_t *slot)
+void flash_slot_begin_send(flash_slot_t *slot)
 {
     flash_op_t *op = slot->op;
 
-    if (!slot->transfer.leaves && op->heard <= slot->step) {
-        op->heard = slot->step + 1;
+    op->sending++;
+    slot->transfer.leaves = may_leave(slot);
+    if (slot->transfer.leaves) {
+        op->leaving += flash_slot_bytes(slot);
+    } else {
+        slot->before = op->leaving;
+        op->leaving = 0;
+    }
+}
+
+void flash_slot_end_send(flash_slot_t *slot)
+{
+    flash_op_t *op = slot->op;
+
+    op->sending--;
+    if (!slot->transfer.leaves) {
+        op->heard = op->heard > slot->step ? op->heard : slot->step + 1;
+        flash_flow_sent(op, slot->before + flash_slot_bytes(slot));
+    }
+    if (op->sending == 0) {
+        flash_flow_sent(op, op->leaving);
+        op->leaving = 0;
     }
 }

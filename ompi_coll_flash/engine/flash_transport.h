@@ -104,6 +104,11 @@ struct flash_transport {
     /* Whether it sends and receives CUDA devices' memory, and whether it is good at that: better
        than what copies to the host's and back. */
     bool reaches_devices, prefers_devices;
+    /*
+     * Whether a send that `leaves` is done long before it is matched, whatever its length, and somebody
+     * moves what is then still to be sent. Else the engine lets brief messages leave alone.
+     */
+    bool lets_leave;
 };
 
 #endif /* FLASH_TRANSPORT_H */

@@ -250,6 +250,9 @@ void mca_coll_flash_job_start(void)
         if (mca_coll_flash_params.progress != FLASH_PROGRESS_OFF) {
             mca_coll_flash_thread_start(mca_coll_flash_job_progress());
         }
+        /* Nobody else would see out what has left, if the application stays out of MPI. */
+        job.transport->lets_leave =
+            job.transport->lets_leave && flash_progress_has_thread(mca_coll_flash_job_progress());
     }
     pthread_mutex_unlock(&job.mutex);
 }

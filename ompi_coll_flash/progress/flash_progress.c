@@ -210,6 +210,9 @@ static int report_completed(flash_progress_t *progress, void (*completed)(flash_
     int reported = 0;
 
     while ((op = flash_engine_completed(progress->engine)) != NULL) {
+        if (flash_op_has_tail(op)) { /* the thread sees it out, which has stayed away */
+            flash_progress_wake(progress);
+        }
         flash_progress_unlock(progress);
         uncount_one(progress, flash_op_needs_no_wakeup(op));
         completed(op);

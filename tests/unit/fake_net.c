@@ -16,7 +16,8 @@ fake_net_t *fake_net_create(uint32_t nranks, uint64_t seed, const fake_options_t
     net->random = seed;
     net->nranks = nranks;
     for (uint32_t rank = 0; rank < nranks; rank++) {
-        net->nodes[rank].transport = (flash_transport_t){.ops = &fake_ops, .event_fd = -1};
+        net->nodes[rank].transport =
+            (flash_transport_t){.ops = &fake_ops, .event_fd = -1, .lets_leave = options->leaving};
         net->nodes[rank].net = net;
         net->nodes[rank].rank = rank;
     }
