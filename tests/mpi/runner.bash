@@ -338,7 +338,8 @@ on_rank=(/bin/sh -c 'case " $0 " in *" $OMPI_COMM_WORLD_RANK "*) export "$1" ;; 
 # holds COUNT TEXT: in the log TEXT is in so many lines; `+`: in one or more.
 holds() {
     local found
-    found=$(grep -c -e "$2" "$log" || :)
+    # Open MPI 5's launcher now and then has a byte 0 before a line of a job that aborts.
+    found=$(tr -d '\0' <"$log" | grep -c -e "$2" || :)
     [[ $1 == + ]] && ((found > 0)) && return 0
     [[ $found == "$1" ]] && return 0
     # What comes last is what a failed point shows.
