@@ -250,8 +250,7 @@ static unsigned drain(flash_engine_t *engine)
 
 bool flash_op_has_tail(const flash_op_t *op)
 {
-    return op->engine->transport->lets_leave && op->heard > 0 &&
-           flash_schedule_has_root(op->params.schedule.kind);
+    return op->tail && flash_schedule_has_root(op->params.schedule.kind);
 }
 
 bool flash_op_needs_no_wakeup(const flash_op_t *op)

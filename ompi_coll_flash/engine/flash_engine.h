@@ -258,7 +258,10 @@ int flash_op_create(flash_engine_t *engine, const flash_op_params_t *params, fla
 void flash_op_start(flash_op_t *op);
 /* As its parameters said. */
 bool flash_op_needs_no_wakeup(const flash_op_t *op);
-/* Of one that has completed: whether the transport may still have some of what it has sent. */
+/*
+ * Of one that has completed: whether the transport may still have some of what it has sent, as of a rank
+ * that only sends. Of others that is seen out while they wait for what they receive.
+ */
 bool flash_op_has_tail(const flash_op_t *op);
 /*
  * Takes part in an operation that this rank cannot perform, with memory set aside for it, so that

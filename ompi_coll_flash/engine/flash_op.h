@@ -79,7 +79,7 @@ typedef struct flash_slot {
     flash_range_t range; /* of the block */
     uint64_t piece;      /* of a contribution: its piece, counted over the whole operation */
     bool last_of_step, last_of_piece;
-    size_t before; /* of a send that waits for the word: bytes that leave before it */
+    size_t before;        /* of a send that waits for the word: bytes that leave before it */
     bool poisoned;        /* the content is lost: what is sent is the failed rank, and marked */
     bool sent_again;      /* the first send failed */
     uint32_t failed_rank; /* of a poisoned one: the rank whose fault it is, or FLASH_NOBODY */
@@ -162,7 +162,7 @@ struct flash_op {
     uint32_t sending, heard;  /* sends under way; the step, and one, of the latest word */
     size_t leaving;           /* bytes of those that leave, since the last that waits for it */
     size_t bytes_in_flight;   /* of these, as the flow counts them */
-    bool blocked;             /* by older operations of the flow */
+    bool blocked, tail;       /* by older operations of the flow; the latest send leaves */
     TAILQ_ENTRY(flash_op) next_in_flow;
     uint64_t ready_slots; /* segments before the first one that is not ready */
 

@@ -10,7 +10,8 @@
  *     same operation: it has begun.
  *   - The first messages of a block wait for the word, and then one of each group. `sends` groups are
  *     under way at a time, at most.
- *   - What has left is in the flow until the word for a later message, or until nothing is under way.
+ *   - What has left is in the flow until the word for a later message, whichever rank's, or until nothing
+ *     is under way.
  *
  * Of those that only send, all messages but the first ones are held back until the receiver has begun:
  * sent before, they would wait for the word.
@@ -95,7 +96,7 @@ void flash_slot_begin_send(flash_slot_t *slot)
     flash_op_t *op = slot->op;
 
     op->sending++;
-    slot->transfer.leaves = may_leave(slot);
+    slot->transfer.leaves = op->tail = may_leave(slot);
     if (slot->transfer.leaves) {
         op->leaving += flash_slot_bytes(slot);
     } else {
@@ -109,7 +110,7 @@ void flash_slot_end_send(flash_slot_t *slot)
     flash_op_t *op = slot->op;
 
     op->sending--;
-    if (!slot->transfer.leaves) {
+    if (!slot->transfer.leaves) { /* if it has failed, too: nothing is to wait for that receiver */
         op->heard = op->heard > slot->step ? op->heard : slot->step + 1;
         flash_flow_sent(op, slot->before + flash_slot_bytes(slot));
     }

@@ -204,15 +204,15 @@ static int work_once(flash_progress_t *progress)
             call_back(progress, FLASH_WORK_CALLBACK) || take_and_run(progress, FLASH_WORK_COPY));
 }
 
-static int report_completed(flash_progress_t *progress, void (*completed)(flash_op_t *op))
+/* `tail`: becomes true if one has something that is still to be sent. */
+static int report_completed(flash_progress_t *progress, void (*completed)(flash_op_t *op),
+                            bool *tail)
 {
     flash_op_t *op;
     int reported = 0;
 
     while ((op = flash_engine_completed(progress->engine)) != NULL) {
-        if (flash_op_has_tail(op)) { /* the thread sees it out, which has stayed away */
-            flash_progress_wake(progress);
-        }
+        *tail |= flash_op_has_tail(op);
         flash_progress_unlock(progress);
         uncount_one(progress, flash_op_needs_no_wakeup(op));
         completed(op);
@@ -267,7 +267,7 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
 {
     int happened, reported = 0;
     uint64_t began;
-    bool locked, all_ended;
+    bool locked, all_ended, tail = false;
 
     if (!worth_polling(progress)) {
         return 0;
@@ -276,9 +276,9 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     locked = atomic_load_explicit(&progress->contenders, memory_order_relaxed) == 0 &&
              flash_progress_try_lock(progress);
     if (locked) {
-        reported = report_completed(progress, completed);
+        reported = report_completed(progress, completed, &tail);
     }
-    /* Who comes for the last one's end is not kept waiting by what nobody needs any more. */
+    /* Who comes for the last one's end is not kept waiting by what the thread sees out. */
     all_ended = reported > 0 && !flash_progress_busy(progress);
     began = measures(progress) ? flash_trace_now() : 0;
     happened = locked && !all_ended && call_back_first(progress);
@@ -294,10 +294,12 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     if (began > 0) {
         note_wait(progress, began);
     }
-    reported += report_completed(progress, completed);
+    reported += report_completed(progress, completed, &tail);
     flash_progress_unlock(progress);
-    if (reported > 0 && flash_progress_busy(progress) &&
-        !flash_progress_needs_no_wakeup(progress)) {
+    if (tail) {
+        flash_progress_wake(progress);
+    } else if (reported > 0 && flash_progress_busy(progress) &&
+               !flash_progress_needs_no_wakeup(progress)) {
         flash_progress_recall(progress, true,
                               0); /* the application is about to leave, with operations in flight */
     }

@@ -21,7 +21,7 @@ typedef struct pair {
     flash_flow_t flows[RANKS];
     flash_pair_t exchanges[RANKS];
     char *blocks[RANKS]; /* of the receiver of a gather: both ranks' */
-    bool ended[RANKS];
+    bool ended[RANKS], tails[RANKS];
 } pair_t;
 
 static size_t bytes_of(const pair_t *pair)
@@ -96,6 +96,7 @@ static bool move(pair_t *pair, uint32_t rank)
     while ((op = flash_engine_completed(pair->engines[rank])) != NULL) {
         must(flash_op_status(op) == FLASH_OK, "success");
         *(bool *) flash_op_user(op) = true;
+        pair->tails[rank] = flash_op_has_tail(op);
         flash_op_destroy(op);
     }
     return moved;
@@ -155,7 +156,18 @@ static void test_tail(flash_kind_t kind, const char *name)
     move_alone(&pair, SENDER);
     ok(sent(&pair) == SEGMENTS && pair.ended[SENDER] && !pair.ended[RECEIVER],
        "%s: then the others leave, and the sender is done before the receiver", name);
-    ok(ends_well(&pair), "%s: all arrives", name);
+    ok(pair.tails[SENDER], "%s: some of it may still be on its way", name);
+    ok(ends_well(&pair) && !pair.tails[RECEIVER], "%s: all arrives", name);
+}
+
+/* All messages have been matched: there is nothing to be seen out. */
+static void test_no_tail(void)
+{
+    pair_t pair = set_up(FLASH_BCAST, FIRST, SHORT);
+
+    start(&pair, SENDER);
+    start(&pair, RECEIVER);
+    ok(ends_well(&pair) && !pair.tails[SENDER], "two messages: none leaves");
 }
 
 static void test_behind(void)
@@ -197,6 +209,7 @@ int main(void)
 {
     test_tail(FLASH_BCAST, "broadcast");
     test_tail(FLASH_GATHER, "gather");
+    test_no_tail();
     test_behind();
     test_long();
     return tap_done();
