@@ -198,7 +198,7 @@ static flash_transport_t *create(const flash_ucx_surroundings_t *around,
     ucx->super.reaches_devices = knows_cuda(ucx);
     /* Eager messages, see flash_ucx_config.c, would have UCX wait for a copy of each fragment. */
     ucx->super.prefers_devices = ucx->super.reaches_devices && (!around->across_nodes || ucx->rdma);
-    ucx->super.lets_leave = around->across_nodes && !ucx->rdma; /* eager messages, likewise */
+    ucx->super.lets_leave = around->across_nodes && !ucx->rdma; /* eager messages do */
     return &ucx->super;
 
 cleanup_context:

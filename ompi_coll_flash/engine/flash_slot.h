@@ -64,9 +64,9 @@ bool flash_slot_keep(flash_slot_t *slot);
  * would wait for that, too, it is sent, and waits for the receiver's word.
  */
 bool flash_slot_waits_for_word(const flash_slot_t *slot);
-/* It is in the flow, and is sent now: whether it leaves. */
+/* Counts its send, which the flow has let through, and sets `leaves` of its transfer. */
 void flash_slot_begin_send(flash_slot_t *slot);
-/* Its send is done, and that may be the receiver's word: what is in the flow no longer. */
+/* Counts the end of its send, and takes out of the flow what the receiver has confirmed. */
 void flash_slot_end_send(flash_slot_t *slot);
 
 /* flash_slot.c */

@@ -67,8 +67,8 @@ static bool needs_word(const flash_slot_t *slot)
 }
 
 /*
- * Whether a rank sends that receives nothing but what it sends on, to the last of its receivers: no
- * other rank waits if this one does.
+ * Whether the operation has a root, and its rank sends all that is left to this receiver: no other rank
+ * waits if the message is held back.
  */
 static bool is_held_back(const flash_slot_t *slot)
 {

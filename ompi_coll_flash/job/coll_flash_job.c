@@ -250,7 +250,7 @@ void mca_coll_flash_job_start(void)
         if (mca_coll_flash_params.progress != FLASH_PROGRESS_OFF) {
             mca_coll_flash_thread_start(mca_coll_flash_job_progress());
         }
-        /* Nobody else would see out what has left, if the application stays out of MPI. */
+        /* Without the thread nobody would send what UCX still has while the application computes. */
         job.transport->lets_leave =
             job.transport->lets_leave && flash_progress_has_thread(mca_coll_flash_job_progress());
     }

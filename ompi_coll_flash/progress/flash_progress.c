@@ -204,7 +204,7 @@ static int work_once(flash_progress_t *progress)
             call_back(progress, FLASH_WORK_CALLBACK) || take_and_run(progress, FLASH_WORK_COPY));
 }
 
-/* `tail`: becomes true if one has something that is still to be sent. */
+/* `tail` becomes true if the transport may still have to send something of one. */
 static int report_completed(flash_progress_t *progress, void (*completed)(flash_op_t *op),
                             bool *tail)
 {

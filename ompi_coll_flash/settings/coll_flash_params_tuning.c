@@ -110,8 +110,7 @@ static void register_segments(void)
         "max_sends", MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5,
         MCA_BASE_VAR_SCOPE_LOCAL, &mca_coll_flash_params.max_sends,
         "Segments of one operation on their way to the neighbour at a time, or, where the "
-        "neighbour "
-        "has begun the operation, groups of up to four segments and 1 MiB: enough to "
+        "neighbour has begun the operation, groups of up to four segments and 1 MiB: enough to "
         "keep the link busy while a computation keeps the progress thread from its "
         "core (8 of 256 KiB: 8 ms at 2 Gbit/s), few enough that none waits long "
         "behind others. Where flash has chosen longer segments, it sends as many bytes at a time, "
