@@ -103,7 +103,7 @@ void start(pair_t *pair, unsigned operation)
 
 void set_up(pair_t *pair)
 {
-    static const fake_options_t plain = {.burst = 1};
+    static const fake_options_t plain = {.burst = 1, .leaving = true};
     flash_transport_t *transport;
 
     pair->net = fake_net_create(RANKS, 1, &plain);

@@ -331,9 +331,65 @@ static void test_elsewhere(void)
     ok(ends_well(&pair), "and operations go on");
 }
 
+enum { SEGMENTS = 5 };
+
+typedef struct side { /* of a broadcast by rank 0, of which messages leave */
+    char block[SEGMENTS];
+    flash_flow_t flow;
+    flash_pair_t exchange;
+} side_t;
+
+static flash_op_params_t bcast_of(pair_t *pair, uint32_t rank, side_t *side)
+{
+    flash_op_params_t params = params_of(pair, rank, 0);
+
+    memset(side->block, rank == 0 ? 'b' : 0, SEGMENTS);
+    flash_flow_init(&side->flow);
+    side->exchange = (flash_pair_t){.left = params.left, .right = params.right};
+    params.schedule.kind = FLASH_BCAST;
+    params.schedule.from_root = rank;
+    params.schedule.blocks.count = SEGMENTS;
+    params.pairs = &side->exchange;
+    params.sends = params.depth = SEGMENTS;
+    params.flow = &side->flow;
+    params.input = params.output = side->block;
+    params.no_wakeup = true;
+    return params;
+}
+
+/* An operation that the thread does not attend: it is to see out what has left all the same. */
+static void test_tail(void)
+{
+    pair_t pair = {.net = NULL};
+    side_t sides[RANKS];
+    flash_op_params_t params;
+    flash_op_t *op;
+    bool slept = false;
+
+    completed = 0;
+    start_sleeper(&pair);
+    params = bcast_of(&pair, 1, &sides[1]);
+    must(flash_op_create(pair.engines[1], &params, &op) == FLASH_OK, "an operation");
+    flash_op_start(op);
+    params = bcast_of(&pair, 0, &sides[0]);
+    flash_progress_start_op(pair.progress, &params);
+    shown = &pair;
+    while (flash_progress_busy(pair.progress)) {
+        slept = !has_woken(&pair);
+        flash_progress_lock(pair.progress);
+        flash_engine_progress(pair.engines[1]);
+        flash_progress_unlock(pair.progress);
+        flash_progress_poll(pair.progress, complete);
+    }
+    ok(completed == 1 && slept, "the thread sleeps while the application moves an operation");
+    ok(comes_true(has_woken, &pair), "the thread is woken when it ends, since messages have left");
+    ok(ends(&pair) && memcmp(sides[0].block, sides[1].block, SEGMENTS) == 0, "the messages arrive");
+}
+
 int main(void)
 {
     test_wake_ups();
+    test_tail();
     test_missed_event();
     test_vain_events();
     test_busy_transport();
