@@ -221,6 +221,24 @@ int mca_coll_flash_start_bounced(const mca_coll_flash_collective_t *collective,
     return mca_coll_flash_bounce_started(bounced, rc, request);
 }
 
+int mca_coll_flash_block_bounced(const mca_coll_flash_collective_t *collective,
+                                 mca_coll_flash_module_t *module,
+                                 mca_coll_flash_arguments_t *arguments)
+{
+    struct flash_fallback *bounced = NULL;
+    ompi_request_t *copies_back = MPI_REQUEST_NULL;
+    int rc = MPI_SUCCESS;
+
+    if (flash_device_any()) {
+        rc = mca_coll_flash_bounce(arguments, module->comm, FLASH_FALLBACK, NULL, &bounced);
+    }
+    if (rc == MPI_SUCCESS) {
+        rc = collective->block(module, arguments);
+    }
+    rc = mca_coll_flash_bounce_started(bounced, rc, &copies_back);
+    return bounced == NULL || rc != MPI_SUCCESS ? rc : mca_coll_flash_wait(copies_back);
+}
+
 /* ---------------------------------------------------------- persistent requests */
 
 int mca_coll_flash_bounce_keep(mca_coll_flash_arguments_t *arguments, ompi_communicator_t *comm,

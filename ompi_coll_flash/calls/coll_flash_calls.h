@@ -190,6 +190,10 @@ int mca_coll_flash_start_bounced(const mca_coll_flash_collective_t *collective,
                                  mca_coll_flash_module_t *module,
                                  mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
                                  ompi_request_t **request);
+/* The same of a blocking call, by the module below. MPI_SUCCESS or an error. */
+int mca_coll_flash_block_bounced(const mca_coll_flash_collective_t *collective,
+                                 mca_coll_flash_module_t *module,
+                                 mca_coll_flash_arguments_t *arguments);
 
 /*
  * Keeps a standard call that goes by messages until its communicator is set up. Then it starts, or falls

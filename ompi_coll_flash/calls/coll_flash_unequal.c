@@ -13,7 +13,8 @@
  * called.
  *
  * A blocking call goes by the costs of blocking ones. The module below moves the rest in a blocking call of
- * its own, between the begin of the exchange and the wait for it.
+ * its own, between the begin of the exchange and the wait for it. Whether it gets copies of buffers in a
+ * device's memory is each rank's own affair.
  *
  * In place, an all-to-all falls back where short blocks would: Open MPI's in-place call copies the block
  * of one rank to memory from which a block of another rank may be on its way, where ranks in between
@@ -288,7 +289,7 @@ static share_t share_once_set_up(mca_coll_flash_module_t *module, const argument
 /* The exchange goes on while the module below moves the rest, which it is given whatever becomes of the
    exchange: the other ranks give it theirs. */
 static int block_long_blocks(const mca_coll_flash_collective_t *collective, const char *name,
-                             mca_coll_flash_module_t *module, const arguments_t *a)
+                             mca_coll_flash_module_t *module, arguments_t *a)
 {
     mca_coll_flash_ticket_t ticket;
     ompi_request_t *request;
@@ -298,11 +299,11 @@ static int block_long_blocks(const mca_coll_flash_collective_t *collective, cons
     mca_coll_flash_pairs_tag(module);
     ticket = mca_coll_flash_plain_ticket(module, FLASH_RING);
     if (!share_blocks(module, a, &parts)) {
-        return collective->block(module, a);
+        return mca_coll_flash_block_bounced(collective, module, a);
     }
     tell_parts(name, module, &parts.by_ring, &parts.rest, FLASH_SETUP_READY);
     error = collective->start(module, ticket, &parts.by_ring, FLASH_RING, &request);
-    error_of_rest = collective->block(module, &parts.rest);
+    error_of_rest = mca_coll_flash_block_bounced(collective, module, &parts.rest);
     if (error == MPI_SUCCESS) {
         error = mca_coll_flash_wait(request);
     }

@@ -20,7 +20,7 @@ everything() { # NP
     mpi "$1" -- test_device_chain
     mpi "$1" -- test_device_gather
     mpi "$1" -- test_device_gatherv
-    mpi "$1" -- test_device_pairs apart in_place pieces
+    mpi "$1" -- test_device_pairs apart in_place pieces pieces_in_place
     mpi "$1" -- test_device_errors gaps freed streams
 }
 everything 2
@@ -39,7 +39,7 @@ small=(--mca coll_flash_segment_bytes 4096)
 long mpi 3 "${small[@]}" -- test_device_chain
 long mpi 3 "${small[@]}" -- test_device_gather
 long mpi 3 "${small[@]}" -- test_device_gatherv
-long mpi 3 "${small[@]}" -- test_device_pairs apart in_place pieces
+long mpi 3 "${small[@]}" -- test_device_pairs apart in_place pieces pieces_in_place
 long mpi 4 --mca coll_flash_cuda_reduce 0 -- test_device_chain
 mpi 3 "${small[@]}" -- test_device allgather reduce_scatter
 long mpi 3 "${small[@]}" -- test_device "${all[@]}"

@@ -47,14 +47,23 @@ long persistent 5
 FLASH_TEST_LEVEL=multiple persistent 2
 # Calls whose long blocks go by flash, and whose short ones fall back.
 options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/small_rings"
-mpi 3 -- test_device_pairs apart pieces
+mpi 3 -- test_device_pairs apart pieces pieces_in_place
 mpi 3 -- test_device_gatherv
-mpi 3 --mca coll_flash_setup call -- test_device_pairs first apart pieces
+mpi 3 --mca coll_flash_setup call -- test_device_pairs first apart pieces pieces_in_place
 mpi 3 --mca coll_flash_setup call -- test_device_gatherv
 for np in 2 4 5; do
-    long mpi "$np" -- test_device_pairs apart pieces
+    long mpi "$np" -- test_device_pairs apart pieces pieces_in_place
     long mpi "$np" -- test_device_gatherv
 done
+# Blocking ones, likewise.
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/blocking" -x FLASH_TEST_BLOCKING=1
+blocking_pairs() { # NP
+    mpi "$1" -- test_device_pairs apart pieces
+    mpi "$1" --mca coll_flash_setup call -- test_device_pairs apart pieces
+}
+blocking_pairs 3
+long blocking_pairs 2
+long blocking_pairs 5
 options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/fallback"
 # Host bounces that are longer than what is kept are not pinned.
 mpi 2 --mca coll_flash_cuda_cache_bytes 4096 -- test_device bounced

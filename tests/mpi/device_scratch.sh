@@ -30,7 +30,7 @@ little() { # NP [OPTION]...
     mpi "$np" "${least[@]}" "$@" -- test_device_chain
     mpi "$np" "${least[@]}" "$@" -- test_device_gather
     mpi "$np" "${least[@]}" "$@" -- test_device_gatherv
-    mpi "$np" "${least[@]}" "$@" -- test_device_pairs apart in_place pieces
+    mpi "$np" "${least[@]}" "$@" -- test_device_pairs apart in_place pieces pieces_in_place
 }
 bounded 3
 long own_job mpi 3 --mca coll_flash_algorithm pairwise --mca coll_flash_costs "$costs_folder/rings" -- test_device bounded
@@ -56,7 +56,7 @@ by_ucx() { # NP
     mpi "$1" -- test_device_chain
     mpi "$1" -- test_device_gather
     mpi "$1" -- test_device_gatherv
-    mpi "$1" -- test_device_pairs apart in_place pieces
+    mpi "$1" -- test_device_pairs apart in_place pieces pieces_in_place
     mpi "$1" -- test_device_errors gaps freed streams
 }
 if [[ $FLASH_TEST_DRIVER == "$standin" ]]; then

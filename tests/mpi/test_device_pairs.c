@@ -222,12 +222,15 @@ static void run_spread(const call_t *call)
 
 /* Short blocks, and between them some that are long enough for flash, in memory that is still being
    written when the call begins. */
-static void pieces(void)
+static void run_pieces(bool in_place)
 {
+    enum { TURNS = 8 };
+    int first = in_place ? TURNS : 0;
+
     device_lag(LAG);
-    for (int turn = 0; turn < 16; turn++) {
+    for (int turn = first; turn < first + TURNS; turn++) {
         call_t call = {
-            .length = lengths[1], .turn = turn, .persistent = turn % 2 == 1, .in_place = turn >= 8};
+            .length = lengths[1], .turn = turn, .persistent = turn % 2 == 1, .in_place = in_place};
 
         run_spread(&call);
         if (turn % 4 == 1) {
@@ -236,6 +239,16 @@ static void pieces(void)
     }
     device_lag(0);
     nothing_left();
+}
+
+static void pieces(void)
+{
+    run_pieces(false);
+}
+
+static void pieces_in_place(void)
+{
+    run_pieces(true);
 }
 
 /* A communicator's first call, of short blocks alone, which have gaps: none of them is flash's, whatever
@@ -306,4 +319,4 @@ static void in_place(void)
 }
 
 DEVICE_PROGRAM(test_device_pairs, {"apart", apart}, {"in_place", in_place}, {"pieces", pieces},
-               {"first", first});
+               {"pieces_in_place", pieces_in_place}, {"first", first});
