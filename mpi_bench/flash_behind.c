@@ -21,6 +21,7 @@
 
 #include "bench_device.h"
 #include "bench_stats.h"
+#include "keep_libraries.h"
 
 enum { NOT_READY = 600, CALLS = 5 };
 
@@ -45,7 +46,9 @@ static const char spin_text[] = ".version 7.0\n"
 /* Of the CUDA Driver API; the last is of the stand-in for a driver, which compiles nothing. */
 static struct {
     int (*stream_create)(void **stream, unsigned flags);
+    int (*stream_destroy)(void *stream);
     int (*event_create)(void **event, unsigned flags);
+    int (*event_destroy)(void *event);
     int (*event_record)(void *event, void *stream);
     int (*event_query)(void *event);
     int (*load)(void **module, const void *image);
@@ -72,7 +75,9 @@ static void find(void)
     void *library = dlopen("libcuda.so.1", RTLD_NOW), *module;
 
     *(void **) &driver.stream_create = dlsym(library, "cuStreamCreate");
+    *(void **) &driver.stream_destroy = dlsym(library, "cuStreamDestroy_v2");
     *(void **) &driver.event_create = dlsym(library, "cuEventCreate");
+    *(void **) &driver.event_destroy = dlsym(library, "cuEventDestroy_v2");
     *(void **) &driver.event_record = dlsym(library, "cuEventRecord");
     *(void **) &driver.event_query = dlsym(library, "cuEventQuery");
     *(void **) &driver.load = dlsym(library, "cuModuleLoadData");
@@ -159,6 +164,7 @@ static double behind(void *stream, const void *own, void *all, int bytes, int *o
     begun = bench_now() - begun;
     runs = driver.event_query(event) == NOT_READY;
     must(driver.wait(stream), "the kernel");
+    must(driver.event_destroy(event), "cuEventDestroy");
     MPI_Allreduce(&runs, outlasted, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
     return longest_of(begun);
 }
@@ -195,6 +201,8 @@ static void run(int rank, int bytes)
             fflush(stdout);
         }
     }
+    must(driver.stream_destroy(streams[1]), "cuStreamDestroy");
+    must(driver.stream_destroy(streams[2]), "cuStreamDestroy");
     bench_device_free(own);
     bench_device_free(all);
 }

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "bench_device.h"
+#include "keep_libraries.h"
 
 enum { CHECKED = 64 };
 

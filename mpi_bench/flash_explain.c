@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "bench_parse.h"
+#include "keep_libraries.h"
 
 int main(int argc, char **argv)
 {

@@ -19,6 +19,7 @@
 #include <mpix_flash.h>
 
 #include "bench_parse.h"
+#include "keep_libraries.h"
 
 enum { PLAIN, RING, PAIRWISE, OWN, NEAREST, WAYS };
 

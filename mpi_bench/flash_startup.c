@@ -20,6 +20,8 @@
 
 #include <mpi.h>
 
+#include "keep_libraries.h"
+
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static int rank, size, count; /* of elements in a block */

@@ -37,6 +37,7 @@ typedef unsigned long long address_t;
 static struct {
     int (*copy)(address_t to, address_t from, size_t size, void *stream);
     int (*wait)(void *stream);
+    int (*destroy)(void *stream);
 } driver;
 
 static const flash_gpu_ops_t *gpu;
@@ -221,6 +222,7 @@ static void open_device(void)
     *(void **) &stream_create = dlsym(library, "cuStreamCreate");
     *(void **) &driver.copy = dlsym(library, "cuMemcpyAsync");
     *(void **) &driver.wait = dlsym(library, "cuStreamSynchronize");
+    *(void **) &driver.destroy = dlsym(library, "cuStreamDestroy_v2");
     must(init(0) == 0 && device_get(&device, 0) == 0 && retain(&context, device) == 0 &&
              push(context) == 0 && allocate(&memory, 2 * bytes) == 0 &&
              stream_create(&streams[TO], 1) == 0 && stream_create(&streams[FROM], 1) == 0,
@@ -270,6 +272,7 @@ int main(int argc, char **argv)
     gpu->release_pinned(&device, pinned, 2 * bytes);
     gpu->close(lane);
     gpu->end();
+    must(driver.destroy(streams[TO]) == 0 && driver.destroy(streams[FROM]) == 0, "the streams' end");
     free(copies);
     return EXIT_SUCCESS;
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 /* A device does not load or store what is not aligned. */
 static thread_local bool aligned;
@@ -15,9 +16,11 @@ static thread_local unsigned long accesses;
 
 template <class T> static inline T *accessed(T *place)
 {
+    static thread_local std::remove_const_t<T> nothing;
+
     accesses++;
     aligned = aligned && reinterpret_cast<uintptr_t>(place) % sizeof(T) == 0;
-    return place;
+    return aligned ? place : &nothing;
 }
 
 #define FLASH_ACCESS(place) accessed(place)

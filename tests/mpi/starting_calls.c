@@ -10,6 +10,8 @@
 
 #include <mpi.h>
 
+#include "keep_libraries.h"
+
 int main(int argc, char **argv)
 {
     MPI_Request request = MPI_REQUEST_NULL;

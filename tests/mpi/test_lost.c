@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "keep_libraries.h"
 #include "lost_callbacks.h"
 #include "lost_calls.h"
 #include "lost_late.h"

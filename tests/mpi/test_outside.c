@@ -11,6 +11,8 @@
 
 #include <mpix_flash.h>
 
+#include "keep_libraries.h"
+
 static int own, all[64];
 static const int one = 1, zero;
 static MPI_Request request;

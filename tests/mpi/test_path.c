@@ -13,6 +13,8 @@
 #include <mpi.h>
 #include <ucp/api/ucp.h>
 
+#include "keep_libraries.h"
+
 enum { MOST_FRAMES = 64, BYTES = 1 << 20 };
 
 static int

@@ -21,6 +21,8 @@
 
 #include <mpix_flash.h>
 
+#include "keep_libraries.h"
+
 #if OMPI_MAJOR_VERSION < 5
 int main(void)
 {

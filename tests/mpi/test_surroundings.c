@@ -29,6 +29,8 @@
 
 #include <mpi.h>
 
+#include "keep_libraries.h"
+
 extern char **environ;
 
 enum { COUNT = 1 << 20, FIRST_BYTES = 16 };

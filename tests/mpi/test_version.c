@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "keep_libraries.h"
 #include "mpix_flash.h"
 
 #pragma weak MPIX_Flash_active

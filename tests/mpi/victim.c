@@ -10,6 +10,8 @@
 
 #include <mpi.h>
 
+#include "keep_libraries.h"
+
 enum { COUNT = 1 << 18 };
 
 int main(int argc, char **argv)
