@@ -82,17 +82,17 @@ static const table_t built_in = {
                                [FLASH_RECDBL] = {true, 0, 0, 30000, 4000},
                                [FLASH_PAIRWISE] = {true, 106000, 22000, 0, 3000}},
      [FLASH_ALLREDUCE] = {[FLASH_FALLBACK] = {true, 0, 0, 92000, 4000},
-                          [FLASH_RING] = {true, 1800000, 600000, 0, 0}},
+                          [FLASH_RING] = {true, 250000, 500000, 0, 0}},
      [FLASH_ALLTOALL] =
-         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 0, 1900000, 0, 0}},
+         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1130000, 350000, 0, 0}},
      [FLASH_BCAST] =
          {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1600000, 400000, 0, 0}},
      [FLASH_REDUCE] =
          {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1600000, 400000, 0, 0}},
      [FLASH_GATHER] =
-         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1200000, 500000, 0, 0}},
+         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1100000, 330000, 0, 0}},
      [FLASH_SCATTER] =
-         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1200000, 500000, 0, 0}},
+         {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1100000, 330000, 0, 0}},
      [BLOCKING(FLASH_ALLGATHER)] =
          {[FLASH_FALLBACK] = {true, 0, 0, 0, 1000}, [FLASH_RING] = {true, 0, 400000, 0, 0}},
      [BLOCKING(FLASH_REDUCE_SCATTER)] = {[FLASH_FALLBACK] = {true, 0, 0, 0, 8000},

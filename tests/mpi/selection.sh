@@ -200,20 +200,20 @@ of_file=$scratch/three point 'three ranks, a smaller one, a file with bytes for 
     chooses 'falls back' reduce_scatter 24K 3
 point 'two ranks, a small one: recursive doubling' chooses recdbl reduce_scatter 32K 2
 point 'four ranks, likewise' chooses recdbl reduce_scatter 32K 4
-point 'two ranks, an allreduce: falls back' chooses 'falls back' allreduce 512K 2
-point 'two ranks, a large one: the ring' chooses ring allreduce 1M 2
+point 'two ranks, an allreduce: falls back' chooses 'falls back' allreduce 128K 2
+point 'two ranks, a larger one: the ring' chooses ring allreduce 256K 2
 point 'an allreduce within a node: falls back' chooses 'falls back' allreduce 64M 4 node
-point 'four ranks, a large all-to-all: the ring' chooses ring alltoall 4M 4
+point 'four ranks, a large all-to-all: the ring' chooses ring alltoall 1M 4
 point 'two ranks, a broadcast: falls back' chooses 'falls back' bcast 400K 2
 point 'four ranks, the same, which a root sends twice: the ring' chooses ring bcast 400K 4
 point 'four ranks, a large one: the ring' chooses ring bcast 2M 4
 point 'four ranks, a large reduce: the ring' chooses ring reduce 2M 4
 point 'a broadcast within a node: falls back' chooses 'falls back' bcast 64M 4 node
-point 'four ranks, a gather: falls back' chooses 'falls back' gather 768K 4
+point 'four ranks, a gather: falls back' chooses 'falls back' gather 512K 4
 point 'four ranks, a large one, a gather: the ring' chooses ring gather 4M 4
 point 'a gather within a node: falls back' chooses 'falls back' gather 64M 4 node
 point 'a gather of more than 16 ranks: falls back' chooses 'falls back (too many ranks' gather 64M 17
-point 'four ranks, a scatter: falls back' chooses 'falls back' scatter 768K 4
+point 'four ranks, a scatter: falls back' chooses 'falls back' scatter 512K 4
 point 'four ranks, a large one, a scatter: the ring' chooses ring scatter 4M 4
 point 'a scatter of more than 16 ranks: falls back' chooses 'falls back (too many ranks' scatter 64M 17
 point 'more than 16 ranks, likewise: falls back' chooses 'falls back (too many ranks' alltoall 4M 17
