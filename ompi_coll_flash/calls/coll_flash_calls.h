@@ -190,7 +190,11 @@ int mca_coll_flash_start_bounced(const mca_coll_flash_collective_t *collective,
                                  mca_coll_flash_module_t *module,
                                  mca_coll_flash_arguments_t *arguments, mca_coll_flash_path_t path,
                                  ompi_request_t **request);
-/* The same of a blocking call, by the module below. MPI_SUCCESS or an error. */
+/*
+ * Makes a blocking call of the module below, with such copies. MPI_SUCCESS or an error. If the buffers
+ * cannot be copied, this rank takes no part, and the communicator must not be used again: later calls of
+ * Open MPI's may receive what this one was sent.
+ */
 int mca_coll_flash_block_bounced(const mca_coll_flash_collective_t *collective,
                                  mca_coll_flash_module_t *module,
                                  mca_coll_flash_arguments_t *arguments);

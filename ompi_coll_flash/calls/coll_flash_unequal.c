@@ -13,8 +13,9 @@
  * called.
  *
  * A blocking call goes by the costs of blocking ones. The module below moves the rest in a blocking call of
- * its own, between the begin of the exchange and the wait for it. Whether it gets copies of buffers in a
- * device's memory is each rank's own affair.
+ * its own, between the begin of the exchange and the wait for it. On each rank that call gets copies of those
+ * buffers that are in a device's memory there. So does a call that goes to the module below as a whole,
+ * where other calls of its kind are shared.
  *
  * In place, an all-to-all falls back where short blocks would: Open MPI's in-place call copies the block
  * of one rank to memory from which a block of another rank may be on its way, where ranks in between
@@ -287,7 +288,7 @@ static share_t share_once_set_up(mca_coll_flash_module_t *module, const argument
 }
 
 /* The exchange goes on while the module below moves the rest, which it is given whatever becomes of the
-   exchange: the other ranks give it theirs. */
+   exchange, since the other ranks give it theirs; but not if its buffers cannot be copied. */
 static int block_long_blocks(const mca_coll_flash_collective_t *collective, const char *name,
                              mca_coll_flash_module_t *module, arguments_t *a)
 {
@@ -314,7 +315,7 @@ int mca_coll_flash_block_unequal(const mca_coll_flash_collective_t *collective, 
                                  mca_coll_flash_arguments_t *a, mca_coll_base_module_t *base)
 {
     mca_coll_flash_module_t *module = (mca_coll_flash_module_t *) base;
-    mca_coll_flash_reason_t reason;
+    mca_coll_flash_reason_t reason = FLASH_NO_REASON;
     ompi_request_t *request;
     share_t share = NO_BLOCKS;
     int rc;
@@ -324,7 +325,8 @@ int mca_coll_flash_block_unequal(const mca_coll_flash_collective_t *collective, 
         share = share_once_set_up(module, a, &reason);
     }
     if (share == NO_BLOCKS) {
-        return collective->block(module, a);
+        return reason == FLASH_NO_REASON ? collective->block(module, a)
+                                         : mca_coll_flash_block_bounced(collective, module, a);
     }
     if (share == LONG_BLOCKS) {
         return block_long_blocks(collective, name, module, a);

@@ -67,22 +67,22 @@ typedef cost_t table_t[2][FLASH_COST_CALLS][FLASH_PATHS];
  * measured, so that the choice never is that: the rows of what falls back are there to be told.
  *
  * On more ranks than eight the rows choose the ring for larger blocks than a continuation of what was
- * measured would. Sixteen hosts that shared two cores asked for that; on a chain each rank has the block
- * later than the rank before it, and of a gather or a scatter the root gains the time of all blocks, the
- * others that of one alone. A gather's rows are for links that are as fast both ways.
+ * measured would, since steps on the CPU grow with the ranks; on a chain each rank has the block later
+ * than the rank before it, and of a gather or a scatter the root gains the time of all blocks, the others
+ * that of one alone. A gather's rows are for links that are as fast both ways.
  *
  * Blocking calls have rows between nodes alone, and see is_left_out().
  */
 static const table_t built_in = {
     {[FLASH_ALLGATHER] = {[FLASH_FALLBACK] = {true, 0, 0, 46000, 4000},
-                          [FLASH_RING] = {true, 1000000, 170000, 0, 0},
+                          [FLASH_RING] = {true, 900000, 300000, 0, 0},
                           [FLASH_RECDBL] = {true, 8000, 0, 30000, 4500}},
      [FLASH_REDUCE_SCATTER] = {[FLASH_FALLBACK] = {true, 0, 0, 92000, 8000},
                                [FLASH_RING] = {true, 900000, 300000, 0, 0},
                                [FLASH_RECDBL] = {true, 0, 0, 30000, 4000},
                                [FLASH_PAIRWISE] = {true, 106000, 22000, 0, 3000}},
-     [FLASH_ALLREDUCE] = {[FLASH_FALLBACK] = {true, 0, 0, 92000, 4000},
-                          [FLASH_RING] = {true, 250000, 500000, 0, 0}},
+     [FLASH_ALLREDUCE] =
+         {[FLASH_FALLBACK] = {true, 0, 0, 92000, 4000}, [FLASH_RING] = {true, 0, 730000, 0, 0}},
      [FLASH_ALLTOALL] =
          {[FLASH_FALLBACK] = {true, 0, 0, 0, 4000}, [FLASH_RING] = {true, 1130000, 350000, 0, 0}},
      [FLASH_BCAST] =

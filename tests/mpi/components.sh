@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Open MPI's other components of collectives beside flash, with priorities above its own and below: HAN, adapt,
-# sync and monitoring. HAN does nothing on one node: tests/cluster/cluster.sh has it on several.
+# sync and monitoring. HAN moves nothing on one node: tests/cluster/cluster.sh has it on several.
 #
 # Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
 # shellcheck disable=SC2154 # variables of runner.bash
@@ -33,8 +33,8 @@ more_programs() {
     mpi "$np" "$@" -- test_threads
 }
 
-# With or without flash, Open MPI 4.1's HAN keeps references to the communicators that it makes: their modules are not
-# released.
+# With or without flash, Open MPI 4.1's HAN keeps references to the communicators that it makes, on one node too, so that
+# their modules are not released. Points share jobs: no leak is looked for in any of them.
 export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
 above=() below=()
 for component in han adapt sync; do

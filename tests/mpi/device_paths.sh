@@ -57,13 +57,13 @@ for np in 2 4 5; do
 done
 # Blocking ones, likewise.
 options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/blocking" -x FLASH_TEST_BLOCKING=1
-blocking_pairs() { # NP
-    mpi "$1" -- test_device_pairs apart pieces
-    mpi "$1" --mca coll_flash_setup call -- test_device_pairs apart pieces
+blocking_pairs() { # NP [CASE]...
+    mpi "$1" -- test_device_pairs apart pieces "${@:2}"
+    mpi "$1" --mca coll_flash_setup call -- test_device_pairs apart pieces "${@:2}"
 }
-blocking_pairs 3
-long blocking_pairs 2
-long blocking_pairs 5
+blocking_pairs 3 pieces_in_place
+long blocking_pairs 2 pieces_in_place
+long blocking_pairs 5 # in place, Open MPI's persistent call mixes up some of the blocks
 options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/fallback"
 # Host bounces that are longer than what is kept are not pinned.
 mpi 2 --mca coll_flash_cuda_cache_bytes 4096 -- test_device bounced

@@ -357,7 +357,7 @@ static flash_op_params_t bcast_of(pair_t *pair, uint32_t rank, side_t *side)
     return params;
 }
 
-/* An operation that the thread does not attend: it is to see out what has left all the same. */
+/* The thread does not attend the operation, and is to see out the messages that leave all the same. */
 static void test_tail(void)
 {
     pair_t pair = {.net = NULL};
@@ -383,7 +383,8 @@ static void test_tail(void)
     }
     ok(completed == 1 && slept, "the thread sleeps while the application moves an operation");
     ok(comes_true(has_woken, &pair), "the thread is woken when it ends, since messages have left");
-    ok(ends(&pair) && memcmp(sides[0].block, sides[1].block, SEGMENTS) == 0, "the messages arrive");
+    ok(ends(&pair) && memcmp(sides[0].block, sides[1].block, SEGMENTS) == 0,
+       "and all is well in the end");
 }
 
 int main(void)
