@@ -66,7 +66,7 @@ function misses_of(path, ratio, line, names, titles, row, words, n, k, name) {
 function misses(ratio, files, n, k) {
     print "| call | all blocks together | between | chosen, us | least, us | ratio |"
     print "| --- | --- | --- | --- | --- | --- |"
-    n = split("network middle calls blocking alltoall-bcast", files, " ")
+    n = split("network middle calls sixteen blocking alltoall-bcast", files, " ")
     for (k = 1; k <= n; k++) {
         misses_of(folder "/costs-" files[k] ".tsv", ratio)
     }
