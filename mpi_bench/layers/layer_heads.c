@@ -37,17 +37,30 @@ void layer_heads_make(layer_heads_t *heads, layer_t *layer, const layer_options_
     }
 }
 
+static bool is_placed(const int *token, int tokens, layer_t *layer, const layer_way_t *way)
+{
+    for (int position = 0; position < tokens; position++) {
+        if (token[position] != layer_row(layer, way, position)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The copy of a former table, which another way has, may still be under way. */
 void layer_heads_place(layer_heads_t *heads, layer_t *layer, const layer_way_t *way)
 {
     const float *table = (const float *) heads->token;
     int *token = table == NULL ? NULL : (int *) layer_value_at(layer->device, table, 0, 0);
 
-    for (int position = 0; position < heads->tokens && token != NULL; position++) {
+    if (token == NULL || is_placed(token, heads->tokens, layer, way)) {
+        return;
+    }
+    layer_finish(layer->device);
+    for (int position = 0; position < heads->tokens; position++) {
         token[position] = layer_row(layer, way, position);
     }
-    if (token != NULL) {
-        layer_upload(layer->device, table);
-    }
+    layer_upload(layer->device, table);
 }
 
 /* Of `rows` tokens, from one on: their weights, or with `weights`, the gradient by their scores. */
