@@ -47,7 +47,7 @@ static bool is_placed(const int *token, int tokens, layer_t *layer, const layer_
     return true;
 }
 
-/* The copy of a former table, which another way has, may still be under way. */
+/* The device may still be copying the former table, of another way to compute the layer. */
 void layer_heads_place(layer_heads_t *heads, layer_t *layer, const layer_way_t *way)
 {
     const float *table = (const float *) heads->token;
