@@ -324,7 +324,7 @@ int mca_coll_flash_block_unequal(const mca_coll_flash_collective_t *collective, 
     if (mca_coll_flash_may_block(module, a->kind)) {
         share = share_once_set_up(module, a, &reason);
     }
-    if (share == NO_BLOCKS) {
+    if (share == NO_BLOCKS) { /* without a reason, as all calls of its kind: untouched */
         return reason == FLASH_NO_REASON ? collective->block(module, a)
                                          : mca_coll_flash_block_bounced(collective, module, a);
     }
