@@ -120,4 +120,10 @@ copy 1 2
 END
 own_job mpi 2 -- test_device_errors no_pinned_memory
 
+# Calls that flash may share with Open MPI's, of which none is long.
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/small_rings"
+own_job mpi 3 -- test_device_pairs copies_fail
+options --mca coll_flash_cuda_plugin "$plugin" --mca coll_flash_costs "$costs_folder/blocking" -x FLASH_TEST_BLOCKING=1
+own_job mpi 3 -- test_device_pairs copies_fail
+
 plan

@@ -115,12 +115,27 @@ long mpi 5 "${shared[@]}" -- test_alltoallv many handles_gone communicators
 long mpi 5 "${shared[@]}" -- test_gatherv many handles_gone communicators roots
 long mpi 3 "${shared[@]}" -- random_ops
 shared_refused() {
-    says 1 'cannot use UCX' 3 "${shared[@]}" -- "${on_rank[@]}" 1 UCX_FLASH_TLS=nonsense \
+    says 1 'cannot use UCX' "$ranks" "${shared[@]}" -- "${on_rank[@]}" 1 UCX_FLASH_TLS=nonsense \
         "$programs/flash_tests" "$@"
 }
 point 'calls that are shared with the fallback, UCX is not usable on one rank: both parts fall back' \
     shared_refused test_alltoallv counts many communicators
 point 'likewise, gathers and scatters' shared_refused test_gatherv roots many communicators
+four() {
+    local ranks=4 # not all of which are neighbours
+    "$@"
+}
+point 'np 4: likewise, all-to-alls' four shared_refused test_alltoallv counts many communicators
+point 'np 4: likewise, gathers and scatters' four shared_refused test_gatherv roots many communicators
+# All of the call is held, and falls back: in place, persistent, of all types and roots.
+shared+=(--mca coll_flash_algorithm ring)
+point 'likewise, whole allgathers' shared_refused test_allgather counts types
+point 'likewise, reduce-scatters' shared_refused test_reduce_scatter operations other_ways
+point 'likewise, allreduces' shared_refused test_allreduce operations persistent handles_gone
+point 'likewise, all-to-alls' shared_refused test_alltoall counts types
+point 'likewise, broadcasts' shared_refused test_bcast roots types many handles_gone
+point 'likewise, gathers and scatters' shared_refused test_gather roots types many handles_gone
+shared+=(--mca coll_flash_algorithm auto)
 shared+=(--mca coll_flash_costs "$costs_folder/blocking" -x FLASH_TEST_BLOCKING=1)
 point 'blocking calls that would be shared, likewise: all of them fall back' shared_refused test_alltoallv counts many communicators
 # Open MPI takes libnbc's tags at times that differ from rank to rank.

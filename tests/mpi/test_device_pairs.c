@@ -4,6 +4,7 @@
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
+#include "aftermath.h"
 #include "device_job.h"
 #include "persistent.h"
 
@@ -290,6 +291,60 @@ static void first(void)
     nothing_left();
 }
 
+/*
+ * The driver fails at one of its calls, on all ranks, since none tells the others: no block is long, and
+ * Open MPI's call gets all of them. One error of each call, and the next one is in step.
+ */
+static void copies_fail(void)
+{
+    static const struct {
+        const char *name;
+        unsigned long nth; /* the second copy is the one back */
+    } failures[] = {{"copy", 1},
+                    {"cuMemcpyAsync", 1},
+                    {"cuStreamSynchronize", 1},
+                    {"copy", 2},
+                    {"cuMemcpyAsync", 2}};
+    MPI_Comm comm = make_counted_comm();
+    size_t bytes = (size_t) world_size * sizeof(int64_t);
+    buffer_t send = buffer_make(IN_DEVICE, bytes), recv = buffer_make(IN_DEVICE, bytes);
+    int64_t content[MOST_RANKS];
+    int counts[MOST_RANKS], displs[MOST_RANKS];
+
+    for (int rank = 0; rank < world_size; rank++) {
+        counts[rank] = 1;
+        displs[rank] = rank;
+        content[rank] = 100 * world_rank + rank;
+    }
+    buffer_write(&send, content);
+    for (size_t k = 0; k < LENGTH(failures); k++) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        int error;
+
+        device_fail(failures[k].name, failures[k].nth);
+        error = MPI_Ialltoallv(send.data, counts, displs, MPI_INT64_T, recv.data, counts, displs,
+                               MPI_INT64_T, comm, &request);
+        if (error == MPI_SUCCESS) {
+            error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+        device_fail(NULL, 0);
+        check_class(error, MPI_ERR_OTHER, failures[k].name);
+        check_class(MPI_Ialltoallv(send.data, counts, displs, MPI_INT64_T, recv.data, counts,
+                                   displs, MPI_INT64_T, comm, &request),
+                    MPI_SUCCESS, "the next call");
+        check_class(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS, "its end");
+        buffer_read(&recv, content);
+        for (int rank = 0; rank < world_size; rank++) {
+            check(content[rank] == 100 * rank + world_rank, "after %s: the block of %d is wrong",
+                  failures[k].name, rank);
+        }
+        next_works(comm, failures[k].name);
+    }
+    check(buffer_free(&send) && buffer_free(&recv), "wrote around a buffer");
+    nothing_left();
+    MPI_Comm_free(&comm);
+}
+
 /* `in_place`: by flash alone, see may_be_in_place() in test_alltoallv.c. */
 static void run_all(bool in_place)
 {
@@ -319,4 +374,5 @@ static void in_place(void)
 }
 
 DEVICE_PROGRAM(test_device_pairs, {"apart", apart}, {"in_place", in_place}, {"pieces", pieces},
-               {"pieces_in_place", pieces_in_place}, {"first", first});
+               {"pieces_in_place", pieces_in_place}, {"first", first},
+               {"copies_fail", copies_fail});
