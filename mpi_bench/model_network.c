@@ -290,6 +290,12 @@ static int model_arm(flash_transport_t *transport)
     return FLASH_OK;
 }
 
+static bool model_settled(flash_transport_t *transport)
+{
+    (void) transport;
+    return true;
+}
+
 static const flash_transport_ops_t model_ops = {.reserve = model_reserve,
                                                 .unreserve = model_unreserve,
                                                 .send = model_send,
@@ -297,7 +303,8 @@ static const flash_transport_ops_t model_ops = {.reserve = model_reserve,
                                                 .cancel = model_cancel,
                                                 .give_up = model_give_up,
                                                 .progress = model_progress,
-                                                .arm = model_arm};
+                                                .arm = model_arm,
+                                                .settled = model_settled};
 
 /* -------------------------------------------------------------- the network */
 

@@ -40,6 +40,9 @@ static bool begin_all(flash_ucx_t *ucx, begin_t begin)
     bool waits = false;
 
     for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
+        flash_ucx_stop_settling(peer);
+    }
+    for (flash_peer_t *peer = ucx->peers; peer != NULL; peer = peer->next) {
         ucs_status_ptr_t request = may_flush(peer) ? begin(peer->ep, &param) : NULL;
 
         peer->unflushed |= UCS_PTR_IS_ERR(request);

@@ -12,6 +12,7 @@
  *   flash_ucx_close.c  the end of endpoints
  *   flash_ucx_messages.c  messages under way
  *   flash_ucx_send.c   messages: sending, receiving, progress
+ *   flash_ucx_settle.c what has left, and is still UCX's to send
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -58,10 +59,14 @@ struct flash_peer {
     bool used;          /* a message has gone to the peer, or has come from it */
     void *flush;        /* UCX's request, while the endpoint is flushed or closed */
     bool unflushed;     /* that failed, or did not end in time */
-    uint64_t id;        /* of its process, see flash_ucx_id() */
-    ucp_ep_h probe;     /* NULL before somebody doubts that the process is alive */
-    void *probe_flush;  /* UCX's request, while the probe connects */
-    bool failing;       /* the endpoint failed: to be lost */
+    bool unsettled;     /* listed in ucx->unsettled */
+    flash_peer_t *next_unsettled;
+    bool left;         /* something has, since `settling` began */
+    void *settling;    /* UCX's request, while the endpoint is flushed for that */
+    uint64_t id;       /* of its process, see flash_ucx_id() */
+    ucp_ep_h probe;    /* NULL before somebody doubts that the process is alive */
+    void *probe_flush; /* UCX's request, while the probe connects */
+    bool failing;      /* the endpoint failed: to be lost */
     bool probe_failed;
     unsigned failed_probes; /* in this silence */
     bool lost;
@@ -92,7 +97,7 @@ struct flash_ucx {
     ucp_address_t *address;
     size_t address_length;
     uint64_t own_id; /* by which peers know this process; stays while UCX sends it */
-    flash_peer_t *peers;
+    flash_peer_t *peers, *unsettled;
     bool failing;        /* some peer is */
     bool untold;         /* likewise */
     uint64_t *strangers; /* who gave this process up before it connected to them */
@@ -203,6 +208,14 @@ ucs_status_t flash_ucx_hear_loopback(void *arg, const void *header, size_t heade
                                      void *data, size_t length, const ucp_am_recv_param_t *param);
 ucs_status_t flash_ucx_hear_ping(void *arg, const void *header, size_t header_length, void *data,
                                  size_t length, const ucp_am_recv_param_t *param);
+
+/* flash_ucx_settle.c */
+/* A send that leaves is begun. */
+void flash_ucx_leave(flash_peer_t *peer);
+/* Before its endpoint is closed, or left to its worker's end. */
+void flash_ucx_stop_settling(flash_peer_t *peer);
+/* Of the transport's table. */
+bool flash_ucx_settled(flash_transport_t *transport);
 
 /* Closes the endpoints, which have been flushed. */
 void flash_ucx_close(flash_ucx_t *ucx);

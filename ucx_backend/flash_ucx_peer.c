@@ -188,7 +188,8 @@ static void tell(flash_peer_t *peer)
 
     request = ucp_am_send_nbx(peer->ep, FLASH_UCX_GIVEN_UP, &ucx->own_id, sizeof(ucx->own_id), NULL,
                               0, &param);
-    peer->untold = UCS_PTR_IS_ERR(request);
+    /* Else it is told, or the endpoint has failed. */
+    peer->untold = UCS_PTR_IS_ERR(request) && UCS_PTR_STATUS(request) == UCS_ERR_NO_MEMORY;
     ucx->untold |= peer->untold;
     if (UCS_PTR_IS_PTR(request)) {
         ucp_request_free(request);

@@ -197,6 +197,9 @@ static void ucx_transfer(flash_peer_t *peer, const flash_message_t *model)
         message->peer = peer;
         transfer->handle = message;
         flash_ucx_link(&peer->messages, message);
+        if (message->leaves) {
+            flash_ucx_leave(peer);
+        }
         begin(message);
         return;
     }
@@ -307,4 +310,5 @@ const flash_transport_ops_t flash_ucx_ops = {.reserve = flash_ucx_reserve,
                                              .cancel = ucx_cancel,
                                              .give_up = ucx_give_up,
                                              .progress = ucx_progress,
-                                             .arm = ucx_arm};
+                                             .arm = ucx_arm,
+                                             .settled = flash_ucx_settled};

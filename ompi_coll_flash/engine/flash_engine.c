@@ -248,11 +248,6 @@ static unsigned drain(flash_engine_t *engine)
     return acted;
 }
 
-bool flash_op_has_tail(const flash_op_t *op)
-{
-    return op->tail && flash_schedule_has_root(op->params.schedule.kind);
-}
-
 bool flash_op_needs_no_wakeup(const flash_op_t *op)
 {
     return op->params.no_wakeup;
@@ -281,6 +276,11 @@ unsigned flash_engine_progress(flash_engine_t *engine)
 size_t flash_engine_active(const flash_engine_t *engine)
 {
     return engine->active;
+}
+
+bool flash_engine_settled(const flash_engine_t *engine)
+{
+    return engine->running.head == NULL && engine->transport->ops->settled(engine->transport);
 }
 
 flash_meter_t *flash_engine_meter(flash_engine_t *engine)

@@ -259,11 +259,6 @@ void flash_op_start(flash_op_t *op);
 /* As its parameters said. */
 bool flash_op_needs_no_wakeup(const flash_op_t *op);
 /*
- * Of one that has completed: whether the transport may still have some of what it has sent, as of a rank
- * that only sends. Of others that is seen out while they wait for what they receive.
- */
-bool flash_op_has_tail(const flash_op_t *op);
-/*
  * Takes part in an operation that this rank cannot perform, with memory set aside for it, so that
  * the others need not wait: their operations end with FLASH_ERR_PEER and name this rank. Of the
  * parameters it uses the kind, the ranks, the steps taken, the neighbours, the tags and the user:
@@ -297,6 +292,11 @@ unsigned flash_engine_progress(flash_engine_t *engine);
 
 /* Started operations that have not completed. */
 size_t flash_engine_active(const flash_engine_t *engine);
+/*
+ * Whether flash_engine_progress() has nothing to do until an operation starts: none runs, refusals
+ * included, and nothing of what they have sent is the transport's to send. If not, to be asked again.
+ */
+bool flash_engine_settled(const flash_engine_t *engine);
 /* How long that was so, once it is switched on. */
 flash_meter_t *flash_engine_meter(flash_engine_t *engine);
 /* Takes the oldest operation that completed since; NULL if none has. */

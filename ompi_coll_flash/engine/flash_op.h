@@ -162,7 +162,7 @@ struct flash_op {
     uint32_t sending, heard;  /* sends under way; the step, and one, of the latest word */
     size_t leaving;           /* bytes of those that leave, since the last that waits for it */
     size_t bytes_in_flight;   /* of these, as the flow counts them */
-    bool blocked, tail;       /* by older operations of the flow; the latest send leaves */
+    bool blocked;             /* by older operations of the flow */
     TAILQ_ENTRY(flash_op) next_in_flow;
     uint64_t ready_slots; /* segments before the first one that is not ready */
 

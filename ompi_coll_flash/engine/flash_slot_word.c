@@ -96,7 +96,7 @@ void flash_slot_begin_send(flash_slot_t *slot)
     flash_op_t *op = slot->op;
 
     op->sending++;
-    slot->transfer.leaves = op->tail = may_leave(slot);
+    slot->transfer.leaves = may_leave(slot);
     if (slot->transfer.leaves) {
         op->leaving += flash_slot_bytes(slot);
     } else {

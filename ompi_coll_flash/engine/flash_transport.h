@@ -96,6 +96,11 @@ typedef struct flash_transport_ops {
      * happened since the last progress() and sleeping now would miss it.
      */
     int (*arm)(flash_transport_t *transport);
+    /*
+     * Once all sends are done: whether progress() has nothing left to send of them. False: it may have, and
+     * this is to be asked again. What only starts to find that out may be called between any two others.
+     */
+    bool (*settled)(flash_transport_t *transport);
 } flash_transport_ops_t;
 
 struct flash_transport {

@@ -132,14 +132,16 @@ static void wait_a_moment(flash_progress_t *progress)
     }
 }
 
-/* With nothing in flight there is nothing to miss. */
-static int64_t longest_sleep(const flash_progress_t *progress)
+/* With nothing in flight, and nothing left to send, there is nothing to miss. */
+static int64_t longest_sleep(flash_progress_t *progress)
 {
-    return flash_engine_active(progress->engine) > 0 ? LOOK_NS : -1;
+    return flash_progress_settled(progress) ? -1 : LOOK_NS;
 }
 
 static void sleep_until_event(flash_progress_t *progress)
 {
+    int64_t longest = longest_sleep(progress);
+
     if (progress->transport->ops->arm(progress->transport) != FLASH_OK) {
         wait_a_moment(progress);
         return;
@@ -150,7 +152,7 @@ static void sleep_until_event(flash_progress_t *progress)
         return;
     }
     progress->napped = false;
-    if (sleep_on(progress, progress->transport->event_fd, longest_sleep(progress))) {
+    if (sleep_on(progress, progress->transport->event_fd, longest)) {
         progress->vain_events++;
     } else {
         progress->vain_events = 0;

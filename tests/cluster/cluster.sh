@@ -25,6 +25,15 @@ on_hosts 2 2 -- test_requests many_communicators free_communicators leak
 on_hosts 2 1 --mca coll_flash_progress on -- test_async
 on_hosts 2 2 --mca coll_flash_progress on -- test_async
 on_hosts 3 1 --mca coll_flash_progress off -- test_extension
+# What has left after its operation, while its rank computes and UCX's events wake no thread.
+left() {
+    # shellcheck disable=SC2034 # run_on's
+    local tool=(env "LD_PRELOAD=$programs/.libs/libmessages.so:$programs/.libs/libdeaf.so")
+    run_on 2 1 none -x UCX_TCP_SNDBUF=48k -x UCX_TCP_RCVBUF=48k -x FLASH_TEST_SIGNS="$scratch/left" -- \
+        "${on_rank[@]}" 1 OMPI_MCA_coll_flash_progress=off "$programs/flash_tests" test_left "$@"
+}
+point '2 hosts x 1, a broadcast, without events: all leaves' left bcast
+point '2 hosts x 1, an allgather, without events: all leaves' left allgatherv
 long on_hosts 3 1 -- test_gather roots signatures big many
 long on_hosts 2 2 -- test_gather roots big no_buffer
 # UCX is opened by the first calls; and in MPI_Init by all ranks, since one rank's thread level wants that.

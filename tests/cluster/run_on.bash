@@ -30,7 +30,7 @@ run_on() {
     timeout --kill-after=10 $((5 * FLASH_TEST_TIMEOUT)) "$hosts" -n "$number" -p "$ranks" -r "$rate" "${hosts_options[@]}" \
         --mca opal_mca_base_component_path "$FLASH_COMPONENT_PATH" --mca coll flash \
         --mca coll_flash_help_dir "$top_srcdir/ompi_coll_flash" --mca coll_flash_algorithm ring \
-        --mca mpi_yield_when_idle 1 "${own[@]}" -- "${own_files[@]}" "$folder" "$executable" "$@" \
+        --mca mpi_yield_when_idle 1 "${own[@]}" -- "${own_files[@]}" "$folder" "${tool[@]}" "$executable" "$@" \
         </dev/null || status=$?
     said_in "$folder"
     return $status

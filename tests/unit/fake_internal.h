@@ -25,6 +25,7 @@ typedef struct message {
     size_t length;
     uint64_t sum; /* of the content when it was sent */
     const void *content;
+    bool left;                /* its sender was done before it arrived */
     bool on_device;           /* it comes from a device's memory */
     flash_transfer_t *sender; /* of a rendezvous: waits for the receiver */
     unsigned char copy[];
@@ -75,6 +76,7 @@ struct node {
     uint64_t selected;
     bool in_progress;
     uint32_t reserved, under_way; /* transfers */
+    uint32_t left;                /* messages that have, and have not arrived */
     fake_stats_t stats;
     list_t script;         /* message_t: copies of all that it sent, of a network that records */
     uint64_t played;       /* of a network that plays: a bit for each message of the script */

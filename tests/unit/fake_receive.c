@@ -82,6 +82,7 @@ static bool matches(const receive_t *receive, const message_t *message)
 
 void fake_arrive(node_t *node, message_t *message)
 {
+    message->from->left -= message->left;
     for (size_t k = 0; k < node->posted.count; k++) {
         receive_t *receive = node->posted.items[k];
 
@@ -138,6 +139,11 @@ void fake_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, u
         transfer->handle = NULL;
         fake_end(node, transfer, FLASH_ERR_REFUSED, 0, 0);
         fake_give_up(transport, peer);
+        return;
+    }
+    if (fake_fails(node, FAKE_POOR_RECV, node->stats.receives)) {
+        transfer->handle = NULL;
+        fake_end(node, transfer, FLASH_ERR_NO_MEMORY, 0, 0);
         return;
     }
     receive = new_receive(node, peer, tag, mask, buffer, length, transfer);

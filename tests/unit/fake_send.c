@@ -72,6 +72,8 @@ static void send_message(node_t *node, const flash_peer_t *peer, uint64_t tag, c
     message_t *message = new_message(node, tag, content, length, transfer->on_device, copied);
 
     message->sender = copied ? NULL : transfer;
+    message->left = at_once && transfer->leaves && status == FLASH_OK && net->script == NULL;
+    node->left += message->left;
     if (status == FLASH_OK) {
         fake_script_depart(node, peer->to, message);
     }

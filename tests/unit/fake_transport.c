@@ -196,6 +196,11 @@ static int fake_arm(flash_transport_t *transport)
     return ((node_t *) transport)->nevents > 0 ? FLASH_BUSY : FLASH_OK;
 }
 
+static bool fake_settled(flash_transport_t *transport)
+{
+    return ((node_t *) transport)->left == 0;
+}
+
 static int fake_reserve(flash_transport_t *transport, uint32_t transfers)
 {
     node_t *node = (node_t *) transport;
@@ -224,4 +229,5 @@ const flash_transport_ops_t fake_ops = {.reserve = fake_reserve,
                                         .cancel = fake_cancel,
                                         .give_up = fake_give_up,
                                         .progress = fake_progress,
-                                        .arm = fake_arm};
+                                        .arm = fake_arm,
+                                        .settled = fake_settled};

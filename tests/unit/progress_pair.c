@@ -5,6 +5,7 @@
  */
 #include "progress_pair.h"
 
+#include <string.h>
 #include <time.h>
 
 static flash_transport_ops_t counting; /* rank 0's transport, */
@@ -77,6 +78,24 @@ flash_op_params_t params_of(pair_t *pair, uint32_t rank, unsigned operation)
                                .consume_arg = pair,
                                .no_wakeup = rank == 0 && pair->no_wakeup,
                                .user = pair};
+}
+
+flash_op_params_t bcast_of(pair_t *pair, uint32_t rank, side_t *side)
+{
+    flash_op_params_t params = params_of(pair, rank, 0);
+
+    memset(side->block, rank == 0 ? 'b' : 0, SEGMENTS);
+    flash_flow_init(&side->flow);
+    side->exchange = (flash_pair_t){.left = params.left, .right = params.right};
+    params.schedule.kind = FLASH_BCAST;
+    params.schedule.from_root = rank;
+    params.schedule.blocks.count = SEGMENTS;
+    params.pairs = &side->exchange;
+    params.sends = params.depth = SEGMENTS;
+    params.flow = &side->flow;
+    params.input = params.output = side->block;
+    params.no_wakeup = true;
+    return params;
 }
 
 void start_here(pair_t *pair, unsigned operation)

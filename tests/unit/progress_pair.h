@@ -61,4 +61,14 @@ double now_ms(void);
 /* Waits until that is true; false: it is not, for so long that it never will be. */
 bool comes_true(bool (*what)(pair_t *pair), pair_t *pair);
 
+enum { SEGMENTS = 5 };
+
+typedef struct side { /* of a broadcast by rank 0, of which messages leave */
+    char block[SEGMENTS];
+    flash_flow_t flow;
+    flash_pair_t exchange;
+} side_t;
+
+flash_op_params_t bcast_of(pair_t *pair, uint32_t rank, side_t *side);
+
 #endif /* PROGRESS_PAIR_H */

@@ -1,6 +1,6 @@
 /*
  * test_ucx_close.c: the end of endpoints, over UCX calls of this file's own: which are flushed and
- * closed, and that nothing waits for good.
+ * closed, and that nothing waits for good; and what has left, and is still UCX's to send.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -175,11 +175,69 @@ static void what_fails(void)
     ok(fake.freed == PEERS, "a close that fails is done");
 }
 
+static bool is_settled(rig_t *rig)
+{
+    return flash_ucx_settled(&rig->ucx.super);
+}
+
+static void what_has_left(void)
+{
+    rig_t rig;
+
+    set_up(&rig, 3);
+    ok(is_settled(&rig) && is_each(fake.flushed, 0), "nothing has left: nothing is flushed");
+    flash_ucx_leave(&rig.peers[0]);
+    flash_ucx_leave(&rig.peers[2]);
+    flash_ucx_leave(&rig.peers[2]);
+    ok(!is_settled(&rig) && !is_settled(&rig) && fake.flushed[0] == 1 && fake.flushed[2] == 1 &&
+           fake.flushed[1] + fake.flushed[3] == 0,
+       "to where it has left, the endpoint is flushed, once");
+    fake.progressed = 3;
+    fake.takes[2] = 5;
+    flash_ucx_leave(&rig.peers[2]);
+    ok(!is_settled(&rig) && fake.flushed[0] == 1, "one flush is done, and the other one is not");
+    fake.progressed = 5;
+    ok(!is_settled(&rig) && fake.flushed[2] == 2,
+       "what has left since the flush began wants another one");
+    fake.takes[2] = 6;
+    ok(!is_settled(&rig), "which takes as long as it takes");
+    fake.progressed = 6;
+    ok(is_settled(&rig) && is_settled(&rig) && fake.flushed[0] == 1 && fake.flushed[2] == 2 &&
+           fake.freed == 3,
+       "all is sent");
+    fake.takes[1] = 0;
+    flash_ucx_leave(&rig.peers[1]);
+    ok(is_settled(&rig) && fake.flushed[1] == 1, "where all was sent at once, too");
+    rig.ucx.untold = true;
+    ok(!is_settled(&rig), "a peer that was given up is still to be told");
+}
+
+static void what_has_left_for_nobody(void)
+{
+    rig_t rig;
+
+    set_up(&rig, -1);
+    flash_ucx_leave(&rig.peers[0]);
+    flash_ucx_leave(&rig.peers[1]);
+    rig.peers[1].lost = true;
+    ok(!is_settled(&rig) && fake.flushed[1] == 0, "nothing is waited for of a lost peer");
+    rig.peers[0].lost = true;
+    ok(is_settled(&rig) && fake.freed == 1, "nor of one that is lost meanwhile");
+    set_up(&rig, -1);
+    flash_ucx_leave(&rig.peers[3]);
+    ok(!is_settled(&rig), "something is to be sent when the endpoints end");
+    fake.takes[3] = 0;
+    flash_ucx_close(&rig.ucx);
+    ok(rig.peers[3].settling == NULL && is_each(fake.closed, 1), "its flush is given back before");
+}
+
 int main(void)
 {
     all_that_were_used();
     not_these();
     not_for_good();
     what_fails();
+    what_has_left();
+    what_has_left_for_nobody();
     return tap_done();
 }
