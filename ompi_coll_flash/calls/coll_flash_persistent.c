@@ -50,7 +50,8 @@ static void recycle(mca_coll_flash_handle_t *handle)
 }
 
 /*
- * Where `below` has failed, or has not been started, its rounds are out of step with other ranks'.
+ * Where `below` has failed, or has not been started, its rounds are out of step with other ranks'. `beside`
+ * may stay under way for good, and its counts with it: see is_left() in flash_fallback.c.
  */
 void mca_coll_flash_complete_round(ompi_request_t *request, int error)
 {
@@ -58,6 +59,11 @@ void mca_coll_flash_complete_round(ompi_request_t *request, int error)
 
     if (persistent->below != NULL && error != MPI_SUCCESS) {
         persistent->refused = error;
+    }
+    if (persistent->beside != NULL && persistent->beside->req_state == OMPI_REQUEST_ACTIVE) {
+        persistent->refused = error;
+        persistent->beside = NULL;
+        persistent->kept = NULL;
     }
     persistent->failed = persistent->failed || error != MPI_SUCCESS;
     mca_coll_flash_handle_complete(&persistent->handle, error);
@@ -176,6 +182,7 @@ static void persistent_construct(mca_coll_flash_persistent_t *persistent)
     persistent->refused = MPI_SUCCESS;
     persistent->arrays = NULL;
     persistent->below = persistent->beside = NULL;
+    persistent->beside_moves_nothing = false;
     persistent->kept = NULL;
     persistent->bounce = NULL;
 }

@@ -24,6 +24,7 @@ typedef struct mca_coll_flash_persistent {
     flash_count_t *arrays;                /* owned, what the arguments point to */
     ompi_request_t *below;                /* owned: started instead of a ring; or NULL */
     ompi_request_t *beside;               /* owned: started with each ring; or NULL */
+    bool beside_moves_nothing;            /* though it has a root, see flash_fallback_t */
     flash_count_t *kept;                  /* owned: counts of `beside` */
     flash_host_bounce_t *bounce;          /* owned: what `below` is of */
 } mca_coll_flash_persistent_t;

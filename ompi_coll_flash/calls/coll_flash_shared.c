@@ -72,6 +72,13 @@ int mca_coll_flash_start_by_ring(const mca_coll_flash_collective_t *collective, 
                              FLASH_RING, request);
 }
 
+bool mca_coll_flash_moves_nothing(const mca_coll_flash_module_t *module,
+                                  const mca_coll_flash_arguments_t *rest)
+{
+    return flash_schedule_has_root(rest->kind) &&
+           mca_coll_flash_call_of(NULL, rest, module->comm).bytes == 0;
+}
+
 int mca_coll_flash_start_shared(const mca_coll_flash_collective_t *collective, const char *name,
                                 mca_coll_flash_module_t *module,
                                 mca_coll_flash_arguments_t *by_ring,
@@ -84,8 +91,7 @@ int mca_coll_flash_start_shared(const mca_coll_flash_collective_t *collective, c
     if (both == NULL) {
         return refuse(module, by_ring, setup, request);
     }
-    both->moves_nothing = flash_schedule_has_root(rest->kind) &&
-                          mca_coll_flash_call_of(NULL, rest, module->comm).bytes == 0;
+    both->moves_nothing = mca_coll_flash_moves_nothing(module, rest);
     /* The ring first: the rest may have to wait for a device's memory to be copied. */
     note_part(
         both, &both->inner[1],

@@ -28,6 +28,10 @@ int mca_coll_flash_start_shared(const mca_coll_flash_collective_t *collective, c
                                 const mca_coll_flash_arguments_t *rest,
                                 mca_coll_flash_setup_state_t setup, ompi_request_t **request);
 
+/* Whether the rest has a root, and no data on this rank: if a process has gone, it may wait without need. */
+bool mca_coll_flash_moves_nothing(const mca_coll_flash_module_t *module,
+                                  const mca_coll_flash_arguments_t *rest);
+
 /* mca_coll_flash_make_persistent(), of a call whose path is known: FLASH_RING or FLASH_FALLBACK. For the
    former, the caller has found an operation id for it. */
 int mca_coll_flash_persist(const mca_coll_flash_collective_t *collective,

@@ -18,6 +18,7 @@ void mca_coll_flash_beside_start(mca_coll_flash_persistent_t *persistent, flash_
 
     both->inner[0] = rc == MPI_SUCCESS ? persistent->beside : MPI_REQUEST_NULL;
     both->inner[1] = ring;
+    both->moves_nothing = persistent->beside_moves_nothing;
     flash_fallback_fail(both, error);
     flash_fallback_fail(both, rc);
     if (rc != MPI_SUCCESS) {
@@ -85,6 +86,7 @@ int mca_coll_flash_persist_shared(const mca_coll_flash_collective_t *collective,
         return rc;
     }
     persistent = (mca_coll_flash_persistent_t *) *request;
+    persistent->beside_moves_nothing = mca_coll_flash_moves_nothing(module, rest);
     persistent->refused = make_beside(persistent, collective, rest, info);
     return MPI_SUCCESS;
 }

@@ -115,7 +115,7 @@ static int end_inner(MPI_Request *inner)
 
 /*
  * A collective without data may wait for a rank that has gone, as flash's operation has found out. It
- * stays under way for good, and its communicator with it.
+ * stays under way for good, and its communicator and counts with it.
  */
 static bool is_left(const flash_fallback_t *fallback)
 {
@@ -130,6 +130,7 @@ void flash_fallback_end_inner(flash_fallback_t *fallback)
     if (is_left(fallback)) {
         OBJ_RETAIN(fallback->handle.super.super.req_mpi_object.comm);
         fallback->inner[0] = MPI_REQUEST_NULL;
+        fallback->kept = NULL;
     }
     for (int k = 0; k < 2; k++) {
         flash_fallback_fail(fallback, end_inner(&fallback->inner[k]));

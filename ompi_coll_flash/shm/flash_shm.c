@@ -59,6 +59,7 @@ void flash_shm_destroy(flash_shm_t *shm)
         }
     }
     free(shm->sides);
+    free(shm->copy);
     free(shm);
 }
 
@@ -164,7 +165,7 @@ static bool post_next(flash_shm_t *shm)
     return true;
 }
 
-static flash_taken_t take(const flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
+static flash_taken_t take(flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
                           const flash_shm_slot_t *slot)
 {
     bool refused = op->params.element == 0;

@@ -5,6 +5,8 @@
  */
 #include "shm/flash_shm_internal.h"
 
+#include <stdlib.h>
+
 #include "engine/flash_copy.h"
 
 static bool gathers(const flash_shm_op_t *op)
@@ -95,7 +97,22 @@ static void add(flash_shm_op_t *op, const void *contribution, flash_range_t part
     }
 }
 
-static void take_contribution(const flash_shm_t *shm, flash_shm_op_t *op, const char *data)
+/* A user's function may write to its first argument as well: to a copy, for others' memory is theirs. */
+static void add_by_user(flash_shm_t *shm, flash_shm_op_t *op, const void *contribution,
+                        flash_range_t part)
+{
+    if (shm->copy == NULL) {
+        shm->copy = malloc(FLASH_SHM_SLOT_BYTES);
+    }
+    if (shm->copy == NULL) {
+        flash_shm_fail(op, FLASH_ERR_NO_MEMORY, FLASH_NOBODY);
+        return;
+    }
+    flash_copy(shm->copy, contribution, part.count * op->params.element);
+    add(op, shm->copy, part);
+}
+
+static void take_contribution(flash_shm_t *shm, flash_shm_op_t *op, const char *data)
 {
     flash_range_t part = flash_shm_part(op, shm->rank, op->taken);
     /* Seen from there, this rank stands the rest of the way round. */
@@ -104,12 +121,14 @@ static void take_contribution(const flash_shm_t *shm, flash_shm_op_t *op, const 
     if (part.count > 0 && op->ahead == 1) {
         flash_copy((char *) op->params.output + part.offset * op->params.element, contribution,
                    part.count * op->params.element);
+    } else if (part.count > 0 && op->params.combine_is_users) {
+        add_by_user(shm, op, contribution, part);
     } else if (part.count > 0) {
         add(op, contribution, part);
     }
 }
 
-void flash_shm_take_part(const flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
+void flash_shm_take_part(flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
                          const flash_shm_slot_t *slot)
 {
     if (gathers(op)) {

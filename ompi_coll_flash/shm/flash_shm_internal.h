@@ -29,6 +29,7 @@ struct flash_shm {
     flash_shm_read_fn *read;
     void *read_arg;
     flash_shm_side_t **sides;
+    char *copy; /* of what is another's, for users' functions; NULL before the first needs it */
     uint64_t base[]; /* by rank: rounds of its side before this channel */
 };
 
@@ -70,7 +71,7 @@ void flash_shm_fill(const flash_shm_t *shm, const flash_shm_op_t *op, flash_shm_
 /* Likewise what of it this rank is to find in its output; the others need not wait for that. */
 void flash_shm_keep(const flash_shm_t *shm, const flash_shm_op_t *op);
 /* Of the round that is to be taken, that rank's part. */
-void flash_shm_take_part(const flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
+void flash_shm_take_part(flash_shm_t *shm, flash_shm_op_t *op, uint32_t rank,
                          const flash_shm_slot_t *slot);
 /* Likewise of a reduce-scatter what this rank adds at last. */
 void flash_shm_add_own(const flash_shm_t *shm, flash_shm_op_t *op);

@@ -114,6 +114,13 @@ long absent 2 gather_to_root
 long root_loses 3 gatherv_to_root
 long root_loses 3 scatterv
 long dies 2 scatterv
+# Shared with Open MPI's call, which has no data and waits. A later request of the root's own would not be the others'.
+shared=(--mca coll_flash_algorithm auto --mca coll_flash_costs "$costs_folder/small_rings")
+point 'np 3, gatherv_to_root, shared: a rank dies, and the root is told' \
+    root_is_told 3 "${shared[@]}" -- test_lost dies gatherv_to_root
+long point 'np 3, scatterv, shared: likewise' root_is_told 3 "${shared[@]}" -- test_lost dies scatterv
+point 'np 2, gatherv_to_root_init, shared: a rank dies' \
+    survivors_are_told 2 "${shared[@]}" -- test_lost dies gatherv_to_root_init
 dies 4 reduce_all_init
 long dies 4 reduce_all --mca coll_flash_progress off
 dies 4 reduce_init

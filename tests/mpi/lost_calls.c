@@ -155,6 +155,17 @@ static int reduce_all_init(MPI_Request *request)
     return start_again(error, request);
 }
 
+static int gatherv_to_root_init(MPI_Request *request)
+{
+    int error = MPI_SUCCESS;
+
+    if (persistent == MPI_REQUEST_NULL) {
+        error = MPI_Gatherv_init(lost_send, lost_count, MPI_INT64_T, lost_recv, counts, displs,
+                                 MPI_INT64_T, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &persistent);
+    }
+    return start_again(error, request);
+}
+
 void lost_keep_request(MPI_Request request)
 {
     persistent = request;
@@ -180,6 +191,11 @@ static const lost_call_t calls[] = {
     {.name = "gather_to_root", .post = gather_to_root, .gathers = true, .to_root = true},
     {.name = "scatter", .post = scatter, .gathers = true, .rooted = true},
     {.name = "gatherv_to_root", .post = gatherv_to_root, .gathers = true, .to_root = true},
+    {.name = "gatherv_to_root_init",
+     .post = gatherv_to_root_init,
+     .gathers = true,
+     .to_root = true,
+     .lasts = true},
     {.name = "scatterv", .post = scatterv, .gathers = true, .rooted = true},
     {.name = "gather_init", .post = gather_init, .gathers = true, .lasts = true},
     {.name = "reduce_init", .post = reduce_init, .lasts = true},

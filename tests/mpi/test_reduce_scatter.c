@@ -267,6 +267,43 @@ static void shifted_type(void)
     free(result);
 }
 
+/* It writes to both arguments, which MPI does not forbid. */
+static void add_to_both(void *in, void *inout, int *length, MPI_Datatype *type)
+{
+    (void) type;
+    for (int k = 0; k < *length; k++) {
+        ((int *) in)[k] += ((int *) inout)[k];
+        ((int *) inout)[k] = ((int *) in)[k];
+    }
+}
+
+static void writes_to_both(void)
+{
+    enum { BLOCK = 5000 };
+    int *operands = get_memory((size_t) world_size * BLOCK * sizeof(int));
+    int *result = get_memory(BLOCK * sizeof(int));
+    MPI_Request request;
+    MPI_Op op;
+
+    MPI_Op_create(add_to_both, 1, &op);
+    for (int k = 0; k < world_size * BLOCK; k++) {
+        operands[k] = k + world_rank;
+    }
+    MPI_Ireduce_scatter_block(operands, result, BLOCK, MPI_INT, op, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int k = 0; k < BLOCK; k++) {
+        int sum = world_size * (world_rank * BLOCK + k) + world_size * (world_size - 1) / 2;
+
+        if (!check(result[k] == sum, "element %d is %d, not %d", k, result[k], sum)) {
+            break;
+        }
+    }
+    MPI_Op_free(&op);
+    free(operands);
+    free(result);
+}
+
 TEST_PROGRAM(test_reduce_scatter, MPI_THREAD_SINGLE, {"operations", operations},
              {"other_ways", other_ways}, {"big", big}, {"same_bits", same_bits},
-             {"user_operations", user_operations}, {"shifted_type", shifted_type});
+             {"user_operations", user_operations}, {"shifted_type", shifted_type},
+             {"writes_to_both", writes_to_both});

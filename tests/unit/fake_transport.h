@@ -59,6 +59,7 @@ typedef struct fake_stats {
     uint64_t reserves;        /* calls */
     uint32_t reserved;        /* transfers, at present */
     uint32_t peers;           /* that something was sent to */
+    uint32_t given_up;        /* calls for that */
 } fake_stats_t;
 
 fake_net_t *fake_net_create(uint32_t nranks, uint64_t seed, const fake_options_t *options);

@@ -30,6 +30,9 @@ static void judge_loss(sim_t *sim, int status)
 {
     uint32_t failed = sim->options.fail_rank;
 
+    if (fake_net_stats(sim->net, failed).given_up == 0) {
+        sim_complain(sim, "rank %u has given up nobody", failed);
+    }
     for (uint32_t rank = 0; rank < sim->nranks; rank++) {
         int got = sim_status(sim, rank, 0);
 
