@@ -3,8 +3,9 @@
  *
  * A send that leaves is done when UCX has its data. UCX may have to send some of it later, as of a socket
  * that was full, which takes progress and thus an event; one that is missed is made up for by who looks,
- * and that one has to know. A flush of the endpoint, begun behind the last operation, is done when nothing
- * is left. `unsettled` lists the peers to which something has left since their last flush.
+ * and that one has to know. A flush of the endpoint, begun when no operation runs, is done when nothing is
+ * left. By TCP it takes a message, so that it is no matter for each operation's end. `unsettled` lists the
+ * peers to which something has left since their last flush.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

@@ -162,7 +162,7 @@ struct flash_op {
     uint32_t sending, heard;  /* sends under way; the step, and one, of the latest word */
     size_t leaving;           /* bytes of those that leave, since the last that waits for it */
     size_t bytes_in_flight;   /* of these, as the flow counts them */
-    bool blocked;             /* by older operations of the flow */
+    bool blocked, left;       /* by older operations of the flow; sends have */
     TAILQ_ENTRY(flash_op) next_in_flow;
     uint64_t ready_slots; /* segments before the first one that is not ready */
 
@@ -204,7 +204,6 @@ struct flash_op {
 typedef struct flash_op_queue {
     flash_op_t *head, **tail;
 } flash_op_queue_t;
-
 typedef struct flash_refusal flash_refusal_t;
 
 struct flash_engine {
@@ -213,6 +212,7 @@ struct flash_engine {
     flash_trace_t *trace; /* NULL for none */
     uint64_t started;     /* operations, ever */
     size_t active;        /* operations that are running */
+    bool left;            /* see flash_engine_take_left() */
     flash_meter_t meter;
     flash_op_queue_t running;            /* started and not completed */
     flash_op_t *orphaned;                /* destroyed by their users, through next_running */

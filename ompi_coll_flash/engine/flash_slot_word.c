@@ -98,6 +98,7 @@ void flash_slot_begin_send(flash_slot_t *slot)
     op->sending++;
     slot->transfer.leaves = may_leave(slot);
     if (slot->transfer.leaves) {
+        op->left = true;
         op->leaving += flash_slot_bytes(slot);
     } else {
         slot->before = op->leaving;

@@ -98,7 +98,7 @@ typedef struct flash_transport_ops {
     int (*arm)(flash_transport_t *transport);
     /*
      * Once all sends are done: whether progress() has nothing left to send of them. False: it may have, and
-     * this is to be asked again. What only starts to find that out may be called between any two others.
+     * this is to be asked again. To find out may take a message.
      */
     bool (*settled)(flash_transport_t *transport);
 } flash_transport_ops_t;

@@ -11,7 +11,7 @@
 /* An operation that moves less than this is a brief one, see flash_timer_recall(). */
 #define BRIEF_BYTES (1024 * 1024)
 
-/* How many polls with nothing in flight go by before one moves data, where somebody has to. */
+/* Without a thread, how many polls with nothing in flight go by before one moves data. */
 #define IDLE_POLLS 32
 
 _Thread_local bool flash_in_callback;
@@ -53,14 +53,6 @@ bool flash_progress_move(flash_progress_t *progress)
     bool ended = flash_progress_finish_ended(progress);
 
     return flash_engine_progress(progress->engine) != 0 || ended;
-}
-
-bool flash_progress_settled(flash_progress_t *progress)
-{
-    bool settled = flash_engine_settled(progress->engine);
-
-    atomic_store_explicit(&progress->unsettled, !settled, memory_order_relaxed);
-    return settled;
 }
 
 /* --------------------------------------------------- the application threads */
@@ -142,7 +134,6 @@ bool flash_progress_refuse(flash_progress_t *progress, const flash_op_params_t *
     if (refused && params->user != NULL) {
         count_one(progress, false);
     }
-    flash_progress_settled(progress);
     flash_progress_unlock(progress);
     flash_progress_wake(progress);
     return refused;
@@ -213,12 +204,15 @@ static int work_once(flash_progress_t *progress)
             call_back(progress, FLASH_WORK_CALLBACK) || take_and_run(progress, FLASH_WORK_COPY));
 }
 
-static int report_completed(flash_progress_t *progress, void (*completed)(flash_op_t *op))
+/* `tail` becomes true if the transport may still have to send something of one. */
+static int report_completed(flash_progress_t *progress, void (*completed)(flash_op_t *op),
+                            bool *tail)
 {
     flash_op_t *op;
     int reported = 0;
 
     while ((op = flash_engine_completed(progress->engine)) != NULL) {
+        *tail |= flash_op_has_tail(op);
         flash_progress_unlock(progress);
         uncount_one(progress, flash_op_needs_no_wakeup(op));
         completed(op);
@@ -239,8 +233,7 @@ static bool worth_polling(flash_progress_t *progress)
         return true;
     }
     /* Connections of peers and the rest of what was sent still need a hand now and then. */
-    return (!flash_progress_has_thread(progress) ||
-            atomic_load_explicit(&progress->unsettled, memory_order_relaxed)) &&
+    return !flash_progress_has_thread(progress) &&
            atomic_fetch_add_explicit(&progress->idle_polls, 1, memory_order_relaxed) % IDLE_POLLS ==
                0;
 }
@@ -270,22 +263,11 @@ static void tell_thread(flash_progress_t *progress)
     }
 }
 
-/* The application is about to leave, with operations in flight, or with data that is still to be sent. */
-static void see_to_the_rest(flash_progress_t *progress, int reported, bool settled)
-{
-    if (reported > 0 && !settled) {
-        flash_progress_wake(progress);
-    } else if (reported > 0 && flash_progress_busy(progress) &&
-               !flash_progress_needs_no_wakeup(progress)) {
-        flash_progress_recall(progress, true, 0);
-    }
-}
-
 int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t *op))
 {
     int happened, reported = 0;
     uint64_t began;
-    bool locked, all_ended, settled;
+    bool locked, all_ended, tail = false;
 
     if (!worth_polling(progress)) {
         return 0;
@@ -294,7 +276,7 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     locked = atomic_load_explicit(&progress->contenders, memory_order_relaxed) == 0 &&
              flash_progress_try_lock(progress);
     if (locked) {
-        reported = report_completed(progress, completed);
+        reported = report_completed(progress, completed, &tail);
     }
     /* Who comes for the last one's end is not kept waiting by what the thread sees out. */
     all_ended = reported > 0 && !flash_progress_busy(progress);
@@ -312,11 +294,15 @@ int flash_progress_poll(flash_progress_t *progress, void (*completed)(flash_op_t
     if (began > 0) {
         note_wait(progress, began);
     }
-    reported += report_completed(progress, completed);
-    settled = flash_progress_busy(progress) || !progress->transport->lets_leave ||
-              flash_progress_settled(progress);
+    reported += report_completed(progress, completed, &tail);
     flash_progress_unlock(progress);
-    see_to_the_rest(progress, reported, settled);
+    if (tail) {
+        flash_progress_wake(progress);
+    } else if (reported > 0 && flash_progress_busy(progress) &&
+               !flash_progress_needs_no_wakeup(progress)) {
+        flash_progress_recall(progress, true,
+                              0); /* the application is about to leave, with operations in flight */
+    }
     return happened + reported;
 }
 

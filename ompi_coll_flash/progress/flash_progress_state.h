@@ -13,7 +13,6 @@
  *                      operation is counted before its starter can wait for it
  *   with_wakeup        likewise: of these, those that the thread is woken for. Seen late, it costs
  *                      the thread a look
- *   unsettled          written under the lock, read without it: atomic, relaxed, a hint to poll()
  *   timer              see flash_timer.h
  *   contenders         atomic, relaxed: a hint to those who keep coming back for the lock
  *   has_thread         atomic, relaxed: written by whoever starts and joins the thread, which
@@ -28,7 +27,7 @@
  *                      takes it, and released, under the lock, by who has read it
  *   notes_made         the lock
  *   idle_polls, wakeups  atomic, relaxed: counters
- *   vain_events, napped, busy_arms, busy_since, vain_looks  the progress thread's own
+ *   vain_events, napped, busy_arms, busy_since, vain_looks, unsettled, left_at  the progress thread's own
  *   context            the lock
  *   visitors           atomic: who leaves releases all that it did with the progress, who destroys
  *                      that acquires it
@@ -84,8 +83,6 @@ struct flash_progress {
     void (*placed)(void *arg);
     void *placed_arg;
     atomic_size_t in_flight, with_wakeup;
-    atomic_bool
-        unsettled; /* nothing is in flight, and the transport may still have some of it to send */
     atomic_uint contenders;
     atomic_uint_fast64_t wakeups;
     unsigned vain_events;           /* one behind the other, that nothing came of */
@@ -97,6 +94,8 @@ struct flash_progress {
     size_t notes_made;                            /* for so many operations */
     _Atomic(const flash_elsewhere_t *) elsewhere; /* NULL: nothing is */
     unsigned vain_looks;                          /* there, one behind the other */
+    bool unsettled;                               /* the transport may have something to send */
+    uint64_t left_at;                             /* since when, by flash_trace_now() */
     const flash_context_t *context;               /* NULL: none is needed */
     atomic_uint visitors;                         /* that end a pending piece */
 };
@@ -120,8 +119,6 @@ void flash_progress_run(flash_progress_t *progress, const flash_work_t *work);
 bool flash_progress_needs_no_wakeup(const flash_progress_t *progress);
 /* With the lock: moves data, and takes note of what has ended elsewhere. */
 bool flash_progress_move(flash_progress_t *progress);
-/* Likewise: flash_engine_settled(), for who polls, too. */
-bool flash_progress_settled(flash_progress_t *progress);
 
 /* flash_progress_ended.c */
 bool flash_progress_finish_ended(flash_progress_t *progress);

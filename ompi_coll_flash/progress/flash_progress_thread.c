@@ -14,7 +14,8 @@
 /*
  * How often the thread looks after operations when no event comes: after those without a wake-up,
  * since ranks wait for the rest of such an operation while this one's application stays out of MPI;
- * and after all others, since an event that the transport misses would otherwise delay them as long.
+ * and after all others, since an event that the transport misses would otherwise delay them as long;
+ * and, behind them, after what the transport has still to send.
  */
 #define LOOK_NS INT64_C(20000000)
 
@@ -132,10 +133,28 @@ static void wait_a_moment(flash_progress_t *progress)
     }
 }
 
+/*
+ * With nothing in flight: whether the transport has nothing to send either. That is asked, which may take a
+ * message, when no operation has ended for as long as between two looks.
+ */
+static bool is_settled(flash_progress_t *progress)
+{
+    uint64_t now = flash_trace_now();
+
+    if (flash_engine_take_left(progress->engine)) {
+        progress->unsettled = true;
+        progress->left_at = now;
+    }
+    if (progress->unsettled && now - progress->left_at >= (uint64_t) LOOK_NS) {
+        progress->unsettled = !progress->transport->ops->settled(progress->transport);
+    }
+    return !progress->unsettled;
+}
+
 /* With nothing in flight, and nothing left to send, there is nothing to miss. */
 static int64_t longest_sleep(flash_progress_t *progress)
 {
-    return flash_progress_settled(progress) ? -1 : LOOK_NS;
+    return flash_engine_is_idle(progress->engine) && is_settled(progress) ? -1 : LOOK_NS;
 }
 
 static void sleep_until_event(flash_progress_t *progress)

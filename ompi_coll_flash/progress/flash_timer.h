@@ -5,7 +5,7 @@
  * has taken, where that is longer, up to a millisecond. The application waits
  * inside MPI and moves the data itself: as long as it does, it keeps putting the timer off. So the
  * thread wakes when it is needed, and an operation that is waited for at once wakes nobody, unless
- * something of it is still to be sent (flash_engine_settled()). A
+ * something of it is still to be sent (flash_op_has_tail()). A
  * single call such as MPI_Test() is no waiting, and leaves the thread on duty.
  *
  * Any thread may call any of these.
