@@ -61,9 +61,10 @@ struct flash_peer {
     bool unflushed;     /* that failed, or did not end in time */
     bool unsettled;     /* listed in ucx->unsettled */
     flash_peer_t *next_unsettled;
-    bool left;         /* something has, since `settling` began */
-    void *settling;    /* UCX's request, while the endpoint is flushed for that */
-    uint64_t id;       /* of its process, see flash_ucx_id() */
+    bool left; /* something has, since `settling` began */
+    void *
+        settling; /* UCX's request: a flush behind what has left, or the news that it is given up */
+    uint64_t id;  /* of its process, see flash_ucx_id() */
     ucp_ep_h probe;    /* NULL before somebody doubts that the process is alive */
     void *probe_flush; /* UCX's request, while the probe connects */
     bool failing;      /* the endpoint failed: to be lost */
@@ -212,8 +213,10 @@ ucs_status_t flash_ucx_hear_ping(void *arg, const void *header, size_t header_le
 /* flash_ucx_settle.c */
 /* A send that leaves is begun. */
 void flash_ucx_leave(flash_peer_t *peer);
-/* Before its endpoint is closed, or left to its worker's end. */
+/* Nothing of the peer is waited for any more. */
 void flash_ucx_stop_settling(flash_peer_t *peer);
+/* That request is, instead of what was; NULL: none is. */
+void flash_ucx_settle_behind(flash_peer_t *peer, void *request);
 /* Of the transport's table. */
 bool flash_ucx_settled(flash_transport_t *transport);
 

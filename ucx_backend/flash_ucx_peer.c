@@ -131,6 +131,7 @@ static void lose(flash_peer_t *peer)
 {
     if (!peer->lost) {
         peer->lost = true;
+        flash_ucx_stop_settling(peer);
         flash_ucx_end_messages(peer);
     }
 }
@@ -191,9 +192,7 @@ static void tell(flash_peer_t *peer)
     /* Else it is told, or the endpoint has failed. */
     peer->untold = UCS_PTR_IS_ERR(request) && UCS_PTR_STATUS(request) == UCS_ERR_NO_MEMORY;
     ucx->untold |= peer->untold;
-    if (UCS_PTR_IS_PTR(request)) {
-        ucp_request_free(request);
-    }
+    flash_ucx_settle_behind(peer, UCS_PTR_IS_PTR(request) ? request : NULL);
 }
 
 void flash_ucx_tell(flash_ucx_t *ucx)
@@ -209,9 +208,10 @@ void flash_ucx_tell(flash_ucx_t *ucx)
 void flash_ucx_give_up(flash_peer_t *peer)
 {
     flash_peer_t *told = peer->ep == NULL && peer->twin != NULL ? peer->twin : peer;
+    bool lost = peer->lost;
 
-    if (!peer->lost && told->ep != NULL) {
+    flash_ucx_lose(peer);
+    if (!lost && told->ep != NULL) {
         tell(told);
     }
-    flash_ucx_lose(peer);
 }

@@ -188,6 +188,7 @@ static void ucx_transfer(flash_peer_t *peer, const flash_message_t *model)
     flash_transfer_t *transfer = model->transfer;
     flash_message_t *message;
     int status = FLASH_ERR_NO_MEMORY;
+    bool refused;
 
     transfer->handle = NULL;
     if (peer->lost) {
@@ -203,7 +204,11 @@ static void ucx_transfer(flash_peer_t *peer, const flash_message_t *model)
         begin(message);
         return;
     }
-    transfer->done(transfer, status, 0, 0);
+    refused = status == FLASH_ERR_NO_MEMORY && !model->sends; /* as in refuse() */
+    transfer->done(transfer, refused ? FLASH_ERR_REFUSED : status, 0, 0);
+    if (refused) {
+        flash_ucx_give_up(peer);
+    }
 }
 
 static void ucx_send(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag,

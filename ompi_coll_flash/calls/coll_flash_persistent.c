@@ -50,8 +50,9 @@ static void recycle(mca_coll_flash_handle_t *handle)
 }
 
 /*
- * Where `below` has failed, or has not been started, its rounds are out of step with other ranks'. `beside`
- * may stay under way for good, and its counts with it: see is_left() in flash_fallback.c.
+ * Where `below` has failed, or has not been started, its rounds are out of step with other ranks'. So are those
+ * of `beside` where flash's part has failed and it is still under way: it may be for good, and reads its
+ * counts (is_left() in flash_fallback.c).
  */
 void mca_coll_flash_complete_round(ompi_request_t *request, int error)
 {

@@ -218,7 +218,7 @@ static void complete(flash_op_t *op)
     callback_remove(callback_queue(op), op); /* offered before a failure stopped it */
     running_remove(&engine->running, op);
     flash_flow_leave(op);
-    engine->left |= op->left || op->status != FLASH_OK;
+    engine->ended = true;
     if (flash_op_has_user(op)) {
         if (--engine->active == 0) {
             flash_meter_end(&engine->meter, flash_meter_clock(&engine->meter));
@@ -252,6 +252,11 @@ static unsigned drain(flash_engine_t *engine)
 bool flash_op_has_tail(const flash_op_t *op)
 {
     return op->left && flash_schedule_has_root(op->params.schedule.kind);
+}
+
+bool flash_op_has_left(const flash_op_t *op)
+{
+    return op->left;
 }
 
 bool flash_op_needs_no_wakeup(const flash_op_t *op)
@@ -289,12 +294,12 @@ bool flash_engine_is_idle(const flash_engine_t *engine)
     return engine->running.head == NULL;
 }
 
-bool flash_engine_take_left(flash_engine_t *engine)
+bool flash_engine_take_ended(flash_engine_t *engine)
 {
-    bool left = engine->left;
+    bool ended = engine->ended;
 
-    engine->left = false;
-    return left;
+    engine->ended = false;
+    return ended;
 }
 
 flash_meter_t *flash_engine_meter(flash_engine_t *engine)

@@ -259,10 +259,12 @@ void flash_op_start(flash_op_t *op);
 /* As its parameters said. */
 bool flash_op_needs_no_wakeup(const flash_op_t *op);
 /*
- * Of one that has completed: whether its rank sends above all, and the transport may still have some of
- * that to send.
+ * Of one that has completed: whether it has a root, and the transport may still have some of what this rank
+ * has sent. Of others that is mostly seen out while they wait for what they receive.
  */
 bool flash_op_has_tail(const flash_op_t *op);
+/* Likewise, of any operation. */
+bool flash_op_has_left(const flash_op_t *op);
 /*
  * Takes part in an operation that this rank cannot perform, with memory set aside for it, so that
  * the others need not wait: their operations end with FLASH_ERR_PEER and name this rank. Of the
@@ -299,11 +301,8 @@ unsigned flash_engine_progress(flash_engine_t *engine);
 size_t flash_engine_active(const flash_engine_t *engine);
 /* Whether none runs, refusals included. */
 bool flash_engine_is_idle(const flash_engine_t *engine);
-/*
- * Whether an operation has ended, since this was last asked, of which the transport may still have something
- * to send: `settled` of flash_transport.h tells.
- */
-bool flash_engine_take_left(flash_engine_t *engine);
+/* Whether an operation has ended, refusals included, since this was last asked. */
+bool flash_engine_take_ended(flash_engine_t *engine);
 /* How long that was so, once it is switched on. */
 flash_meter_t *flash_engine_meter(flash_engine_t *engine);
 /* Takes the oldest operation that completed since; NULL if none has. */

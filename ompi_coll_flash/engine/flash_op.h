@@ -162,7 +162,8 @@ struct flash_op {
     uint32_t sending, heard;  /* sends under way; the step, and one, of the latest word */
     size_t leaving;           /* bytes of those that leave, since the last that waits for it */
     size_t bytes_in_flight;   /* of these, as the flow counts them */
-    bool blocked, left;       /* by older operations of the flow; sends have */
+    bool blocked;             /* by older operations of the flow */
+    bool left;                /* a send was done before its receiver matched it */
     TAILQ_ENTRY(flash_op) next_in_flow;
     uint64_t ready_slots; /* segments before the first one that is not ready */
 
@@ -175,8 +176,7 @@ struct flash_op {
     uint64_t other_pieces; /* of a reduction: of all blocks but the own one */
     uint64_t begun;        /* callbacks, of both kinds: see flash_op_calls.c */
     uint64_t called;       /* callbacks before the first one that is not done */
-    uint64_t undone,
-        done; /* of the pieces from there on, a bit for each: see flash_pending_bit() */
+    uint64_t undone, done; /* pieces from there on, a bit for each: see flash_pending_bit() */
     /* Not ordered by the lock: a piece's number and one, from before its callback is made until
        whoever completes it takes it away; 0: none. In the place of flash_pending_bit(). */
     _Atomic uint64_t claims[FLASH_MAX_PENDING];
@@ -212,7 +212,7 @@ struct flash_engine {
     flash_trace_t *trace; /* NULL for none */
     uint64_t started;     /* operations, ever */
     size_t active;        /* operations that are running */
-    bool left;            /* see flash_engine_take_left() */
+    bool ended;           /* an operation has, since flash_engine_take_ended() */
     flash_meter_t meter;
     flash_op_queue_t running;            /* started and not completed */
     flash_op_t *orphaned;                /* destroyed by their users, through next_running */

@@ -99,11 +99,6 @@ bool flash_slot_check_arrival(flash_slot_t *slot)
         if (slot->status != FLASH_ERR_CANCELED) {
             bool here = slot->status == FLASH_ERR_NO_MEMORY || slot->status == FLASH_ERR_REFUSED;
 
-            if (slot->status == FLASH_ERR_NO_MEMORY) { /* who sends it would wait for its match */
-                flash_transport_t *transport = op->engine->transport;
-
-                transport->ops->give_up(transport, flash_slot_peer(slot, false));
-            }
             flash_op_fail(op, slot->status,
                           here ? flash_op_own_rank(op) : flash_slot_neighbour(slot, false));
         }

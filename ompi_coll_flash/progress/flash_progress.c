@@ -204,7 +204,18 @@ static int work_once(flash_progress_t *progress)
             call_back(progress, FLASH_WORK_CALLBACK) || take_and_run(progress, FLASH_WORK_COPY));
 }
 
-/* `tail` becomes true if the transport may still have to send something of one. */
+/* Who is to send what the transport may still have of one: the thread at once, or at its next look. */
+static void see_out(flash_progress_t *progress, const flash_op_t *op, bool *tail)
+{
+    if (flash_op_has_tail(op)) {
+        *tail = true;
+    } else if (flash_op_has_left(op) && flash_op_needs_no_wakeup(op) &&
+               flash_progress_has_thread(progress)) {
+        flash_timer_before(&progress->timer, FLASH_LOOK_NS);
+    }
+}
+
+/* `tail` becomes true if the thread is to be woken for one. */
 static int report_completed(flash_progress_t *progress, void (*completed)(flash_op_t *op),
                             bool *tail)
 {
@@ -212,7 +223,7 @@ static int report_completed(flash_progress_t *progress, void (*completed)(flash_
     int reported = 0;
 
     while ((op = flash_engine_completed(progress->engine)) != NULL) {
-        *tail |= flash_op_has_tail(op);
+        see_out(progress, op, tail);
         flash_progress_unlock(progress);
         uncount_one(progress, flash_op_needs_no_wakeup(op));
         completed(op);

@@ -5,7 +5,7 @@
  * One lock orders the engine and the transport. The progress thread sleeps in poll() on the
  * transport's event descriptor, wakes for each arrival, moves data, combines, and sleeps again. As
  * long as operations are in flight, or the transport has something of them to send, it also wakes now
- * and then without an event, in case the transport missed one; else it takes no time at all. An
+ * and then without an event, in case the transport missed one; at all other times it sleeps. An
  * application thread that waits inside MPI moves the data itself, at polling latency, and keeps putting
  * the thread's timer off: the thread comes back as soon as an operation completes or a callback begins,
  * and a moment after the application has stopped asking.

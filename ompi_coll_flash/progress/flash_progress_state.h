@@ -27,7 +27,8 @@
  *                      takes it, and released, under the lock, by who has read it
  *   notes_made         the lock
  *   idle_polls, wakeups  atomic, relaxed: counters
- *   vain_events, napped, busy_arms, busy_since, vain_looks, unsettled, left_at  the progress thread's own
+ *   vain_events, napped, busy_arms, busy_since, vain_looks  the progress thread's own
+ *   unsettled, ended_at, settling_looks  likewise
  *   context            the lock
  *   visitors           atomic: who leaves releases all that it did with the progress, who destroys
  *                      that acquires it
@@ -52,6 +53,14 @@
  */
 #define FLASH_BUSY_ARMS 100
 #define FLASH_BUSY_NS   UINT64_C(1000000000)
+
+/*
+ * How often the thread looks after operations when no event comes: after those without a wake-up,
+ * since ranks wait for the rest of such an operation while this one's application stays out of MPI;
+ * and after all others, since an event that the transport misses would otherwise delay them as long;
+ * and, behind them, after what the transport has still to send.
+ */
+#define FLASH_LOOK_NS INT64_C(20000000)
 
 /* That a pending piece is done, for who may neither wait for the lock nor ask for memory. */
 typedef struct flash_progress_note {
@@ -95,7 +104,8 @@ struct flash_progress {
     _Atomic(const flash_elsewhere_t *) elsewhere; /* NULL: nothing is */
     unsigned vain_looks;                          /* there, one behind the other */
     bool unsettled;                               /* the transport may have something to send */
-    uint64_t left_at;                             /* since when, by flash_trace_now() */
+    uint64_t ended_at;                            /* the latest operation, by flash_trace_now() */
+    unsigned settling_looks;                      /* after that */
     const flash_context_t *context;               /* NULL: none is needed */
     atomic_uint visitors;                         /* that end a pending piece */
 };

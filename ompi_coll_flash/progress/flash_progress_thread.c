@@ -12,12 +12,11 @@
 #include "engine/flash_trace.h"
 
 /*
- * How often the thread looks after operations when no event comes: after those without a wake-up,
- * since ranks wait for the rest of such an operation while this one's application stays out of MPI;
- * and after all others, since an event that the transport misses would otherwise delay them as long;
- * and, behind them, after what the transport has still to send.
+ * So many looks after what the transport has still to send are as frequent; then they become seldom, down to
+ * one a second: what is waited for may be an answer by a process that is stopped.
  */
-#define LOOK_NS INT64_C(20000000)
+#define SETTLING_LOOKS   50
+#define SETTLING_DOUBLES 6
 
 /*
  * So many events that nothing came of are borne, one behind the other: the application may have
@@ -126,7 +125,7 @@ static bool is_busy_for_long(flash_progress_t *progress)
 static void wait_a_moment(flash_progress_t *progress)
 {
     if (is_busy_for_long(progress)) {
-        sleep_on(progress, -1, LOOK_NS);
+        sleep_on(progress, -1, FLASH_LOOK_NS);
     } else {
         let_others_in(progress);
         flash_progress_stand_back();
@@ -141,12 +140,14 @@ static bool is_settled(flash_progress_t *progress)
 {
     uint64_t now = flash_trace_now();
 
-    if (flash_engine_take_left(progress->engine)) {
+    if (flash_engine_take_ended(progress->engine)) {
         progress->unsettled = true;
-        progress->left_at = now;
+        progress->ended_at = now;
+        progress->settling_looks = 0;
     }
-    if (progress->unsettled && now - progress->left_at >= (uint64_t) LOOK_NS) {
+    if (progress->unsettled && now - progress->ended_at >= (uint64_t) FLASH_LOOK_NS) {
         progress->unsettled = !progress->transport->ops->settled(progress->transport);
+        progress->settling_looks++;
     }
     return !progress->unsettled;
 }
@@ -154,7 +155,16 @@ static bool is_settled(flash_progress_t *progress)
 /* With nothing in flight, and nothing left to send, there is nothing to miss. */
 static int64_t longest_sleep(flash_progress_t *progress)
 {
-    return flash_engine_is_idle(progress->engine) && is_settled(progress) ? -1 : LOOK_NS;
+    unsigned doubles;
+
+    if (!flash_engine_is_idle(progress->engine)) {
+        return FLASH_LOOK_NS;
+    }
+    if (is_settled(progress)) {
+        return -1;
+    }
+    doubles = progress->settling_looks / SETTLING_LOOKS;
+    return FLASH_LOOK_NS << (doubles < SETTLING_DOUBLES ? doubles : SETTLING_DOUBLES);
 }
 
 static void sleep_until_event(flash_progress_t *progress)
@@ -220,7 +230,7 @@ static void *thread_main(void *arg)
             let_others_in(progress);
         } else if (flash_progress_needs_no_wakeup(progress)) {
             progress->busy_arms = 0;
-            sleep_on(progress, -1, LOOK_NS);
+            sleep_on(progress, -1, FLASH_LOOK_NS);
         } else {
             sleep_until_event(progress);
         }

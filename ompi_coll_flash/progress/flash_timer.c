@@ -128,6 +128,15 @@ void flash_timer_recall(flash_timer_t *timer, bool brief, uint64_t taken)
     }
 }
 
+void flash_timer_before(flash_timer_t *timer, uint64_t nanoseconds)
+{
+    uint64_t now = now_ns(), left = pending(timer, now);
+
+    if (left == 0 || left > nanoseconds) {
+        set_timer(timer, now + nanoseconds);
+    }
+}
+
 void flash_timer_fire(flash_timer_t *timer)
 {
     uint64_t now = now_ns();

@@ -59,6 +59,9 @@ void flash_timer_call(flash_timer_t *timer);
  */
 void flash_timer_recall(flash_timer_t *timer, bool brief, uint64_t taken);
 
+/* There is something to look after, in so many nanoseconds at the latest: what is set may come before. */
+void flash_timer_before(flash_timer_t *timer, uint64_t nanoseconds);
+
 /* Something has happened that no event tells of. Who waits inside MPI sees it by itself. */
 void flash_timer_fire(flash_timer_t *timer);
 

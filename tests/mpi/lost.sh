@@ -114,7 +114,8 @@ long absent 2 gather_to_root
 long root_loses 3 gatherv_to_root
 long root_loses 3 scatterv
 long dies 2 scatterv
-# Shared with Open MPI's call, which has no data and waits. A later request of the root's own would not be the others'.
+# Shared with Open MPI's call, which has no data and waits. The persistent request has two ranks: of more, the root
+# alone would make another one when its own has failed.
 shared=(--mca coll_flash_algorithm auto --mca coll_flash_costs "$costs_folder/small_rings")
 point 'np 3, gatherv_to_root, shared: a rank dies, and the root is told' \
     root_is_told 3 "${shared[@]}" -- test_lost dies gatherv_to_root

@@ -267,7 +267,7 @@ static void shifted_type(void)
     free(result);
 }
 
-/* It writes to both arguments, which MPI does not forbid. */
+/* It writes to both arguments, which MPI does not forbid. Two ranks copy the one contribution that comes. */
 static void add_to_both(void *in, void *inout, int *length, MPI_Datatype *type)
 {
     (void) type;

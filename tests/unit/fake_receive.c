@@ -141,11 +141,6 @@ void fake_recv(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, u
         fake_give_up(transport, peer);
         return;
     }
-    if (fake_fails(node, FAKE_POOR_RECV, node->stats.receives)) {
-        transfer->handle = NULL;
-        fake_end(node, transfer, FLASH_ERR_NO_MEMORY, 0, 0);
-        return;
-    }
     receive = new_receive(node, peer, tag, mask, buffer, length, transfer);
     for (size_t k = 0; k < node->unexpected.count; k++) {
         message_t *message = node->unexpected.items[k];

@@ -73,7 +73,6 @@ void fake_give_up(flash_transport_t *transport, flash_peer_t *peer)
 {
     node_t *node = (node_t *) transport;
 
-    node->stats.given_up++;
     fake_net_lose(node->net, node->rank, peer->to->rank);
     fake_net_lose(node->net, peer->to->rank, node->rank);
 }

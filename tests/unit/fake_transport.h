@@ -24,7 +24,7 @@ typedef struct fake_net fake_net_t;
 
 /*
  * What goes wrong: the nth send or receive (from 1) of a rank ends with FLASH_ERR_TRANSPORT, or
- * FLASH_ERR_REFUSED or FLASH_ERR_NO_MEMORY, or the nth time that it reserves there is no memory.
+ * FLASH_ERR_REFUSED, or the nth time that it reserves there is no memory.
  */
 typedef enum fake_failure {
     FAKE_FAIL_NONE,
@@ -33,7 +33,6 @@ typedef enum fake_failure {
     FAKE_FAIL_SENDS,  /* from the nth on */
     FAKE_REFUSE_SEND, /* likewise, and the peer given up */
     FAKE_REFUSE_RECV, /* no message is taken, and the peer given up */
-    FAKE_POOR_RECV,   /* no message is taken, for want of memory */
     FAKE_FAIL_RESERVE
 } fake_failure_t;
 
@@ -59,7 +58,6 @@ typedef struct fake_stats {
     uint64_t reserves;        /* calls */
     uint32_t reserved;        /* transfers, at present */
     uint32_t peers;           /* that something was sent to */
-    uint32_t given_up;        /* calls for that */
 } fake_stats_t;
 
 fake_net_t *fake_net_create(uint32_t nranks, uint64_t seed, const fake_options_t *options);

@@ -120,6 +120,24 @@ void start(pair_t *pair, unsigned operation)
     start_there(pair, operation);
 }
 
+static double settled_ms; /* when the transport was first asked for that; 0: it was not */
+
+static bool settled(flash_transport_t *transport)
+{
+    settled_ms = settled_ms > 0 ? settled_ms : now_ms();
+    return asks->settled(transport);
+}
+
+double first_settled_ms(pair_t *pair)
+{
+    double first;
+
+    flash_progress_lock(pair->progress);
+    first = settled_ms;
+    flash_progress_unlock(pair->progress);
+    return first;
+}
+
 void set_up(pair_t *pair)
 {
     static const fake_options_t plain = {.burst = 1, .leaving = true};
@@ -132,6 +150,8 @@ void set_up(pair_t *pair)
     counting.progress = ask;
     counting.reserve = reserve;
     counting.unreserve = unreserve;
+    counting.settled = settled;
+    settled_ms = 0;
     guard = NULL;
     transport->ops = &counting;
     for (uint32_t rank = 0; rank < RANKS; rank++) {
@@ -183,11 +203,13 @@ void move_all(pair_t *pair)
 }
 
 int completed, latest_status;
+double completed_ms;
 pair_t *shown;
 
 void complete(flash_op_t *op)
 {
     completed++;
+    completed_ms = now_ms();
     latest_status = flash_op_status(op);
     flash_progress_destroy_op(shown->progress, op);
 }
@@ -200,6 +222,26 @@ bool poll_is(pair_t *pair, bool moves, int reports)
     shown = pair;
     flash_progress_poll(pair->progress, complete);
     return (asked > 0) == moves && completed - before == reports;
+}
+
+bool has_asked(pair_t *pair)
+{
+    return first_settled_ms(pair) > 0;
+}
+
+bool is_moved_asleep(pair_t *pair)
+{
+    bool slept = false;
+
+    shown = pair;
+    while (flash_progress_busy(pair->progress)) {
+        slept = flash_progress_wakeups(pair->progress) == 0;
+        flash_progress_lock(pair->progress);
+        flash_engine_progress(pair->engines[1]);
+        flash_progress_unlock(pair->progress);
+        flash_progress_poll(pair->progress, complete);
+    }
+    return slept;
 }
 
 double now_ms(void)

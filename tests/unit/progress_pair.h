@@ -45,6 +45,12 @@ void move_all(pair_t *pair);
 
 /* Operations of rank 0's that a poll has reported, and the status of the latest. */
 extern int completed, latest_status;
+extern double completed_ms; /* when it was, by now_ms() */
+/* When the transport was first asked whether it is settled; 0: it was not. */
+double first_settled_ms(pair_t *pair);
+bool has_asked(pair_t *pair); /* whether it was */
+/* The application moves all operations. Whether the thread has slept until the last one ended. */
+bool is_moved_asleep(pair_t *pair);
 /* For flash_progress_poll(): of the pair that is `shown`. */
 extern pair_t *shown;
 void complete(flash_op_t *op);

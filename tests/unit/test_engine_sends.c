@@ -156,8 +156,8 @@ static void test_leaves(flash_kind_t kind, const char *name)
     move_alone(&pair, SENDER);
     ok(sent(&pair) == SEGMENTS && pair.ended[SENDER] && !pair.ended[RECEIVER],
        "%s: then the others leave, and the sender is done before the receiver", name);
-    ok(pair.tails[SENDER] && flash_engine_take_left(pair.engines[SENDER]) &&
-           !flash_engine_take_left(pair.engines[SENDER]),
+    ok(pair.tails[SENDER] && flash_engine_take_ended(pair.engines[SENDER]) &&
+           !flash_engine_take_ended(pair.engines[SENDER]),
        "%s: some of it may still be on its way", name);
     ok(ends_well(&pair) && !pair.tails[RECEIVER], "%s: all arrives", name);
 }

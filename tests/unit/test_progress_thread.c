@@ -337,6 +337,21 @@ static bool keeps_looking(pair_t *pair)
     return flash_progress_wakeups(pair->progress) > 3;
 }
 
+/* It is not woken at their end either, and looks all the same. */
+static void test_left_without_wakeup(void)
+{
+    pair_t pair = {.net = NULL, .no_wakeup = true};
+
+    start_sleeper(&pair);
+    start_here(&pair, 0);
+    flash_progress_lock(pair.progress);
+    start_there(&pair, 0);
+    flash_progress_unlock(pair.progress);
+    ok(is_moved_asleep(&pair), "the thread sleeps while the application moves an allgather");
+    ok(comes_true(has_asked, &pair), "and looks for what has left, later");
+    ok(ends(&pair), "and all is well in the end");
+}
+
 /* The thread does not attend the operation, and is to see out the messages that leave all the same. */
 static void test_tail(void)
 {
@@ -344,7 +359,7 @@ static void test_tail(void)
     side_t sides[RANKS];
     flash_op_params_t params;
     flash_op_t *op;
-    bool slept = false;
+    bool slept;
 
     start_sleeper(&pair);
     params = bcast_of(&pair, 1, &sides[1]);
@@ -352,17 +367,12 @@ static void test_tail(void)
     flash_op_start(op);
     params = bcast_of(&pair, 0, &sides[0]);
     flash_progress_start_op(pair.progress, &params);
-    shown = &pair;
-    while (flash_progress_busy(pair.progress)) {
-        slept = !has_woken(&pair);
-        flash_progress_lock(pair.progress);
-        flash_engine_progress(pair.engines[1]);
-        flash_progress_unlock(pair.progress);
-        flash_progress_poll(pair.progress, complete);
-    }
+    slept = is_moved_asleep(&pair);
     ok(slept, "the thread sleeps while the application moves an operation");
     ok(comes_true(keeps_looking, &pair),
        "the thread is woken when it ends, and looks as long as messages are still to be sent");
+    ok(comes_true(has_asked, &pair) && first_settled_ms(&pair) - completed_ms >= 20,
+       "it asks the transport for that, 20 ms later");
     ok(ends(&pair) && memcmp(sides[0].block, sides[1].block, SEGMENTS) == 0,
        "and all is well in the end");
 }
@@ -371,6 +381,7 @@ int main(void)
 {
     test_wake_ups();
     test_tail();
+    test_left_without_wakeup();
     test_missed_event();
     test_vain_events();
     test_busy_transport();

@@ -7,7 +7,7 @@
 #include "flash_ucx_internal.h"
 #include "tap.h"
 
-enum { PEERS = 4 };
+enum { PEERS = 40, AT_ONCE = 32 }; /* flushes that begin in one look after what has left */
 
 /* What UCX does, and what it was asked for. */
 static struct {
@@ -111,6 +111,16 @@ static bool is_each(const int calls[PEERS], int expected)
     return all;
 }
 
+static int count(const int calls[PEERS])
+{
+    int sum = 0;
+
+    for (int k = 0; k < PEERS; k++) {
+        sum += calls[k];
+    }
+    return sum;
+}
+
 static void all_that_were_used(void)
 {
     rig_t rig;
@@ -135,10 +145,13 @@ static void not_these(void)
     rig.peers[1].failing = true;
     rig.peers[2].used = false;
     rig.peers[3].ep = NULL;
-    ok(flash_ucx_flush(&rig.ucx.super) && is_each(fake.flushed, 0),
+    ok(flash_ucx_flush(&rig.ucx.super) && count(fake.flushed) == PEERS - 4 &&
+           fake.flushed[0] + fake.flushed[1] + fake.flushed[2] + fake.flushed[3] == 0,
        "none to a peer that is lost, or fails, or has sent and got nothing, or has no endpoint");
     flash_ucx_close(&rig.ucx);
-    ok(is_each(fake.closed, 0), "nor are these closed");
+    ok(count(fake.closed) == PEERS - 4 &&
+           fake.closed[0] + fake.closed[1] + fake.closed[2] + fake.closed[3] == 0,
+       "nor are these closed");
 }
 
 static void not_for_good(void)
@@ -164,7 +177,7 @@ static void what_fails(void)
     fake.takes[1] = 0;
     fake.takes[2] = 2;
     fake.status[1] = fake.status[2] = UCS_ERR_ENDPOINT_TIMEOUT;
-    ok(!flash_ucx_flush(&rig.ucx.super) && fake.progressed == 3 && fake.freed == 3,
+    ok(!flash_ucx_flush(&rig.ucx.super) && fake.progressed == 3 && fake.freed == PEERS - 1,
        "a flush that fails, at once or later, has not arrived, and the others are waited for");
     flash_ucx_close(&rig.ucx);
     ok(fake.closed[0] == 1 && fake.closed[3] == 1 && fake.closed[1] + fake.closed[2] == 0,
@@ -219,16 +232,46 @@ static void what_has_left_for_nobody(void)
     set_up(&rig, -1);
     flash_ucx_leave(&rig.peers[0]);
     flash_ucx_leave(&rig.peers[1]);
-    rig.peers[1].lost = true;
-    ok(!is_settled(&rig) && fake.flushed[1] == 0, "nothing is waited for of a lost peer");
-    rig.peers[0].lost = true;
-    ok(is_settled(&rig) && fake.freed == 1, "nor of one that is lost meanwhile");
+    rig.peers[1].failing = true;
+    ok(!is_settled(&rig) && fake.flushed[1] == 0, "nothing is waited for where an endpoint fails");
+    rig.peers[0].failing = true;
+    ok(is_settled(&rig) && fake.freed == 1, "nor where it does meanwhile");
     set_up(&rig, -1);
     flash_ucx_leave(&rig.peers[3]);
     ok(!is_settled(&rig), "something is to be sent when the endpoints end");
     fake.takes[3] = 0;
     flash_ucx_close(&rig.ucx);
     ok(rig.peers[3].settling == NULL && is_each(fake.closed, 1), "its flush is given back before");
+}
+
+static void news(void)
+{
+    rig_t rig;
+
+    set_up(&rig, -1);
+    flash_ucx_leave(&rig.peers[0]);
+    (void) is_settled(&rig);
+    rig.peers[0].lost = true;
+    flash_ucx_settle_behind(&rig.peers[0], &requests[1]);
+    ok(!is_settled(&rig) && fake.flushed[0] == 1 && fake.freed == 1,
+       "that a peer is given up is waited for, instead of the flush");
+    fake.takes[1] = 1;
+    fake.progressed = 1;
+    ok(is_settled(&rig) && fake.freed == 2, "until it is told");
+}
+
+static void not_all_at_once(void)
+{
+    rig_t rig;
+
+    set_up(&rig, 1);
+    for (int k = 0; k < PEERS; k++) {
+        flash_ucx_leave(&rig.peers[k]);
+    }
+    ok(!is_settled(&rig) && count(fake.flushed) == AT_ONCE, "so many flushes begin at once");
+    ok(!is_settled(&rig) && is_each(fake.flushed, 1), "and then the others");
+    fake.progressed = 1;
+    ok(is_settled(&rig) && is_each(fake.flushed, 1), "all is sent");
 }
 
 int main(void)
@@ -239,5 +282,7 @@ int main(void)
     what_fails();
     what_has_left();
     what_has_left_for_nobody();
+    news();
+    not_all_at_once();
     return tap_done();
 }
