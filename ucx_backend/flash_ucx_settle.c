@@ -2,17 +2,18 @@
  * flash_ucx_settle.c: whether UCX has sent all that it was given.
  *
  * A send that leaves is done when UCX has its data. UCX may have to send some of it later, as to a socket
- * that was full: that takes progress, which an event asks for. Who makes up for events that are missed has to
- * know until when. A flush of the endpoint tells: by TCP it is a message that the peer's UCX answers, and is
- * therefore begun only when no operation runs. So is the message that tells a peer that it is given up.
+ * that was full: that takes progress, which an event asks for. The progress thread also looks without an
+ * event, and has to know until when. A flush of the endpoint tells. By TCP a flush is a message that the
+ * peer's UCX answers, so that it begins only when no operation runs. The message that tells a peer that it
+ * is given up is waited for likewise.
  *
- * `unsettled` lists the peers to which something has left since their last flush, or that are told.
+ * `unsettled` lists the peers to which something has left since their last flush, and those that are told.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
 #include "flash_ucx_internal.h"
 
-/* Flushes begin so many at a time: in an exchange all ranks have one with all others. */
+/* So many flushes begin at a time: behind an exchange each rank flushes its endpoints to all others. */
 #define MOST_AT_ONCE 32
 
 static void list_peer(flash_peer_t *peer)

@@ -204,7 +204,7 @@ static int work_once(flash_progress_t *progress)
             call_back(progress, FLASH_WORK_CALLBACK) || take_and_run(progress, FLASH_WORK_COPY));
 }
 
-/* Who is to send what the transport may still have of one: the thread at once, or at its next look. */
+/* The thread is to send what the transport may still have of an operation: at once, or at its next look. */
 static void see_out(flash_progress_t *progress, const flash_op_t *op, bool *tail)
 {
     if (flash_op_has_tail(op)) {

@@ -12,8 +12,8 @@
 #include "engine/flash_trace.h"
 
 /*
- * So many looks after what the transport has still to send are as frequent; then they become seldom, down to
- * one a second: what is waited for may be an answer by a process that is stopped.
+ * After so many looks after what the transport has still to send, the time between two of them doubles, and
+ * so on, up to 1.3 s: the transport may wait for an answer by a process that is stopped.
  */
 #define SETTLING_LOOKS   50
 #define SETTLING_DOUBLES 6

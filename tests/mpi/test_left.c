@@ -1,7 +1,8 @@
 /*
  * test_left.c: what an operation has sent goes on its way though it has ended and its rank stays out of MPI.
  *
- * Two ranks. FLASH_TEST_SIGNS: what names of files begin with that tell rank 0 that all has come.
+ * Two ranks. Rank 1 makes files that tell rank 0 that all has come; FLASH_TEST_SIGNS is what their names
+ * begin with.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
