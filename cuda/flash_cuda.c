@@ -128,6 +128,7 @@ static void leave_home(void)
 static const flash_gpu_ops_t ops = {.open = flash_cuda_open,
                                     .serves = flash_cuda_serves,
                                     .covers = flash_cuda_covers,
+                                    .reach = flash_cuda_reach,
                                     .join = flash_cuda_join,
                                     .close = flash_cuda_close,
                                     .end = flash_cuda_end,
@@ -154,9 +155,9 @@ static const flash_gpu_ops_t ops = {.open = flash_cuda_open,
                                     .complaint = last_complaint};
 
 __attribute__((visibility("default"))) const flash_gpu_ops_t *
-flash_gpu_plugin_5(const char **reason);
+flash_gpu_plugin_6(const char **reason);
 
-const flash_gpu_ops_t *flash_gpu_plugin_5(const char **reason)
+const flash_gpu_ops_t *flash_gpu_plugin_6(const char **reason)
 {
     const flash_gpu_ops_t *table;
 

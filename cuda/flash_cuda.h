@@ -1,8 +1,8 @@
 /*
  * flash_cuda.h: what the plugin's files share. flash_cuda.c has the driver and contexts,
  * flash_cuda_memory.c memory, flash_cuda_lane.c the lanes, flash_cuda_order.c what they come
- * behind, flash_cuda_copy.c what runs in them, flash_cuda_track.c how one learns that it is done,
- * flash_cuda_kernel.c the sums.
+ * behind, flash_cuda_copy.c what runs in them, flash_cuda_pageable.c copies that would make a thread
+ * wait, flash_cuda_track.c how one learns that it is done, flash_cuda_kernel.c the sums.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */
@@ -80,8 +80,10 @@ CUcontext flash_cuda_home(CUdevice device);
 
 /* flash_cuda_order.c */
 bool flash_cuda_ask(void *answer, CUpointer_attribute attribute, const void *address);
-/* Whether it is, or may be, captured into a graph. */
-bool flash_cuda_is_captured(CUstream stream);
+/* The context that it belongs to; or NULL: to none, as a pool's, or what is mapped piece by piece. */
+CUresult flash_cuda_ask_owner(CUcontext *owner, const void *address);
+/* STREAM_CAPTURE_UNSUPPORTED: it is captured into a graph; or an error. */
+CUresult flash_cuda_ask_captured(CUstream stream);
 /*
  * The lane comes behind what that stream holds; or, with NULL, behind what of the default streams'
  * may still write to `address`, or read it. In its context.
@@ -89,9 +91,10 @@ bool flash_cuda_is_captured(CUstream stream);
 bool flash_cuda_find_order(flash_gpu_lane_t *lane, void *const *stream, const void *address);
 /* See flash_gpu.h. */
 bool flash_cuda_covers(flash_gpu_lane_t *lane, const void *address);
+size_t flash_cuda_reach(const void *address);
 void flash_cuda_forget_order(flash_gpu_lane_t *lane);
 /* A track's stream comes behind what the lane does. In its context, with its mutex. */
-bool flash_cuda_come_behind(flash_cuda_track_t *track);
+CUresult flash_cuda_come_behind(flash_cuda_track_t *track);
 
 /* flash_cuda_lane.c */
 flash_gpu_lane_t *flash_cuda_open(const void *address, void *const *stream);
@@ -114,15 +117,25 @@ void *flash_cuda_allocate_on_device(flash_gpu_lane_t *lane, size_t size);
 void flash_cuda_release_on_device(flash_gpu_lane_t *lane, void *memory);
 
 /* flash_cuda_track.c */
-/* Takes an event of the lane's, and records what the stream holds. In the lane's context. */
+/* In the lane's context: takes an event of its own; and records what the stream holds. */
+CUresult flash_cuda_take_event(flash_gpu_lane_t *lane, CUevent *event);
 bool flash_cuda_record(flash_gpu_lane_t *lane, CUstream stream, CUevent *event);
 void flash_cuda_keep_event(flash_gpu_lane_t *lane, CUevent event);
-/* The copy's event has been recorded. */
+/* The copy's event has been recorded, or it has `rest`. */
 void flash_cuda_follow(flash_cuda_track_t *track, flash_gpu_copy_t *copy);
 /* Nobody will know when that stream of callbacks is done: see `unwaited`. */
 void flash_cuda_lose_sight(flash_gpu_lane_t *lane, CUstream stream);
 bool flash_cuda_busy(void);
 bool flash_cuda_poll(void);
+
+/* flash_cuda_pageable.c */
+/* Whether it is of the host's that the driver does not know. */
+bool flash_cuda_is_pageable(const void *address);
+/*
+ * The oldest copy of a track, of which nothing is under way: gives the driver the next piece, if it
+ * may come already. NOT_READY, or an error. In the lane's context, in the thread that polls.
+ */
+CUresult flash_cuda_advance(flash_cuda_track_t *track, flash_gpu_copy_t *copy);
 
 /* flash_cuda_copy.c */
 bool flash_cuda_begin(flash_gpu_lane_t *lane, void *to, const void *from, size_t size,

@@ -39,13 +39,14 @@ static bool record(flash_gpu_lane_t *lane, CUstream stream, flash_gpu_copy_t *co
     bool recorded = flash_cuda_record(lane, stream, &event);
 
     copy->event = recorded ? event : NULL;
+    copy->rest = 0;
     return recorded;
 }
 
 /* In the lane's context, with its mutex. */
 static bool submit(flash_cuda_track_t *track, const task_t *task, flash_gpu_copy_t *copy)
 {
-    if (!flash_cuda_come_behind(track) || !enqueue(task, track->stream)) {
+    if (!flash_cuda_well(flash_cuda_come_behind(track)) || !enqueue(task, track->stream)) {
         return false;
     }
     if (!record(track->lane, track->stream, copy)) {
@@ -90,6 +91,14 @@ static bool begin(flash_gpu_lane_t *lane, const task_t *task, flash_gpu_copy_t *
 bool flash_cuda_begin(flash_gpu_lane_t *lane, void *to, const void *from, size_t size,
                       flash_gpu_copy_t *copy)
 {
+    if (flash_cuda_is_pageable(from) || flash_cuda_is_pageable(to)) {
+        copy->event = NULL;
+        copy->to = to;
+        copy->from = from;
+        copy->rest = size;
+        flash_cuda_follow(&lane->tracks[copy->way], copy);
+        return true;
+    }
     return begin(lane, &(task_t){.from = from, .to = to, .size = size}, copy);
 }
 
@@ -107,11 +116,11 @@ static bool copy_in(flash_gpu_lane_t *lane, void *const *stream, const task_t *t
     flash_cuda_track_t *track = &lane->tracks[0];
     CUstream where = stream == NULL ? track->stream : *stream;
 
-    if (stream == NULL && !flash_cuda_come_behind(track)) {
+    if (stream == NULL && !flash_cuda_well(flash_cuda_come_behind(track))) {
         return false;
     }
-    if (stream != NULL && flash_cuda_is_captured(where)) {
-        return flash_cuda_well(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    if (stream != NULL && !flash_cuda_well(flash_cuda_ask_captured(where))) {
+        return false;
     }
     return (task->size == 0 || enqueue(task, where)) &&
            flash_cuda_well(flash_cuda_driver.p_cuStreamSynchronize(where));
@@ -137,10 +146,7 @@ bool flash_cuda_copy(flash_gpu_lane_t *lane, void *const *stream, void *to, cons
  */
 static bool follow(flash_gpu_lane_t *lane, CUstream stream, flash_gpu_copy_t *copy)
 {
-    if (flash_cuda_is_captured(stream)) {
-        return flash_cuda_well(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    }
-    if (!record(lane, stream, copy)) {
+    if (!flash_cuda_well(flash_cuda_ask_captured(stream)) || !record(lane, stream, copy)) {
         return false;
     }
     flash_cuda_follow(&lane->tracks[FLASH_CUDA_NOTICES], copy);

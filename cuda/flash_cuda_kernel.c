@@ -60,19 +60,26 @@ static bool load(void)
 }
 #endif
 
-/* Under the mutex, in the lane's context. What is loaded when it is first used would then wait. */
+/* Under the mutex, in the lane's context. */
 static void find(flash_gpu_kernel_t *kernel, flash_gpu_operator_t operation, flash_gpu_type_t type)
 {
     bool by_order = operation == FLASH_GPU_MAX || operation == FLASH_GPU_MIN;
-    CUfunction function;
     char name[32];
 
     snprintf(name, sizeof(name), "flash_%s_%s", operators[operation],
              by_order ? types[type].name : types[type].twin);
     kernel->element = types[type].size;
+    kernel->missing = !load() || flash_cuda_driver.p_cuLibraryGetKernel(&kernel->kernel, library,
+                                                                        name) != CUDA_SUCCESS;
+}
+
+/* As above. Each context loads it once: at its first launch that would wait for what runs there. */
+static void load_here(flash_gpu_kernel_t *kernel)
+{
+    CUfunction function;
+
     kernel->missing =
-        !load() ||
-        flash_cuda_driver.p_cuLibraryGetKernel(&kernel->kernel, library, name) != CUDA_SUCCESS ||
+        kernel->missing ||
         !flash_cuda_well(flash_cuda_driver.p_cuKernelGetFunction(&function, kernel->kernel));
 }
 
@@ -82,6 +89,7 @@ const flash_gpu_kernel_t *flash_cuda_kernel(flash_gpu_lane_t *lane, const void *
     flash_gpu_kernel_t *kernel;
     flash_cuda_visit_t visit;
     CUdevice device;
+    bool missing;
 
     if (!flash_cuda_device_of(output, &device) || device != lane->place.device ||
         !flash_cuda_enter(lane->place.context, &visit)) {
@@ -92,9 +100,11 @@ const flash_gpu_kernel_t *flash_cuda_kernel(flash_gpu_lane_t *lane, const void *
     if (kernel->kernel == NULL && !kernel->missing) {
         find(kernel, operation, type);
     }
+    load_here(kernel);
+    missing = kernel->missing;
     pthread_mutex_unlock(&mutex);
     flash_cuda_leave(&visit);
-    return kernel->missing ? NULL : kernel;
+    return missing ? NULL : kernel;
 }
 
 CUresult flash_cuda_launch(const flash_gpu_kernel_t *kernel, const void *in, const void *inout,

@@ -34,11 +34,10 @@ bool flash_cuda_device_of(const void *address, CUdevice *device)
            flash_cuda_well(*device < FLASH_GPU_DEVICES ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE);
 }
 
-/* Memory of a pool, or that is mapped piece by piece, belongs to no context. */
 static bool is_at_memory(flash_cuda_place_t *place, const void *address)
 {
     if (!flash_cuda_device_of(address, &place->device) ||
-        !flash_cuda_ask(&place->context, CU_POINTER_ATTRIBUTE_CONTEXT, address)) {
+        !flash_cuda_well(flash_cuda_ask_owner(&place->context, address))) {
         return false;
     }
     if (place->context == NULL) {
@@ -59,9 +58,8 @@ static bool is_at_stream(flash_cuda_place_t *place, CUstream stream, const void 
         return false;
     }
     there = flash_cuda_well(flash_cuda_driver.p_cuCtxGetDevice(&place->device)) &&
-            flash_cuda_well(flash_cuda_is_captured(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-                            : place->device >= FLASH_GPU_DEVICES ? CUDA_ERROR_INVALID_DEVICE
-                                                                 : CUDA_SUCCESS);
+            flash_cuda_well(place->device >= FLASH_GPU_DEVICES ? CUDA_ERROR_INVALID_DEVICE
+                                                               : flash_cuda_ask_captured(stream));
     flash_cuda_leave(&visit);
     if (there && address != NULL) {
         there = flash_cuda_device_of(address, &device) &&

@@ -249,7 +249,8 @@ void flash_cuda_release_on_device(flash_gpu_lane_t *lane, void *memory)
 
     if (memory != NULL) {
         entered = enter_to_free(lane->place.context);
-        if (!unwaited || !flash_cuda_is_captured(lane->users)) {
+        if (!unwaited ||
+            flash_cuda_ask_captured(lane->users) != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
             flash_cuda_driver.p_cuMemFreeAsync((CUdeviceptr) (uintptr_t) memory,
                                                unwaited ? lane->users : lane->tracks[0].stream);
         }

@@ -7,8 +7,8 @@
  * done, on the default stream. An event there would wait for all blocking streams of the context,
  * and they for it: so memory is told, when flash first sees it, that such calls are to return once
  * they are done (CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), which waits for those that are under way.
- * Memory of a pool takes no such attribute: there an event it is, where a default stream holds
- * something.
+ * Memory of a pool, or that is mapped piece by piece, takes no such attribute for all of it: there
+ * an event it is, where a default stream holds something.
  *
  * Shared between threads: `seen`, atomic, relaxed: what it has of an allocation stays true.
  *
@@ -25,41 +25,75 @@
 enum { SEEN = 1024 };
 static _Atomic(uint64_t) seen[SEEN];
 
+static CUresult ask(void *answer, CUpointer_attribute attribute, const void *address)
+{
+    return flash_cuda_driver.p_cuPointerGetAttribute(answer, attribute,
+                                                     (CUdeviceptr) (uintptr_t) address);
+}
+
 bool flash_cuda_ask(void *answer, CUpointer_attribute attribute, const void *address)
 {
-    return flash_cuda_well(flash_cuda_driver.p_cuPointerGetAttribute(
-        answer, attribute, (CUdeviceptr) (uintptr_t) address));
+    return flash_cuda_well(ask(answer, attribute, address));
+}
+
+CUresult flash_cuda_ask_owner(CUcontext *owner, const void *address)
+{
+    CUresult result = ask(owner, CU_POINTER_ATTRIBUTE_CONTEXT, address);
+
+    if (result != CUDA_ERROR_INVALID_VALUE) {
+        return result;
+    }
+    *owner = NULL;
+    return CUDA_SUCCESS;
+}
+
+/*
+ * Memory that is mapped piece by piece would take the attribute for a piece, if it takes it: like a
+ * pool's it belongs to no context.
+ */
+static bool make_synchronous(const void *address)
+{
+    static const unsigned yes = 1;
+    CUcontext owner;
+
+    return flash_cuda_ask_owner(&owner, address) == CUDA_SUCCESS && owner != NULL &&
+           flash_cuda_driver.p_cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+                                                     (CUdeviceptr) (uintptr_t) address) ==
+               CUDA_SUCCESS;
 }
 
 /* Whether calls that may return before they have copied or filled that memory do not. */
 static bool is_synchronous(const void *address)
 {
-    static const unsigned yes = 1;
     unsigned long long id;
     uint64_t known;
     bool taken;
 
-    if (!flash_cuda_ask(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address)) {
+    if (ask(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address) != CUDA_SUCCESS) {
         return false;
     }
     known = atomic_load_explicit(&seen[id % SEEN], memory_order_relaxed);
     if (known / 2 == id && known != 0) {
         return known % 2 == 1;
     }
-    taken = flash_cuda_driver.p_cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
-                                                      (CUdeviceptr) (uintptr_t) address) ==
-            CUDA_SUCCESS;
+    taken = make_synchronous(address);
     atomic_store_explicit(&seen[id % SEEN], 2 * (uint64_t) id + taken, memory_order_relaxed);
     return taken;
 }
 
-/* What is being captured into a graph does not run, and an event there would be a part of it. */
-bool flash_cuda_is_captured(CUstream stream)
+/*
+ * What is being captured into a graph does not run, and an event there would be a part of it. The
+ * driver may tell here of an error that the device had before.
+ */
+CUresult flash_cuda_ask_captured(CUstream stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult result = flash_cuda_driver.p_cuStreamIsCapturing(stream, &status);
 
-    return flash_cuda_driver.p_cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
-           status != CU_STREAM_CAPTURE_STATUS_NONE;
+    return result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+                   (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)
+               ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+               : result;
 }
 
 static bool come_behind_stream(flash_gpu_lane_t *lane, CUstream stream)
@@ -72,12 +106,14 @@ static bool come_behind_stream(flash_gpu_lane_t *lane, CUstream stream)
 
 static bool come_behind_default(flash_gpu_lane_t *lane, CUstream stream)
 {
-    CUresult state;
+    CUresult state = flash_cuda_ask_captured(stream);
 
-    if (flash_cuda_is_captured(stream)) {
+    if (state == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
         return true;
     }
-    state = flash_cuda_driver.p_cuStreamQuery(stream);
+    if (state == CUDA_SUCCESS) {
+        state = flash_cuda_driver.p_cuStreamQuery(stream);
+    }
     return state == CUDA_ERROR_NOT_READY ? come_behind_stream(lane, stream)
                                          : flash_cuda_well(state);
 }
@@ -92,18 +128,24 @@ bool flash_cuda_find_order(flash_gpu_lane_t *lane, void *const *stream, const vo
             come_behind_default(lane, CU_STREAM_PER_THREAD));
 }
 
-/* A driver that does not know is asked for each address. */
-static void note_covered(flash_gpu_lane_t *lane, const void *address)
+/* Bytes of the allocation, which begins at *begin; 0: the driver does not know. */
+static size_t find_allocation(const void *address, uintptr_t *begin)
 {
-    CUdeviceptr at = (CUdeviceptr) (uintptr_t) address, begin = 0;
+    CUdeviceptr start = 0;
     size_t size = 0;
-    bool known = flash_cuda_driver.p_cuPointerGetAttribute(
-                     &begin, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, at) == CUDA_SUCCESS &&
-                 flash_cuda_driver.p_cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
-                                                           at) == CUDA_SUCCESS;
+    bool known = ask(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) == CUDA_SUCCESS &&
+                 ask(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address) == CUDA_SUCCESS;
 
-    lane->covered = (uintptr_t) begin;
-    lane->covered_size = known ? size : 0;
+    *begin = (uintptr_t) start;
+    return known ? size : 0;
+}
+
+size_t flash_cuda_reach(const void *address)
+{
+    uintptr_t begin;
+    size_t size = find_allocation(address, &begin);
+
+    return size == 0 ? 0 : size - ((uintptr_t) address - begin);
 }
 
 bool flash_cuda_covers(flash_gpu_lane_t *lane, const void *address)
@@ -118,7 +160,7 @@ bool flash_cuda_covers(flash_gpu_lane_t *lane, const void *address)
         return false;
     }
     covers = flash_cuda_find_order(lane, NULL, address);
-    note_covered(lane, address);
+    lane->covered_size = find_allocation(address, &lane->covered); /* 0: it is asked each time */
     flash_cuda_leave(&visit);
     return covers;
 }
@@ -135,26 +177,31 @@ void flash_cuda_forget_order(flash_gpu_lane_t *lane)
     }
 }
 
-static bool wait_for(CUstream stream, const flash_gpu_lane_t *lane)
+static CUresult wait_for(CUstream stream, const flash_gpu_lane_t *lane)
 {
-    bool waits = true;
+    CUresult result = CUDA_SUCCESS;
 
-    for (unsigned k = 0; k < lane->order && waits; k++) {
-        waits = flash_cuda_well(flash_cuda_driver.p_cuStreamWaitEvent(stream, lane->orders[k], 0));
+    for (unsigned k = 0; k < lane->order && result == CUDA_SUCCESS; k++) {
+        result = flash_cuda_driver.p_cuStreamWaitEvent(stream, lane->orders[k], 0);
     }
-    return waits;
+    return result;
 }
 
 /*
  * When a stream is first used: one that is not would keep what it waits for, for the next
  * operation.
  */
-bool flash_cuda_come_behind(flash_cuda_track_t *track)
+CUresult flash_cuda_come_behind(flash_cuda_track_t *track)
 {
     const flash_gpu_lane_t *lane = track->lane;
+    CUresult result = CUDA_SUCCESS;
 
-    track->comes_behind =
-        track->comes_behind || (wait_for(track->stream, lane) &&
-                                (lane->other == NULL || wait_for(track->stream, lane->other)));
-    return track->comes_behind;
+    if (!track->comes_behind) {
+        result = wait_for(track->stream, lane);
+        if (result == CUDA_SUCCESS && lane->other != NULL) {
+            result = wait_for(track->stream, lane->other);
+        }
+        track->comes_behind = result == CUDA_SUCCESS;
+    }
+    return result;
 }

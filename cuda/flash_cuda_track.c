@@ -35,15 +35,16 @@ static bool make_room(flash_gpu_lane_t *lane)
     CUevent *spare = realloc(lane->spare, (lane->events + 1) * sizeof(*spare));
 
     if (spare == NULL) {
-        return flash_cuda_well(CUDA_ERROR_OUT_OF_MEMORY);
+        return false;
     }
     lane->spare = spare;
     lane->events++;
     return true;
 }
 
-static bool take_event(flash_gpu_lane_t *lane, CUevent *event)
+CUresult flash_cuda_take_event(flash_gpu_lane_t *lane, CUevent *event)
 {
+    CUresult result;
     bool found;
 
     pthread_mutex_lock(&mutex);
@@ -53,10 +54,11 @@ static bool take_event(flash_gpu_lane_t *lane, CUevent *event)
     }
     pthread_mutex_unlock(&mutex);
     if (found) {
-        return true;
+        return CUDA_SUCCESS;
     }
-    if (!flash_cuda_well(flash_cuda_driver.p_cuEventCreate(event, CU_EVENT_DISABLE_TIMING))) {
-        return false;
+    result = flash_cuda_driver.p_cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
+    if (result != CUDA_SUCCESS) {
+        return result;
     }
     pthread_mutex_lock(&mutex);
     found = make_room(lane);
@@ -64,7 +66,7 @@ static bool take_event(flash_gpu_lane_t *lane, CUevent *event)
     if (!found) {
         flash_cuda_driver.p_cuEventDestroy(*event);
     }
-    return found;
+    return found ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Under the mutex. */
@@ -82,7 +84,7 @@ void flash_cuda_keep_event(flash_gpu_lane_t *lane, CUevent event)
 
 bool flash_cuda_record(flash_gpu_lane_t *lane, CUstream stream, CUevent *event)
 {
-    if (!take_event(lane, event)) {
+    if (!flash_cuda_well(flash_cuda_take_event(lane, event))) {
         return false;
     }
     if (!flash_cuda_well(flash_cuda_driver.p_cuEventRecord(*event, stream))) {
@@ -127,7 +129,9 @@ static flash_gpu_copy_t *pass(flash_cuda_track_t *track, flash_gpu_copy_t *copy)
     flash_gpu_copy_t *next;
 
     pthread_mutex_lock(&mutex);
-    keep_event(track->lane, copy->event);
+    if (copy->event != NULL) {
+        keep_event(track->lane, copy->event);
+    }
     next = track->first = copy->next;
     if (next == NULL) {
         take_off(track);
@@ -136,13 +140,25 @@ static flash_gpu_copy_t *pass(flash_cuda_track_t *track, flash_gpu_copy_t *copy)
     return next;
 }
 
+/* NOT_READY, or an error. */
+static CUresult ask(flash_cuda_track_t *track, flash_gpu_copy_t *copy, bool entered)
+{
+    CUresult state =
+        copy->event == NULL ? CUDA_SUCCESS : flash_cuda_driver.p_cuEventQuery(copy->event);
+
+    if (state != CUDA_SUCCESS || copy->rest == 0) {
+        return state;
+    }
+    return entered ? flash_cuda_advance(track, copy) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 /*
  * After an error the device does nothing any more. Should it do so nevertheless, the memory is the
  * application's again once it has stopped.
  */
 static bool is_done(flash_cuda_track_t *track, flash_gpu_copy_t *copy, bool entered)
 {
-    CUresult result = flash_cuda_driver.p_cuEventQuery(copy->event);
+    CUresult result = ask(track, copy, entered);
 
     if (result == CUDA_ERROR_NOT_READY) {
         return false;
@@ -176,12 +192,16 @@ void flash_cuda_lose_sight(flash_gpu_lane_t *lane, CUstream stream)
     atomic_store_explicit(&lane->unwaited, true, memory_order_relaxed);
 }
 
-/* Takes off what is done, and adds it to a list, the latest first. */
+/*
+ * Takes off what is done, and adds it to a list, the latest first. *more: if the driver has been
+ * given more of a copy.
+ */
 static flash_gpu_copy_t *look(flash_cuda_track_t *track, flash_gpu_copy_t *copy,
-                              flash_gpu_copy_t *ended)
+                              flash_gpu_copy_t *ended, bool *more)
 {
     flash_cuda_visit_t visit;
     bool entered = flash_cuda_enter(track->lane->place.context, &visit);
+    size_t rest = copy->rest;
 
     /* The driver may refuse to be entered after an error, and is then to say so of the events. */
     while (copy != NULL && is_done(track, copy, entered)) {
@@ -190,7 +210,9 @@ static flash_gpu_copy_t *look(flash_cuda_track_t *track, flash_gpu_copy_t *copy,
         copy->next = ended;
         ended = copy;
         copy = next;
+        rest = copy == NULL ? 0 : copy->rest;
     }
+    *more = *more || (copy != NULL && copy->rest != rest);
     if (entered) {
         flash_cuda_leave(&visit);
     }
@@ -235,15 +257,16 @@ bool flash_cuda_poll(void)
 {
     flash_gpu_copy_t *ended = NULL, *copy;
     flash_cuda_track_t *track;
+    bool more = false;
 
     if (!flash_cuda_busy() || pthread_mutex_trylock(&polling) != 0) {
         return false;
     }
     /* What is taken off keeps its `next`, and its lane until it is told. */
     for (track = next_track(NULL, &copy); track != NULL; track = next_track(track, &copy)) {
-        ended = look(track, copy, ended);
+        ended = look(track, copy, ended, &more);
     }
     pthread_mutex_unlock(&polling);
     tell(ended);
-    return ended != NULL;
+    return ended != NULL || more;
 }

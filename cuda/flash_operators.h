@@ -3,8 +3,10 @@
  *
  * One thread's share of out[k] = in[k] op inout[k], with the operations of MPI 3.1, section 5.9.2,
  * in the forms that Open MPI's take: the same bits, wherever a sum is made, but of a NaN, of which
- * there are many, and a device has its own. A signed number's sum and product wrap, as its unsigned
- * twin's do. Of fp16 and bf16 each result is made in fp32 and rounded once.
+ * there are many, and a device has its own. Of a NaN and a number, or of zeros of both signs, MAX
+ * and MIN give the first operand; Open MPI's vector instructions give the second. A signed number's
+ * sum and product wrap, as its unsigned twin's do. Of fp16 and bf16 each result is made in fp32 and
+ * rounded once.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

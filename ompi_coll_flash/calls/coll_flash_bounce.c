@@ -37,6 +37,9 @@ static size_t room_of(const side_t *side)
                : (span_of(side->type, side->end - side->first, &gap) + 63) / 64 * 64;
 }
 
+/* Bytes by which a bounce moves where the call would take both buffers for one. */
+enum { APART = 64 };
+
 /* Room for a side, as an address that the call takes for its buffer; *at moves on. */
 static char *take_room(const side_t *side, char **at)
 {
@@ -76,7 +79,16 @@ static flash_host_bounce_part_t all_of(const side_t *side, const void *host, boo
     return part_of(side, host, side->first, side->first, side->end - side->first, sent);
 }
 
-/* Blocks that lie one behind another, on the device and in the bounce, are one part. */
+/* Whether the copy that brings a part can bring that many bytes more, which lie behind it. */
+static bool can_grow(flash_host_bounce_part_t *part, size_t more)
+{
+    if (part->reach == 0) {
+        part->reach = flash_stager_reach(part->device);
+    }
+    return part->size + more <= part->reach;
+}
+
+/* Blocks of one allocation that lie one behind another, there and in the bounce, are one part. */
 static void add(flash_host_bounce_part_t *parts, size_t *count, flash_host_bounce_part_t part)
 {
     flash_host_bounce_part_t *last = *count > 0 ? &parts[*count - 1] : NULL;
@@ -85,7 +97,7 @@ static void add(flash_host_bounce_part_t *parts, size_t *count, flash_host_bounc
         return;
     }
     if (last != NULL && last->device + last->size == part.device &&
-        last->host + last->size == part.host) {
+        last->host + last->size == part.host && can_grow(last, part.size)) {
         last->size += part.size;
     } else {
         parts[(*count)++] = part;
@@ -172,7 +184,10 @@ static flash_host_bounce_t *new_bounce(const sides_t *sides, bool packs)
     return bounce;
 }
 
-/* Puts the bounces in the place of the buffers. */
+/*
+ * Puts the bounces in the place of the buffers. libnbc takes buffers of one address for a call in
+ * place, whatever their displacements.
+ */
 static void place(mca_coll_flash_arguments_t *a, int rank, const sides_t *sides, char *at,
                   flash_host_bounce_t *bounce)
 {
@@ -185,6 +200,9 @@ static void place(mca_coll_flash_arguments_t *a, int rank, const sides_t *sides,
     }
     if (received->device != NULL) {
         a->recvbuf = take_room(received, &at);
+        if (a->recvbuf == a->sendbuf) {
+            a->recvbuf = (char *) a->recvbuf + APART;
+        }
         a->displs = received->places == NULL ? a->displs : received->places;
         if (is_in_place(a)) {
             note_in_place(bounce, a->kind, received, a->recvbuf, rank);
@@ -208,7 +226,7 @@ static int make_bounces(mca_coll_flash_arguments_t *a, int rank, sides_t *sides,
         mca_coll_flash_bounce_side_pack(&sides->sent, bounce->places);
         mca_coll_flash_bounce_side_pack(&sides->received, bounce->places + sides->sent.blocks);
     }
-    at = take_memory(bounce, stager, room_of(&sides->sent) + room_of(&sides->received));
+    at = take_memory(bounce, stager, room_of(&sides->sent) + room_of(&sides->received) + APART);
     if (at == NULL) {
         mca_coll_flash_bounce_free(bounce);
         return MPI_ERR_NO_MEM;
@@ -228,13 +246,6 @@ void mca_coll_flash_bounce_free(flash_host_bounce_t *bounce)
     }
 }
 
-/* Blocks that lie one behind another may do so in two allocations. */
-static bool covers_part(const struct flash_stager *stager, const flash_host_bounce_part_t *part)
-{
-    return flash_stager_covers(stager, part->sent, part->device) &&
-           flash_stager_covers(stager, part->sent, part->device + part->size - 1);
-}
-
 int mca_coll_flash_bounce_cover(const flash_host_bounce_t *bounce,
                                 const struct flash_stager *stager)
 {
@@ -244,10 +255,10 @@ int mca_coll_flash_bounce_cover(const flash_host_bounce_t *bounce,
         return MPI_SUCCESS; /* all parts lie where the first data do */
     }
     for (size_t k = 0; k < bounce->ins && covers; k++) {
-        covers = covers_part(stager, &bounce->in[k]);
+        covers = flash_stager_covers(stager, bounce->in[k].sent, bounce->in[k].device);
     }
     for (size_t k = 0; k < bounce->outs && covers; k++) {
-        covers = covers_part(stager, &bounce->out[k]);
+        covers = flash_stager_covers(stager, bounce->out[k].sent, bounce->out[k].device);
     }
     if (!covers) {
         mca_coll_flash_tell_device_failed();

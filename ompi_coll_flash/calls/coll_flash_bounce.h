@@ -19,6 +19,7 @@
 typedef struct flash_host_bounce_part {
     char *device, *host;
     size_t size;
+    size_t reach;                /* from `device` to the end of its allocation; 0: not asked for */
     bool sent;                   /* of the send buffer */
     flash_gpu_copy_t copy;       /* under way, */
     struct flash_fallback *call; /* by that call */

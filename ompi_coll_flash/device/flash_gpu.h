@@ -28,7 +28,9 @@ struct flash_gpu_copy {
     unsigned way; /* below FLASH_GPU_WAYS: what goes another one does not wait for it */
     /* The plugin's. */
     flash_gpu_copy_t *next;
-    void *event;
+    void *event, *to;
+    const void *from;
+    size_t rest; /* bytes that the driver has not been given yet */
     bool well;
 };
 
@@ -95,6 +97,9 @@ typedef struct flash_gpu_ops {
      * memory of the allocation asked for last.
      */
     bool (*covers)(flash_gpu_lane_t *lane, const void *address);
+    /* Bytes from that address of a device's to the end of its allocation; 0: the driver does not
+       tell. It refuses copies that go beyond. */
+    size_t (*reach)(const void *address);
     /* Two lanes of one operation: each comes behind what the other one does. */
     void (*join)(flash_gpu_lane_t *lane, flash_gpu_lane_t *other);
     /* Each copy's `done` has been called. Waits until those who began them have returned. */
@@ -165,7 +170,7 @@ typedef struct flash_gpu_ops {
  * What the plugin exports: NULL if the process has not loaded a driver, or one that is too old, and
  * then a sentence about it. The same table each time.
  */
-#define FLASH_GPU_SYMBOL "flash_gpu_plugin_5"
+#define FLASH_GPU_SYMBOL "flash_gpu_plugin_6"
 typedef const flash_gpu_ops_t *flash_gpu_plugin_fn(const char **reason);
 
 #endif /* FLASH_GPU_H */

@@ -180,6 +180,11 @@ bool flash_stager_covers(const flash_stager_t *stager, bool input, const void *b
     return flash_stager_gpu()->covers(flash_stager_lane(stager, input), block);
 }
 
+size_t flash_stager_reach(const void *address)
+{
+    return flash_stager_gpu()->reach(address);
+}
+
 bool flash_stager_copy(const flash_stager_t *stager, bool input, void *to, const void *from,
                        size_t size)
 {

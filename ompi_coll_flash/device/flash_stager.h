@@ -51,6 +51,8 @@ int flash_stager_open(flash_progress_t *progress, const void *input, const void 
  * opened it, and before the first copy. False: the driver refuses.
  */
 bool flash_stager_covers(const flash_stager_t *stager, bool input, const void *block);
+/* Bytes from that address to the end of its allocation, which no copy may go beyond; 0: unknown. */
+size_t flash_stager_reach(const void *address);
 /* Of an operation that is complete, or was never started. NULL: does nothing. */
 void flash_stager_close(flash_stager_t *stager);
 /* The same of one whose scratch something may still write to: that memory is never used again. */

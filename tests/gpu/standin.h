@@ -114,6 +114,7 @@ void standin_count_made(void);
 /* Where the driver itself reaches memory, of a device or not; NULL if it ends before `size`. */
 void *standin_reach(uintptr_t address, size_t size);
 /* Where a kernel does, which knows no memory but the driver's. */
+bool standin_knows(uintptr_t address); /* else it is the host's, and not pinned */
 void *standin_reach_by_kernel(uintptr_t address, size_t size);
 /* The same of memory that the processor cannot reach. */
 void *standin_reach_device(uintptr_t address, size_t size);

@@ -103,6 +103,9 @@ int cuStreamIsCapturing(stream_t *stream, int *status)
     pthread_mutex_lock(&standin_mutex);
     stream = standin_meant(stream);
     result = stream == NULL ? INVALID_CONTEXT : SUCCESS;
+    if (result == SUCCESS && standin_chance()) { /* it may tell of an error that was before */
+        result = standin_error(stream->context);
+    }
     for (const stream_t *other = standin_all; result == SUCCESS && other != NULL;
          other = other->next) {
         if (stream->is_legacy && other->context == stream->context && other->is_blocking &&

@@ -35,14 +35,43 @@ static size_t largest_pinned;
 
 /* ---------------------------------------------------------------- allocations */
 
+static char *reserve(size_t size)
+{
+    return mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* As the driver does, allocations of less than a block adjoin, if their sizes allow it. */
+static char *find_room(size_t size)
+{
+    static char *room;
+    static size_t left;
+    char *place;
+
+    pthread_mutex_lock(&mutex);
+    if (left < size) {
+        room = reserve(BLOCK);
+        left = room == MAP_FAILED ? 0 : BLOCK;
+    }
+    place = room;
+    if (left >= size) {
+        room += size;
+        left -= size;
+    }
+    pthread_mutex_unlock(&mutex);
+    return place;
+}
+
 /* As the driver does, whole blocks begin where a block does. */
 static char *find_place(size_t size)
 {
-    size_t page = (size_t) sysconf(_SC_PAGESIZE), pages = (size + page - 1) / page * page;
-    size_t reserved = pages + (size < BLOCK ? 0 : BLOCK), before;
-    char *place = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t page = (size_t) sysconf(_SC_PAGESIZE), pages = (size + page - 1) / page * page, before;
+    char *place;
 
-    if (place == MAP_FAILED || size < BLOCK) {
+    if (pages < BLOCK) {
+        return find_room(pages);
+    }
+    place = reserve(pages + BLOCK);
+    if (place == MAP_FAILED) {
         return place;
     }
     before = (BLOCK - (uintptr_t) place % BLOCK) % BLOCK;
@@ -152,6 +181,16 @@ void *standin_reach(uintptr_t address, size_t size)
     return reached;
 }
 
+bool standin_knows(uintptr_t address)
+{
+    bool known;
+
+    pthread_mutex_lock(&mutex);
+    known = find(address) != NULL;
+    pthread_mutex_unlock(&mutex);
+    return known;
+}
+
 void *standin_reach_device(uintptr_t address, size_t size)
 {
     const standin_allocation_t *found;
@@ -195,12 +234,7 @@ bool standin_is_alone(uintptr_t address)
 
 void *standin_reach_by_kernel(uintptr_t address, size_t size)
 {
-    bool known;
-
-    pthread_mutex_lock(&mutex);
-    known = find(address) != NULL;
-    pthread_mutex_unlock(&mutex);
-    return known ? standin_reach(address, size) : NULL;
+    return standin_knows(address) ? standin_reach(address, size) : NULL;
 }
 
 static int count_of(standin_kind_t kind)

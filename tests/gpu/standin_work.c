@@ -135,13 +135,20 @@ int cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t size)
     return result == SUCCESS ? copy_now((uintptr_t) to, from, size) : result;
 }
 
+/* Of memory that is not pinned it returns when all is done. */
 int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t size, stream_t *stream)
 {
     int result = standin_enter("cuMemcpyAsync");
 
-    return result == SUCCESS
-               ? standin_enqueue(stream, (action_t){.to = to, .from = from, .size = size})
-               : result;
+    if (result == SUCCESS) {
+        result = standin_enqueue(stream, (action_t){.to = to, .from = from, .size = size});
+    }
+    if (result == SUCCESS && !(standin_knows(to) && standin_knows(from)) && !standin_is_exempt()) {
+        pthread_mutex_lock(&standin_mutex);
+        standin_wait_for(standin_meant(stream));
+        pthread_mutex_unlock(&standin_mutex);
+    }
+    return result;
 }
 
 int cuMemFreeAsync(unsigned long long address, stream_t *stream)
@@ -193,11 +200,40 @@ int cuLibraryUnload(void *library)
     return SUCCESS;
 }
 
+/* Notes that a context has it, or asks whether it does. */
+static bool is_loaded(const standin_kernel_t *kernel, bool load)
+{
+    enum { MOST = 4096 };
+    static struct {
+        const standin_context_t *context;
+        const standin_kernel_t *kernel;
+    } loaded[MOST];
+    const standin_context_t *context = standin_context();
+    int k = 0;
+
+    pthread_mutex_lock(&standin_mutex);
+    while (k < MOST && loaded[k].kernel != NULL &&
+           !(loaded[k].context == context && loaded[k].kernel == kernel)) {
+        k++;
+    }
+    if (load && k < MOST) {
+        loaded[k].context = context;
+        loaded[k].kernel = kernel;
+    }
+    load = k == MOST || loaded[k].kernel != NULL;
+    pthread_mutex_unlock(&standin_mutex);
+    return load;
+}
+
 int cuKernelGetFunction(const standin_kernel_t **function, const standin_kernel_t *kernel)
 {
     standin_not_in_callback("cuKernelGetFunction");
     *function = kernel;
-    return standin_context() == NULL ? INVALID_CONTEXT : SUCCESS;
+    if (standin_context() == NULL) {
+        return INVALID_CONTEXT;
+    }
+    is_loaded(kernel, true);
+    return SUCCESS;
 }
 
 int cuLaunchKernel(const standin_kernel_t *kernel, unsigned blocks, unsigned blocks_y,
@@ -216,6 +252,9 @@ int cuLaunchKernel(const standin_kernel_t *kernel, unsigned blocks, unsigned blo
     atomic_fetch_add_explicit(&launches, 1, memory_order_relaxed);
     if (kernel->launch != NULL) {
         return kernel->launch(kernel->name, stream, arguments);
+    }
+    if (!is_loaded(kernel, false)) {
+        standin_forbidden("a kernel that its first launch has to load, and waits");
     }
     return standin_enqueue(stream, (action_t){.kernel = kernel,
                                               .from = *(uintptr_t *) arguments[0],

@@ -304,6 +304,39 @@ static void stream_elsewhere(char *memory)
     standin_destroy_context(context);
 }
 
+/* A sum in each of two contexts: the stand-in ends a launch that has to load its kernel. */
+static void kernels(char *memory)
+{
+    void *context = standin_make_context(0);
+    CUcontext popped;
+    bool well = true;
+
+    for (int k = 0; k < 2; k++) {
+        char *mine = memory;
+        flash_gpu_copy_t copy = {.done = end};
+        const flash_gpu_kernel_t *kernel;
+        flash_gpu_lane_t *lane;
+
+        if (k == 1) {
+            must(cuCtxPushCurrent(context) == CUDA_SUCCESS, "a context");
+            mine = allocate_here();
+        }
+        lane = gpu->open(mine, NULL);
+        kernel = lane == NULL ? NULL : gpu->kernel(lane, mine, FLASH_GPU_SUM, FLASH_GPU_I32);
+        must(kernel != NULL, "a kernel");
+        ended = failed = 0;
+        well = well && gpu->combine(lane, kernel, mine, mine, mine, BYTES / 4, &copy) &&
+               all_end(1) && failed == 0;
+        gpu->close(lane);
+        if (k == 1) {
+            cuMemFree((CUdeviceptr) (uintptr_t) mine);
+            cuCtxPopCurrent(&popped);
+        }
+    }
+    ok(well, "each context loads a kernel before it is launched there");
+    standin_destroy_context(context);
+}
+
 typedef struct visit {
     flash_gpu_lane_t *lane;
     flash_gpu_copy_t *copy;
@@ -358,6 +391,7 @@ int main(void)
     captures(memory, pooled);
     stream_elsewhere(memory);
     per_thread(memory);
+    kernels(memory);
     gpu->end();
     ok(standin_streams() == 0 && standin_events() == 0, "in the end nothing is left: %d, %d",
        standin_streams(), standin_events());

@@ -291,6 +291,7 @@ static void alignment(void)
     static const uint32_t fatbin = UINT32_C(0xba55ed50);
     CUlibrary library;
     CUkernel kernel;
+    CUfunction function;
     CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr in = memory + 1, out = memory;
     size_t count = 1;
@@ -303,7 +304,8 @@ static void alignment(void)
         cuStreamDestroy(stream);
         return;
     }
-    must(cuLaunchKernel((CUfunction) kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL) ==
+    must(cuKernelGetFunction(&function, kernel) == CUDA_SUCCESS, "a kernel that is loaded");
+    must(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL) ==
              CUDA_SUCCESS,
          "a kernel");
     ok(cuStreamSynchronize(stream) == CUDA_ERROR_MISALIGNED_ADDRESS,

@@ -91,6 +91,23 @@ void device_fetch(void *to, const void *from, size_t bytes)
     copy(IN_DEVICE, to, from, bytes, false);
 }
 
+void device_put(void *to, const void *from, size_t bytes)
+{
+    copy(IN_DEVICE, to, from, bytes, true);
+}
+
+void *device_take(size_t bytes)
+{
+    return allocate(IN_DEVICE, bytes);
+}
+
+void device_give(void *memory)
+{
+    device_enter_exempt();
+    device_must(device_driver.release((uintptr_t) memory), "cuMemFree");
+    device_leave_exempt();
+}
+
 /* ------------------------------------------------------------------- streams */
 
 void *stream_make(int device)

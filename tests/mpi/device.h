@@ -37,8 +37,12 @@ void buffer_read(const buffer_t *buffer, void *content);
 /* Frees it. False: a canary has changed. */
 bool buffer_free(buffer_t *buffer);
 
-/* `bytes` from anywhere in such memory to the host. */
+/* `bytes` from anywhere in a device's memory to the host, and the other way. */
 void device_fetch(void *to, const void *from, size_t bytes);
+void device_put(void *to, const void *from, size_t bytes);
+/* An allocation of a device's, with nothing around it. */
+void *device_take(size_t bytes);
+void device_give(void *memory);
 
 /* A stream of a device; NULL: there is no such device. */
 void *stream_make(int device);

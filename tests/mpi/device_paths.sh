@@ -17,7 +17,7 @@ without_ring() { # NP
     mpi "$1" -- test_device bounced many users_operation two_devices
     mpi "$1" -- test_device_chain
     mpi "$1" -- test_device_gather
-    mpi "$1" -- test_device_gatherv gather scatter
+    mpi "$1" -- test_device_gatherv gather scatter adjoin one_address
     mpi "$1" -- test_device_pairs apart
 }
 without_ring 2

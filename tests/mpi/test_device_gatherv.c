@@ -262,4 +262,84 @@ static void pieces(void)
     nothing_left();
 }
 
-DEVICE_PROGRAM(test_device_gatherv, {"gather", gather}, {"scatter", scatter}, {"pieces", pieces});
+/* Each rank's block is an allocation, and they may adjoin: no copy goes over two. */
+static void adjoining(bool gathers)
+{
+    enum { COUNT = 512 }; /* elements: a multiple of 512 bytes, and of a page */
+    char *pieces[MOST_RANKS] = {NULL};
+    int counts[MOST_RANKS], displs[MOST_RANKS];
+    int64_t own[COUNT], all[COUNT];
+    MPI_Request request;
+
+    for (int rank = 0; rank < world_size; rank++) {
+        pieces[rank] = device_take(sizeof(all));
+        counts[rank] = COUNT;
+        displs[rank] = (int) ((pieces[rank] - pieces[0]) / (ptrdiff_t) sizeof(int64_t));
+        for (int k = 0; k < COUNT; k++) {
+            all[k] = gathers ? CANARY : contribution(rank, 0, k);
+            own[k] = gathers ? contribution(world_rank, 0, k) : CANARY;
+        }
+        device_put(pieces[rank], all, sizeof(all));
+    }
+    if (gathers) {
+        MPI_Igatherv(own, COUNT, MPI_INT64_T, pieces[0], counts, displs, MPI_INT64_T, 0,
+                     MPI_COMM_WORLD, &request);
+    } else {
+        MPI_Iscatterv(pieces[0], counts, displs, MPI_INT64_T, own, COUNT, MPI_INT64_T, 0,
+                      MPI_COMM_WORLD, &request);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int rank = 0; rank < world_size; rank++) {
+        bool there = gathers ? world_rank == 0 : rank == world_rank;
+
+        device_fetch(all, pieces[rank], sizeof(all));
+        for (int k = 0; k < COUNT && there; k++) {
+            check((gathers ? all[k] : own[k]) == contribution(rank, 0, k),
+                  "%s: element %d of rank %d is wrong", gathers ? "gatherv" : "scatterv", k, rank);
+        }
+        device_give(pieces[rank]);
+    }
+}
+
+/*
+ * Displacements that begin where what is sent ends: host bounces of both buffers, one behind the other,
+ * would have one address.
+ */
+static void one_address(void)
+{
+    enum { COUNT = 512 };
+    int counts[MOST_RANKS], displs[MOST_RANKS];
+    int64_t own[COUNT], *all = get_memory((size_t) (world_size + 1) * sizeof(own));
+    buffer_t send = buffer_make(IN_DEVICE, sizeof(own));
+    buffer_t recv = buffer_make(IN_DEVICE, (size_t) (world_size + 1) * sizeof(own));
+    MPI_Request request;
+
+    for (int rank = 0; rank < world_size; rank++) {
+        counts[rank] = COUNT;
+        displs[rank] = (rank + 1) * COUNT;
+    }
+    for (int k = 0; k < COUNT; k++) {
+        own[k] = contribution(world_rank, 0, k);
+    }
+    buffer_write(&send, own);
+    MPI_Iallgatherv(send.data, COUNT, MPI_INT64_T, recv.data, counts, displs, MPI_INT64_T,
+                    MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    buffer_read(&recv, all);
+    for (int k = 0; k < world_size * COUNT; k++) {
+        check(all[COUNT + k] == contribution(k / COUNT, 0, k % COUNT), "element %d is wrong", k);
+    }
+    check(buffer_free(&send) && buffer_free(&recv), "wrote around a buffer");
+    free(all);
+    nothing_left();
+}
+
+static void adjoin(void)
+{
+    adjoining(true);
+    adjoining(false);
+    nothing_left();
+}
+
+DEVICE_PROGRAM(test_device_gatherv, {"adjoin", adjoin}, {"one_address", one_address},
+               {"gather", gather}, {"scatter", scatter}, {"pieces", pieces});
