@@ -83,7 +83,9 @@ static bool has_blocks(const mca_coll_flash_call_t *call)
 }
 
 /*
- * Three ranks are left out: recursive doubling has two rounds there, one behind the other, and was
+ * Blocking calls are left out: their messages would take numbers of libnbc's, which Open MPI's own
+ * non-blocking calls, as those of MPI_Comm_idup, take at times that differ from rank to rank; and
+ * Open MPI's own blocking calls do the same. Three ranks are left out, unless they are asked for: recursive doubling has two rounds there, one behind the other, and was
  * measured no faster at any size; the formula of costs counts as many doublings for them as for
  * four.
  */
@@ -91,8 +93,8 @@ static bool recdbl_can(const mca_coll_flash_call_t *call, const place_t *place)
 {
     bool wanted = place->settings->algorithm == FLASH_RECDBL;
 
-    return mca_coll_flash_params.recdbl && has_blocks(call) && call->element > 0 &&
-           call->bytes > 0 && call->bytes <= FLASH_RECDBL_MOST &&
+    return mca_coll_flash_params.recdbl && !call->blocking && has_blocks(call) &&
+           call->element > 0 && call->bytes > 0 && call->bytes <= FLASH_RECDBL_MOST &&
            (wanted || (place->ranks != 3 && !keeps_off(place)));
 }
 

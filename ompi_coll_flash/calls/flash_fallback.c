@@ -33,7 +33,7 @@ static void fallback_construct(flash_fallback_t *fallback)
     fallback->compute = (mca_coll_flash_compute_t){.produce = NULL};
     atomic_init(&fallback->undone, 0);
     fallback->reported = fallback->worst = 0;
-    fallback->contribution = NULL;
+    fallback->contribution = fallback->unread = NULL;
     fallback->input = fallback->output = NULL;
     fallback->sendtype = NULL;
     fallback->counts = NULL;
@@ -58,13 +58,14 @@ static void release_memory(flash_fallback_t *fallback)
         fallback->free_bounce(fallback->bounce);
     }
     free(fallback->contribution);
+    free(fallback->unread);
     free(fallback->counts);
     free(fallback->displs);
     free(fallback->kept);
     fallback->stager = NULL;
     fallback->kept = NULL;
     fallback->bounce = NULL;
-    fallback->contribution = NULL;
+    fallback->contribution = fallback->unread = NULL;
     fallback->counts = NULL;
     fallback->displs = NULL;
 }

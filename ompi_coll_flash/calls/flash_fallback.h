@@ -23,6 +23,7 @@ typedef struct flash_fallback {
         undone;          /* a bit for each of those that is not done, see flash_pending_bit() */
     int reported, worst; /* whether a producer failed: here, anywhere */
     void *contribution;  /* of a reduction: all blocks; owned */
+    void *unread;        /* owned: memory for a result that this rank cannot use */
     flash_schedule_t schedule;
     size_t *counts;    /* owned */
     ptrdiff_t *displs; /* owned */

@@ -26,6 +26,25 @@ static int check_near(const void *buffer, size_t bytes)
     return mca_coll_flash_check_buffer(buffer);
 }
 
+/*
+ * Where this rank's buffer cannot be written to, the result goes to memory that nobody reads: in
+ * place, libnbc would choose another algorithm here than on the other ranks.
+ */
+static int find_output(flash_fallback_t *fallback, void *recvbuf, size_t count, size_t element)
+{
+    ptrdiff_t gap;
+    size_t bytes = (size_t) opal_datatype_span(&fallback->datatype->super, count, &gap);
+    int rc = check_near(recvbuf, count * element);
+
+    fallback->output = recvbuf;
+    if (rc != MPI_SUCCESS) {
+        flash_fallback_fail(fallback, rc);
+        fallback->unread = malloc(bytes);
+        fallback->output = (char *) fallback->unread - gap;
+    }
+    return rc == MPI_SUCCESS || fallback->unread != NULL ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
+
 int flash_fallback_allreduce(const mca_coll_flash_compute_t *compute, void *recvbuf, int count,
                              MPI_Datatype datatype, MPI_Op op, MPI_Comm comm, MPI_Request *request)
 {
@@ -47,17 +66,17 @@ int flash_fallback_allreduce(const mca_coll_flash_compute_t *compute, void *recv
         fallback->displs[rank] = (ptrdiff_t) range.offset;
     }
     rc = flash_fallback_allocate_contribution(fallback);
+    if (rc == MPI_SUCCESS) {
+        rc = find_output(fallback, recvbuf, (size_t) count, element);
+    }
     if (rc != MPI_SUCCESS) {
         flash_fallback_drop(fallback);
         return rc;
     }
-    flash_fallback_fail(fallback, check_near(recvbuf, (size_t) count * element));
-    fallback->output = flash_fallback_has_failed(fallback) ? fallback->input : recvbuf;
     flash_fallback_produce_or_miss(fallback);
     fallback->reported = flash_fallback_has_failed(fallback);
-    rc = flash_fallback_begin_allreduce(
-        fallback->output == fallback->input ? MPI_IN_PLACE : fallback->input, fallback->output,
-        count, datatype, op, comm, &fallback->inner[0]);
+    rc = flash_fallback_begin_allreduce(fallback->input, fallback->output, count, datatype, op,
+                                        comm, &fallback->inner[0]);
     return flash_fallback_begin_report(fallback, rc, request);
 }
 
@@ -84,6 +103,9 @@ static const int *without_own(const flash_fallback_t *fallback, const int counts
     return copy;
 }
 
+/* libnbc takes buffers of one address for a call in place, and then looks at one side alone. */
+enum { APART = 64 };
+
 /* Zeros, as much as goes out and as comes in: for who cannot take part by its own buffers. */
 static int stand_in(flash_fallback_t *fallback, mca_coll_flash_alltoall_t *a)
 {
@@ -99,13 +121,13 @@ static int stand_in(flash_fallback_t *fallback, mca_coll_flash_alltoall_t *a)
     find_ends(fallback, 0, &begins[0], &ends[0]);
     find_ends(fallback, ranks, &begins[1], &ends[1]);
     room = (size_t) (ends[0] - begins[0] + ends[1] - begins[1]) * (size_t) fallback->extent;
-    fallback->contribution = calloc(1, room + 2 * ranks * sizeof(*counts));
+    fallback->contribution = calloc(1, room + APART + 2 * ranks * sizeof(*counts));
     if (fallback->contribution == NULL) {
         return MPI_ERR_NO_MEM;
     }
     counts = fallback->contribution;
     a->recvbuf = (char *) (counts + 2 * ranks) - begins[0] * fallback->extent;
-    a->sendbuf = (char *) a->recvbuf + (ends[0] - begins[1]) * fallback->extent;
+    a->sendbuf = (char *) a->recvbuf + (ends[0] - begins[1]) * fallback->extent + APART;
     if (a->recvcounts != NULL) {
         a->recvcounts = without_own(fallback, a->recvcounts, counts);
         a->sendcounts = without_own(fallback, a->sendcounts, counts + ranks);
@@ -136,6 +158,21 @@ static int check_buffers(const mca_coll_flash_alltoall_t *a, MPI_Comm comm)
                             mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, comm));
 }
 
+/* Of one address are buffers of which one is empty, and may lie anywhere. */
+static void part_buffers(mca_coll_flash_alltoall_t *a, MPI_Comm comm)
+{
+    static char nowhere;
+
+    if (a->sendbuf != a->recvbuf) {
+        return;
+    }
+    if (mca_coll_flash_bytes(a->recvcount, a->recvcounts, a->recvtype, comm) == 0) {
+        a->recvbuf = &nowhere;
+    } else if (mca_coll_flash_bytes(a->sendcount, a->sendcounts, a->sendtype, comm) == 0) {
+        a->sendbuf = &nowhere;
+    }
+}
+
 int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,
                             const mca_coll_flash_alltoall_t *arguments, MPI_Comm comm,
                             MPI_Request *request)
@@ -160,7 +197,11 @@ int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,
         flash_schedule_pieces(&fallback->schedule, FLASH_PRODUCED) > 0) {
         flash_fallback_produce_there(fallback);
     }
-    rc = rc == MPI_SUCCESS ? rc : stand_in(fallback, &a);
+    if (rc == MPI_SUCCESS) {
+        part_buffers(&a, comm);
+    } else {
+        rc = stand_in(fallback, &a);
+    }
     if (rc != MPI_SUCCESS) {
         flash_fallback_drop(fallback);
         return rc;

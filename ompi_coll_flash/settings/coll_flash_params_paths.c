@@ -108,7 +108,8 @@ static void register_blocking(void)
         "their times alone, say that an algorithm of flash's takes less time than Open MPI's call; "
         "coll_flash_algorithm does not count, but for fallback. yes: by the algorithm that "
         "coll_flash_algorithm names, if it can serve the call, otherwise as auto. no: not. Calls "
-        "that flash does not serve go to Open MPI's next component as they are, and are not "
+        "that flash does not serve go to Open MPI's next component as they are (but for an "
+        "MPI_Alltoallv's buffers on a device, if it may exchange long blocks), and are not "
         "counted. If ranks have different values, all use no if one says no, else auto");
 }
 

@@ -90,6 +90,8 @@ algorithm=shm shm=auto
 own_job mpi 2 --mca coll_flash_blocking yes -- test_blocking communicators beside_idup window file
 algorithm=auto shm=no
 mpi 2 --mca coll_flash_algorithm recdbl --mca coll_flash_costs "$costs_folder/blocking" -- test_blocking served
+# Recursive doubling serves no blocking call, whose messages MPI_Comm_idup's could be taken for.
+mpi 2 --mca coll_flash_algorithm recdbl --mca coll_flash_blocking yes -- test_blocking beside_idup passed_on
 mpi 3 --mca coll_flash_algorithm fallback --mca coll_flash_costs "$costs_folder/blocking" -- test_blocking passed_on
 mpi 3 --mca coll_flash_blocking no --mca coll_flash_costs "$costs_folder/blocking" -- test_blocking passed_on
 
