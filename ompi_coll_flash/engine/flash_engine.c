@@ -254,11 +254,6 @@ bool flash_op_has_tail(const flash_op_t *op)
     return op->left && flash_schedule_has_root(op->params.schedule.kind);
 }
 
-bool flash_op_has_left(const flash_op_t *op)
-{
-    return op->left;
-}
-
 bool flash_op_needs_no_wakeup(const flash_op_t *op)
 {
     return op->params.no_wakeup;

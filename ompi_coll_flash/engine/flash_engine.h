@@ -263,8 +263,6 @@ bool flash_op_needs_no_wakeup(const flash_op_t *op);
  * has sent. Of others that is mostly seen out while they wait for what they receive.
  */
 bool flash_op_has_tail(const flash_op_t *op);
-/* Likewise, of any operation. */
-bool flash_op_has_left(const flash_op_t *op);
 /*
  * Takes part in an operation that this rank cannot perform, with memory set aside for it, so that
  * the others need not wait: their operations end with FLASH_ERR_PEER and name this rank. Of the

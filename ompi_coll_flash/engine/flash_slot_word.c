@@ -13,8 +13,8 @@
  *   - What has left is in the flow until the word for a later message, whichever rank's, or until nothing
  *     is under way.
  *
- * Of those that only send, all messages but the first ones are held back until the receiver has begun:
- * sent before, they would wait for the word.
+ * In calls with a root, all messages but the first ones are held back until the receiver has begun: sent
+ * before, they would wait for the word.
  *
  * Copyright (c) 2026 The coll/flash authors. BSD-3-Clause, see LICENSE.
  */

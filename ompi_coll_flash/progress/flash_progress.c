@@ -121,6 +121,8 @@ int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t 
     /* It sends: that takes time the application may use. Or it has taken an event from others. */
     if (rc == FLASH_OK && !(no_wakeup && flash_progress_needs_no_wakeup(progress))) {
         flash_progress_recall(progress, brief, flash_trace_now() - began);
+    } else if (rc == FLASH_OK && flash_progress_has_thread(progress)) {
+        flash_timer_before(&progress->timer, FLASH_LOOK_NS); /* for what the transport misses */
     }
     return rc;
 }
@@ -204,18 +206,7 @@ static int work_once(flash_progress_t *progress)
             call_back(progress, FLASH_WORK_CALLBACK) || take_and_run(progress, FLASH_WORK_COPY));
 }
 
-/* The thread is to send what the transport may still have of an operation: at once, or at its next look. */
-static void see_out(flash_progress_t *progress, const flash_op_t *op, bool *tail)
-{
-    if (flash_op_has_tail(op)) {
-        *tail = true;
-    } else if (flash_op_has_left(op) && flash_op_needs_no_wakeup(op) &&
-               flash_progress_has_thread(progress)) {
-        flash_timer_before(&progress->timer, FLASH_LOOK_NS);
-    }
-}
-
-/* `tail` becomes true if the thread is to be woken for one. */
+/* `tail` becomes true if the thread is to be woken for one: to send what the transport has of it. */
 static int report_completed(flash_progress_t *progress, void (*completed)(flash_op_t *op),
                             bool *tail)
 {
@@ -223,7 +214,7 @@ static int report_completed(flash_progress_t *progress, void (*completed)(flash_
     int reported = 0;
 
     while ((op = flash_engine_completed(progress->engine)) != NULL) {
-        see_out(progress, op, tail);
+        *tail = *tail || flash_op_has_tail(op);
         flash_progress_unlock(progress);
         uncount_one(progress, flash_op_needs_no_wakeup(op));
         completed(op);

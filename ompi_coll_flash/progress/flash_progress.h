@@ -67,9 +67,9 @@ void flash_progress_lock(flash_progress_t *progress);
 void flash_progress_unlock(flash_progress_t *progress);
 
 /*
- * Creates and starts an operation, and wakes the thread for it, unless it needs no wake-up: all
- * that it has to say leaves at once, and while there are none but such ones the thread looks after
- * them now and then at most. As flash_op_create().
+ * Creates and starts an operation, and wakes the thread for it, unless it needs no wake-up: what it
+ * can say leaves at once, and while there are none but such ones the thread looks after them now and
+ * then at most. As flash_op_create().
  */
 int flash_progress_start_op(flash_progress_t *progress, const flash_op_params_t *params);
 

@@ -75,6 +75,14 @@ static uint64_t pending(const flash_timer_t *timer, uint64_t now)
     return when > now ? when - now : 0;
 }
 
+/* Whether it is about to: one that is set for a look may be much later. */
+static bool expires_soon(const flash_timer_t *timer, uint64_t now)
+{
+    uint64_t left = pending(timer, now);
+
+    return left > 0 && left <= FLASH_LONGEST_STAND_BACK_NS;
+}
+
 /* Whether an application thread has been polling until a moment ago. */
 static bool is_waited(const flash_timer_t *timer, uint64_t now)
 {
@@ -123,7 +131,7 @@ void flash_timer_recall(flash_timer_t *timer, bool brief, uint64_t taken)
     uint64_t now = now_ns();
 
     forget_polls(timer, now, stand_back_after(taken));
-    if (!brief || !at_once || pending(timer, now) == 0) {
+    if (!brief || !at_once || !expires_soon(timer, now)) {
         call_soon(timer, now);
     }
 }
@@ -166,7 +174,7 @@ void flash_timer_polled(flash_timer_t *timer, bool leaves)
     }
     if (!waits) {
         call_soon(timer, now); /* it may have taken an event that would have woken the thread */
-    } else if (pending(timer, now) < STAND_BY_NS) {
+    } else if (pending(timer, now) < STAND_BY_NS || !expires_soon(timer, now)) {
         set_timer(timer, now + 2 * STAND_BY_NS);
     }
 }
@@ -182,7 +190,7 @@ bool flash_timer_stands_by(flash_timer_t *timer)
      * A timer that expires has not been put off for a while: this one has only just been left
      * alone.
      */
-    if (pending(timer, now) == 0) {
+    if (!expires_soon(timer, now)) {
         set_timer(timer, now + STAND_BY_NS);
     }
     return true;

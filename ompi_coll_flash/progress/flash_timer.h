@@ -32,8 +32,8 @@
 
 /*
  * `lock` orders those who set the timer: a `when` to come means that the timer is set. The rest is
- * atomic, relaxed: hints, of which a stale one makes a wake-up early, or late by a millisecond at
- * most; none is lost by it.
+ * atomic, relaxed: hints, of which a stale one makes a wake-up early, or late by what a thread stands
+ * back at most; none is lost by it.
  */
 typedef struct flash_timer {
     pthread_mutex_t lock;
