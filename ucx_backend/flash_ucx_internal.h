@@ -68,6 +68,7 @@ struct flash_peer {
     ucp_ep_h probe;    /* NULL before somebody doubts that the process is alive */
     void *probe_flush; /* UCX's request, while the probe connects */
     bool failing;      /* the endpoint failed: to be lost */
+    bool misses;       /* with `failing`: the peer is well, and to be told */
     bool probe_failed;
     unsigned failed_probes; /* in this silence */
     bool lost;

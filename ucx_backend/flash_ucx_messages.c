@@ -36,7 +36,10 @@ void flash_ucx_finish(flash_message_t *message, int status, uint64_t tag, size_t
     if (message->peer->ucx->posting == message) {
         message->peer->ucx->posting = NULL;
     }
-    message->peer->used |= status == FLASH_OK;
+    /* What arrives from a peer comes by no exchange's endpoint. */
+    message->peer->used |=
+        status == FLASH_OK &&
+        (message->sends || flash_ucx_sender(message->peer) == message->peer->ucx->worker);
     unlink_message(message);
     flash_ucx_link(&message->peer->ucx->spare, message);
     message->peer->ucx->messages += transfer == NULL;

@@ -115,18 +115,6 @@ bool flash_ucx_is_lost(const flash_peer_t *peer)
     return peer->lost;
 }
 
-void flash_ucx_lose_failing(flash_ucx_t *ucx)
-{
-    flash_peer_t *peer = ucx->failing ? ucx->peers : NULL;
-
-    ucx->failing = false;
-    for (; peer != NULL; peer = peer->next) {
-        if (peer->failing) {
-            flash_ucx_lose(peer);
-        }
-    }
-}
-
 static void lose(flash_peer_t *peer)
 {
     if (!peer->lost) {
@@ -213,5 +201,19 @@ void flash_ucx_give_up(flash_peer_t *peer)
     flash_ucx_lose(peer);
     if (!lost && told->ep != NULL) {
         tell(told);
+    }
+}
+
+void flash_ucx_lose_failing(flash_ucx_t *ucx)
+{
+    flash_peer_t *peer = ucx->failing ? ucx->peers : NULL;
+
+    ucx->failing = false;
+    for (; peer != NULL; peer = peer->next) {
+        if (peer->misses) {
+            flash_ucx_give_up(peer);
+        } else if (peer->failing) {
+            flash_ucx_lose(peer);
+        }
     }
 }

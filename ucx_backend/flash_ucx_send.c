@@ -31,11 +31,15 @@ static void send_done(void *request, ucs_status_t status, void *arg)
 static void recv_done(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info,
                       void *arg)
 {
+    flash_message_t *message = arg;
     uint64_t tag = info->sender_tag;
     size_t length = info->length;
 
     ucp_request_free(request);
-    flash_ucx_finish(arg, flash_ucx_status(status), tag, length);
+    if (status == UCS_ERR_NO_MEMORY) { /* UCX has matched it, and not told its sender */
+        message->peer->misses = message->peer->failing = message->peer->ucx->failing = true;
+    }
+    flash_ucx_finish(message, flash_ucx_status(status), tag, length);
 }
 
 /* ------------------------------------------------------------------ beginning */

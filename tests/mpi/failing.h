@@ -30,6 +30,7 @@ void failing_one(watch_kind_t kind, MPI_Comm comm, int class, const char *what);
 void failing_no_receives(void);
 void failing_no_receives_small(void);
 void failing_no_memory_for_receives(void);
+void failing_poor_receive(void);
 void failing_no_sends(void);
 void failing_no_memory_for_sends(void);
 void failing_told_later(void);

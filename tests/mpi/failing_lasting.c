@@ -85,6 +85,36 @@ void failing_no_memory_for_receives(void)
     lasts("ucp_tag_recv_nbx", FAULT_NO_MEMORY, large_fails);
 }
 
+/* UCX takes a message and then has no memory for it: who has sent it hears of that. */
+void failing_poor_receive(void)
+{
+    const watch_options_t options = {.count = LARGE};
+    MPI_Comm comm = failing_make_comm(false);
+    MPI_Request request;
+    watch_t watch;
+    int error;
+
+    failing_next_works(comm, "before it fails");
+    failing_gives_up = true;
+    if (world_rank == 1) {
+        fault_arm("ucp_tag_recv_callback", 1, FAULT_NO_MEMORY);
+    }
+    watch_init(&watch, WATCH_ALLGATHER, comm, &options);
+    error = watch_start(&watch, &request);
+    if (error == MPI_SUCCESS) {
+        error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    check(world_rank != 1 || error != MPI_SUCCESS, "a receive without memory succeeds");
+    check(world_rank != 1 || fault_disarm("ucp_tag_recv_callback"), "nothing was received");
+    failing_keep(&watch);
+    handler_calls = 0;
+    for (int round = 0; round < 2; round++) {
+        large_fails(WATCH_ALLGATHER, comm, "a neighbour that was given up");
+        handler_calls = 0;
+    }
+    MPI_Comm_free(&comm);
+}
+
 void failing_no_sends(void)
 {
     lasts("ucp_tag_send", FAULT_IO_ERROR, large_fails);

@@ -35,6 +35,7 @@ for fault in no_memory_for_receives no_memory_for_sends; do
 done
 beside mpi 5 --mca coll_flash_progress off -- test_faults no_receives
 beside mpi 3 -- test_faults told_later
+beside mpi 3 -- test_faults poor_receive
 for np in 2 3 5; do
     more=()
     ((np == 3)) || more=(long)
