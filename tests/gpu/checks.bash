@@ -130,6 +130,14 @@ step_sanitizer() {
 
 stopped=no
 
+# The points of a job that was stopped: the job had told of them, and its script had not yet.
+tell_unreported() {
+    awk -F '\t' 'FNR == NR { points[$1] = $NF; next }
+        { split($0, words, / /); number = words[1] == "not" ? words[3] : words[2] }
+        /^(not )?ok / { sub(/ [0-9]+ [0-9]+$/, ""); print $0 " - " points[number] " (its job was stopped)" }' \
+        "$1/points" "$1/results" 2>/dev/null | tee -a "$root/points"
+}
+
 # run_points NAME COMMAND...: until the time is up, which is no failure. False: it has not come to its end.
 run_points() {
     local status=0 left=$((FLASH_KIT_LIMIT - 5 - SECONDS)) begun=$SECONDS
@@ -137,10 +145,14 @@ run_points() {
         stopped=yes
         return 1
     fi
+    export FLASH_TEST_SCRATCH=$root/scratch
+    rm -rf "$FLASH_TEST_SCRATCH"
+    mkdir "$FLASH_TEST_SCRATCH"
     timeout --kill-after 2 "$left" "${@:2}" 2>&1 </dev/null | tee -a "$root/points" || status=$?
     ((status != 0)) || return 0
     if ((SECONDS - begun >= left)); then
         stopped=yes
+        tell_unreported "$FLASH_TEST_SCRATCH"
         tell "$1: stopped when the time was up"
     else
         failures=$((failures + 1))

@@ -37,8 +37,13 @@ export OMPI_MCA_btl_tcp_disable_family=6
 export OMPI_MCA_orte_allowed_exit_without_sync=1
 
 programs=$top_builddir/tests/mpi
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# FLASH_TEST_SCRATCH: who stops the script finds there what it had got to.
+if [[ ${FLASH_TEST_SCRATCH-} ]]; then
+    scratch=$FLASH_TEST_SCRATCH
+else
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+fi
 log=$scratch/log # of the latest run that is looked into
 # shellcheck disable=SC2034 # tap.bash's
 output=$scratch/output
