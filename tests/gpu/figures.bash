@@ -109,13 +109,22 @@ step_efficiency() {
     ((failures == 0))
 }
 
-# ------------------------------------------------------------------ waits
+# ------------------------------------------------------------------ facts, waits
 
-step_waits() {
+# run_here PROGRAM: tells what it prints.
+run_here() {
     local status=0
-    "$flash/tests/gpu/waits" 2>&1 | tee "$said" || status=$?
+    "$flash/tests/gpu/$1" 2>&1 | tee "$said" || status=$?
     tell_all <"$said" >/dev/null
     return "$status"
+}
+
+step_facts() {
+    run_here facts
+}
+
+step_waits() {
+    run_here waits
 }
 
 # ------------------------------------------------------------------ behind

@@ -79,7 +79,7 @@ copy_flash() {
         file=${file#"$build/"}
         put "$build/$file" "${file%/*}"
     done
-    for file in cuda/flash_kernels.fatbin mpi_bench/layer_kernels.fatbin tests/gpu/{node,rates,waits} \
+    for file in cuda/flash_kernels.fatbin mpi_bench/layer_kernels.fatbin tests/gpu/{facts,node,rates,waits} \
         tests/mpi/flash_device_tests tests/mpi/test_device_gemm; do
         put "$build/$file" "${file%/*}"
     done

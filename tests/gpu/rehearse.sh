@@ -232,10 +232,12 @@ point 'efficiency: each shape' sums whole '^AG fp32 .* 1 .* staged' '^AG fp32 .*
     '^RS fp32 .* 16 .* staged' '^AG bf16 .* 16 .* staged' '^AG fp32 .* traced' '^ok  *efficiency'
 point 'behind: each kind of stream' sums whole '^behind .* default stream: ' '^behind .* a blocking stream: ' \
     '^behind .* a non-blocking stream: ' '^ok  *behind'
+point 'facts: lines' sums whole "^cuMemAlloc's memory: its context: CUDA_SUCCESS" \
+    "^malloc's memory, the kind of it: CUDA_ERROR_INVALID_VALUE" '^a copy from ordinary memory .* takes ' '^ok  *facts'
 point 'direct, waits, mps, sanitizer: not there' sums whole '^there is no UCX here that knows CUDA and moves' '^SKIPPED  direct' \
     '^the driver has no cuStream' '^SKIPPED  waits' '^SKIPPED  mps' '^SKIPPED  sanitizer'
 point 'device: points' sums whole '^[1-9][0-9]* points pass, 0 fail' '^ok  *device'
-point 'the end of the summary' sums whole '^7 passed, 0 failed, 4 skipped, 0 not run'
+point 'the end of the summary' sums whole '^8 passed, 0 failed, 4 skipped, 0 not run'
 point 'the summary is about a screen' fits_a_screen whole
 point 'details, and an archive of traces' keeps whole
 point 'a step alone' ends 0 alone 'run behind node'

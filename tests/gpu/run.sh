@@ -27,6 +27,7 @@ direct      90   tests by a UCX that knows CUDA, on all ranks and beside one tha
 rates       70   copies and sums of the plugin beside one plain copy
 collectives 80   an allgather and a reduce-scatter of host and device memory, with and without a UCX that knows CUDA
 efficiency  150  collectives and products, apart and together: E and its bound
+facts       20   what the driver answers where flash depends on it, and the stand-in decides by itself
 waits       20   streams that wait for the host by themselves, and what flash does instead
 behind      20   a call behind a long kernel in the default, a blocking and a non-blocking stream
 mps         60   the same figures with and without the Multi-Process Service
