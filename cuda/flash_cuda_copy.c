@@ -91,7 +91,7 @@ static bool begin(flash_gpu_lane_t *lane, const task_t *task, flash_gpu_copy_t *
 bool flash_cuda_begin(flash_gpu_lane_t *lane, void *to, const void *from, size_t size,
                       flash_gpu_copy_t *copy)
 {
-    if (flash_cuda_is_pageable(from) || flash_cuda_is_pageable(to)) {
+    if (copy->pageable && (flash_cuda_is_pageable(from) || flash_cuda_is_pageable(to))) {
         copy->event = NULL;
         copy->to = to;
         copy->from = from;

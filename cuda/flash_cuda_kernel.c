@@ -60,6 +60,14 @@ static bool load(void)
 }
 #endif
 
+/* In the lane's context. Each loads it once: at its first launch that would wait for what runs there. */
+static bool load_here(const flash_gpu_kernel_t *kernel)
+{
+    CUfunction function;
+
+    return flash_cuda_well(flash_cuda_driver.p_cuKernelGetFunction(&function, kernel->kernel));
+}
+
 /* Under the mutex, in the lane's context. */
 static void find(flash_gpu_kernel_t *kernel, flash_gpu_operator_t operation, flash_gpu_type_t type)
 {
@@ -73,23 +81,13 @@ static void find(flash_gpu_kernel_t *kernel, flash_gpu_operator_t operation, fla
                                                                         name) != CUDA_SUCCESS;
 }
 
-/* As above. Each context loads it once: at its first launch that would wait for what runs there. */
-static void load_here(flash_gpu_kernel_t *kernel)
-{
-    CUfunction function;
-
-    kernel->missing =
-        kernel->missing ||
-        !flash_cuda_well(flash_cuda_driver.p_cuKernelGetFunction(&function, kernel->kernel));
-}
-
 const flash_gpu_kernel_t *flash_cuda_kernel(flash_gpu_lane_t *lane, const void *output,
                                             flash_gpu_operator_t operation, flash_gpu_type_t type)
 {
     flash_gpu_kernel_t *kernel;
     flash_cuda_visit_t visit;
     CUdevice device;
-    bool missing;
+    bool loaded;
 
     if (!flash_cuda_device_of(output, &device) || device != lane->place.device ||
         !flash_cuda_enter(lane->place.context, &visit)) {
@@ -100,11 +98,10 @@ const flash_gpu_kernel_t *flash_cuda_kernel(flash_gpu_lane_t *lane, const void *
     if (kernel->kernel == NULL && !kernel->missing) {
         find(kernel, operation, type);
     }
-    load_here(kernel);
-    missing = kernel->missing;
+    loaded = !kernel->missing && load_here(kernel);
     pthread_mutex_unlock(&mutex);
     flash_cuda_leave(&visit);
-    return missing ? NULL : kernel;
+    return loaded ? kernel : NULL;
 }
 
 CUresult flash_cuda_launch(const flash_gpu_kernel_t *kernel, const void *in, const void *inout,

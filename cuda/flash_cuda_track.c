@@ -21,9 +21,13 @@
 #include "flash_cuda.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t polling = PTHREAD_MUTEX_INITIALIZER;
+/* So long a poll gives the driver copies that it makes in the thread that gives them. */
+#define LONGEST_NS UINT64_C(1000000)
+
 static flash_cuda_track_t *busy; /* those that hold something */
 static atomic_uint under_way;
 
@@ -192,27 +196,44 @@ void flash_cuda_lose_sight(flash_gpu_lane_t *lane, CUstream stream)
     atomic_store_explicit(&lane->unwaited, true, memory_order_relaxed);
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
+}
+
 /*
- * Takes off what is done, and adds it to a list, the latest first. *more: if the driver has been
- * given more of a copy.
+ * Takes off what is done, and adds it to a list, the latest first. *given: if the driver has been
+ * given more of copies that it makes in this thread, which are given up to some time.
  */
 static flash_gpu_copy_t *look(flash_cuda_track_t *track, flash_gpu_copy_t *copy,
-                              flash_gpu_copy_t *ended, bool *more)
+                              flash_gpu_copy_t *ended, bool *given)
 {
     flash_cuda_visit_t visit;
     bool entered = flash_cuda_enter(track->lane->place.context, &visit);
-    size_t rest = copy->rest;
+    uint64_t begun = now_ns();
 
     /* The driver may refuse to be entered after an error, and is then to say so of the events. */
-    while (copy != NULL && is_done(track, copy, entered)) {
-        flash_gpu_copy_t *next = pass(track, copy);
+    while (copy != NULL) {
+        size_t rest = copy->rest;
 
-        copy->next = ended;
-        ended = copy;
-        copy = next;
-        rest = copy == NULL ? 0 : copy->rest;
+        if (is_done(track, copy, entered)) {
+            flash_gpu_copy_t *next = pass(track, copy);
+
+            copy->next = ended;
+            ended = copy;
+            copy = next;
+        } else if (copy->rest == rest) {
+            break;
+        } else {
+            *given = true;
+            if (now_ns() - begun > LONGEST_NS) {
+                break;
+            }
+        }
     }
-    *more = *more || (copy != NULL && copy->rest != rest);
     if (entered) {
         flash_cuda_leave(&visit);
     }
@@ -257,16 +278,16 @@ bool flash_cuda_poll(void)
 {
     flash_gpu_copy_t *ended = NULL, *copy;
     flash_cuda_track_t *track;
-    bool more = false;
+    bool given = false;
 
     if (!flash_cuda_busy() || pthread_mutex_trylock(&polling) != 0) {
         return false;
     }
     /* What is taken off keeps its `next`, and its lane until it is told. */
     for (track = next_track(NULL, &copy); track != NULL; track = next_track(track, &copy)) {
-        ended = look(track, copy, ended, &more);
+        ended = look(track, copy, ended, &given);
     }
     pthread_mutex_unlock(&polling);
     tell(ended);
-    return ended != NULL || more;
+    return ended != NULL || given;
 }

@@ -56,10 +56,10 @@ struct flash_peer {
     flash_peer_t *twin; /* the same process, of the other kind; NULL: there is none */
     bool exchanges;     /* sent to by the worker of exchanges */
     ucp_ep_h ep;        /* NULL before the first send */
-    bool used;          /* a message has gone to the peer, or has come from it */
-    void *flush;        /* UCX's request, while the endpoint is flushed or closed */
-    bool unflushed;     /* that failed, or did not end in time */
-    bool unsettled;     /* listed in ucx->unsettled */
+    bool used;      /* a message has gone to the peer; or, but of an exchange, has come from it */
+    void *flush;    /* UCX's request, while the endpoint is flushed or closed */
+    bool unflushed; /* that failed, or did not end in time */
+    bool unsettled; /* listed in ucx->unsettled */
     flash_peer_t *next_unsettled;
     bool left; /* something has, since `settling` began */
     void *

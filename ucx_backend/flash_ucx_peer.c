@@ -211,6 +211,7 @@ void flash_ucx_lose_failing(flash_ucx_t *ucx)
     ucx->failing = false;
     for (; peer != NULL; peer = peer->next) {
         if (peer->misses) {
+            peer->misses = peer->failing = false; /* the news is to arrive */
             flash_ucx_give_up(peer);
         } else if (peer->failing) {
             flash_ucx_lose(peer);

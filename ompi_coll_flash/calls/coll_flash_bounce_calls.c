@@ -68,7 +68,8 @@ static void end_copy(flash_gpu_copy_t *copy, bool well)
 static void begin_copy(flash_fallback_t *call, flash_host_bounce_part_t *part, bool in)
 {
     part->call = call;
-    part->copy = (flash_gpu_copy_t){.done = end_copy, .way = !in};
+    part->copy = (flash_gpu_copy_t){
+        .done = end_copy, .way = !in, .pageable = call->bounce->pageable != NULL};
     atomic_fetch_add_explicit(&call->copies, 1, memory_order_relaxed);
     if (!flash_stager_begin(call->stager, part->sent, in ? part->host : part->device,
                             in ? part->device : part->host, part->size, &part->copy)) {

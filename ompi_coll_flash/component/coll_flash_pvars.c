@@ -109,7 +109,7 @@ static void register_calls(void)
                    "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count("recdbl_calls", FLASH_COUNT_RECDBL,
                    "Calls of MPI_Iallgather(v) and MPI_Ireduce_scatter(_block) that recursive "
-                   "doubling has served, and their blocking forms");
+                   "doubling has served");
     register_count("recdbl_bytes", FLASH_COUNT_RECDBL_BYTES,
                    "The bytes of these calls, as of coll_flash_ring_bytes");
     register_count(

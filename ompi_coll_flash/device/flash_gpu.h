@@ -25,7 +25,8 @@ typedef struct flash_gpu_lane flash_gpu_lane_t; /* where copies to or from a dev
 typedef struct flash_gpu_copy flash_gpu_copy_t;
 struct flash_gpu_copy {
     void (*done)(flash_gpu_copy_t *copy, bool well); /* called once, by a poll() */
-    unsigned way; /* below FLASH_GPU_WAYS: what goes another one does not wait for it */
+    unsigned way;  /* below FLASH_GPU_WAYS: what goes another one does not wait for it */
+    bool pageable; /* one side may be the host's memory that is not pinned */
     /* The plugin's. */
     flash_gpu_copy_t *next;
     void *event, *to;
@@ -157,7 +158,8 @@ typedef struct flash_gpu_ops {
                     const void *inout, void *out, size_t count, flash_gpu_copy_t *copy);
     /*
      * Looks what is done of all that has been begun, and calls its `done`, with an error of the
-     * device's as well. Whether there was any. While one thread does so, others return at once.
+     * device's as well. Copies of pageable memory are made here, for about a millisecond at most.
+     * Whether there was any of both. While one thread does so, others return at once.
      */
     bool (*poll)(void);
     /* Whether poll() may find something, now or later. Takes next to no time. */

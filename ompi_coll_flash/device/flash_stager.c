@@ -260,10 +260,13 @@ int flash_stager_begin_work(void *arg, const flash_work_t *work)
     if (carried == NULL) {
         return FLASH_ERR_NO_MEMORY;
     }
-    *carried = (carried_t){.copy = {.done = done, .way = work->kind == FLASH_WORK_STAGE_OUT},
-                           .ended = {.end = end},
-                           .work = *work,
-                           .progress = stager->progress};
+    *carried = (carried_t){
+        .copy = {.done = done,
+                 .way = work->kind == FLASH_WORK_STAGE_OUT,
+                 .pageable = work->kind == FLASH_WORK_COPY || !flash_stager_pins(stager)},
+        .ended = {.end = end},
+        .work = *work,
+        .progress = stager->progress};
     if (!carry(stager, work, &carried->copy)) {
         free(carried);
         return FLASH_ERR_DEVICE;

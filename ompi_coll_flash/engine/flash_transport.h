@@ -77,7 +77,8 @@ typedef struct flash_transport_ops {
      * sender match in the order in which they were sent. `peer` is who is expected to send: the
      * receive ends with FLASH_ERR_LOST if that one is lost. All its transfers do, and whatever
      * is begun with it later; nothing waits for a lost peer. A receive that ends with
-     * FLASH_ERR_REFUSED has taken no message, and its peer is given up, as below.
+     * FLASH_ERR_REFUSED has taken no message, one that ends with FLASH_ERR_NO_MEMORY has dropped
+     * one, and its peer is given up, as below.
      */
     void (*recv)(flash_transport_t *transport, flash_peer_t *peer, uint64_t tag, uint64_t mask,
                  void *buffer, size_t length, flash_transfer_t *transfer);

@@ -182,6 +182,7 @@ int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,
         flash_fallback_make_without(FLASH_ALLTOALL, compute, a.recvtype, comm);
     int rc;
 
+    part_buffers(&a, comm);
     if (fallback == NULL) {
         return exchange_at_least(&a, comm);
     }
@@ -197,11 +198,7 @@ int flash_fallback_alltoall(const mca_coll_flash_compute_t *compute,
         flash_schedule_pieces(&fallback->schedule, FLASH_PRODUCED) > 0) {
         flash_fallback_produce_there(fallback);
     }
-    if (rc == MPI_SUCCESS) {
-        part_buffers(&a, comm);
-    } else {
-        rc = stand_in(fallback, &a);
-    }
+    rc = rc == MPI_SUCCESS ? rc : stand_in(fallback, &a);
     if (rc != MPI_SUCCESS) {
         flash_fallback_drop(fallback);
         return rc;

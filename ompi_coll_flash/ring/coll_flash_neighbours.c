@@ -25,9 +25,10 @@ static int find_neighbour(mca_coll_flash_module_t *module, uint32_t ahead, bool 
 }
 
 /*
- * What the first operation of a communicator needs. Nothing is sent to the left of a ring but UCX's
- * own replies, pings behind these, and that it is given up. For these it would make an endpoint by itself; one of its own it destroys when that
- * process dies, and stumbles over messages of it that it finds later.
+ * What the first operation of a communicator needs. What is sent to the left of a ring is UCX's
+ * own replies, pings behind these, and the news that that rank is given up. For its replies UCX would
+ * make an endpoint by itself; one of its own it destroys when that process dies, and stumbles over
+ * messages of it that it finds later.
  */
 static int find_neighbours(mca_coll_flash_module_t *module)
 {

@@ -33,7 +33,7 @@ static sem_t gate;
 static atomic_int steps;
 static int seen;     /* how many of them, at the end of what comes behind them */
 static int *counter; /* of the memory that is copied; or NULL */
-static int got[BYTES / sizeof(int)];
+static int *got;     /* BYTES of pinned memory */
 static atomic_bool done;
 
 static int wait_at_gate(void *arg)
@@ -63,7 +63,7 @@ static void fill(CUstream stream, const void *memory)
     if (counter != NULL) {
         *counter = 0;
     }
-    memset(got, 0xff, sizeof(got));
+    memset(got, 0xff, BYTES);
     atomic_store_explicit(&steps, 0, memory_order_relaxed);
     atomic_store_explicit(&done, false, memory_order_relaxed);
     must(standin_compute(stream, wait_at_gate, NULL) == SUCCESS, "a gate");
@@ -258,7 +258,7 @@ int main(void)
     CUstream stream = NULL;
     CUdeviceptr address = 0;
     CUdeviceptr second = 0, third = 0; /* every other one is as if of a pool */
-    void *memory, *pooled, *other, *given;
+    void *memory, *pooled, *other, *given, *pinned = NULL;
     int streams;
 
     must(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
@@ -266,10 +266,12 @@ int main(void)
              cuMemAlloc(&address, 2 * BYTES) == CUDA_SUCCESS &&
              cuMemAlloc(&second, 2 * BYTES) == CUDA_SUCCESS &&
              cuMemAlloc(&third, 2 * BYTES) == CUDA_SUCCESS &&
+             cuMemHostAlloc(&pinned, BYTES, 0) == CUDA_SUCCESS &&
              cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS,
          "the device");
     sem_init(&gate, 0, 0);
     must((gpu = plugin_load()(&reason)) != NULL, "the plugin");
+    got = pinned;
     memory = (void *) (uintptr_t) address;
     pooled = (void *) (uintptr_t) second;
     other = (void *) (uintptr_t) third;

@@ -64,7 +64,7 @@ static void pageable(bool to_host)
     CUdeviceptr there = 0;
     CUstream stream = NULL;
     char *here = malloc(LONG), *wanted = malloc(LONG);
-    flash_gpu_copy_t copy = {.done = end};
+    flash_gpu_copy_t copy = {.done = end, .pageable = true};
     flash_gpu_lane_t *lane;
     sem_t gate;
     void *given;
@@ -103,31 +103,43 @@ static void pageable(bool to_host)
     free(wanted);
 }
 
-/* The device breaks before the copy may come. */
+static bool told_well;
+
+static void end_alone(flash_gpu_copy_t *copy, bool well)
+{
+    told_well = well;
+    end(copy, well);
+}
+
+/* The device breaks while the copy waits for the stream. */
 static void pageable_fails(char *memory)
 {
     static char here[BYTES];
-    CUstream stream = NULL;
-    flash_gpu_copy_t copies[2] = {{.done = end}, {.done = end}};
+    CUstream stream = NULL, other = NULL;
+    flash_gpu_copy_t copy = {.done = end_alone, .pageable = true};
     flash_gpu_lane_t *lane;
-    sem_t gate;
-    void *given;
+    void *given, *gate;
 
-    must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS, "a stream");
-    sem_init(&gate, 0, 0);
-    must(cuLaunchHostFunc(stream, wait_at_gate, &gate) == CUDA_SUCCESS, "a gate");
+    must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+             cuStreamCreate(&other, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS,
+         "streams");
+    gate = standin_begin_kernel(stream);
     given = stream;
     lane = gpu->open(memory, &given);
     ended = failed = 0;
-    must(lane != NULL && gpu->begin(lane, here, memory, BYTES, &copies[0]), "a copy");
-    must(gpu->begin(lane, memory + BYTES / 2, memory, BYTES, &copies[1]),
-         "one that reaches beyond");
-    sem_post(&gate);
-    ok(all_end(2) && failed > 0, "a copy from ordinary memory ends when the device breaks");
+    told_well = true;
+    must(lane != NULL && gpu->begin(lane, here, memory, BYTES, &copy), "a copy");
+    gpu->poll();
+    must(ended == 0, "the copy waits");
+    cuMemcpyAsync((CUdeviceptr) (uintptr_t) memory + 1, (CUdeviceptr) (uintptr_t) memory, BYTES,
+                  other); /* reaches beyond */
+    ok(cuStreamSynchronize(other) == CUDA_ERROR_ILLEGAL_ADDRESS && all_end(1) && !told_well,
+       "a copy to ordinary memory ends with an error when the device breaks");
     gpu->close(lane);
+    standin_end_kernel(gate);
     standin_fail(NULL, 0);
     cuStreamDestroy(stream);
-    sem_destroy(&gate);
+    cuStreamDestroy(other);
 }
 
 /* Two allocations that adjoin: a copy within one, and no further. */

@@ -14,8 +14,8 @@
 /* -------------------------------------------------------------------- counters */
 
 static const char *const counter_names[] = {"coll_flash_ring_calls", "coll_flash_ring_bytes",
-                                            "coll_flash_fallback_calls"};
-enum { CALLS, BYTES, FALLBACKS, COUNTERS = LENGTH(counter_names) };
+                                            "coll_flash_fallback_calls", "coll_flash_recdbl_calls"};
+enum { CALLS, BYTES, FALLBACKS, DOUBLINGS, COUNTERS = LENGTH(counter_names) };
 
 static void open_counters(MPI_T_pvar_handle counters[COUNTERS])
 {
@@ -31,7 +31,7 @@ static void close_counters(MPI_T_pvar_handle counters[COUNTERS])
     }
 }
 
-/* A call of that kind: as many rings are counted, and no fallback. */
+/* A call of that kind: as many rings are counted, no fallback, and no recursive doubling. */
 static void count_call(int kind, MPI_Comm comm, bool rings)
 {
     unsigned long long bytes = (unsigned long long) world_size * COUNT * sizeof(int64_t);
@@ -45,6 +45,7 @@ static void count_call(int kind, MPI_Comm comm, bool rings)
           blocking_names[kind], pvar_count(counters[BYTES]));
     check(pvar_count(counters[FALLBACKS]) == 0, "%s: %llu fallbacks", blocking_names[kind],
           pvar_count(counters[FALLBACKS]));
+    check(pvar_count(counters[DOUBLINGS]) == 0, "%s by recursive doubling", blocking_names[kind]);
     close_counters(counters);
 }
 
