@@ -305,8 +305,7 @@ static void alignment(void)
         return;
     }
     must(cuKernelGetFunction(&function, kernel) == CUDA_SUCCESS, "a kernel that is loaded");
-    must(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL) ==
-             CUDA_SUCCESS,
+    must(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL) == CUDA_SUCCESS,
          "a kernel");
     ok(cuStreamSynchronize(stream) == CUDA_ERROR_MISALIGNED_ADDRESS,
        "a kernel refuses what is not aligned");
