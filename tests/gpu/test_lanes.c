@@ -9,47 +9,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cuda.h>
 
 #include "../unit/tap.h"
+#include "copies.h"
 #include "plugin.h"
 #include "standin.h"
 
 enum { BYTES = 4096 };
 
-static const flash_gpu_ops_t *gpu;
+const flash_gpu_ops_t *gpu;
 static CUcontext primary;
-static int ended, failed; /* this thread polls */
-
-static void end(flash_gpu_copy_t *copy, bool well)
-{
-    (void) copy;
-    ended++;
-    failed += !well;
-}
-
-/* Whether that many end, whichever way. */
-static bool all_end(int count)
-{
-    enum { PATIENCE = 20000 };
-    static const struct timespec pause = {.tv_nsec = 1000000};
-
-    for (int k = 0; k < PATIENCE && ended < count; k++) {
-        gpu->poll();
-        nanosleep(&pause, NULL);
-    }
-    return ended == count && !gpu->busy();
-}
-
-static char *allocate(void)
-{
-    CUdeviceptr memory = 0;
-
-    must(cuMemAlloc(&memory, BYTES) == CUDA_SUCCESS, "memory");
-    return (char *) (uintptr_t) memory;
-}
 
 /* A few copies each way. */
 static bool use(flash_gpu_lane_t *lane, char *memory)
@@ -58,7 +29,7 @@ static bool use(flash_gpu_lane_t *lane, char *memory)
 
     ended = failed = 0;
     for (int k = 0; k < 8; k++) {
-        copies[k] = (flash_gpu_copy_t){.done = end, .way = (unsigned) k % FLASH_GPU_WAYS};
+        copies[k] = (flash_gpu_copy_t){.done = copy_ended, .way = (unsigned) k % FLASH_GPU_WAYS};
         must(gpu->begin(lane, memory + BYTES / 2, memory, BYTES / 2, &copies[k]), "a copy");
     }
     return all_end(8) && failed == 0;
@@ -108,7 +79,7 @@ static void kept(char *memory)
 
 static void shared(char *memory)
 {
-    char *more = allocate();
+    char *more = allocate(BYTES);
     flash_gpu_lane_t *lane = gpu->open(memory, NULL);
     CUcontext context, popped;
     char *other;
@@ -117,7 +88,7 @@ static void shared(char *memory)
     must(cuDevicePrimaryCtxRetain(&context, 1) == CUDA_SUCCESS &&
              cuCtxPushCurrent(context) == CUDA_SUCCESS,
          "the other device");
-    other = allocate();
+    other = allocate(BYTES);
     ok(!gpu->serves(lane, other), "those of two devices do not");
     gpu->close(lane);
     cuMemFree((CUdeviceptr) (uintptr_t) other);
@@ -129,12 +100,12 @@ static void shared(char *memory)
 static char *allocate_here(void)
 {
     CUcontext owner = NULL;
-    char *memory = allocate();
+    char *memory = allocate(BYTES);
 
     cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, (CUdeviceptr) (uintptr_t) memory);
     if (owner == NULL) {
         cuMemFree((CUdeviceptr) (uintptr_t) memory);
-        memory = allocate();
+        memory = allocate(BYTES);
     }
     return memory;
 }
@@ -197,7 +168,7 @@ static void errors(char *memory)
     kernel = standin_begin_kernel(stream);
     ended = failed = 0;
     for (int k = 0; k < 4; k++) {
-        copies[k] = (flash_gpu_copy_t){.done = end, .way = (unsigned) k % 2};
+        copies[k] = (flash_gpu_copy_t){.done = copy_ended, .way = (unsigned) k % 2};
         must(k == 3 ? gpu->notify(lane, stream, &copies[k])
                     /* the last one of its stream reaches beyond the memory */
                     : gpu->begin(lane, memory + BYTES / 2, memory, k == 2 ? BYTES : BYTES / 2,
@@ -246,7 +217,7 @@ static void captures(char *memory, char *pooled)
 {
     CUstream stream = NULL;
     capture_t elsewhere = {.whole = false};
-    flash_gpu_copy_t copy = {.done = end};
+    flash_gpu_copy_t copy = {.done = copy_ended};
     flash_gpu_lane_t *lane;
     CUgraph graph = NULL;
     pthread_t thread;
@@ -313,7 +284,7 @@ static void kernels(char *memory)
 
     for (int k = 0; k < 2; k++) {
         char *mine = memory;
-        flash_gpu_copy_t copy = {.done = end};
+        flash_gpu_copy_t copy = {.done = copy_ended};
         const flash_gpu_kernel_t *kernel;
         flash_gpu_lane_t *lane;
 
@@ -357,7 +328,7 @@ static void per_thread(char *memory)
 {
     void *given = CU_STREAM_PER_THREAD;
     flash_gpu_lane_t *lane = gpu->open(memory, &given);
-    flash_gpu_copy_t copy = {.done = end};
+    flash_gpu_copy_t copy = {.done = copy_ended};
     void *on_device;
     pthread_t thread;
 
@@ -381,8 +352,8 @@ int main(void)
              cuCtxPushCurrent(primary) == CUDA_SUCCESS,
          "the device");
     must((gpu = plugin_load()(&reason)) != NULL, "the plugin");
-    memory = allocate();
-    pooled = allocate();
+    memory = allocate(BYTES);
+    pooled = allocate(BYTES);
     kept(memory);
     shared(memory);
     contexts();

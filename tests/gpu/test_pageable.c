@@ -8,46 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cuda.h>
 
 #include "../unit/tap.h"
+#include "copies.h"
 #include "plugin.h"
 #include "standin.h"
 
 enum { BYTES = 4096 };
 
-static const flash_gpu_ops_t *gpu;
-static int ended, failed; /* this thread polls */
-
-static void end(flash_gpu_copy_t *copy, bool well)
-{
-    (void) copy;
-    ended++;
-    failed += !well;
-}
-
-/* Whether that many end, whichever way. */
-static bool all_end(int count)
-{
-    enum { PATIENCE = 20000 };
-    static const struct timespec pause = {.tv_nsec = 1000000};
-
-    for (int k = 0; k < PATIENCE && ended < count; k++) {
-        gpu->poll();
-        nanosleep(&pause, NULL);
-    }
-    return ended == count && !gpu->busy();
-}
-
-static char *allocate(void)
-{
-    CUdeviceptr memory = 0;
-
-    must(cuMemAlloc(&memory, BYTES) == CUDA_SUCCESS, "memory");
-    return (char *) (uintptr_t) memory;
-}
+const flash_gpu_ops_t *gpu;
 
 static void wait_at_gate(void *arg)
 {
@@ -64,7 +35,7 @@ static void pageable(bool to_host)
     CUdeviceptr there = 0;
     CUstream stream = NULL;
     char *here = malloc(LONG), *wanted = malloc(LONG);
-    flash_gpu_copy_t copy = {.done = end, .pageable = true};
+    flash_gpu_copy_t copy = {.done = copy_ended, .pageable = true};
     flash_gpu_lane_t *lane;
     sem_t gate;
     void *given;
@@ -108,7 +79,7 @@ static bool told_well;
 static void end_alone(flash_gpu_copy_t *copy, bool well)
 {
     told_well = well;
-    end(copy, well);
+    copy_ended(copy, well);
 }
 
 /* The device breaks while the copy waits for the stream. */
@@ -145,7 +116,7 @@ static void pageable_fails(char *memory)
 /* Two allocations that adjoin: a copy within one, and no further. */
 static void reach(void)
 {
-    char *one = allocate(), *two = allocate();
+    char *one = allocate(BYTES), *two = allocate(BYTES);
 
     ok(gpu->reach(one) == BYTES && gpu->reach(one + 5) == BYTES - 5 && two == one + BYTES &&
            gpu->reach(two) == BYTES,
@@ -164,7 +135,7 @@ int main(void)
              cuCtxPushCurrent(primary) == CUDA_SUCCESS,
          "the device");
     must((gpu = plugin_load()(&reason)) != NULL, "the plugin");
-    memory = allocate();
+    memory = allocate(BYTES);
     pageable(true);
     pageable(false);
     pageable_fails(memory);
