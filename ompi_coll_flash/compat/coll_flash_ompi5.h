@@ -38,7 +38,8 @@ static inline uint32_t flash_compat_comm_id(const ompi_communicator_t *comm)
 
 /*
  * What comes of a session may be made before, while and after MPI_COMM_WORLD is, whose ranks agree
- * on what flash does; and MPI_Comm_create_from_group gives each rank a number of its own. A revoked
+ * on what flash does; and MPI_Comm_create_from_group gives each rank a number of its own. A group
+ * that began as MPI_GROUP_EMPTY has no instance, nor has the default one before MPI_Init. A revoked
  * communicator ends operations that Open MPI knows to wait for messages of its own; flash's would
  * wait on.
  */
@@ -47,7 +48,8 @@ static inline const char *flash_compat_obstacle(const ompi_communicator_t *comm)
     if (ompi_ftmpi_enabled) {
         return "the job is fault tolerant (ULFM), and flash follows no revocation";
     }
-    if (comm->instance != ompi_mpi_instance_default || !OMPI_COMM_IS_GLOBAL_INDEX(comm)) {
+    if (comm->instance == NULL || comm->instance != ompi_mpi_instance_default ||
+        !OMPI_COMM_IS_GLOBAL_INDEX(comm)) {
         return "of a session, or by MPI_Comm_create_from_group";
     }
     return NULL;

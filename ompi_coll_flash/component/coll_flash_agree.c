@@ -149,14 +149,15 @@ static void set_mine(int64_t mine[VALUES], ompi_communicator_t *world, int next,
     mine[NO_SUMMARY] = !params->summary;
 }
 
-static bool serves(const int64_t least[VALUES])
-{
-    return least[USABLE] && least[FABRIC];
-}
-
 static bool differs(const int64_t least[VALUES], int value)
 {
     return least[value] != -least[SHARED + value];
+}
+
+/* By different priorities ranks would take different components for one call. */
+static bool serves(const int64_t least[VALUES])
+{
+    return least[USABLE] && least[FABRIC] && !differs(least, PRIORITY);
 }
 
 static void tell_differences(const int64_t least[VALUES])
@@ -165,8 +166,8 @@ static void tell_differences(const int64_t least[VALUES])
         FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
     }
     if (differs(least, PRIORITY)) {
-        FLASH_HELP("parameters-differ", "coll_flash_priority", (long long) least[PRIORITY],
-                   (long long) -least[SHARED + PRIORITY], (long long) least[PRIORITY]);
+        FLASH_HELP("priority-differs", (long long) least[PRIORITY],
+                   (long long) -least[SHARED + PRIORITY]);
     }
     if (differs(least, SEGMENT_BYTES)) {
         int64_t largest = -least[SHARED + SEGMENT_BYTES];

@@ -107,6 +107,7 @@ int mca_coll_flash_close(void)
     mca_coll_flash_seats_fini();
     mca_coll_flash_shm_close();
     mca_coll_flash_recdbl_close();
+    mca_coll_flash_drop_deferred();
     mca_coll_flash_requests_fini();
     mca_coll_flash_tags_fini();
     opal_output_close(mca_coll_flash_output);

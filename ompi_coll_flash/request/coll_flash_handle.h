@@ -51,5 +51,7 @@ bool mca_coll_flash_defer_free(ompi_request_t *request,
                                void (*free_it)(ompi_request_t *request));
 /* Frees those of this thread. */
 void mca_coll_flash_free_deferred(void);
+/* When the component is closed: no thread touches any more what it has set aside. */
+void mca_coll_flash_drop_deferred(void);
 
 #endif /* COLL_FLASH_HANDLE_H */

@@ -217,8 +217,8 @@ int main(void)
 {
     const char *path = getenv("FLASH_TEST_DRIVER");
     CUdeviceptr memory = 0;
-    CUstream stream;
-    CUdevice device;
+    CUstream stream = NULL;
+    CUdevice device = 0;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     library = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW);

@@ -82,10 +82,14 @@ point 'coll_flash_priority 1 on one rank: said, flash not active' \
     "${on_rank[@]}" 1 OMPI_MCA_coll_flash_priority=1 "${program[@]}" active user_type
 # Below and above other components: what they are enabled after differs from rank to rank.
 for priority in 15 35; do
-    point "coll_flash_priority $priority on one rank: said, and flash is active" \
-        says 1 'coll_flash_priority differs' 3 -- \
-        "${on_rank[@]}" 1 OMPI_MCA_coll_flash_priority=$priority "${program[@]}" active
+    point "coll_flash_priority $priority on one rank: said, with cause and remedy, flash not active" \
+        explains priority-differs says 1 'coll_flash_priority differs' 3 "${inactive[@]}" --mca coll_flash_blocking yes \
+        --mca coll_flash_algorithm ring -- "${on_rank[@]}" 1 OMPI_MCA_coll_flash_priority=$priority "${program[@]}" \
+        active user_type
 done
+point 'coll_flash_priority 15 on one rank: blocking calls agree' \
+    says 1 'coll_flash_priority differs' 3 "${inactive[@]}" -x FLASH_TEST_BLOCKING=1 --mca coll_flash_blocking yes --mca coll_flash_algorithm ring -- \
+    "${on_rank[@]}" 1 OMPI_MCA_coll_flash_priority=15 "$programs/flash_tests" test_bcast roots
 point 'coll_flash_priority -1: nothing said, flash not active' \
     says 0 'flash' 3 "${inactive[@]}" --mca coll_flash_priority -1 -- test_extension active \
     user_type

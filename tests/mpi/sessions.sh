@@ -25,7 +25,7 @@ opens_again() {
 }
 exec 3>&1 # past the point's output
 for np in 1 2 3 5; do
-    for how in alone world around; do
+    for how in alone empty world around; do
         mpi "$np" -- test_sessions "$how"
     done
     point "np $np test_sessions again" opens_again "$np"

@@ -3,7 +3,8 @@
  * MPI_COMM_WORLD is there, with which flash's ranks agree on what it does, so that flash leaves
  * them to the components below it; the extension works all the same.
  *
- * Argument: `alone`, without MPI_Init; `again`, likewise, twice; `world`, within MPI_Init and
+ * Argument: `alone`, without MPI_Init; `empty`, likewise, of a group that began as MPI_GROUP_EMPTY,
+ * and has no instance in Open MPI 5.0; `again`, likewise, twice; `world`, within MPI_Init and
  * MPI_Finalize; `around`, around these. Open MPI 4.1 has no sessions. `again` takes an argument,
  * after how many seconds to give up. Then the exit status is 75: all was well, but for the second
  * session, which could not be had. Without flash, too, Open MPI 5.0.7 fails there in one job of 50
@@ -96,6 +97,28 @@ static void gather(MPI_Comm comm, bool served)
     check(seen.right && seen.rows == size * BLOCK, rank, "its callbacks saw something else");
 }
 
+static int fail(const MPIX_Flash_block *block, void *arg)
+{
+    (void) block, (void) arg;
+    return MPI_ERR_OTHER;
+}
+
+/* Its request is freed by this thread's next operation, which may be one of the next session. */
+static void fail_last(MPI_Comm comm)
+{
+    static int all[MOST_RANKS];
+    int own = 0, rank;
+    MPI_Comm copy;
+
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_dup(comm, &copy);
+    MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
+    check(MPIX_Allgather_compute(&own, 1, MPI_INT, all, 1, MPI_INT, fail, NULL, NULL, copy) !=
+              MPI_SUCCESS,
+          rank, "a callback's error is lost");
+    MPI_Comm_free(&copy);
+}
+
 static void check_type(bool there)
 {
     MPI_Datatype type;
@@ -118,11 +141,11 @@ static void give_up(int number)
     _exit(failures > 0 ? EXIT_FAILURE : status_without);
 }
 
-/* Within so many seconds, if not 0. */
-static opened_t open_session(unsigned seconds)
+/* Within so many seconds, if not 0. Of a group that is the session's, or was empty at first. */
+static opened_t open_session(unsigned seconds, bool of_empty)
 {
     opened_t opened;
-    MPI_Group group;
+    MPI_Group group, whole;
 
     alarm(seconds);
     if (MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &opened.session) != MPI_SUCCESS) {
@@ -130,6 +153,11 @@ static opened_t open_session(unsigned seconds)
     }
     alarm(0);
     MPI_Group_from_session_pset(opened.session, "mpi://WORLD", &group);
+    if (of_empty) {
+        MPI_Group_union(MPI_GROUP_EMPTY, group, &whole);
+        MPI_Group_free(&group);
+        group = whole;
+    }
     MPI_Comm_create_from_group(group, "flash-test", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL,
                                &opened.comm);
     MPI_Group_free(&group);
@@ -181,7 +209,7 @@ int main(int argc, char **argv)
         MPI_Init(&argc, &argv);
     }
     signal(SIGALRM, give_up);
-    opened = open_session(0);
+    opened = open_session(0, strcmp(how, "empty") == 0);
     use_session(&opened);
     if (around) {
         check_type(false);
@@ -198,10 +226,11 @@ int main(int argc, char **argv)
     if (!world) {
         check_type(false);
     }
+    fail_last(opened.comm);
     close_session(&opened);
     if (strcmp(how, "again") == 0) {
         status_without = NOT_OPENED;
-        opened = open_session(argc > 2 ? (unsigned) atoi(argv[2]) : 0);
+        opened = open_session(argc > 2 ? (unsigned) atoi(argv[2]) : 0, false);
         use_session(&opened);
         close_session(&opened);
     }
