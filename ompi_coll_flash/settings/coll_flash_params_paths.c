@@ -46,8 +46,8 @@ static void register_choosing(void)
         "Priority of flash among the collective components. Open MPI takes each function from the "
         "component with the highest priority that has it; Open MPI's own priorities lie between 0 "
         "and 78, NVIDIA's hcoll has 90, and of equal ones it is not defined which comes first. "
-        "monitoring comes before all, and passes on. A negative value on any rank switches flash "
-        "off. At 10 or less, flash does not "
+        "monitoring comes before all, and passes on. A negative value on any rank, or "
+        "values that differ, switch flash off. At 10 or less, flash does not "
         "rank above libnbc, its fallback, and switches itself off");
     mca_coll_flash_register_variable(
         "any_fabric", MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_ALL_EQ,
