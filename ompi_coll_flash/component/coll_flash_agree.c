@@ -166,8 +166,7 @@ static void tell_differences(const int64_t least[VALUES])
         FLASH_HELP("priority-too-low", (int) least[PRIORITY]);
     }
     if (differs(least, PRIORITY)) {
-        FLASH_HELP("priority-differs", (long long) least[PRIORITY],
-                   (long long) -least[SHARED + PRIORITY]);
+        FLASH_HELP("priority-differs", (int) least[PRIORITY], (int) -least[SHARED + PRIORITY]);
     }
     if (differs(least, SEGMENT_BYTES)) {
         int64_t largest = -least[SHARED + SEGMENT_BYTES];

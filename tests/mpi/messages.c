@@ -2,6 +2,9 @@
  * messages.c: a library that is loaded before Open MPI's into each rank of a test: messages of help
  * files are written to the rank's own standard error, whole, before the call returns.
  *
+ * With 4.1, components of Open MPI's own stay loaded: it unloads those of its runtime before it ends
+ * the thread that runs their events, which in one job of a thousand jumps to where nothing is any more.
+ *
  * FLASH_TEST_GPU in the environment: the host has a GPU, as far as a file in /dev tells.
  *
  * Open MPI hands them to mpirun, which prints each once a job, loses some that two ranks send at
@@ -12,6 +15,7 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,6 +70,23 @@ int access(const char *path, int mode)
     }
     return faccessat(AT_FDCWD, path, mode, 0);
 }
+
+#if OMPI_MAJOR_VERSION < 5
+static bool is_open_mpis(void *library)
+{
+    struct link_map *map = NULL;
+
+    return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && strstr(map->l_name, "/mca_") != NULL &&
+           strstr(map->l_name, "/mca_coll_flash") == NULL;
+}
+
+int dlclose(void *library)
+{
+    int (*const next)(void *) = (int (*)(void *))(uintptr_t) dlsym(RTLD_NEXT, "dlclose");
+
+    return is_open_mpis(library) ? 0 : next(library);
+}
+#endif
 
 #if OMPI_MAJOR_VERSION >= 5
 extern int (*opal_show_help)(const char *file, const char *topic, int header, ...);
