@@ -25,7 +25,7 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t polling = PTHREAD_MUTEX_INITIALIZER;
-/* So long a poll gives the driver copies that it makes in the thread that gives them. */
+/* So long a poll gives the driver copies of a track that it makes in the thread that gives them. */
 #define LONGEST_NS UINT64_C(1000000)
 
 static flash_cuda_track_t *busy; /* those that hold something */
