@@ -66,22 +66,21 @@ static void tell_owner(const char *what, CUdeviceptr address)
 {
     CUcontext owner = NULL;
     CUresult result = ask(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, address);
+    CUresult taken, range;
     unsigned yes = 1;
     size_t size = 0;
-    char text[200];
+    char text[300];
 
-    snprintf(text, sizeof(text), "its context: %s%s", name_of(result),
+    taken = FIND(cuPointerSetAttribute)(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address);
+    range = ask(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address);
+    snprintf(text, sizeof(text), "its context: %s%s; SYNC_MEMOPS: %s; bytes of its range: %s, %zu",
+             name_of(result),
              result != CUDA_SUCCESS ? ""
              : owner == NULL        ? ", none"
              : owner == context     ? ", the current one"
-                                    : ", another one");
+                                    : ", another one",
+             name_of(taken), name_of(range), size);
     tell(result == CUDA_SUCCESS || result == CUDA_ERROR_INVALID_VALUE, what, text);
-    snprintf(text, sizeof(text), "it takes SYNC_MEMOPS: %s",
-             name_of(FIND(cuPointerSetAttribute)(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address)));
-    tell(true, what, text);
-    result = ask(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, address);
-    snprintf(text, sizeof(text), "bytes of its range: %s, %zu", name_of(result), size);
-    tell(true, what, text);
 }
 
 static void tell_ordinary(void)
