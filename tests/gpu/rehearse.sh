@@ -261,11 +261,11 @@ point 'what may hang comes last' before tools '^devices: ' '^GPU, driver'
 # No process of the one that hangs is left.
 # shellcheck disable=SC2016 # expanded there
 point 'a step that fails, and one that hangs' ends 1 fails \
-    'mount -o remount,size=16m /dev/shm; status=0; FLASH_KIT_LIMITS="smoke=1" run node smoke behind || status=$?
-    ! grep --files-with-matches "flash_devic[e]_tests" /proc/[0-9]*/cmdline || exit 9; exit $status'
+    'mount -o remount,size=16m /dev/shm; status=0; FLASH_KIT_LIMITS="collectives=1" run node collectives behind || status=$?
+    ! grep --files-with-matches "flash_i[ar]" /proc/[0-9]*/cmdline || exit 9; exit $status'
 point 'they do not end the others' sums fails '^FAILED   node' \
     '^PROBLEM: /dev/shm has less than 256 MiB free.*Remedy: ' \
-    '^FAILED   smoke: stopped at its limit of 1 s' '^ok  *behind' '^1 passed, 2 failed'
+    '^FAILED   collectives: stopped at its limit of 1 s' '^ok  *behind' '^1 passed, 2 failed'
 point 'steps behind the time' ends 0 late 'FLASH_KIT_SLOW=1 FLASH_KIT_SECONDS=1 run smoke rates'
 point 'steps behind the time are named' sums late '^NOT RUN  smoke' '^NOT RUN  rates' '2 not run'
 point 'a node without a driver' ends 1 none 'unset FLASH_TEST_DRIVER; run'
