@@ -60,7 +60,10 @@ static bool load(void)
 }
 #endif
 
-/* In the lane's context. Each loads it once: at its first launch that would wait for what runs there. */
+/*
+ * In the lane's context. Each context loads a kernel once: its first launch would wait for what runs
+ * there.
+ */
 static bool load_here(const flash_gpu_kernel_t *kernel)
 {
     CUfunction function;
@@ -77,8 +80,10 @@ static void find(flash_gpu_kernel_t *kernel, flash_gpu_operator_t operation, fla
     snprintf(name, sizeof(name), "flash_%s_%s", operators[operation],
              by_order ? types[type].name : types[type].twin);
     kernel->element = types[type].size;
-    kernel->missing = !load() || flash_cuda_driver.p_cuLibraryGetKernel(&kernel->kernel, library,
-                                                                        name) != CUDA_SUCCESS;
+    kernel->missing =
+        !load() ||
+        flash_cuda_driver.p_cuLibraryGetKernel(&kernel->kernel, library, name) != CUDA_SUCCESS ||
+        !load_here(kernel);
 }
 
 const flash_gpu_kernel_t *flash_cuda_kernel(flash_gpu_lane_t *lane, const void *output,

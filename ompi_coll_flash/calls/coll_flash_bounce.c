@@ -37,9 +37,6 @@ static size_t room_of(const side_t *side)
                : (span_of(side->type, side->end - side->first, &gap) + 63) / 64 * 64;
 }
 
-/* Bytes by which a bounce moves where the call would take both buffers for one. */
-enum { APART = 64 };
-
 /* Room for a side, as an address that the call takes for its buffer; *at moves on. */
 static char *take_room(const side_t *side, char **at)
 {
@@ -184,10 +181,7 @@ static flash_host_bounce_t *new_bounce(const sides_t *sides, bool packs)
     return bounce;
 }
 
-/*
- * Puts the bounces in the place of the buffers. libnbc takes buffers of one address for a call in
- * place, whatever their displacements.
- */
+/* Puts the bounces in the place of the buffers. */
 static void place(mca_coll_flash_arguments_t *a, int rank, const sides_t *sides, char *at,
                   flash_host_bounce_t *bounce)
 {
@@ -201,7 +195,7 @@ static void place(mca_coll_flash_arguments_t *a, int rank, const sides_t *sides,
     if (received->device != NULL) {
         a->recvbuf = take_room(received, &at);
         if (a->recvbuf == a->sendbuf) {
-            a->recvbuf = (char *) a->recvbuf + APART;
+            a->recvbuf = (char *) a->recvbuf + FLASH_APART;
         }
         a->displs = received->places == NULL ? a->displs : received->places;
         if (is_in_place(a)) {
@@ -226,7 +220,8 @@ static int make_bounces(mca_coll_flash_arguments_t *a, int rank, sides_t *sides,
         mca_coll_flash_bounce_side_pack(&sides->sent, bounce->places);
         mca_coll_flash_bounce_side_pack(&sides->received, bounce->places + sides->sent.blocks);
     }
-    at = take_memory(bounce, stager, room_of(&sides->sent) + room_of(&sides->received) + APART);
+    at = take_memory(bounce, stager,
+                     room_of(&sides->sent) + room_of(&sides->received) + FLASH_APART);
     if (at == NULL) {
         mca_coll_flash_bounce_free(bounce);
         return MPI_ERR_NO_MEM;

@@ -85,7 +85,8 @@ static bool has_blocks(const mca_coll_flash_call_t *call)
 /*
  * Blocking calls are left out: these messages take numbers of libnbc's, which Open MPI's own
  * non-blocking calls, as those of MPI_Comm_idup, take at times that differ from rank to rank. Open
- * MPI's blocking calls use recursive doubling anyway, without these numbers. Three ranks are left out, unless they are asked for: recursive doubling has two rounds there, one behind the other, and was
+ * MPI's blocking calls use recursive doubling anyway, without these numbers. Three ranks are left
+ * out unless asked for: recursive doubling has two rounds there, one behind the other, and was
  * measured no faster at any size; the formula of costs counts as many doublings for them as for
  * four.
  */

@@ -18,6 +18,12 @@
  */
 #define FLASH_PAIRWISE_RANKS 16
 
+/*
+ * Bytes between the addresses of two buffers that flash gives libnbc, which takes buffers of one address
+ * for a call in place, whatever their displacements.
+ */
+#define FLASH_APART 64
+
 /* Of an all-to-all whose blocks differ: longer than any block from which on a table of costs may have the
    exchange begin. */
 #define FLASH_LONG_BLOCK ((size_t) 1 << 32)

@@ -103,9 +103,6 @@ static const int *without_own(const flash_fallback_t *fallback, const int counts
     return copy;
 }
 
-/* libnbc takes buffers of one address for a call in place, and then looks at one side alone. */
-enum { APART = 64 };
-
 /* Zeros, as much as goes out and as comes in: for who cannot take part by its own buffers. */
 static int stand_in(flash_fallback_t *fallback, mca_coll_flash_alltoall_t *a)
 {
@@ -121,13 +118,13 @@ static int stand_in(flash_fallback_t *fallback, mca_coll_flash_alltoall_t *a)
     find_ends(fallback, 0, &begins[0], &ends[0]);
     find_ends(fallback, ranks, &begins[1], &ends[1]);
     room = (size_t) (ends[0] - begins[0] + ends[1] - begins[1]) * (size_t) fallback->extent;
-    fallback->contribution = calloc(1, room + APART + 2 * ranks * sizeof(*counts));
+    fallback->contribution = calloc(1, room + FLASH_APART + 2 * ranks * sizeof(*counts));
     if (fallback->contribution == NULL) {
         return MPI_ERR_NO_MEM;
     }
     counts = fallback->contribution;
     a->recvbuf = (char *) (counts + 2 * ranks) - begins[0] * fallback->extent;
-    a->sendbuf = (char *) a->recvbuf + (ends[0] - begins[1]) * fallback->extent + APART;
+    a->sendbuf = (char *) a->recvbuf + (ends[0] - begins[1]) * fallback->extent + FLASH_APART;
     if (a->recvcounts != NULL) {
         a->recvcounts = without_own(fallback, a->recvcounts, counts);
         a->sendcounts = without_own(fallback, a->sendcounts, counts + ranks);
